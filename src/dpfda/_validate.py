@@ -1,0 +1,153 @@
+"""Checks of arguments, composed in one place so that errors read alike.
+
+Functions named after a rule (`positive`, `fraction`, ...) check *public* parameters and show the
+offending value. `batch` and `labels` check *private* data and describe shape and rule only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sized
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpfda.errors import InvalidData, InvalidParameter
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+
+def finite(name: str, value: Any) -> float:
+    """A finite real number."""
+    if not _is_number(value) or not math.isfinite(value):
+        raise InvalidParameter(name, "a finite number", value)
+    return float(value)
+
+
+def positive(name: str, value: Any) -> float:
+    """A finite number above 0."""
+    if not _is_number(value) or not math.isfinite(value) or value <= 0:
+        raise InvalidParameter(name, "a finite number above 0", value)
+    return float(value)
+
+
+def non_negative(name: str, value: Any) -> float:
+    """A finite number, 0 or above."""
+    if not _is_number(value) or not math.isfinite(value) or value < 0:
+        raise InvalidParameter(name, "a finite number, 0 or above", value)
+    return float(value)
+
+
+def fraction(name: str, value: Any) -> float:
+    """A number strictly between 0 and 1."""
+    if not _is_number(value) or not 0 < value < 1:
+        raise InvalidParameter(name, "strictly between 0 and 1", value)
+    return float(value)
+
+
+def whole(name: str, value: Any, *, least: int = 1, most: int | None = None) -> int:
+    """An integer in a range."""
+    rule = f"an integer, {least} or above" if most is None else f"an integer from {least} to {most}"
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise InvalidParameter(name, rule, value)
+    if value < least or (most is not None and value > most):
+        raise InvalidParameter(name, rule, value)
+    return int(value)
+
+
+def one_of(name: str, value: Any, allowed: Iterable[str]) -> str:
+    """One of a few names."""
+    options = list(allowed)
+    if value not in options:
+        raise InvalidParameter(name, "one of " + ", ".join(map(repr, options)), value)
+    return str(value)
+
+
+def interval(name: str, value: Any) -> tuple[float, float]:
+    """A pair (low, high) of finite numbers with low < high."""
+    rule = "a pair (low, high) of finite numbers with low < high"
+    if isinstance(value, str) or not isinstance(value, Sized) or len(value) != 2:
+        raise InvalidParameter(name, rule, value)
+    low, high = value  # type: ignore[misc]
+    if not (_is_number(low) and _is_number(high) and math.isfinite(low) and math.isfinite(high)):
+        raise InvalidParameter(name, rule, value)
+    if low >= high:
+        raise InvalidParameter(name, rule, value)
+    return float(low), float(high)
+
+
+def batch(
+    name: str,
+    values: Any,
+    *,
+    columns: int | None = None,
+    bound: float | None = None,
+    clip: bool = False,
+) -> FloatArray:
+    """A private batch as a finite float array of shape (n, columns), n ≥ 1.
+
+    Args:
+        name: the argument's name, for messages.
+        values: the private values.
+        columns: required second dimension; None accepts any.
+        bound: every entry must lie in [-bound, bound].
+        clip: the caller asked for out-of-bounds entries to be clipped instead of refused.
+    """
+    array = _numeric(name, values)
+    if array.ndim != 2:
+        raise InvalidData(name, "a two-dimensional array (n, d)", f"shape {array.shape}")
+    if array.shape[0] == 0:
+        raise InvalidData(name, "a batch of at least one row", f"shape {array.shape}")
+    if columns is not None and array.shape[1] != columns:
+        raise InvalidData(name, f"an array with {columns} columns", f"shape {array.shape}")
+    return _inside(name, array, bound, clip)
+
+
+def vector(name: str, values: Any, *, bound: float | None = None, clip: bool = False) -> FloatArray:
+    """A private batch of single numbers as a finite float array of shape (n,), n ≥ 1."""
+    array = _numeric(name, values)
+    if array.ndim != 1:
+        raise InvalidData(name, "a one-dimensional array (n,)", f"shape {array.shape}")
+    if array.shape[0] == 0:
+        raise InvalidData(name, "a batch of at least one value", f"shape {array.shape}")
+    return _inside(name, array, bound, clip)
+
+
+def signs(name: str, values: Any) -> FloatArray:
+    """A private array with every entry exactly -1 or +1, at least one row."""
+    array = _numeric(name, values)
+    if array.ndim == 0 or array.shape[0] == 0:
+        raise InvalidData(name, "a batch of at least one row", f"shape {array.shape}")
+    if not np.all(np.abs(array) == 1.0):
+        raise InvalidData(name, "made of -1 and +1 only")
+    return array
+
+
+def _numeric(name: str, values: Any) -> FloatArray:
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind not in "fiub":
+            raise TypeError
+        array = array.astype(np.float64)
+    except (TypeError, ValueError):
+        # `from None`: the numeric library's own message quotes the values.
+        raise InvalidData(name, "a rectangular array of real numbers") from None
+    if not np.all(np.isfinite(array)):
+        raise InvalidData(name, "finite (no NaN, no infinity)")
+    return array
+
+
+def _inside(name: str, array: FloatArray, bound: float | None, clip: bool) -> FloatArray:
+    if bound is None:
+        return array
+    if clip:
+        return np.clip(array, -bound, bound)
+    if np.any(np.abs(array) > bound):
+        raise InvalidData(name, f"inside [-{bound:g}, {bound:g}] (or pass clip=True)")
+    return array
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)

@@ -1,0 +1,62 @@
+"""Every exception that dpfda raises on purpose.
+
+    DpfdaError
+    ├── InvalidParameter (ValueError)   a public argument breaks a rule; the message shows its value
+    ├── InvalidData (ValueError)        private data break a rule; the message never shows a value
+    ├── UnknownName (LookupError)       no class is registered under this name
+    ├── MissingExtra (ImportError)      an optional dependency is not installed
+    ├── BudgetExceeded                  a ledger refused to spend; nothing was spent
+    ├── UnknownEvent                    an accountant was handed a release it cannot price
+    └── ProtocolError                   a message arrived that the protocol does not allow here
+"""
+
+from __future__ import annotations
+
+
+class DpfdaError(Exception):
+    """Base of every error in this package."""
+
+
+class InvalidParameter(DpfdaError, ValueError):
+    """A public argument breaks a rule. The message names parameter, rule and value."""
+
+    def __init__(self, name: str, rule: str, value: object) -> None:
+        super().__init__(f"{name} must be {rule}, got {value!r}")
+        self.name = name
+        self.rule = rule
+
+
+class InvalidData(DpfdaError, ValueError):
+    """Private data break a rule. The message names argument and rule, never a value."""
+
+    def __init__(self, name: str, rule: str, found: str = "") -> None:
+        """`found` describes shape or type only, for example ``"shape (3, 2)"``."""
+        super().__init__(f"{name} must be {rule}" + (f", got {found}" if found else ""))
+        self.name = name
+        self.rule = rule
+
+
+class UnknownName(DpfdaError, LookupError):
+    """No class of this family is registered under the name."""
+
+    def __init__(self, family: str, name: object, known: list[str]) -> None:
+        super().__init__(f"unknown {family} {name!r}; known: {', '.join(known)}")
+
+
+class MissingExtra(DpfdaError, ImportError):
+    """An optional dependency is not installed."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(f"this needs {package}: pip install 'dpfda[{extra}]'")
+
+
+class BudgetExceeded(DpfdaError):
+    """The ledger refused: the spend would go over the limit. Nothing was spent."""
+
+
+class UnknownEvent(DpfdaError):
+    """The accountant does not know how to price this release, so it refuses."""
+
+
+class ProtocolError(DpfdaError):
+    """A message that the protocol does not allow at this point."""

@@ -1,0 +1,98 @@
+"""The one interface of all randomizers."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from dpfda import _validate
+from dpfda._registry import Registered
+from dpfda._validate import FloatArray
+from dpfda.errors import InvalidParameter
+from dpfda.noise import Source
+from dpfda.privacy.events import Event, PureEvent
+from dpfda.privacy.guarantee import Guarantee
+
+_SMALLEST_EPSILON = 1e-6  # below, odds so near 1 are not told apart by 30-bit weights
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mechanism(Registered, family="mechanism"):
+    """Turns a batch of private values into a batch of reports that may be shown to anyone.
+
+    A mechanism is a frozen, public description; private values are arguments, never fields. Rows
+    are independent people. A new mechanism is one file: subclass with ``name=``, fill in the
+    abstract methods, and `dpfda.checks` and `dpfda audit` find it by themselves.
+
+    Attributes:
+        epsilon: the privacy budget ε of one row.
+    """
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        _validate.positive("epsilon", self.epsilon)
+        if self.epsilon < _SMALLEST_EPSILON:
+            raise InvalidParameter("epsilon", f"at least {_SMALLEST_EPSILON:g}", self.epsilon)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What one report promises (stamp it with `Guarantee.drawn_from` for a given source)."""
+        return Guarantee(epsilon=self.epsilon, model="local")
+
+    @property
+    def event(self) -> Event:
+        """The release as an accountant sees it."""
+        return PureEvent(epsilon=self.epsilon)
+
+    @abstractmethod
+    def randomize(self, values: Any, rng: Source, *, clip: bool = False) -> FloatArray:
+        """Privatise each row of `values`.
+
+        Args:
+            values: private values, one row a person.
+            rng: where randomness comes from.
+            clip: move out-of-bounds values to the bound instead of refusing them.
+        """
+
+    @abstractmethod
+    def variance(self, values: Any) -> FloatArray:
+        """Exact variance of ``debias(randomize(values))``, entry by entry."""
+
+    @abstractmethod
+    def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
+        """Logarithm of the exact probability of each report, given each row of `values`."""
+
+    @abstractmethod
+    def worst_cases(self) -> list[tuple[FloatArray, FloatArray]]:
+        """Pairs of neighbouring rows at which the guarantee is hardest to keep, for audits."""
+
+    @classmethod
+    @abstractmethod
+    def examples(cls) -> list[Self]:
+        """A few instances that cover the parameter range, for checks and audits."""
+
+    def target(self, values: Any) -> FloatArray:
+        """What ``debias`` estimates; the values themselves unless overridden."""
+        return np.asarray(values, dtype=np.float64)
+
+    def debias(self, reports: FloatArray) -> FloatArray:
+        """An unbiased estimate of ``target(values)``; the reports themselves unless overridden."""
+        return reports
+
+
+def box_corners(dimension: int) -> list[tuple[FloatArray, FloatArray]]:
+    """Neighbouring rows of [-1, 1]^d that differ most: opposite corners, and corner to centre."""
+    corner = np.ones((1, dimension))
+    alternating = np.where(np.arange(dimension) % 2, -1.0, 1.0)[None, :]
+    first = np.zeros((1, dimension))
+    first[0, 0] = 1.0
+    return [
+        (corner, -corner),
+        (corner, np.zeros((1, dimension))),
+        (alternating, -alternating),
+        (first, -first),
+    ]

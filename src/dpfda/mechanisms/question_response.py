@@ -1,0 +1,124 @@
+"""Randomized response on k yes/no answers at once."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from dpfda import _validate
+from dpfda._validate import FloatArray
+from dpfda.errors import InvalidData
+from dpfda.mechanisms.base import Mechanism
+from dpfda.noise import Source
+from dpfda.noise.uniform import below, coin_signs, odds
+from dpfda.privacy.events import Event, RandomizedResponseEvent
+
+_LARGEST = 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionResponse(Mechanism, name="question_response"):
+    """Send all k true answers with probability α = (e^ε - 1)/(e^ε + 2^k - 1), else random answers.
+
+    Privacy:
+        ε-LDP for the whole pattern in {-1, +1}^k: the true pattern has probability α + (1-α)/2^k,
+        any other (1-α)/2^k, and their ratio is e^ε. Exact integer draw, odds rounded down.
+
+    Attributes:
+        questions: k.
+
+    Example:
+        >>> round(QuestionResponse(epsilon=2.0, questions=2).truth_probability, 4)
+        0.615
+    """
+
+    questions: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _validate.whole("questions", self.questions, most=_LARGEST)
+
+    @cached_property
+    def _low(self) -> int:
+        """Weight of every pattern; the truth gets `_extra` more."""
+        return 1 << (
+            61 - math.ceil(math.log2(math.exp(min(self.epsilon, 22.0)) + 2**self.questions))
+        )
+
+    @cached_property
+    def _extra(self) -> int:
+        return odds(min(self.epsilon, 22.0), denominator=self._low) - self._low
+
+    @cached_property
+    def _total(self) -> int:
+        return self._extra + (self._low << self.questions)
+
+    @property
+    def truth_probability(self) -> float:
+        """α, the probability that the answers were not replaced."""
+        return self._extra / self._total
+
+    @property
+    def event(self) -> Event:
+        """A randomized response among 2^k patterns."""
+        return RandomizedResponseEvent(epsilon=self.epsilon, categories=2**self.questions)
+
+    def randomize(self, values: Any, rng: Source, *, clip: bool = False) -> FloatArray:
+        """Noisy answers, shape (n, k)."""
+        answers = _validate.signs("values", values)
+        if answers.ndim != 2 or answers.shape[1] != self.questions:
+            rule = f"an array with {self.questions} columns"
+            raise InvalidData("values", rule, f"shape {answers.shape}")
+        truthful = below(self._total, len(answers), rng) < np.uint64(self._extra)
+        random = coin_signs(answers.size, rng).reshape(answers.shape)
+        return np.where(truthful[:, None], answers, random)
+
+    def debias(self, reports: FloatArray) -> FloatArray:
+        """Divide by α."""
+        return np.asarray(reports / self.truth_probability)
+
+    def variance(self, values: Any) -> FloatArray:
+        """1/α² - 1 for every answer."""
+        return np.full(np.shape(values), self.truth_probability**-2 - 1)
+
+    def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
+        """Two levels: the true pattern or another."""
+        true = (reports == np.asarray(values)).all(axis=1)
+        return np.where(
+            true,
+            math.log((self._extra + self._low) / self._total),
+            math.log(self._low / self._total),
+        )
+
+    def worst_cases(self) -> list[tuple[FloatArray, FloatArray]]:
+        """All answers differ; one answer differs."""
+        ones = np.ones((1, self.questions))
+        one_flipped = ones.copy()
+        one_flipped[0, 0] = -1.0
+        return [(ones, -ones), (ones, one_flipped)]
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """One to eight questions."""
+        return [cls(epsilon=1.0 + k / 2, questions=k) for k in range(1, 9)] + [cls(epsilon=0.1)]
+
+
+def best_questions(epsilon: float, *, most: int) -> int:
+    """k*(ε, most) = argmax k α_k²: how many questions one person should answer.
+
+    Example:
+        >>> [best_questions(epsilon, most=8) for epsilon in (0.5, 1.0, 2.0, 5.0)]
+        [1, 1, 2, 5]
+    """
+    _validate.positive("epsilon", epsilon)
+    return max(range(1, most + 1), key=lambda k: information(epsilon, questions=k))
+
+
+def information(epsilon: float, *, questions: int) -> float:
+    """k α_k²: the effective number of clean answers in one reply to `questions` questions."""
+    alpha = -math.expm1(-epsilon) / (1 + (2**questions - 1) * math.exp(-epsilon))
+    return questions * alpha * alpha

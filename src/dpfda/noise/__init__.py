@@ -1,0 +1,12 @@
+"""Random bits and exact noise. Nothing here sees data."""
+
+from dpfda.noise.discrete import discrete_gaussian, discrete_laplace
+from dpfda.noise.source import SecureSource, SimulationSource, Source
+
+__all__ = [
+    "SecureSource",
+    "SimulationSource",
+    "Source",
+    "discrete_gaussian",
+    "discrete_laplace",
+]

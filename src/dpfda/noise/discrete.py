@@ -1,0 +1,152 @@
+"""Discrete Laplace and discrete Gaussian noise on the integers, exact and vectorised.
+
+*Geometric numbers by digits.* If P(G = g) ∝ q^g, then the digits of G in any base are independent,
+digit i having P(d) ∝ q^{d base^i}. A geometric number of any size is therefore a handful of table
+look-ups, each an exact inversion (`Thresholds`). The last digit is unbounded; beyond the end of its
+table the distribution is memoryless, so the table's length is added and the digit drawn again.
+
+*Gaussian by rejection* from discrete Laplace (Canonne, Kamath & Steinke 2020, Algorithm 3). The
+acceptance probability e^{-N/(2σ²)}, N an integer, is a product over the digits of N, so the
+coin is again a handful of exact table coins.
+"""
+
+from __future__ import annotations
+
+from decimal import Context, Decimal
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from dpfda import _validate
+from dpfda.noise.inversion import Thresholds, certified_floors
+from dpfda.noise.source import Source
+from dpfda.noise.uniform import coin_signs
+
+Integers = npt.NDArray[np.int64]
+
+_DIGIT_BITS = 8
+_BASE = 1 << _DIGIT_BITS
+_LARGEST_SCALE = 1 << 48  # keeps |noise| below 2^63 unless a variable exceeds 2^14 scales
+_LARGEST_SIGMA = 1 << 25  # keeps (|y| - σ)² below 2^64 for |y| < 128 σ
+
+
+def discrete_laplace(size: int, *, scale: int, source: Source) -> Integers:
+    """`size` integers with P(k) ∝ e^{-|k|/scale}, for an integer scale ≥ 1.
+
+    Example:
+        >>> from dpfda.noise import SimulationSource
+        >>> discrete_laplace(5, scale=10, source=SimulationSource(0)).shape
+        (5,)
+    """
+    scale = _validate.whole("scale", scale, most=_LARGEST_SCALE)
+    magnitude = _geometric(size, scale, source)
+    signed = magnitude * coin_signs(size, source)
+    # Zero would be counted for both signs: one of its two readings is drawn again.
+    again = np.flatnonzero(magnitude == 0)
+    if again.size:
+        again = again[coin_signs(again.size, source) < 0]
+        if again.size:
+            signed[again] = discrete_laplace(again.size, scale=scale, source=source)
+    return signed
+
+
+def discrete_gaussian(size: int, *, sigma: int, source: Source) -> Integers:
+    """`size` integers with P(k) ∝ e^{-k²/(2 sigma²)}, for an integer sigma ≥ 1.
+
+    Example:
+        >>> from dpfda.noise import SimulationSource
+        >>> discrete_gaussian(5, sigma=10, source=SimulationSource(0)).shape
+        (5,)
+    """
+    sigma = _validate.whole("sigma", sigma, most=_LARGEST_SIGMA)
+    result = np.empty(size, dtype=np.int64)
+    missing = np.arange(size)
+    while missing.size:
+        proposal = discrete_laplace(missing.size, scale=sigma, source=source)
+        accepted = _gaussian_coin(np.abs(proposal), sigma, source)
+        result[missing[accepted]] = proposal[accepted]
+        missing = missing[~accepted]
+    return result
+
+
+def _geometric(size: int, scale: int, source: Source) -> Integers:
+    """Integers g ≥ 0 with P(g) ∝ e^{-g/scale}, digit by digit."""
+    *digits, last = _geometric_digits(scale)
+    total = np.zeros(size, dtype=np.int64)
+    for position, table in enumerate(digits):
+        total += table.count_below(size, source) << (_DIGIT_BITS * position)
+    return total + (_unbounded_digit(size, last, source) << (_DIGIT_BITS * len(digits)))
+
+
+def _unbounded_digit(size: int, table: Thresholds, source: Source) -> Integers:
+    digit = table.count_below(size, source)
+    beyond = np.flatnonzero(digit == _BASE)
+    if beyond.size:
+        digit[beyond] += _unbounded_digit(beyond.size, table, source)
+    return digit
+
+
+@lru_cache(maxsize=256)
+def _geometric_digits(scale: int) -> tuple[Thresholds, ...]:
+    """The tables of a geometric variable's digits, the last one for an unbounded digit."""
+    bounded = 0
+    while _BASE ** (bounded + 1) <= scale:
+        bounded += 1
+    tables = [_digit_table(_BASE**position, scale, closed=True) for position in range(bounded)]
+    return (*tables, _digit_table(_BASE**bounded, scale, closed=False))
+
+
+def _digit_table(step: int, scale: int, *, closed: bool) -> Thresholds:
+    """P(digit < k) = (1 - ρ^k) / (1 - ρ^base), ρ = e^{-step/scale}; no denominator if unbounded."""
+
+    def cumulative(context: Context) -> list[Decimal]:
+        powers = _powers(step, scale, context)
+        total = 1 - powers[-1] if closed else Decimal(1)
+        last = _BASE if closed else _BASE + 1
+        return [(1 - power) / total for power in powers[1:last]]
+
+    return Thresholds(lambda bits: certified_floors(cumulative, bits))
+
+
+def _gaussian_coin(magnitude: Integers, sigma: int, source: Source) -> npt.NDArray[np.bool_]:
+    """True with probability e^{-(magnitude - sigma)² / (2 sigma²)}."""
+    distance = np.abs(magnitude - sigma)
+    heads = distance < 1 << 32  # beyond, e^{-8000}: the square would not fit into a word
+    exponent = distance.astype(np.uint64) ** np.uint64(2)
+    tables = _coin_digits(sigma)
+    alive = np.flatnonzero(heads)
+    for position in reversed(range(len(tables))):  # most significant digit first: it decides most
+        digit = (exponent[alive] >> np.uint64(_DIGIT_BITS * position)) & np.uint64(_BASE - 1)
+        tossed = np.flatnonzero(digit)  # a digit 0 contributes e^0 = 1: no coin
+        lost = alive[tossed][~tables[position].exceed_uniform(_descending(digit[tossed]), source)]
+        heads[lost] = False
+        alive = alive[heads[alive]]
+    return heads
+
+
+def _descending(digit: npt.NDArray[np.uint64]) -> Integers:
+    """Position of e^{-digit ...} in a table of increasing thresholds."""
+    return (_BASE - 1) - digit.astype(np.int64)
+
+
+@lru_cache(maxsize=64)
+def _coin_digits(sigma: int) -> tuple[Thresholds, ...]:
+    """For each digit of N: the coins e^{-n base^i / (2σ²)}, n = base-1, ..., 1 (increasing)."""
+
+    def table(position: int) -> Thresholds:
+        def coins(context: Context) -> list[Decimal]:
+            return _powers(_BASE**position, 2 * sigma * sigma, context)[_BASE - 1 : 0 : -1]
+
+        return Thresholds(lambda bits: certified_floors(coins, bits))
+
+    return tuple(table(position) for position in range(64 // _DIGIT_BITS))
+
+
+def _powers(numerator: int, denominator: int, context: Context) -> list[Decimal]:
+    """ρ^0, ..., ρ^base for ρ = e^{-numerator/denominator}."""
+    ratio = (-Decimal(numerator) / Decimal(denominator)).exp(context)
+    powers = [Decimal(1)]
+    for _ in range(_BASE):
+        powers.append(powers[-1] * ratio)
+    return powers

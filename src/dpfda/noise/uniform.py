@@ -1,0 +1,67 @@
+"""Uniform integers and exact coins, from 64-bit words and integer comparisons alone."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_FLOOR, Context, Decimal
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from dpfda.noise.source import Source, Words
+
+
+def below(bound: int, size: int, source: Source) -> Words:
+    """`size` independent integers, uniform on {0, ..., bound - 1}, for 1 ≤ bound ≤ 2^64.
+
+    A word modulo `bound` is uniform once the incomplete last block of words is rejected.
+    """
+    words = source.words(size)
+    if bound == 1 << 64:
+        return words
+    excess = (1 << 64) % bound
+    if excess:
+        last_accepted = np.uint64((1 << 64) - excess - 1)
+        while (rejected := np.flatnonzero(words > last_accepted)).size:
+            words = words.copy() if not words.flags.writeable else words
+            words[rejected] = source.words(rejected.size)
+    if bound & (bound - 1) == 0:
+        return words & np.uint64(bound - 1)
+    return words % np.uint64(bound)
+
+
+def coin_signs(size: int, source: Source) -> npt.NDArray[np.int64]:
+    """`size` fair signs, -1 or +1, 64 from each word."""
+    octets = source.words(-(-size // 64)).view(np.uint8)
+    return 2 * np.unpackbits(octets, count=size).astype(np.int64) - 1
+
+
+def subsets(size: int, *, choose: int, among: int, source: Source) -> npt.NDArray[np.int64]:
+    """`size` ordered subsets of `choose` out of `among` items, each uniform, as rows of indices.
+
+    Sorting random keys gives a uniform permutation as soon as the keys of a row differ; a row with
+    two equal keys (probability below among²/2^65) is drawn again, so the result is exact.
+    """
+    keys = source.words(size * among).reshape(size, among)
+    order = np.argsort(keys, axis=1)
+    ranked = np.take_along_axis(keys, order, axis=1)
+    tied = np.flatnonzero((ranked[:, 1:] == ranked[:, :-1]).any(axis=1))
+    if tied.size:
+        order[tied] = subsets(tied.size, choose=among, among=among, source=source)
+    return order[:, :choose]
+
+
+@lru_cache(maxsize=1024)
+def odds(epsilon: float, *, denominator: int) -> int:
+    """The largest integer h with h/denominator ≤ e^ε: odds rounded towards more privacy.
+
+    Example:
+        >>> odds(0.0, denominator=10), odds(1.0, denominator=10)
+        (10, 27)
+    """
+    digits = 40 + len(str(denominator)) + int(epsilon / math.log(10))
+    context = Context(prec=digits, rounding=ROUND_FLOOR)
+    # `exp` is correctly rounded to half even, so one unit in the last place is taken off to be safe.
+    power = context.next_minus(Decimal(epsilon).exp(context)) if epsilon else Decimal(1)
+    return int(context.multiply(power, Decimal(denominator)))

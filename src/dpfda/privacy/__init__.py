@@ -1,0 +1,1 @@
+"""Guarantees, events, accounting, ledgers and audits. Nothing here sees data."""

@@ -1,0 +1,125 @@
+"""Immutable descriptions of releases, complete enough for an accountant to price them.
+
+An event states everything the price depends on and nothing about the data. Ledgers store events,
+accountants compose them; an event of an unknown kind is refused, never guessed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpfda import _validate
+from dpfda._registry import Registered
+
+
+class Event(Registered, family="event"):
+    """One release."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PureEvent(Event, name="pure"):
+    """Any ε-differentially private release.
+
+    Example:
+        >>> PureEvent(epsilon=0.5)
+        PureEvent(epsilon=0.5)
+    """
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        _validate.non_negative("epsilon", self.epsilon)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApproximateEvent(Event, name="approximate"):
+    """Any (ε, δ)-differentially private release about which nothing else is known.
+
+    Example:
+        >>> ApproximateEvent(epsilon=1.0, delta=1e-6).delta
+        1e-06
+    """
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        _validate.non_negative("epsilon", self.epsilon)
+        _validate.fraction("delta", self.delta)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaplaceEvent(Event, name="laplace"):
+    """One number with Laplace noise.
+
+    Attributes:
+        ratio: sensitivity divided by the noise scale.
+
+    Example:
+        >>> LaplaceEvent(ratio=1.0).ratio
+        1.0
+    """
+
+    ratio: float
+
+    def __post_init__(self) -> None:
+        _validate.positive("ratio", self.ratio)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomizedResponseEvent(Event, name="randomized_response"):
+    """K-ary randomized response.
+
+    Attributes:
+        epsilon: ε of the response.
+        categories: K.
+
+    Example:
+        >>> RandomizedResponseEvent(epsilon=1.0).categories
+        2
+    """
+
+    epsilon: float
+    categories: int = 2
+
+    def __post_init__(self) -> None:
+        _validate.positive("epsilon", self.epsilon)
+        _validate.whole("categories", self.categories, least=2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianEvent(Event, name="gaussian"):
+    """A vector with Gaussian noise.
+
+    Attributes:
+        multiplier: σ divided by the ℓ2 sensitivity.
+
+    Example:
+        >>> GaussianEvent(multiplier=2.0)
+        GaussianEvent(multiplier=2.0)
+    """
+
+    multiplier: float
+
+    def __post_init__(self) -> None:
+        _validate.positive("multiplier", self.multiplier)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComposedEvent(Event, name="composed"):
+    """Several releases about the same unit, possibly adaptive.
+
+    Attributes:
+        events: the releases.
+        repeated: how often the whole sequence happens.
+
+    Example:
+        >>> ComposedEvent(events=(PureEvent(epsilon=1.0),), repeated=3).repeated
+        3
+    """
+
+    events: tuple[Event, ...]
+    repeated: int = 1
+
+    def __post_init__(self) -> None:
+        _validate.whole("repeated", self.repeated)

@@ -1,0 +1,73 @@
+"""What a release promises, as one value that travels with it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from dpfda import _validate
+from dpfda.noise import Source
+from dpfda.noise.source import Sampler
+
+Model = Literal["local", "central", "decentralised"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guarantee:
+    """A differential-privacy promise: replacing one unit's data changes no probability by more
+    than a factor e^ε (and an absolute δ).
+
+    Attributes:
+        epsilon: ε.
+        delta: δ; 0 is pure ε-differential privacy.
+        model: who adds the noise. ``local``: the person; ``central``: a trusted curator;
+            ``decentralised``: sites that trust nobody with raw data.
+        unit: whose data may be replaced: ``person``, ``owner``, ``sample``, ``scan``, ...
+        relation: the neighbouring relation; always ``replace one``, group sizes being public.
+        sampler: ``exact`` noise from OS entropy, or a seeded ``simulation`` that protects nobody.
+        assumptions: what else must hold, in words.
+
+    Example:
+        >>> print(Guarantee(epsilon=0.5, model="local"))
+        ε = 0.5, local, unit = person, sampler = exact
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    model: Model = "central"
+    unit: str = "person"
+    relation: Literal["replace one"] = "replace one"
+    sampler: Sampler = "exact"
+    assumptions: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        _validate.non_negative("epsilon", self.epsilon)
+        if self.delta:
+            _validate.fraction("delta", self.delta)
+
+    def drawn_from(self, source: Source) -> Guarantee:
+        """The same promise, stamped with where the noise came from."""
+        return replace(self, sampler=source.sampler)
+
+    def for_unit(self, unit: str) -> Guarantee:
+        """The same promise for another protected unit."""
+        return replace(self, unit=unit)
+
+    def assuming(self, *assumptions: str) -> Guarantee:
+        """The same promise under further conditions."""
+        return replace(self, assumptions=(*self.assumptions, *assumptions))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self) | {"assumptions": list(self.assumptions)}
+
+    def __str__(self) -> str:
+        parts = [f"ε = {self.epsilon:g}"]
+        if self.delta:
+            parts.append(f"δ = {self.delta:g}")
+        parts += [self.model, f"unit = {self.unit}"]
+        parts.append(
+            "sampler = exact" if self.sampler == "exact" else "sampler = simulation (seeded)"
+        )
+        parts += [f"assuming {assumption}" for assumption in self.assumptions]
+        return ", ".join(parts)
