@@ -1,1 +1,38 @@
-"""dpfda."""
+"""Learning from curves that nobody may see: differential privacy for functional data.
+
+The names below are loaded when they are first used, so that ``import dpfda`` stays light: it needs
+numpy, scipy, msgspec and cryptography only.
+
+Example:
+    >>> from dpfda import Guarantee
+    >>> print(Guarantee(epsilon=0.5, model="local"))
+    ε = 0.5, local, unit = person, sampler = exact
+"""
+
+from importlib import import_module
+from typing import Any
+
+from dpfda._version import __version__
+
+_HOMES = {
+    "CurveEncoder": "dpfda.curves",
+    "Guarantee": "dpfda.privacy.guarantee",
+    "Mechanism": "dpfda.mechanisms",
+    "SecureSource": "dpfda.noise",
+    "SimulationSource": "dpfda.noise",
+}
+"""Every public name, and the module that it lives in."""
+
+__all__ = ["__version__", *_HOMES]  # noqa: PLE0604 (the names are strings)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'dpfda' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value  # the next look-up does not come here
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -1,0 +1,65 @@
+# Everything starts here; each target sets up what it needs. `make help` lists them.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.setup-done
+DEMO_READY := .venv-demo/.setup-done
+
+# Small matrices on few cores: more threads only get in each other's way.
+export OMP_NUM_THREADS ?= 1
+export OPENBLAS_NUM_THREADS ?= 1
+
+INSTALL = -m pip install -qq --disable-pip-version-check --root-user-action=ignore -c constraints.txt
+
+.PHONY: help setup demo test check format bench docs clean
+.DEFAULT_GOAL := help
+
+help: ## show the targets
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile
+
+setup: $(READY) ## create .venv with every extra but gpu, and the development tools
+
+$(READY): pyproject.toml constraints.txt
+	@echo "setting up $(VENV) (a few minutes the first time)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python $(INSTALL) -e '.[dev]'
+	@touch $@
+
+$(DEMO_READY): pyproject.toml constraints.txt
+	@echo "setting up .venv-demo (a minute the first time)"
+	@test -x .venv-demo/bin/python || $(PYTHON) -m venv .venv-demo
+	@.venv-demo/bin/python $(INSTALL) -e '.[demo]'
+	@touch $@
+
+# The full environment serves the demo where it exists; otherwise a light one is made.
+ifneq ($(wildcard $(READY)),)
+demo: $(READY) ## install what the main job needs, and run it
+	@$(BIN)/dpfda demo
+else
+demo: $(DEMO_READY)
+	@.venv-demo/bin/dpfda demo
+endif
+
+test: $(READY) ## run every test, documentation included
+	@$(BIN)/python -m pytest -q -n 2 --dist worksteal
+
+check: $(READY) ## lint, formatting, types, layers
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+
+format: $(READY) ## put the source into its form
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: $(READY) ## measure every benchmark beside its goal
+	@$(BIN)/dpfda bench --all
+
+docs: $(READY) ## build the documentation into site/
+	@$(BIN)/mkdocs build --strict --quiet
+
+clean: ## remove environments and everything that was built
+	@rm -rf .venv .venv-demo build dist site out .pytest_cache .mypy_cache .ruff_cache \
+	  .hypothesis .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

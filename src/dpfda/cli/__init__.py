@@ -1,0 +1,24 @@
+"""The command line, one file a command.
+
+A file ``NAME.py`` of this package holds one click command called ``command`` and is thereby
+``dpfda NAME``; no list is edited. Files that begin with an underscore are helpers.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from dpfda.errors import MissingExtra
+
+
+def main() -> None:
+    """Run ``dpfda``."""
+    try:
+        import click  # noqa: F401
+        import rich  # noqa: F401
+    except ImportError:
+        print(f"Error: {MissingExtra('click and rich', 'cli')}", file=sys.stderr)
+        raise SystemExit(2) from None
+    from dpfda.cli._group import dpfda
+
+    dpfda()

@@ -1,0 +1,42 @@
+"""``dpfda demo``: the whole path on simulated people, with a report at the end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from dpfda.cli._progress import progress_bar
+from dpfda.study import demo
+from dpfda.study.report import write_report
+from dpfda.study.results import machine, rows_table, to_json
+
+
+@click.command()
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("out"),
+    show_default=True,
+    help="Write the report here.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+def command(out: Path, as_json: bool) -> None:
+    """Show the whole path on simulated people, and write a report."""
+    with progress_bar("demo") as progress:
+        outcome = demo.run(progress)
+    path = write_report(outcome, out / "demo.html", title=demo.TITLE, caption=demo.CAPTION)
+    if as_json:
+        report = {
+            "name": "demo",
+            "rows": outcome.rows,
+            "figures": outcome.figures,
+            "notes": outcome.notes,
+            "report": str(path),
+            "machine": machine(),
+        }
+        click.echo(to_json(report))
+        return
+    Console().print(rows_table(outcome, title=demo.TITLE))
+    click.echo(f"report: {path}")

@@ -1,0 +1,82 @@
+"""How fast exact noise is: against OpenDP, for one report, and at import."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from dpfda.errors import MissingExtra
+from dpfda.mechanisms.laplace import Laplace
+from dpfda.noise import SecureSource, discrete_laplace
+from dpfda.study.outcome import Outcome, at_least, at_most
+
+GOALS = {
+    "ratio_vs_opendp": at_least(20),
+    "report_ms": at_most(0.2),
+    "import_ms": at_most(500),
+}
+
+_SCALE = 1 << 20
+"""Lattice steps a noise scale: what `Laplace` uses."""
+
+
+def run(quick: bool = False) -> Outcome:
+    """Measure on this machine, all in one run."""
+    draws = 20_000 if quick else 1_000_000
+    source = SecureSource()
+    ours = _seconds(lambda: discrete_laplace(draws, scale=_SCALE, source=source), repeats=5)
+    theirs = _seconds(_opendp_laplace(draws), repeats=1)
+    figures = {
+        "ratio_vs_opendp": theirs / ours,
+        "report_ms": _report_ms(200 if quick else 2000),
+        "import_ms": _import_ms(1 if quick else 5),
+        "draws_per_second": draws / ours,
+        "opendp_draws_per_second": draws / theirs,
+    }
+    return Outcome(figures=figures, notes=[f"{draws:,} draws; both samplers exact, on one core."])
+
+
+def _opendp_laplace(draws: int) -> Callable[[], object]:
+    """OpenDP's Laplace measurement on a vector of floats, its own exact sampler."""
+    try:
+        import opendp.prelude as dp
+    except ImportError:
+        raise MissingExtra("opendp", "dev") from None
+    dp.enable_features("contrib")
+    domain = dp.vector_domain(dp.atom_domain(T=float, nan=False))
+    measurement = dp.m.make_laplace(domain, dp.l1_distance(T=float), scale=1.0)
+    zeros = np.zeros(draws).tolist()
+    return lambda: measurement(zeros)
+
+
+def _report_ms(repeats: int) -> float:
+    """One person's report of four numbers, validation included; median over many."""
+    mechanism, source = Laplace(epsilon=1.0, dimension=4), SecureSource()
+    values = np.array([[0.1, -0.2, 0.3, 1.0]])
+    mechanism.randomize(values, source)  # the tables of a scale are built once
+    return 1e3 * _seconds(lambda: mechanism.randomize(values, source), repeats=repeats)
+
+
+def _import_ms(repeats: int) -> float:
+    """``import dpfda`` in a fresh interpreter, by its own clock."""
+    code = "import time; t = time.perf_counter(); import dpfda; print(time.perf_counter() - t)"
+    taken = [
+        float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout)
+        for _ in range(repeats)
+    ]
+    return 1e3 * statistics.median(taken)
+
+
+def _seconds(work: Callable[[], object], *, repeats: int) -> float:
+    """Median time of `work`."""
+    taken = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        work()
+        taken.append(time.perf_counter() - start)
+    return statistics.median(taken)

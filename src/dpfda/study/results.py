@@ -1,0 +1,156 @@
+"""How an `Outcome` is shown: table on the terminal, JSON, CSV, PNG."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+import platform
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpfda.errors import MissingExtra
+from dpfda.study.outcome import Goal, Outcome
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+def machine() -> dict[str, Any]:
+    """Where a number was measured.
+
+    Example:
+        >>> sorted(machine())
+        ['cpus', 'numpy', 'platform', 'python']
+    """
+    return {
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "cpus": os.cpu_count(),
+        "platform": platform.platform(),
+    }
+
+
+def to_json(value: Any) -> str:
+    """JSON text of plain values and numpy numbers; NaN and infinity become null.
+
+    Example:
+        >>> print(to_json({"ratio": np.float64(2.0), "missing": math.nan}))
+        {
+          "ratio": 2.0,
+          "missing": null
+        }
+    """
+    return json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def rows_table(outcome: Outcome, *, title: str = "") -> RenderableType:
+    """The rows as a table, with the notes below."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title or None, title_justify="left")
+    for key in _columns(outcome):
+        numeric = all(isinstance(row[key], (int, float, np.number)) for row in outcome.rows)
+        table.add_column(key, justify="right" if numeric else "left")
+    for row in outcome.rows:
+        table.add_row(*(Text(show(row[key])) for key in _columns(outcome)))
+    return Group(table, *(Text(note) for note in outcome.notes))
+
+
+def goals_table(outcome: Outcome, goals: Mapping[str, Goal], *, title: str = "") -> RenderableType:
+    """Every figure beside its goal."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title or None, title_justify="left")
+    for heading in ("figure", "measured", "goal", "met"):
+        table.add_column(heading, justify="right" if heading == "measured" else "left")
+    for key, figure in outcome.figures.items():
+        goal = goals.get(key)
+        wanted = f"{goal.direction} {show(goal.bound)}" if goal else "–"
+        verdict = "–" if goal is None else "yes" if goal.met(figure) else "NO"
+        table.add_row(key, show(figure), wanted, Text(verdict, "bold red" * (verdict == "NO")))
+    return table
+
+
+def write_files(outcome: Outcome, directory: Path, *, stem: str) -> list[Path]:
+    """Write ``stem.csv`` and, where there is a plot, ``stem.png``; return what was written."""
+    directory.mkdir(parents=True, exist_ok=True)
+    written = []
+    if outcome.rows:
+        path = directory / f"{stem}.csv"
+        path.write_text(to_csv(outcome), encoding="utf-8")
+        written.append(path)
+    if outcome.plot is not None:
+        path = directory / f"{stem}.png"
+        path.write_bytes(picture(outcome))
+        written.append(path)
+    return written
+
+
+def to_csv(outcome: Outcome) -> str:
+    """The rows as comma-separated values, with a header and full precision."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, _columns(outcome), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(outcome.rows)
+    return text.getvalue()
+
+
+def picture(outcome: Outcome, *, dark: bool = False) -> bytes:
+    """The plot as PNG, drawn without a display."""
+    assert outcome.plot is not None
+    try:
+        import matplotlib
+    except ImportError:
+        raise MissingExtra("matplotlib", "plot") from None
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    with pyplot.style.context("dark_background" if dark else "default"):
+        figure = outcome.plot()
+        data = io.BytesIO()
+        figure.savefig(data, format="png", dpi=150, bbox_inches="tight")
+    pyplot.close(figure)
+    return data.getvalue()
+
+
+def show(value: Any) -> str:
+    """One cell: four significant digits for a float, text as it is.
+
+    Example:
+        >>> show(0.123456), show(3), show(None), show(True), show(1234567.0)
+        ('0.1235', '3', '–', 'yes', '1.235e+06')
+    """
+    if value is None:
+        return "–"
+    if isinstance(value, (bool, np.bool_)):
+        return "yes" if value else "no"
+    if isinstance(value, (float, np.floating)):
+        return f"{value:.4g}"
+    return str(value)
+
+
+def _columns(outcome: Outcome) -> list[str]:
+    return list(outcome.rows[0]) if outcome.rows else []
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
