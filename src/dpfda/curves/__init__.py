@@ -1,0 +1,30 @@
+"""From a curve to a short vector in [-1, 1]^d: bases, rescalers and the encoder.
+
+Read `encoder.py` first: it follows one curve from top to bottom, and each step opens one file.
+"""
+
+from dpfda._registry import discover
+from dpfda.curves.basis import Basis
+from dpfda.curves.bspline import BSplineBasis
+from dpfda.curves.cosine import CosineBasis
+from dpfda.curves.custom import CustomBasis
+from dpfda.curves.encoder import CurveEncoder
+from dpfda.curves.fourier import FourierBasis
+from dpfda.curves.identity import IdentityBasis
+from dpfda.curves.rescale import ClipRescaler, MaxAbsRescaler, Rescaler, TanhRescaler
+
+discover(__name__, list(__path__))
+
+__all__ = [
+    "BSplineBasis",
+    "Basis",
+    "ClipRescaler",
+    "CosineBasis",
+    "CurveEncoder",
+    "CustomBasis",
+    "FourierBasis",
+    "IdentityBasis",
+    "MaxAbsRescaler",
+    "Rescaler",
+    "TanhRescaler",
+]

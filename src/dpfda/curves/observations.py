@@ -1,0 +1,201 @@
+"""Reading what people hold, in any accepted form, as points t and values x(t).
+
+One convention from here on: NaN in `values` marks a point that was not seen. A shared grid has
+shape (T,), own grids have shape (n, T). `strict` refuses what cannot be used, without showing a
+value; otherwise it is marked as not seen, because in a study refusing would itself reveal
+something.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpfda._validate import FloatArray
+from dpfda.curves.basis import within
+from dpfda.errors import InvalidData
+
+_NUMBERS = "a two-dimensional array (n, T) of numbers, an FDataGrid, or a list of pairs (t, x)"
+
+
+def read_curves(
+    curves: Any, grid_points: Any, *, domain_range: tuple[float, float], strict: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Points (T,) or (n, T) inside the domain, and values (n, T) with NaN where nothing is seen."""
+    if hasattr(curves, "data_matrix"):  # FDataGrid, recognised without importing scikit-fda
+        points, values = _from_grid(curves, strict)
+    elif hasattr(curves, "start_indices"):  # FDataIrregular
+        points, values = _from_irregular(curves, strict)
+    elif _are_pairs(curves):
+        points, values = _pad(*_from_pairs(curves, strict))
+    else:
+        points, values = _from_rows(curves, grid_points, domain_range, strict)
+    return _usable(points, values, domain_range, strict)
+
+
+def read_vectors(vectors: Any, *, n_basis: int, strict: bool) -> FloatArray:
+    """Plain vectors (n, d), NaN where a number is missing (refused when strict)."""
+    values = _matrix(vectors, single=not strict)
+    if values is None and not strict:
+        values = np.stack([_row(row, n_basis) for row in _people(vectors)])
+    if values is None:
+        raise InvalidData("vectors", f"a two-dimensional array (n, {n_basis}) of numbers")
+    if not strict:
+        if values.shape[1] != n_basis:
+            return np.full((values.shape[0], n_basis), np.nan)
+        return np.where(np.isinf(values).any(axis=1, keepdims=True), np.nan, values)
+    if values.shape[0] == 0 or values.shape[1] != n_basis:
+        rule = f"an array with at least one row and {n_basis} columns"
+        raise InvalidData("vectors", rule, f"shape {values.shape}")
+    if not np.all(np.isfinite(values)):
+        raise InvalidData("vectors", "finite (no NaN, no infinity)")
+    return values
+
+
+def _usable(
+    points: FloatArray, values: FloatArray, domain_range: tuple[float, float], strict: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Apply the rules every curve must meet: finite values at points inside the domain."""
+    low, high = domain_range
+    seen = ~np.isnan(values)
+    inside = within(points, domain_range)
+    infinite = np.isinf(values).any(axis=1, keepdims=True)
+    if strict:
+        if values.shape[0] == 0:
+            raise InvalidData("curves", "a batch of at least one curve", f"shape {values.shape}")
+        if infinite.any():
+            raise InvalidData("curves", "finite (NaN marks a missing point)")
+        if not np.all(inside | ~seen if points.ndim == 2 else inside):
+            raise InvalidData("grid_points", f"inside the domain [{low:g}, {high:g}]")
+        if not seen.any(axis=1).all():
+            raise InvalidData("curves", "observed at one point at least, each of them")
+    values = np.where(inside & ~infinite, values, np.nan)
+    return np.clip(np.where(inside, points, low), low, high), values
+
+
+def _from_grid(curves: Any, strict: bool) -> tuple[FloatArray, FloatArray]:
+    if len(curves.grid_points) == 1 and curves.data_matrix.shape[2] == 1:
+        return np.asarray(curves.grid_points[0], float), np.asarray(
+            curves.data_matrix[..., 0], float
+        )
+    return _not_one_variable(curves, strict)
+
+
+def _from_irregular(curves: Any, strict: bool) -> tuple[FloatArray, FloatArray]:
+    if curves.points.shape[1] == 1 and curves.values.shape[1] == 1:
+        starts = curves.start_indices[1:]
+        return _pad(np.split(curves.points[:, 0], starts), np.split(curves.values[:, 0], starts))
+    return _not_one_variable(curves, strict)
+
+
+def _not_one_variable(curves: Any, strict: bool) -> tuple[FloatArray, FloatArray]:
+    if strict:
+        raise InvalidData("curves", "real-valued functions of one variable")
+    return _unseen(len(curves))
+
+
+def _from_pairs(curves: Any, strict: bool) -> tuple[list[FloatArray], list[FloatArray]]:
+    points, values = [], []
+    for pair in curves:
+        t, x = map(_numbers, pair) if _is_pair(pair) else (None, None)
+        if t is None or x is None or t.ndim != 1 or t.shape != x.shape:
+            if strict:
+                raise InvalidData("curves", "pairs (t, x) of equally many numbers")
+            t = x = np.empty(0)
+        points.append(t)
+        values.append(x)
+    return points, values
+
+
+def _from_rows(
+    curves: Any, grid_points: Any, domain_range: tuple[float, float], strict: bool
+) -> tuple[FloatArray, FloatArray]:
+    values = _matrix(curves, single=not strict)
+    if values is None and strict:
+        raise InvalidData("curves", _NUMBERS)
+    if values is None:  # rows of unequal length, or not numbers: each person for themselves
+        return _pad(*_from_pairs(_with_grids(curves, grid_points, domain_range), strict))
+    grid = _grid(grid_points, values.shape[1], domain_range)
+    if grid is not None and grid.shape == values.shape[1:]:
+        return grid, values
+    if strict:
+        found = f"{values.shape[1]} columns"
+        raise InvalidData("grid_points", "one number for each column of curves", found)
+    return _unseen(values.shape[0])
+
+
+def _with_grids(curves: Any, grid_points: Any, domain_range: tuple[float, float]) -> list[Any]:
+    """Pairs (t, x), one per person, None where x is not a row of numbers."""
+    rows = [_numbers(row) for row in _people(curves)]
+    return [
+        None if row is None or row.ndim != 1 else (_grid(grid_points, row.size, domain_range), row)
+        for row in rows
+    ]
+
+
+def _grid(grid_points: Any, size: int, domain_range: tuple[float, float]) -> FloatArray | None:
+    return np.linspace(*domain_range, size) if grid_points is None else _numbers(grid_points)
+
+
+def _are_pairs(curves: Any) -> bool:
+    """Whether this is a list of (t, x), both sequences; one such pair tells."""
+    return isinstance(curves, list | tuple) and any(map(_is_pair, curves))
+
+
+def _is_pair(pair: Any) -> bool:
+    return isinstance(pair, list | tuple) and len(pair) == 2 and all(map(_is_sequence, pair))
+
+
+def _is_sequence(part: Any) -> bool:
+    return isinstance(part, list | tuple) or (isinstance(part, np.ndarray) and part.ndim > 0)
+
+
+def _unseen(n: int) -> tuple[FloatArray, FloatArray]:
+    """A batch of which not a single point can be used."""
+    return np.empty(0), np.empty((n, 0))
+
+
+def _pad(points: list[FloatArray], values: list[FloatArray]) -> tuple[FloatArray, FloatArray]:
+    """Own grids side by side, filled up with NaN to the longest."""
+    sizes = np.array([t.size for t in points])
+    filled = np.arange(sizes.max(initial=0)) < sizes[:, None]
+    padded_points, padded_values = np.full(filled.shape, np.nan), np.full(filled.shape, np.nan)
+    padded_points[filled] = np.concatenate(points)
+    padded_values[filled] = np.concatenate(values)
+    return padded_points, padded_values
+
+
+def _people(rows: Any) -> list[Any]:
+    """The rows of something that is not a matrix; what contains no row counts as one person."""
+    if isinstance(rows, list | tuple | np.ndarray):
+        members = list(rows) if not isinstance(rows, np.ndarray) or rows.ndim else []
+        if any(map(_is_sequence, members)):
+            return members
+    return [rows]
+
+
+def _row(row: Any, size: int) -> FloatArray:
+    numbers = _numbers(row)
+    return np.full(size, np.nan) if numbers is None or numbers.shape != (size,) else numbers
+
+
+def _matrix(rows: Any, *, single: bool = False) -> FloatArray | None:
+    """A float matrix; with `single`, a vector is read as one row. None where it is neither."""
+    array = _numbers(rows)
+    if array is not None and array.ndim == 1 and single:
+        array = array[None, :]
+    return array if array is not None and array.ndim == 2 else None
+
+
+def _numbers(values: Any) -> npt.NDArray[np.float64] | None:
+    """A float array in which NaN and infinity may occur, or None if these are not numbers."""
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind not in "fiubO":
+            return None
+        with np.errstate(over="ignore"):  # a wider float that is too large becomes infinite
+            return array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return None

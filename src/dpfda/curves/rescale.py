@@ -1,0 +1,158 @@
+"""The family of rescalers: from coefficients of any size into the box [-1, 1]^d.
+
+Every parameter is public. A scale taken from the data would reveal something about them, and is
+not offered. Neither is Min-Max, (z_k − min|z|)/(max|z| − min|z|): it leaves the box (C1).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from dpfda._registry import Registered
+from dpfda._validate import FloatArray, finite, positive
+from dpfda.errors import InvalidParameter
+
+#: The largest z* that the inverse of tanh still maps to a finite coefficient.
+_BELOW_ONE = float(np.nextafter(1.0, 0.0))
+
+
+class Rescaler(Registered, ABC, family="rescaler"):
+    """A public map of coefficients into [-1, 1]^d.
+
+    A subclass says in `_squash` what it does. That the result stays in the box is guaranteed
+    here, because the sensitivity of every report rests on it.
+    """
+
+    def rescale(self, z: npt.ArrayLike) -> FloatArray:
+        """Coefficients (n, d) to z* in [-1, 1]^d; an unknown coefficient (NaN) becomes 0."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            z_star = np.clip(self._squash(np.asarray(z, dtype=np.float64)), -1.0, 1.0)
+        return np.where(np.isnan(z_star), 0.0, z_star)
+
+    def restore(self, z_star: npt.ArrayLike) -> FloatArray:
+        """Back from z* to coefficients; noisy values outside the box are moved to its edge."""
+        raise InvalidParameter("rescale", "one that can be undone", self.name)
+
+    def scales(self, n_basis: int) -> FloatArray | None:
+        """The diagonal D of C2, with z* ≈ (z − centre)/D: None where there is none."""
+        return None
+
+    def centres(self, n_basis: int) -> FloatArray:
+        """The coefficients that are encoded as 0."""
+        return np.zeros(n_basis)
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Small instances for the checks that every rescaler must pass."""
+        return [cls()]
+
+    @abstractmethod
+    def _squash(self, z: FloatArray) -> FloatArray:
+        """The map itself, on coefficients of shape (..., d)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _CentredRescaler(Rescaler):
+    """What `tanh` and `clip` share: a public centre and scale, one for all or one for each."""
+
+    scale: float | Sequence[float] = 1.0
+    centre: float | Sequence[float] = 0.0
+
+    def __post_init__(self) -> None:
+        for name, rule in (("scale", positive), ("centre", finite)):
+            value = getattr(self, name)
+            if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):
+                object.__setattr__(self, name, tuple(rule(name, entry) for entry in value))
+            else:
+                object.__setattr__(self, name, rule(name, value))
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """The default, and a tiny and a huge scale off centre."""
+        return [cls(), cls(scale=5e-324, centre=-3.0), cls(scale=1e308, centre=1e308)]
+
+    def scales(self, n_basis: int) -> FloatArray:
+        """The public scale of each coefficient."""
+        return _spread("scale", self.scale, n_basis)
+
+    def centres(self, n_basis: int) -> FloatArray:
+        """The public centre of each coefficient."""
+        return _spread("centre", self.centre, n_basis)
+
+    def _standardise(self, z: FloatArray) -> FloatArray:
+        standard: FloatArray = (z - self.centres(z.shape[-1])) / self.scales(z.shape[-1])
+        return standard
+
+    def _unstandardise(self, z: FloatArray) -> FloatArray:
+        restored: FloatArray = self.centres(z.shape[-1]) + z * self.scales(z.shape[-1])
+        return restored
+
+
+@dataclass(frozen=True, kw_only=True)
+class TanhRescaler(_CentredRescaler, name="tanh"):
+    """z*_k = tanh((z_k − centre_k)/scale_k): the papers' choice, smooth, never quite ±1.
+
+    Coefficients much larger than `scale` all look alike, so choose it from public knowledge of
+    the curves' size.
+
+    Example:
+        >>> TanhRescaler(scale=(1.0, 10.0)).rescale([[1.0, 1.0]]).round(3).tolist()
+        [[0.762, 0.1]]
+    """
+
+    def restore(self, z_star: npt.ArrayLike) -> FloatArray:
+        """Undo tanh; ±1 is read as the nearest number below."""
+        inside = np.clip(np.asarray(z_star, dtype=np.float64), -_BELOW_ONE, _BELOW_ONE)
+        return self._unstandardise(np.arctanh(inside))
+
+    def _squash(self, z: FloatArray) -> FloatArray:
+        return np.tanh(self._standardise(z))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClipRescaler(_CentredRescaler, name="clip"):
+    """z*_k = clip((z_k − centre_k)/scale_k, −1, 1): the plain choice, linear inside the range.
+
+    `scale` is half the public range of a coefficient, `centre` the middle of it.
+
+    Example:
+        >>> ClipRescaler(scale=50, centre=100).rescale([[75.0, 100.0, 1e9]]).tolist()
+        [[-0.5, 0.0, 1.0]]
+    """
+
+    def restore(self, z_star: npt.ArrayLike) -> FloatArray:
+        """Undo the linear part."""
+        return self._unstandardise(np.clip(np.asarray(z_star, dtype=np.float64), -1.0, 1.0))
+
+    def _squash(self, z: FloatArray) -> FloatArray:
+        return self._standardise(z)  # `rescale` clips
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaxAbsRescaler(Rescaler, name="max_abs"):
+    """z*_k = z_k / max_j |z_j|: each curve by its own largest coefficient, which it never tells.
+
+    Keeps a curve's shape and forgets its size, so it cannot be undone and has no slope function.
+    A curve of zeros stays 0.
+
+    Example:
+        >>> MaxAbsRescaler().rescale([[2.0, -4.0], [0.0, 0.0]]).tolist()
+        [[0.5, -1.0], [0.0, 0.0]]
+    """
+
+    def _squash(self, z: FloatArray) -> FloatArray:
+        largest = np.fmax.reduce(np.abs(z), axis=-1, keepdims=True)
+        # |z_k| ≤ max exactly, and IEEE division rounds correctly, so no quotient exceeds 1.
+        return z / np.where(largest > 0, largest, 1.0)
+
+
+def _spread(name: str, value: float | Sequence[float], n_basis: int) -> FloatArray:
+    if isinstance(value, Sequence) and len(value) != n_basis:
+        raise InvalidParameter(name, f"one number or {n_basis} numbers", value)
+    return np.broadcast_to(np.asarray(value, dtype=np.float64), (n_basis,)).copy()
