@@ -11,6 +11,7 @@ import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
+from dpfda.errors import InvalidParameter
 from dpfda.mechanisms.base import Mechanism
 from dpfda.noise import Source, discrete_laplace
 from dpfda.privacy.guarantee import Guarantee
@@ -103,5 +104,5 @@ def check_axes(axes: Any) -> tuple[float, ...]:
     """Public axes as a tuple of finite numbers above 0."""
     checked = tuple(_validate.positive("axes", float(axis)) for axis in axes)
     if not checked:
-        raise _validate.InvalidParameter("axes", "at least one number", axes)
+        raise InvalidParameter("axes", "at least one number", axes)
     return checked

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -77,7 +78,9 @@ class CategoricalResponse(Mechanism, name="categorical_response"):
 
     def target(self, values: Any) -> FloatArray:
         """Indicators of the K categories, shape (n, K)."""
-        return (np.asarray(values)[:, None] == np.arange(self.categories)).astype(np.float64)
+        return np.asarray(
+            np.asarray(values)[:, None] == np.arange(self.categories), dtype=np.float64
+        )
 
     def debias(self, reports: FloatArray) -> FloatArray:
         """Unbiased indicators of the K categories, shape (n, K)."""
@@ -94,7 +97,7 @@ class CategoricalResponse(Mechanism, name="categorical_response"):
     def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
         """Log-probability of each category."""
         kept = reports == np.asarray(values)
-        return np.where(kept, np.log(self.keep_probability), np.log(self.other_probability))
+        return np.where(kept, math.log(self.keep_probability), math.log(self.other_probability))
 
     def worst_cases(self) -> list[tuple[FloatArray, FloatArray]]:
         """Two categories (all pairs are alike)."""

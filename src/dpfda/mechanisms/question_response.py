@@ -45,9 +45,8 @@ class QuestionResponse(Mechanism, name="question_response"):
     @cached_property
     def _low(self) -> int:
         """Weight of every pattern; the truth gets `_extra` more."""
-        return 1 << (
-            61 - math.ceil(math.log2(math.exp(min(self.epsilon, 22.0)) + 2**self.questions))
-        )
+        patterns = math.exp(min(self.epsilon, 22.0)) + 2**self.questions
+        return 1 << (61 - math.ceil(math.log2(patterns)))
 
     @cached_property
     def _extra(self) -> int:
@@ -120,5 +119,5 @@ def best_questions(epsilon: float, *, most: int) -> int:
 
 def information(epsilon: float, *, questions: int) -> float:
     """k α_k²: the effective number of clean answers in one reply to `questions` questions."""
-    alpha = -math.expm1(-epsilon) / (1 + (2**questions - 1) * math.exp(-epsilon))
+    alpha: float = -math.expm1(-epsilon) / (1 + (2**questions - 1) * math.exp(-epsilon))
     return questions * alpha * alpha

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -64,7 +65,7 @@ class RandomizedResponse(Mechanism, name="randomized_response"):
     def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
         """Log-probability of each bit."""
         q = self.keep_probability
-        return np.where(reports == np.asarray(values), np.log(q), np.log1p(-q))
+        return np.where(reports == np.asarray(values), math.log(q), math.log1p(-q))
 
     def worst_cases(self) -> list[tuple[FloatArray, FloatArray]]:
         """The two bits."""

@@ -1,7 +1,7 @@
 """From a randomizer of one number to one of a vector: report a few random coordinates.
 
-Splitting ε over all d coordinates drowns each of them; telling k of them with ε/k each, scaled up by
-d/k, is unbiased and better (Wang et al. 2019; 004, Algorithm 3).
+Splitting ε over all d coordinates drowns each of them; telling k of them with ε/k each, scaled up
+by d/k, is unbiased and better (Wang et al. 2019; 004, Algorithm 3).
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ Digits = Callable[[int], list[int]]
 
 
 class Thresholds:
-    """Increasing probabilities c_1 < c_2 < ... known to any precision, to be compared with uniforms.
+    """Increasing probabilities c_1 < c_2 < ... known to any precision, compared with uniforms.
 
     Args:
         digits: returns floor(2^b c_k) for every k, for any number of bits b.
@@ -51,7 +51,7 @@ class Thresholds:
         return heads
 
     def _refine(self, word: int, candidates: Sequence[int], source: Source) -> int:
-        """Extend the uniform until it differs from every candidate; count the candidates below it."""
+        """Extend the uniform until it differs from every candidate; count those below it."""
         bits, uniform = 64, word
         while True:
             bits += 64

@@ -15,6 +15,7 @@ import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
+from dpfda.errors import InvalidParameter
 
 _FINENESS = (
     20  # noise scales are at least 2^20 steps, so rounding costs under one part in a million
@@ -36,7 +37,7 @@ class Lattice:
     def __post_init__(self) -> None:
         mantissa, _ = math.frexp(_validate.positive("step", self.step))
         if mantissa != 0.5:
-            raise _validate.InvalidParameter("step", "a power of two", self.step)
+            raise InvalidParameter("step", "a power of two", self.step)
 
     @classmethod
     def finer_than(cls, scale: float, *, bits: int = _FINENESS, most: float = math.inf) -> Lattice:

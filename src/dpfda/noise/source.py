@@ -110,6 +110,7 @@ class SimulationSource:
     def __init__(self, seed: int | np.random.SeedSequence) -> None:
         if not isinstance(seed, np.random.SeedSequence):
             seed = np.random.SeedSequence(_validate.whole("seed", seed, least=0))
+        self._seed = seed
         self.generator = np.random.Generator(np.random.PCG64(seed))
 
     def words(self, count: int) -> Words:
@@ -118,9 +119,7 @@ class SimulationSource:
 
     def spawn(self, count: int) -> list[SimulationSource]:
         """Independent sources for `count` parallel pieces of work."""
-        return [
-            SimulationSource(seed) for seed in self.generator.bit_generator.seed_seq.spawn(count)
-        ]  # type: ignore[attr-defined]
+        return [SimulationSource(seed) for seed in self._seed.spawn(count)]
 
     def __repr__(self) -> str:
         return "SimulationSource(seeded)"

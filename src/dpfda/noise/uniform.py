@@ -62,6 +62,6 @@ def odds(epsilon: float, *, denominator: int) -> int:
     """
     digits = 40 + len(str(denominator)) + int(epsilon / math.log(10))
     context = Context(prec=digits, rounding=ROUND_FLOOR)
-    # `exp` is correctly rounded to half even, so one unit in the last place is taken off to be safe.
+    # `exp` rounds to half even, so one unit in the last place is taken off to stay below.
     power = context.next_minus(Decimal(epsilon).exp(context)) if epsilon else Decimal(1)
     return int(context.multiply(power, Decimal(denominator)))

@@ -14,8 +14,9 @@ Model = Literal["local", "central", "decentralised"]
 
 @dataclass(frozen=True, kw_only=True)
 class Guarantee:
-    """A differential-privacy promise: replacing one unit's data changes no probability by more
-    than a factor e^ε (and an absolute δ).
+    """A differential-privacy promise about one release.
+
+    Replacing one unit's data changes no probability by more than a factor e^ε, and an absolute δ.
 
     Attributes:
         epsilon: ε.

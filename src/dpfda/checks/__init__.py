@@ -1,0 +1,1 @@
+"""Contracts that every registered class keeps, found through the registries."""

@@ -1,0 +1,232 @@
+"""Broken twins: randomizers with a planted flaw that an audit must catch.
+
+Each twin makes the claim of the sound mechanism it resembles, and breaks it in a way that has been
+printed, shipped or nearly shipped somewhere. An audit that lets one pass is worth nothing, so
+`dpfda audit --twins` runs them all. A new twin is one class here.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpfda._registry import Registered
+from dpfda._validate import FloatArray
+from dpfda.mechanisms.base import box_corners
+from dpfda.mechanisms.laplace import Laplace
+from dpfda.mechanisms.question_response import QuestionResponse
+from dpfda.mechanisms.randomized_response import RandomizedResponse
+from dpfda.noise import Source, discrete_gaussian, discrete_laplace
+from dpfda.noise.uniform import below, coin_signs
+from dpfda.privacy.guarantee import Guarantee
+
+Pairs = list[tuple[FloatArray, FloatArray]]
+
+
+class Twin(Registered, family="twin"):
+    """A randomizer whose claim is false.
+
+    Attributes:
+        flaw: what is wrong, in one sentence.
+    """
+
+    flaw: ClassVar[str]
+
+    @property
+    def log_likelihood(self) -> None:
+        """A twin does not confess: audits see its reports only."""
+        return
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The false claim."""
+        return Guarantee(epsilon=1.0, model="local")
+
+    @abstractmethod
+    def randomize(self, values: Any, rng: Source) -> FloatArray:
+        """Reports that leak more than claimed."""
+
+    @abstractmethod
+    def worst_cases(self) -> Pairs:
+        """Neighbouring inputs at which the flaw shows."""
+
+
+@dataclass(frozen=True)
+class FloatLaplace(Twin, name="float_laplace"):
+    """Laplace noise computed and added in floating point (Mironov 2012)."""
+
+    flaw = "textbook floating-point noise: the low-order bits tell the inputs apart"
+
+    def randomize(self, values: Any, rng: Source) -> FloatArray:
+        """x + b ln(U₁/U₂) with double-precision uniforms."""
+        rows = np.asarray(values, dtype=np.float64)
+        uniforms = (rng.words(2 * rows.size) >> np.uint64(11)).astype(np.float64) + 0.5
+        one, other = uniforms.reshape(2, *rows.shape)
+        return np.asarray(rows + 2.0 * np.log(one / other))
+
+    def worst_cases(self) -> Pairs:
+        """The centre has finer floats around it than the corner."""
+        return [(np.zeros((1, 1)), np.ones((1, 1)))]
+
+
+@dataclass(frozen=True)
+class MinMaxRescaling(Twin, name="min_max_rescaling"):
+    """Min-Max rescaling of 000 before Laplace noise (C1)."""
+
+    flaw = "Min-Max rescaling leaves [-1, 1], so the sensitivity 2 is false (C1)"
+
+    def randomize(self, values: Any, rng: Source) -> FloatArray:
+        """Rescale each row by its own least and largest size, then add noise for width 2."""
+        rows = np.asarray(values, dtype=np.float64)
+        least = np.abs(rows).min(axis=1, keepdims=True)
+        most = np.abs(rows).max(axis=1, keepdims=True)
+        rescaled = (rows - least) / (most - least)
+        sound = Laplace(epsilon=1.0, dimension=rows.shape[1])
+        return np.asarray(rescaled + sound.randomize(np.zeros_like(rescaled), rng))
+
+    def worst_cases(self) -> Pairs:
+        """Two nearly equal sizes and opposite signs: the rescaled value is far outside."""
+        return [(np.array([[-1.0, 0.8]]), np.array([[1.0, -0.8]]))]
+
+
+@dataclass(frozen=True)
+class RootTwoLaplace(Twin, name="root_two_laplace"):
+    """Laplace noise of unit variance taken for unit scale (C10)."""
+
+    flaw = "unit-variance noise used as unit-scale noise: √2 too small (C10)"
+
+    def randomize(self, values: Any, rng: Source) -> FloatArray:
+        """Noise of scale 2/(√2 ε)."""
+        return Laplace(epsilon=math.sqrt(2)).randomize(values, rng)
+
+    def worst_cases(self) -> Pairs:
+        """Opposite ends."""
+        return box_corners(1)
+
+
+@dataclass(frozen=True)
+class PerOrderGaussian(Twin, name="per_order_gaussian"):
+    """Gaussian functional mechanism as printed in 002: every order with the whole budget (C7)."""
+
+    flaw = "each order spends the full (ε, δ), and Λ2 is calibrated in spectral norm (C7)"
+
+    _STEPS: ClassVar[int] = 1 << 16
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The printed claim."""
+        return Guarantee(epsilon=0.95, delta=0.001, model="central")
+
+    def randomize(self, values: Any, rng: Source) -> FloatArray:
+        """Values are (Λ0, Λ1, svec Λ2) times N, each order divided by its printed noise level."""
+        rows = np.asarray(values, dtype=np.float64)
+        noise = discrete_gaussian(rows.size, sigma=self._STEPS, source=rng).reshape(rows.shape)
+        return (np.rint(rows * self._STEPS) + noise) / self._STEPS
+
+    def worst_cases(self) -> Pairs:
+        """y = 1 and y' = 0 at orthogonal x and x'."""
+        classical = math.sqrt(2 * math.log(1.25 / self.guarantee.delta)) / self.guarantee.epsilon
+        sigmas = classical * np.array([1.0, 4.0, 4.0, 1.0, 1.0, 1.0])
+        one = np.array([[1.0, -2.0, 0.0, 1.0, 0.0, 0.0]])
+        other = np.array([[0.0, 0.0, 0.0, 0.0, 0.0, 1.0]])
+        return [(one / sigmas, other / sigmas)]
+
+
+@dataclass(frozen=True)
+class TiesInBothHalves(Twin, name="duchi_ties_in_both_halves"):
+    """Duchi's mechanism for even d with t·v = 0 counted on both sides (C19)."""
+
+    flaw = "corners with t·v = 0 belong to both halves: true ε is ln(1 + e^ε) (C19)"
+
+    def randomize(self, values: Any, rng: Source) -> FloatArray:
+        """Pick a side with odds e^ε, then a uniform corner of that closed side."""
+        rows = np.asarray(values, dtype=np.float64)
+        corners = np.where(rows >= 0, 1.0, -1.0)
+        own_side = RandomizedResponse(epsilon=1.0).randomize(np.ones(len(rows)), rng)
+        reports = np.empty(rows.shape)
+        missing = np.arange(len(rows))
+        while missing.size:
+            proposal = coin_signs(missing.size * rows.shape[1], rng).reshape(-1, rows.shape[1])
+            fits = (proposal * corners[missing]).sum(axis=1) * own_side[missing] >= 0
+            reports[missing[fits]] = proposal[fits]
+            missing = missing[~fits]
+        return reports
+
+    def worst_cases(self) -> Pairs:
+        """The corner (1, 1) is a tie for the first input and on the far side for the second."""
+        return [(np.array([[1.0, -1.0]]), -np.ones((1, 2)))]
+
+
+@dataclass(frozen=True)
+class UnroundedSum(Twin, name="unrounded_sum"):
+    """Lattice noise added to a value that is not on the lattice (C20)."""
+
+    flaw = "the sum was not rounded: its fractional part passes through lattice noise (C20)"
+
+    def randomize(self, values: Any, rng: Source) -> FloatArray:
+        """Exact noise on multiples of 1/1024, value left as it is."""
+        rows = np.asarray(values, dtype=np.float64)
+        noise = discrete_laplace(rows.size, scale=2048, source=rng).reshape(rows.shape)
+        return rows + noise / 1024
+
+    def worst_cases(self) -> Pairs:
+        """On the lattice and off it."""
+        return [(np.zeros((1, 1)), np.full((1, 1), 1 / 3))]
+
+
+@dataclass(frozen=True)
+class WrongKeepProbability(Twin, name="wrong_keep_probability"):
+    """Randomized response that keeps the bit with probability 1 - e^{-ε}/2."""
+
+    flaw = "keep probability 1 - e^{-ε}/2 instead of e^ε/(1 + e^ε)"
+
+    def randomize(self, values: Any, rng: Source) -> FloatArray:
+        """Keep too often."""
+        bits = np.asarray(values, dtype=np.float64)
+        parts = 1 << 30
+        kept = below(parts, bits.size, rng) < np.uint64(parts * (1 - math.exp(-1.0) / 2))
+        return np.where(kept.reshape(bits.shape), bits, -bits)
+
+    def worst_cases(self) -> Pairs:
+        """The two bits."""
+        return [(np.array([1.0]), np.array([-1.0]))]
+
+
+@dataclass(frozen=True)
+class ClearLabel(Twin, name="clear_label"):
+    """A noisy feature with its label in clear, as in 004's nearest centroid (C16)."""
+
+    flaw = "the label travels beside the noisy features, unprotected (C16)"
+
+    def randomize(self, values: Any, rng: Source) -> FloatArray:
+        """Perturb all columns but the last."""
+        rows = np.asarray(values, dtype=np.float64)
+        sound = Laplace(epsilon=1.0, dimension=rows.shape[1] - 1)
+        return np.hstack([sound.randomize(rows[:, :-1], rng), rows[:, -1:]])
+
+    def worst_cases(self) -> Pairs:
+        """Equal features, other label."""
+        return [(np.array([[0.5, 1.0]]), np.array([[0.5, -1.0]]))]
+
+
+@dataclass(frozen=True)
+class OneQuestionTooFew(Twin, name="question_response_for_fewer"):
+    """k-question response with the truth probability of k - 1 questions."""
+
+    flaw = "α computed for k - 1 questions while k are answered"
+
+    def randomize(self, values: Any, rng: Source) -> FloatArray:
+        """Tell the truth as often as one question fewer would allow."""
+        answers = np.asarray(values, dtype=np.float64)
+        alpha = QuestionResponse(epsilon=1.0, questions=answers.shape[1] - 1).truth_probability
+        truthful = below(1 << 30, len(answers), rng) < np.uint64((1 << 30) * alpha)
+        random = coin_signs(answers.size, rng).reshape(answers.shape)
+        return np.where(truthful[:, None], answers, random)
+
+    def worst_cases(self) -> Pairs:
+        """All answers differ."""
+        return [(np.ones((1, 3)), -np.ones((1, 3)))]

@@ -1,0 +1,1 @@
+"""Benchmarks, reproductions, plots and reports: everything that measures."""
