@@ -1,13 +1,15 @@
 """Every exception that dpfda raises on purpose.
 
-    DpfdaError
-    ├── InvalidParameter (ValueError)   a public argument breaks a rule; the message shows its value
-    ├── InvalidData (ValueError)        private data break a rule; the message never shows a value
-    ├── UnknownName (LookupError)       no class is registered under this name
-    ├── MissingExtra (ImportError)      an optional dependency is not installed
-    ├── BudgetExceeded                  a ledger refused to spend; nothing was spent
-    ├── UnknownEvent                    an accountant was handed a release it cannot price
-    └── ProtocolError                   a message arrived that the protocol does not allow here
+DpfdaError
+├── InvalidParameter (ValueError)   a public argument breaks a rule; the message shows its value
+├── InvalidData (ValueError)        private data break a rule; the message never shows a value
+├── UnknownName (LookupError)       no class is registered under this name
+├── MissingExtra (ImportError)      an optional dependency is not installed
+├── BudgetExceeded                  a ledger refused to spend; nothing was spent
+│   └── AlreadySpent                the ledger has seen this key before: one question, one answer
+├── LedgerDamaged                   a stored ledger was altered; it spends nothing until repaired
+├── UnknownEvent                    an accountant was handed a release it cannot price
+└── ProtocolError                   a message arrived that the protocol does not allow here
 """
 
 from __future__ import annotations
@@ -52,6 +54,14 @@ class MissingExtra(DpfdaError, ImportError):
 
 class BudgetExceeded(DpfdaError):
     """The ledger refused: the spend would go over the limit. Nothing was spent."""
+
+
+class AlreadySpent(BudgetExceeded):
+    """The ledger has an entry under this key: the question was answered before. Nothing was spent."""
+
+
+class LedgerDamaged(DpfdaError):
+    """A stored ledger does not match its checksums, or lost entries. Nothing was spent."""
 
 
 class UnknownEvent(DpfdaError):

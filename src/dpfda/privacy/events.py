@@ -6,10 +6,13 @@ accountants compose them; an event of an unknown kind is refused, never guessed.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from dpfda import _validate
 from dpfda._registry import Registered
+from dpfda.errors import InvalidParameter
 
 
 class Event(Registered, family="event"):
@@ -114,8 +117,9 @@ class ComposedEvent(Event, name="composed"):
         repeated: how often the whole sequence happens.
 
     Example:
-        >>> ComposedEvent(events=(PureEvent(epsilon=1.0),), repeated=3).repeated
-        3
+        >>> thrice = ComposedEvent(events=(PureEvent(epsilon=1.0),), repeated=3)
+        >>> Event.from_dict(thrice.to_dict()) == thrice
+        True
     """
 
     events: tuple[Event, ...]
@@ -123,3 +127,17 @@ class ComposedEvent(Event, name="composed"):
 
     def __post_init__(self) -> None:
         _validate.whole("repeated", self.repeated)
+        object.__setattr__(self, "events", tuple(map(_as_event, self.events)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Name, nested events and count, ready for JSON."""
+        return super().to_dict() | {"events": [event.to_dict() for event in self.events]}
+
+
+def _as_event(value: Any) -> Event:
+    """An event, or what its `to_dict` gave."""
+    if isinstance(value, Event):
+        return value
+    if isinstance(value, Mapping):
+        return Event.from_dict(value)
+    raise InvalidParameter("events", "a sequence of events", value)

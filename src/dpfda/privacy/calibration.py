@@ -1,0 +1,184 @@
+"""How much Gaussian noise a budget needs, exactly (Balle & Wang 2018).
+
+Everything is said in μ = sensitivity/σ, the number that composes: releases with μ_1, μ_2, ...
+together are one Gaussian release with μ² = Σ μ_i². The *multiplier* of an event is 1/μ.
+
+With a = ε/μ - μ/2 and b = ε/μ + μ/2 the smallest δ is Φ(-a) - e^ε Φ(-b) (Theorem 8 there). Because
+e^ε φ(b) = φ(a), it equals φ(a) (m(a) - m(b)) with Mills' ratio m = Φ(-·)/φ, which neither overflows
+nor cancels: that is the form computed here.
+
+The noise that ships is the *discrete* Gaussian, with s ≥ 2^20 lattice steps to a standard
+deviation. Its concentrated-privacy parameter is that of the continuous one (Canonne, Kamath &
+Steinke 2020); its (ε, δ) curve may lie on either side of the continuous curve, off by order 1/s².
+Why the continuous curve is safe to use all the same:
+
+    Let d(k) be the discrete and r(k) the rounded continuous probability of the integer k, p the
+    continuous density, u uniform on (-½, ½). Then r(k) = p(k) E[e^{-u²/2s²} cosh(uk/s²)], hence
+        d(k) ≤ p(k) ≤ e^{1/24s²} r(k)   (Poisson summation: d's normaliser is ≥ 1; Jensen)
+        r(k) ≤ e^{k²/24s⁴} Z d(k)       (u is sub-Gaussian; Z ≤ 1 + 3e^{-2π²s²})
+    Rounded continuous noise is post-processing of continuous noise. Chaining the three: where J
+    coordinates of continuous noise are (ε, δ)-DP, discrete noise is (ε + η, e^{J/24s²} (δ + e^ε τ))-DP,
+        η = (J + R²)/(24s²) + J log Z,   τ = P(J standard normals leave the ball of radius R).
+    For R² = 3J + 500, τ ≤ e^{-150} (Laurent & Massart 2000).
+
+`lattice_excess` is that η. All functions here keep back 1e-10 of ε and one part in 10^9 of δ, which
+covers it for 500 coordinates at s = 2^20, or 10^5 at the 2^24 steps of the Gaussian mechanism, with
+ε ≤ 60 and δ ≥ 1e-15.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+
+import numpy as np
+from scipy.special import erfcx, log_ndtr, ndtr
+
+from dpfda import _validate
+from dpfda.errors import InvalidParameter
+
+LATTICE_RESERVE = 1e-10
+"""The part of ε kept back for the lattice, see `lattice_excess`."""
+
+_INFLATE = 1 + 1e-9  # of δ: the lattice, and rounding in this file
+_MARGIN = 1e-10  # of μ: so that a budget split and summed again still fits
+
+
+def gaussian_delta(*, epsilon: float, multiplier: float) -> float:
+    """The smallest δ for which Gaussian noise of σ = multiplier · sensitivity is (ε, δ)-DP.
+
+    Example:
+        >>> round(gaussian_delta(epsilon=1.0, multiplier=1.0), 4)
+        0.1269
+    """
+    _validate.non_negative("epsilon", epsilon)
+    return _delta(epsilon, 1 / _validate.positive("multiplier", multiplier))
+
+
+def gaussian_epsilon(*, delta: float, multiplier: float) -> float:
+    """The smallest ε for which Gaussian noise of σ = multiplier · sensitivity is (ε, δ)-DP.
+
+    Example:
+        >>> round(gaussian_epsilon(delta=1e-5, multiplier=3.73), 3)
+        1.0
+    """
+    _validate.fraction("delta", delta)
+    mu = 1 / _validate.positive("multiplier", multiplier)
+    if _delta(0.0, mu) <= delta:
+        return 0.0
+    # At a = √(2 log 1/δ) already Φ(-a) < δ.
+    high = mu * mu / 2 + mu * math.sqrt(-2 * math.log(delta)) + 2 * LATTICE_RESERVE
+    return _bisect(lambda epsilon: _delta(epsilon, mu) <= delta, good=2 * high, bad=0.0)
+
+
+def gaussian_mu(*, epsilon: float, delta: float) -> float:
+    """The largest μ = sensitivity/σ that an (ε, δ) budget allows.
+
+    Example:
+        >>> round(gaussian_mu(epsilon=1.0, delta=1e-5), 4)
+        0.2681
+    """
+    _validate.positive("epsilon", epsilon)
+    _validate.fraction("delta", delta)
+    if epsilon <= 2 * LATTICE_RESERVE:
+        raise InvalidParameter("epsilon", f"above {2 * LATTICE_RESERVE:g}", epsilon)
+    tail = math.sqrt(-2 * math.log(delta))
+    good = epsilon / (tail + math.sqrt(tail * tail + 2 * epsilon)) / 2  # half of a μ that suffices
+    bad = 2 * good
+    while _delta(epsilon, bad) <= delta:
+        bad *= 2
+    return _bisect(lambda mu: _delta(epsilon, mu) <= delta, good=good, bad=bad) * (1 - _MARGIN)
+
+
+def gaussian_sigma(*, epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
+    """The smallest standard deviation that makes Gaussian noise (ε, δ)-DP, for any ε > 0.
+
+    Privacy:
+        Exact (Balle & Wang 2018, Algorithm 1), rounded up by one part in 10^10; the classic
+        √(2 ln(1.25/δ))/ε is larger and holds for ε < 1 only (C7).
+
+    Example:
+        >>> round(gaussian_sigma(epsilon=1.0, delta=1e-5), 3)
+        3.73
+    """
+    _validate.positive("sensitivity", sensitivity)
+    return sensitivity / gaussian_mu(epsilon=epsilon, delta=delta)
+
+
+def compose_multipliers(multipliers: Iterable[float]) -> float:
+    """The multiplier of several Gaussian releases seen as one: 1/μ² adds up.
+
+    Example:
+        >>> compose_multipliers([2.0, 2.0, 2.0, 2.0])
+        1.0
+    """
+    squares = math.fsum(_validate.positive("multipliers", m) ** -2 for m in multipliers)
+    return 1 / math.sqrt(squares) if squares else math.inf
+
+
+def split_multipliers(
+    shares: Iterable[float], *, epsilon: float, delta: float
+) -> tuple[float, ...]:
+    """Multipliers for releases that use given shares of an (ε, δ) budget: μ_i² = share_i μ².
+
+    Example:
+        >>> first, second = split_multipliers([0.2, 0.8], epsilon=1.0, delta=1e-5)
+        >>> round(first, 2), round(second, 2)
+        (8.34, 4.17)
+    """
+    parts = [_validate.positive("shares", share) for share in shares]
+    if not math.isclose(math.fsum(parts), 1, rel_tol=_MARGIN / 10):
+        raise InvalidParameter("shares", "numbers that add up to 1", parts)
+    mu = gaussian_mu(epsilon=epsilon, delta=delta)
+    return tuple(1 / (mu * math.sqrt(part)) for part in parts)
+
+
+def lattice_excess(*, steps: int, dimension: int) -> float:
+    """How much ε a discrete Gaussian may cost beyond the continuous curve (see the module).
+
+    Args:
+        steps: lattice steps in one standard deviation.
+        dimension: number of coordinates J.
+
+    Example:
+        >>> lattice_excess(steps=2**24, dimension=100_000) < LATTICE_RESERVE
+        True
+    """
+    _validate.whole("steps", steps, least=2)
+    _validate.whole("dimension", dimension)
+    normaliser = dimension * 3 * math.exp(-2 * math.pi**2 * steps**2)
+    return (4 * dimension + 500) / (24 * steps**2) + normaliser
+
+
+def _delta(epsilon: float, mu: float) -> float:
+    epsilon -= LATTICE_RESERVE  # the formula holds for negative ε too
+    low, high = epsilon / mu - mu / 2, epsilon / mu + mu / 2
+    if low < -5:  # m(a) would overflow, and δ is large: nothing cancels
+        value = float(ndtr(-low) - math.exp(epsilon + log_ndtr(-high)))
+    else:
+        value = math.exp(-low * low / 2) * _mills_drop(low, high)
+    return min(1.0, value * _INFLATE)
+
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
+
+
+def _mills_drop(low: float, high: float) -> float:
+    """(m(low) - m(high)) / √(2π) for low < high."""
+    if high - low > 0.1:
+        return float(erfcx(low / math.sqrt(2)) - erfcx(high / math.sqrt(2))) / 2
+    # m' = x m - 1. Integrated, because the difference of two close values would cancel.
+    x = (low + high) / 2 + _NODES * (high - low) / 2
+    slope = 1 / math.sqrt(2 * math.pi) - x * erfcx(x / math.sqrt(2)) / 2
+    return float(_WEIGHTS @ slope) * (high - low) / 2
+
+
+def _bisect(holds: Callable[[float], bool], *, good: float, bad: float) -> float:
+    """The point nearest to `bad` at which `holds` was seen to be true, to 13 digits."""
+    while abs(bad - good) > 1e-13 * abs(good):
+        middle = (good + bad) / 2
+        if holds(middle):
+            good = middle
+        else:
+            bad = middle
+    return good
