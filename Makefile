@@ -57,7 +57,7 @@ bench: $(READY) ## measure every benchmark beside its goal
 	@$(BIN)/dpfda bench --all
 
 docs: $(READY) ## build the documentation into site/
-	@$(BIN)/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean: ## remove environments and everything that was built
 	@rm -rf .venv .venv-demo build dist site out .pytest_cache .mypy_cache .ruff_cache \

@@ -28,8 +28,8 @@ class Hybrid(SampledCoordinates, name="hybrid"):
         chooses between them does not depend on the data.
 
     Example:
-        >>> Hybrid(epsilon=1.0).variance([[0.0]]) < 2.5
-        array([[ True]])
+        >>> Hybrid(epsilon=1.0).variance([[0.0], [1.0]]).round(2).tolist()
+        [[4.29], [4.29]]
     """
 
     def _scalar_randomizer(self, epsilon: float) -> ScalarRandomizer:

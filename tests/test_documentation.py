@@ -1,0 +1,99 @@
+"""Whatever the documentation shows, runs; whatever the package offers, is documented."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+import re
+from pathlib import Path
+
+import click
+import pytest
+
+import dpfda
+from dpfda.cli._group import dpfda as command_line
+from dpfda.mechanisms import Mechanism
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+BLOCK = re.compile(r"^```(?:python|pycon)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+MODULES = [module.name for module in pkgutil.walk_packages(dpfda.__path__, "dpfda.")]
+
+
+def blocks(page: Path) -> list[tuple[int, str]]:
+    """Line number and text of every Python block."""
+    text = page.read_text(encoding="utf-8")
+    return [(text.count("\n", 0, m.start(1)), m.group(1)) for m in BLOCK.finditer(text)]
+
+
+def run_doctest(text: str, namespace: dict[str, object], name: str, line: int) -> None:
+    example = doctest.DocTestParser().get_doctest(text, {}, name, name, line)
+    example.globs = namespace
+    failures: list[str] = []
+    doctest.DocTestRunner(verbose=False).run(example, out=failures.append, clear_globs=False)
+    assert not failures, "".join(failures)
+
+
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if blocks(p)], ids=lambda page: str(page.relative_to(ROOT))
+)
+def test_code_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    for line, text in blocks(page):
+        if text.lstrip().startswith(">>>"):
+            run_doctest(text, namespace, page.name, line)
+        else:
+            # Blank lines in front make a traceback show the line of the page.
+            exec(compile("\n" * line + text, str(page), "exec"), namespace)
+
+
+@pytest.mark.parametrize("name", ["dpfda", *MODULES])
+def test_examples_in_docstrings_run(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    module = importlib.import_module(name)
+    for example in doctest.DocTestFinder(exclude_empty=True).find(module):
+        failures: list[str] = []
+        doctest.DocTestRunner(verbose=False).run(example, out=failures.append)
+        assert not failures, "".join(failures)
+
+
+def test_a_wrong_example_is_noticed() -> None:
+    with pytest.raises(AssertionError, match="Expected"):
+        run_doctest(">>> 1 + 1\n3\n", {}, "planted", 0)
+
+
+def public_classes() -> list[type]:
+    exported = [getattr(dpfda, name) for name in dpfda.__all__]
+    return [thing for thing in exported if inspect.isclass(thing)]
+
+
+@pytest.mark.parametrize(
+    "member", [*public_classes(), *Mechanism.members().values()], ids=lambda member: member.__name__
+)
+def test_every_public_class_has_an_example(member: type) -> None:
+    if inspect.isabstract(member) or member is Mechanism:
+        pytest.skip("abstract: its subclasses show how it is used")
+    assert ">>>" in (member.__doc__ or "")
+
+
+def test_every_command_is_documented() -> None:
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    commands = command_line.list_commands(click.Context(command_line))
+    assert commands
+    assert [name for name in commands if f"`dpfda {name}" not in text] == []
+
+
+def test_every_mechanism_is_documented() -> None:
+    text = (ROOT / "docs" / "mechanisms.md").read_text(encoding="utf-8")
+    assert [name for name in Mechanism.members() if f"`{name}`" not in text] == []
+
+
+def test_pages_load_nothing_from_elsewhere() -> None:
+    configuration = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert "http" not in configuration
+    assert "font: false" in configuration
