@@ -17,11 +17,13 @@ from dpfda.curves import (
     MaxAbsRescaler,
     TanhRescaler,
 )
+from dpfda.curves.projection import projector
 from dpfda.errors import InvalidParameter, UnknownName
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False, width=64)
 ANY = st.floats(width=64)
 LARGEST = np.finfo(float).max
+GRID = np.linspace(0, 1, 9)
 EDGES = [0.0, -0.0, 5e-324, -5e-324, 1e-308, 1.0, -1.0, 1e308, -1e308, LARGEST, -LARGEST]
 
 
@@ -104,6 +106,18 @@ def test_an_overflowing_curve_keeps_its_direction():
     curves = np.array([[1e308] * 50, [-1.7e308] * 50, [5e-324] * 50, [0.0] * 50])
     assert encoder.encode(curves)[:2].tolist() == [[1.0], [-1.0]]
     assert encoder.encode(curves)[3].tolist() == [0.0]
+
+
+def test_overflow_changes_nothing_but_the_size(rng):
+    """max_abs forgets sizes, so a curve and its largest multiple are encoded alike."""
+    encoder = CurveEncoder(n_basis=8, rescale="max_abs")
+    z = rng.uniform(-1, 1, (40, 8))
+    curves = LARGEST * (z @ encoder.basis.evaluate(GRID).T)  # finite: B-splines add up to 1
+    with np.errstate(over="ignore", invalid="ignore"):
+        naive = curves @ projector(encoder.basis, GRID).T
+    assert not np.isfinite(naive).all()  # a partial sum of the plain product overflows
+    expected = z / np.abs(z).max(axis=1, keepdims=True)
+    np.testing.assert_allclose(encoder.encode(curves), expected, atol=1e-10)
 
 
 @pytest.mark.parametrize("rescale", ["tanh", "clip"])

@@ -59,8 +59,10 @@ def _usable(
 ) -> tuple[FloatArray, FloatArray]:
     """Apply the rules every curve must meet: finite values at points inside the domain."""
     low, high = domain_range
-    seen = ~np.isnan(values)
     inside = within(points, domain_range)
+    if values.size > 0 and inside.all() and np.isfinite(values).all():
+        return np.clip(points, low, high), values  # the common case, without copies
+    seen = ~np.isnan(values)
     infinite = np.isinf(values).any(axis=1, keepdims=True)
     if strict:
         if values.shape[0] == 0:

@@ -58,9 +58,11 @@ def _solve_each(
 ) -> FloatArray:
     """Curves that each have their own P⁺: a row of zeros stands for a point that was not seen."""
     if points.ndim == 1:  # the same pattern of missing points has the same P⁺
-        patterns, which = np.unique(seen, axis=0, return_inverse=True)
-        designs = basis.evaluate(points) * patterns[:, :, None]
-        inverses = _pseudo_inverse(designs)[which.ravel()]
+        # Compared as packed bits: sorting rows of booleans would take most of the time.
+        packed = np.ascontiguousarray(np.packbits(seen, axis=1))
+        pattern = packed.view(f"V{packed.shape[1]}").ravel()
+        _, first, which = np.unique(pattern, return_index=True, return_inverse=True)
+        inverses = _pseudo_inverse(basis.evaluate(points) * seen[first, :, None])[which]
     else:
         longest = int(np.flatnonzero(seen.any(axis=0)).max()) + 1
         seen, values, points = seen[:, :longest], values[:, :longest], points[rows, :longest]
