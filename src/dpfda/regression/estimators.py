@@ -1,0 +1,333 @@
+"""scikit-learn estimators: private linear and logistic regression for a trusted curator."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from dpfda import _validate
+from dpfda._validate import FloatArray
+from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.privacy.guarantee import Guarantee
+from dpfda.regression import fixed_point
+from dpfda.regression.fitting import Fitting, source_for
+from dpfda.regression.methods import Fitted, Method
+from dpfda.regression.problem import Problem, Task, center_vector
+
+Chunks = Callable[[], Iterable[tuple[Any, Any]]]
+
+
+class _PrivateRegression(BaseEstimator):  # type: ignore[misc]
+    """What both tasks share: bounds, stages, streams, guarantee."""
+
+    _task: ClassVar[Task]
+
+    # -- fitting ---------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, grid_points: Any = None) -> Self:
+        """Fit privately: one pass over the rows for each stage of the method.
+
+        Args:
+            X: private rows (n, D), or curves where `encoder` is given.
+            y: private targets.
+            grid_points: the points of curves given as an array.
+        """
+        self.grid_points_ = grid_points
+        rows, targets = self._read(X, y)
+        self._begin(rows.shape[1])
+        self._finish(self._fitting.whole(rows, targets))
+        return self
+
+    def partial_fit(self, X: Any, y: Any) -> Self:
+        """Add a chunk of people to the stage in progress; call `next_stage` after the last one.
+
+        Every stage needs all chunks again: see `fit_stream`. Nothing is released before
+        `next_stage`, and each person may appear in one chunk of a stage only.
+        """
+        if not hasattr(self, "grid_points_"):
+            self.grid_points_ = None
+        rows, targets = self._read(X, y)
+        if not hasattr(self, "_fitting"):
+            self._begin(rows.shape[1])
+        self._fitting.add(rows, targets)
+        return self
+
+    def next_stage(self) -> bool:
+        """Release the stage in progress; True while another pass over the chunks is needed."""
+        if not hasattr(self, "_fitting"):
+            raise InvalidData("X", "given through partial_fit before next_stage")
+        self._fitting.release()
+        if self._fitting.done:
+            self._finish(self._fitting.fitted)
+            return False
+        return True
+
+    def fit_stream(self, chunks: Chunks) -> Self:
+        """Fit from a function that starts a new pass over chunks (X, y); memory O(D²)."""
+        if hasattr(self, "_fitting"):
+            del self._fitting
+        more = True
+        while more:
+            for X, y in chunks():
+                self.partial_fit(X, y)
+            more = self.next_stage()
+        return self
+
+    # -- pieces ------------------------------------------------------------------------------
+
+    def _begin(self, dimension: int) -> None:
+        method = self.method if isinstance(self.method, Method) else Method.named(self.method)()
+        source = source_for(self.random_state)
+        problem = self._problem(dimension)
+        self.n_features_in_ = dimension
+        self._guarantee = Guarantee(
+            epsilon=problem.epsilon, delta=problem.delta, model="central", unit=self.unit
+        ).drawn_from(source)
+        self._fitting = Fitting(method, problem, source)
+
+    def _finish(self, fitted: Fitted) -> None:
+        self.fit_ = fitted
+        self.coef_ = fitted.slope
+        self.intercept_ = fitted.intercept
+        self.coef_standard_error_ = (
+            None if fitted.covariance is None else np.sqrt(np.diag(fitted.covariance))
+        )
+        self.n_seen_ = self._fitting.answers[-1].n
+        self.stages_ = len(self._fitting.answers)
+        self.guarantee_ = self._guarantee
+        del self._fitting, self._guarantee
+
+    def _bounds(self, dimension: int) -> tuple[FloatArray, float]:
+        center = center_vector(self.feature_center, dimension)
+        if self.feature_norm_bound is None:
+            # An encoder's features lie in [-1, 1]^d by construction.
+            if self.encoder is None:
+                raise InvalidParameter("feature_norm_bound", "given without an encoder", None)
+            return center, math.sqrt(dimension)
+        return center, _validate.positive("feature_norm_bound", self.feature_norm_bound)
+
+    def _rows(self, X: Any) -> FloatArray:
+        if self.encoder is not None:
+            return np.asarray(self.encoder.encode(X, grid_points=self.grid_points_))
+        return X  # type: ignore[no-any-return]
+
+    def _read(self, X: Any, y: Any) -> tuple[FloatArray, FloatArray]:
+        columns = getattr(self, "n_features_in_", None) if hasattr(self, "_fitting") else None
+        rows, targets = fixed_point.check_rows(self._rows(X), self._targets(y), columns=columns)
+        center, radius = self._bounds(rows.shape[1])
+        if not self.clip:
+            fixed_point.require_ball(rows, center=center, radius=radius)
+        return rows, targets
+
+    def _linear(self, X: Any) -> FloatArray:
+        check_is_fitted(self, "fit_")
+        rows = _validate.batch("X", self._rows(X), columns=self.n_features_in_)
+        return self.fit_.predict(rows)
+
+    def _targets(self, y: Any) -> FloatArray:
+        raise NotImplementedError
+
+    def _problem(self, dimension: int) -> Problem:
+        raise NotImplementedError
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "fit_")
+
+
+class PrivateLinearRegression(RegressorMixin, _PrivateRegression):  # type: ignore[misc]
+    """Least squares of a bounded target on bounded features, with differential privacy.
+
+    Privacy:
+        (ε, δ)-DP (pure ε for δ = 0, where the method allows it) for replacing one row; unit = `unit`
+        if everybody has one row. All bounds are public arguments; nothing is taken from the data.
+        Each method states its own proof (`dpfda.regression.methods`).
+
+    Args:
+        epsilon, delta: the budget of the whole fit.
+        method: ``moments`` (default), ``gaussian_fm``, ``adassp``, ``fm``, ``relaxed_fm``,
+            ``objective_perturbation``, ``noisy_gradient``, ``output_perturbation``, or a `Method`.
+        fit_intercept: allow a constant term.
+        feature_norm_bound: public bound on |x - feature_center|₂. None with an encoder: √d.
+        feature_center: public centre, one number or one for each feature.
+        target_bound: public bound on |y - target_center|.
+        target_center: public centre of the target.
+        clip: shorten rows and targets to the bounds instead of refusing them.
+        encoder: a `CurveEncoder`, for curves or for features with public ranges.
+        unit: whom one row stands for.
+        random_state: None for exact noise; a seed for simulations.
+
+    Attributes:
+        coef_, intercept_: of the line inside the clipping ball; `predict` clips as in training.
+        coef_standard_error_: from the known privacy noise alone; None where it has no simple form.
+        guarantee_: what the fit promises.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.uniform(-0.5, 0.5, (20_000, 3))
+        >>> y = X @ [0.8, -0.4, 0.0] + 0.1
+        >>> model = PrivateLinearRegression(epsilon=1.0, random_state=0).fit(X, y)
+        >>> np.abs(model.predict(X) - y).mean() < 0.05
+        np.True_
+        >>> print(model.guarantee_)
+        ε = 1, δ = 1e-05, central, unit = person, sampler = simulation (seeded)
+    """
+
+    _task: ClassVar[Task] = "linear"
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float = 1e-5,
+        method: str | Method = "moments",
+        fit_intercept: bool = True,
+        feature_norm_bound: float | None = 1.0,
+        feature_center: Any = 0.0,
+        target_bound: float = 1.0,
+        target_center: float = 0.0,
+        clip: bool = False,
+        encoder: Any = None,
+        unit: str = "person",
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.method = method
+        self.fit_intercept = fit_intercept
+        self.feature_norm_bound = feature_norm_bound
+        self.feature_center = feature_center
+        self.target_bound = target_bound
+        self.target_center = target_center
+        self.clip = clip
+        self.encoder = encoder
+        self.unit = unit
+        self.random_state = random_state
+
+    def predict(self, X: Any) -> FloatArray:
+        """Predicted targets, inside the public bounds."""
+        low, high = self.target_center - self.target_bound, self.target_center + self.target_bound
+        return np.clip(self._linear(X), low, high)
+
+    def _targets(self, y: Any) -> FloatArray:
+        targets = _validate.vector("y", y)
+        if not self.clip:
+            radius = _validate.positive("target_bound", self.target_bound)
+            fixed_point.require_segment(targets, center=self.target_center, radius=radius)
+        return targets
+
+    def _problem(self, dimension: int) -> Problem:
+        center, radius = self._bounds(dimension)
+        return Problem(
+            task="linear",
+            epsilon=self.epsilon,
+            delta=self.delta,
+            center=center,
+            radius=radius,
+            target_center=self.target_center,
+            target_radius=self.target_bound,
+            fit_intercept=self.fit_intercept,
+        )
+
+
+class PrivateLogisticRegression(ClassifierMixin, _PrivateRegression):  # type: ignore[misc]
+    """Two-class classification by a private line, with differential privacy.
+
+    Privacy:
+        As `PrivateLinearRegression`; the label counts as private.
+
+    Args:
+        epsilon, delta, method, fit_intercept, feature_norm_bound, feature_center, clip, encoder, unit,
+            random_state: as in `PrivateLinearRegression`.
+        classes: the two public labels; the second is the one whose log-odds are modelled.
+
+    Attributes:
+        coef_, intercept_: of the log-odds inside the clipping ball.
+        classes_: the two labels.
+        guarantee_: what the fit promises.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.uniform(-0.5, 0.5, (20_000, 3))
+        >>> y = (X @ [1.0, -1.0, 0.0] > 0.1).astype(int)
+        >>> model = PrivateLogisticRegression(epsilon=1.0, random_state=0).fit(X, y)
+        >>> bool(model.score(X, y) > 0.95)
+        True
+    """
+
+    _task: ClassVar[Task] = "logistic"
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float = 1e-5,
+        method: str | Method = "moments",
+        fit_intercept: bool = True,
+        feature_norm_bound: float | None = 1.0,
+        feature_center: Any = 0.0,
+        classes: tuple[Any, Any] = (0, 1),
+        clip: bool = False,
+        encoder: Any = None,
+        unit: str = "person",
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.method = method
+        self.fit_intercept = fit_intercept
+        self.feature_norm_bound = feature_norm_bound
+        self.feature_center = feature_center
+        self.classes = classes
+        self.clip = clip
+        self.encoder = encoder
+        self.unit = unit
+        self.random_state = random_state
+
+    @property
+    def classes_(self) -> np.ndarray[Any, Any]:
+        """The two public labels."""
+        labels = np.asarray(self.classes)
+        if labels.shape != (2,) or labels[0] == labels[1]:
+            raise InvalidParameter("classes", "two different labels", self.classes)
+        return labels
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Log-odds of the second class."""
+        return self._linear(X)
+
+    def predict(self, X: Any) -> np.ndarray[Any, Any]:
+        """The likelier label of each row."""
+        return np.asarray(self.classes_[(self._linear(X) >= 0).astype(int)])
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probabilities of the two classes, shape (n, 2)."""
+        likely = 1 / (1 + np.exp(-np.clip(self._linear(X), -500, 500)))
+        return np.column_stack([1 - likely, likely])
+
+    def _targets(self, y: Any) -> FloatArray:
+        labels = np.asarray(y)
+        if labels.ndim != 1:
+            raise InvalidData("y", "a one-dimensional array (n,)", f"shape {labels.shape}")
+        first, second = self.classes_
+        positive = labels == second
+        if not np.all(positive | (labels == first)):
+            raise InvalidData("y", "made of the two public classes only")
+        return positive.astype(np.float64)
+
+    def _problem(self, dimension: int) -> Problem:
+        center, radius = self._bounds(dimension)
+        return Problem(
+            task="logistic",
+            epsilon=self.epsilon,
+            delta=self.delta,
+            center=center,
+            radius=radius,
+            target_center=0.5,
+            target_radius=0.5,
+            fit_intercept=self.fit_intercept,
+        )

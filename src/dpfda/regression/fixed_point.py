@@ -1,0 +1,83 @@
+"""Rows as whole numbers, so that sums over any number of people are exact.
+
+Every row is clipped to a public ball and cut to a grid of 2^-18 of its radius, towards zero, before
+anything is added up. Products of two such numbers are multiples of 2^-36, so a block of 2^16 rows
+sums to an integer below 2^53: a float64 matrix product makes no error whatever the order of its
+additions, and blocks are added as 64-bit integers. What one person can change is therefore bounded
+in exact arithmetic (C20: records are rounded before the sum).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpfda import _validate
+from dpfda._validate import FloatArray
+from dpfda.errors import InvalidData
+
+BITS = 18
+ONE = float(1 << BITS)
+"""The ball's radius in grid steps."""
+
+BLOCK = 1 << 16
+"""Most rows of one exact float64 sum: 2^16 rows of products below 2^36 stay below 2^53."""
+
+MOST_ROWS = 1 << 27
+"""Most rows of one fit: their sum stays below 2^63."""
+
+_INWARD = 1.0 - 2.0**-40  # room for the rounding of a float norm, before cutting to the grid
+_SLACK = 1.0 + 1e-9  # a row stored as float32 may exceed its bound by this much; it is clipped
+
+
+def ball(rows: FloatArray, *, center: FloatArray, radius: float) -> FloatArray:
+    """Whole numbers (as floats): (row - center)/radius, clipped to the unit ball, times 2^18.
+
+    Example:
+        >>> ball(np.array([[3.0, 4.0]]), center=np.zeros(2), radius=1.0) / ONE
+        array([[0.59999847, 0.79999924]])
+    """
+    shifted = rows - center
+    norms = np.sqrt(np.einsum("ij,ij->i", shifted, shifted))
+    factors = (ONE * _INWARD) / np.maximum(norms, radius)
+    shifted *= factors[:, None]
+    return np.trunc(shifted, out=shifted)
+
+
+def segment(values: FloatArray, *, center: float, radius: float) -> FloatArray:
+    """Whole numbers (as floats): (value - center)/radius, clipped to [-1, 1], times 2^18."""
+    scaled = np.clip((values - center) / radius, -1.0, 1.0)
+    return np.trunc(scaled * ONE)
+
+
+def clip_to_ball(rows: FloatArray, *, center: FloatArray, radius: float) -> FloatArray:
+    """row - center, shortened to length `radius` where longer: what a fitted model sees."""
+    shifted = rows - center
+    norms = np.sqrt(np.einsum("ij,ij->i", shifted, shifted))
+    return np.asarray(shifted * (radius / np.maximum(norms, radius))[:, None])
+
+
+def check_rows(
+    features: object, targets: object, *, columns: int | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Private rows and targets as finite arrays of matching length."""
+    rows = _validate.batch("X", features, columns=columns)
+    values = _validate.vector("y", targets)
+    if len(rows) != len(values):
+        raise InvalidData("y", f"of the same length as X ({len(rows)})", f"length {len(values)}")
+    return rows, values
+
+
+def require_ball(rows: FloatArray, *, center: FloatArray, radius: float) -> None:
+    """Refuse rows outside the public ball."""
+    for start in range(0, len(rows), BLOCK):
+        shifted = rows[start : start + BLOCK] - center
+        if np.einsum("ij,ij->i", shifted, shifted).max() > (radius * _SLACK) ** 2:
+            raise InvalidData(
+                "X", f"rows within feature_norm_bound={radius:g} of feature_center (or clip=True)"
+            )
+
+
+def require_segment(values: FloatArray, *, center: float, radius: float) -> None:
+    """Refuse targets outside the public segment."""
+    if np.abs(values - center).max() > radius * _SLACK:
+        raise InvalidData("y", f"within target_bound={radius:g} of {center:g} (or pass clip=True)")

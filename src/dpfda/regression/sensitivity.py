@@ -1,0 +1,64 @@
+"""How far one person can move the moments: closed forms, found by hand and checked by search.
+
+Rows lie in the unit ball, targets in [-1, 1]. Replacing (x, y) by (x', y') moves
+(P Σ xy, Q Σ xxᵀ) by h = (P (xy - x'y'), Q (xxᵀ - x'x'ᵀ)); matrices are measured by the Frobenius norm,
+which is the Euclidean norm of `svec`. For unit rows at angle cosine t and opposite signs,
+|h|² = P²(2 + 2t) + Q²(2 - 2t²), the largest at t = P²/(2Q²), or t = 1 where that exceeds 1 (C7).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from dpfda import _validate
+
+
+def joint_l2(linear: float, quadratic: float) -> float:
+    """Euclidean sensitivity of (P Σ xy, Q svec Σ xxᵀ).
+
+    Example:
+        >>> joint_l2(2.0, 1.0), round(joint_l2(1.0, 1.0) ** 2, 6)
+        (4.0, 4.5)
+    """
+    p, q = _validate.positive("linear", linear) ** 2, _validate.positive("quadratic", quadratic) ** 2
+    return math.sqrt(4 * p if q <= p / 2 else 2 * p + 2 * q + p * p / (2 * q))
+
+
+def joint_l1(linear: float, quadratic: float, *, dimension: int) -> float:
+    """Sum-of-absolutes sensitivity of (P Σ xy, Q times all D² entries of Σ xxᵀ), an upper bound.
+
+    |xy - x'y'|₁ ≤ √D |·|₂ and |xxᵀ - x'x'ᵀ|₁ ≤ D |·|_F; the two Euclidean norms trade off as above.
+    """
+    root = math.sqrt(_validate.whole("dimension", dimension))
+    cosine = np.linspace(0.0, 1.0, 20_001)
+    values = linear * root * np.sqrt(2 + 2 * cosine) + quadratic * root**2 * np.sqrt(
+        2 - 2 * cosine**2
+    )
+    # Concave in t, so the grid misses the maximum by far less than the margin.
+    return float(values.max()) * (1 + 1e-4)
+
+
+def best_weight(linear: float, quadratic: float, *, dimension: int) -> float:
+    """w2/w1 that minimises the noise reaching w: (D/w1² + D(D+1)/(2 w2²)) S(w)² (C7).
+
+    Example:
+        >>> round(best_weight(2.0, 1.0, dimension=1), 3)
+        1.799
+    """
+    entries = dimension * (dimension + 1) / 2
+
+    def noise(log_weight: float) -> float:
+        weight = math.exp(log_weight)
+        return (dimension + entries / weight**2) * joint_l2(linear, quadratic * weight) ** 2
+
+    # Below the free ride (Q² = P²/2) more weight costs nothing: the search starts there.
+    start = math.log(linear / (quadratic * math.sqrt(2)))
+    found = minimize_scalar(noise, bounds=(start, start + 5.0), method="bounded")
+    return math.exp(start) if noise(start) <= found.fun else math.exp(float(found.x))
+
+
+LOCATION_WEIGHT = 1.6
+"""Weight g of |z|² beside z: (z, g|z|²) has sensitivity 2, as z alone, for every g ≤ 1.665."""
