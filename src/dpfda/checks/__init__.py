@@ -1,1 +1,71 @@
-"""Contracts that every registered class keeps, found through the registries."""
+"""Contracts that every registered class keeps, found through the registries.
+
+A contract is a module of this package with ``FAMILY``, the base class of a family, and
+``check(subject)``, which raises `AssertionError` when an instance breaks the contract. Instances
+come from the ``examples`` of every class that is registered in the family, so a new class is
+checked without a list being edited, also one that is defined outside this package.
+
+Example:
+    >>> sorted({case.family for case in cases()})[0]
+    'mechanism'
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Case:
+    """One instance and the contract that it has to keep."""
+
+    family: str
+    subject: Any
+    check: Callable[[Any], None]
+
+    def __call__(self) -> None:
+        """Run the contract on the instance."""
+        self.check(self.subject)
+
+    def __str__(self) -> str:
+        return f"{self.family}: {self.subject!r}"
+
+
+def cases() -> list[Case]:
+    """Every contract on every example of every registered class."""
+    found = []
+    for entry in pkgutil.iter_modules(__path__):
+        module = importlib.import_module(f"{__name__}.{entry.name}")
+        family = getattr(module, "FAMILY", None)
+        if family is None:  # a helper, not a contract
+            continue
+        for member in family.members().values():
+            examples = member.examples()
+            expect(bool(examples), f"{member.__name__}.examples() must not be empty")
+            found += [Case(family.family, example, module.check) for example in examples]
+    return found
+
+
+def check_all() -> int:
+    """Run every contract and return how many instances kept it.
+
+    Raises:
+        AssertionError: an instance breaks its contract; the message names both.
+    """
+    found = cases()
+    for case in found:
+        try:
+            case()
+        except AssertionError as error:
+            raise AssertionError(f"{case}: {error}") from error
+    return len(found)
+
+
+def expect(kept: bool, message: str) -> None:
+    """Raise if a rule is broken; unlike `assert`, also under ``python -O``."""
+    if not kept:
+        raise AssertionError(message)

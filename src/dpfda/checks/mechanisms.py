@@ -1,0 +1,188 @@
+"""The contract of every mechanism: what it draws is what it says.
+
+Statistical parts use `DRAWS` reports from a fixed seed and a two-sided level of `LEVEL` for each
+comparison, so a sound mechanism passes forever and a wrong one fails forever.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+from dataclasses import FrozenInstanceError, fields
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from dpfda._validate import FloatArray
+from dpfda.checks import expect
+from dpfda.checks.bad_input import check_bad_input, check_bad_parameters
+from dpfda.mechanisms import Mechanism
+from dpfda.noise import SimulationSource
+from dpfda.privacy.events import Event
+
+FAMILY = Mechanism
+DRAWS = 20_000
+LEVEL = 1e-7
+_Z = float(stats.norm.isf(LEVEL / 2))
+_MOST_PATTERNS = 300
+
+
+def check_mechanism(mechanism: Mechanism) -> None:
+    """Run the whole contract on one instance.
+
+    Example:
+        >>> check_mechanism(Mechanism.named("laplace")(epsilon=1.0, dimension=2))
+    """
+    check_description(mechanism)
+    check_repeatable(mechanism)
+    check_moments(mechanism)
+    check_likelihood(mechanism)
+    check_promise(mechanism)
+    check_clipping(mechanism)
+    check_bad_input(mechanism)
+    check_bad_parameters(mechanism)
+
+
+check = check_mechanism
+
+
+def check_description(mechanism: Mechanism) -> None:
+    """Frozen, hashable, and the same after JSON and pickle."""
+    again = Mechanism.from_dict(json.loads(json.dumps(mechanism.to_dict())))
+    expect(again == mechanism, "from_dict(to_dict()) must give an equal mechanism, through JSON")
+    expect(pickle.loads(pickle.dumps(mechanism)) == mechanism, "pickling must change nothing")
+    expect(hash(again) == hash(mechanism), "equal mechanisms must have equal hashes")
+    try:
+        setattr(mechanism, fields(mechanism)[0].name, 1.0)
+    except FrozenInstanceError:
+        pass
+    else:
+        raise AssertionError("a mechanism must be frozen")
+    expect(mechanism.guarantee.epsilon == mechanism.epsilon, "the guarantee must state epsilon")
+    expect(isinstance(mechanism.event, Event), "event must be an Event")
+
+
+def check_repeatable(mechanism: Mechanism) -> None:
+    """Same seed, same reports; another seed, others; shapes agree; the input is left alone."""
+    for values in _probes(mechanism, 64):
+        before = values.copy()
+        reports = mechanism.randomize(values, SimulationSource(1))
+        expect(np.array_equal(values, before), "randomize must not change its input")
+        expect(len(reports) == len(values), "randomize must return one report a row")
+        expect(bool(np.isfinite(reports).all()), "reports must be finite")
+        same = mechanism.randomize(values, SimulationSource(1))
+        expect(np.array_equal(reports, same), "the same seed must give the same reports")
+        other = mechanism.randomize(values, SimulationSource(2))
+        expect(not np.array_equal(reports, other), "another seed must give other reports")
+        shapes = {
+            mechanism.debias(reports).shape,
+            mechanism.target(values).shape,
+            np.shape(mechanism.variance(values)),
+        }
+        expect(len(shapes) == 1, "debias, target and variance must have one shape")
+
+
+def check_moments(mechanism: Mechanism) -> None:
+    """``debias`` is unbiased for ``target`` and has the stated variance."""
+    for seed, values in enumerate(_probes(mechanism, DRAWS)):
+        reports = mechanism.randomize(values, SimulationSource(seed))
+        errors = mechanism.debias(reports) - mechanism.target(values)
+        stated = np.asarray(mechanism.variance(values[:1]))[0]
+        mean, square = errors.mean(axis=0), (errors**2).mean(axis=0)
+        expect(
+            bool((np.abs(mean) <= _Z * np.sqrt(stated / DRAWS) + 1e-12).all()),
+            "debias(randomize(values)) must be unbiased",
+        )
+        # The mean of squares has its own spread; where every square is equal there is none.
+        spread = (errors**2).std(axis=0) / np.sqrt(DRAWS)
+        expect(
+            bool((np.abs(square - stated) <= _Z * spread + 1e-6 * stated).all()),
+            "variance must be that of debias(randomize(values))",
+        )
+
+
+def check_likelihood(mechanism: Mechanism) -> None:
+    """``log_likelihood`` is the probability with which reports are drawn."""
+    for seed, (here, there) in enumerate(mechanism.worst_cases()):
+        reports = mechanism.randomize(_repeat(here, DRAWS), SimulationSource(seed))
+        # E[p(R|there)/p(R|here)] = 1 for R drawn from p(.|here): both are normalised alike.
+        weights = np.exp(_log_ratio(mechanism, reports, there, here))
+        slack = _Z * weights.std() / np.sqrt(DRAWS) + 1e-9
+        expect(abs(weights.mean() - 1) <= slack, "log_likelihood must be normalised at every input")
+        _check_frequencies(mechanism, reports, here)
+
+
+def _check_frequencies(mechanism: Mechanism, reports: FloatArray, values: FloatArray) -> None:
+    """Where reports take few values: probabilities add up to 1 and fit the frequencies."""
+    patterns, counts = np.unique(reports, axis=0, return_counts=True)
+    if len(patterns) > _MOST_PATTERNS:
+        return
+    logs = mechanism.log_likelihood(patterns, _repeat(values, len(patterns)))
+    expected = DRAWS * np.exp(logs)
+    # Patterns that were never drawn are missing from the sum: at most about one draw each.
+    missing = DRAWS - expected.sum()
+    expect(
+        -1e-6 * DRAWS <= missing <= len(patterns) + 20,
+        "probabilities of all reports must add up to 1",
+    )
+    common = expected >= 5
+    statistic = ((counts - expected)[common] ** 2 / expected[common]).sum()
+    limit = stats.chi2.isf(LEVEL, max(1, int(common.sum())))
+    expect(statistic <= limit, "log_likelihood must fit the frequencies of reports")
+
+
+def check_promise(mechanism: Mechanism) -> None:
+    """At the worst cases the likelihood ratio keeps the guarantee."""
+    promise = mechanism.guarantee
+    for seed, (one, other) in enumerate(mechanism.worst_cases()):
+        for here, there in ((one, other), (other, one)):
+            reports = mechanism.randomize(_repeat(here, DRAWS), SimulationSource(seed))
+            loss = _log_ratio(mechanism, reports, here, there)
+            if promise.delta == 0:
+                kept = bool((loss <= promise.epsilon * (1 + 1e-9) + 1e-9).all())
+                expect(kept, "no report may be more than e^ε times as likely for a neighbour")
+                continue
+            # δ(ε) = E[(1 - e^{ε - loss})⁺], estimated without bias.
+            excess = np.maximum(0.0, -np.expm1(promise.epsilon - loss))
+            slack = _Z * excess.std() / np.sqrt(DRAWS)
+            expect(excess.mean() <= promise.delta + slack, "the excess over e^ε must stay below δ")
+
+
+def check_clipping(mechanism: Mechanism) -> None:
+    """``clip=True`` moves values to the bound; a mechanism without a box refuses instead."""
+    if mechanism.guarantee.model != "local":
+        return
+    corner = _repeat(mechanism.worst_cases()[0][0], 32)
+    try:
+        clipped = mechanism.randomize(3 * corner, SimulationSource(0), clip=True)
+    except ValueError:
+        inside = _accepts(mechanism, corner / 2)
+        expect(not inside, "a mechanism on a box must clip when it is asked to")
+        return
+    plain = mechanism.randomize(corner, SimulationSource(0))
+    expect(np.array_equal(clipped, plain), "clip=True must treat 3x as the bound itself")
+
+
+def _accepts(mechanism: Mechanism, values: FloatArray) -> bool:
+    try:
+        mechanism.randomize(values, SimulationSource(0))
+    except ValueError:
+        return False
+    return True
+
+
+def _probes(mechanism: Mechanism, size: int) -> list[FloatArray]:
+    """Batches of equal rows, one batch for each input of the worst cases."""
+    rows = {row.tobytes(): row for pair in mechanism.worst_cases() for row in pair}
+    return [_repeat(row, size) for row in rows.values()]
+
+
+def _repeat(row: FloatArray, size: int) -> FloatArray:
+    return np.repeat(row, size, axis=0)
+
+
+def _log_ratio(mechanism: Mechanism, reports: FloatArray, above: Any, below: Any) -> FloatArray:
+    size = len(reports)
+    numerator = mechanism.log_likelihood(reports, _repeat(above, size))
+    return np.asarray(numerator - mechanism.log_likelihood(reports, _repeat(below, size)))
