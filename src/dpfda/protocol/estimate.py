@@ -1,0 +1,62 @@
+"""Numbers that a server estimates from randomized replies, with their uncertainty."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from scipy.special import ndtri
+
+from dpfda import _validate
+from dpfda.mechanisms.randomized_response import RandomizedResponse
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """An unbiased estimate and its standard error.
+
+    Example:
+        >>> Estimate(0.8, 0.05, 400).interval(0.95)
+        (0.7020018007729973, 0.8979981992270027)
+    """
+
+    value: float
+    standard_error: float
+    people: int
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """A two-sided normal interval; (-inf, inf) where nobody answered."""
+        half = float(ndtri((1 + _validate.fraction("level", level)) / 2)) * self.standard_error
+        return self.value - half, self.value + half
+
+    def complement(self) -> Estimate:
+        """The estimate of one minus the number: an error from an accuracy."""
+        return Estimate(1 - self.value, self.standard_error, self.people)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "value": self.value,
+            "standard_error": self.standard_error,
+            "people": self.people,
+        }
+
+
+def accuracy_estimate(*, total: float, people: int, epsilon: float) -> Estimate:
+    """The accuracy behind `people` randomized ±1 verdicts that add up to `total`.
+
+    r̃ = (r̂ + q - 1)/(2q - 1) with variance p(1-p)/(n (2q-1)²), p = qr + (1-q)(1-r): the randomized
+    response is in it (C5). The variance is taken at the estimated p, kept inside [1/2n, 1 - 1/2n].
+
+    Example:
+        >>> accuracy_estimate(total=200.0, people=400, epsilon=1.0).value.__round__(3)
+        1.041
+    """
+    if people == 0:
+        return Estimate(0.5, math.inf, 0)
+    q = RandomizedResponse(epsilon=epsilon).keep_probability
+    said_right = (total / people + 1) / 2
+    p = min(max(said_right, 1 / (2 * people)), 1 - 1 / (2 * people))
+    error = math.sqrt(p * (1 - p) / people) / (2 * q - 1)
+    return Estimate((said_right + q - 1) / (2 * q - 1), error, people)

@@ -1,0 +1,134 @@
+"""The finished classifier: public, portable, with its guarantee."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import msgspec
+import numpy as np
+
+from dpfda._validate import FloatArray, IntArray
+from dpfda.curves import CurveEncoder
+from dpfda.errors import InvalidParameter
+from dpfda.privacy.guarantee import Guarantee
+from dpfda.protocol.plan import Label
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CurveModel:
+    """A linear classifier of encoded curves, one score a class (or one score for two classes).
+
+    score = intercept + coefficients · squash((z* - centres)/scales), where `squash` clips to ±1 if
+    `clipped`, and is the identity otherwise. With one score, its sign tells ``classes[1]`` from
+    ``classes[0]`` (0 counts as +1); with several, the largest wins.
+
+    Attributes:
+        encoder: how a curve becomes z*.
+        classes: the labels.
+        intercept: shape (m,), m scores.
+        coefficients: shape (m, d), for the first d features.
+        centres: shape (m, d).
+        scales: shape (m, d).
+        clipped: whether centred and scaled features are clipped to ±1.
+        guarantee: what the people behind the model were promised.
+
+    Example:
+        >>> from dpfda.curves import CurveEncoder
+        >>> model = CurveModel.linear(
+        ...     encoder=CurveEncoder("identity", bounds=[(-1, 1)] * 2), classes=("low", "high"),
+        ...     intercept=[0.0], coefficients=[[1.0, 1.0]],
+        ...     guarantee=Guarantee(epsilon=1.0, model="local"),
+        ... )
+        >>> model.predict([[0.5, 0.2], [-0.5, 0.2]]).tolist()
+        ['high', 'low']
+        >>> CurveModel.from_json(model.to_json()).predict([[0.5, 0.2]]).tolist()
+        ['high']
+    """
+
+    encoder: CurveEncoder
+    classes: tuple[Label, ...]
+    intercept: FloatArray
+    coefficients: FloatArray
+    centres: FloatArray
+    scales: FloatArray
+    clipped: bool
+    guarantee: Guarantee
+
+    def __post_init__(self) -> None:
+        for name in ("intercept", "coefficients", "centres", "scales"):
+            array = np.asarray(getattr(self, name), dtype=np.float64)
+            if not np.all(np.isfinite(array)):
+                raise InvalidParameter(name, "finite", "NaN or infinity")
+            object.__setattr__(self, name, array)
+        scores = len(self.intercept)
+        if scores != (1 if len(self.classes) == 2 else len(self.classes)):
+            raise InvalidParameter("intercept", "one score a class (one for two)", scores)
+        if self.coefficients.ndim != 2 or len(self.coefficients) != scores:
+            raise InvalidParameter("coefficients", f"{scores} rows", self.coefficients.shape)
+
+    @classmethod
+    def linear(cls, *, intercept: Any, coefficients: Any, **parts: Any) -> Self:
+        """A plain linear rule on z*."""
+        slopes = np.asarray(coefficients, dtype=np.float64)
+        return cls(
+            intercept=np.asarray(intercept, dtype=np.float64),
+            coefficients=slopes,
+            centres=np.zeros_like(slopes),
+            scales=np.ones_like(slopes),
+            clipped=False,
+            **parts,
+        )
+
+    def scores(self, features: FloatArray) -> FloatArray:
+        """Scores of encoded curves, shape (n, m)."""
+        used = np.asarray(features)[:, None, : self.coefficients.shape[1]]
+        scaled = (used - self.centres) / self.scales
+        if self.clipped:
+            scaled = np.clip(scaled, -1, 1)
+        return np.asarray(np.einsum("nmd,md->nm", scaled, self.coefficients) + self.intercept)
+
+    def decide(self, features: FloatArray) -> IntArray:
+        """Label numbers of encoded curves."""
+        scores = self.scores(features)
+        if scores.shape[1] == 1:
+            return (scores[:, 0] >= 0).astype(np.int64)
+        return np.asarray(scores.argmax(axis=1), dtype=np.int64)
+
+    def predict(self, curves: Any, grid_points: Any = None) -> Any:
+        """Labels of new curves."""
+        return np.asarray(self.classes)[self.decide(self.encoder.encode(curves, grid_points))]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "encoder": self.encoder.to_dict(),
+            "classes": list(self.classes),
+            "intercept": self.intercept.tolist(),
+            "coefficients": self.coefficients.tolist(),
+            "centres": self.centres.tolist(),
+            "scales": self.scales.tolist(),
+            "clipped": self.clipped,
+            "guarantee": self.guarantee.to_dict(),
+        }
+
+    def to_json(self) -> bytes:
+        """The model as a JSON document."""
+        return msgspec.json.encode(self.to_dict())
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Rebuild from `to_dict`."""
+        parts = dict(data)
+        promise = dict(parts["guarantee"])
+        promise["assumptions"] = tuple(promise["assumptions"])
+        parts["guarantee"] = Guarantee(**promise)
+        parts["encoder"] = CurveEncoder.from_dict(parts["encoder"])
+        parts["classes"] = tuple(parts["classes"])
+        return cls(**parts)
+
+    @classmethod
+    def from_json(cls, document: bytes | str) -> Self:
+        """Rebuild from `to_json`."""
+        return cls.from_dict(msgspec.json.decode(document))

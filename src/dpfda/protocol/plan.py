@@ -1,0 +1,116 @@
+"""The public contract of a study, fixed before the first person takes part."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, Self
+
+import msgspec
+
+from dpfda import _validate
+from dpfda.curves import CurveEncoder
+from dpfda.errors import InvalidParameter
+from dpfda.privacy.guarantee import Guarantee
+
+Protects = Literal["both", "features", "labels"]
+Label = str | int | float | bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyPlan:
+    """Everything that people are told before they report, and that nobody may change afterwards.
+
+    Its hash identifies the study: a person who was given the hash can check that the plan they
+    fetched is the one they agreed to.
+
+    Attributes:
+        epsilon: what one person spends in this study, once.
+        n_people: how many people take part; public.
+        encoder: how a curve becomes a vector in [-1, 1]^d.
+        classes: the label values, in order; label number c means ``classes[c]``.
+        design: what the server does with the replies: a registered name and its parameters.
+        protects: ``both``; or ``features``, ``labels`` if the other one is public anyway.
+        unit: whose data one report covers.
+        seed: seed of the study's *public* randomness (who is asked what).
+        title: for people to read.
+
+    Example:
+        >>> plan = StudyPlan(
+        ...     epsilon=1.0, n_people=1000, encoder=CurveEncoder(n_basis=4), classes=(0, 1),
+        ...     design={"name": "moments"},
+        ... )
+        >>> StudyPlan.from_dict(plan.to_dict()).hash == plan.hash
+        True
+        >>> print(plan.guarantee)
+        ε = 1, local, unit = person, sampler = exact
+    """
+
+    epsilon: float
+    n_people: int
+    encoder: CurveEncoder
+    classes: tuple[Label, ...]
+    design: Mapping[str, Any] = field(default_factory=dict)
+    protects: Protects = "both"
+    unit: str = "person"
+    seed: int = 0
+    title: str = ""
+
+    def __post_init__(self) -> None:
+        _validate.positive("epsilon", self.epsilon)
+        _validate.whole("n_people", self.n_people)
+        _validate.whole("seed", self.seed, least=0)
+        _validate.one_of("protects", self.protects, ("both", "features", "labels"))
+        if len(self.classes) < 2 or len(set(self.classes)) != len(self.classes):
+            raise InvalidParameter("classes", "at least two different labels", self.classes)
+        object.__setattr__(self, "classes", tuple(self.classes))
+        object.__setattr__(self, "design", dict(self.design))
+
+    @property
+    def n_classes(self) -> int:
+        """K, the number of labels."""
+        return len(self.classes)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What every person is promised."""
+        promise = Guarantee(epsilon=self.epsilon, model="local", unit=self.unit)
+        other = {"features": "labels are public", "labels": "curves are public"}
+        return promise if self.protects == "both" else promise.assuming(other[self.protects])
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of the plan's canonical JSON."""
+        canonical = msgspec.json.encode(self.to_dict(), order="sorted")
+        return hashlib.sha256(canonical).hexdigest()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "epsilon": self.epsilon,
+            "n_people": self.n_people,
+            "encoder": self.encoder.to_dict(),
+            "classes": list(self.classes),
+            "design": dict(self.design),
+            "protects": self.protects,
+            "unit": self.unit,
+            "seed": self.seed,
+            "title": self.title,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Rebuild from `to_dict`; unknown or missing parts are refused."""
+        given = dict(data)
+        known = set(cls.__dataclass_fields__)
+        for key, value in given.items():
+            if key not in known:
+                raise InvalidParameter(key, "a part of a study plan", value)
+        for key in ("epsilon", "n_people", "encoder", "classes"):
+            if key not in given:
+                raise InvalidParameter(key, "given in a study plan", None)
+        given["encoder"] = CurveEncoder.from_dict(given["encoder"])
+        given["classes"] = tuple(given["classes"])
+        return cls(**given)

@@ -1,0 +1,36 @@
+"""Public random numbers that anybody can compute again.
+
+Who is asked what is decided by a counter-based generator: ticket i of phase p always gets the same
+numbers, however people are batched. So a study can stop at any person and go on later, and a
+reviewer can check that nobody chose the questions by hand.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpfda._validate import FloatArray, IntArray
+
+_WORDS_A_STEP = 4  # Philox gives four words for each value of its counter
+
+
+def public_uniforms(*, seed: int, phase: int, start: int, people: int, width: int) -> FloatArray:
+    """Uniform numbers on [0, 1), shape (people, width), for tickets start, start + 1, ...
+
+    Example:
+        >>> whole = public_uniforms(seed=1, phase=0, start=0, people=10, width=3)
+        >>> part = public_uniforms(seed=1, phase=0, start=4, people=2, width=3)
+        >>> bool((whole[4:6] == part).all())
+        True
+    """
+    steps = -(-width // _WORDS_A_STEP)
+    generator = np.random.Philox(key=np.array([seed, phase], dtype=np.uint64))
+    generator.advance(start * steps)
+    words = generator.random_raw(people * steps * _WORDS_A_STEP)
+    uniforms = (words >> np.uint64(11)) * 2.0**-53
+    return np.asarray(uniforms.reshape(people, -1)[:, :width])
+
+
+def public_subsets(uniforms: FloatArray, *, choose: int) -> IntArray:
+    """The positions of the `choose` smallest numbers of each row: a random subset each."""
+    return np.argsort(uniforms, axis=1)[:, :choose]

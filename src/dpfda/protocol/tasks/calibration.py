@@ -1,0 +1,78 @@
+"""Answer k yes/no questions about how far a candidate is off on you (methods 8.2, phase 2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from dpfda._validate import FloatArray, IntArray
+from dpfda.mechanisms.question_response import QuestionResponse
+from dpfda.noise import Source
+from dpfda.protocol.task import Task, check_answerer
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CalibrationTask(Task, name="calibration"):
+    """Answer sgn(v - U) for public U uniform on [-1, 1], v = (y - tanh(score/2))/2.
+
+    The score is ``intercept + θ·clip((z* - centre)/scale, ±1)``; the mean of an answer is v, so the
+    answers together say on which side the intercept errs.
+
+    Privacy:
+        ε-LDP for curve and label together: all k answers go through one k-question response.
+
+    Attributes:
+        intercept: shape (n,).
+        slopes: θ for the first d features, shape (n, d).
+        centres: shape (n, d).
+        scales: shape (n, d).
+        dithers: the U, shape (n, k).
+        positive: the label number that counts as y = +1, shape (n,).
+
+    Example:
+        >>> task = CalibrationTask(
+        ...     epsilon=2.0, people=1, intercept=[0.0], slopes=[[1.0]], centres=[[0.0]],
+        ...     scales=[[0.5]], dithers=[[0.3, -0.2]], positive=[1],
+        ... )
+        >>> task.mechanism.questions
+        2
+    """
+
+    intercept: FloatArray
+    slopes: FloatArray
+    centres: FloatArray
+    scales: FloatArray
+    dithers: FloatArray
+    positive: IntArray
+
+    @classmethod
+    def _arrays(cls) -> dict[str, str]:
+        real = ("intercept", "slopes", "centres", "scales", "dithers")
+        return dict.fromkeys(real, "real") | {"positive": "whole"}
+
+    @cached_property
+    def mechanism(self) -> QuestionResponse:
+        """One response to all questions."""
+        return QuestionResponse(epsilon=self.epsilon, questions=self.width)
+
+    @property
+    def width(self) -> int:
+        """k."""
+        return int(self.dithers.shape[1])
+
+    def answer(self, features: FloatArray, labels: IntArray, rng: Source) -> FloatArray:
+        """Randomized ±1 answers."""
+        z, y = check_answerer(self, features, labels)
+        used = z[:, : self.slopes.shape[1]]
+        inside = np.clip((used - self.centres) / self.scales, -1, 1)
+        score = self.intercept + np.einsum("nd,nd->n", self.slopes, inside)
+        signs = np.where(y == self.positive, 1.0, -1.0)
+        off = (signs - np.tanh(score / 2)) / 2
+        return self.mechanism.randomize(np.where(off[:, None] > self.dithers, 1.0, -1.0), rng)
+
+    def allows(self, reply: FloatArray) -> npt.NDArray[np.bool_]:
+        """A pattern of ±1."""
+        return np.asarray((np.abs(reply) == 1).all(axis=1))

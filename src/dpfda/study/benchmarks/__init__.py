@@ -1,0 +1,1 @@
+"""One module a benchmark, found by its file name: ``GOALS`` and ``run(quick=False) -> Outcome``."""
