@@ -6,8 +6,8 @@ DpfdaError
 ├── UnknownName (LookupError)       no class is registered under this name
 ├── MissingExtra (ImportError)      an optional dependency is not installed
 ├── BudgetExceeded                  a ledger refused to spend; nothing was spent
-│   └── AlreadySpent                the ledger has seen this key before: one question, one answer
-├── LedgerDamaged                   a stored ledger was altered; it spends nothing until repaired
+│   └── AlreadySpent                the ledger has seen this key: one question, one answer
+├── LedgerDamaged                   a stored ledger was altered or cut; nothing is spent from it
 ├── UnknownEvent                    an accountant was handed a release it cannot price
 └── ProtocolError                   a message arrived that the protocol does not allow here
 """
@@ -57,7 +57,7 @@ class BudgetExceeded(DpfdaError):
 
 
 class AlreadySpent(BudgetExceeded):
-    """The ledger has an entry under this key: the question was answered before. Nothing was spent."""
+    """The ledger has an entry under this key: the question was answered. Nothing was spent."""
 
 
 class LedgerDamaged(DpfdaError):

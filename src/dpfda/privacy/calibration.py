@@ -17,7 +17,8 @@ Why the continuous curve is safe to use all the same:
         d(k) ≤ p(k) ≤ e^{1/24s²} r(k)   (Poisson summation: d's normaliser is ≥ 1; Jensen)
         r(k) ≤ e^{k²/24s⁴} Z d(k)       (u is sub-Gaussian; Z ≤ 1 + 3e^{-2π²s²})
     Rounded continuous noise is post-processing of continuous noise. Chaining the three: where J
-    coordinates of continuous noise are (ε, δ)-DP, discrete noise is (ε + η, e^{J/24s²} (δ + e^ε τ))-DP,
+    coordinates of continuous noise are (ε, δ)-DP, discrete ones are
+    (ε + η, e^{J/24s²} (δ + e^ε τ))-DP with
         η = (J + R²)/(24s²) + J log Z,   τ = P(J standard normals leave the ball of radius R).
     For R² = 3J + 500, τ ≤ e^{-150} (Laurent & Massart 2000).
 
@@ -29,13 +30,14 @@ covers it for 500 coordinates at s = 2^20, or 10^5 at the 2^24 steps of the Gaus
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr
 
 from dpfda import _validate
 from dpfda.errors import InvalidParameter
+from dpfda.privacy._search import bisect
 
 LATTICE_RESERVE = 1e-10
 """The part of ε kept back for the lattice, see `lattice_excess`."""
@@ -68,7 +70,7 @@ def gaussian_epsilon(*, delta: float, multiplier: float) -> float:
         return 0.0
     # At a = √(2 log 1/δ) already Φ(-a) < δ.
     high = mu * mu / 2 + mu * math.sqrt(-2 * math.log(delta)) + 2 * LATTICE_RESERVE
-    return _bisect(lambda epsilon: _delta(epsilon, mu) <= delta, good=2 * high, bad=0.0)
+    return bisect(lambda epsilon: _delta(epsilon, mu) <= delta, good=2 * high, bad=0.0)
 
 
 def gaussian_mu(*, epsilon: float, delta: float) -> float:
@@ -87,7 +89,7 @@ def gaussian_mu(*, epsilon: float, delta: float) -> float:
     bad = 2 * good
     while _delta(epsilon, bad) <= delta:
         bad *= 2
-    return _bisect(lambda mu: _delta(epsilon, mu) <= delta, good=good, bad=bad) * (1 - _MARGIN)
+    return bisect(lambda mu: _delta(epsilon, mu) <= delta, good=good, bad=bad) * (1 - _MARGIN)
 
 
 def gaussian_sigma(*, epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
@@ -98,7 +100,7 @@ def gaussian_sigma(*, epsilon: float, delta: float, sensitivity: float = 1.0) ->
         √(2 ln(1.25/δ))/ε is larger and holds for ε < 1 only (C7).
 
     Example:
-        >>> round(gaussian_sigma(epsilon=1.0, delta=1e-5), 3)
+        >>> round(gaussian_sigma(epsilon=1.0, delta=1e-5), 2)
         3.73
     """
     _validate.positive("sensitivity", sensitivity)
@@ -171,14 +173,3 @@ def _mills_drop(low: float, high: float) -> float:
     x = (low + high) / 2 + _NODES * (high - low) / 2
     slope = 1 / math.sqrt(2 * math.pi) - x * erfcx(x / math.sqrt(2)) / 2
     return float(_WEIGHTS @ slope) * (high - low) / 2
-
-
-def _bisect(holds: Callable[[float], bool], *, good: float, bad: float) -> float:
-    """The point nearest to `bad` at which `holds` was seen to be true, to 13 digits."""
-    while abs(bad - good) > 1e-13 * abs(good):
-        middle = (good + bad) / 2
-        if holds(middle):
-            good = middle
-        else:
-            bad = middle
-    return good

@@ -1,0 +1,153 @@
+"""The price of releases: everything that adds up when they happen to the same person.
+
+Sums of ε are exact. A number means what its owner wrote: 0.1 is one tenth, not the binary
+fraction nearest to it, so ten releases at 0.1 fit into a limit of 1.0. (The two differ by less
+than one part in 10^16, far below what rounding odds towards privacy gives away.) Results that must
+become floats again are rounded up.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from dpfda._registry import Registered
+from dpfda.errors import UnknownEvent
+from dpfda.privacy.events import (
+    ApproximateEvent,
+    ComposedEvent,
+    Event,
+    GaussianEvent,
+    LaplaceEvent,
+    PureEvent,
+    RandomizedResponseEvent,
+)
+
+
+def exact(number: float) -> Fraction:
+    """The number as written: the shortest decimal that reads as this float.
+
+    Example:
+        >>> exact(0.1)
+        Fraction(1, 10)
+    """
+    return Fraction(repr(float(number)))
+
+
+def rounded_up(number: Fraction) -> float:
+    """The smallest float that is not below `number`.
+
+    Example:
+        >>> rounded_up(sum([exact(0.1)] * 3, Fraction()))
+        0.3
+    """
+    try:
+        nearest = float(number)
+    except OverflowError:
+        return math.inf
+    return nearest if exact(nearest) >= number else math.nextafter(nearest, math.inf)
+
+
+def rounded_down(number: Fraction) -> float:
+    """The largest float that is not above `number`, which is 0 or more."""
+    nearest = float(number)
+    return nearest if exact(nearest) <= number else math.nextafter(nearest, -math.inf)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Price:
+    """What releases cost together, before a δ is chosen.
+
+    Attributes:
+        counts: the single releases and how often each happens.
+        epsilon: exact sum of the ε of all releases that have one.
+        delta: exact sum of the δ that releases bring with them.
+        precision: sum of 1/multiplier² over Gaussian releases, which is μ².
+
+    Example:
+        >>> price = compose([PureEvent(epsilon=0.1)] * 3)
+        >>> price.epsilon, price.delta
+        (Fraction(3, 10), Fraction(0, 1))
+    """
+
+    counts: Mapping[Event, int] = field(default_factory=dict)
+    epsilon: Fraction = Fraction()
+    delta: Fraction = Fraction()
+    precision: Fraction = Fraction()
+
+    def __add__(self, other: Price) -> Price:
+        return Price(
+            counts=Counter(self.counts) + Counter(other.counts),
+            epsilon=self.epsilon + other.epsilon,
+            delta=self.delta + other.delta,
+            precision=self.precision + other.precision,
+        )
+
+    @property
+    def multiplier(self) -> float:
+        """The noise multiplier of all Gaussian releases seen as one; infinite without any."""
+        return 1 / math.sqrt(self.precision) if self.precision else math.inf
+
+
+def compose(events: Iterable[Event]) -> Price:
+    """The price of several releases about the same unit, possibly adaptive.
+
+    Raises:
+        UnknownEvent: a release is of a kind that no accountant can price.
+
+    Example:
+        >>> report = ComposedEvent(events=(LaplaceEvent(ratio=0.8), PureEvent(epsilon=0.2)))
+        >>> compose([report]).epsilon
+        Fraction(1, 1)
+    """
+    counts: Counter[Event] = Counter()
+    for event in events:
+        _count(event, 1, counts)
+    costs = [(times, *parts(event)) for event, times in counts.items()]
+    return Price(
+        counts=counts,
+        epsilon=sum((times * epsilon for times, epsilon, _, _ in costs), Fraction()),
+        delta=sum((times * delta for times, _, delta, _ in costs), Fraction()),
+        precision=sum((times * precision for times, _, _, precision in costs), Fraction()),
+    )
+
+
+def _count(event: Event, times: int, counts: Counter[Event]) -> None:
+    if isinstance(event, ComposedEvent):
+        for part in event.events:
+            _count(part, times * event.repeated, counts)
+    else:
+        parts(event)  # refuses a stranger before anything else is asked of it
+        counts[event] += times
+
+
+def parts(event: Event) -> tuple[Fraction, Fraction, Fraction]:
+    """ε, δ and μ² of one single release; one that is not listed here is refused."""
+    match event:
+        case PureEvent(epsilon=epsilon) | RandomizedResponseEvent(epsilon=epsilon):
+            return exact(epsilon), Fraction(), Fraction()
+        case LaplaceEvent(ratio=ratio):
+            return exact(ratio), Fraction(), Fraction()
+        case ApproximateEvent(epsilon=epsilon, delta=delta):
+            return exact(epsilon), exact(delta), Fraction()
+        case GaussianEvent(multiplier=multiplier):
+            return Fraction(), Fraction(), _precision(float(multiplier))
+    raise UnknownEvent(f"no price is known for a release of type {type(event).__name__}")
+
+
+def _precision(multiplier: float) -> Fraction:
+    """1/multiplier², rounded up to a float so that long sums stay short fractions."""
+    multiplier = max(multiplier, 1e-100)  # so little noise is no protection; keeps floats finite
+    return Fraction(math.nextafter(float(1 / Fraction(multiplier) ** 2), math.inf))
+
+
+class Accountant(Registered, family="accountant"):
+    """A way to bound ε, given a price and δ. A new one is one file and passes the shared tests."""
+
+    @abstractmethod
+    def epsilon(self, price: Price, *, delta: float) -> float:
+        """An upper bound on ε at this δ; infinite where the method has no bound."""
