@@ -47,6 +47,11 @@ class Server:
         return self._progress.quota - self._issued
 
     @property
+    def issued(self) -> int:
+        """How many tickets of the present phase were handed out."""
+        return self._issued
+
+    @property
     def phase_name(self) -> str:
         """The present phase, for people to read."""
         return self._progress.kind

@@ -1,0 +1,346 @@
+"""Question reports: everybody answers k yes/no questions, nobody sends a noisy curve."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpfda import _validate
+from dpfda._validate import FloatArray, IntArray
+from dpfda.errors import InvalidParameter
+from dpfda.mechanisms.question_response import QuestionResponse, best_questions
+from dpfda.protocol.design import Design, Phase, Progress
+from dpfda.protocol.estimate import Estimate, accuracy_estimate
+from dpfda.protocol.model import CurveModel
+from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.public_randomness import public_subsets, public_uniforms
+from dpfda.protocol.task import Task
+from dpfda.protocol.tasks.calibration import CalibrationTask
+from dpfda.protocol.tasks.evaluation import EvaluationTask
+from dpfda.protocol.tasks.stump import StumpTask
+from dpfda.questions import estimation, rules
+
+_CENTRE_WIDTHS = (1 / 2, 1 / 4)  # of the scale h, batch after batch
+_INTERCEPT_BATCHES = 4
+_INTERCEPT_QUESTIONS = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionDesign(Design, name="questions"):
+    """Find the middle of each feature, then which stumps are right, then the intercept.
+
+    Attributes:
+        scales: h_j, the public typical half-width of each feature in units of z*, most important
+            feature first; at most this many features are used.
+        centre_known: the middle of each feature is 0 by construction, so nobody is asked for it.
+        feature_growth: constant of the rule for the number of features.
+        evaluation_share: share of people kept for an honest error estimate at the end.
+        n_features: overrides the rule for the number of features.
+
+    Example:
+        >>> QuestionDesign(scales=(0.3, 0.3, 0.15)).to_dict()["centre_known"]
+        False
+    """
+
+    scales: tuple[float, ...]
+    centre_known: bool = False
+    feature_growth: float = 0.5
+    evaluation_share: float = 0.0
+    n_features: int | None = None
+
+    def __post_init__(self) -> None:
+        if not len(self.scales):
+            raise InvalidParameter("scales", "one positive number for each feature", self.scales)
+        scales = tuple(_validate.positive("scales", scale) for scale in self.scales)
+        object.__setattr__(self, "scales", scales)
+        _validate.positive("feature_growth", self.feature_growth)
+        if self.evaluation_share:
+            _validate.fraction("evaluation_share", self.evaluation_share)
+        if self.n_features is not None:
+            _validate.whole("n_features", self.n_features, most=len(scales))
+
+    def begin(self, plan: StudyPlan) -> QuestionProgress:
+        """A study before its first person."""
+        return QuestionProgress(self, plan)
+
+
+class QuestionProgress(Progress):
+    """A question study under way. All it keeps is sums and the estimates made of them.
+
+    With K > 2 classes each person of the direction and intercept phases helps one class against the
+    rest; a study has m = 1 score for two classes and m = K otherwise.
+    """
+
+    def __init__(self, design: QuestionDesign, plan: StudyPlan) -> None:
+        self.design = design
+        self.n_scores = 1 if plan.n_classes == 2 else plan.n_classes
+        effective = rules.effective_people(plan.n_people, plan.epsilon)
+        most = min(len(design.scales), plan.encoder.n_features)
+        self.d = design.n_features or rules.number_of_features(
+            effective / self.n_scores, most=most, growth=design.feature_growth
+        )
+        self.scales: FloatArray = np.array(design.scales[: self.d])
+        self.centres: FloatArray = np.zeros(self.d)
+        self.centre_variance: FloatArray = (self.scales / 2) ** 2
+        self.slopes: FloatArray = np.zeros((self.n_scores, self.d))
+        self.correlations: list[list[Estimate]] = []
+        self.intercepts: FloatArray = np.zeros(self.n_scores)
+        self.intercept_information: FloatArray = np.zeros(self.n_scores)
+        self.error_estimate: Estimate | None = None
+        size = rules.groups(
+            plan.n_people,
+            effective,
+            centre_known=design.centre_known,
+            evaluation_share=design.evaluation_share,
+        )
+        self._sums: dict[str, FloatArray] = {}
+        phases = [
+            *(Phase("centre", n) for n in rules.split_evenly(size.centre, len(_CENTRE_WIDTHS))),
+            Phase("direction", size.direction),
+            *(Phase("intercept", n) for n in rules.split_evenly(size.intercept, _INTERCEPT_BATCHES)),
+            Phase("evaluation", size.evaluation),
+        ]
+        super().__init__(plan, phases)
+
+    # -- what people are asked ----------------------------------------------------------------
+
+    def tasks(self, start: int, people: int) -> Task:
+        """The questions of some tickets of the present phase."""
+        asked = {
+            "centre": self._centre_questions,
+            "direction": self._direction_questions,
+            "intercept": self._intercept_questions,
+            "evaluation": self._evaluation_questions,
+        }
+        return asked[self.kind](start, people)
+
+    def _centre_questions(self, start: int, people: int) -> StumpTask:
+        k = best_questions(self.plan.epsilon, most=self.d)
+        uniforms = self._public(start, people, 2 * self.d)
+        chosen = public_subsets(uniforms[:, : self.d], choose=k)
+        dither = 2 * np.take_along_axis(uniforms[:, self.d :], chosen, axis=1) - 1
+        return StumpTask(
+            epsilon=self.plan.epsilon,
+            people=people,
+            coordinates=chosen,
+            thresholds=self.centres[chosen] + self._centre_width[chosen] * dither,
+            positive=np.ones(people, dtype=np.int64),
+            uses_label=False,
+        )
+
+    def _direction_questions(self, start: int, people: int) -> StumpTask:
+        k = best_questions(self.plan.epsilon, most=self.d)
+        chosen = public_subsets(self._public(start, people, self.d), choose=k)
+        return StumpTask(
+            epsilon=self.plan.epsilon,
+            people=people,
+            coordinates=chosen,
+            thresholds=self.centres[chosen],
+            positive=self._positive(start, people),
+        )
+
+    def _intercept_questions(self, start: int, people: int) -> CalibrationTask:
+        k = best_questions(self.plan.epsilon, most=_INTERCEPT_QUESTIONS)
+        positive = self._positive(start, people)
+        score = positive if self.n_scores > 1 else np.zeros(people, dtype=np.int64)
+        return CalibrationTask(
+            epsilon=self.plan.epsilon,
+            people=people,
+            intercept=self.intercepts[score],
+            slopes=self.slopes[score],
+            centres=np.broadcast_to(self.centres, (people, self.d)),
+            scales=np.broadcast_to(self.scales, (people, self.d)),
+            dithers=2 * self._public(start, people, k) - 1,
+            positive=positive,
+        )
+
+    def _evaluation_questions(self, start: int, people: int) -> EvaluationTask:
+        model = self.model
+        return EvaluationTask(
+            epsilon=self.plan.epsilon,
+            people=people,
+            intercept=np.broadcast_to(model.intercept, (people, self.n_scores)),
+            coefficients=np.broadcast_to(model.coefficients, (people, self.n_scores, self.d)),
+            centres=np.broadcast_to(model.centres, (people, self.n_scores, self.d)),
+            scales=np.broadcast_to(model.scales, (people, self.n_scores, self.d)),
+            clipped=True,
+        )
+
+    def _public(self, start: int, people: int, width: int) -> FloatArray:
+        return public_uniforms(
+            seed=self.plan.seed, phase=self.phase, start=start, people=people, width=width
+        )
+
+    def _positive(self, start: int, people: int) -> IntArray:
+        """The class that counts as +1: label 1 of two; else each class in turn."""
+        if self.n_scores == 1:
+            return np.ones(people, dtype=np.int64)
+        return np.arange(start, start + people, dtype=np.int64) % self.n_scores
+
+    @property
+    def _centre_width(self) -> FloatArray:
+        return self.scales * _CENTRE_WIDTHS[self.phase]
+
+    # -- what is kept of the replies ----------------------------------------------------------
+
+    def absorb(self, task: Task, reply: FloatArray) -> None:
+        """Add the replies to the present phase's sums."""
+        if isinstance(task, StumpTask):
+            score = task.positive if task.uses_label and self.n_scores > 1 else 0 * task.positive
+            told = np.zeros((task.people, self.d))
+            np.put_along_axis(told, task.coordinates, reply, axis=1)
+            asked = np.zeros((task.people, self.d))
+            np.put_along_axis(asked, task.coordinates, 1.0, axis=1)
+            own = [score == m for m in range(self.n_scores)]
+            self._add("total", np.stack([told[rows].sum(axis=0) for rows in own]))
+            self._add("asked", np.stack([asked[rows].sum(axis=0) for rows in own]))
+            if task.uses_label and task.width > 1:
+                self._add("pair_total", np.stack([told[rows].T @ told[rows] for rows in own]))
+                self._add("pair_asked", np.stack([asked[rows].T @ asked[rows] for rows in own]))
+        elif isinstance(task, CalibrationTask):
+            score = task.positive if self.n_scores > 1 else 0 * task.positive
+            mean_answer = reply.mean(axis=1)
+            self._add("total", np.bincount(score, mean_answer, minlength=self.n_scores))
+            self._add("people", np.bincount(score, minlength=self.n_scores).astype(np.float64))
+        else:
+            self._add("total", np.array([reply.sum()]))
+            self._add("people", np.array([float(len(reply))]))
+
+    def _add(self, name: str, amount: FloatArray) -> None:
+        self._sums[name] = self._sums.get(name, np.zeros_like(amount)) + amount
+
+    def _sum(self, name: str, *shape: int) -> FloatArray:
+        return self._sums.get(name, np.zeros(shape))
+
+    # -- what is concluded ----------------------------------------------------------------------
+
+    def _learn(self) -> None:
+        learn = {
+            "centre": self._learn_centre,
+            "direction": self._learn_direction,
+            "intercept": self._learn_intercept,
+            "evaluation": self._learn_error,
+        }
+        learn[self.kind]()
+        self._sums = {}
+
+    def _learn_centre(self) -> None:
+        self.centres, self.centre_variance = estimation.shift_centre(
+            self.centres,
+            self.centre_variance,
+            total=self._sum("total", 1, self.d).sum(axis=0),
+            asked=self._sum("asked", 1, self.d).sum(axis=0),
+            width=self._centre_width,
+            alpha=self._alpha(best_questions(self.plan.epsilon, most=self.d)),
+        )
+
+    def _learn_direction(self) -> None:
+        m, d = self.n_scores, self.d
+        k = best_questions(self.plan.epsilon, most=d)
+        alpha = self._alpha(k)
+        total, asked = self._sum("total", m, d), self._sum("asked", m, d)
+        pairs = self._sum("pair_total", m, d, d), self._sum("pair_asked", m, d, d)
+        for score in range(m):
+            self.slopes[score], raw = estimation.direction(
+                total=total[score],
+                asked=asked[score],
+                pair_total=pairs[0][score],
+                pair_asked=pairs[1][score],
+                alpha=alpha,
+                whiten=k > 1,
+            )
+            self.correlations.append(
+                [_correlation(r, n, alpha) for r, n in zip(raw, asked[score], strict=True)]
+            )
+        prior = 0.25
+        if any(phase.kind == "centre" and phase.people for phase in self.phases):
+            prior = prior + (self.slopes**2 * self.centre_variance / self.scales**2).sum(axis=1)
+        self.intercept_information = np.broadcast_to(1 / np.asarray(prior), (m,)).copy()
+
+    def _learn_intercept(self) -> None:
+        k = best_questions(self.plan.epsilon, most=_INTERCEPT_QUESTIONS)
+        total, people = self._sum("total", self.n_scores), self._sum("people", self.n_scores)
+        for score in range(self.n_scores):
+            self.intercepts[score], self.intercept_information[score] = estimation.step_intercept(
+                float(self.intercepts[score]),
+                float(self.intercept_information[score]),
+                total=float(total[score]),
+                people=int(people[score]),
+                questions=k,
+                sensitivity=self._intercept_sensitivity(score),
+                alpha=self._alpha(k),
+            )
+
+    def _intercept_sensitivity(self, score: int) -> float:
+        """κ = E ½ sech²((a + θ·u)/2) over public uniform u: no person's curve is needed."""
+        reference = 2 * public_uniforms(seed=0, phase=0, start=0, people=200, width=self.d) - 1
+        at = np.clip((self.intercepts[score] + reference @ self.slopes[score]) / 2, -15, 15)
+        return float(np.mean(0.5 / np.cosh(at) ** 2))
+
+    def _learn_error(self) -> None:
+        people = int(self._sum("people", 1)[0])
+        if people:
+            self.error_estimate = accuracy_estimate(
+                total=float(self._sum("total", 1)[0]), people=people, epsilon=self.plan.epsilon
+            ).complement()
+
+    def _alpha(self, questions: int) -> float:
+        return QuestionResponse(epsilon=self.plan.epsilon, questions=questions).truth_probability
+
+    # -- results --------------------------------------------------------------------------------
+
+    @property
+    def intercept_estimates(self) -> list[Estimate]:
+        """Each score's intercept with its standard error."""
+        information = np.maximum(self.intercept_information, 1e-12)
+        return [
+            Estimate(float(a), float(p**-0.5), 0)
+            for a, p in zip(self.intercepts, information, strict=True)
+        ]
+
+    @property
+    def model(self) -> CurveModel:
+        """The classifier as it is now."""
+        shape = (self.n_scores, self.d)
+        return CurveModel(
+            encoder=self.plan.encoder,
+            classes=self.plan.classes,
+            intercept=self.intercepts,
+            coefficients=self.slopes,
+            centres=np.broadcast_to(self.centres, shape),
+            scales=np.broadcast_to(self.scales, shape),
+            clipped=True,
+            guarantee=self.plan.guarantee,
+        )
+
+    _KEPT = ("centres", "centre_variance", "slopes", "intercepts", "intercept_information")
+
+    def state(self) -> dict[str, Any]:
+        """Phase, sums and estimates."""
+        return {
+            "phase": self.phase,
+            "sums": {name: value.tolist() for name, value in self._sums.items()},
+            "estimates": {name: getattr(self, name).tolist() for name in self._KEPT},
+            "correlations": [[e.to_dict() for e in row] for row in self.correlations],
+            "error_estimate": self.error_estimate and self.error_estimate.to_dict(),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from `state`."""
+        self.phase = state["phase"]
+        self._sums = {name: np.asarray(value) for name, value in state["sums"].items()}
+        for name in self._KEPT:
+            setattr(self, name, np.asarray(state["estimates"][name]))
+        self.correlations = [[Estimate(**e) for e in row] for row in state["correlations"]]
+        error = state["error_estimate"]
+        self.error_estimate = Estimate(**error) if error else None
+
+
+def _correlation(raw: float, asked: float, alpha: float) -> Estimate:
+    """r_j with its standard error, the response's noise included."""
+    if not asked:
+        return Estimate(0.0, float("inf"), 0)
+    spread = max(1 / alpha**2 - raw**2, 0.0) / asked
+    return Estimate(float(raw), float(spread**0.5), int(asked))

@@ -1,0 +1,80 @@
+"""A whole study in one process: read this first, every line opens one file.
+
+The same `Server`, the same tasks and the same randomizers run here, behind the collector's HTTP and
+on a federation; here the people are simulated, thousands at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dpfda._validate import FloatArray, IntArray
+from dpfda.errors import InvalidData
+from dpfda.noise import Source
+from dpfda.protocol.client import check_task, encode_people
+from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.server import Server
+
+_CROWD = 1 << 16  # people asked at once: bounds the memory, not the result
+
+People = Callable[[int, int], tuple[FloatArray, IntArray]]
+"""Encoded curves and label numbers of people start, ..., stop - 1. Each is asked once."""
+
+
+def simulate(
+    plan: StudyPlan,
+    people: People,
+    *,
+    source: Source,
+    answers: Callable[[IntArray], Any] | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Server:
+    """Run a study from the first person to the last.
+
+    Args:
+        plan: the public contract.
+        people: the simulated people, in the order in which they take part.
+        source: where their randomness comes from.
+        answers: for people numbers, which of them answer at all; everybody by default.
+        progress: called with the share of people done.
+
+    Returns:
+        The server at the end: its `model`, and its design's own estimates in `progress`.
+    """
+    server = Server(plan)
+    person = 0  # nobody is asked twice: this number only grows
+    while not server.finished:
+        start = server.issued
+        task = server.issue(min(server.wanted, _CROWD))
+        check_task(plan, task)
+        features, labels = people(person, person + task.people)
+        reply = task.answer(features, labels, source)
+        everybody = np.arange(person, person + task.people)
+        missing = None if answers is None else ~np.asarray(answers(everybody), dtype=bool)
+        person += task.people
+        phase = server.phase
+        server.receive(reply, start=start, missing=missing)
+        if missing is not None and server.phase == phase and server.wanted == 0:
+            server.close_phase()  # the deadline: who has not answered by now never will
+        if progress is not None:
+            progress(person / plan.n_people)
+    return server
+
+
+def people_from(
+    plan: StudyPlan, curves: Any, labels: Any, *, grid_points: Any = None
+) -> People:
+    """People who hold the given curves and labels, in a public random order."""
+    features, numbers = encode_people(plan, curves, labels, grid_points=grid_points)
+    if len(features) != plan.n_people or len(numbers) != plan.n_people:
+        raise InvalidData("curves", f"{plan.n_people} curves with a label each")
+    order = np.random.default_rng(plan.seed).permutation(plan.n_people)
+
+    def people(start: int, stop: int) -> tuple[FloatArray, IntArray]:
+        who = order[start:stop]
+        return features[who], numbers[who]
+
+    return people
