@@ -1,5 +1,6 @@
 """Every registered basis and rescaler, found through the registry and not through a list."""
 
+import numpy as np
 import pytest
 
 from dpfda.curves import Basis, Rescaler
@@ -21,6 +22,4 @@ def pytest_generate_tests(metafunc):
 
 @pytest.fixture
 def rng():
-    import numpy as np
-
     return np.random.default_rng(20260101)

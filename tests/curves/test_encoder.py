@@ -36,7 +36,7 @@ def test_encoding_is_in_the_box_at_the_edges_of_floating_point(basis, rescaler, 
 
 
 @given(data=st.data())
-@settings(deadline=None, max_examples=12)
+@settings(deadline=None, max_examples=6)
 def test_encoding_is_in_the_box_for_extreme_curves(basis, rescaler, data):
     """The sensitivity of every report rests on this."""
     encoder = CurveEncoder(basis, rescale=rescaler)
@@ -48,7 +48,7 @@ def test_encoding_is_in_the_box_for_extreme_curves(basis, rescaler, data):
 
 
 @given(data=st.data())
-@settings(deadline=None, max_examples=12)
+@settings(deadline=None, max_examples=6)
 def test_a_client_always_gets_a_vector_in_the_box(basis, rescaler, data):
     """NaN, infinities, wrong lengths: strict=False never refuses and never leaves the box."""
     encoder = CurveEncoder(basis, rescale=rescaler)
@@ -59,7 +59,7 @@ def test_a_client_always_gets_a_vector_in_the_box(basis, rescaler, data):
 
 
 @given(data=st.data())
-@settings(deadline=None, max_examples=8)
+@settings(deadline=None, max_examples=5)
 def test_own_grids_are_in_the_box(functional_basis, rescaler, data):
     encoder = CurveEncoder(functional_basis, rescale=rescaler)
     sizes = data.draw(st.lists(st.integers(0, 6), min_size=1, max_size=4))

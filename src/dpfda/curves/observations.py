@@ -79,9 +79,8 @@ def _usable(
 
 def _from_grid(curves: Any, strict: bool) -> tuple[FloatArray, FloatArray]:
     if len(curves.grid_points) == 1 and curves.data_matrix.shape[2] == 1:
-        return np.asarray(curves.grid_points[0], float), np.asarray(
-            curves.data_matrix[..., 0], float
-        )
+        (grid,), matrix = curves.grid_points, curves.data_matrix[:, :, 0]
+        return np.asarray(grid, dtype=np.float64), np.asarray(matrix, dtype=np.float64)
     return _not_one_variable(curves, strict)
 
 
@@ -151,7 +150,9 @@ def _is_pair(pair: Any) -> bool:
 
 
 def _is_sequence(part: Any) -> bool:
-    return isinstance(part, list | tuple) or (isinstance(part, np.ndarray) and part.ndim > 0)
+    if isinstance(part, np.ndarray):
+        return part.ndim > 0
+    return hasattr(part, "__len__") and not isinstance(part, str | bytes | dict)
 
 
 def _unseen(n: int) -> tuple[FloatArray, FloatArray]:
@@ -172,7 +173,7 @@ def _pad(points: list[FloatArray], values: list[FloatArray]) -> tuple[FloatArray
 def _people(rows: Any) -> list[Any]:
     """The rows of something that is not a matrix; what contains no row counts as one person."""
     if isinstance(rows, list | tuple | np.ndarray):
-        members = list(rows) if not isinstance(rows, np.ndarray) or rows.ndim else []
+        members = list(rows) if _is_sequence(rows) else []
         if any(map(_is_sequence, members)):
             return members
     return [rows]
@@ -198,6 +199,6 @@ def _numbers(values: Any) -> npt.NDArray[np.float64] | None:
         if array.dtype.kind not in "fiubO":
             return None
         with np.errstate(over="ignore"):  # a wider float that is too large becomes infinite
-            return array.astype(np.float64)
+            return array.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError):
         return None
