@@ -233,6 +233,7 @@ def test_names_and_objects_say_the_same():
         ({"bounds": (0, 1), "scale": 2.0}, "bounds must be given without"),
         ({"bounds": (1, 1)}, "bounds must be a pair"),
         ({"bounds": [(0, 1), (1, 0), (0, 1), (0, 1)]}, "bounds must be a pair"),
+        ({"bounds": [(0, 1), (1,), (0, 1), (0, 1)]}, "bounds must be a pair"),
         ({"basis": CosineBasis(), "n_basis": 3}, "a name where n_basis is given"),
         ({"basis": 3}, "basis must be a name or a Basis, got 3"),
         ({"rescale": MaxAbsRescaler}, "rescale must be a name or a Rescaler"),

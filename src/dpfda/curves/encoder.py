@@ -8,7 +8,7 @@ Everything here is public except the curves, which are arguments and never kept.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -200,7 +200,7 @@ def _member(family: Any, argument: str, choice: Any, parameters: Mapping[str, An
 
 def _from_bounds(bounds: Sequence[Any]) -> dict[str, Any]:
     """Half-range and middle of one public range, or of one for each coefficient."""
-    if np.ndim(bounds) == 1:
+    if not any(isinstance(pair, Sized) for pair in bounds):
         low, high = interval("bounds", bounds)
         return {"scale": high / 2 - low / 2, "centre": low / 2 + high / 2}
     pairs = [interval("bounds", pair) for pair in bounds]

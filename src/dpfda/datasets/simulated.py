@@ -133,4 +133,5 @@ def _matern_functions(t: FloatArray) -> FloatArray:
     root = np.sqrt(weights)
     _, vectors = np.linalg.eigh(root[:, None] * (1 + scaled) * np.exp(-scaled) * root)
     functions: FloatArray = vectors[:, ::-1] / root[:, None]
-    return functions * np.sign(functions[0])
+    functions *= np.sign(functions[0])
+    return functions
