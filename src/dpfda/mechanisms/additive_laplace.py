@@ -14,9 +14,10 @@ from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import InvalidParameter
 from dpfda.mechanisms.base import Mechanism
 from dpfda.noise import Source, discrete_laplace
+from dpfda.noise.lattice import whole_steps
 from dpfda.privacy.guarantee import Guarantee
 
-_SCALE = 1 << 30
+_SCALE = 1 << 26  # values up to 2^25 noise scales fit the lattice; rounding costs 3e-8 of ε each
 ROUNDING_STEPS = 2
 """How far rounding may move two neighbouring coordinates apart: one step for the rounding itself,
 and room for the floating-point error of the division and of whatever computed the value."""
@@ -31,7 +32,7 @@ class AdditiveLaplace(Mechanism, name="additive_laplace"):
 
     Privacy:
         ε-DP for any release whose neighbours differ by h with Σ |h_j|/a_j ≤ S. Noise is discrete
-        Laplace on a lattice of 2^30 steps a scale; the scale is enlarged by what rounding the
+        Laplace on a lattice of 2^26 steps a scale; the scale is enlarged by what rounding the
         values to the lattice can add to S (C20). The caller answers for S.
 
     Attributes:
@@ -54,7 +55,7 @@ class AdditiveLaplace(Mechanism, name="additive_laplace"):
     @cached_property
     def scales(self) -> FloatArray:
         """Scale of the noise on each coordinate."""
-        # Σ (|h_j| + r b_j/2^30)/b_j ≤ ε  with  b_j = a_j S / (ε - r J/2^30).
+        # Σ (|h_j| + r b_j/2^26)/b_j ≤ ε  with  b_j = a_j S / (ε - r J/2^26).
         left = self.epsilon - ROUNDING_STEPS * len(self.axes) / _SCALE
         _validate.positive("epsilon minus the cost of rounding", left)
         return np.asarray(self.axes) * (self.sensitivity / left)
@@ -68,13 +69,14 @@ class AdditiveLaplace(Mechanism, name="additive_laplace"):
         """Noisy vectors, shape (n, J); each row is a release of its own."""
         rows = _validate.batch("values", values, columns=len(self.axes))
         noise = discrete_laplace(rows.size, scale=_SCALE, source=rng).reshape(rows.shape)
-        return (self._round(rows) + noise) * (self.scales / _SCALE)
+        step = self.scales / _SCALE
+        return (whole_steps(rows, step, clip=clip) + noise) * step
 
     def _round(self, values: FloatArray) -> IntArray:
         return np.rint(values / (self.scales / _SCALE)).astype(np.int64)
 
     def variance(self, values: Any) -> FloatArray:
-        """2 b_j², but for a discretisation of relative size 2^-60."""
+        """2 b_j², but for a discretisation of relative size 2^-55."""
         return np.broadcast_to(2 * self.scales**2, np.shape(values)).copy()
 
     def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:

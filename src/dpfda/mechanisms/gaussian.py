@@ -14,6 +14,7 @@ from dpfda._validate import FloatArray, IntArray
 from dpfda.mechanisms.additive_laplace import ROUNDING_STEPS, check_axes
 from dpfda.mechanisms.base import Mechanism
 from dpfda.noise import Source, discrete_gaussian
+from dpfda.noise.lattice import whole_steps
 from dpfda.privacy.calibration import gaussian_sigma
 from dpfda.privacy.events import Event, GaussianEvent
 from dpfda.privacy.guarantee import Guarantee
@@ -28,8 +29,8 @@ class Gaussian(Mechanism, name="gaussian"):
     Privacy:
         (ε, δ)-DP for any release whose neighbours differ by h with √Σ(h_j/a_j)² ≤ S. σ is the
         smallest that suffices (Balle & Wang 2018), for S enlarged by what rounding to the lattice
-        can add (C20). Noise is discrete Gaussian on a lattice of 2^24 steps a standard deviation. The
-        caller answers for S.
+        can add (C20). Noise is discrete Gaussian on a lattice of 2^24 steps a standard deviation.
+        The caller answers for S.
 
     Attributes:
         delta: δ.
@@ -74,7 +75,8 @@ class Gaussian(Mechanism, name="gaussian"):
         """Noisy vectors, shape (n, J); each row is a release of its own."""
         rows = _validate.batch("values", values, columns=len(self.axes))
         noise = discrete_gaussian(rows.size, sigma=_SIGMA, source=rng).reshape(rows.shape)
-        return (self._round(rows) + noise) * (self.sigmas / _SIGMA)
+        step = self.sigmas / _SIGMA
+        return (whole_steps(rows, step, clip=clip) + noise) * step
 
     def _round(self, values: FloatArray) -> IntArray:
         return np.rint(values / (self.sigmas / _SIGMA)).astype(np.int64)

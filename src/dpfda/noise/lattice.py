@@ -15,11 +15,12 @@ import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
-from dpfda.errors import InvalidParameter
+from dpfda.errors import InvalidData, InvalidParameter
 
-_FINENESS = (
-    20  # noise scales are at least 2^20 steps, so rounding costs under one part in a million
-)
+# Noise scales are at least 2^20 steps, so rounding costs under one part in a million.
+_FINENESS = 20
+LARGEST_STEPS = 1 << 51
+"""How far from 0 a float still says on which lattice point it lies, to a quarter of a step."""
 
 
 @dataclass(frozen=True)
@@ -56,3 +57,23 @@ class Lattice:
     def steps_above(self, length: Fraction) -> int:
         """The smallest whole number of steps that is no shorter than `length`, exactly."""
         return math.ceil(length / Fraction(self.step))
+
+
+def whole_steps(values: FloatArray, step: FloatArray | float, *, clip: bool = False) -> IntArray:
+    """Private values of any size as whole numbers of steps, the nearest ones.
+
+    Beyond `LARGEST_STEPS` the division errs by more than rounding is accounted for, and further out
+    an integer overflows: neighbours would no longer be neighbours. Such values are refused, or
+    clipped if the caller asked for it.
+
+    Example:
+        >>> whole_steps(np.array([0.3, -1.0]), 0.25)
+        array([ 1, -4])
+    """
+    with np.errstate(over="ignore"):  # a quotient of infinity is refused or clipped as well
+        steps = np.rint(values / step)
+    if clip:
+        steps = np.clip(steps, -LARGEST_STEPS, LARGEST_STEPS)
+    elif np.any(np.abs(steps) > LARGEST_STEPS):
+        raise InvalidData("values", "within 2^51 lattice steps of 0 (or pass clip=True)")
+    return np.asarray(steps.astype(np.int64))

@@ -64,4 +64,5 @@ def odds(epsilon: float, *, denominator: int) -> int:
     context = Context(prec=digits, rounding=ROUND_FLOOR)
     # `exp` rounds to half even, so one unit in the last place is taken off to stay below.
     power = context.next_minus(Decimal(epsilon).exp(context)) if epsilon else Decimal(1)
-    return int(context.multiply(power, Decimal(denominator)))
+    # e^ε ≥ 1 whatever the digits say, also for an ε of 10^-100.
+    return max(denominator, int(context.multiply(power, Decimal(denominator))))

@@ -1,0 +1,127 @@
+"""Ties between a random word and the leading digits of a threshold: the once-in-2^64 path."""
+
+from __future__ import annotations
+
+import math
+from decimal import Context, Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dpfda.noise.discrete import _geometric_digits
+from dpfda.noise.inversion import Thresholds, certified_floors
+
+
+class PlantedSource:
+    """Hands out the words it was given, then fails."""
+
+    sampler = "simulation"
+
+    def __init__(self, *words: int) -> None:
+        self.left = list(words)
+
+    def words(self, count: int) -> np.ndarray:
+        taken, self.left = self.left[:count], self.left[count:]
+        assert len(taken) == count, "more words asked for than planted"
+        return np.array(taken, dtype=np.uint64)
+
+
+def thirds(bits: int) -> list[int]:
+    """floor(2^bits x) for x = 1/3 and 2/3."""
+    return [math.floor(Fraction(k, 3) * 2**bits) for k in (1, 2)]
+
+
+FIRST, SECOND = thirds(64)
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        (0, 0),
+        (FIRST - 1, 0),
+        (FIRST + 1, 1),
+        (SECOND - 1, 1),
+        (SECOND + 1, 2),
+        (2**64 - 1, 2),
+    ],
+)
+def test_conclusive_words_need_no_more_digits(word: int, expected: int) -> None:
+    source = PlantedSource(word)
+    assert Thresholds(thirds).count_below(1, source).tolist() == [expected]
+    assert source.left == []
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ([0], 0),
+        ([FIRST - 1], 0),
+        ([FIRST + 1], 1),  # the digits of 1/3 repeat: the next 64 are those of FIRST again
+        ([FIRST, FIRST - 1], 0),
+        ([FIRST, FIRST, FIRST + 1], 1),
+    ],
+)
+def test_a_tie_is_decided_by_further_digits(more: list[int], expected: int) -> None:
+    source = PlantedSource(FIRST, *more)
+    assert Thresholds(thirds).count_below(1, source).tolist() == [expected]
+    assert source.left == []
+
+
+@pytest.mark.parametrize(("more", "heads"), [([0], True), ([FIRST], None), ([2**64 - 1], False)])
+def test_a_tied_coin_is_decided_by_further_digits(more: list[int], heads: bool | None) -> None:
+    if heads is None:
+        more, heads = [*more, FIRST - 1], True
+    source = PlantedSource(FIRST, *more)
+    assert Thresholds(thirds).exceed_uniform(np.array([0]), source).tolist() == [heads]
+    assert source.left == []
+
+
+def test_ties_in_a_batch_leave_the_others_alone() -> None:
+    source = PlantedSource(5, FIRST, 2**64 - 1, SECOND, 0, 2**64 - 1)
+    assert Thresholds(thirds).count_below(4, source).tolist() == [0, 0, 2, 2]
+
+
+def test_thresholds_that_share_their_first_word_are_told_apart() -> None:
+    """Close to 1 many thresholds begin with 64 ones; a tie must look at all of them."""
+
+    def crowded(bits: int) -> list[int]:
+        return [2**bits - 1 - (2**bits >> k) for k in (70, 80, 90)]
+
+    thresholds = Thresholds(crowded)
+    last = 2**64 - 1
+    assert thresholds.count_below(1, PlantedSource(last, 0)).tolist() == [0]
+    assert thresholds.count_below(1, PlantedSource(last, last)).tolist() == [3]
+    between = 2**64 - 1 - (1 << (128 - 85))
+    assert thresholds.count_below(1, PlantedSource(last, between)).tolist() == [2]
+
+
+def test_a_tie_in_a_real_table_is_decided() -> None:
+    table = _geometric_digits(1)[0]  # thresholds 1 - e^{-k}
+    leading = math.floor((1 - Context(prec=60).exp(Decimal(-1))) * 2**64)
+    assert table.count_below(1, PlantedSource(leading, 0)).tolist() == [0]
+    assert table.count_below(1, PlantedSource(leading, 2**64 - 1)).tolist() == [1]
+
+
+@pytest.mark.parametrize("bits", [64, 128, 256])
+def test_floors_are_certified(bits: int) -> None:
+    import mpmath
+
+    def values(context: Context) -> list[Decimal]:
+        return [(-Decimal(k)).exp(context) for k in (1, 20, 200)]
+
+    with mpmath.workprec(bits + 400):
+        expected = [int(mpmath.floor(mpmath.exp(-k) * 2**bits)) for k in (1, 20, 200)]
+    assert certified_floors(values, bits) == expected
+
+
+def test_a_value_next_to_an_integer_gets_more_digits() -> None:
+    """2^64 x = 5 - 10^-50: the first attempt cannot tell 4 from 5."""
+    attempts = []
+
+    def values(context: Context) -> list[Decimal]:
+        attempts.append(context.prec)
+        return [(Decimal(5) - Decimal(10) ** -50) / Decimal(2**64)]
+
+    assert certified_floors(values, 64) == [4]
+    assert len(attempts) > 1

@@ -1,0 +1,100 @@
+"""Uniform integers, subsets, fair signs and odds."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from dpfda.noise import SimulationSource
+from dpfda.noise.uniform import below, coin_signs, odds, subsets
+
+LEVEL = 1e-5  # of each chi-square comparison; seeds are fixed
+
+
+class Words:
+    """A source that hands out given words."""
+
+    sampler = "simulation"
+
+    def __init__(self, *words: int) -> None:
+        self.left = list(words)
+
+    def words(self, count: int) -> np.ndarray:
+        taken, self.left = self.left[:count], self.left[count:]
+        return np.array(taken, dtype=np.uint64)
+
+
+@pytest.mark.parametrize("bound", [1, 2, 3, 10, 64, 1000])
+def test_below_is_uniform(bound: int) -> None:
+    draws = below(bound, 100_000, SimulationSource(bound))
+    counts = np.bincount(draws.astype(np.int64), minlength=bound)
+    assert counts.size == bound
+    assert bound == 1 or stats.chisquare(counts).pvalue > LEVEL
+
+
+@pytest.mark.parametrize("bound", [(1 << 63) + 1, 3 << 61, (1 << 64) - 1, 1 << 64])
+def test_below_is_uniform_near_the_end_of_a_word(bound: int) -> None:
+    """Half of all words are rejected for 2^63 + 1; a bare modulo would prefer small numbers."""
+    draws = below(bound, 50_000, SimulationSource(1))
+    assert all(int(draw) < bound for draw in draws[:100])
+    counts = np.bincount((draws.astype(np.float64) / bound * 16).astype(np.int64).clip(0, 15))
+    assert stats.chisquare(counts).pvalue > LEVEL
+
+
+def test_below_rejects_the_incomplete_block() -> None:
+    # 2^64 = 3 · m + 1: only the very last word is rejected.
+    source = Words(2**64 - 1, 4, 5, 2**64 - 1, 7)
+    assert below(3, 3, source).tolist() == [1, 1, 2]  # positions: 7 (replacing), 4, 5
+    assert source.left == []
+
+
+def test_signs_are_fair_and_independent() -> None:
+    signs = coin_signs(1 << 17, SimulationSource(2))
+    assert set(np.unique(signs)) == {-1, 1}
+    patterns = (signs.reshape(-1, 4) > 0) @ np.array([1, 2, 4, 8])
+    assert stats.chisquare(np.bincount(patterns, minlength=16)).pvalue > LEVEL
+
+
+@pytest.mark.parametrize("size", [0, 1, 63, 64, 65])
+def test_signs_come_in_any_number(size: int) -> None:
+    assert coin_signs(size, SimulationSource(0)).shape == (size,)
+
+
+def test_subsets_are_uniform() -> None:
+    rows = subsets(60_000, choose=2, among=4, source=SimulationSource(4))
+    pairs = list(permutations(range(4), 2))
+    counts = [int(((rows == pair).all(axis=1)).sum()) for pair in pairs]
+    assert sum(counts) == 60_000
+    assert stats.chisquare(counts).pvalue > LEVEL
+
+
+def test_equal_keys_are_drawn_again() -> None:
+    source = Words(9, 9, 1, 5, 3, 4)
+    assert subsets(1, choose=3, among=3, source=source).tolist() == [[1, 2, 0]]
+    assert source.left == []
+
+
+@given(
+    epsilon=st.floats(min_value=0, max_value=40),
+    bits=st.integers(min_value=0, max_value=62),
+)
+def test_odds_are_the_floor(epsilon: float, bits: int) -> None:
+    """h/D ≤ e^ε < (h+1)/D, in 400-bit arithmetic."""
+    denominator = 1 << bits
+    h = odds(epsilon, denominator=denominator)
+    with mpmath.workprec(400):
+        exact = mpmath.exp(mpmath.mpf(epsilon)) * denominator
+        assert h <= exact < h + 1
+
+
+@given(epsilon=st.floats(min_value=1e-6, max_value=22))
+def test_odds_never_spend_more_than_epsilon(epsilon: float) -> None:
+    h = odds(epsilon, denominator=1 << 30)
+    with mpmath.workprec(400):
+        assert mpmath.log(mpmath.mpf(h) / (1 << 30)) <= mpmath.mpf(epsilon)
