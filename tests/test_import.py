@@ -1,0 +1,98 @@
+"""``import dpfda`` is light: core dependencies only, and quick."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import dpfda
+
+# Every third-party package but the four core ones (and what these load themselves) is out of reach.
+BLOCKER = """
+import sys
+from importlib.abc import MetaPathFinder
+from importlib.machinery import PathFinder
+allowed = {"dpfda", "numpy", "scipy", "msgspec", "cryptography"}
+allowed |= {"cffi", "_cffi_backend", "pycparser"}
+class Blocker(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        top = name.partition(".")[0]
+        if top in allowed or top in sys.stdlib_module_names:
+            return None
+        spec = PathFinder.find_spec(name, path)
+        if spec is not None and "site-packages" in str(spec.origin):
+            raise ImportError(f"blocked: {name}")
+sys.meta_path.insert(0, Blocker())
+"""
+
+
+def run(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False
+    )
+
+
+def test_the_blocker_blocks() -> None:
+    assert "blocked: click" in run(BLOCKER + "import click").stderr
+
+
+def test_import_needs_the_core_dependencies_only() -> None:
+    done = run(BLOCKER + "import dpfda; dpfda.__version__; dir(dpfda)")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", ["CurveEncoder", "Guarantee", "Mechanism", "SecureSource"])
+def test_the_core_works_without_the_extras(name: str) -> None:
+    done = run(BLOCKER + f"import dpfda; dpfda.{name}")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_person_can_report_without_the_extras() -> None:
+    code = """
+import numpy as np
+from dpfda import CurveEncoder, Mechanism, SecureSource
+encoded = CurveEncoder("bspline", n_basis=4).encode(np.zeros((1, 20)))
+laplace = Mechanism.named("laplace")(epsilon=1.0, dimension=4)
+assert laplace.randomize(encoded, SecureSource()).shape == (1, 4)
+"""
+    done = run(BLOCKER + code)
+    assert done.returncode == 0, done.stderr
+
+
+def test_import_takes_less_than_half_a_second() -> None:
+    code = "import time; t = time.perf_counter(); import dpfda; print(time.perf_counter() - t)"
+    # The best of three: the machine may be busy with something else.
+    assert min(float(run(code).stdout) for _ in range(3)) < 0.5
+
+
+def test_without_click_the_command_line_says_what_to_install() -> None:
+    done = run(BLOCKER + "from dpfda.cli import main; main()")
+    assert done.returncode == 2
+    assert done.stderr.strip() == "Error: this needs click and rich: pip install 'dpfda[cli]'"
+
+
+@pytest.mark.parametrize("name", dpfda.__all__)
+def test_every_public_name_loads(name: str) -> None:
+    assert getattr(dpfda, name) is not None
+    assert name in dir(dpfda)
+
+
+def test_unknown_names_are_attribute_errors() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        dpfda.Nothing  # noqa: B018
+
+
+def test_core_dependencies_are_four(root: Path) -> None:
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    names = {entry.split(">")[0] for entry in project["dependencies"]}
+    assert names == {"numpy", "scipy", "msgspec", "cryptography"}
+
+
+def test_constraints_pin_exact_versions_and_name_no_place(root: Path) -> None:
+    lines = (root / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    assert len(lines) > 50
+    assert [line for line in lines if "==" not in line or "/" in line or "@" in line] == []
