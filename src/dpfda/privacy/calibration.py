@@ -30,6 +30,7 @@ covers it for 500 coordinates at s = 2^20, or 10^5 at the 2^24 steps of the Gaus
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable
 
 import numpy as np
@@ -159,7 +160,8 @@ def _delta(epsilon: float, mu: float) -> float:
         value = float(ndtr(-low) - math.exp(epsilon + log_ndtr(-high)))
     else:
         value = math.exp(-low * low / 2) * _mills_drop(low, high)
-    return min(1.0, value * _INFLATE)
+    # Never 0: underflow must not read as pure differential privacy.
+    return min(1.0, max(value * _INFLATE, sys.float_info.min))
 
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)

@@ -28,7 +28,7 @@ from dpfda.privacy.price import Accountant, Price, parts
 _SMALLEST_DELTA = 1e-10  # below, errors of the Fourier transform would no longer be negligible
 _TRANSFORM_ERROR = 1e-12  # absolute, in δ, for all convolutions together
 _LARGEST_EPSILON = 100.0  # beyond, probabilities underflow and the sum is as good
-_LARGEST_GRID = 500_000
+_GRID_POINTS = (100_000, 1_000_000)  # usual, and most for very many releases
 
 _LATTICE_LAPLACE = 2.0**-21
 """Extra ε of one *discrete* Laplace release on a lattice of t ≥ 2^20 steps to a scale. Against
@@ -117,7 +117,8 @@ def _interval(price: Price, releases: dict[Event, int]) -> float:
     """Grid width: rounding all losses up costs under a thousandth of Σε, within a bounded grid."""
     times = sum(releases.values())
     span = float(price.epsilon) + 20 * math.sqrt(price.precision) + float(price.precision)
-    return max(min(1e-4, 1e-3 * span / times), span / _LARGEST_GRID)
+    usual, most = _GRID_POINTS
+    return max(min(1e-4, 1e-3 * span / times), span / min(max(usual, 1000 * times), most))
 
 
 def _library() -> Any:

@@ -1,0 +1,154 @@
+import math
+
+import mpmath
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpfda.errors import InvalidParameter
+from dpfda.privacy.calibration import (
+    LATTICE_RESERVE,
+    compose_multipliers,
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_mu,
+    gaussian_sigma,
+    lattice_excess,
+    split_multipliers,
+)
+
+epsilons = st.floats(math.log(1e-4), math.log(50)).map(math.exp)
+deltas = st.floats(math.log(1e-12), math.log(0.3)).map(math.exp)
+multipliers = st.floats(math.log(0.05), math.log(1e5)).map(math.exp)
+
+
+def exact_delta(epsilon: float, multiplier: float) -> mpmath.mpf:
+    """Theorem 8 of Balle & Wang with 60 digits: the textbook form, which cancels in floats."""
+    with mpmath.workdps(60):
+        epsilon, mu = mpmath.mpf(epsilon), 1 / mpmath.mpf(multiplier)
+
+        def upper_tail(x):
+            return mpmath.erfc(x / mpmath.sqrt(2)) / 2
+
+        a, b = epsilon / mu - mu / 2, epsilon / mu + mu / 2
+        return upper_tail(a) - mpmath.exp(epsilon) * upper_tail(b)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "mu"), [(0.1, 0.0325), (0.5, 0.1422), (1.0, 0.2681), (2.0, 0.5016)]
+)
+def test_mu_of_the_specification(epsilon, mu):
+    assert round(gaussian_mu(epsilon=epsilon, delta=1e-5), 4) == mu  # methods.md 8.9
+
+
+@given(epsilons, deltas)
+def test_sigma_is_enough_and_no_larger_than_needed(epsilon, delta):
+    sigma = gaussian_sigma(epsilon=epsilon, delta=delta)
+    assert exact_delta(epsilon, sigma) <= delta
+    # 1e-10 of ε is reserved for the lattice, 1e-6 of the smallest ε here: 1e-5 less is too little.
+    assert exact_delta(epsilon, sigma * (1 - 1e-5)) > delta
+
+
+@given(st.floats(0, 50), multipliers)
+def test_delta_is_an_upper_bound_to_nine_digits(epsilon, multiplier):
+    delta = gaussian_delta(epsilon=epsilon, multiplier=multiplier)
+    with mpmath.workdps(60):
+        reserved = exact_delta(mpmath.mpf(epsilon) - LATTICE_RESERVE, multiplier)
+    assert exact_delta(epsilon, multiplier) <= delta
+    # 1e-300: where δ itself underflows to 0 or to a subnormal number.
+    assert delta <= reserved * (1 + 2e-9) + mpmath.mpf("1e-300")
+
+
+@given(epsilons, deltas)
+def test_epsilon_inverts_sigma(epsilon, delta):
+    sigma = gaussian_sigma(epsilon=epsilon, delta=delta)
+    back = gaussian_epsilon(delta=delta, multiplier=sigma)
+    assert back <= epsilon  # a ledger with this very limit accepts the release
+    assert gaussian_delta(epsilon=back, multiplier=sigma) <= delta
+
+
+@given(epsilons, deltas, st.floats(1.001, 3))
+def test_more_budget_needs_less_noise(epsilon, delta, factor):
+    sigma = gaussian_sigma(epsilon=epsilon, delta=delta)
+    assert gaussian_sigma(epsilon=epsilon * factor, delta=delta) < sigma
+    assert gaussian_sigma(epsilon=epsilon, delta=delta * factor) < sigma
+
+
+def test_sigma_scales_with_sensitivity():
+    single = gaussian_sigma(epsilon=1.0, delta=1e-6)
+    assert gaussian_sigma(epsilon=1.0, delta=1e-6, sensitivity=8.0) == 8 * single
+
+
+@settings(max_examples=30)
+@given(st.lists(st.floats(0.01, 1), min_size=1, max_size=6), epsilons, deltas)
+def test_shares_of_a_budget_add_up_to_it(weights, epsilon, delta):
+    shares = [weight / math.fsum(weights) for weight in weights]
+    together = compose_multipliers(split_multipliers(shares, epsilon=epsilon, delta=delta))
+    assert math.isclose(together, gaussian_sigma(epsilon=epsilon, delta=delta), rel_tol=1e-12)
+    assert gaussian_epsilon(delta=delta, multiplier=together) <= epsilon
+
+
+def test_no_release_composes_to_no_loss():
+    assert compose_multipliers([]) == math.inf
+
+
+def lattice_delta(epsilon: float, steps: int, shift: int) -> float:
+    """δ of the discrete Gaussian with σ = `steps`, shifted by `shift` steps: the plain sum."""
+    with mpmath.workdps(40):
+        radius = 14 * steps
+        weight = [
+            mpmath.exp(-(mpmath.mpf(k) ** 2) / (2 * steps**2)) for k in range(-radius, radius)
+        ]
+        excess = (
+            p - mpmath.exp(epsilon) * q
+            for p, q in zip(weight[shift:], weight[:-shift], strict=True)
+        )
+        return sum(x for x in excess if x > 0) / sum(weight)
+
+
+@pytest.mark.parametrize("shift", [3, 7, 20])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.5])
+def test_discrete_curve_stays_within_the_stated_excess(epsilon, shift):
+    # On a coarse lattice (20 steps instead of 2^20) the bound of the docstring is far from 0; the
+    # factor is its e^{J/24s²}, and e^ε τ is below e^{-100}.
+    steps = 20
+    excess = lattice_excess(steps=steps, dimension=1)
+    allowed = exact_delta(epsilon - excess, steps / shift) * math.exp(1 / (24 * steps**2))
+    assert lattice_delta(epsilon, steps, shift) <= allowed
+
+
+def test_discrete_curve_can_lie_above_the_continuous_one():
+    # What the excess pays for exists: here 0.4 % of δ, at 20 steps.
+    assert lattice_delta(2.5, 20, 7) > 1.003 * exact_delta(2.5, 20 / 7)
+
+
+def test_reserve_covers_the_lattices_that_ship():
+    assert lattice_excess(steps=2**20, dimension=500) <= LATTICE_RESERVE
+    assert lattice_excess(steps=2**24, dimension=100_000) <= LATTICE_RESERVE
+
+
+@pytest.mark.parametrize("epsilon", [0, -1.0, math.nan, math.inf, 1e-10, "1", True])
+def test_refuses_epsilon(epsilon):
+    with pytest.raises(InvalidParameter, match="epsilon must be"):
+        gaussian_sigma(epsilon=epsilon, delta=1e-5)
+
+
+@pytest.mark.parametrize("delta", [0, 1, -0.1, 1.5, math.nan])
+def test_refuses_delta(delta):
+    with pytest.raises(InvalidParameter, match="delta must be strictly between 0 and 1, got"):
+        gaussian_sigma(epsilon=1.0, delta=delta)
+    with pytest.raises(InvalidParameter, match="delta"):
+        gaussian_epsilon(delta=delta, multiplier=1.0)
+
+
+@pytest.mark.parametrize("value", [0, -2.0, math.inf, math.nan])
+def test_refuses_other_numbers(value):
+    with pytest.raises(InvalidParameter, match="sensitivity must be"):
+        gaussian_sigma(epsilon=1.0, delta=1e-5, sensitivity=value)
+    with pytest.raises(InvalidParameter, match="multiplier must be"):
+        gaussian_delta(epsilon=1.0, multiplier=value)
+
+
+def test_refuses_shares_that_do_not_add_up():
+    with pytest.raises(InvalidParameter, match="add up to 1"):
+        split_multipliers([0.5, 0.6], epsilon=1.0, delta=1e-5)
