@@ -13,12 +13,14 @@ import click
 import pytest
 
 import dpfda
+from dpfda.checks import load_all
 from dpfda.cli._group import dpfda as command_line
 from dpfda.mechanisms import Mechanism
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 BLOCK = re.compile(r"^```(?:python|pycon)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+load_all()
 MODULES = [module.name for module in pkgutil.walk_packages(dpfda.__path__, "dpfda.")]
 
 

@@ -15,9 +15,13 @@ from typing import Any
 from dpfda._version import __version__
 
 _HOMES = {
+    "Client": "dpfda.protocol.client",
     "CurveEncoder": "dpfda.curves",
     "Guarantee": "dpfda.privacy.guarantee",
+    "Ledger": "dpfda.privacy.ledger",
     "Mechanism": "dpfda.mechanisms",
+    "PrivateLinearRegression": "dpfda.regression.estimators",
+    "PrivateLogisticRegression": "dpfda.regression.estimators",
     "SecureSource": "dpfda.noise",
     "SimulationSource": "dpfda.noise",
 }

@@ -16,7 +16,11 @@ import importlib
 import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
+
+import dpfda
+from dpfda.errors import MissingExtra
 
 
 @dataclass(frozen=True)
@@ -35,8 +39,33 @@ class Case:
         return f"{self.family}: {self.subject!r}"
 
 
+def load_all() -> None:
+    """Import every layer below this one, so that all of its classes are registered.
+
+    A layer whose optional dependency is not installed is passed over.
+    """
+    above = {"checks", "cli", "collector", "federation", "study"}
+    layers = {entry.name for entry in pkgutil.iter_modules(dpfda.__path__)} - above
+    for layer in sorted(layers):
+        module = _import_if_possible(f"dpfda.{layer}")
+        for entry in pkgutil.walk_packages(getattr(module, "__path__", []), f"dpfda.{layer}."):
+            _import_if_possible(entry.name)
+
+
+def _import_if_possible(name: str) -> ModuleType | None:
+    try:
+        return importlib.import_module(name)
+    except MissingExtra:
+        return None
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] == "dpfda":
+            raise
+        return None
+
+
 def cases() -> list[Case]:
     """Every contract on every example of every registered class."""
+    load_all()
     found = []
     for entry in pkgutil.iter_modules(__path__):
         module = importlib.import_module(f"{__name__}.{entry.name}")
