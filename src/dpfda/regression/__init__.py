@@ -1,6 +1,6 @@
 """Private linear and logistic regression, pooled or among sites that share only sums.
 
-A method (`methods/`) is a short conversation: it asks for a sum over all rows (`Stage`), is told the
-sum with noise, and may ask again. Who answers is not its business: a curator's estimator
+A method (`methods/`) is a short conversation: it asks for a sum over all rows (`Stage`), is told
+the sum with noise, and may ask again. Who answers is not its business: a curator's estimator
 (`estimators.py`), a stream of chunks, or sites under a secure sum (`decentralized.py`).
 """

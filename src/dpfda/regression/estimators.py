@@ -86,7 +86,10 @@ class _PrivateRegression(BaseEstimator):  # type: ignore[misc]
         problem = self._problem(dimension)
         self.n_features_in_ = dimension
         self._guarantee = Guarantee(
-            epsilon=problem.epsilon, delta=problem.delta, model="central", unit=self.unit
+            epsilon=problem.epsilon,
+            delta=0.0 if method.pure else problem.delta,
+            model="central",
+            unit=self.unit,
         ).drawn_from(source)
         self._fitting = Fitting(method, problem, source)
 
@@ -143,9 +146,9 @@ class PrivateLinearRegression(RegressorMixin, _PrivateRegression):  # type: igno
     """Least squares of a bounded target on bounded features, with differential privacy.
 
     Privacy:
-        (ε, δ)-DP (pure ε for δ = 0, where the method allows it) for replacing one row; unit = `unit`
-        if everybody has one row. All bounds are public arguments; nothing is taken from the data.
-        Each method states its own proof (`dpfda.regression.methods`).
+        (ε, δ)-DP (pure ε for δ = 0, where the method allows it) for replacing one row; the unit is
+        `unit` if everybody has one row. All bounds are public arguments; none is taken from the
+        data. Each method states its own proof (`dpfda.regression.methods`).
 
     Args:
         epsilon, delta: the budget of the whole fit.
@@ -241,8 +244,8 @@ class PrivateLogisticRegression(ClassifierMixin, _PrivateRegression):  # type: i
         As `PrivateLinearRegression`; the label counts as private.
 
     Args:
-        epsilon, delta, method, fit_intercept, feature_norm_bound, feature_center, clip, encoder, unit,
-            random_state: as in `PrivateLinearRegression`.
+        epsilon, delta, method, fit_intercept, feature_norm_bound, feature_center, clip, encoder,
+            unit, random_state: as in `PrivateLinearRegression`.
         classes: the two public labels; the second is the one whose log-odds are modelled.
 
     Attributes:
@@ -306,8 +309,8 @@ class PrivateLogisticRegression(ClassifierMixin, _PrivateRegression):  # type: i
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probabilities of the two classes, shape (n, 2)."""
-        likely = 1 / (1 + np.exp(-np.clip(self._linear(X), -500, 500)))
-        return np.column_stack([1 - likely, likely])
+        likely = np.asarray(1 / (1 + np.exp(-np.clip(self._linear(X), -500, 500))), np.float64)
+        return np.asarray(np.stack([1 - likely, likely], axis=1), np.float64)
 
     def _targets(self, y: Any) -> FloatArray:
         labels = np.asarray(y)
@@ -317,7 +320,7 @@ class PrivateLogisticRegression(ClassifierMixin, _PrivateRegression):  # type: i
         positive = labels == second
         if not np.all(positive | (labels == first)):
             raise InvalidData("y", "made of the two public classes only")
-        return positive.astype(np.float64)
+        return np.asarray(positive, dtype=np.float64)
 
     def _problem(self, dimension: int) -> Problem:
         center, radius = self._bounds(dimension)

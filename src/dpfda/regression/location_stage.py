@@ -16,7 +16,9 @@ from dpfda.regression.stage import Noisy, Stage
 _TARGET_WEIGHT = 0.5
 _LEAST_SPREAD = 0.01  # of mean |z|²; a radius of zero would clip everything
 _LEAST_TARGET_SPREAD = 0.003
-_RADIUS = 0.7  # clipping radius, in root-mean-square distances from the centre
+_RADIUS = (0.7, 1.0)  # clipping radius in root-mean-square distances: few rows, many rows
+_FEW, _MANY = 250.0, 1000.0  # nμ/√D: below, noise is what hurts; above, clipping is
+_PRIOR = 1 / 3  # variance of a target mean that is anywhere in its public range
 _TARGET_RADIUS = 2.5  # in standard deviations
 
 
@@ -42,8 +44,8 @@ class LocationStage(Stage):
     """Σ (z, 1.6|z|², ½v, 0.8v²) with z, v the row and target in their public balls (methods 8.9).
 
     Privacy:
-        Euclidean sensitivity √(2² + 1²): (z, 1.6|z|²) moves by at most 2, the squared norm rides free,
-        and (½v, 0.8v²) = ½(v, 1.6v²) by at most 1. Sum of absolutes: 2√D + 1.6 and 1 + 0.8.
+        Euclidean sensitivity √(2² + 1²): (z, 1.6|z|²) moves by at most 2, the squared norm rides
+        free, and (½v, 0.8v²) = ½(v, 1.6v²) by at most 1. Sum of absolutes: 2√D + 1.6 and 1 + 0.8.
     """
 
     problem: Problem
@@ -66,9 +68,7 @@ class LocationStage(Stage):
     def block(self, rows: FloatArray, targets: FloatArray) -> FloatArray:
         """Exact sums of z, |z|², v, v²."""
         z = ball(rows, center=self.problem.center, radius=self.problem.radius)
-        v = segment(
-            targets, center=self.problem.target_center, radius=self.problem.target_radius
-        )
+        v = segment(targets, center=self.problem.target_center, radius=self.problem.target_radius)
         return np.concatenate([np.ones(len(z)) @ z, [np.vdot(z, z), v.sum(), v @ v]])
 
     def read(self, answer: Noisy) -> Location:
@@ -77,28 +77,38 @@ class LocationStage(Stage):
         mean, noise = answer.values / answer.n, answer.sigma / answer.n
         z = mean[:dimension]
         square = float(np.clip(mean[dimension] / LOCATION_WEIGHT, 0.0, 1.0))
-        v = float(np.clip(mean[-2] / _TARGET_WEIGHT, -1.0, 1.0))
+        # The mean is shrunk to the public centre by its own noise: this matters for few rows only.
+        v = mean[-2] / _TARGET_WEIGHT * _PRIOR / (_PRIOR + (noise / _TARGET_WEIGHT) ** 2)
+        v = float(np.clip(v, -1.0, 1.0))
         v_square = float(np.clip(mean[-1] / (_TARGET_WEIGHT * LOCATION_WEIGHT), 0.0, 1.0))
         if problem.fit_intercept:
             shift, kept = shrink_to_mean(z, noise)
         else:
             shift, kept, v = np.zeros(dimension), 0.0, 0.0
         # E|z - c|², with the noise that z and c share taken out of their product
-        spread = square - 2 * (z @ shift - kept * dimension * noise**2) + shift @ shift
-        spread = max(float(spread), _LEAST_SPREAD)
+        shared = float(z @ shift) - kept * dimension * noise**2
+        spread = max(square - 2 * shared + float(shift @ shift), _LEAST_SPREAD)
         variance = max(v_square - v * v, _LEAST_TARGET_SPREAD)
         target_radius = min(_TARGET_RADIUS * math.sqrt(variance), 1 + abs(v))
         return Location(
             center=problem.center + problem.radius * shift,
-            radius=_RADIUS * math.sqrt(spread) * problem.radius,
+            radius=radius_factor(answer, dimension) * math.sqrt(spread) * problem.radius,
             target_center=problem.target_center + problem.target_radius * v,
             target_radius=target_radius * problem.target_radius,
             target_variance=variance * problem.target_radius**2,
         )
 
 
+def radius_factor(answer: Noisy, dimension: int) -> float:
+    """How many root-mean-square distances the second stage keeps: more, the less noise there is."""
+    clarity = math.sqrt(5.0) * answer.n / (answer.sigma * math.sqrt(0.2 * dimension))
+    share = math.log(clarity / _FEW) / math.log(_MANY / _FEW)
+    low, high = _RADIUS
+    return low + (high - low) * min(max(share, 0.0), 1.0)
+
+
 def shrink_to_mean(noisy: FloatArray, noise: float) -> tuple[FloatArray, float]:
-    """A noisy vector shrunk to its own average by its signal-to-noise ratio, inside the unit ball."""
+    """A noisy vector shrunk to its average by its signal-to-noise ratio, inside the unit ball."""
     average = float(noisy.mean())
     signal = max(float(noisy.var()) - noise**2, 0.0)
     kept = signal / (signal + noise**2)

@@ -8,6 +8,7 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.regression.fixed_point import BITS, ball, segment
+from dpfda.regression.rows import with_constant
 from dpfda.regression.sensitivity import joint_l1, joint_l2
 from dpfda.regression.stage import Noisy, Stage
 from dpfda.regression.symmetric import svec_weights, unfold, upper
@@ -80,7 +81,7 @@ class MomentStage(Stage):
         """Exact sums, by one matrix product each."""
         x = ball(rows, center=self.center, radius=self.radius)
         if self.constant:
-            x = np.trunc(np.column_stack([x, np.full(len(x), 2.0**BITS)]) / np.sqrt(2.0))
+            x = with_constant(x)
         y = segment(targets, center=self.target_center, radius=self.target_radius)
         return np.concatenate([y @ x, upper(x.T @ x)])
 

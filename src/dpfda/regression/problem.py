@@ -11,7 +11,7 @@ import numpy as np
 from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.errors import InvalidParameter
-from dpfda.privacy.calibration import gaussian_sigma
+from dpfda.privacy.calibration import gaussian_mu
 
 Task = Literal["linear", "logistic"]
 
@@ -65,7 +65,7 @@ class Problem:
         """μ of the whole budget: the Gaussian mechanism with σ = S/μ is exactly (ε, δ)."""
         if self.pure:
             raise InvalidParameter("delta", "above 0 for Gaussian noise", self.delta)
-        return 1.0 / gaussian_sigma(epsilon=self.epsilon, delta=self.delta)
+        return gaussian_mu(epsilon=self.epsilon, delta=self.delta)
 
     def require_delta(self, method: str) -> None:
         """Refuse δ = 0 for a method that has no exact pure-ε sampler."""

@@ -1,8 +1,8 @@
 """How far one person can move the moments: closed forms, found by hand and checked by search.
 
 Rows lie in the unit ball, targets in [-1, 1]. Replacing (x, y) by (x', y') moves
-(P Σ xy, Q Σ xxᵀ) by h = (P (xy - x'y'), Q (xxᵀ - x'x'ᵀ)); matrices are measured by the Frobenius norm,
-which is the Euclidean norm of `svec`. For unit rows at angle cosine t and opposite signs,
+(P Σ xy, Q Σ xxᵀ) by h = (P (xy - x'y'), Q (xxᵀ - x'x'ᵀ)); matrices are measured by the Frobenius
+norm, which is the Euclidean norm of `svec`. For unit rows at angle cosine t and opposite signs,
 |h|² = P²(2 + 2t) + Q²(2 - 2t²), the largest at t = P²/(2Q²), or t = 1 where that exceeds 1 (C7).
 """
 
@@ -23,7 +23,10 @@ def joint_l2(linear: float, quadratic: float) -> float:
         >>> joint_l2(2.0, 1.0), round(joint_l2(1.0, 1.0) ** 2, 6)
         (4.0, 4.5)
     """
-    p, q = _validate.positive("linear", linear) ** 2, _validate.positive("quadratic", quadratic) ** 2
+    p, q = (
+        _validate.positive("linear", linear) ** 2,
+        _validate.positive("quadratic", quadratic) ** 2,
+    )
     return math.sqrt(4 * p if q <= p / 2 else 2 * p + 2 * q + p * p / (2 * q))
 
 

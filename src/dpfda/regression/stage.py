@@ -20,8 +20,8 @@ GAUSSIAN_STEPS = 1 << 24
 LAPLACE_STEPS = 1 << 30
 """Lattice steps in one scale of Laplace noise."""
 ROUNDING_STEPS = 2
-"""Steps that rounding may move two neighbouring answers apart, coordinate by coordinate: one for the
-rounding, one for the float error of scaling an exact sum."""
+"""Steps that rounding may move two neighbouring answers apart, coordinate by coordinate: one for
+the rounding, one for the float error of scaling an exact sum."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,8 @@ class Stage(ABC):
     """A public question: what to add up over all rows, and how far one row can move the sum.
 
     Attributes:
-        budget: μ of Gaussian noise (a stage with μ_i each: Σμ_i² = μ², Dong, Roth & Su 2022), or ε of
-            Laplace noise.
+        budget: μ of Gaussian noise (a stage with μ_i each: Σμ_i² = μ², Dong, Roth & Su 2022), or
+            ε of Laplace noise.
         noise: which.
     """
 
@@ -53,7 +53,9 @@ class Stage(ABC):
     noise: Literal["gaussian", "laplace"] = "gaussian"
 
     additive: ClassVar[bool] = True
-    """Whether the answer is a sum over rows: needed for streams and for sites."""
+    """Whether it needs one pass over rows that may come in chunks."""
+    linear_in_rows: ClassVar[bool] = True
+    """Whether sites may add up their own answers: the statistic is the weighted sum itself."""
 
     @property
     @abstractmethod
@@ -104,23 +106,31 @@ class Stage(ABC):
         Privacy:
             μ-Gaussian DP, or ε-DP for Laplace noise, for replacing one row.
         """
-        return self._perturb(self.statistic(totals), n=n, source=source)
+        return Noisy(self.perturb(self.statistic(totals), source), self.noise_deviation, n)
 
-    def _perturb(self, exact: FloatArray, *, n: int, source: Source) -> Noisy:
+    def perturb(self, exact: FloatArray, source: Source) -> FloatArray:
+        """Round to the lattice and add noise; the last axis holds one answer."""
         if self.noise == "gaussian":
-            noise = discrete_gaussian(self.size, sigma=GAUSSIAN_STEPS, source=source)
-            step, sigma = self.sigma / GAUSSIAN_STEPS, self.sigma
+            steps = GAUSSIAN_STEPS
+            noise = discrete_gaussian(exact.size, sigma=steps, source=source)
         else:
-            noise = discrete_laplace(self.size, scale=LAPLACE_STEPS, source=source)
-            step, sigma = self.sigma / LAPLACE_STEPS, self.sigma * math.sqrt(2)
-        lattice = np.rint(exact / step).astype(np.int64) + noise
-        return Noisy(lattice * step, sigma, n)
+            steps = LAPLACE_STEPS
+            noise = discrete_laplace(exact.size, scale=steps, source=source)
+        step = self.sigma / steps
+        lattice = np.rint(exact / step).astype(np.int64) + noise.reshape(exact.shape)
+        return np.asarray(lattice * step)
+
+    @property
+    def noise_deviation(self) -> float:
+        """Standard deviation of the noise on each coordinate."""
+        return self.sigma if self.noise == "gaussian" else self.sigma * math.sqrt(2)
 
 
 class WholeStage(Stage):
     """A stage that is no sum: the curator needs all rows at once."""
 
     additive: ClassVar[bool] = False
+    linear_in_rows: ClassVar[bool] = False
 
     @abstractmethod
     def evaluate(self, rows: FloatArray, targets: FloatArray, source: Source) -> FloatArray:
@@ -132,4 +142,5 @@ class WholeStage(Stage):
 
     def answer(self, rows: FloatArray, targets: FloatArray, source: Source) -> Noisy:
         """Evaluate and add noise."""
-        return self._perturb(self.evaluate(rows, targets, source), n=len(rows), source=source)
+        exact = self.evaluate(rows, targets, source)
+        return Noisy(self.perturb(exact, source), self.noise_deviation, len(rows))

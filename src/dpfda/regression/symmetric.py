@@ -1,4 +1,4 @@
-"""Symmetric matrices: as vectors with the same norm, and solved with a floor on their eigenvalues."""
+"""Symmetric matrices: as vectors of the same norm, and inverted with a floor on eigenvalues."""
 
 from __future__ import annotations
 

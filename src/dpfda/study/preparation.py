@@ -1,20 +1,24 @@
 """The data sets of 002 as bounded rows, prepared with public knowledge only.
 
-Every feature is mapped to [-1, 1] by a range or coding that is known without looking at the rows, then
-rows are divided by √D, so that |x|₂ ≤ 1 by construction. 002 scales by the data's own maxima instead,
-which is not private (C11).
+Every feature is mapped to [-1, 1] by a range or coding that is known without looking at the rows,
+then rows are divided by √D, so that |x|₂ ≤ 1 by construction. 002 scales by the data's own maxima
+instead, which is not private (C11).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.errors import UnknownName
+from dpfda.datasets.catalogue import read
+from dpfda.errors import MissingExtra, UnknownName
+
+PathLike = str | Path | None
 
 
 @dataclass(frozen=True)
@@ -34,13 +38,18 @@ class Prepared:
     note: str
 
 
-def prepare(name: str) -> Prepared:
-    """A data set by name: crime, twitter, warfarin, adult, kdd, phishing, nhanes_hdl, tecator, dti."""
+def prepare(name: str, path: PathLike = None) -> Prepared:
+    """A data set by name.
+
+    Args:
+        name: crime, twitter, warfarin, adult, kdd, phishing, nhanes_hdl, tecator or dti.
+        path: the folder of the data files; by default the one that DPFDA_DATA names.
+    """
     try:
         recipe = _RECIPES[name]
     except KeyError:
         raise UnknownName("prepared data set", name, sorted(_RECIPES)) from None
-    return recipe()
+    return recipe(path)
 
 
 def folds(size: int, *, seed: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -53,24 +62,24 @@ def folds(size: int, *, seed: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any
 # -- the recipes ---------------------------------------------------------------------------------
 
 
-def _crime() -> Prepared:
-    data = _arrays("communities_crime_capefm_1800x101.npz")
+def _crime(path: PathLike) -> Prepared:
+    data = read("crime", path, verify=True)
     return Prepared(
         _cube(data["X"]), _unit(data["y"]), "linear",
         "UCI features in [0, 1]; the file's own common factor (its largest row) is divided out",
     )  # fmt: skip
 
 
-def _twitter() -> Prepared:
-    data = _arrays("twitter_buzz_capefm_10000x77.npz")
+def _twitter(path: PathLike) -> Prepared:
+    data = read("twitter", path, verify=True)
     return Prepared(
         _cube(data["X"]), _unit(data["y"]), "linear",
         "columns were divided by their maxima in the file; the common factor is divided out",
     )  # fmt: skip
 
 
-def _warfarin() -> Prepared:
-    table = _table("iwpc_warfarin.csv.gz")
+def _warfarin(path: PathLike) -> Prepared:
+    table = _table("warfarin", path)
     dose = table["Therapeutic Dose of Warfarin"]
     vkorc1 = table["VKORC1 -1639 consensus"].map(_A_ALLELES)
     for column, alleles in _LINKED.items():  # strongly linked positions of the same gene
@@ -95,13 +104,13 @@ def _warfarin() -> Prepared:
     target = np.sqrt(np.clip(dose.to_numpy(dtype=float)[complete], 0, 100)) / 10
     return Prepared(
         rows[complete] / np.sqrt(rows.shape[1]), target, "linear",
-        "5061 patients with dose, age, weight and both genotypes (002: 5052); y = sqrt(mg a week)/10; "
-        "height, where missing, at its public middle",
+        "5061 patients with dose, age, weight and both genotypes (002: 5052); "
+        "y = sqrt(mg a week)/10; height, where missing, at its public middle",
     )  # fmt: skip
 
 
-def _adult() -> Prepared:
-    table = _table("adult.csv.gz")
+def _adult(path: PathLike) -> Prepared:
+    table = _table("adult", path)
     work, married = table["workclass"], ("Married-civ-spouse", "Married-AF-spouse")
     columns = [
         _range(table["age"], 17, 90),
@@ -120,11 +129,13 @@ def _adult() -> Prepared:
     ]
     rows = np.column_stack(columns) / np.sqrt(len(columns))
     target = (table["income"] == ">50K").to_numpy(dtype=float)
-    return Prepared(rows, target, "logistic", "13 attributes (education by its number), coded by hand")
+    return Prepared(
+        rows, target, "logistic", "13 attributes (education by its number), coded by hand"
+    )
 
 
-def _kdd() -> Prepared:
-    table = _table("kddcup99_10pct_sample50k.csv.gz")
+def _kdd(path: PathLike) -> Prepared:
+    table = _table("kdd", path)
     target = (table["label"] != "normal").to_numpy(dtype=float)
     dropped = ["source_row", "label", "protocol_type", "service", "flag"]
     dropped += ["num_outbound_cmds", "is_host_login"]  # constant by the file's documentation
@@ -140,15 +151,15 @@ def _kdd() -> Prepared:
     return Prepared(rows, target, "logistic", "36 numeric features; sizes by their logarithm")
 
 
-def _phishing() -> Prepared:
-    table = _table("phishing_websites.csv.gz")
+def _phishing(path: PathLike) -> Prepared:
+    table = _table("phishing", path)
     rows = table.drop(columns="Result").to_numpy(dtype=float)
     target = (table["Result"] == 1).to_numpy(dtype=float)
     return Prepared(rows / np.sqrt(rows.shape[1]), target, "logistic", "30 attributes coded -1/0/1")
 
 
-def _nhanes_hdl() -> Prepared:
-    table = _table("nhanes_2003_2006_activity_hdl.csv.gz")
+def _nhanes_hdl(path: PathLike) -> Prepared:
+    table = _table("activity", path)
     bins = [f"tlac.{hour}" for hour in range(1, 13)]
     columns = [_range(table[name], 0, 900) for name in bins]
     columns += [_range(table["age"], 30, 85), _range(table["bmi"], 15, 60)]
@@ -162,15 +173,15 @@ def _nhanes_hdl() -> Prepared:
     )  # fmt: skip
 
 
-def _tecator() -> Prepared:
-    data = _arrays("tecator.npz")
+def _tecator(path: PathLike) -> Prepared:
+    data = read("tecator", path, verify=True)
     spectra = np.asarray(data["X"][:, ::10], dtype=float)  # every tenth wavelength
     rows = _range(spectra, 2, 5.5) / np.sqrt(spectra.shape[1])
     return Prepared(rows, np.clip(data["fat"] / 50, 0, 1), "linear", "10 wavelengths; y = fat/50 %")
 
 
-def _dti() -> Prepared:
-    data = _arrays("dti.npz")
+def _dti(path: PathLike) -> Prepared:
+    data = read("dti", path, verify=True)
     first = (data["visit"] == 1) & np.isfinite(data["pasat"])
     first &= np.isfinite(data["cca"]).all(axis=1)
     rows = _range(data["cca"][first][:, ::12], 0.2, 0.8)
@@ -198,18 +209,20 @@ _KDD_RANGES = {
     "urgent": 3.0, "su_attempted": 2.0,
 }  # fmt: skip
 
-_RECIPES: dict[str, Callable[[], Prepared]] = {
+_RECIPES: dict[str, Callable[[PathLike], Prepared]] = {
     "crime": _crime, "twitter": _twitter, "warfarin": _warfarin, "adult": _adult, "kdd": _kdd,
     "phishing": _phishing, "nhanes_hdl": _nhanes_hdl, "tecator": _tecator, "dti": _dti,
 }  # fmt: skip
 
 
-# -- public codings ---------------------------------------------------------------------------------
+# -- public codings ------------------------------------------------------------------------------
 
 
 def _range(values: Any, low: float, high: float) -> FloatArray:
     """A public range mapped to [-1, 1], clipped."""
-    return np.clip((np.asarray(values, dtype=float) - low) / (high - low) * 2 - 1, -1, 1)
+    return np.asarray(
+        np.clip((np.asarray(values, dtype=float) - low) / (high - low) * 2 - 1, -1, 1)
+    )
 
 
 def _indicator(condition: Any) -> FloatArray:
@@ -217,7 +230,7 @@ def _indicator(condition: Any) -> FloatArray:
 
 
 def _unit(values: Any) -> FloatArray:
-    return np.clip(np.asarray(values, dtype=float), 0, 1)
+    return np.asarray(np.clip(np.asarray(values, dtype=float), 0, 1))
 
 
 def _cube(values: Any) -> FloatArray:
@@ -226,17 +239,12 @@ def _cube(values: Any) -> FloatArray:
     return np.asarray((2 * rows / rows.max() - 1) / np.sqrt(rows.shape[1]))
 
 
-# -- files --------------------------------------------------------------------------------------------
+# -- files --------------------------------------------------------------------------------------
 
 
-def _folder() -> Any:
-    import os, pathlib
-    return pathlib.Path(os.environ.get("DPFDA_DATA", "../shared/data"))
-
-def _arrays(name: str) -> Any:
-    with np.load(_folder() / name, allow_pickle=False) as d:
-        return {k: d[k] for k in d.files}
-
-def _table(name: str) -> Any:
-    import pandas as pd
-    return pd.read_csv(_folder() / name, low_memory=False)
+def _table(name: str, path: PathLike) -> Any:
+    try:
+        import pandas as pd
+    except ImportError:
+        raise MissingExtra("pandas", "files") from None
+    return pd.DataFrame(read(name, path, verify=True))

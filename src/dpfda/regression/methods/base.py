@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Generator
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -29,7 +30,7 @@ class Fitted:
         slope: coefficients of the clipped, centred row.
         offset: value at the centre.
         center, radius: the ball; `radius` may be infinite (no clipping).
-        covariance: of `slope`, from the known privacy noise alone; None where it has no simple form.
+        covariance: of `slope`, from the known privacy noise alone; None if it has no simple form.
         warnings: what a reader of the numbers should know.
     """
 
@@ -57,6 +58,9 @@ class Fitted:
 @dataclass(frozen=True, kw_only=True)
 class Method(Registered, family="regression method"):
     """A way to fit. Frozen and public; subclasses state their privacy."""
+
+    pure: ClassVar[bool] = False
+    """Whether the fit costs no δ whatever δ was allowed."""
 
     @abstractmethod
     def converse(self, problem: Problem) -> Conversation:

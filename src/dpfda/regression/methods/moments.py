@@ -24,9 +24,9 @@ class TwoStageMoments(Method, name="moments"):
     """Two-stage moment release (methods 8.9): the strongest one-shot design known here.
 
     Privacy:
-        Stage 1 spends `share` of μ², stage 2 the rest; Gaussian parts compose exactly, Σμ_i² = μ², and
-        μ is exactly (ε, δ). With δ = 0 both stages add Laplace noise, ε/4 and 3ε/4 (pure ε). What
-        follows the second answer is post-processing.
+        Stage 1 spends `share` of μ², stage 2 the rest; Gaussian parts compose exactly, Σμ_i² = μ²,
+        and μ is exactly (ε, δ). With δ = 0 both stages add Laplace noise, ε/4 and 3ε/4 (pure ε).
+        What follows the second answer is post-processing.
 
     Attributes:
         share: part of μ² spent on centre and spread.

@@ -1,0 +1,124 @@
+"""Gaussian functional mechanism of 002, in its sound form."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.polynomial import chebyshev
+
+from dpfda import _validate
+from dpfda.regression.methods.base import Conversation, Fitted, Method
+from dpfda.regression.moment_stage import Moments, MomentStage
+from dpfda.regression.problem import Problem
+from dpfda.regression.sensitivity import best_weight
+from dpfda.regression.symmetric import floored_inverse, noise_covariance
+
+COEFFICIENTS = {"linear": (2.0, 1.0), "logistic": (0.5, 0.125)}
+"""(κ1, κ2) of Λ1 = κ1 mean(signed x), Λ2 = κ2 mean(xxᵀ)."""
+
+TAYLOR = 0.125
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianFM(Method, name="gaussian_fm"):
+    """Perturb the coefficients of the objective, then minimise it (002 with C7 and C9).
+
+    Privacy:
+        (Λ1, Λ2) is released once, as one vector with exact calibration (Balle & Wang 2018) of its
+        joint sensitivity; Λ0 is not released, no minimiser needs it. The weight of Λ2 against Λ1
+        minimises the noise that reaches w. Minimising is post-processing.
+
+    Attributes:
+        floor: eigenvalues of Λ̂2 below floor·τ₂·√D are raised to it.
+        expansion: quadratic that stands for log(1 + e^z): ``taylor`` at 0, as in 002, or
+            ``chebyshev`` on [-logit_range, logit_range]. It scales the log-odds and leaves the
+            boundary where it is.
+        logit_range: the range that matters, for ``chebyshev``.
+
+    Example:
+        >>> round(GaussianFM(expansion="chebyshev", logit_range=4.0).curvature, 4)
+        0.0891
+    """
+
+    floor: float = 2.0
+    expansion: Literal["taylor", "chebyshev"] = "taylor"
+    logit_range: float = 4.0
+
+    def __post_init__(self) -> None:
+        _validate.positive("floor", self.floor)
+        _validate.one_of("expansion", self.expansion, ("taylor", "chebyshev"))
+        _validate.positive("logit_range", self.logit_range)
+
+    @property
+    def curvature(self) -> float:
+        """The coefficient of z² that stands for log(1 + e^z)."""
+        if self.expansion == "taylor":
+            return TAYLOR
+        series = chebyshev.Chebyshev.interpolate(
+            lambda z: np.logaddexp(0.0, z), 2, domain=[-self.logit_range, self.logit_range]
+        )
+        return float(series.convert(kind=np.polynomial.Polynomial).coef[2])
+
+    def converse(self, problem: Problem) -> Conversation:
+        """One question, one answer."""
+        problem.require_delta(self.name)
+        size = problem.dimension + problem.fit_intercept
+        linear, quadratic = COEFFICIENTS[problem.task]
+        stage = moment_stage(
+            problem,
+            budget=problem.mu,
+            linear_weight=linear,
+            quadratic_weight=quadratic * best_weight(linear, quadratic, dimension=size),
+        )
+        moments = stage.read((yield stage))
+        floor = self.floor * moments.quadratic_sigma * math.sqrt(size)
+        return minimise(problem, moments, floor=floor, curvature=self.curvature)
+
+
+def moment_stage(problem: Problem, *, budget: float, **options: object) -> MomentStage:
+    """Moments of the rows in the public ball, with a constant feature for the intercept."""
+    return MomentStage(
+        budget=budget,
+        center=problem.center,
+        radius=problem.radius,
+        target_center=problem.target_center,
+        target_radius=problem.target_radius,
+        constant=problem.fit_intercept,
+        **options,  # type: ignore[arg-type]
+    )
+
+
+def minimise(problem: Problem, moments: Moments, *, floor: float, curvature: float) -> Fitted:
+    """The minimiser of the noisy quadratic objective, in the caller's units."""
+    inverse = floored_inverse(moments.quadratic, floor)
+    w = inverse @ moments.linear
+    covariance = noise_covariance(
+        inverse, w, linear=moments.linear_sigma, quadratic=moments.quadratic_sigma
+    )
+    # Linear: the target's radius. Logistic, v = ±1: -½ Λ2⁻¹ Λ1 = M⁻¹ mean(vx) / (4 curvature).
+    unit = problem.target_radius if problem.task == "linear" else 1 / (4 * curvature)
+    return in_units(problem, w, unit=unit, covariance=covariance)
+
+
+def in_units(
+    problem: Problem, w: np.ndarray, *, unit: float, covariance: np.ndarray | None = None
+) -> Fitted:
+    """A predictor on unit-ball rows (with its constant feature, if any) in the caller's units."""
+    dimension = problem.dimension
+    shrunk = math.sqrt(2.0) if problem.fit_intercept else 1.0  # rows are (x, 1)/√2
+    slope = w[:dimension] * unit / (problem.radius * shrunk)
+    offset = w[dimension] * unit / shrunk if problem.fit_intercept else 0.0
+    if problem.task == "linear":
+        offset += problem.target_center
+    if covariance is not None:
+        covariance = covariance[:dimension, :dimension] * (unit / (problem.radius * shrunk)) ** 2
+    return Fitted(
+        slope=slope,
+        offset=float(offset),
+        center=problem.center,
+        radius=problem.radius,
+        covariance=covariance,
+    )

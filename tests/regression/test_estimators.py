@@ -1,0 +1,197 @@
+"""The scikit-learn face: bounds, streams, guarantees, errors that show nothing private."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from dpfda.curves import CurveEncoder
+from dpfda.errors import InvalidData, InvalidParameter, ProtocolError
+from dpfda.regression.estimators import PrivateLinearRegression, PrivateLogisticRegression
+from dpfda.regression.fixed_point import BLOCK, ONE, ball, segment
+
+
+def rows(n=5000, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-0.5, 0.5, (n, 3))
+    return X, X @ [0.9, -0.5, 0.0] + 0.1
+
+
+def test_rows_stay_in_the_unit_ball_and_sums_are_exact():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 7)) * 10 ** rng.uniform(-3, 3, (4000, 1))
+    z = ball(X, center=np.full(7, 0.3), radius=2.0)
+    assert (z == np.trunc(z)).all()
+    squared = [sum(int(v) ** 2 for v in row) for row in z]  # exact integers
+    assert max(squared) <= int(ONE) ** 2
+    exact = [[sum(int(a) * int(b) for a, b in zip(z[:, i], z[:, j], strict=True))
+              for j in range(7)] for i in range(7)]  # fmt: skip
+    assert (z.T @ z).astype(np.int64).tolist() == exact
+    assert BLOCK * int(ONE) ** 2 <= 2**53
+    assert np.abs(segment(X[:, 0], center=0.0, radius=1.0)).max() <= ONE
+
+
+def test_rows_outside_the_bounds_are_refused_without_showing_them():
+    X, y = rows(50)
+    X[7, 1] = 123.456
+    with pytest.raises(InvalidData) as caught:
+        PrivateLinearRegression(1.0, random_state=0).fit(X, y)
+    assert "123" not in str(caught.value)
+    assert "clip" in str(caught.value)
+    y[3] = 77.5
+    with pytest.raises(InvalidData) as caught:
+        PrivateLinearRegression(1.0, random_state=0).fit(np.zeros((50, 3)), y)
+    assert "77" not in str(caught.value)
+    PrivateLinearRegression(1.0, clip=True, random_state=0).fit(X, y)
+
+
+def test_clipping_is_what_bounds_one_row():
+    # One enormous row changes the exact sums no more than any other.
+    X, y = rows(2000)
+    wild = X.copy()
+    wild[0] = 1e12
+    a = PrivateLinearRegression(1.0, clip=True, random_state=0).fit(X, y)
+    b = PrivateLinearRegression(1.0, clip=True, random_state=0).fit(wild, y)
+    assert np.abs(a.coef_ - b.coef_).max() < 0.2
+
+
+def test_labels_must_be_the_public_classes():
+    X, _ = rows(20)
+    labels = np.where(X[:, 0] > 0, "sick", "well")
+    model = PrivateLogisticRegression(1.0, classes=("well", "sick"), random_state=0)
+    assert set(model.fit(X, labels).predict(X)) <= {"sick", "well"}
+    with pytest.raises(InvalidData) as caught:
+        PrivateLogisticRegression(1.0, random_state=0).fit(X, labels)
+    assert "sick" not in str(caught.value)
+
+
+def test_default_source_is_exact_and_unrepeatable():
+    X, y = rows()
+    one, two = (PrivateLinearRegression(1.0).fit(X, y) for _ in range(2))
+    assert one.guarantee_.sampler == "exact"
+    assert not np.array_equal(one.coef_, two.coef_)
+    seeded = [PrivateLinearRegression(1.0, random_state=4).fit(X, y) for _ in range(2)]
+    assert seeded[0].guarantee_.sampler == "simulation"
+    assert np.array_equal(seeded[0].coef_, seeded[1].coef_)
+
+
+@pytest.mark.parametrize("method", ["moments", "gaussian_fm", "adassp", "fm", "noisy_gradient"])
+def test_a_stream_of_chunks_equals_one_fit(method):
+    X, y = rows(3000)
+    whole = PrivateLinearRegression(1.0, method=method, random_state=4).fit(X, y)
+
+    def chunks():
+        for start in range(0, len(X), 700):
+            yield X[start : start + 700], y[start : start + 700]
+
+    streamed = PrivateLinearRegression(1.0, method=method, random_state=4).fit_stream(chunks)
+    assert np.array_equal(whole.coef_, streamed.coef_)  # exact sums: equal to the last bit
+    assert streamed.n_seen_ == 3000
+
+
+def test_partial_fit_by_hand():
+    X, y = rows(1000)
+    model = PrivateLinearRegression(1.0, random_state=4)
+    for stage in range(2):
+        model.partial_fit(X[:600], y[:600]).partial_fit(X[600:], y[600:])
+        assert model.next_stage() is (stage == 0)
+    assert np.array_equal(model.coef_, PrivateLinearRegression(1.0, random_state=4).fit(X, y).coef_)
+    with pytest.raises(InvalidData):
+        model.next_stage()
+
+
+def test_a_half_finished_fit_cannot_leave_the_process():
+    X, y = rows(100)
+    model = PrivateLinearRegression(1.0, random_state=4).partial_fit(X, y)
+    with pytest.raises(TypeError, match="private sums"):
+        pickle.dumps(model._fitting)
+    assert "0." not in repr(model._fitting)
+    model.next_stage()
+    with pytest.raises(ProtocolError):
+        model.next_stage()
+
+
+def test_methods_that_need_all_rows_refuse_chunks():
+    X, y = rows(100)
+    model = PrivateLinearRegression(1.0, method="objective_perturbation", random_state=4)
+    with pytest.raises(InvalidData, match="whole"):
+        model.partial_fit(X, y)
+
+
+def test_encoded_curves():
+    rng = np.random.default_rng(0)
+    t = np.linspace(0, 1, 40)
+    score = rng.uniform(-1, 1, (4000, 2))
+    curves = score[:, :1] * np.sin(np.pi * t) + score[:, 1:] * t
+    y = 0.5 * score[:, 0]
+    encoder = CurveEncoder("bspline", n_basis=4, rescale="clip", scale=2.0)
+    model = PrivateLinearRegression(
+        1.0, encoder=encoder, feature_norm_bound=None, random_state=0
+    ).fit(curves, y, grid_points=t)
+    assert np.mean((model.predict(curves) - y) ** 2) < 0.3 * y.var()
+    assert encoder.slope(model.coef_, t).shape == (40,)
+    with pytest.raises(InvalidParameter):
+        PrivateLinearRegression(1.0, feature_norm_bound=None, random_state=0).fit(score, y)
+
+
+def test_predictions_stay_inside_the_public_bounds():
+    X, y = rows(200)
+    model = PrivateLinearRegression(0.1, random_state=0, target_bound=0.8).fit(X, y)
+    assert np.abs(model.predict(X * 1e6)).max() <= 0.8
+
+
+def test_public_target_bound_helps_a_narrow_target():
+    X, y = rows(20_000)
+    narrow = 0.02 * y
+    wide = PrivateLinearRegression(0.5, random_state=0).fit(X, narrow)
+    told = PrivateLinearRegression(0.5, random_state=0, target_bound=0.02).fit(X, narrow)
+    errors = [np.mean((m.predict(X) - narrow) ** 2) for m in (wide, told)]
+    assert errors[1] < errors[0] / 3
+
+
+def test_works_with_scikit_learn():
+    X, y = rows(1000)
+    model = PrivateLinearRegression(1.0, random_state=0)
+    assert clone(model).get_params() == model.get_params()
+    piped = make_pipeline(FunctionTransformer(np.tanh), model).fit(X, y)
+    assert piped.predict(X).shape == (1000,)
+    fitted = pickle.loads(pickle.dumps(clone(model).fit(X, y)))
+    assert fitted.guarantee_.epsilon == 1.0
+
+
+@pytest.mark.parametrize(
+    ("parameters", "name"),
+    [
+        ({"epsilon": 0.0}, "epsilon"),
+        ({"delta": 1.5}, "delta"),
+        ({"feature_norm_bound": -1.0}, "feature_norm_bound"),
+        ({"target_bound": 0.0}, "target_bound"),
+        ({"random_state": "x"}, "random_state"),
+        ({"feature_center": [1.0, 2.0]}, "feature_center"),
+    ],
+)
+def test_bad_parameters_are_named(parameters, name):
+    X, y = rows(20)
+    with pytest.raises(InvalidParameter, match=name):
+        PrivateLinearRegression(**({"random_state": 0} | parameters)).fit(X, y)
+
+
+def test_few_rows_warn_in_the_result():
+    X, y = rows(20)
+    assert PrivateLinearRegression(0.1, random_state=0).fit(X, y).fit_.warnings
+    assert not PrivateLinearRegression(1.0, random_state=0).fit(*rows(5000)).fit_.warnings
+
+
+def test_moments_beat_the_trivial_predictor_on_public_data(shared_data):
+    from dpfda.study.preparation import folds, prepare
+
+    data = prepare("warfarin", shared_data)
+    assert np.linalg.norm(data.X, axis=1).max() <= 1
+    train, test = folds(len(data.X), seed=0)
+    model = PrivateLinearRegression(0.5, target_center=0.5, target_bound=0.5, random_state=0)
+    model.fit(data.X[train], data.y[train])
+    error = np.mean((model.predict(data.X[test]) - data.y[test]) ** 2)
+    assert error < 0.7 * data.y[test].var()
