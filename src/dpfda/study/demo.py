@@ -18,7 +18,7 @@ from dpfda.noise import SimulationSource
 from dpfda.study.outcome import Outcome
 
 TITLE = "The mean curve of 20,000 people, each of whom sent noise"
-CAPTION = "The true mean curve, and what each mechanism recovers of it from noisy reports alone."
+CAPTION = "The mean curve without noise, and what each mechanism shows of it by noisy reports alone."
 
 _PEOPLE = 20_000
 _EPSILON = 1.0
@@ -69,7 +69,7 @@ def _draw(true_mean: FloatArray, means: dict[str, FloatArray]) -> Any:
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(figsize=(7, 4))
-    axes.plot(_GRID, true_mean, linewidth=4, alpha=0.35, label="true mean")
+    axes.plot(_GRID, true_mean, linewidth=4, alpha=0.35, label="without noise")
     for name, mean in means.items():
         axes.plot(_GRID, mean, linewidth=1.4, label=name)
     axes.set_xlabel("t")
