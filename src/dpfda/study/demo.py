@@ -18,7 +18,7 @@ from dpfda.noise import SimulationSource
 from dpfda.study.outcome import Outcome
 
 TITLE = "The mean curve of 20,000 people, each of whom sent noise"
-CAPTION = "The mean curve without noise, and what each mechanism shows of it by noisy reports alone."
+CAPTION = "The mean curve without noise, and what noisy reports alone show of it."
 
 _PEOPLE = 20_000
 _EPSILON = 1.0
