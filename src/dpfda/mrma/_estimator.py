@@ -1,0 +1,149 @@
+"""What the scikit-learn faces of MRMA share: reading input, randomness, prediction."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from dpfda import _validate
+from dpfda._validate import FloatArray
+from dpfda.curves import CurveEncoder
+from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.noise import SecureSource, SimulationSource, Source
+from dpfda.privacy.guarantee import Guarantee
+from dpfda.protocol.model import CurveModel
+
+
+class CurveClassifierBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier of curves that holds a public `CurveModel` once it is fitted."""
+
+    encoder: Any
+    random_state: Any
+    classes_: Any
+    grid_points_: Any
+    model_: CurveModel
+
+    # -- randomness -----------------------------------------------------------------------------
+
+    def _source(self) -> Source:
+        """The operating system's randomness, or a seeded simulation that protects nobody."""
+        seed = self.random_state
+        return SecureSource() if seed is None else SimulationSource(self._checked_seed(seed))
+
+    def _public_seed(self) -> int:
+        """Seed of what everybody may know: who is asked what."""
+        seed = self.random_state
+        return secrets.randbits(62) if seed is None else self._checked_seed(seed)
+
+    @staticmethod
+    def _checked_seed(seed: Any) -> int:
+        return _validate.whole("random_state", seed, least=0)
+
+    def _encoder(self) -> CurveEncoder:
+        if self.encoder is None:
+            return CurveEncoder("bspline", n_basis=4)
+        if not isinstance(self.encoder, CurveEncoder):
+            raise InvalidParameter("encoder", "None or a CurveEncoder", self.encoder)
+        return self.encoder
+
+    # -- reading --------------------------------------------------------------------------------
+
+    def _read_curves(self, curves: Any, *, reset: bool) -> Any:
+        """Arrays are checked as scikit-learn does; curves with their own grids pass."""
+        if _own_grids(curves):
+            return curves
+        try:
+            return validate_data(
+                self, curves, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan"
+            )
+        except ValueError as error:
+            if "could not convert" in str(error):  # numpy's message quotes the private value
+                raise InvalidData("curves", "an array of real numbers") from None
+            raise
+
+    def _read_labels(self, labels: Any, count: int) -> np.ndarray[Any, np.dtype[Any]]:
+        if labels is None:
+            raise ValueError("This classifier requires y to be passed, but the target y is None")
+        values = np.asarray(column_or_1d(labels, warn=True))
+        if len(values) != count:
+            raise InvalidData("labels", f"{count} labels, one for each curve")
+        if values.dtype.kind == "f" and not np.all(np.isfinite(values)):
+            raise ValueError("Input y contains NaN or infinity.")
+        check_classification_targets(values)
+        return values
+
+    def _set_classes(self, labels: Any, classes: Any = None) -> None:
+        found = np.unique(labels if classes is None else np.asarray(classes))
+        if len(found) == 1:
+            raise ValueError("Classifier can't train when only one class is present.")
+        if len(found) != 2:
+            raise ValueError(
+                "Only binary classification is supported: a classifier that is wrong about one of "
+                f"several classes is not right when reversed. The labels have {len(found)} classes."
+            )
+        self.classes_ = found
+
+    # -- prediction -------------------------------------------------------------------------------
+
+    def decision_function(self, curves: Any, grid_points: Any = None) -> FloatArray:
+        """Scores of new curves; at 0 and above, ``classes_[1]`` is predicted."""
+        return self.model_.scores(self._features(curves, grid_points))[:, 0]
+
+    def predict(self, curves: Any, grid_points: Any = None) -> Any:
+        """Labels of new curves."""
+        check_is_fitted(self, "model_")
+        return self.classes_[self.model_.decide(self._features(curves, grid_points))]
+
+    def _features(self, curves: Any, grid_points: Any) -> FloatArray:
+        check_is_fitted(self, "model_")
+        read = self._read_curves(curves, reset=False)
+        points = self.grid_points_ if grid_points is None and not _own_grids(read) else grid_points
+        return self.model_.encoder.encode(read, points)
+
+    def _require_fitted(self) -> None:
+        check_is_fitted(self, "model_")
+
+    def _label_numbers(self, labels: Any, count: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+        values = self._read_labels(labels, count)
+        return np.asarray(values == self.classes_[1], dtype=np.int64)
+
+    # -- scikit-learn ------------------------------------------------------------------------------
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.poor_score = True  # privacy costs accuracy on their small data sets
+        tags.input_tags.allow_nan = True  # a missing point of a curve
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+
+def plain_classes(classes: Any) -> tuple[Any, ...]:
+    """Labels as plain Python values, for a plan."""
+    return tuple(np.asarray(classes).tolist())
+
+
+def stamped(model: CurveModel, guarantee: Guarantee) -> CurveModel:
+    """The model with what its people were really promised."""
+    return replace(model, guarantee=guarantee)
+
+
+def count_rows(curves: Any) -> int:
+    """How many people the input holds."""
+    return int(curves.shape[0]) if hasattr(curves, "shape") else len(curves)
+
+
+def _own_grids(curves: Any) -> bool:
+    """Whether curves bring their own points: scikit-fda objects, or a list of pairs (t, x)."""
+    if hasattr(curves, "grid_points") or hasattr(curves, "start_indices"):
+        return True
+    if not isinstance(curves, (list, tuple)) or not len(curves):
+        return False
+    first = curves[0]
+    return isinstance(first, tuple) and len(first) == 2 and np.ndim(first[0]) == 1

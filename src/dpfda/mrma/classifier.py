@@ -1,0 +1,204 @@
+"""The papers' classifier with a scikit-learn face."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+
+from dpfda._validate import FloatArray
+from dpfda.errors import InvalidParameter
+from dpfda.mrma._estimator import CurveClassifierBase, count_rows, plain_classes, stamped
+from dpfda.mrma.averaging import DEFAULT_STRICTNESS
+from dpfda.mrma.baselines import baseline_rules
+from dpfda.mrma.design import MRMADesign
+from dpfda.mrma.plots import draw
+from dpfda.mrma.result import MRMAResult
+from dpfda.mrma.training import ALIASES
+from dpfda.privacy.guarantee import Guarantee
+from dpfda.protocol.client import encode_people
+from dpfda.protocol.plan import StudyPlan
+from dpfda.simulate import people_from, simulate
+
+
+class MRMAClassifier(CurveClassifierBase):
+    """Model reversal and model averaging under local differential privacy (000, 001).
+
+    `fit` runs a whole study in this process: every row is a person who answers once, privately.
+    Some report their encoded curve and label with noise; many weak classifiers are made of the
+    reports; the other people say, one randomized bit each, whether a weak classifier is right on
+    them; those that are mostly wrong are reversed, and the best are averaged.
+
+    Privacy:
+        ε-LDP for every row, curve and label together (`protects`). With ``random_state=None`` the
+        noise is exact and from the operating system; a seed makes it a simulation, and
+        `guarantee_` says so.
+
+    Args:
+        encoder: how a curve becomes a vector in [-1, 1]^d; by default four cubic B-splines, tanh.
+        epsilon: ε of every person.
+        learner: weak learner: ``"cg"``, ``"logistic"``, ``"svm"``, ``"dwd"``, ...
+        learner_parameters: its parameters.
+        n_classifiers: B, how many weak classifiers.
+        member_size: n0, how many reports each is made of.
+        training_share: share of people who report; the others judge.
+        cutoff: r̃* at which a member begins to count; None is a public rule (C3).
+        strictness: constant of that rule.
+        average: ``"parameters"``, ``"scores"``, ``"probabilities"`` or ``"votes"``.
+        randomizer: registered name of the randomizer of encoded curves.
+        label_share: part of ε that protects the label in a report; None is 1/(d+1).
+        protects: ``"both"``, ``"features"`` or ``"labels"``.
+        final_share: share of people kept to judge the finished classifier: gives
+            `error_estimate_` without any held-out data.
+        compare: also fit the methods MRMA is compared with. They would ask the same people again,
+            so this is for simulations: None means "when seeded".
+        random_state: None for real data; a seed for simulations.
+
+    Attributes:
+        model_: the public classifier, ready to be saved as JSON.
+        guarantee_: what every person was promised.
+        result_: `MRMAResult`: members, weights, `table()`.
+        error_estimate_: error from a fresh group of people, or None.
+        plan_: the public plan of the study.
+        classes_: the two labels.
+
+    Example:
+        >>> from dpfda.datasets import simulate_001
+        >>> data = simulate_001(3000, rng=1)
+        >>> clf = MRMAClassifier(epsilon=5.0, random_state=0, compare=False)
+        >>> clf.fit(data.X, data.y, grid_points=data.grid_points).guarantee_.epsilon
+        5.0
+        >>> bool(clf.score(data.X, data.y) > 0.7)
+        True
+    """
+
+    def __init__(
+        self,
+        encoder: Any = None,
+        *,
+        epsilon: float = 1.0,
+        learner: str = "cg",
+        learner_parameters: Any = None,
+        n_classifiers: int = 50,
+        member_size: int = 50,
+        training_share: float = 1 / 6,
+        cutoff: float | None = None,
+        strictness: float = DEFAULT_STRICTNESS,
+        average: str = "parameters",
+        randomizer: str = "laplace",
+        label_share: float | None = None,
+        protects: str = "both",
+        final_share: float = 0.0,
+        compare: bool | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.encoder = encoder
+        self.epsilon = epsilon
+        self.learner = learner
+        self.learner_parameters = learner_parameters
+        self.n_classifiers = n_classifiers
+        self.member_size = member_size
+        self.training_share = training_share
+        self.cutoff = cutoff
+        self.strictness = strictness
+        self.average = average
+        self.randomizer = randomizer
+        self.label_share = label_share
+        self.protects = protects
+        self.final_share = final_share
+        self.compare = compare
+        self.random_state = random_state
+
+    def fit(self, curves: Any, labels: Any, grid_points: Any = None, groups: Any = None) -> Self:
+        """Run the study.
+
+        Args:
+            curves: (n, T) array, NaN where a point is missing; scikit-fda curves; a list of pairs
+                (t, x); or vectors for an identity encoder.
+            labels: one of two values for each.
+            grid_points: the T points of an array; equidistant by default.
+            groups: who each row belongs to, where a person has several rows; the guarantee is
+                then stated for a person, m rows costing m ε (C21).
+        """
+        curves = self._read_curves(curves, reset=True)
+        labels = self._read_labels(labels, count_rows(curves))
+        self._set_classes(labels)
+        self.grid_points_ = grid_points
+        source = self._source()
+        comparing = self._comparing()
+        self.plan_ = self._plan(len(labels))
+        people = people_from(self.plan_, curves, labels, grid_points=grid_points)
+        server = simulate(self.plan_, people, source=source)
+        self.guarantee_ = person_level(self.plan_.guarantee.drawn_from(source), groups)
+        self.model_ = stamped(server.model, self.guarantee_)
+        progress = server.progress
+        self.error_estimate_ = progress.error_estimate
+        self.result_ = MRMAResult(progress.candidates, progress.judgement, self.error_estimate_)
+        if comparing:
+            features, numbers = encode_people(self.plan_, curves, labels, grid_points=grid_points)
+            design = MRMADesign.from_dict(self.plan_.design)
+            self.result_.rules = baseline_rules(
+                features, numbers, plan=self.plan_, design=design, seed=self._public_seed()
+            )
+        return self
+
+    def evaluate(self, curves: Any, labels: Any, grid_points: Any = None) -> MRMAResult:
+        """Errors of MRMA and the methods beside it on held-out people, into ``result_.table()``."""
+        features = self._features(curves, grid_points)
+        self.result_.evaluate(self.model_, features, self._label_numbers(labels, len(features)))
+        return self.result_
+
+    def plot(self, *, level: float = 0.95) -> Any:
+        """Slope function, member accuracies with intervals, weights: a matplotlib figure."""
+        self._require_fitted()
+        return draw(self.result_, self.model_.encoder, level=level)
+
+    def slope(self, points: Any = None) -> FloatArray:
+        """The slope function β(t) of the classifier at `points`; for vectors, feature weights."""
+        self._require_fitted()
+        _, coefficients = self.result_.candidates.averaged(self.result_.judgement.signed_weight)
+        return np.asarray(self.model_.encoder.slope(coefficients, points))
+
+    def _comparing(self) -> bool:
+        if self.compare is None:
+            return self.random_state is not None
+        if self.compare and self.random_state is None:
+            rule = "False or None where random_state is None: it would ask people again"
+            raise InvalidParameter("compare", rule, self.compare)
+        return bool(self.compare)
+
+    def _plan(self, n_people: int) -> StudyPlan:
+        design = MRMADesign(
+            n_classifiers=self.n_classifiers,
+            member_size=self.member_size,
+            learner=ALIASES.get(self.learner, self.learner),
+            learner_parameters=self.learner_parameters or {},
+            training_share=self.training_share,
+            randomizer=self.randomizer,
+            label_share=self.label_share,
+            cutoff=self.cutoff,
+            strictness=self.strictness,
+            average=self.average,
+            final_share=self.final_share,
+        )
+        return StudyPlan(
+            epsilon=self.epsilon,
+            n_people=n_people,
+            encoder=self._encoder(),
+            classes=plain_classes(self.classes_),
+            design=design.to_dict(),
+            protects=self.protects,  # type: ignore[arg-type]
+            seed=self._public_seed(),
+        )
+
+
+def person_level(promise: Guarantee, groups: Any) -> Guarantee:
+    """The promise for a whole person: m rows of ε each cost m ε."""
+    if groups is None:
+        return promise
+    _, counts = np.unique(np.asarray(groups), return_counts=True)
+    most = int(counts.max())
+    return replace(promise, epsilon=promise.epsilon * most).assuming(
+        f"a person has at most {most} rows"
+    )

@@ -1,0 +1,96 @@
+"""From judged candidates to the classifier that is published."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dpfda._validate import FloatArray
+from dpfda.errors import InvalidParameter
+from dpfda.mrma.ensemble import CurveEnsemble
+from dpfda.mrma.members import Candidates, Judgement
+from dpfda.protocol.estimate import Estimate, accuracy_estimate
+from dpfda.protocol.model import CurveModel
+from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.task import Task
+from dpfda.protocol.tasks.evaluation import EvaluationTask
+
+
+def require_two_classes(plan: StudyPlan) -> None:
+    """Refuse a plan with several classes: what is not wrong need not be right there."""
+    if plan.n_classes != 2:
+        rule = "two labels (with more, a reversed classifier is not the right one)"
+        raise InvalidParameter("classes", rule, plan.classes)
+
+
+def classifier(
+    candidates: Candidates, judgement: Judgement, *, plan: StudyPlan, average: str
+) -> CurveModel:
+    """Σ w_b f*_b over unit-norm candidates: one linear rule, or an ensemble where it is not one."""
+    parts: dict[str, Any] = {
+        "encoder": plan.encoder,
+        "classes": plan.classes,
+        "guarantee": plan.guarantee,
+    }
+    weight = judgement.signed_weight
+    if average in ("parameters", "scores"):  # for linear members these are the same classifier
+        intercept, slopes = candidates.averaged(weight)
+        return CurveModel.linear(intercept=intercept[None], coefficients=slopes[None, :], **parts)
+    used = np.flatnonzero(weight)
+    # A probability needs the size of the score, so members keep the scale they were fitted at.
+    return CurveEnsemble.linear(
+        intercept=candidates.intercept[used],
+        coefficients=candidates.coefficients[used],
+        weights=weight[used],
+        average=average,
+        **parts,
+    )
+
+
+def unknown_model(plan: StudyPlan) -> CurveModel:
+    """The classifier before anybody said anything: always ``classes[1]``."""
+    return CurveModel.linear(
+        encoder=plan.encoder,
+        classes=plan.classes,
+        intercept=np.zeros(1),
+        coefficients=np.zeros((1, plan.encoder.n_features)),
+        guarantee=plan.guarantee,
+    )
+
+
+class FinalCheck:
+    """The last group of a study: people who judge the finished classifier and nothing else."""
+
+    def __init__(self, *, epsilon: float, total: float = 0.0, people: int = 0) -> None:
+        self.epsilon = epsilon
+        self.total = total
+        self.people = people
+
+    def task(self, model: CurveModel, people: int) -> Task:
+        """The same question to everybody: is the finished classifier right on you?"""
+        return EvaluationTask(
+            epsilon=self.epsilon,
+            people=people,
+            intercept=np.repeat(model.intercept[None], people, axis=0),
+            coefficients=np.repeat(model.coefficients[None], people, axis=0),
+            centres=np.repeat(model.centres[None], people, axis=0),
+            scales=np.repeat(model.scales[None], people, axis=0),
+            clipped=model.clipped,
+        )
+
+    def absorb(self, verdicts: FloatArray) -> None:
+        """Add ±1 verdicts."""
+        self.total += float(verdicts.sum())
+        self.people += len(verdicts)
+
+    def error(self) -> Estimate | None:
+        """The error of the classifier, unbiased because these people judged nothing before."""
+        if not self.people:
+            return None
+        found = accuracy_estimate(total=self.total, people=self.people, epsilon=self.epsilon)
+        return found.complement()
+
+    def state(self) -> dict[str, Any]:
+        """Plain values."""
+        return {"epsilon": self.epsilon, "total": self.total, "people": self.people}

@@ -1,0 +1,171 @@
+"""Candidates under evaluation: public classifiers and what people said about them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpfda._validate import FloatArray, IntArray
+from dpfda.mrma.averaging import Weights, average_parameters, default_cutoff, unit_norm, weights
+from dpfda.mrma.evaluation import Accuracies, accuracies
+from dpfda.mrma.reversal import directions, strengths
+from dpfda.protocol.public_randomness import public_uniforms
+from dpfda.protocol.tasks.member import MemberTask
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """What people's verdicts say about the candidates, and what follows for each.
+
+    Attributes:
+        accuracy: r̃ of every candidate as it was made, with standard errors.
+        cutoff: r0 of every candidate.
+        weight: how much each counts; its `survived` says whether any passed its cutoff.
+    """
+
+    accuracy: Accuracies
+    cutoff: FloatArray
+    weight: Weights
+
+    @property
+    def direction(self) -> FloatArray:
+        """-1 where the candidate is reversed."""
+        return directions(self.accuracy.value)
+
+    @property
+    def reversed(self) -> npt.NDArray[np.bool_]:
+        """Which candidates are reversed."""
+        return self.direction < 0
+
+    @property
+    def signed_weight(self) -> FloatArray:
+        """Weights with the reversals in their signs."""
+        return self.weight.value * self.direction
+
+
+def judge(
+    totals: Any,
+    people: Any,
+    *,
+    epsilon: float,
+    cutoff: float | None = None,
+    strictness: float = 1.0,
+) -> Judgement:
+    """Estimate, reverse and weigh candidates; arrays of shape (..., B).
+
+    Args:
+        totals: sums of randomized ±1 verdicts.
+        people: how many.
+        epsilon: ε_v of a verdict.
+        cutoff: a fixed r0; None is the public default (C3).
+        strictness: its constant c.
+
+    Example:
+        >>> found = judge([40.0, -40.0, 1.0], [50, 50, 50], epsilon=2.0)
+        >>> found.reversed.tolist(), found.weight.value.round(2).tolist()
+        ([False, True, False], [0.5, 0.5, 0.0])
+    """
+    estimate = accuracies(totals, people, epsilon=epsilon)
+    if cutoff is None:
+        bar = default_cutoff(estimate.people, epsilon=epsilon, strictness=strictness)
+    else:
+        bar = np.full(estimate.value.shape, float(cutoff))
+    return Judgement(estimate, bar, weights(strengths(estimate.value), cutoff=bar))
+
+
+class Candidates:
+    """B linear classifiers of encoded curves and the running sums of their verdicts.
+
+    Args:
+        intercept: α, shape (B,).
+        coefficients: b, shape (B, d).
+        totals: sums of verdicts so far.
+        people: numbers of verdicts so far.
+
+    Example:
+        >>> candidates = Candidates([0.0, 0.1], [[1.0], [-1.0]])
+        >>> candidates.task(0, 3, epsilon=1.0).member.tolist()
+        [0, 1, 0]
+    """
+
+    def __init__(
+        self, intercept: Any, coefficients: Any, totals: Any = None, people: Any = None
+    ) -> None:
+        self.intercept: FloatArray = np.asarray(intercept, dtype=np.float64)
+        self.coefficients: FloatArray = np.asarray(coefficients, dtype=np.float64)
+        empty = np.zeros(len(self.intercept))
+        self.totals: FloatArray = empty if totals is None else np.array(totals, dtype=np.float64)
+        self.people: FloatArray = (
+            empty.copy() if people is None else np.array(people, dtype=np.float64)
+        )
+
+    def __len__(self) -> int:
+        return len(self.intercept)
+
+    def task(self, start: int, people: int, *, epsilon: float) -> MemberTask:
+        """Tickets start, ... judge the candidates in turn, so that groups differ by one at most."""
+        member = np.arange(start, start + people) % len(self)
+        rows = self.coefficients[member][:, None, :]
+        return MemberTask(
+            epsilon=epsilon,
+            people=people,
+            intercept=self.intercept[member][:, None],
+            coefficients=rows,
+            centres=np.zeros_like(rows),
+            scales=np.ones_like(rows),
+            member=member,
+        )
+
+    def absorb(self, member: IntArray, verdicts: FloatArray) -> None:
+        """Add ±1 verdicts about the given candidates."""
+        self.totals = self.totals + np.bincount(member, verdicts, len(self))
+        self.people = self.people + np.bincount(member, minlength=len(self))
+
+    @cached_property
+    def hyperplanes(self) -> tuple[FloatArray, FloatArray]:
+        """Intercepts and coefficients at unit norm, ready to be averaged."""
+        return unit_norm(self.intercept, self.coefficients)
+
+    def averaged(self, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Intercept () and coefficients (d,) of the weighted average of unit-norm candidates."""
+        return average_parameters(*self.hyperplanes, weight)
+
+    def state(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "intercept": self.intercept.tolist(),
+            "coefficients": self.coefficients.tolist(),
+            "totals": self.totals.tolist(),
+            "people": self.people.tolist(),
+        }
+
+
+def draw_members(uniforms: FloatArray, *, among: int) -> IntArray:
+    """Subsets without replacement from uniform numbers, shape (..., n0) -> (..., n0) of {0..N-1}.
+
+    Floyd's algorithm, all subsets at once: the j-th draw is uniform on {0, ..., N-n0+j}, and where
+    it repeats an earlier one, N-n0+j itself is taken. No array of N numbers a subset is needed.
+
+    Example:
+        >>> chosen = draw_members(np.random.default_rng(0).random((1000, 5)), among=6)
+        >>> bool((np.diff(np.sort(chosen, axis=1)) > 0).all()), int(chosen.max())
+        (True, 5)
+    """
+    size = uniforms.shape[-1]
+    chosen = np.full(uniforms.shape, -1, dtype=np.int64)
+    for draw in range(size):
+        last = among - size + draw
+        candidate = (uniforms[..., draw] * (last + 1)).astype(np.int64)
+        taken = (chosen[..., :draw] == candidate[..., None]).any(axis=-1)
+        chosen[..., draw] = np.where(taken, last, candidate)
+    return chosen
+
+
+def public_members(*, seed: int, phase: int, members: int, size: int, among: int) -> IntArray:
+    """Who trains which member: anybody who knows the plan's seed can draw it again."""
+    uniforms = public_uniforms(seed=seed, phase=phase, start=0, people=members, width=size)
+    return draw_members(uniforms, among=among)

@@ -1,0 +1,220 @@
+"""Several servers that learn from each other without trusting each other's people."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from dpfda import _validate
+from dpfda._validate import FloatArray, IntArray
+from dpfda.errors import InvalidParameter
+from dpfda.mrma._estimator import CurveClassifierBase, count_rows, plain_classes, stamped
+from dpfda.mrma.averaging import DEFAULT_STRICTNESS
+from dpfda.mrma.design import MRMADesign
+from dpfda.mrma.exchange import ExchangeDesign
+from dpfda.mrma.training import ALIASES
+from dpfda.noise import Source
+from dpfda.protocol.client import encode_people
+from dpfda.protocol.model import CurveModel
+from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.server import Server
+from dpfda.simulate import simulate
+
+
+class MultiServerMRMA(CurveClassifierBase):
+    """K servers share their MRMA classifiers; each decides with its own people which to use.
+
+    First every server runs an MRMA study of its own. Then all K classifiers are public, each
+    server's people judge all of them, and each server reverses and averages them for itself: a
+    server whose people are different gives the others' classifiers no weight, or reverses them.
+
+    Privacy:
+        ε-LDP for every person. With ``exchange="split"`` the same people judge twice, at
+        ε/2 + ε/2 (C22); with ``"separate"`` different people do, each once at ε.
+
+    Args:
+        encoder: as in `MRMAClassifier`; public and common to all servers.
+        epsilon: ε of every person, all answers together.
+        exchange: ``"split"`` or ``"separate"``.
+        exchange_share: share of a server's people who judge shared classifiers (separate groups).
+        exchange_cutoff: r0* of the exchange; None is the public rule (C3).
+        learner: weak learner.
+        learner_parameters: its parameters.
+        n_classifiers: B of each server.
+        member_size: n0 of each server.
+        training_share: share of a server's people who report.
+        cutoff: r0 of each server's own study; None is the public rule.
+        strictness: constant of that rule, in both stages.
+        random_state: None for real data; a seed for simulations.
+
+    Attributes:
+        servers_: the servers' names.
+        local_models_: what each server shared.
+        models_: what each server uses in the end.
+        exchanges_: the finished exchange of each server: `judgement` says whom it trusts.
+        guarantee_: what every person was promised.
+
+    Example:
+        >>> from dpfda.datasets import simulate_001
+        >>> data = simulate_001(6000, rng=1)
+        >>> where = np.repeat(["a", "b"], 3000)
+        >>> clf = MultiServerMRMA(epsilon=5.0, random_state=0)
+        >>> clf = clf.fit(data.X, data.y, servers=where, grid_points=data.grid_points)
+        >>> bool(np.mean(clf.predict(data.X[:500], server="a") == data.y[:500]) > 0.7)
+        True
+    """
+
+    def __init__(
+        self,
+        encoder: Any = None,
+        *,
+        epsilon: float = 1.0,
+        exchange: str = "split",
+        exchange_share: float = 1 / 3,
+        exchange_cutoff: float | None = None,
+        learner: str = "cg",
+        learner_parameters: Any = None,
+        n_classifiers: int = 50,
+        member_size: int = 50,
+        training_share: float = 1 / 6,
+        cutoff: float | None = None,
+        strictness: float = DEFAULT_STRICTNESS,
+        random_state: int | None = None,
+    ) -> None:
+        self.encoder = encoder
+        self.epsilon = epsilon
+        self.exchange = exchange
+        self.exchange_share = exchange_share
+        self.exchange_cutoff = exchange_cutoff
+        self.learner = learner
+        self.learner_parameters = learner_parameters
+        self.n_classifiers = n_classifiers
+        self.member_size = member_size
+        self.training_share = training_share
+        self.cutoff = cutoff
+        self.strictness = strictness
+        self.random_state = random_state
+
+    def fit(self, curves: Any, labels: Any, servers: Any = None, grid_points: Any = None) -> Self:
+        """Run all servers' studies, then the exchange.
+
+        Args:
+            curves: as in `MRMAClassifier.fit`.
+            labels: one of two values for each.
+            servers: which server each person belongs to; by default there is one.
+            grid_points: the points of an array.
+        """
+        curves = self._read_curves(curves, reset=True)
+        labels = self._read_labels(labels, count_rows(curves))
+        self._set_classes(labels)
+        self.grid_points_ = grid_points
+        _validate.one_of("exchange", self.exchange, ("split", "separate"))
+        where = np.zeros(len(labels), dtype=int) if servers is None else np.asarray(servers)
+        if where.shape != (len(labels),):
+            raise InvalidParameter("servers", "one name for each curve", f"shape {where.shape}")
+        self.servers_, number = np.unique(where, return_inverse=True)
+        source, seed = self._source(), self._public_seed()
+        whole = self._plan(len(labels), {"name": "mrma"}, seed, epsilon=self.epsilon)
+        people = encode_people(whole, curves, labels, grid_points=grid_points)
+        order = np.random.default_rng(seed).permutation(len(labels))
+        rosters = [order[number[order] == k] for k in range(len(self.servers_))]
+        own = [
+            self._own_study(people, roster, seed=seed + k, source=source)
+            for k, roster in enumerate(rosters)
+        ]
+        shared = [server.model for server, _ in own]
+        self.exchanges_ = [
+            self._exchange_study(people, judges, shared, seed=seed + k, source=source)
+            for k, (_, judges) in enumerate(own)
+        ]
+        self.guarantee_ = whole.guarantee.drawn_from(source)
+        self.local_models_ = [stamped(model, self.guarantee_) for model in shared]
+        self.models_ = [stamped(progress.model, self.guarantee_) for progress in self.exchanges_]
+        self.model_ = self.models_[0]
+        return self
+
+    def predict(self, curves: Any, grid_points: Any = None, *, server: Any = None) -> Any:
+        """Labels of new curves, as `server` decides (by default the first one)."""
+        self._require_fitted()
+        features = self._features(curves, grid_points)
+        return self.classes_[self.model_of(server).decide(features)]
+
+    def model_of(self, server: Any = None) -> CurveModel:
+        """The classifier that a server uses."""
+        self._require_fitted()
+        if server is None:
+            return self.models_[0]
+        found = np.flatnonzero(self.servers_ == server)
+        if not len(found):
+            raise InvalidParameter("server", f"one of {self.servers_.tolist()}", server)
+        return self.models_[int(found[0])]
+
+    def _own_study(
+        self,
+        people: tuple[FloatArray, IntArray],
+        roster: IntArray,
+        *,
+        seed: int,
+        source: Source,
+    ) -> tuple[Server, IntArray]:
+        """A server's own MRMA study, and who judges in the exchange."""
+        split = self.exchange == "split"
+        kept = 0 if split else round(self.exchange_share * len(roster))
+        taking_part = roster[: len(roster) - kept]
+        design = MRMADesign(
+            n_classifiers=self.n_classifiers,
+            member_size=self.member_size,
+            learner=ALIASES.get(self.learner, self.learner),
+            learner_parameters=self.learner_parameters or {},
+            training_share=self.training_share,
+            verdict_share=0.5 if split else 1.0,
+            cutoff=self.cutoff,
+            strictness=self.strictness,
+        )
+        plan = self._plan(len(taking_part), design.to_dict(), seed, epsilon=self.epsilon)
+        server = simulate(plan, _people(people, taking_part), source=source)
+        reports = design.phases(len(taking_part))[0].people
+        return server, taking_part[reports:] if split else roster[len(taking_part) :]
+
+    def _exchange_study(
+        self,
+        people: tuple[FloatArray, IntArray],
+        judges: IntArray,
+        shared: list[CurveModel],
+        *,
+        seed: int,
+        source: Source,
+    ) -> Any:
+        """One server's people judge everybody's classifiers."""
+        design = ExchangeDesign(
+            intercepts=tuple(float(model.intercept[0]) for model in shared),
+            coefficients=tuple(tuple(model.coefficients[0].tolist()) for model in shared),
+            cutoff=self.exchange_cutoff,
+            strictness=self.strictness,
+        )
+        epsilon = self.epsilon / 2 if self.exchange == "split" else self.epsilon
+        plan = self._plan(max(1, len(judges)), design.to_dict(), seed, epsilon=epsilon)
+        return simulate(plan, _people(people, judges), source=source).progress
+
+    def _plan(
+        self, n_people: int, design: dict[str, Any], seed: int, *, epsilon: float
+    ) -> StudyPlan:
+        return StudyPlan(
+            epsilon=epsilon,
+            n_people=n_people,
+            encoder=self._encoder(),
+            classes=plain_classes(self.classes_),
+            design=design,
+            seed=seed,
+        )
+
+
+def _people(people: tuple[FloatArray, IntArray], who: IntArray) -> Any:
+    """Some of the encoded people, in this order."""
+    features, numbers = people
+
+    def chosen(start: int, stop: int) -> tuple[FloatArray, IntArray]:
+        return features[who[start:stop]], numbers[who[start:stop]]
+
+    return chosen

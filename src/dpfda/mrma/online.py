@@ -1,0 +1,167 @@
+"""MRMA on a stream of people: the classifier follows what it is told."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from dpfda.errors import InvalidParameter
+from dpfda.mrma._estimator import CurveClassifierBase, count_rows, plain_classes, stamped
+from dpfda.mrma.averaging import DEFAULT_STRICTNESS
+from dpfda.mrma.plots import draw
+from dpfda.mrma.result import MRMAResult
+from dpfda.mrma.stream import StreamDesign, StreamProgress
+from dpfda.mrma.training import ALIASES
+from dpfda.protocol.plan import StudyPlan
+from dpfda.simulate import people_from, simulate
+
+
+class OnlineMRMA(CurveClassifierBase):
+    """MRMA for people who come over time (001 §3.5).
+
+    Every call of `partial_fit` is a round of new people. Some report, and new members are made of
+    their reports; the others judge old and new members. Verdicts fade by `memory` from round to
+    round, the weakest members make room, and when new people contradict the classifier outright,
+    older verdicts are forgotten at once: after an abrupt change of sign, the members are reversed
+    within a round.
+
+    Privacy:
+        ε-LDP for every person; nobody may take part in two rounds.
+
+    Args:
+        encoder: as in `MRMAClassifier`.
+        epsilon: ε of every person.
+        learner: weak learner.
+        learner_parameters: its parameters.
+        n_classifiers: members kept at most.
+        new_classifiers: members that join in a round.
+        member_size: reports a new member is made of.
+        training_share: share of a round's people who report.
+        memory: what a verdict still counts one round later.
+        alarm: standard errors below chance at which older verdicts are forgotten.
+        cutoff: r0; None is the public rule (C3).
+        strictness: constant of that rule.
+        random_state: None for real data; a seed for simulations.
+
+    Attributes:
+        model_: the classifier after the last round.
+        guarantee_: what every person was promised.
+        rounds_: how many rounds there were.
+        drifts_: rounds (from 1) after which older verdicts were forgotten.
+        result_: members and weights as they are now.
+
+    Example:
+        >>> from dpfda.datasets import simulate_001
+        >>> clf = OnlineMRMA(epsilon=5.0, random_state=0)
+        >>> for day in range(3):
+        ...     data = simulate_001(1000, rng=day)
+        ...     clf = clf.partial_fit(data.X, data.y, grid_points=data.grid_points)
+        >>> clf.rounds_, clf.drifts_
+        (3, [])
+    """
+
+    def __init__(
+        self,
+        encoder: Any = None,
+        *,
+        epsilon: float = 1.0,
+        learner: str = "cg",
+        learner_parameters: Any = None,
+        n_classifiers: int = 50,
+        new_classifiers: int = 10,
+        member_size: int = 50,
+        training_share: float = 1 / 6,
+        memory: float = 0.7,
+        alarm: float = 2.0,
+        cutoff: float | None = None,
+        strictness: float = DEFAULT_STRICTNESS,
+        random_state: int | None = None,
+    ) -> None:
+        self.encoder = encoder
+        self.epsilon = epsilon
+        self.learner = learner
+        self.learner_parameters = learner_parameters
+        self.n_classifiers = n_classifiers
+        self.new_classifiers = new_classifiers
+        self.member_size = member_size
+        self.training_share = training_share
+        self.memory = memory
+        self.alarm = alarm
+        self.cutoff = cutoff
+        self.strictness = strictness
+        self.random_state = random_state
+
+    def fit(self, curves: Any, labels: Any, grid_points: Any = None) -> Self:
+        """Begin anew, with one round."""
+        for name in ("_round", "rounds_", "drifts_", "classes_", "model_"):
+            self.__dict__.pop(name, None)
+        return self.partial_fit(curves, labels, grid_points=grid_points)
+
+    def partial_fit(
+        self, curves: Any, labels: Any, classes: Any = None, grid_points: Any = None
+    ) -> Self:
+        """One more round of people who never took part before.
+
+        Args:
+            curves: as in `MRMAClassifier.fit`.
+            labels: one of two values for each.
+            classes: the two values, in the first round, should it lack one of them.
+            grid_points: the points of an array.
+        """
+        first = not hasattr(self, "_round")
+        curves = self._read_curves(curves, reset=first)
+        labels = self._read_labels(labels, count_rows(curves))
+        if first:
+            self._begin(labels, classes)
+        elif not np.isin(labels, self.classes_).all():
+            raise InvalidParameter("labels", "those of the first round", "other labels")
+        self.grid_points_ = grid_points
+        plan = StudyPlan(
+            epsilon=self.epsilon,
+            n_people=len(labels),
+            encoder=self._encoder(),
+            classes=plain_classes(self.classes_),
+            design=self._round.to_dict(),
+            seed=self._stream_seed + self.rounds_,
+        )
+        people = people_from(plan, curves, labels, grid_points=grid_points)
+        progress = simulate(plan, people, source=self._stream_source).progress
+        self._finish_round(plan, progress)
+        return self
+
+    def plot(self, *, level: float = 0.95) -> Any:
+        """Slope function, member accuracies with intervals, weights: a matplotlib figure."""
+        self._require_fitted()
+        return draw(self.result_, self.model_.encoder, level=level)
+
+    def _begin(self, labels: Any, classes: Any) -> None:
+        self._set_classes(labels, classes)
+        self._stream_source = self._source()
+        self._stream_seed = self._public_seed() >> 1  # room for the rounds to count up
+        self.rounds_ = 0
+        self.drifts_: list[int] = []
+        self._round = StreamDesign(
+            n_classifiers=self.n_classifiers,
+            new_classifiers=self.new_classifiers,
+            member_size=self.member_size,
+            learner=ALIASES.get(self.learner, self.learner),
+            learner_parameters=self.learner_parameters or {},
+            training_share=self.training_share,
+            memory=self.memory,
+            alarm=self.alarm,
+            cutoff=self.cutoff,
+            strictness=self.strictness,
+        )
+
+    def _finish_round(self, plan: StudyPlan, progress: StreamProgress) -> None:
+        self.rounds_ += 1
+        if progress.drifted:
+            self.drifts_.append(self.rounds_)
+        self._round = self._round.after(progress)
+        self.plan_ = plan
+        self.guarantee_ = plan.guarantee.drawn_from(self._stream_source)
+        self.model_ = stamped(progress.model, self.guarantee_)
+        judgement = progress.judgement
+        assert judgement is not None
+        self.result_ = MRMAResult(progress.memory.candidates, judgement)

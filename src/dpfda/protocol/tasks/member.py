@@ -1,0 +1,34 @@
+"""Say whether one of several candidate classifiers is right on you (000 and 001, step 4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpfda._validate import IntArray
+from dpfda.protocol.tasks.evaluation import EvaluationTask
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MemberTask(EvaluationTask, name="member"):
+    """An evaluation that also tells which candidate the person judges.
+
+    Privacy:
+        That of `EvaluationTask`: ε-LDP for curve and label together, one randomized bit.
+
+    Attributes:
+        member: the candidate's number, shape (n,); groups are chosen before anybody answers.
+
+    Example:
+        >>> task = MemberTask(
+        ...     epsilon=1.0, people=1, intercept=[[0.1]], coefficients=[[[1.0, -1.0]]],
+        ...     centres=[[[0.0, 0.0]]], scales=[[[1.0, 1.0]]], member=[7],
+        ... )
+        >>> task.member.tolist()
+        [7]
+    """
+
+    member: IntArray
+
+    @classmethod
+    def _arrays(cls) -> dict[str, str]:
+        return {**super()._arrays(), "member": "whole"}
