@@ -25,6 +25,7 @@ from dpfda.privacy.ledger import Budget, Entry
 from dpfda.privacy.ledger_stored import StoredLedger, canonical_json
 
 _FORMAT = "dpfda-ledger-1"
+_START = b'{"checksum":"'  # of every line
 
 
 class FileLedger(StoredLedger, name="file"):
@@ -95,6 +96,8 @@ class FileLedger(StoredLedger, name="file"):
 
     def _mend(self, rest: bytes) -> None:
         """Deal with a last line that has no end."""
+        if not _START.startswith(rest[: len(_START)]):
+            raise LedgerDamaged(f"{self.path} ends in something that is not a ledger's")
         if _parsed(rest, self._checksum) is None:
             os.ftruncate(self._file, self._offset)
         else:

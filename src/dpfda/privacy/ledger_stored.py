@@ -28,6 +28,8 @@ class StoredLedger(BaseLedger):
         limit_delta: likewise for δ; 0 for a new ledger.
     """
 
+    _stored_limit: Budget | None
+
     def __init__(
         self,
         path: str | os.PathLike[str],
@@ -46,7 +48,7 @@ class StoredLedger(BaseLedger):
             stored = self._stored_limit
             if stored is None and limit_epsilon is not None:
                 self._store_limit(asked)
-                stored = asked
+                stored = self._stored_limit = asked
         if stored is None:
             raise InvalidParameter("limit_epsilon", "given for a new ledger", limit_epsilon)
         for name, value, kept in (
@@ -59,7 +61,7 @@ class StoredLedger(BaseLedger):
 
     def _forget(self) -> None:
         super()._forget()
-        self._stored_limit: Budget | None = None
+        self._stored_limit = None
 
     @contextmanager
     def _exclusive(self) -> Iterator[None]:

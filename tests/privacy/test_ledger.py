@@ -1,0 +1,457 @@
+"""One suite for every registered ledger; what only stored ones can do is at the end."""
+
+import json
+import math
+import os
+import sqlite3
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpfda.errors import (
+    AlreadySpent,
+    BudgetExceeded,
+    InvalidParameter,
+    LedgerDamaged,
+    UnknownEvent,
+)
+from dpfda.privacy.calibration import gaussian_sigma, split_multipliers
+from dpfda.privacy.events import (
+    ApproximateEvent,
+    ComposedEvent,
+    Event,
+    GaussianEvent,
+    LaplaceEvent,
+    PureEvent,
+    RandomizedResponseEvent,
+)
+from dpfda.privacy.guarantee import Guarantee
+from dpfda.privacy.ledger import BaseLedger, Budget, Ledger
+from dpfda.privacy.ledger_file import FileLedger
+from dpfda.privacy.ledger_sqlite import SQLiteLedger
+from dpfda.privacy.ledger_stored import StoredLedger
+
+LEDGERS = list(BaseLedger.members().values())
+STORED = [member for member in LEDGERS if issubclass(member, StoredLedger)]
+
+
+class UnpricedEvent(Event, name="unpriced"):
+    """Registered, but without a price."""
+
+
+@pytest.fixture(params=LEDGERS, ids=lambda member: member.name)
+def make(request, tmp_path):
+    def make(limit_epsilon=1.0, limit_delta=0.0):
+        return request.param.example(tmp_path, limit_epsilon=limit_epsilon, limit_delta=limit_delta)
+
+    return make
+
+
+@pytest.fixture(params=STORED, ids=lambda member: member.name)
+def stored(request):
+    return request.param
+
+
+def tenth():
+    return PureEvent(epsilon=0.1)
+
+
+def test_all_forms_are_registered():
+    assert {Ledger, FileLedger, SQLiteLedger} == set(LEDGERS)
+
+
+def test_starts_with_the_whole_budget(make):
+    ledger = make(limit_epsilon=2.0, limit_delta=1e-6)
+    assert ledger.spent == Budget(epsilon=0.0)
+    assert ledger.remaining == ledger.limit == Budget(epsilon=2.0, delta=1e-6)
+    assert ledger.entries == ()
+
+
+def test_ten_tenths_fit_into_one_and_not_a_bit_more(make):
+    ledger = make()
+    for number in range(10):
+        assert ledger.spend(tenth(), label="tenth").sequence == number + 1
+    assert ledger.spent == Budget(epsilon=1.0)
+    assert ledger.remaining == Budget(epsilon=0.0)
+    with pytest.raises(BudgetExceeded, match=r"ε = 1e-12 does not fit into ε = 1, of which ε = 1"):
+        ledger.spend(PureEvent(epsilon=1e-12), label="more")
+    assert len(ledger.entries) == 10
+
+
+def test_refusal_spends_nothing(make):
+    ledger = make()
+    ledger.spend(PureEvent(epsilon=0.7), label="first", key="a")
+    before = ledger.entries
+    with pytest.raises(BudgetExceeded):
+        ledger.spend(PureEvent(epsilon=0.4), label="too much", key="b")
+    assert ledger.entries == before
+    assert ledger.remaining == Budget(epsilon=0.3)
+    ledger.spend(PureEvent(epsilon=0.3), label="the refused key is free", key="b")
+
+
+def test_entries_say_what_happened(make):
+    ledger = make()
+    event = ComposedEvent(events=(LaplaceEvent(ratio=0.3), tenth()), repeated=2)
+    given = ledger.spend(event, label="curve\nand label ✓", key="question-1")
+    (entry,) = ledger.entries
+    assert entry == given
+    assert (entry.label, entry.event, entry.key) == ("curve\nand label ✓", event, "question-1")
+    assert entry.time > 1.7e9
+
+
+def test_a_guarantee_can_be_spent(make):
+    ledger = make(limit_delta=1e-5)
+    ledger.spend(Guarantee(epsilon=0.25), label="pure")
+    ledger.spend(Guarantee(epsilon=0.25, delta=1e-6), label="approximate")
+    assert [entry.event for entry in ledger.entries] == [
+        PureEvent(epsilon=0.25),
+        ApproximateEvent(epsilon=0.25, delta=1e-6),
+    ]
+    assert ledger.spent == Budget(epsilon=0.5, delta=1e-6)
+    assert ledger.remaining == Budget(epsilon=0.5, delta=9e-6)
+
+
+def test_a_key_is_spent_once(make):
+    ledger = make()
+    ledger.spend(tenth(), label="answer", key="person-7")
+    assert ledger.would_exceed(tenth(), key="person-7")
+    assert not ledger.would_exceed(tenth(), key="person-8")
+    with pytest.raises(AlreadySpent, match="person-7"):
+        ledger.spend(tenth(), label="again", key="person-7")
+    ledger.spend(tenth(), label="no key")
+    ledger.spend(tenth(), label="no key")
+    assert ledger.spent == Budget(epsilon=0.3)
+
+
+def test_would_exceed_agrees_with_spend_and_spends_nothing(make):
+    ledger = make()
+    assert not ledger.would_exceed(PureEvent(epsilon=1.0))
+    assert ledger.would_exceed(PureEvent(epsilon=math.nextafter(1.0, 2)))
+    assert ledger.entries == ()
+
+
+def test_pure_limit_refuses_delta(make):
+    ledger = make(limit_epsilon=100.0)
+    for event in (ApproximateEvent(epsilon=0.1, delta=1e-12), GaussianEvent(multiplier=1e6)):
+        with pytest.raises(BudgetExceeded):
+            ledger.spend(event, label="has a delta")
+    assert ledger.entries == ()
+
+
+def test_gaussian_parts_of_a_budget_fit_exactly(make):
+    ledger = make(limit_delta=1e-5)
+    shares = [0.2, 0.3, 0.5]
+    for multiplier in split_multipliers(shares, epsilon=1.0, delta=1e-5):
+        ledger.spend(GaussianEvent(multiplier=multiplier), label="moment")
+    assert 1 - 1e-8 < ledger.spent.epsilon <= 1
+    assert ledger.spent.delta == 1e-5
+    with pytest.raises(BudgetExceeded, match="the release does not fit"):
+        ledger.spend(GaussianEvent(multiplier=1e4), label="more")
+
+
+def test_a_gaussian_release_calibrated_to_the_limit_fits(make):
+    ledger = make(limit_epsilon=0.5, limit_delta=1e-6)
+    multiplier = gaussian_sigma(epsilon=0.5, delta=1e-6)
+    ledger.spend(GaussianEvent(multiplier=multiplier), label="all of it")
+
+
+def test_many_small_releases_compose_tightly_where_delta_is_allowed(make):
+    ledger = make(limit_epsilon=3.0, limit_delta=1e-5)
+    for _ in range(2):
+        ledger.spend(ComposedEvent(events=(tenth(),), repeated=25), label="25 × 0.1")
+    assert ledger.spent.epsilon < 3.0 < 5.0  # the sum would be 5
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        UnpricedEvent(),
+        ComposedEvent(events=(PureEvent(epsilon=0.1), UnpricedEvent())),
+    ],
+)
+def test_refuses_a_release_without_a_price(make, event):
+    ledger = make()
+    with pytest.raises(UnknownEvent):
+        ledger.spend(event, label="?")
+    with pytest.raises(UnknownEvent):
+        ledger.would_exceed(event)
+    assert ledger.entries == ()
+
+
+def test_refuses_bad_arguments_and_spends_nothing(make):
+    ledger = make()
+    with pytest.raises(InvalidParameter, match="release must be an Event or a Guarantee, got 'fl"):
+        ledger.spend(0.5, label="a number")
+    with pytest.raises(InvalidParameter, match="label must be a string that is not empty, got ''"):
+        ledger.spend(tenth(), label="")
+    with pytest.raises(InvalidParameter, match="key must be a string"):
+        ledger.spend(tenth(), label="x", key=7)
+    for epsilon in (-0.1, math.nan, math.inf):
+        with pytest.raises(InvalidParameter, match="epsilon must be a finite number, 0 or above"):
+            ledger.spend(PureEvent(epsilon=epsilon), label="x")
+    assert ledger.entries == ()
+
+
+@pytest.mark.parametrize("limit", [0, -1.0, math.nan, math.inf, "1", None, True])
+def test_refuses_a_limit_that_is_no_budget(make, limit):
+    with pytest.raises(InvalidParameter, match="limit_epsilon must be"):
+        make(limit_epsilon=limit)
+
+
+@pytest.mark.parametrize("limit", [-1e-9, 1, 2.0, math.nan, "0.1"])
+def test_refuses_a_delta_limit_that_is_no_probability(make, limit, tmp_path):
+    with pytest.raises(InvalidParameter, match="limit_delta must be strictly between 0 and 1"):
+        make(limit_delta=limit)
+    assert list(tmp_path.iterdir()) == []  # nothing half made is left behind
+
+
+def test_threads_never_overspend(make):
+    ledger = make()
+    accepted, start = [], threading.Barrier(6)
+
+    def work():
+        start.wait()
+        try:
+            for _ in range(10):
+                accepted.append(ledger.spend(PureEvent(epsilon=0.05), label="x").sequence)
+        except BudgetExceeded:
+            pass
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(accepted) == list(range(1, 21))
+
+
+@given(st.lists(st.decimals("0.001", "0.5", places=3), max_size=30))
+def test_spends_are_accepted_exactly_while_their_sum_fits(amounts):
+    ledger, spent = Ledger(1.0), 0
+    for amount in amounts:
+        if spent + amount <= 1:
+            ledger.spend(PureEvent(epsilon=float(amount)), label="x")
+            spent += amount
+        else:
+            with pytest.raises(BudgetExceeded):
+                ledger.spend(PureEvent(epsilon=float(amount)), label="x")
+    assert ledger.spent.epsilon == float(spent)
+    left = ledger.remaining.epsilon
+    if left:  # what is said to remain can be spent
+        ledger.spend(PureEvent(epsilon=left), label="rest")
+        assert ledger.remaining.epsilon == 0
+
+
+# Stored ledgers
+
+
+def test_survives_reopening(stored, tmp_path):
+    path = tmp_path / "budget"
+    first = stored(path, limit_epsilon=1.0, limit_delta=1e-6)
+    first.spend(RandomizedResponseEvent(epsilon=np.float32(0.25), categories=3), label="a", key="k")
+    first.spend(GaussianEvent(multiplier=np.float64(20.0)), label="b")
+    second = stored(path)
+    assert second.limit == first.limit
+    assert second.entries == first.entries
+    with pytest.raises(AlreadySpent):
+        second.spend(tenth(), label="a", key="k")
+
+
+def test_two_handles_see_each_other(stored, tmp_path):
+    path = tmp_path / "budget"
+    one, two = stored(path, limit_epsilon=1.0), stored(path, limit_epsilon=1)
+    one.spend(PureEvent(epsilon=0.6), label="one")
+    with pytest.raises(BudgetExceeded):
+        two.spend(PureEvent(epsilon=0.6), label="two")
+    two.spend(PureEvent(epsilon=0.4), label="two")
+    assert one.remaining.epsilon == 0
+    assert [entry.label for entry in one.entries] == ["one", "two"]
+
+
+def test_limit_is_stored_once(stored, tmp_path):
+    path = tmp_path / "budget"
+    stored(path, limit_epsilon=1.0)
+    with pytest.raises(InvalidParameter, match=r"limit_epsilon must be 1\.0, as stored"):
+        stored(path, limit_epsilon=2.0)
+    with pytest.raises(InvalidParameter, match=r"limit_delta must be 0\.0, as stored"):
+        stored(path, limit_epsilon=1.0, limit_delta=1e-6)
+
+
+def test_a_new_ledger_needs_a_limit(stored, tmp_path):
+    with pytest.raises(InvalidParameter, match="limit_epsilon must be given for a new ledger"):
+        stored(tmp_path / "budget")
+    assert not (tmp_path / "budget").exists()
+
+
+def test_a_vanished_ledger_is_not_a_new_budget(stored, tmp_path):
+    path = tmp_path / "budget"
+    ledger = stored(path, limit_epsilon=1.0)
+    for file in tmp_path.iterdir():
+        file.unlink()
+    with pytest.raises(FileNotFoundError):
+        ledger.spend(tenth(), label="x")
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("ending", ["", "\n", "and good night"])
+def test_a_foreign_file_is_left_alone(stored, tmp_path, ending):
+    path = tmp_path / "notes.txt"
+    text = 100 * "dear diary, nothing happened today; " + ending
+    path.write_text(text)
+    with pytest.raises(LedgerDamaged):
+        stored(path, limit_epsilon=1.0)
+    assert path.read_text() == text
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX permissions")
+def test_only_the_owner_can_read_it(stored, tmp_path):
+    stored(tmp_path / "budget", limit_epsilon=1.0)
+    assert all(file.stat().st_mode & 0o077 == 0 for file in tmp_path.iterdir())
+
+
+# The file
+
+
+@pytest.fixture
+def lines(tmp_path) -> tuple[Path, list[bytes]]:
+    path = tmp_path / "budget.jsonl"
+    ledger = FileLedger(path, limit_epsilon=1.0)
+    for number in range(3):
+        ledger.spend(tenth(), label=f"release {number}", key=str(number))
+    return path, path.read_bytes().splitlines(keepends=True)
+
+
+def test_file_is_json_lines_without_anything_private(lines):
+    header, *records = [json.loads(line) for line in lines[1]]
+    assert header["record"]["limit_epsilon"] == 1.0
+    assert {key for record in records for key in record["record"]} == {
+        "sequence",
+        "label",
+        "event",
+        "time",
+        "key",
+    }
+
+
+def test_a_torn_last_line_loses_no_acknowledged_spend(lines):
+    path, content = lines
+    whole, last = b"".join(content[:-1]), content[-1]
+    for cut in range(len(last)):
+        path.write_bytes(whole + last[:cut])
+        ledger = FileLedger(path)
+        # Complete but for its line end: counted, to be on the safe side. Otherwise cut off.
+        counted = 3 if cut == len(last) - 1 else 2
+        assert len(ledger.entries) == counted
+        ledger.spend(tenth(), label="after the crash", key="new")
+        assert len(FileLedger(path).entries) == counted + 1
+
+
+def test_a_torn_first_line_is_written_again(lines):
+    path, content = lines
+    path.write_bytes(content[0][:20])
+    with pytest.raises(InvalidParameter, match="limit_epsilon must be given"):
+        FileLedger(path)
+    assert FileLedger(path, limit_epsilon=0.5).remaining == Budget(epsilon=0.5)
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_a_changed_line_is_damage(lines, number):
+    path, content = lines
+    content[number] = content[number].replace(b"0.1", b"0.0").replace(b":1.0", b":9.0")
+    path.write_bytes(b"".join(content))
+    with pytest.raises(LedgerDamaged, match="does not match its checksum"):
+        FileLedger(path)
+
+
+def test_a_missing_line_is_damage(lines):
+    path, content = lines
+    path.write_bytes(b"".join(content[:2] + content[3:]))
+    with pytest.raises(LedgerDamaged):
+        FileLedger(path)
+
+
+def test_a_file_that_shrank_is_damage(lines):
+    path, content = lines
+    ledger = FileLedger(path)
+    path.write_bytes(b"".join(content[:2]))
+    with pytest.raises(LedgerDamaged, match="shorter than it was"):
+        ledger.spend(tenth(), label="x")
+
+
+def test_a_full_disk_spends_nothing(lines, monkeypatch):
+    path, content = lines
+    ledger, write = FileLedger(path), os.write
+
+    def full(descriptor, data):
+        if len(data) < 50:
+            raise OSError(28, "No space left on device")
+        return write(descriptor, data[:-40])  # a short write, then none
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(OSError, match="No space left"):
+        ledger.spend(tenth(), label="x")
+    monkeypatch.undo()
+    assert path.read_bytes() == b"".join(content)
+    assert ledger.spend(tenth(), label="x").sequence == 4
+
+
+def test_a_failed_sync_is_not_acknowledged_but_counted(lines, monkeypatch):
+    path, _ = lines
+    ledger = FileLedger(path)
+
+    def broken(descriptor):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", broken)
+    with pytest.raises(OSError, match="Input/output"):
+        ledger.spend(tenth(), label="x")
+    monkeypatch.undo()
+    assert len(ledger.entries) == len(FileLedger(path).entries) == 4
+
+
+# The database
+
+
+def test_database_is_durable_and_append_only(tmp_path):
+    path = tmp_path / "budget.sqlite"
+    ledger = SQLiteLedger(path, limit_epsilon=1.0)
+    ledger.spend(tenth(), label="x")
+    connection = sqlite3.connect(path)
+    try:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        for statement in (
+            "DELETE FROM dpfda_ledger_entry",
+            "UPDATE dpfda_ledger_entry SET label = 'y'",
+            "UPDATE dpfda_ledger_limit SET epsilon = 9",
+        ):
+            with pytest.raises(sqlite3.IntegrityError, match="a ledger"):
+                connection.execute(statement)
+    finally:
+        connection.close()
+    assert ledger.entries[0].label == "x"
+
+
+def test_database_notices_lost_entries(tmp_path):
+    path = tmp_path / "budget.sqlite"
+    ledger = SQLiteLedger(path, limit_epsilon=1.0)
+    for _ in range(3):
+        ledger.spend(tenth(), label="x")
+    connection = sqlite3.connect(path)
+    connection.execute("DROP TRIGGER dpfda_ledger_loses_no_entry")
+    connection.execute("DELETE FROM dpfda_ledger_entry WHERE sequence = 2")
+    connection.commit()
+    connection.close()
+    with pytest.raises(LedgerDamaged, match="lost entries"):
+        SQLiteLedger(path)
+
+
+def test_database_may_hold_other_tables(tmp_path):
+    path = tmp_path / "study.sqlite"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE reports (body BLOB)")
+    connection.close()
+    assert SQLiteLedger(path, limit_epsilon=1.0).remaining == Budget(epsilon=1.0)
