@@ -31,7 +31,7 @@ class Client:
         >>> client = Client(plan, Ledger(limit_epsilon=1.0))
         >>> task = MomentTask(epsilon=1.0, people=1, dimension=4, positive=[1])
         >>> client.reply(task, curve=[0.1, 0.4, 0.2], label="yes").shape
-        (1, 5)
+        (1, 4)
     """
 
     def __init__(self, plan: StudyPlan, ledger: Ledger, *, rng: Source | None = None) -> None:

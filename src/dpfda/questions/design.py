@@ -35,6 +35,7 @@ class QuestionDesign(Design, name="questions"):
         scales: h_j, the public typical half-width of each feature in units of z*, most important
             feature first; at most this many features are used.
         centre_known: the middle of each feature is 0 by construction, so nobody is asked for it.
+        ordered: whether the first features matter most; if not, all of them are used.
         feature_growth: constant of the rule for the number of features.
         evaluation_share: share of people kept for an honest error estimate at the end.
         n_features: overrides the rule for the number of features.
@@ -45,6 +46,7 @@ class QuestionDesign(Design, name="questions"):
     """
 
     scales: tuple[float, ...]
+    ordered: bool = True
     centre_known: bool = False
     feature_growth: float = 0.5
     evaluation_share: float = 0.0
@@ -78,9 +80,10 @@ class QuestionProgress(Progress):
         self.n_scores = 1 if plan.n_classes == 2 else plan.n_classes
         effective = rules.effective_people(plan.n_people, plan.epsilon)
         most = min(len(design.scales), plan.encoder.n_features)
-        self.d = design.n_features or rules.number_of_features(
+        by_rule = rules.number_of_features(
             effective / self.n_scores, most=most, growth=design.feature_growth
         )
+        self.d = design.n_features or (by_rule if design.ordered else most)
         self.scales: FloatArray = np.array(design.scales[: self.d])
         self.centres: FloatArray = np.zeros(self.d)
         self.centre_variance: FloatArray = (self.scales / 2) ** 2
@@ -99,7 +102,10 @@ class QuestionProgress(Progress):
         phases = [
             *(Phase("centre", n) for n in rules.split_evenly(size.centre, len(_CENTRE_WIDTHS))),
             Phase("direction", size.direction),
-            *(Phase("intercept", n) for n in rules.split_evenly(size.intercept, _INTERCEPT_BATCHES)),
+            *(
+                Phase("intercept", n)
+                for n in rules.split_evenly(size.intercept, _INTERCEPT_BATCHES)
+            ),
             Phase("evaluation", size.evaluation),
         ]
         super().__init__(plan, phases)
@@ -202,7 +208,7 @@ class QuestionProgress(Progress):
         elif isinstance(task, CalibrationTask):
             score = task.positive if self.n_scores > 1 else 0 * task.positive
             mean_answer = reply.mean(axis=1)
-            self._add("total", np.bincount(score, mean_answer, minlength=self.n_scores))
+            self._add("total", np.bincount(score, mean_answer, self.n_scores).astype(np.float64))
             self._add("people", np.bincount(score, minlength=self.n_scores).astype(np.float64))
         else:
             self._add("total", np.array([reply.sum()]))

@@ -1,8 +1,8 @@
 """What a server concludes from answers: pure functions of sums (methods 8.2).
 
-Notation: α is the truth probability of the k-question response, so that answer/α is unbiased for the
-true ±1 answer; n_j is how many people were asked about coordinate j; ``precision`` n_j α² is how many
-clean answers that is worth.
+Notation: α is the truth probability of the k-question response, so that answer/α is unbiased for
+the true ±1 answer; n_j is how many people were asked about coordinate j; ``precision`` n_j α² is how
+many clean answers that is worth.
 """
 
 from __future__ import annotations

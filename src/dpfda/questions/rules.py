@@ -28,7 +28,7 @@ def number_of_features(effective: float, *, most: int, growth: float = 0.5) -> i
         >>> number_of_features(180, most=8), number_of_features(3000, most=8)
         (2, 7)
     """
-    return max(1, min(most, math.floor(growth * effective ** (1 / 3))))
+    return max(1, min(most, math.floor(growth * math.cbrt(effective))))
 
 
 @dataclass(frozen=True)

@@ -17,19 +17,19 @@ from dpfda.protocol.task import Task, check_answerer
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MomentTask(Task, name="moment"):
-    """Report (y z*, y) through one randomizer with the whole budget.
+    """Report y z* through one randomizer with the whole budget.
 
     Privacy:
         ε-LDP for curve and label together: y z* lies in the same box as z*, so nothing is split.
 
     Attributes:
-        dimension: d; the reported vector has d + 1 entries, the last one is y itself.
+        dimension: d.
         randomizer: registered name of the randomizer of vectors.
         positive: the label number that counts as +1, shape (n,).
 
     Example:
         >>> MomentTask(epsilon=1.0, people=1, dimension=4, positive=[1]).mechanism.dimension
-        5
+        4
     """
 
     dimension: int
@@ -53,14 +53,14 @@ class MomentTask(Task, name="moment"):
 
     @property
     def width(self) -> int:
-        """The d products and y."""
-        return self.dimension + 1
+        """The d products."""
+        return self.dimension
 
     def answer(self, features: FloatArray, labels: IntArray, rng: Source) -> FloatArray:
-        """Noisy (y z*, y)."""
+        """Noisy y z*."""
         z, y = check_answerer(self, features, labels, columns=self.dimension)
         signs = np.where(y == self.positive, 1.0, -1.0)[:, None]
-        return self.mechanism.randomize(np.hstack([signs * z, signs]), rng)
+        return self.mechanism.randomize(signs * z, rng)
 
     def allows(self, reply: FloatArray) -> npt.NDArray[np.bool_]:
         """Any finite vector: what one liar can do is bounded by the server's clipping."""

@@ -1,0 +1,5 @@
+"""The scikit-learn face of the studies."""
+
+from dpfda import questions
+
+__all__ = ["questions"]

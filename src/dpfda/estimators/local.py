@@ -1,0 +1,118 @@
+"""`LocalCurveClassifier`: the classifier people will use."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dpfda import _validate
+from dpfda.curves import CurveEncoder
+from dpfda.errors import InvalidParameter
+from dpfda.estimators.base import StudyClassifier
+from dpfda.protocol.plan import Protects
+
+_MOST_FEATURES = 8
+
+
+class LocalCurveClassifier(StudyClassifier):
+    """Classify curves that never leave their owners: everybody answers k yes/no questions, once.
+
+    The study's design follows from the number of people, ε and public ranges alone (methods 8.2):
+    find the middle of each feature, ask which stumps are right, calibrate the intercept.
+
+    Args:
+        epsilon: what each person spends.
+        value_range: public range of x(t). Values outside are allowed, they are clipped.
+        domain_range: public range of t.
+        feature_bounds: for plain vectors instead of curves: the public range of each feature.
+        ordered: whether the first features of a table matter most; curves' features always do.
+        centre_known: the middle of the public range is the middle of the data by construction.
+        evaluation_share: share of people set aside to estimate the error, see `error_estimate_`.
+        protects: ``both``; ``labels`` if curves are public anyway; ``features`` if labels are.
+        classes: the label set; by default the labels that occur, which are then public.
+        n_features: overrides the rule for the number of features.
+        random_state: None draws from the operating system; an integer is a simulation.
+
+    Privacy:
+        ε-LDP for curve and label of one person, by k-question randomized response. With
+        ``protects="features"`` the same study runs: it protects the label as well.
+
+    Example:
+        >>> from dpfda.datasets import simulate_001
+        >>> study = simulate_001(3000, 0)
+        >>> classifier = LocalCurveClassifier(epsilon=1.0, value_range=(-6, 6), random_state=0)
+        >>> classifier = classifier.fit(study.X, study.y, grid_points=study.grid_points)
+        >>> print(classifier.guarantee_)
+        ε = 1, local, unit = person, sampler = simulation (seeded)
+        >>> test = simulate_001(3000, 1)
+        >>> bool(classifier.score(test.X, test.y) > 0.85)
+        True
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        value_range: tuple[float, float] = (-1.0, 1.0),
+        domain_range: tuple[float, float] = (0.0, 1.0),
+        feature_bounds: Sequence[tuple[float, float]] | None = None,
+        ordered: bool = False,
+        centre_known: bool = False,
+        evaluation_share: float = 0.0,
+        protects: Protects = "both",
+        classes: Sequence[Any] | None = None,
+        n_features: int | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.value_range = value_range
+        self.domain_range = domain_range
+        self.feature_bounds = feature_bounds
+        self.ordered = ordered
+        self.centre_known = centre_known
+        self.evaluation_share = evaluation_share
+        self.protects = protects
+        self.classes = classes
+        self.n_features = n_features
+        self.random_state = random_state
+
+    def _encoder(self, curves: Any) -> CurveEncoder:
+        if self.feature_bounds is not None:
+            return CurveEncoder("identity", bounds=list(self.feature_bounds))
+        low, high = _validate.interval("value_range", self.value_range)
+        start, end = _validate.interval("domain_range", self.domain_range)
+        # |x(t)| ≤ R bounds every coefficient on an orthonormal basis by R √(end - start).
+        stretch = math.sqrt(end - start)
+        centre = np.zeros(_MOST_FEATURES)
+        centre[0] = (low + high) / 2 * stretch
+        return CurveEncoder(
+            "cosine",
+            n_basis=_MOST_FEATURES,
+            domain_range=(start, end),
+            rescale="clip",
+            centre=centre.tolist(),
+            scale=(high - low) / 2 * stretch,
+        )
+
+    def _design(self, n_people: int, encoder: CurveEncoder) -> dict[str, Any]:
+        if self.protects == "labels":
+            return {"name": "noisy_labels"}
+        if self.feature_bounds is None:
+            # Smooth curves: the j-th cosine coefficient shrinks like 1/j.
+            scales = [1 / (3 * max(j, 1)) for j in range(encoder.n_features)]
+            ordered = True
+        else:
+            scales, ordered = [1.0] * encoder.n_features, self.ordered
+        if self.n_features is not None and self.n_features > len(scales):
+            raise InvalidParameter("n_features", f"at most {len(scales)}", self.n_features)
+        return {
+            "name": "questions",
+            "scales": scales,
+            "ordered": ordered,
+            "centre_known": self.centre_known,
+            "evaluation_share": self.evaluation_share,
+            "n_features": self.n_features,
+        }

@@ -1,0 +1,60 @@
+"""`MomentClassifier`: one perturbed product of label and curve from everybody."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dpfda.curves import CurveEncoder
+from dpfda.estimators.base import StudyClassifier
+from dpfda.protocol.plan import Protects
+
+
+class MomentClassifier(StudyClassifier):
+    """Average y z* over everybody: a linear classifier through the public centre (methods 8.1).
+
+    The server keeps two sums, whatever the number of people. Strong where the public centre lies
+    between the classes, weak where it does not; `LocalCurveClassifier` finds the centre itself.
+
+    Args:
+        encoder: how a curve becomes a vector; the default suits curves of moderate size.
+        epsilon: what each person spends.
+        randomizer: registered name of the randomizer of vectors.
+        classes: the label set; by default the labels that occur, which are then public.
+        random_state: None draws from the operating system; an integer is a simulation.
+
+    Privacy:
+        ε-LDP for curve and label of one person: y z* lies in the box that z* lies in.
+
+    Example:
+        >>> from dpfda.datasets import simulate_001
+        >>> study = simulate_001(3000, 0)
+        >>> classifier = MomentClassifier(epsilon=1.0, random_state=0)
+        >>> classifier.fit(study.X, study.y).guarantee_.epsilon
+        1.0
+    """
+
+    protects: Protects = "both"
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        encoder: CurveEncoder | None = None,
+        randomizer: str = "piecewise",
+        classes: Sequence[Any] | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.encoder = encoder
+        self.randomizer = randomizer
+        self.classes = classes
+        self.random_state = random_state
+
+    def _encoder(self, curves: Any) -> CurveEncoder:
+        if self.encoder is not None:
+            return self.encoder
+        return CurveEncoder("cosine", n_basis=4, rescale="tanh", scale=1.0)
+
+    def _design(self, n_people: int, encoder: CurveEncoder) -> dict[str, Any]:
+        return {"name": "moments", "randomizer": self.randomizer}

@@ -1,0 +1,108 @@
+"""Moment reports: everybody sends y z* once, the server keeps its mean (methods 8.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpfda._validate import FloatArray
+from dpfda.mechanisms import Mechanism
+from dpfda.protocol.design import Design, Phase, Progress
+from dpfda.protocol.estimate import Estimate
+from dpfda.protocol.model import CurveModel
+from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.task import Task
+from dpfda.protocol.tasks.moment import MomentTask
+
+
+@dataclass(frozen=True, kw_only=True)
+class MomentDesign(Design, name="moments"):
+    """Average y z* over everybody: the direction of a linear classifier through the public centre.
+
+    Attributes:
+        randomizer: registered name of the randomizer of vectors.
+
+    Example:
+        >>> MomentDesign().randomizer
+        'piecewise'
+    """
+
+    randomizer: str = "piecewise"
+
+    def __post_init__(self) -> None:
+        Mechanism.named(self.randomizer)
+
+    def begin(self, plan: StudyPlan) -> MomentProgress:
+        """A study before its first person."""
+        return MomentProgress(self, plan)
+
+
+class MomentProgress(Progress):
+    """A moment study under way: two sums, whatever the number of people."""
+
+    def __init__(self, design: MomentDesign, plan: StudyPlan) -> None:
+        self.design = design
+        self.n_scores = 1 if plan.n_classes == 2 else plan.n_classes
+        self.total: FloatArray = np.zeros((self.n_scores, plan.encoder.n_features))
+        self.square: FloatArray = np.zeros_like(self.total)
+        self.people: FloatArray = np.zeros(self.n_scores)
+        super().__init__(plan, [Phase("moments", plan.n_people)])
+
+    def tasks(self, start: int, people: int) -> MomentTask:
+        """Everybody is asked the same, for one class in turn if there are more than two."""
+        turn = np.arange(start, start + people, dtype=np.int64) % self.n_scores
+        return MomentTask(
+            epsilon=self.plan.epsilon,
+            people=people,
+            dimension=self.plan.encoder.n_features,
+            positive=turn if self.n_scores > 1 else np.ones(people, dtype=np.int64),
+            randomizer=self.design.randomizer,
+        )
+
+    def absorb(self, task: Task, reply: FloatArray) -> None:
+        """Add to the sums."""
+        assert isinstance(task, MomentTask)
+        score = task.positive if self.n_scores > 1 else 0 * task.positive
+        for m in range(self.n_scores):
+            own = reply[score == m]
+            self.total[m] += own.sum(axis=0)
+            self.square[m] += (own**2).sum(axis=0)
+            self.people[m] += len(own)
+
+    def _learn(self) -> None:
+        """The sums say everything."""
+
+    @property
+    def moments(self) -> list[list[Estimate]]:
+        """E y z* for each score and feature, with standard errors."""
+        people = np.maximum(self.people, 1)[:, None]
+        mean = self.total / people
+        error = np.sqrt(np.maximum(self.square / people - mean**2, 0) / people)
+        return [
+            [Estimate(float(a), float(b), int(n)) for a, b in zip(*rows, strict=True)]
+            for *rows, n in zip(mean, error, self.people, strict=True)
+        ]
+
+    @property
+    def model(self) -> CurveModel:
+        """The classifier as it is now."""
+        return CurveModel.linear(
+            encoder=self.plan.encoder,
+            classes=self.plan.classes,
+            intercept=np.zeros(self.n_scores),
+            coefficients=self.total / np.maximum(self.people, 1)[:, None],
+            guarantee=self.plan.guarantee,
+        )
+
+    def state(self) -> dict[str, Any]:
+        """The sums."""
+        kept = {name: getattr(self, name).tolist() for name in ("total", "square", "people")}
+        return {"phase": self.phase, **kept}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from `state`."""
+        self.phase = state["phase"]
+        for name in ("total", "square", "people"):
+            setattr(self, name, np.asarray(state[name]))

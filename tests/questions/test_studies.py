@@ -1,0 +1,218 @@
+"""Question, moment and label studies, from the first person to the last."""
+
+import numpy as np
+import pytest
+
+from dpfda import questions  # noqa: F401 (registers the designs)
+from dpfda.curves import CurveEncoder
+from dpfda.errors import BudgetExceeded, InvalidParameter, ProtocolError
+from dpfda.noise import SimulationSource
+from dpfda.privacy.ledger import Ledger
+from dpfda.protocol import Client, Server, StudyPlan, Task
+from dpfda.simulate import simulate
+
+SCALES = (1 / 3, 1 / 3, 1 / 6, 1 / 9)
+IDENTITY = CurveEncoder("identity", n_basis=4, rescale="clip", scale=1.0)
+QUESTIONS = {"name": "questions", "scales": SCALES}
+DESIGNS = [
+    QUESTIONS,
+    QUESTIONS | {"centre_known": True, "evaluation_share": 0.2},
+    {"name": "moments"},
+]
+
+
+def make_plan(n_people=2000, epsilon=2.0, design=None, classes=(0, 1), **changes):
+    design = design if design is not None else QUESTIONS
+    return StudyPlan(
+        epsilon=epsilon, n_people=n_people, encoder=IDENTITY, classes=classes, design=design,
+        **changes,
+    )
+
+
+def crowd(n, seed=0, *, shift=0.0, classes=2):
+    """Encoded people whose label follows their first feature."""
+    rng = np.random.default_rng(seed)
+    z = np.clip(shift + rng.normal(0, [0.3, 0.2, 0.1, 0.1], (n, 4)), -1, 1)
+    if classes == 2:
+        y = (z[:, 0] - shift + 0.1 * rng.normal(size=n) > 0).astype(np.int64)
+    else:
+        y = np.digitize(z[:, 0] - shift, [-0.15, 0.15])
+    return z, y
+
+
+def run(plan, z, y, seed=0, **options):
+    return simulate(
+        plan, lambda start, stop: (z[start:stop], y[start:stop]),
+        source=SimulationSource(seed), **options,
+    )
+
+
+@pytest.mark.parametrize("design", DESIGNS, ids=lambda d: str(sorted(d)))
+def test_learns_a_clear_rule(design):
+    z, y = crowd(4000)
+    model = run(make_plan(4000, design=design), z, y).model
+    test_z, test_y = crowd(4000, seed=1)
+    # Bayes error is about 10 %; 20 % leaves room for the noise of one study at N_eff ≈ 3000.
+    assert np.mean(model.decide(test_z) != test_y) < 0.2
+
+
+def test_finds_a_centre_that_is_off():
+    """The private centre repairs what ruins a study that trusts the public one."""
+    z, y = crowd(6000, shift=0.3)
+    test_z, test_y = crowd(4000, seed=1, shift=0.3)
+    errors = {}
+    for known in (True, False):
+        design = QUESTIONS | {"centre_known": known, "n_features": 1}
+        model = run(make_plan(6000, 1.0, design=design), z, y).model
+        errors[known] = np.mean(model.decide(test_z) != test_y)
+    assert errors[False] < errors[True]
+
+
+def test_labels_only_uses_all_of_epsilon_for_the_label():
+    z, y = crowd(2000)
+    plan = make_plan(design={"name": "noisy_labels"}, protects="labels")
+    server = run(plan, z, y)
+    test_z, test_y = crowd(4000, seed=1)
+    assert np.mean(server.model.decide(test_z) != test_y) < 0.15
+    assert "curves are public" in str(plan.guarantee)
+    with pytest.raises(InvalidParameter, match="protects must be 'labels'"):
+        Server(make_plan(design={"name": "noisy_labels"}))
+
+
+def test_three_classes_by_one_against_the_rest():
+    z, y = crowd(9000, classes=3)
+    for design in (QUESTIONS, {"name": "moments"}):
+        model = run(make_plan(9000, 4.0, design=design, classes=("a", "b", "c")), z, y).model
+        test_z, test_y = crowd(4000, seed=1, classes=3)
+        majority = 1 - np.bincount(test_y).max() / len(test_y)
+        assert np.mean(model.decide(test_z) != test_y) < majority
+
+
+@pytest.mark.parametrize("design", DESIGNS, ids=lambda d: str(sorted(d)))
+def test_stop_store_and_resume_at_any_person(design):
+    """One person at a time, stored and rebuilt after each: the very same model."""
+    z, y = crowd(60)
+    plan = make_plan(60, 8.0, design=design)
+    whole = run(plan, z, y, seed=5)
+    source = SimulationSource(5)
+    server, person = Server(plan), 0
+    while not server.finished:
+        start = server.issued
+        task = server.issue(server.wanted)
+        # The crowd draws its noise in one go, as in the uninterrupted study ...
+        reply = task.answer(z[person : person + task.people], y[person : person + task.people], source)
+        person += task.people
+        # ... but the replies arrive one by one, with a restart between any two.
+        for row in range(task.people):
+            server = Server.resume(plan, server.state())
+            server.receive(reply[row : row + 1], start=start + row)
+    assert np.allclose(server.model.coefficients, whole.model.coefficients, rtol=1e-12)
+    assert np.allclose(server.model.intercept, whole.model.intercept, rtol=1e-9, atol=1e-12)
+
+
+def test_replies_may_come_in_any_order():
+    z, y = crowd(200)
+    plan = make_plan(200, 4.0, design={"name": "moments"})
+    task = Server(plan).issue(200)
+    reply = task.answer(z, y, SimulationSource(0))
+    models = []
+    for order in (np.arange(200), np.random.default_rng(0).permutation(200)):
+        server = Server(plan)
+        server.issue(200)
+        for row in order:
+            server.receive(reply[row : row + 1], start=int(row))
+        models.append(server.model.coefficients)
+    assert np.allclose(*models, rtol=1e-12)
+
+
+@pytest.mark.parametrize("design", DESIGNS, ids=lambda d: str(sorted(d)))
+@pytest.mark.parametrize("absent", [0.3, 1.0])
+def test_people_who_never_answer(design, absent):
+    z, y = crowd(1000)
+    gone = np.random.default_rng(0).random(1000) < absent
+    server = run(make_plan(1000, design=design), z, y, answers=lambda who: ~gone[who])
+    assert server.finished
+    assert np.all(np.isfinite(server.model.coefficients))
+    assert np.all(np.isfinite(server.model.intercept))
+
+
+@pytest.mark.parametrize("design", DESIGNS, ids=lambda d: str(sorted(d)))
+@pytest.mark.parametrize("n_people", [1, 2, 7])
+def test_very_few_people(design, n_people):
+    z, y = crowd(n_people)
+    server = run(make_plan(n_people, 0.1, design=design), z, y)
+    assert np.all(np.isfinite(server.model.scores(z)))
+
+
+@pytest.mark.parametrize("design", DESIGNS, ids=lambda d: str(sorted(d)))
+def test_one_class_only_and_constant_features(design):
+    z, y = np.full((500, 4), 0.25), np.ones(500, dtype=np.int64)
+    server = run(make_plan(500, 3.0, design=design), z, y)
+    assert np.all(np.isfinite(server.model.scores(z)))
+
+
+def test_honest_error_estimate_covers_the_truth():
+    """The last fresh group sees the finished model: its 99.9 % interval holds the true error."""
+    design = QUESTIONS | {"evaluation_share": 0.5}
+    test_z, test_y = crowd(50_000, seed=99)
+    for seed in range(5):
+        z, y = crowd(4000, seed=seed)
+        server = run(make_plan(4000, 2.0, design=design), z, y, seed=seed)
+        estimate = server.progress.error_estimate
+        assert estimate.people == 2000
+        low, high = estimate.interval(0.999)
+        assert low < np.mean(server.model.decide(test_z) != test_y) < high
+
+
+def test_correlations_have_intervals():
+    z, y = crowd(4000)
+    server = run(make_plan(4000, 2.0, design=QUESTIONS | {"centre_known": True}), z, y)
+    lead = server.progress.correlations[0][0]
+    truth = np.mean((2 * y - 1) * np.sign(z[:, 0]))
+    low, high = lead.interval(0.9999)
+    assert low < truth < high
+    assert all(e.standard_error < np.inf for e in server.progress.intercept_estimates)
+
+
+def test_state_does_not_grow_with_people():
+    import msgspec
+
+    sizes = []
+    for n in (1000, 4000):
+        z, y = crowd(n)
+        state = run(make_plan(n), z, y).state()
+        sizes.append(len(msgspec.json.encode(state["progress"])))
+    assert abs(sizes[1] - sizes[0]) < 0.1 * sizes[0]
+
+
+def test_a_second_task_is_refused_by_the_ledger():
+    """The twin that asks one person twice."""
+    plan = make_plan(10)
+    client = Client(plan, Ledger(limit_epsilon=100.0), rng=SimulationSource(0))
+    server = Server(plan)
+    client.reply(server.issue(1), curve=[0.1, 0.2, 0.3, 0.4], label=1)
+    with pytest.raises(BudgetExceeded):
+        client.reply(server.issue(1), curve=[0.1, 0.2, 0.3, 0.4], label=1)
+
+
+def test_a_task_dearer_than_the_plan_is_refused_and_costs_nothing():
+    plan = make_plan(10, epsilon=1.0)
+    ledger = Ledger(limit_epsilon=5.0)
+    client = Client(plan, ledger, rng=SimulationSource(0))
+    dear = Server(make_plan(10, epsilon=2.0)).issue(1)
+    with pytest.raises(ProtocolError, match="costs ε = 2"):
+        client.reply(dear, curve=[0.1, 0.2, 0.3, 0.4], label=1)
+    assert not ledger.entries
+
+
+@pytest.mark.parametrize("design", DESIGNS, ids=lambda d: str(sorted(d)))
+def test_tasks_travel_as_plain_values(design):
+    import msgspec
+
+    server = Server(make_plan(100, design=design))
+    task = server.issue(3)
+    copy = Task.from_dict(msgspec.json.decode(msgspec.json.encode(task.to_dict())))
+    z, y = crowd(3)
+    assert np.array_equal(
+        task.answer(z, y, SimulationSource(1)), copy.answer(z, y, SimulationSource(1))
+    )
