@@ -175,7 +175,7 @@ def test_audit_of_whole_fits(method):
         def worst_cases(self):
             return [(np.array([[0.0]]), np.array([[1.0]]))]
 
-    found = audit(Attack(), name=method, draws=700, source=SimulationSource(3))
+    found = audit(Attack(), name=method, draws=1000, source=SimulationSource(3))
     assert found.lower_bound <= 1.0
 
 

@@ -69,8 +69,8 @@ def check_rows(
 
 def require_ball(rows: FloatArray, *, center: FloatArray, radius: float) -> None:
     """Refuse rows outside the public ball."""
-    for start in range(0, len(rows), BLOCK):
-        shifted = rows[start : start + BLOCK] - center
+    for start in range(0, len(rows), 4096):
+        shifted = rows[start : start + 4096] - center
         if np.einsum("ij,ij->i", shifted, shifted).max() > (radius * _SLACK) ** 2:
             raise InvalidData(
                 "X", f"rows within feature_norm_bound={radius:g} of feature_center (or clip=True)"
