@@ -73,12 +73,30 @@ def encode_people(
     itself reveal something.
     """
     features = plan.encoder.encode(curves, grid_points, strict=False)
-    known = np.asarray(labels)[:, None] == np.asarray(plan.classes)[None, :]
+    known = _one_dimensional(labels)[:, None] == np.asarray(plan.classes)[None, :]
     return features, np.asarray(known.argmax(axis=1), dtype=np.int64)
 
 
 def one_curve(curve: Any) -> Any:
-    """A single curve as a batch of one: values, or a pair (t, x)."""
+    """A single curve as a batch of one: values, or a pair (t, x); what is neither has no values."""
     if isinstance(curve, tuple) and len(curve) == 2 and np.ndim(curve[0]) == 1:
         return [curve]
-    return np.asarray(curve, dtype=np.float64)[None, :] if np.ndim(curve) == 1 else curve
+    try:
+        values = np.asarray(curve, dtype=np.float64)
+    except (TypeError, ValueError):
+        return curve if hasattr(curve, "grid_points") else np.full((1, 1), np.nan)
+    return values[None, :] if values.ndim == 1 else curve
+
+
+def _one_dimensional(labels: Any) -> Any:
+    """Labels as a vector, whatever things they are."""
+    try:
+        values = np.asarray(labels)
+    except ValueError:  # things of different lengths
+        values = np.empty(0)
+    if values.ndim == 1 and len(values) == len(labels):
+        return values
+    things = np.empty(len(labels), dtype=object)
+    for place, thing in enumerate(labels):  # assigning the list would unpack sequences
+        things[place] = thing
+    return things

@@ -92,7 +92,7 @@ class Server:
             start: the first ticket.
             missing: True where a person never answered; their rows are ignored.
         """
-        rows = len(reply)
+        rows = _count_rows(reply)
         if rows == 0:
             return
         if start < 0 or start + rows > self._issued:
@@ -101,8 +101,10 @@ class Server:
             raise ProtocolError("this ticket was answered before")
         task = self._progress.tasks(start, rows)
         here = np.ones(rows, dtype=bool) if missing is None else ~np.asarray(missing, dtype=bool)
+        if here.shape != (rows,):
+            raise ProtocolError("missing must have one entry for each row of the reply")
         if not here.all():
-            task, reply = task.rows(here), np.asarray(reply)[here]
+            task, reply = task.rows(here), _as_array(reply)[here]
         self._progress.absorb(task, check_reply(task, reply))
         self._answered[start : start + rows] = here
         if self._answered.all():
@@ -140,3 +142,17 @@ class Server:
         packed = np.frombuffer(bytes.fromhex(state["answered"]), dtype=np.uint8)
         server._answered = np.unpackbits(packed, count=server._progress.quota).astype(bool)
         return server
+
+
+def _count_rows(reply: Any) -> int:
+    try:
+        return len(reply)
+    except TypeError:
+        raise ProtocolError("reply must be an array with one row a ticket") from None
+
+
+def _as_array(reply: Any) -> Any:
+    try:
+        return np.asarray(reply)
+    except ValueError:
+        raise ProtocolError("reply must be a rectangular array") from None

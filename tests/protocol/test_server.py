@@ -1,0 +1,126 @@
+"""The server's side: tickets, phases, refusals, stopping and going on."""
+
+from __future__ import annotations
+
+import inspect
+import json
+
+import numpy as np
+import pytest
+
+import dpfda.mrma  # noqa: F401 (registers its designs)
+from dpfda.curves import CurveEncoder
+from dpfda.errors import InvalidParameter, ProtocolError, UnknownName
+from dpfda.noise import SimulationSource
+from dpfda.protocol import Server, StudyPlan
+
+
+def plan(**changes) -> StudyPlan:
+    design = {"name": "mrma", "learner": "logistic", "n_classifiers": 4, "member_size": 8}
+    return StudyPlan(
+        epsilon=2.0, n_people=60, encoder=CurveEncoder("identity", bounds=[(-1, 1)] * 2),
+        classes=(0, 1), design=design | {"training_share": 0.5, **changes}, seed=1,
+    )  # fmt: skip
+
+
+def answer(server: Server, people: int, *, seed: int = 0):
+    rng = np.random.default_rng(seed)
+    task = server.issue(people)
+    features = rng.uniform(-1, 1, (task.people, 2))
+    return task.answer(features, (features[:, 0] > 0).astype(int), SimulationSource(seed))
+
+
+def test_moves_on_when_everybody_answered() -> None:
+    server = Server(plan())
+    assert (server.phase_name, server.wanted, server.issued) == ("report", 30, 0)
+    reply = answer(server, 1000)
+    assert (len(reply), server.wanted) == (30, 0)
+    server.receive(reply[20:], start=20)  # any order
+    assert server.phase_name == "report"
+    server.receive(reply[:20], start=0)
+    assert (server.phase_name, server.wanted) == ("evaluate", 30)
+    server.receive(answer(server, 30), start=0)
+    assert server.finished
+    assert (server.phase_name, server.wanted) == ("finished", 0)
+    with pytest.raises(ProtocolError, match="finished"):
+        server.close_phase()
+
+
+def test_a_ticket_is_answered_once() -> None:
+    server = Server(plan())
+    reply = answer(server, 10)
+    server.receive(reply[:5], start=0)
+    with pytest.raises(ProtocolError, match="before"):
+        server.receive(reply[4:6], start=4)
+    server.receive(reply[5:6], start=5)
+
+
+def test_only_issued_tickets() -> None:
+    server = Server(plan())
+    reply = answer(server, 3)
+    for start in (-1, 1, 3, 29):
+        with pytest.raises(ProtocolError, match="issued"):
+            server.receive(reply, start=start)
+    with pytest.raises(ProtocolError, match="issued"):
+        server.task(3)
+    assert server.task(2).people == 1
+
+
+def test_a_refused_reply_leaves_no_trace() -> None:
+    server = Server(plan())
+    reply = answer(server, 3)
+    before = json.dumps(server.state())
+    bad = reply.copy()
+    bad[1, -1] = 0.5  # a label is ±1
+    for wrong in (bad, reply[:, :2], reply * np.inf, [["x"] * 3] * 3, 5, None):
+        with pytest.raises(ProtocolError):
+            server.receive(wrong, start=0)
+    assert json.dumps(server.state()) == before
+    server.receive(reply, start=0)
+
+
+def test_missing_people() -> None:
+    server = Server(plan())
+    reply = answer(server, 30)
+    missing = np.zeros(30, dtype=bool)
+    missing[[3, 7]] = True
+    reply[3] = np.nan  # whatever stands in a missing row
+    server.receive(reply, start=0, missing=missing)
+    assert server.phase_name == "report"  # two may still answer
+    server.receive(reply[7:8], start=7)
+    server.close_phase()
+    assert server.phase_name == "evaluate"
+    with pytest.raises(ProtocolError):
+        server.receive(reply[:1], start=0)
+
+
+def test_missing_must_match() -> None:
+    server = Server(plan())
+    reply = answer(server, 5)
+    with pytest.raises(ProtocolError, match="missing"):
+        server.receive(reply, start=0, missing=[True])
+
+
+def test_resuming_needs_the_same_plan() -> None:
+    server = Server(plan())
+    server.receive(answer(server, 7), start=0)
+    state = json.loads(json.dumps(server.state()))
+    assert Server.resume(plan(), state).wanted == server.wanted
+    with pytest.raises(ProtocolError, match="plan"):
+        Server.resume(plan(cutoff=0.7), state)
+
+
+def test_unknown_designs_are_refused() -> None:
+    with pytest.raises(UnknownName, match="design"):
+        Server(plan(name="oracle"))
+    with pytest.raises(InvalidParameter, match="backdoor"):
+        Server(plan(backdoor=1))
+
+
+def test_no_way_to_hand_over_a_curve() -> None:
+    """Roles are separate: no argument of a public method of the server is private data."""
+    private = {"curve", "curves", "features", "label", "labels", "x", "values"}
+    methods = inspect.getmembers(Server, inspect.isroutine)
+    for name, method in methods:
+        if not name.startswith("_"):
+            assert not private & set(inspect.signature(method).parameters), name

@@ -1,0 +1,193 @@
+"""Every task type: round trips, rows, refusals, and the bits it promises."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import dpfda.protocol.tasks  # noqa: F401 (registers the task types)
+from dpfda.errors import InvalidData, InvalidParameter, ProtocolError
+from dpfda.noise import SimulationSource
+from dpfda.protocol.task import Task, check_reply
+from dpfda.protocol.tasks.cell import CellTask, grid_cells
+from dpfda.protocol.tasks.evaluation import EvaluationTask
+from dpfda.protocol.tasks.member import MemberTask
+from dpfda.protocol.tasks.vector import VectorTask
+
+N, D = 6, 3
+RNG = np.random.default_rng(0)
+
+
+def linear_rows(people: int) -> dict[str, np.ndarray]:
+    return {
+        "intercept": RNG.normal(size=(people, 1)),
+        "coefficients": RNG.normal(size=(people, 1, D)),
+        "centres": np.zeros((people, 1, D)),
+        "scales": np.ones((people, 1, D)),
+    }
+
+
+def example(name: str, *, epsilon: float = 1.5, people: int = N) -> Task:
+    whole = {"positive": np.ones(people, dtype=int)}
+    parts: dict[str, dict[str, object]] = {
+        "vector": {"dimension": D},
+        "cell": {"dimension": D, "splits": 2},
+        "evaluation": linear_rows(people),
+        "member": linear_rows(people) | {"member": np.arange(people) % 2},
+        "moment": {"dimension": D, **whole},
+        "stump": {
+            "coordinates": RNG.integers(0, D, (people, 2)),
+            "thresholds": RNG.uniform(-1, 1, (people, 2)),
+            **whole,
+        },
+        "calibration": {
+            "intercept": np.zeros(people),
+            "slopes": np.ones((people, D)),
+            "centres": np.zeros((people, D)),
+            "scales": np.ones((people, D)),
+            "dithers": RNG.uniform(-1, 1, (people, 2)),
+            **whole,
+        },
+    }
+    return Task.named(name)(epsilon=epsilon, people=people, **parts[name])
+
+
+KNOWN = ["vector", "cell", "evaluation", "member", "moment", "stump", "calibration"]
+PEOPLE = RNG.uniform(-1, 1, (N, D)), RNG.integers(0, 2, N)
+
+
+@pytest.mark.parametrize("name", KNOWN)
+class TestEveryTask:
+    def test_survives_json(self, name: str) -> None:
+        task = example(name)
+        again = Task.from_dict(json.loads(json.dumps(task.to_dict())))
+        assert type(again) is type(task)
+        first = task.answer(*PEOPLE, SimulationSource(1))
+        np.testing.assert_array_equal(first, again.answer(*PEOPLE, SimulationSource(1)))
+
+    def test_answers_are_possible_outputs(self, name: str) -> None:
+        task = example(name)
+        reply = task.answer(*PEOPLE, SimulationSource(2))
+        assert check_reply(task, reply).shape == (N, task.width)
+
+    def test_rows_ask_the_same_of_some(self, name: str) -> None:
+        task = example(name)
+        mask = np.array([True, False, True, False, False, True])
+        by_mask, by_index = task.rows(mask), task.rows([0, 2, 5])
+        assert by_mask.people == 3
+        assert by_mask.to_dict() == by_index.to_dict()
+        reply = by_mask.answer(PEOPLE[0][mask], PEOPLE[1][mask], SimulationSource(3))
+        assert reply.shape == (3, task.width)
+
+    def test_errors_never_show_private_values(self, name: str) -> None:
+        task = example(name)
+        secret = PEOPLE[0].copy()
+        secret[0, 0] = 37.25
+        with pytest.raises(InvalidData) as error:
+            task.answer(secret, PEOPLE[1], SimulationSource(0))
+        assert "37" not in str(error.value)
+        with pytest.raises(InvalidData):
+            task.answer(PEOPLE[0][:2], PEOPLE[1], SimulationSource(0))
+
+    def test_impossible_replies_are_refused(self, name: str) -> None:
+        task = example(name)
+        good = task.answer(*PEOPLE, SimulationSource(4))
+        for bad in (good[:2], good[:, :-1], good * np.nan, "reply", None, [[1.0], [1.0, 2.0]]):
+            with pytest.raises(ProtocolError):
+                check_reply(task, bad)
+
+    def test_costs_what_its_mechanisms_cost(self, name: str) -> None:
+        task = example(name)
+        spent = task.mechanism.epsilon
+        if isinstance(task, VectorTask):
+            spent += task.label_mechanism.epsilon
+        assert spent <= task.epsilon * (1 + 1e-12)
+
+    def test_unknown_parameters_are_refused(self, name: str) -> None:
+        with pytest.raises(InvalidParameter, match="backdoor"):
+            Task.from_dict(example(name).to_dict() | {"backdoor": 1})
+
+
+def test_all_task_types_are_tested() -> None:
+    assert sorted(Task.members()) == sorted(KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("rows", "name"),
+    [
+        ({"intercept": np.zeros((N - 1, 1))}, "intercept"),
+        ({"scales": np.full((N, 1, D), np.inf)}, "scales"),
+        ({"coefficients": [["a"]] * N}, "coefficients"),
+    ],
+)
+def test_malformed_candidates_are_refused(rows, name: str) -> None:
+    with pytest.raises(InvalidParameter, match=name):
+        EvaluationTask(epsilon=1.0, people=N, **linear_rows(N) | rows)
+
+
+def test_a_verdict_is_about_the_candidate() -> None:
+    """At a huge ε the bit is the truth: right where the sign of the score is the label."""
+    task = example("evaluation", epsilon=30.0, people=500)
+    features, labels = RNG.uniform(-1, 1, (500, D)), RNG.integers(0, 2, 500)
+    scores = np.einsum("nd,nd->n", features, task.coefficients[:, 0]) + task.intercept[:, 0]
+    truth = np.where((scores >= 0) == (labels == 1), 1.0, -1.0)
+    # Randomized response keeps the bit with probability 1 - 3e-10 at its largest odds.
+    np.testing.assert_array_equal(task.answer(features, labels, SimulationSource(5))[:, 0], truth)
+
+
+def test_several_scores_let_the_largest_win() -> None:
+    task = EvaluationTask(
+        epsilon=30.0, people=2, intercept=[[0.0, 1.0, 0.5]] * 2,
+        coefficients=np.zeros((2, 3, D)), centres=np.zeros((2, 3, D)), scales=np.ones((2, 3, D)),
+    )  # fmt: skip
+    reply = task.answer(PEOPLE[0][:2], np.array([1, 2]), SimulationSource(6))
+    assert reply[:, 0].tolist() == [1.0, -1.0]
+
+
+def test_a_member_task_says_which_member() -> None:
+    task = example("member")
+    assert isinstance(task, MemberTask)
+    assert task.rows([1, 2]).member.tolist() == [1, 0]
+    assert json.loads(json.dumps(task.to_dict()))["member"] == [0, 1, 0, 1, 0, 1]
+
+
+def test_vector_budget_split() -> None:
+    task = VectorTask(epsilon=1.0, people=1, dimension=D, label_share=0.25)
+    assert (task.label_epsilon, task.mechanism.epsilon) == (0.25, 0.75)
+    for protects in ("features", "labels"):
+        whole = VectorTask(epsilon=1.0, people=1, dimension=D, protects=protects)
+        assert whole.label_epsilon == whole.mechanism.epsilon == 1.0
+
+
+def test_histogram_reports_are_unbiased_with_the_least_noise() -> None:
+    people = 4000
+    task = CellTask(epsilon=2.0, people=people, dimension=1, splits=2)
+    features = np.where(np.arange(people)[:, None] % 4 == 0, -0.5, 0.5)
+    labels = np.ones(people, dtype=int)
+    sums = task.answer(features, labels, SimulationSource(7)).sum(axis=0)
+    # Laplace noise of scale 2/ε = 1 has variance 2: five standard deviations of a sum of 4000.
+    np.testing.assert_allclose(sums, [1000, 3000], atol=5 * np.sqrt(2 * people))
+    assert task.mechanism.scales.max() == pytest.approx(1.0, rel=1e-6)
+    handicapped = CellTask(epsilon=2.0, people=1, dimension=3, splits=2, handicap=8.0)
+    assert handicapped.mechanism.scales.max() == pytest.approx(8.0, rel=1e-6)
+
+
+def test_histogram_neighbours_differ_by_two_at_most() -> None:
+    """The sensitivity that the noise is made for, over all pairs of cells and labels."""
+    task = CellTask(epsilon=1.0, people=8, dimension=2, splits=2)
+    corners = np.array([[a, b] for a in (-0.5, 0.5) for b in (-0.5, 0.5)] * 2)
+    labels = np.repeat([0, 1], 4)
+    vectors = np.zeros((8, 4))
+    vectors[np.arange(8), grid_cells(corners, splits=2)] = np.where(labels == 1, 1.0, -1.0)
+    distance = np.abs(vectors[:, None] - vectors[None]).sum(axis=2)
+    assert distance.max() == 2.0 == task.mechanism.sensitivity
+
+
+def test_cells_cover_the_box() -> None:
+    edges = np.array([[-1.0, -1.0], [1.0, 1.0], [0.0, 0.0], [-1e-12, 0.0]])
+    assert grid_cells(edges, splits=4).tolist() == [0, 15, 10, 6]
+    for bad in ({"splits": 1}, {"dimension": 0}, {"handicap": 0.5}, {"splits": 5, "dimension": 9}):
+        with pytest.raises(InvalidParameter):
+            CellTask(**{"epsilon": 1.0, "people": 1, "dimension": 2} | bad)
