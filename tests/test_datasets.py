@@ -35,6 +35,7 @@ def test_every_file_of_the_catalogue_has_a_loader_and_the_reverse():
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_a_missing_file_says_where_to_get_it(name, tmp_path, monkeypatch):
     monkeypatch.delenv("DPFDA_DATA", raising=False)
+    monkeypatch.chdir(tmp_path)
     for arguments in ((), (tmp_path,), (tmp_path / "other.npz",)):
         with pytest.raises(DataFileMissing) as caught:
             LOADERS[name](*arguments)

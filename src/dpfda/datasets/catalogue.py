@@ -16,6 +16,8 @@ from dpfda.errors import DpfdaError, InvalidData, MissingExtra, UnknownName
 
 #: The folder that holds the data files.
 ENVIRONMENT = "DPFDA_DATA"
+#: Where they are looked for, seen from the working directory, if that is not set.
+USUAL_PLACES = ("data", "../shared/data")
 
 Columns = dict[str, npt.NDArray[Any]]
 
@@ -220,9 +222,8 @@ def assemble(name: str, *, X: npt.NDArray[Any], verify: bool, **fields: Any) -> 
 
 
 def _locate(entry: DataFile, path: str | Path | None) -> Path:
-    given = os.environ.get(ENVIRONMENT) if path is None else path
-    if given:
-        place = Path(given)
+    set_by_user = os.environ.get(ENVIRONMENT) if path is None else path
+    for place in map(Path, (set_by_user,) if set_by_user else USUAL_PLACES):
         candidate = place / entry.file if place.is_dir() else place
         if candidate.is_file():
             return candidate
