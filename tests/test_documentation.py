@@ -90,6 +90,14 @@ def test_every_command_is_documented() -> None:
     assert [name for name in commands if f"`dpfda {name}" not in text] == []
 
 
+def test_every_public_name_is_in_the_reference() -> None:
+    text = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+    names = [name for name in dpfda.__all__ if not name.startswith("__")]
+    assert [name for name in names if not re.search(rf"^::: .*\b{name}$", text, re.M)] == [
+        "Mechanism"  # shown with its whole package
+    ]
+
+
 def test_every_mechanism_is_documented() -> None:
     text = (ROOT / "docs" / "mechanisms.md").read_text(encoding="utf-8")
     assert [name for name in Mechanism.members() if f"`{name}`" not in text] == []

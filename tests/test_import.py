@@ -75,6 +75,11 @@ def test_without_click_the_command_line_says_what_to_install() -> None:
     assert done.stderr.strip() == "Error: this needs click and rich: pip install 'dpfda[cli]'"
 
 
+def test_without_click_the_version_is_known() -> None:
+    code = "import sys; sys.argv[1:] = ['--version']; from dpfda.cli import main; main()"
+    assert run(BLOCKER + code).stdout.strip() == f"dpfda, version {dpfda.__version__}"
+
+
 @pytest.mark.parametrize("name", dpfda.__all__)
 def test_every_public_name_loads(name: str) -> None:
     assert getattr(dpfda, name) is not None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 
+from dpfda._version import __version__
 from dpfda.errors import MissingExtra
 
 
@@ -17,6 +18,9 @@ def main() -> None:
         import click  # noqa: F401
         import rich  # noqa: F401
     except ImportError:
+        if sys.argv[1:] == ["--version"]:
+            print(f"dpfda, version {__version__}")
+            return
         print(f"Error: {MissingExtra('click and rich', 'cli')}", file=sys.stderr)
         raise SystemExit(2) from None
     from dpfda.cli._group import dpfda
