@@ -1,0 +1,182 @@
+"""Orthonormal functions on a public grid: eigenpairs of kernels, splines, tensor products."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+from scipy.interpolate import RegularGridInterpolator, make_interp_spline
+
+from dpfda import _validate
+from dpfda._validate import FloatArray
+from dpfda.central.kernels import Kernel
+from dpfda.central.quadrature import Grid, as_grid, trapezoid
+from dpfda.errors import InvalidParameter
+
+_SMALLEST_EIGENVALUE = 1e-12  # of the largest; below, the decomposition is rounding error
+_CUBIC = 3
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionBasis:
+    """Functions φ_1, φ_2, ... known on a grid, smooth ones first, and read off anywhere by splines.
+
+    Attributes:
+        grid: one axis of points for each variable.
+        functions: values (J, points), row-major over the axes.
+        eigenvalues: λ_j of the kernel, decreasing; ones where there is no kernel.
+
+    Example:
+        >>> basis = spline_basis(as_grid(np.linspace(0, 1, 21)), size=5)
+        >>> bool(np.abs(basis.gram - np.eye(5)).max() < 1e-12)
+        True
+    """
+
+    grid: Grid
+    functions: FloatArray
+    eigenvalues: FloatArray
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        """Quadrature weights of the grid."""
+        return trapezoid(self.grid)
+
+    @property
+    def size(self) -> int:
+        """J."""
+        return int(self.functions.shape[0])
+
+    @property
+    def gram(self) -> FloatArray:
+        """∫ φ_j φ_k."""
+        return np.asarray((self.functions * self.weights) @ self.functions.T)
+
+    def project(self, values: FloatArray) -> FloatArray:
+        """Coefficients ∫ x φ_j of functions given on the grid, (..., points) to (..., J)."""
+        return np.asarray((values * self.weights) @ self.functions.T)
+
+    def expand(self, coefficients: FloatArray) -> FloatArray:
+        """Values on the grid, (..., J) to (..., points)."""
+        return np.asarray(coefficients @ self.functions)
+
+    def first(self, size: int) -> FunctionBasis:
+        """The first `size` functions."""
+        return FunctionBasis(self.grid, self.functions[:size], self.eigenvalues[:size])
+
+    def at(self, grid_points: Any) -> FloatArray:
+        """Values (J, points) on another grid inside the domain."""
+        grid = as_grid(grid_points)
+        if len(grid) != len(self.grid):
+            raise InvalidParameter("grid_points", f"{len(self.grid)} axes", len(grid))
+        for ours, theirs in zip(self.grid, grid, strict=True):
+            slack = 1e-9 * (ours[-1] - ours[0])
+            if theirs[0] < ours[0] - slack or theirs[-1] > ours[-1] + slack:
+                rule = f"inside the domain [{ours[0]:g}, {ours[-1]:g}]"
+                raise InvalidParameter("grid_points", rule, (theirs[0], theirs[-1]))
+        inside = [np.clip(t, o[0], o[-1]) for o, t in zip(self.grid, grid, strict=True)]
+        if len(grid) == 1:
+            degree = _CUBIC if self.grid[0].size > _CUBIC else 1
+            spline = make_interp_spline(self.grid[0], self.functions, k=degree, axis=1)
+            return np.asarray(spline(inside[0]))
+        shape = tuple(axis.size for axis in self.grid)
+        table = np.moveaxis(self.functions.reshape(self.size, *shape), 0, -1)
+        mesh = np.stack([m.ravel() for m in np.meshgrid(*inside, indexing="ij")], axis=1)
+        return np.asarray(RegularGridInterpolator(self.grid, table)(mesh).T)
+
+
+def eigenpairs(kernel: Kernel, grid: Grid) -> FunctionBasis:
+    """Eigenfunctions and eigenvalues of a kernel in the quadrature inner product, cached.
+
+    In two variables the kernel is the product of the one-dimensional ones. Components with
+    λ_j ≤ 1e-12 λ_1 are dropped, from summary and noise alike.
+    """
+    return _eigenpairs(kernel, tuple(tuple(axis.tolist()) for axis in grid))
+
+
+@lru_cache(maxsize=64)
+def _eigenpairs(kernel: Kernel, axes: tuple[tuple[float, ...], ...]) -> FunctionBasis:
+    return tensor([_decompose(kernel, np.array(axis)) for axis in axes])
+
+
+def _decompose(kernel: Kernel, axis: FloatArray) -> FunctionBasis:
+    unit = (axis - axis[0]) / (axis[-1] - axis[0])
+    # Orthonormal on [0, 1] and then on the domain: φ(t)/√length keeps ∫φ² = 1.
+    root = np.sqrt(trapezoid((unit,)))
+    values, vectors = np.linalg.eigh(root[:, None] * kernel.between(unit, unit) * root)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    kept = values > _SMALLEST_EIGENVALUE * values[0]
+    functions = (vectors[:, kept] / root[:, None]).T / np.sqrt(axis[-1] - axis[0])
+    return FunctionBasis((axis,), _signed(functions), values[kept])
+
+
+def tensor(bases: Sequence[FunctionBasis]) -> FunctionBasis:
+    """Products of functions of one variable each, by decreasing product of eigenvalues."""
+    if len(bases) == 1:
+        return bases[0]
+    first, second = bases[0], tensor(bases[1:])
+    values = np.outer(first.eigenvalues, second.eigenvalues).ravel()
+    order = np.argsort(-values, kind="stable")
+    order = order[values[order] > _SMALLEST_EIGENVALUE * values[order[0]]]
+    j, k = np.unravel_index(order, (first.size, second.size))
+    functions = (first.functions[j][:, :, None] * second.functions[k][:, None, :]).reshape(
+        len(order), -1
+    )
+    return FunctionBasis(first.grid + second.grid, functions, values[order])
+
+
+def given_eigenpairs(grid: Grid, functions: FloatArray, eigenvalues: FloatArray) -> FunctionBasis:
+    """A basis from eigenpairs that the caller brings; they must be orthonormal on the grid."""
+    basis = FunctionBasis(grid, np.asarray(functions, float), np.asarray(eigenvalues, float))
+    if basis.functions.shape != (basis.eigenvalues.size, basis.weights.size):
+        raise InvalidParameter("functions", "of shape (J, points)", basis.functions.shape)
+    if np.any(basis.eigenvalues <= 0) or np.any(np.diff(basis.eigenvalues) > 0):
+        raise InvalidParameter("eigenvalues", "positive and decreasing", "others")
+    if np.abs(basis.gram - np.eye(basis.size)).max() > 1e-8:
+        raise InvalidParameter("functions", "orthonormal on the grid", "others")
+    return basis
+
+
+def spline_basis(grid: Grid, *, size: int) -> FunctionBasis:
+    """Demmler–Reinsch splines: constant, line, then waves by growing ∫(f'')², cached.
+
+    A basis for means of unknown shape: unlike a short-range kernel's eigenfunctions its first few
+    functions carry a smooth curve. In two variables, products by growing total roughness.
+    """
+    size = _validate.whole("size", size)
+    return _spline_basis(tuple(tuple(axis.tolist()) for axis in grid)).first(size)
+
+
+@lru_cache(maxsize=64)
+def _spline_basis(axes: tuple[tuple[float, ...], ...]) -> FunctionBasis:
+    basis = tensor([_demmler_reinsch(np.array(axis)) for axis in axes])
+    return FunctionBasis(basis.grid, basis.functions, np.ones(basis.size))
+
+
+def _demmler_reinsch(axis: FloatArray) -> FunctionBasis:
+    unit = (axis - axis[0]) / (axis[-1] - axis[0])
+    root = np.sqrt(trapezoid((unit,)))
+    line = np.stack([np.ones_like(unit), unit - 0.5])
+    if unit.size > 2:
+        gaps = np.diff(unit)
+        slopes = np.diff(np.eye(unit.size), axis=0) / gaps[:, None]
+        middle = (gaps[1:] + gaps[:-1]) / 2
+        curvature = np.diff(slopes, axis=0) / np.sqrt(middle)[:, None]
+        penalty = curvature.T @ curvature / root[:, None] / root
+        _, vectors = np.linalg.eigh(penalty)
+        rows = np.vstack([line * root, vectors[:, 2:].T])
+    else:
+        rows = line * root
+    # The null space comes out of `eigh` in any rotation: put constant and line first, by QR.
+    q, r = np.linalg.qr(rows.T)
+    functions = (q * np.sign(np.diag(r)) / root[:, None]).T / np.sqrt(axis[-1] - axis[0])
+    order = 1.0 / np.arange(1, functions.shape[0] + 1)
+    return FunctionBasis((axis,), functions, order)
+
+
+def _signed(functions: FloatArray) -> FloatArray:
+    """Signs fixed, so that equal inputs give equal coefficients on every machine."""
+    largest = np.take_along_axis(functions, np.abs(functions).argmax(axis=1, keepdims=True), axis=1)
+    return np.asarray(functions * np.sign(largest))

@@ -1,0 +1,93 @@
+"""A mean curve under differential privacy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from dpfda._validate import FloatArray
+from dpfda.central.function_mechanism import FunctionMechanism, Task
+from dpfda.central.records import public_centre, read_records
+from dpfda.central.release import Release
+from dpfda.central.sources import source_for
+from dpfda.errors import InvalidParameter
+
+
+class PrivateMean(BaseEstimator):  # type: ignore[misc]
+    """Release the mean of curves (or surfaces) held by a trusted curator.
+
+    Privacy:
+        (ε, δ)-DP for replacing one curve (pure ε with ``delta=0``). Curves are pulled into ‖X -
+        centre‖ ≤ bound, in the L² norm of the grid; n, the grid, the bound and the centre are
+        public. With ``random_state=None`` noise is exact and from the operating system; an integer
+        seeds a simulation, and the guarantee says so.
+
+    Args:
+        epsilon: ε.
+        delta: δ; 0 for pure ε.
+        bound: public bound τ on the norm of a curve minus the centre (for ``mechanism="bernstein"``
+            on its largest absolute value).
+        centre: public curve (or number) to subtract first: a good guess makes a smaller bound true.
+        mechanism: ``"adaptive"`` (default), ``"allocation"``, ``"iclp_qr"``, ``"iclp_ar"``,
+        ``"frl"``,
+            ``"bernstein"``, ``"gaussian_process"``, or an instance with parameters.
+        unit: whose data one row is; several rows of one person multiply the price.
+        random_state: None, or a seed for simulations.
+
+    Example:
+        >>> curves = np.linspace(0, 1, 40) + np.random.default_rng(0).normal(0, 0.1, (500, 1))
+        >>> mean = PrivateMean(epsilon=1.0, bound=1.5, random_state=0).fit(curves)
+        >>> bool(np.abs(mean.mean_ - np.linspace(0, 1, 40)).max() < 0.1)
+        True
+        >>> print(mean.guarantee_)
+        ε = 1, central, unit = person, sampler = simulation (seeded)
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        bound: float | None = None,
+        delta: float = 0.0,
+        centre: Any = 0.0,
+        mechanism: str | FunctionMechanism = "adaptive",
+        domain_range: tuple[float, float] | None = None,
+        unit: str = "person",
+        random_state: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.bound = bound
+        self.delta = delta
+        self.centre = centre
+        self.mechanism = mechanism
+        self.domain_range = domain_range
+        self.unit = unit
+        self.random_state = random_state
+
+    def fit(self, curves: Any, y: Any = None, *, grid_points: Any = None) -> Self:
+        """Release the mean of `curves`: (n, T), (n, T1, T2), an ``FDataGrid``, or pairs (t, x)."""
+        if self.bound is None:
+            raise InvalidParameter("bound", "given: a public bound on the norm of a curve", None)
+        records, grid = read_records(curves, grid_points, domain_range=self.domain_range)
+        task = Task(n=len(records), bound=self.bound, epsilon=self.epsilon, delta=self.delta)
+        centre = public_centre(self.centre, records.shape[1])
+        chosen = self.mechanism
+        mechanism = FunctionMechanism.named(chosen)() if isinstance(chosen, str) else chosen
+        released = mechanism.release(records - centre, grid, task, source_for(self.random_state))
+        self.release_: Release = replace(
+            released,
+            centre=centre,
+            guarantee=released.guarantee.for_unit(self.unit),
+            parameters={"n": task.n, "bound": task.bound, **released.parameters},
+        )
+        self.guarantee_ = self.release_.guarantee
+        self.n_features_in_ = records.shape[1]
+        return self
+
+    @property
+    def mean_(self) -> FloatArray:
+        """The released mean on the grid of the data."""
+        return np.asarray(self.release_.values())

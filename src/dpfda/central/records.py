@@ -1,0 +1,158 @@
+"""From what a curator holds to bounded rows: read, fill, clip, average.
+
+Everything here treats one record at a time, by public rules, except `exact_mean`, which adds
+bounded records up in integers so that the order of summation cannot leak through rounding.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dpfda import _validate
+from dpfda._validate import FloatArray
+from dpfda.central.quadrature import Grid, as_grid
+from dpfda.curves.observations import read_curves
+from dpfda.errors import InvalidData, InvalidParameter
+
+_UNITS = 1 << 40  # of a record's bound; n records stay below 2^63 for n < 2^22
+_MOST_RECORDS = 1 << 22
+_DEFAULT_POINTS = 101
+
+
+def read_records(
+    curves: Any,
+    grid_points: Any,
+    *,
+    domain_range: tuple[float, float] | None = None,
+    least: int = 2,
+) -> tuple[FloatArray, Grid]:
+    """Curves on one public grid, shape (n, points), without gaps.
+
+    Arrays are (n, T) for curves and (n, T1, T2) for surfaces; an ``FDataGrid`` and pairs (t, x) are
+    read too. A missing value (NaN) is filled by the line between its neighbours on the same curve,
+    ends being continued as constants; a curve without any value is refused.
+    """
+    if _is_surface(curves, grid_points):
+        return _read_surfaces(curves, grid_points, least)
+    span = _span(curves, grid_points, domain_range)
+    points, values = read_curves(curves, _axis_of(grid_points), domain_range=span, strict=True)
+    _enough(values.shape[0], least)
+    if points.ndim == 1:
+        grid = as_grid(points)
+        return fill_gaps(values, grid[0]), grid
+    grid = (np.linspace(*span, _DEFAULT_POINTS),) if grid_points is None else as_grid(grid_points)
+    return _resample(points, values, grid[0]), grid
+
+
+def fill_gaps(values: FloatArray, points: FloatArray) -> FloatArray:
+    """Replace NaN by linear interpolation along each row (all rows at once).
+
+    Example:
+        >>> fill_gaps(np.array([[1.0, np.nan, 3.0]]), np.array([0.0, 0.5, 1.0]))
+        array([[1., 2., 3.]])
+    """
+    seen = ~np.isnan(values)
+    if seen.all():
+        return values
+    index = np.arange(values.shape[1])
+    before = np.maximum.accumulate(np.where(seen, index, -1), axis=1)
+    after = np.minimum.accumulate(np.where(seen, index, index.size)[:, ::-1], axis=1)[:, ::-1]
+    left = np.where(before < 0, after, before)
+    right = np.where(after == index.size, before, after)
+    gap = points[right] - points[left]
+    share = np.divide(points - points[left], gap, out=np.zeros_like(values), where=gap > 0)
+    rows = np.arange(values.shape[0])[:, None]
+    return np.asarray(values[rows, left] * (1 - share) + values[rows, right] * share)
+
+
+def clip_rows(rows: FloatArray, radius: float, *, axes: FloatArray | float = 1.0) -> FloatArray:
+    """Each row pulled towards 0 until ‖row/axes‖₂ ≤ radius."""
+    length = np.sqrt(((rows / axes) ** 2).sum(axis=-1, keepdims=True))
+    return np.asarray(rows * np.minimum(1.0, radius / np.maximum(length, radius)))
+
+
+def exact_mean(rows: FloatArray, *, bound: float) -> FloatArray:
+    """Mean of rows with entries in [-bound, bound], rounded to bound/2^40 first and added exactly.
+
+    A sum of floats depends on every record's rounding errors; a sum of integers changes by one
+    record's difference alone (C20).
+    """
+    if rows.shape[0] > _MOST_RECORDS:
+        raise InvalidData("records", f"at most {_MOST_RECORDS} of them", f"{rows.shape[0]}")
+    units = np.rint(np.clip(rows, -bound, bound) * (_UNITS / bound)).astype(np.int64)
+    return np.asarray(units.sum(axis=0) * (bound / (_UNITS * rows.shape[0])))
+
+
+def public_centre(centre: Any, points: int) -> FloatArray:
+    """A public function to subtract first: a number, or one number for each grid point."""
+    values = np.asarray(centre, dtype=np.float64)
+    if values.ndim > 0:
+        values = values.ravel()
+    if (values.ndim > 0 and values.size != points) or not np.all(np.isfinite(values)):
+        raise InvalidParameter("centre", f"one finite number, or {points}", values.shape)
+    return np.broadcast_to(values, (points,)).copy()
+
+
+def _is_surface(curves: Any, grid_points: Any) -> bool:
+    if isinstance(grid_points, tuple) and len(grid_points) == 2 and np.ndim(grid_points[0]) == 1:
+        return True
+    return isinstance(curves, np.ndarray) and curves.ndim == 3
+
+
+def _read_surfaces(curves: Any, grid_points: Any, least: int) -> tuple[FloatArray, Grid]:
+    values = np.asarray(curves)
+    if values.ndim != 3 or values.dtype.kind not in "fiub":
+        raise InvalidData("curves", "an array (n, T1, T2) of numbers", f"shape {values.shape}")
+    grid = (
+        tuple(np.linspace(0.0, 1.0, size) for size in values.shape[1:])
+        if grid_points is None
+        else as_grid(grid_points)
+    )
+    if values.shape[1:] != tuple(axis.size for axis in grid):
+        raise InvalidData("curves", "as large as the grid", f"shape {values.shape}")
+    _enough(values.shape[0], least)
+    return _validate.batch("curves", values.reshape(values.shape[0], -1)), grid
+
+
+def _enough(count: int, least: int) -> None:
+    if count < least:
+        raise InvalidData("curves", f"at least {least} curves", f"{count}")
+
+
+def _axis_of(grid_points: Any) -> Any:
+    return (
+        grid_points[0] if isinstance(grid_points, tuple) and len(grid_points) == 1 else grid_points
+    )
+
+
+def _span(
+    curves: Any, grid_points: Any, domain_range: tuple[float, float] | None
+) -> tuple[float, float]:
+    if domain_range is not None:
+        return _validate.interval("domain_range", domain_range)
+    if grid_points is not None:
+        axis = as_grid(_axis_of(grid_points))[0]
+        return float(axis[0]), float(axis[-1])
+    if hasattr(curves, "domain_range"):  # FDataGrid: the domain is part of its public description
+        low, high = curves.domain_range[0]
+        return float(low), float(high)
+    return 0.0, 1.0
+
+
+def _resample(points: FloatArray, values: FloatArray, grid: FloatArray) -> FloatArray:
+    """Curves with grids of their own, read off on a common one by linear interpolation."""
+    order = np.argsort(np.where(np.isnan(values), np.inf, points), axis=1)
+    t, x = np.take_along_axis(points, order, axis=1), np.take_along_axis(values, order, axis=1)
+    seen = ~np.isnan(x)
+    count = seen.sum(axis=1)
+    t = np.where(seen, t, np.inf)
+    after = (t[:, None, :] < grid[None, :, None]).sum(axis=2)  # first seen point ≥ grid point
+    right = np.minimum(after, count[:, None] - 1)
+    left = np.maximum(np.minimum(after - 1, count[:, None] - 1), 0)
+    rows = np.arange(x.shape[0])[:, None]
+    gap = t[rows, right] - t[rows, left]
+    share = np.divide(grid - t[rows, left], gap, out=np.zeros_like(gap), where=gap > 0)
+    share = np.clip(share, 0.0, 1.0)
+    return np.asarray(x[rows, left] * (1 - share) + x[rows, right] * share)

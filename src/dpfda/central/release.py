@@ -1,0 +1,233 @@
+"""What a central summary hands back: noisy coefficients, and everything public about them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from dpfda import _validate
+from dpfda._validate import FloatArray
+from dpfda.central.basis import FunctionBasis
+from dpfda.errors import InvalidParameter, MissingExtra
+from dpfda.privacy.guarantee import Guarantee
+
+_PATHS = 4000  # simulated noise curves behind a band; their seed is public and fixed
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NoiseLaw:
+    """Noise on coefficients: which law, and its scale (Laplace b, Gaussian σ) for each.
+
+    ``spherical``: the coefficients of a block share a radius, density ∝ e^{-‖z/scale‖₂}; blocks are
+    half-open ranges of the last axis. Otherwise all coefficients are independent.
+
+    Example:
+        >>> NoiseLaw(law="laplace", scales=np.array([1.0, 2.0])).variance
+        array([2., 8.])
+    """
+
+    law: Literal["laplace", "gaussian", "spherical"]
+    scales: FloatArray
+    blocks: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def variance(self) -> FloatArray:
+        """2b², σ², or (|block| + 1) times the squared scale."""
+        if self.law == "spherical":
+            sizes = [stop - start for start, stop in self.blocks]
+            return np.asarray(self.scales**2 * (1 + np.repeat(sizes, sizes)))
+        return np.asarray(self.scales**2 * (2.0 if self.law == "laplace" else 1.0))
+
+    def times(self, weights: FloatArray) -> NoiseLaw:
+        """The law after multiplying coefficients by public weights."""
+        return replace(self, scales=self.scales * weights)
+
+    def draw(self, size: int, generator: np.random.Generator) -> FloatArray:
+        """Noise like the one added, to describe it; never used to protect anything."""
+        shape = (size, *self.scales.shape)
+        if self.law == "laplace":
+            return np.asarray(generator.laplace(size=shape) * self.scales)
+        noise = generator.standard_normal(size=shape)
+        for start, stop in self.blocks if self.law == "spherical" else ():
+            part = noise[..., start:stop]
+            length = np.sqrt((part**2).sum(axis=-1, keepdims=True))
+            part *= generator.gamma(stop - start, size=length.shape) / length
+        return np.asarray(noise * self.scales)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Release:
+    """A noisy function that may be shown to anyone, with its promise and its known noise.
+
+    Coefficients are what was released; curves, bands and plots are post-processing and may be asked
+    for on any grid, any number of times.
+
+    Attributes:
+        summary: what this is: mean, covariance, density, ...
+        coefficients: released coefficients after post-processing, (J,) or (p, J).
+        noisy: the same before shrinkage: the noise around it is known exactly.
+        noise: independent noise laws whose sum was added to `noisy`.
+        basis: the functions they belong to.
+        centre: public function added back, on the basis' grid.
+        guarantee: what the release promises.
+        sensitivity: the bound the noise was calibrated to, in the mechanism's norm.
+        parameters: every public choice, for the record.
+
+    Example:
+        >>> from dpfda.central import PrivateMean
+        >>> curves = np.sin(np.linspace(0, 3, 50)) + np.zeros((300, 1))
+        >>> release = PrivateMean(epsilon=1.0, bound=1.0, random_state=0).fit(curves).release_
+        >>> release.values([0.0, 0.5, 1.0]).shape
+        (3,)
+        >>> low, high = release.interval(0.95)
+        >>> bool(np.all(low < high))
+        True
+    """
+
+    summary: str
+    coefficients: FloatArray
+    noisy: FloatArray
+    noise: tuple[NoiseLaw, ...]
+    basis: FunctionBasis
+    centre: FloatArray
+    guarantee: Guarantee
+    sensitivity: float
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def grid_points(self) -> FloatArray | tuple[FloatArray, ...]:
+        """The grid of the input: an array, or one array a variable."""
+        return self.basis.grid[0] if len(self.basis.grid) == 1 else self.basis.grid
+
+    def values(self, grid_points: Any = None) -> FloatArray:
+        """The released function on a grid (its own by default)."""
+        return self._shaped(self._curve(self.coefficients, grid_points), grid_points)
+
+    def __call__(self, grid_points: Any) -> FloatArray:
+        """The released function on a grid."""
+        return self.values(grid_points)
+
+    def standard_deviation(self, grid_points: Any = None) -> FloatArray:
+        """Of the privacy noise around the unshrunk curve, at each point."""
+        functions = self._functions(grid_points)
+        variance = sum(law.variance for law in self.noise) @ functions**2
+        return self._shaped(np.sqrt(variance), grid_points)
+
+    def interval(
+        self, level: float = 0.95, *, grid_points: Any = None, simultaneous: bool = False
+    ) -> tuple[FloatArray, FloatArray]:
+        """A band that holds the non-private (clipped) summary with probability `level`.
+
+        It speaks of the privacy noise alone, whose law is known exactly: sampling error, clipping
+        and coefficients that were left out are not part of it. The band surrounds the unshrunk
+        noisy curve. Pointwise by default; `simultaneous` covers the whole curve at once.
+        """
+        level = _validate.fraction("level", level)
+        functions = self._functions(grid_points)
+        generator = np.random.default_rng(0)
+        paths = sum(law.draw(_PATHS, generator) for law in self.noise) @ functions
+        spread = np.sqrt(sum(law.variance for law in self.noise) @ functions**2)
+        ratio = np.abs(paths) / np.maximum(spread, 1e-300)
+        if simultaneous:
+            axes = tuple(range(1, ratio.ndim))
+            factor: Any = np.quantile(ratio.max(axis=axes), level)
+        else:
+            factor = np.quantile(ratio, level, axis=0)
+        middle = self._curve(self.noisy, grid_points)
+        low, high = middle - factor * spread, middle + factor * spread
+        return self._shaped(low, grid_points), self._shaped(high, grid_points)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values: everything public, nothing private."""
+        return {
+            "summary": self.summary,
+            "guarantee": self.guarantee.to_dict(),
+            "sensitivity": self.sensitivity,
+            "parameters": _plain(dict(self.parameters)),
+            "grid_points": [axis.tolist() for axis in self.basis.grid],
+            "values": self.values().tolist(),
+            "coefficients": self.coefficients.tolist(),
+            "noise": [
+                {"law": law.law, "scales": law.scales.tolist(), "blocks": _plain(law.blocks)}
+                for law in self.noise
+            ],
+        }
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """The release as one JSON document."""
+        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
+
+    def to_skfda(self) -> Any:
+        """The released function as a scikit-fda ``FDataGrid``."""
+        try:
+            from skfda import FDataGrid
+        except ImportError:
+            raise MissingExtra("scikit-fda", "fda") from None
+        values = self.values()
+        single = self.coefficients.ndim == 1
+        return FDataGrid(values[None] if single else values, grid_points=list(self.basis.grid))
+
+    def plot(self, ax: Any = None, *, level: float = 0.95) -> Any:
+        """Draw the curve with its simultaneous band, or the surface; returns the axes."""
+        import matplotlib.pyplot as plt
+
+        ax = plt.subplots()[1] if ax is None else ax
+        values = self.values()
+        if len(self.basis.grid) == 2:
+            x, y = self.basis.grid
+            picture = ax.pcolormesh(x, y, values.T, shading="auto")
+            ax.figure.colorbar(picture, ax=ax)
+        else:
+            low, high = self.interval(level, simultaneous=True)
+            t = self.basis.grid[0]
+            for row, bottom, top in zip(*map(np.atleast_2d, (values, low, high)), strict=True):
+                (line,) = ax.plot(t, row)
+                ax.fill_between(t, bottom, top, color=line.get_color(), alpha=0.15, linewidth=0)
+        ax.set_title(f"{self.summary}: {self.guarantee}", fontsize="small")
+        return ax
+
+    def __repr__(self) -> str:
+        shape = "×".join(str(axis.size) for axis in self.basis.grid)
+        return (
+            f"Release({self.summary}, grid {shape}, {self.coefficients.shape[-1]} coefficients, "
+            f"{self.guarantee})"
+        )
+
+    def _functions(self, grid_points: Any) -> FloatArray:
+        return self.basis.functions if grid_points is None else self.basis.at(grid_points)
+
+    def _curve(self, coefficients: FloatArray, grid_points: Any) -> FloatArray:
+        if grid_points is None:
+            return np.asarray(coefficients @ self.basis.functions + self.centre)
+        with_centre = FunctionBasis(
+            self.basis.grid,
+            np.vstack([self.basis.functions, self.centre]),
+            np.ones(self.basis.size + 1),
+        ).at(grid_points)
+        return np.asarray(coefficients @ with_centre[:-1] + with_centre[-1])
+
+    def _shaped(self, flat: FloatArray, grid_points: Any) -> FloatArray:
+        if len(self.basis.grid) == 1:
+            return flat
+        axes = self.basis.grid if grid_points is None else grid_points
+        return flat.reshape(*flat.shape[:-1], *(np.size(axis) for axis in axes))
+
+
+def _plain(value: Any) -> Any:
+    """Numbers, strings, lists and dictionaries only."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [_plain(part) for part in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, str | int | float | bool) or value is None:
+        return value
+    raise InvalidParameter("parameters", "plain values", type(value).__name__)

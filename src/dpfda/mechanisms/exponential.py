@@ -1,0 +1,165 @@
+"""The exponential mechanism: choose one of finitely many candidates by integer scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Context, Decimal, localcontext
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from dpfda import _validate
+from dpfda._validate import FloatArray, IntArray
+from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.mechanisms.base import Mechanism
+from dpfda.noise import Source
+from dpfda.privacy.guarantee import Guarantee
+
+_LAST = (1 << 64) - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exponential(Mechanism, name="exponential"):
+    """Choose candidate k with probability ∝ prior_k e^{-ε s_k/2}, s_k its integer score (low wins).
+
+    Privacy:
+        ε-DP when a neighbour changes every score by at most 1 (McSherry & Talwar 2007). The draw is
+        exact: cumulative probabilities are enclosed between integers of as many digits as it takes
+        to tell them from the random word.
+
+    Attributes:
+        prior: public positive integer weights, one for each candidate.
+
+    Example:
+        >>> from dpfda.noise import SimulationSource
+        >>> chosen = Exponential(epsilon=50.0, prior=(1, 1, 1))
+        >>> chosen.randomize([[9, 0, 9]], SimulationSource(0))
+        array([1.])
+    """
+
+    prior: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        prior = tuple(_validate.whole("prior", weight) for weight in self.prior)
+        if len(prior) < 2:
+            raise InvalidParameter("prior", "at least two weights", self.prior)
+        object.__setattr__(self, "prior", prior)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Central: a curator knows the scores."""
+        return Guarantee(epsilon=self.epsilon, model="central")
+
+    @cached_property
+    def _rate(self) -> Decimal:
+        return Decimal(self.epsilon) / 2  # a binary fraction: exact in decimal
+
+    def randomize(self, values: Any, rng: Source, *, clip: bool = False) -> FloatArray:
+        """Chosen candidates, shape (n,); each row of scores is a choice of its own."""
+        rows, groups = np.unique(self._scores(values), axis=0, return_inverse=True)
+        groups = groups.reshape(-1)
+        chosen = np.empty(groups.size)
+        for number, row in enumerate(rows):  # equal rows are drawn together
+            members = np.flatnonzero(groups == number)
+            chosen[members] = self._draw(row, members.size, rng)
+        return chosen
+
+    def _draw(self, scores: IntArray, size: int, rng: Source) -> IntArray:
+        low, high = (
+            np.array([min(bound, _LAST) for bound in part], dtype=np.uint64)
+            for part in self._bounds(scores, 64)
+        )
+        words = rng.words(size)
+        # c_k ≤ u for sure if high_k ≤ word; c_k > u for sure if low_k > word (low_k ≥ word + 1).
+        sure = np.searchsorted(high, words, side="right")
+        possible = np.searchsorted(low, words, side="right")
+        # A bound of 2^64 does not fit a word and was lowered to the last one, which decides
+        # nothing.
+        for row in np.flatnonzero((sure != possible) | (words == np.uint64(_LAST))):
+            sure[row] = self._refine(scores, int(words[row]), rng)
+        return sure.astype(np.int64)
+
+    def _refine(self, scores: IntArray, word: int, rng: Source) -> int:
+        bits, uniform = 64, word
+        while True:
+            bits += 64
+            uniform = (uniform << 64) | int(rng.words(1)[0])
+            low, high = self._bounds(scores, bits)
+            sure = sum(bound <= uniform for bound in high)
+            if sure == sum(bound <= uniform for bound in low):
+                return sure
+
+    def _bounds(self, scores: IntArray, bits: int) -> tuple[list[int], list[int]]:
+        """Integers enclosing 2^bits c_k for the first K-1 cumulative probabilities c_k."""
+        digits = int(bits * 0.30103) + 40
+        with localcontext(Context(prec=digits)):
+            weights = self._weights(scores)
+            total = sum(weights)
+            slack = Decimal(10) ** (25 - digits)  # far above K rounding errors of 10^-digits
+            scale = Decimal(1 << bits)
+            low, high, running = [], [], Decimal(0)
+            for weight in weights[:-1]:
+                running += weight
+                share = running / total
+                low.append(max(0, int((share - slack) * scale)))
+                high.append(int((share + slack) * scale) + 1)
+        return low, high
+
+    def _weights(self, scores: IntArray) -> list[Decimal]:
+        best = int(scores.min())
+        return [
+            weight * (-self._rate * (int(score) - best)).exp()
+            for weight, score in zip(self.prior, scores, strict=True)
+        ]
+
+    def _scores(self, values: Any) -> IntArray:
+        rows = _validate.batch("values", values, columns=len(self.prior), bound=2.0**53)
+        if not np.all(rows == np.rint(rows)):
+            raise InvalidData("values", "integer scores")
+        return rows.astype(np.int64)
+
+    def log_probabilities(self, values: Any) -> FloatArray:
+        """Logarithm of the probability of every candidate, shape (n, K)."""
+        scores = self._scores(values)
+        logs = np.log(np.array(self.prior, dtype=np.float64)) - self.epsilon / 2 * (
+            scores - scores.min(axis=1, keepdims=True)
+        )
+        top = logs.max(axis=1, keepdims=True)
+        return np.asarray(logs - top - np.log(np.exp(logs - top).sum(axis=1, keepdims=True)))
+
+    def target(self, values: Any) -> FloatArray:
+        """Probability of every candidate, shape (n, K)."""
+        return np.asarray(np.exp(self.log_probabilities(values)))
+
+    def debias(self, reports: FloatArray) -> FloatArray:
+        """Indicators of the chosen candidates, shape (n, K)."""
+        chosen = np.asarray(reports)[:, None] == np.arange(len(self.prior))
+        return np.asarray(chosen, dtype=np.float64)
+
+    def variance(self, values: Any) -> FloatArray:
+        """Variance of each indicator, shape (n, K)."""
+        p = self.target(values)
+        return p * (1 - p)
+
+    def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
+        """Log-probability of each choice."""
+        logs = np.broadcast_to(self.log_probabilities(values), (np.size(reports), len(self.prior)))
+        chosen = np.asarray(reports).astype(np.int64).reshape(-1, 1)
+        return np.asarray(np.take_along_axis(logs, chosen, axis=1)[:, 0])
+
+    def worst_cases(self) -> list[tuple[FloatArray, FloatArray]]:
+        """One candidate gets better while all the others get worse; and all move alike."""
+        rarest = int(np.argmin(self.prior))
+        good = np.ones((1, len(self.prior)))
+        good[0, rarest] = 0
+        return [(good, 1 - good), (np.ones_like(good), np.zeros_like(good))]
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Two equal candidates, and a steep prior."""
+        return [
+            cls(epsilon=1.0, prior=(1, 1)),
+            cls(epsilon=0.5, prior=tuple(1 << k for k in range(8))),
+        ]
