@@ -34,7 +34,6 @@ import sys
 from collections.abc import Iterable
 
 import numpy as np
-from scipy.special import erfcx, log_ndtr, ndtr
 
 from dpfda import _validate
 from dpfda.errors import InvalidParameter
@@ -45,6 +44,8 @@ LATTICE_RESERVE = 1e-10
 
 _INFLATE = 1 + 1e-9  # of δ: the lattice, and rounding in this file
 _MARGIN = 1e-10  # of μ: so that a budget split and summed again still fits
+_ROOT = math.sqrt(2 * math.pi)
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 
 def gaussian_delta(*, epsilon: float, multiplier: float) -> float:
@@ -156,22 +157,39 @@ def lattice_excess(*, steps: int, dimension: int) -> float:
 def _delta(epsilon: float, mu: float) -> float:
     epsilon -= LATTICE_RESERVE  # the formula holds for negative ε too
     low, high = epsilon / mu - mu / 2, epsilon / mu + mu / 2
-    if low < -5:  # m(a) would overflow, and δ is large: nothing cancels
-        value = float(ndtr(-low) - math.exp(epsilon + log_ndtr(-high)))
-    else:
-        value = math.exp(-low * low / 2) * _mills_drop(low, high)
+    density = math.exp(-low * low / 2) / _ROOT
+    if low >= -5:
+        value = density * _mills_drop(low, high)
+    elif high >= -5:  # m(a) would overflow, and δ is near 1: nothing cancels
+        value = _upper_tail(low) - density * _mills(high)
+    else:  # hardly any loss, and ε within the reserve
+        value = _upper_tail(low) - math.exp(epsilon) * _upper_tail(high)
     # Never 0: underflow must not read as pure differential privacy.
     return min(1.0, max(value * _INFLATE, sys.float_info.min))
 
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
-
-
 def _mills_drop(low: float, high: float) -> float:
-    """(m(low) - m(high)) / √(2π) for low < high."""
+    """m(low) - m(high) for -5 ≤ low < high."""
     if high - low > 0.1:
-        return float(erfcx(low / math.sqrt(2)) - erfcx(high / math.sqrt(2))) / 2
+        return _mills(low) - _mills(high)
     # m' = x m - 1. Integrated, because the difference of two close values would cancel.
-    x = (low + high) / 2 + _NODES * (high - low) / 2
-    slope = 1 / math.sqrt(2 * math.pi) - x * erfcx(x / math.sqrt(2)) / 2
-    return float(_WEIGHTS @ slope) * (high - low) / 2
+    nodes = (low + high) / 2 + _NODES * (high - low) / 2
+    slopes = [1 - x * _mills(x) for x in nodes.tolist()]
+    return float(_WEIGHTS @ slopes) * (high - low) / 2
+
+
+# Written out because scipy.special would take longer to import than all the rest.
+
+
+def _mills(x: float) -> float:
+    """Mills' ratio m(x) = Φ(-x)/φ(x), for x ≥ -5, to 13 digits."""
+    if x < 4:
+        return _upper_tail(x) * _ROOT * math.exp(x * x / 2)
+    value = x  # Laplace's continued fraction x + 1/(x + 2/(x + 3/(x + ...)))
+    for k in range(80, 0, -1):
+        value = x + k / value
+    return 1 / value
+
+
+def _upper_tail(x: float) -> float:
+    return math.erfc(x / math.sqrt(2)) / 2
