@@ -1,0 +1,155 @@
+"""What the learners ask of an array library: one namespace, checked input, bounded memory.
+
+The solvers are written once against the Python array API standard. numpy runs them by default and
+torch when it is handed torch tensors; nothing here names either of them twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpfda.errors import InvalidData, InvalidParameter, MissingExtra
+
+try:
+    import array_api_compat
+except ImportError:
+    raise MissingExtra("array-api-compat", "learn") from None
+
+Array = Any
+"""An array of any library that follows the array API standard."""
+
+_LARGEST = 1e100
+"""Beyond this, squares of products overflow double precision; no report comes near it."""
+
+_CPU_CHUNK = 150_000
+"""Numbers of a design matrix worked on at once: about 1 MB, what a core's cache holds."""
+
+_DEVICE_CHUNK = 1 << 26
+"""The same on an accelerator, where launching a kernel costs more than memory."""
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """B training sets of the same shape: features (B, n, d), labels and weights (B, n)."""
+
+    features: Array
+    labels: Array
+    weights: Array
+
+    def chunks(self) -> Iterator[Batch]:
+        """The same members in order, a few at a time, so that memory stays bounded."""
+        members, n, d = self.features.shape
+        limit = _CPU_CHUNK if _on_cpu(self.features) else _DEVICE_CHUNK
+        size = max(1, limit // (n * (d + 1)))
+        for start in range(0, members, size):
+            part = slice(start, start + size)
+            yield Batch(self.features[part, :, :], self.labels[part, :], self.weights[part, :])
+
+
+_NAMESPACES: dict[type, Any] = {}
+
+
+def namespace(array: Array) -> Any:
+    """The array library that `array` belongs to.
+
+    Remembered by type: the solvers ask on every operation, and asking costs as much as a
+    small operation itself.
+    """
+    try:
+        return _NAMESPACES[type(array)]
+    except KeyError:
+        found = _NAMESPACES[type(array)] = array_api_compat.array_namespace(array)
+        return found
+
+
+def checked(features: Any, labels: Any, weights: Any) -> Batch:
+    """The arguments of `fit` as double-precision arrays of one library, or an error."""
+    features = as_double("features", features)
+    xp = namespace(features)
+    if features.ndim != 3 or 0 in features.shape:
+        raise InvalidData("features", "an array (B, n, d) without empty axes", _shape(features))
+    labels = as_double("labels", labels, like=features)
+    if labels.shape != features.shape[:2]:
+        raise InvalidData("labels", f"an array of shape {features.shape[:2]}", _shape(labels))
+    if weights is None:
+        weights = xp.ones_like(labels)
+    weights = as_double("weights", weights, like=features)
+    if weights.shape != labels.shape:
+        raise InvalidData("weights", f"an array of shape {labels.shape}", _shape(weights))
+    if not bool(xp.all(xp.abs(features) <= _LARGEST)):
+        raise InvalidData("features", f"finite and at most {_LARGEST:g} in size")
+    if not bool(xp.all(xp.abs(labels) == 1.0)):
+        raise InvalidData("labels", "made of -1 and +1 only")
+    if not bool(xp.all((weights >= 0.0) & (weights <= _LARGEST))):
+        raise InvalidData("weights", f"between 0 and {_LARGEST:g}")
+    return Batch(features, labels, weights)
+
+
+def checked_gram(gram: Any, *, like: Array) -> Array:
+    """The Gram matrix of the basis, symmetric and positive definite; the identity when None."""
+    xp = namespace(like)
+    d = like.shape[-1]
+    if gram is None:
+        return identity(d, like=like)
+    matrix = as_double("gram", gram, like=like)
+    if matrix.shape != (d, d):
+        raise InvalidParameter("gram", f"a matrix of shape {(d, d)}", _shape(matrix))
+    values = to_numpy(matrix)
+    size = float(np.max(np.abs(values)))
+    if not np.isfinite(size) or float(np.max(np.abs(values - values.T))) > 1e-9 * size:
+        raise InvalidParameter("gram", "finite and symmetric", values.tolist())
+    if float(np.linalg.eigvalsh(values)[0]) <= 1e-14 * size:
+        raise InvalidParameter("gram", "positive definite", values.tolist())
+    return xp.asarray(matrix, copy=True)
+
+
+def identity(size: int, *, like: Array) -> Array:
+    """The identity matrix in the library, precision and place of `like`."""
+    xp = namespace(like)
+    return xp.eye(size, dtype=like.dtype, device=device(like))
+
+
+def scalar(value: float, *, like: Array) -> Array:
+    """A number as an array of `like`'s library, for functions that take arrays only."""
+    xp = namespace(like)
+    return xp.asarray(value, dtype=like.dtype, device=device(like))
+
+
+def device(array: Array) -> Any:
+    """Where the array's numbers are kept."""
+    return array_api_compat.device(array)
+
+
+def to_numpy(array: Array) -> np.ndarray[Any, np.dtype[Any]]:
+    """A copy on the host, for messages and files."""
+    return np.array(array if _on_cpu(array) else array_api_compat.to_device(array, "cpu"))
+
+
+def as_double(name: str, values: Any, *, like: Array | None = None) -> Array:
+    """Any sequence or array in double precision, in the library of `like`.
+
+    Without `like` an array keeps its own library and a list becomes a numpy array.
+    """
+    if like is None:
+        like = values if array_api_compat.is_array_api_obj(values) else np.zeros(1)
+    xp = namespace(like)
+    try:
+        array = xp.asarray(values, device=device(like))
+        if xp.isdtype(array.dtype, "complex floating"):
+            raise TypeError
+        return xp.astype(array, xp.float64)
+    except (TypeError, ValueError, RuntimeError):
+        # `from None`: the array library's own message may quote the values.
+        raise InvalidData(name, "a rectangular array of real numbers") from None
+
+
+def _shape(array: Array) -> str:
+    return f"shape {tuple(array.shape)}"
+
+
+def _on_cpu(array: Array) -> bool:
+    return "cpu" in str(device(array)).lower()

@@ -1,0 +1,119 @@
+"""The linear support vector machine, with hinge or squared hinge loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+from dpfda._validate import one_of, positive, whole
+from dpfda.errors import InvalidParameter
+from dpfda.learners._arrays import Array, Batch, namespace
+from dpfda.learners._design import Design, design, diagonal
+from dpfda.learners._hinge import middle_intercept, minimise_hinge
+from dpfda.learners._losses import SquaredHingeLoss
+from dpfda.learners._newton import minimise
+from dpfda.learners.base import LinearLearner
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearSVM(LinearLearner, name="linear_svm"):
+    """Linear SVM: minimise ½ ‖coefficients‖² + C Σ w·loss(y·score).
+
+    | loss | penalise_intercept | the same problem in scikit-learn |
+    |---|---|---|
+    | ``"hinge"``: max(0, 1 − m) | False (default) | ``SVC(kernel="linear")`` |
+    | ``"hinge"`` | True | ``LinearSVC(loss="hinge")`` |
+    | ``"squared_hinge"``: max(0, 1 − m)² | True | ``LinearSVC()`` |
+
+    Where the intercept of the first is not unique (no row exactly on the margin), it is the middle
+    of the interval of solutions, as in LIBSVM.
+
+    Attributes:
+        C: weight of the rows against the penalty, above 0.
+        loss: ``"hinge"`` or ``"squared_hinge"``.
+        penalise_intercept: whether the penalty includes the intercept squared.
+        standardise: divide every feature by its standard deviation in the member's rows (divisor
+            Σw − 1, at least Σw/2) before the penalty applies, as R's ``e1071::svm`` does by
+            default. The model returned is for the features as given.
+        tolerance: how far the optimality conditions may be missed (hinge), or the largest change
+            of a score in the last Newton step (squared hinge).
+        max_iterations: iterations after which a member is returned as it is.
+
+    Example:
+        >>> models = LinearSVM(C=10.0).fit([[[-2.0], [-1.0], [1.0], [3.0]]], [[-1, -1, 1, 1]])
+        >>> models.coefficients.round(6), models.intercept.round(6)
+        (array([[1.]]), array([0.]))
+    """
+
+    C: float = 1.0
+    loss: str = "hinge"
+    penalise_intercept: bool = False
+    standardise: bool = False
+    tolerance: float = 1e-9
+    max_iterations: int = 100
+
+    def __post_init__(self) -> None:
+        positive("C", self.C)
+        one_of("loss", self.loss, ("hinge", "squared_hinge"))
+        positive("tolerance", self.tolerance)
+        whole("max_iterations", self.max_iterations)
+        for name in ("penalise_intercept", "standardise"):
+            if not isinstance(getattr(self, name), bool):
+                raise InvalidParameter(name, "True or False", getattr(self, name))
+        if self.standardise and self.penalise_intercept:
+            raise InvalidParameter("standardise", "False where the intercept is penalised", True)
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        """Both losses, with and without a penalised intercept, and standardised."""
+        return (
+            cls(),
+            cls(penalise_intercept=True),
+            cls(loss="squared_hinge"),
+            cls(loss="squared_hinge", penalise_intercept=True),
+            cls(standardise=True, C=0.5),
+        )
+
+    def _fit_chunk(self, batch: Batch, gram: Array) -> tuple[Array, Array]:
+        data = design(batch, centred=not self.penalise_intercept)
+        penalty = self._penalty(data)
+        if self.loss == "hinge":
+            return data.to_features(self._fit_hinge(batch, data, penalty))
+        parameters = minimise(
+            SquaredHingeLoss(),
+            data,
+            penalty=diagonal(penalty),
+            tolerance=self.tolerance,
+            max_iterations=self.max_iterations,
+        )
+        return data.to_features(parameters)
+
+    def _penalty(self, data: Design) -> Array:
+        """The diagonal of the penalty, where the weights of a member add up to 1."""
+        xp = namespace(data.rows)
+        penalty = data.penalty(intercept=self.penalise_intercept)
+        total = data.total[:, None]
+        if self.standardise:
+            # Unit variance with divisor Σw is what `data` has; Σw − 1 changes it by this factor.
+            ratio = total / xp.maximum(total - 1.0, 0.5 * total)
+            penalty = xp.where(penalty > 0, ratio * xp.ones_like(penalty), penalty)
+        return penalty / (self.C * total)
+
+    def _fit_hinge(self, batch: Batch, data: Design, penalty: Array) -> Array:
+        xp = namespace(data.rows)
+        count = xp.sum(xp.astype(data.weights > 0, data.weights.dtype), axis=1, keepdims=True)
+        count = xp.maximum(count, xp.ones_like(count))
+        # The solver likes costs near 1, so the whole problem is multiplied by the rows' number.
+        costs = data.weights * count
+        parameters, pinned = minimise_hinge(
+            data.rows,
+            costs,
+            penalty=penalty * count,
+            tolerance=self.tolerance,
+            max_iterations=self.max_iterations,
+        )
+        if self.penalise_intercept or bool(xp.all(pinned)):
+            return parameters
+        middle = middle_intercept(data.rows, costs, parameters, labels=batch.labels)
+        intercept = xp.where(pinned, parameters[:, 0], middle)
+        return xp.concat([intercept[:, None], parameters[:, 1:]], axis=1)
