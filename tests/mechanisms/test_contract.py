@@ -1,4 +1,4 @@
-"""Every registered mechanism keeps the shipped contract, and a broken one does not."""
+"""The shipped contract of mechanisms catches a broken one, whatever is broken."""
 
 from __future__ import annotations
 
@@ -18,20 +18,6 @@ from dpfda.mechanisms.duchi import Duchi
 from dpfda.mechanisms.laplace import Laplace
 from dpfda.mechanisms.randomized_response import RandomizedResponse
 from dpfda.noise import SimulationSource, Source
-
-CASES = checks.cases()
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_contract(case: checks.Case) -> None:
-    case()
-
-
-def test_every_mechanism_is_found() -> None:
-    found = {type(case.subject) for case in CASES if case.family == "mechanism"}
-    assert found == set(Mechanism.members().values())
-    assert len(found) >= 10
-
 
 # Twins with one planted flaw each. They are not registered: a subclass without `name=`.
 
@@ -160,8 +146,3 @@ def test_check_all_names_the_culprit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks, "cases", lambda: [guilty])
     with pytest.raises(AssertionError, match=r"mechanism: Biased\(epsilon=4.0, .*unbiased"):
         checks.check_all()
-
-
-def test_check_all_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks, "cases", lambda: CASES[:1])
-    assert checks.check_all() == 1
