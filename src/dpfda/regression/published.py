@@ -52,7 +52,7 @@ def published_cape_epsilon(claimed: float, *, delta: float, sites: int) -> float
 
     Example:
         >>> round(published_cape_epsilon(0.5, delta=1e-5, sites=10), 2)
-        0.7
+        0.69
     """
     _validate.whole("sites", sites, least=2)
     mu = gaussian_mu(epsilon=claimed, delta=delta)

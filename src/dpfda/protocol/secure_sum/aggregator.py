@@ -1,0 +1,182 @@
+"""The aggregator of a secure sum: passes messages on, and learns the sum or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dpfda import _validate
+from dpfda.errors import ProtocolError
+from dpfda.protocol.secure_sum import shamir
+from dpfda.protocol.secure_sum.keys import RoundKey, check_signature
+from dpfda.protocol.secure_sum.masks import expand, pairwise, to_integers
+from dpfda.protocol.secure_sum.messages import (
+    Confirmation,
+    KeyOffer,
+    MaskedVector,
+    Message,
+    RoundFailed,
+    RoundId,
+    SealedShares,
+    Unmasking,
+    commitment,
+)
+from dpfda.protocol.secure_sum.site import offer_content, pair_seed, survivor_content
+from dpfda.protocol.secure_sum.terms import Terms
+
+M = TypeVar("M", bound=Message)
+
+
+@dataclass(frozen=True)
+class SecureSum:
+    """What a round gives: the sum over the survivors, and who they are."""
+
+    total: npt.NDArray[np.int64]
+    survivors: tuple[str, ...]
+    attempt: int
+
+
+class Aggregator:
+    """The other side of a round. Holds no key and no vector that is not masked.
+
+    A round ends in the right sum, or in `RoundFailed` that says why; never in a sum with masks left
+    in it (every reconstructed secret is checked against what its owner published), and never in one
+    with too few sites' noise.
+
+    Args:
+        terms: what all sites agreed on.
+        round_id: stage and attempt.
+        size: length of the vectors.
+
+    Example:
+        >>> terms = Terms(study="s", roster=(("a", bytes(32)), ("b", bytes(32))))
+        >>> Aggregator(terms, RoundId(stage=0, attempt=1), size=3).size
+        3
+    """
+
+    def __init__(self, terms: Terms, round_id: RoundId, *, size: int) -> None:
+        self._terms = terms
+        self.round = round_id
+        self.size = _validate.whole("size", size)
+        self._offers: dict[str, KeyOffer] = {}
+        self._shared: dict[str, SealedShares] = {}
+        self._vectors: dict[str, MaskedVector] = {}
+        self.survivors: tuple[str, ...] = ()
+
+    def offers(self, received: Sequence[KeyOffer]) -> list[KeyOffer]:
+        """Step 1: the list of keys to pass to every site."""
+        for offer in self._checked(received):
+            content = offer_content(
+                self._terms, offer.round, offer.site, offer.cipher_key, offer.mask_key
+            )
+            check_signature(self._terms.identity(offer.site), offer.signature, content)
+            self._offers[offer.site] = offer
+        self._require(len(self._offers), self._terms.needed, "offered keys")
+        return list(self._offers.values())
+
+    def route(self, received: Sequence[SealedShares]) -> dict[str, dict[str, bytes]]:
+        """Step 2: for each site, the shares that the others sealed for it."""
+        for message in self._checked(received):
+            if message.site not in self._offers:
+                raise ProtocolError("a share comes from a site that offered no keys")
+            self._shared[message.site] = message
+        self._require(len(self._shared), self._terms.needed, "shared their keys")
+        return {
+            name: {
+                sender: message.sealed[name]
+                for sender, message in self._shared.items()
+                if sender != name
+            }
+            for name in self._shared
+        }
+
+    def collect(self, received: Sequence[MaskedVector]) -> tuple[str, ...]:
+        """Step 3: the sites whose vectors arrived, in roster order."""
+        for message in self._checked(received):
+            if message.site not in self._shared or len(message.residues) != 8 * self.size:
+                raise ProtocolError("a masked vector has the wrong length or sender")
+            if set(message.partners) != set(self._shared):
+                # Its masks would not cancel against the others'.
+                raise RoundFailed("a site masked with another set of sites", repeatable=True)
+            self._vectors[message.site] = message
+        self._require(len(self._vectors), self._terms.needed, "sent their vectors")
+        self.survivors = tuple(sorted(self._vectors, key=self._terms.number))
+        return self.survivors
+
+    def confirmations(self, received: Sequence[Confirmation]) -> list[Confirmation]:
+        """Step 4: the signatures to pass to every survivor."""
+        content = survivor_content(self._terms, self.round, self.survivors)
+        kept = [one for one in self._checked(received) if one.survivors == self.survivors]
+        for one in kept:
+            check_signature(self._terms.identity(one.site), one.signature, content)
+        self._require(len(kept), self._terms.threshold, "confirmed the survivors")
+        return kept
+
+    def open(self, received: Sequence[Unmasking]) -> SecureSum:
+        """Step 5: take every mask off the sum."""
+        messages = self._checked(received)
+        if len(messages) < self._terms.threshold:
+            # Sites help to open a stage once, so that no second, different sum can be taken.
+            raise RoundFailed(
+                f"{len(messages)} sites helped to open the sum, {self._terms.threshold} are "
+                "needed; the stage cannot be repeated",
+                repeatable=False,
+            )
+        total = np.zeros(self.size, dtype=np.uint64)
+        for name in self.survivors:
+            total += np.frombuffer(self._vectors[name].residues, dtype="<u8")
+            total -= expand(self._seed(name, messages), self.size)
+        for name in self._shared:
+            if name not in self._vectors:
+                total -= self._leftovers(name, messages)
+        return SecureSum(to_integers(total), self.survivors, self.round.attempt)
+
+    def _seed(self, name: str, messages: Sequence[Unmasking]) -> bytes:
+        """A survivor's self-mask seed, checked against its commitment."""
+        shares = {
+            self._terms.number(one.site) + 1: one.seeds[name]
+            for one in messages
+            if name in one.seeds
+        }
+        seed = self._recover(shares)
+        if commitment(seed) != self._shared[name].commitment:
+            raise RoundFailed("a self mask was not recovered correctly", repeatable=False)
+        return seed
+
+    def _leftovers(self, name: str, messages: Sequence[Unmasking]) -> npt.NDArray[np.uint64]:
+        """The masks that survivors share with a site whose vector never came."""
+        shares = {
+            self._terms.number(one.site) + 1: one.keys[name] for one in messages if name in one.keys
+        }
+        key = RoundKey(self._recover(shares))
+        if key.public != self._offers[name].mask_key:
+            raise RoundFailed("a mask key was not recovered correctly", repeatable=False)
+        total = np.zeros(self.size, dtype=np.uint64)
+        for survivor in self.survivors:
+            seed = pair_seed(self._terms, self.round, key, name, self._offers[survivor])
+            first = self._terms.number(survivor) < self._terms.number(name)
+            total += pairwise(seed, self.size, first=first)
+        return total
+
+    def _recover(self, shares: dict[int, bytes]) -> bytes:
+        try:
+            return shamir.recover(shares, threshold=self._terms.threshold)
+        except ProtocolError as problem:
+            raise RoundFailed(str(problem), repeatable=False) from None
+
+    def _checked(self, received: Sequence[M]) -> list[M]:
+        if len({one.site for one in received}) != len(received):
+            raise ProtocolError("a site sent the same step twice")
+        for one in received:
+            self._terms.number(one.site)
+            if one.round != self.round:
+                raise ProtocolError("a message belongs to another round")
+        return list(received)
+
+    def _require(self, count: int, least: int, deed: str) -> None:
+        if count < least:
+            raise RoundFailed(f"{count} sites {deed}, {least} are needed", repeatable=True)

@@ -1,0 +1,121 @@
+"""Regression among sites: the pooled noise, flat in the number of sites, and dropouts."""
+
+import numpy as np
+import pytest
+
+from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.protocol.secure_sum import RoundFailed
+from dpfda.protocol.secure_sum.session import STEPS
+from dpfda.regression.decentralized import DecentralizedRegression
+from dpfda.regression.estimators import PrivateLinearRegression
+from dpfda.study.benchmarks.regression import aggregate_variance_ratio
+
+
+def hospitals(count, *, n=6000, seed=0, uneven=False):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-0.5, 0.5, (n, 3))
+    y = X @ [0.8, -0.4, 0.0] + 0.1
+    cuts = np.sort(rng.choice(np.arange(50, n - 50), count - 1, replace=False))
+    if not uneven:
+        cuts = np.linspace(0, n, count + 1).astype(int)[1:-1]
+    return list(zip(np.split(X, cuts), np.split(y, cuts), strict=True)), X, y
+
+
+@pytest.mark.parametrize("sites", [2, 7, 30])
+def test_aggregate_noise_is_the_pooled_noise(sites):
+    # 20 000 coordinates: the variance is known to √(2/20 000) = 1 %; the goal is 2 %.
+    ratio = aggregate_variance_ratio(sites, size=20_000, seed=sites)
+    assert ratio == pytest.approx(1.0, abs=0.03)
+
+
+@pytest.mark.parametrize("uneven", [False, True])
+def test_as_good_as_pooled(uneven):
+    data, X, y = hospitals(6, uneven=uneven)
+    model = DecentralizedRegression(1.0, colluders=0, random_state=0).fit(data)
+    pooled = PrivateLinearRegression(1.0, random_state=0).fit(X, y)
+    assert model.noise_ratio_ == pytest.approx((1.0, 1.0), rel=1e-6)
+    errors = [np.mean((one.predict(X) - y) ** 2) for one in (model, pooled)]
+    assert errors[0] < 0.01
+    assert errors[1] < 0.01
+
+
+def test_utility_is_flat_in_the_number_of_sites_and_the_conventional_scheme_decays():
+    flat, decaying = [], []
+    for count in (2, 12):
+        data, X, y = hospitals(count)
+        for scheme, into in (("secure_sum", flat), ("conventional", decaying)):
+            fits = [
+                DecentralizedRegression(
+                    0.3, colluders=0, aggregation=scheme, random_state=seed
+                ).fit(data)
+                for seed in range(3)
+            ]
+            into.append(np.mean([np.mean((fit.predict(X) - y) ** 2) for fit in fits]))
+    assert flat[1] < 2 * flat[0]
+    assert decaying[1] > 1.5 * decaying[0]
+    assert decaying[1] > 2 * flat[1]
+
+
+def test_colluders_and_dropouts_are_paid_for_in_noise_and_stated():
+    data, _, _ = hospitals(7)
+    model = DecentralizedRegression(1.0, colluders=2, dropouts=1, random_state=0).fit(data)
+    assert model.noise_ratio_ == pytest.approx((7 / 4, 7 / 4), rel=1e-6)
+    text = str(model.guarantee_)
+    assert "at most 2 of 7 sites collude" in text
+    assert "at most 1 fall silent" in text
+    assert "5 sites are needed" in text
+    assert model.guarantee_.model == "decentralised"
+    assert model.guarantee_.sampler == "simulation"
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_fit_survives_two_dropouts_at_every_step(step):
+    data, X, y = hospitals(7)
+    model = DecentralizedRegression(2.0, colluders=0, dropouts=2, random_state=0)
+    model.fit(data, silent=lambda at, _: {"site2", "site5"} if at == step else set())
+    survivors = model.survivors_[-1]
+    assert len(survivors) == (5 if step in ("advertise", "share", "mask") else 7)
+    # The survivors' noise alone is at least the pooled one.
+    assert min(model.noise_ratio_) >= 1
+    assert np.mean((model.predict(X) - y) ** 2) < 0.02
+
+
+def test_too_many_dropouts_fail_with_a_reason():
+    data, _, _ = hospitals(5)
+    model = DecentralizedRegression(1.0, dropouts=1, random_state=0)
+    with pytest.raises(RoundFailed, match="3 sites sent their vectors, 4 are needed"):
+        model.fit(data, silent=lambda at, _: {"site1", "site2"} if at == "mask" else set())
+
+
+def test_logistic_task():
+    data, X, y = hospitals(4)
+    labelled = [(rows, (values > 0.1).astype(int)) for rows, values in data]
+    model = DecentralizedRegression(2.0, task="logistic", random_state=0).fit(labelled)
+    assert np.mean(model.predict(X) == (y > 0.1)) > 0.9
+
+
+@pytest.mark.parametrize("method", ["gaussian_fm", "relaxed_fm", "noisy_gradient"])
+def test_other_methods_that_are_sums(method):
+    data, X, y = hospitals(3)
+    model = DecentralizedRegression(2.0, method=method, random_state=0).fit(data)
+    assert np.mean((model.predict(X) - y) ** 2) < 0.06
+
+
+@pytest.mark.parametrize("method", ["adassp", "objective_perturbation", "fm"])
+def test_methods_that_are_not_are_refused(method):
+    data, _, _ = hospitals(3, n=300)
+    with pytest.raises(InvalidParameter, match="stages are sums"):
+        DecentralizedRegression(2.0, method=method, random_state=0).fit(data)
+
+
+def test_rows_outside_the_bounds_are_refused_at_the_site():
+    data, _, _ = hospitals(3, n=300)
+    data[1][0][4, 0] = 987.0
+    with pytest.raises(InvalidData) as caught:
+        DecentralizedRegression(1.0, random_state=0).fit(data)
+    assert "987" not in str(caught.value)
+
+
+def test_exact_by_default():
+    data, _, _ = hospitals(3, n=300)
+    assert DecentralizedRegression(1.0).fit(data).guarantee_.sampler == "exact"
