@@ -18,7 +18,7 @@ from dpfda.protocol.client import check_task, encode_people
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server
 
-_CROWD = 1 << 16  # people asked at once: bounds the memory, not the result
+_CROWD = 1 << 12  # people asked at once: bounds the memory, not the result
 
 People = Callable[[int, int], tuple[FloatArray, IntArray]]
 """Encoded curves and label numbers of people start, ..., stop - 1. Each is asked once."""
@@ -64,9 +64,7 @@ def simulate(
     return server
 
 
-def people_from(
-    plan: StudyPlan, curves: Any, labels: Any, *, grid_points: Any = None
-) -> People:
+def people_from(plan: StudyPlan, curves: Any, labels: Any, *, grid_points: Any = None) -> People:
     """People who hold the given curves and labels, in a public random order."""
     features, numbers = encode_people(plan, curves, labels, grid_points=grid_points)
     if len(features) != plan.n_people or len(numbers) != plan.n_people:

@@ -11,9 +11,7 @@ from dpfda.mechanisms import Mechanism
 from dpfda.noise import SimulationSource
 from dpfda.privacy.audit import _lowest_bit, audit
 
-EXAMPLES = [
-    example for member in Mechanism.members().values() for example in member.examples()
-]
+EXAMPLES = [example for member in Mechanism.members().values() for example in member.examples()]
 
 
 @pytest.mark.parametrize("mechanism", EXAMPLES, ids=repr)

@@ -24,7 +24,11 @@ DESIGNS = [
 def make_plan(n_people=2000, epsilon=2.0, design=None, classes=(0, 1), **changes):
     design = design if design is not None else QUESTIONS
     return StudyPlan(
-        epsilon=epsilon, n_people=n_people, encoder=IDENTITY, classes=classes, design=design,
+        epsilon=epsilon,
+        n_people=n_people,
+        encoder=IDENTITY,
+        classes=classes,
+        design=design,
         **changes,
     )
 
@@ -42,8 +46,10 @@ def crowd(n, seed=0, *, shift=0.0, classes=2):
 
 def run(plan, z, y, seed=0, **options):
     return simulate(
-        plan, lambda start, stop: (z[start:stop], y[start:stop]),
-        source=SimulationSource(seed), **options,
+        plan,
+        lambda start, stop: (z[start:stop], y[start:stop]),
+        source=SimulationSource(seed),
+        **options,
     )
 
 
@@ -100,7 +106,9 @@ def test_stop_store_and_resume_at_any_person(design):
         start = server.issued
         task = server.issue(server.wanted)
         # The crowd draws its noise in one go, as in the uninterrupted study ...
-        reply = task.answer(z[person : person + task.people], y[person : person + task.people], source)
+        reply = task.answer(
+            z[person : person + task.people], y[person : person + task.people], source
+        )
         person += task.people
         # ... but the replies arrive one by one, with a restart between any two.
         for row in range(task.people):

@@ -29,7 +29,8 @@ class OnePersonsReply:
 
     def worst_cases(self):
         corners = [
-            np.array([[a, b, b, y]]) for a, b, y in itertools.product((-0.9, 0.9), (0.4,), (0.0, 1.0))
+            np.array([[a, b, b, y]])
+            for a, b, y in itertools.product((-0.9, 0.9), (0.4,), (0.0, 1.0))
         ]
         return list(itertools.combinations(corners, 2))
 

@@ -79,7 +79,7 @@ class LocalCurveClassifier(StudyClassifier):
         self.n_features = n_features
         self.random_state = random_state
 
-    def _encoder(self, curves: Any) -> CurveEncoder:
+    def _study_encoder(self) -> CurveEncoder:
         if self.feature_bounds is not None:
             return CurveEncoder("identity", bounds=list(self.feature_bounds))
         low, high = _validate.interval("value_range", self.value_range)
@@ -97,7 +97,7 @@ class LocalCurveClassifier(StudyClassifier):
             scale=(high - low) / 2 * stretch,
         )
 
-    def _design(self, n_people: int, encoder: CurveEncoder) -> dict[str, Any]:
+    def _design(self, encoder: CurveEncoder) -> dict[str, Any]:
         if self.protects == "labels":
             return {"name": "noisy_labels"}
         if self.feature_bounds is None:

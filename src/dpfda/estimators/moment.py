@@ -51,10 +51,10 @@ class MomentClassifier(StudyClassifier):
         self.classes = classes
         self.random_state = random_state
 
-    def _encoder(self, curves: Any) -> CurveEncoder:
-        if self.encoder is not None:
-            return self.encoder
-        return CurveEncoder("cosine", n_basis=4, rescale="tanh", scale=1.0)
+    def _study_encoder(self) -> CurveEncoder:
+        if self.encoder is None:
+            return CurveEncoder("cosine", n_basis=4, rescale="tanh", scale=1.0)
+        return self._encoder()
 
-    def _design(self, n_people: int, encoder: CurveEncoder) -> dict[str, Any]:
+    def _design(self, encoder: CurveEncoder) -> dict[str, Any]:
         return {"name": "moments", "randomizer": self.randomizer}

@@ -31,6 +31,10 @@ def public_uniforms(*, seed: int, phase: int, start: int, people: int, width: in
     return np.asarray(uniforms.reshape(people, -1)[:, :width])
 
 
-def public_subsets(uniforms: FloatArray, *, choose: int) -> IntArray:
-    """The positions of the `choose` smallest numbers of each row: a random subset each."""
-    return np.argsort(uniforms, axis=1)[:, :choose]
+def public_subsets(uniforms: FloatArray, *, choose: int, weights: FloatArray) -> IntArray:
+    """A random subset of `choose` positions for each row, heavier positions more often.
+
+    Exponential clocks with rates `weights`: the first to ring are chosen (Efraimidis & Spirakis).
+    """
+    clocks = -np.log1p(-uniforms) / weights
+    return np.argsort(clocks, axis=1)[:, :choose]

@@ -36,7 +36,6 @@ class QuestionDesign(Design, name="questions"):
             feature first; at most this many features are used.
         centre_known: the middle of each feature is 0 by construction, so nobody is asked for it.
         ordered: whether the first features matter most; if not, all of them are used.
-        feature_growth: constant of the rule for the number of features.
         evaluation_share: share of people kept for an honest error estimate at the end.
         n_features: overrides the rule for the number of features.
 
@@ -48,7 +47,6 @@ class QuestionDesign(Design, name="questions"):
     scales: tuple[float, ...]
     ordered: bool = True
     centre_known: bool = False
-    feature_growth: float = 0.5
     evaluation_share: float = 0.0
     n_features: int | None = None
 
@@ -57,7 +55,6 @@ class QuestionDesign(Design, name="questions"):
             raise InvalidParameter("scales", "one positive number for each feature", self.scales)
         scales = tuple(_validate.positive("scales", scale) for scale in self.scales)
         object.__setattr__(self, "scales", scales)
-        _validate.positive("feature_growth", self.feature_growth)
         if self.evaluation_share:
             _validate.fraction("evaluation_share", self.evaluation_share)
         if self.n_features is not None:
@@ -80,9 +77,7 @@ class QuestionProgress(Progress):
         self.n_scores = 1 if plan.n_classes == 2 else plan.n_classes
         effective = rules.effective_people(plan.n_people, plan.epsilon)
         most = min(len(design.scales), plan.encoder.n_features)
-        by_rule = rules.number_of_features(
-            effective / self.n_scores, most=most, growth=design.feature_growth
-        )
+        by_rule = rules.number_of_features(effective / self.n_scores, most=most)
         self.d = design.n_features or (by_rule if design.ordered else most)
         self.scales: FloatArray = np.array(design.scales[: self.d])
         self.centres: FloatArray = np.zeros(self.d)
@@ -125,7 +120,7 @@ class QuestionProgress(Progress):
     def _centre_questions(self, start: int, people: int) -> StumpTask:
         k = best_questions(self.plan.epsilon, most=self.d)
         uniforms = self._public(start, people, 2 * self.d)
-        chosen = public_subsets(uniforms[:, : self.d], choose=k)
+        chosen = public_subsets(uniforms[:, : self.d], choose=k, weights=self._weights)
         dither = 2 * np.take_along_axis(uniforms[:, self.d :], chosen, axis=1) - 1
         return StumpTask(
             epsilon=self.plan.epsilon,
@@ -138,7 +133,8 @@ class QuestionProgress(Progress):
 
     def _direction_questions(self, start: int, people: int) -> StumpTask:
         k = best_questions(self.plan.epsilon, most=self.d)
-        chosen = public_subsets(self._public(start, people, self.d), choose=k)
+        uniforms = self._public(start, people, self.d)
+        chosen = public_subsets(uniforms, choose=k, weights=self._weights)
         return StumpTask(
             epsilon=self.plan.epsilon,
             people=people,
@@ -184,6 +180,10 @@ class QuestionProgress(Progress):
         if self.n_scores == 1:
             return np.ones(people, dtype=np.int64)
         return np.arange(start, start + people, dtype=np.int64) % self.n_scores
+
+    @property
+    def _weights(self) -> FloatArray:
+        return rules.asking_weights(self.d, ordered=self.design.ordered)
 
     @property
     def _centre_width(self) -> FloatArray:
@@ -256,6 +256,7 @@ class QuestionProgress(Progress):
                 pair_asked=pairs[1][score],
                 alpha=alpha,
                 whiten=k > 1,
+                ordered=self.design.ordered,
             )
             self.correlations.append(
                 [_correlation(r, n, alpha) for r, n in zip(raw, asked[score], strict=True)]

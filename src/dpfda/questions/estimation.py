@@ -1,17 +1,19 @@
 """What a server concludes from answers: pure functions of sums (methods 8.2).
 
 Notation: α is the truth probability of the k-question response, so that answer/α is unbiased for
-the true ±1 answer; n_j is how many people were asked about coordinate j; ``precision`` n_j α² is how
-many clean answers that is worth.
+the true ±1 answer; n_j is how many people were asked about coordinate j; ``precision`` n_j α² is
+how many clean answers that is worth.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from scipy.optimize import isotonic_regression
 
 from dpfda._validate import FloatArray
 
-_DIRECTION_PRIOR = 0.25  # variance of a stump correlation r_j before any answer
+_LEAD_PRIOR = 0.25  # variance of the strongest stump's correlation r_j before any answer
+_OTHER_PRIOR = 0.03  # variance of any other stump's, where features have no order
 _PAIR_PRIOR = 0.02  # variance of the correlation of two stumps before any answer
 _RIDGE = 0.1
 _SMALLEST_EIGENVALUE = 0.2
@@ -28,17 +30,22 @@ def shift_centre(
 ) -> tuple[FloatArray, FloatArray]:
     """Move the centre of each coordinate towards where half of the people are.
 
-    A dithered answer sgn(z - c - wU) has mean (z - c)/w for |z - c| ≤ w, so total/(n α) estimates the
-    offset in units of w. It is shrunk by its own precision against `uncertainty`, the variance of the
-    centre so far.
+    A dithered answer sgn(z - c - wU) has mean (z - c)/w for |z - c| ≤ w, so total/(n α) estimates
+    the offset in units of w. How large offsets are is learnt from all coordinates together
+    (empirical Bayes): where none stands out of the noise, the public centre stays.
 
     Returns:
-        The new centre and its variance.
+        The new centre and the variance that is left of `uncertainty`.
     """
     offset = total / np.maximum(asked, 1) / alpha
-    noise = width**2 / np.maximum(asked * alpha**2, 1e-3)
-    gain = uncertainty / (uncertainty + noise)
-    return centre + gain * width * np.clip(offset, -1, 1), uncertainty * (1 - gain)
+    noise = 1 / np.maximum(asked * alpha**2, 1e-3)
+    spread = max(0.0, float(np.mean(offset**2 - noise)))
+    gain = spread / (spread + noise)
+    certain = uncertainty / (uncertainty + width**2 * noise)
+    left = np.where(
+        gain > 0, uncertainty * (1 - certain), np.minimum(uncertainty, width**2 * noise)
+    )
+    return centre + gain * width * np.clip(offset, -1, 1), left
 
 
 def direction(
@@ -49,24 +56,39 @@ def direction(
     pair_asked: FloatArray,
     alpha: float,
     whiten: bool,
+    ordered: bool,
 ) -> tuple[FloatArray, FloatArray]:
     """Slopes θ from the answers to "is this stump right on you?".
 
-    r_j = mean/α is the correlation of label and stump j. The strongest is shrunk linearly, the
-    others by positive-part James-Stein; correlated stumps are whitened by their estimated products.
-    Reversal needs no rule of its own: it is the sign of r_j.
+    r_j = mean/α is the correlation of label and stump j, shrunk against its noise; correlated
+    stumps are whitened by their estimated products. Reversal needs no rule: it is the sign of r_j.
 
     Returns:
         θ and the unshrunk r, both of shape (d,).
     """
     precision = np.maximum(asked, 0.5) * alpha**2
     raw = total / np.maximum(asked, 1) / alpha
-    evidence = precision * raw**2
-    r = raw * np.maximum(0, 1 - 1 / np.maximum(evidence, 1e-9))
-    lead = int(np.argmax(evidence))
-    r[lead] = raw[lead] * _DIRECTION_PRIOR / (_DIRECTION_PRIOR + 1 / precision[lead])
+    r = raw * _shrinkage(raw, precision, ordered=ordered)
     u = np.linalg.solve(_correlations(pair_total, pair_asked, alpha), r) if whiten else r
     return 4 * u / (1 - np.clip(u @ r, 0, 0.9)), raw
+
+
+def _shrinkage(raw: FloatArray, precision: FloatArray, *, ordered: bool) -> FloatArray:
+    """How much of each correlation to believe.
+
+    Ordered features: the signal-to-noise ratio n α² r² - 1 is taken to fall with the order
+    (isotonic regression), so that one noisy late feature alone is not believed. Without an order:
+    a common prior. The strongest stump has a prior of its own: something must be believed.
+    """
+    evidence = precision * raw**2
+    if ordered:
+        signal = np.maximum(isotonic_regression(evidence - 1, increasing=False).x, 0)
+        believed = signal / (signal + 1)
+    else:
+        believed = _OTHER_PRIOR / (_OTHER_PRIOR + 1 / precision)
+    lead = int(np.argmax(evidence))
+    believed[lead] = _LEAD_PRIOR / (_LEAD_PRIOR + 1 / precision[lead])
+    return np.asarray(believed)
 
 
 def _correlations(pair_total: FloatArray, pair_asked: FloatArray, alpha: float) -> FloatArray:

@@ -1,0 +1,81 @@
+"""What a study found, as a table: the server's estimates, and errors on held-out people."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from dpfda.protocol.estimate import Estimate
+
+
+@dataclass
+class StudyResult:
+    """Rows for people to read; every number with its interval.
+
+    Attributes:
+        estimates: what the server learnt from replies alone, by name.
+        errors: error on held-out people, by method; filled by the classifier's `evaluate`.
+        held_out: how many people those were.
+        notes: what a reader must know.
+    """
+
+    estimates: dict[str, Estimate] = field(default_factory=dict)
+    errors: dict[str, float] = field(default_factory=dict)
+    held_out: int = 0
+    notes: list[str] = field(default_factory=list)
+
+    def table(self, level: float = 0.95) -> list[dict[str, Any]]:
+        """One row a number: value, interval, and the people behind it."""
+        rows = []
+        for name, estimate in self.estimates.items():
+            interval = estimate.interval(level)
+            rows.append(_row(name, estimate.value, interval, estimate.people, "private replies"))
+        for name, error in self.errors.items():
+            interval = wilson(error, self.held_out, level)
+            rows.append(_row(f"error, {name}", error, interval, self.held_out, "held-out people"))
+        return rows
+
+
+def _row(
+    quantity: str, value: float, interval: tuple[float, float], people: int, source: str
+) -> dict[str, Any]:
+    return {
+        "quantity": quantity,
+        "value": value,
+        "low": interval[0],
+        "high": interval[1],
+        "people": people,
+        "from": source,
+    }
+
+
+def wilson(share: float, people: int, level: float) -> tuple[float, float]:
+    """Wilson's interval for a proportion.
+
+    Example:
+        >>> [round(end, 3) for end in wilson(0.1, 100, 0.95)]
+        [0.055, 0.174]
+    """
+    if people == 0:
+        return 0.0, 1.0
+    z = float(ndtri((1 + level) / 2))
+    middle = (share + z * z / (2 * people)) / (1 + z * z / people)
+    half = (
+        z * math.sqrt(share * (1 - share) / people + z * z / (4 * people**2)) / (1 + z * z / people)
+    )
+    return middle - half, middle + half
+
+
+def majority_error(labels: Any) -> float:
+    """The error of always naming the most frequent label.
+
+    Example:
+        >>> majority_error([1, 1, 0])
+        0.33333333333333337
+    """
+    _, counts = np.unique(np.asarray(labels), return_counts=True)
+    return float(1 - counts.max() / counts.sum())

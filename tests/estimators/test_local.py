@@ -1,0 +1,132 @@
+"""`LocalCurveClassifier` and `MomentClassifier` as a user meets them."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from dpfda.curves import CurveEncoder
+from dpfda.datasets import load_phoneme, simulate_001
+from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.estimators.local import LocalCurveClassifier
+from dpfda.estimators.moment import MomentClassifier
+
+TRAIN, TEST = simulate_001(3000, 0), simulate_001(3000, 1)
+
+
+@parametrize_with_checks(
+    [LocalCurveClassifier(random_state=0), MomentClassifier(random_state=0)],
+    expected_failed_checks=lambda estimator: {
+        "check_fit_score_takes_y": "the second argument of fit is called labels",
+    },
+)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize(
+    "classifier",
+    [
+        LocalCurveClassifier(epsilon=1.0, value_range=(-6, 6), random_state=1),
+        LocalCurveClassifier(epsilon=1.0, value_range=(-6, 6), protects="labels", random_state=1),
+        MomentClassifier(epsilon=1.0, random_state=1),
+    ],
+    ids=["questions", "labels only", "moments"],
+)
+def test_learns_the_simulation_of_001(classifier):
+    fitted = clone(classifier).fit(TRAIN.X, TRAIN.y, grid_points=TRAIN.grid_points)
+    # Bayes 10 %; one study at ε = 1 stays below 20 % unless something is broken.
+    assert fitted.score(TEST.X, TEST.y) > 0.8
+    assert fitted.guarantee_.epsilon == 1.0
+    assert fitted.guarantee_.sampler == "simulation"
+
+
+def test_secure_by_default():
+    fitted = LocalCurveClassifier(epsilon=1.0, value_range=(-6, 6)).fit(TRAIN.X[:50], TRAIN.y[:50])
+    assert fitted.guarantee_.sampler == "exact"
+    assert "non-private" not in fitted.evaluate(TEST.X, TEST.y).errors
+
+
+def test_result_has_intervals_majority_and_non_private():
+    classifier = LocalCurveClassifier(
+        epsilon=2.0, value_range=(-6, 6), evaluation_share=0.2, random_state=0
+    )
+    classifier.fit(TRAIN.X, TRAIN.y)
+    rows = {row["quantity"]: row for row in classifier.evaluate(TEST.X, TEST.y).table()}
+    assert {"error, private", "error, majority class", "error, non-private"} <= set(rows)
+    assert {"correlation 1", "intercept", "error, estimated by people"} <= set(rows)
+    assert all(row["low"] <= row["value"] <= row["high"] for row in rows.values())
+    assert classifier.error_estimate_.people == 600
+    assert len(classifier.plot().axes) == 3
+
+
+def test_ragged_missing_and_fdatagrid_input():
+    t = TRAIN.grid_points
+    classifier = LocalCurveClassifier(epsilon=4.0, value_range=(-6, 6), random_state=0)
+    whole = clone(classifier).fit(TRAIN.X, TRAIN.y, grid_points=t)
+    ragged = [(t[::2], x[::2]) for x in TRAIN.X]
+    halved = clone(classifier).fit(ragged, TRAIN.y)
+    assert abs(halved.score(TEST.X, TEST.y) - whole.score(TEST.X, TEST.y)) < 0.05
+    skfda = pytest.importorskip("skfda", reason="scikit-fda is not installed")
+    grid = clone(classifier).fit(skfda.FDataGrid(TRAIN.X, t), TRAIN.y)
+    assert np.array_equal(grid.predict(TEST.X), whole.predict(TEST.X))
+
+
+def test_tables_need_public_bounds():
+    rng = np.random.default_rng(0)
+    ages = rng.uniform(20, 80, 3000)
+    rows = np.column_stack([ages, rng.uniform(0, 1, 3000)])
+    old = np.where(ages > 50, "old", "young")
+    classifier = LocalCurveClassifier(
+        epsilon=2.0, feature_bounds=[(20, 80), (0, 1)], random_state=0
+    )
+    assert classifier.fit(rows, old).score(rows, old) > 0.85
+
+
+def test_groups_report_once_each():
+    groups = np.repeat(np.arange(300), 10)
+    classifier = LocalCurveClassifier(epsilon=2.0, value_range=(-6, 6), random_state=0)
+    assert classifier.fit(TRAIN.X, TRAIN.y, groups=groups).plan_.n_people == 300
+
+
+def test_one_class_needs_the_public_label_set():
+    classifier = LocalCurveClassifier(epsilon=1.0, random_state=0)
+    ones = np.ones(20, dtype=int)
+    with pytest.raises(InvalidData, match="at least 2 classes, not one class"):
+        classifier.fit(TRAIN.X[:20], ones)
+    fitted = classifier.set_params(classes=[-1, 1]).fit(TRAIN.X[:20], ones)
+    assert np.all(np.isfinite(fitted.decision_function(TEST.X)))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"epsilon": 0}, "epsilon must be a finite number above 0, got 0"),
+        ({"epsilon": float("nan")}, "epsilon must be a finite number above 0, got nan"),
+        ({"value_range": (3, 1)}, r"value_range must be a pair \(low, high\)"),
+        ({"protects": "nothing"}, "protects must be one of"),
+        ({"evaluation_share": 2.0}, "evaluation_share must be strictly between 0 and 1, got 2.0"),
+        ({"n_features": 99}, "n_features must be at most 8, got 99"),
+    ],
+)
+def test_bad_parameters_are_named(parameters, message):
+    classifier = LocalCurveClassifier(random_state=0).set_params(**parameters)
+    with pytest.raises(InvalidParameter, match=message):
+        classifier.fit(TRAIN.X[:30], TRAIN.y[:30])
+
+
+def test_five_phonemes(shared_data):
+    frames = load_phoneme(shared_data)
+    rng = np.random.default_rng(0)
+    order = rng.permutation(len(frames.y))
+    train, test = order[:3500], order[3500:]
+    classifier = LocalCurveClassifier(epsilon=5.0, value_range=(0, 25), random_state=0)
+    classifier.fit(frames.X[train], frames.y[train])
+    # Majority class is wrong on 74 %; non-private logistic on the same features on about 10 %.
+    assert classifier.score(frames.X[test], frames.y[test]) > 0.6
+
+
+def test_moments_take_any_encoder():
+    encoder = CurveEncoder("bspline", n_basis=4, rescale="tanh", scale=1.0)
+    classifier = MomentClassifier(epsilon=2.0, encoder=encoder, randomizer="duchi", random_state=0)
+    assert classifier.fit(TRAIN.X, TRAIN.y).score(TEST.X, TEST.y) > 0.75
