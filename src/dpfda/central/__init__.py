@@ -1,10 +1,22 @@
 """Functional summaries by a trusted curator: means, covariances, densities, regressions."""
 
 from dpfda._registry import discover
+from dpfda.central.covariance import PrivateCovariance
+from dpfda.central.density import PrivateDensity
 from dpfda.central.function_mechanism import FunctionMechanism
+from dpfda.central.function_on_scalar import PrivateFunctionOnScalar
+from dpfda.central.kernel_machine import PrivateKernelMachine
 from dpfda.central.mean import PrivateMean
 from dpfda.central.release import Release
 
-discover(__name__, list(__path__))  # function mechanisms and kernels register by name
+discover(__name__, list(__path__))  # mechanisms, kernels and losses register by name
 
-__all__ = ["FunctionMechanism", "PrivateMean", "Release"]
+__all__ = [
+    "FunctionMechanism",
+    "PrivateCovariance",
+    "PrivateDensity",
+    "PrivateFunctionOnScalar",
+    "PrivateKernelMachine",
+    "PrivateMean",
+    "Release",
+]

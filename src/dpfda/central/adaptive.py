@@ -26,7 +26,7 @@ from dpfda.mechanisms.exponential import Exponential
 from dpfda.noise import Source
 
 _RADII = 32  # candidates 2τ 2^{(2-k)/4}, from 2.8 τ down to τ/76
-_ONE_STAGE = 200  # nε below which a second look is not worth its budget
+ONE_LOOK = 200  # nε below which a second look is not worth its budget
 _SEARCH_STEPS = 5  # halvings that find one of 32 radii
 
 
@@ -119,7 +119,7 @@ class Adaptive(FunctionMechanism, name="adaptive"):
         size = min(most, self.components or most)
         basis = spline_basis(grid, size=size)
         coefficients = basis.project(records)
-        if task.n * task.epsilon < _ONE_STAGE:
+        if task.n * task.epsilon < ONE_LOOK:
             return self._one_look(coefficients, basis, task, source)
         return self._two_looks(coefficients, basis, task, source)
 
@@ -152,7 +152,7 @@ class Adaptive(FunctionMechanism, name="adaptive"):
         axes = np.arange(1, plan.fine + 1, dtype=np.float64) ** -float(self.tilt)
         residuals = rows[:, : plan.fine] - centre
         distances = np.sqrt(((residuals / axes) ** 2).sum(axis=1))
-        radius = _radius(distances, task.part(plan.radius), plan, source)
+        radius = choose_radius(distances, task.part(plan.radius), plan, source)
         # Second look.
         second = ellipsoid_noise(task.part(plan.second), axes=axes, radius=2 * radius / task.n)
         shift = bounded_mean(residuals, radius, axes=axes)
@@ -193,7 +193,8 @@ def radius_scores(distances: FloatArray, bound: float, *, outside: float) -> Flo
     return np.abs(within - target).astype(np.float64)
 
 
-def _radius(distances: FloatArray, task: Task, plan: Schedule, source: Source) -> float:
+def choose_radius(distances: FloatArray, task: Task, plan: Schedule, source: Source) -> float:
+    """A radius that holds most of the distances, for the task's share of the budget."""
     candidates = radii(task.bound)
     if not task.delta:
         scores = radius_scores(distances, task.bound, outside=plan.outside)

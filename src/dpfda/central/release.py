@@ -24,7 +24,8 @@ class NoiseLaw:
     """Noise on coefficients: which law, and its scale (Laplace b, Gaussian σ) for each.
 
     ``spherical``: the coefficients of a block share a radius, density ∝ e^{-‖z/scale‖₂}; blocks are
-    half-open ranges of the last axis. Otherwise all coefficients are independent.
+    half-open ranges of the last axis. Otherwise all coefficients are independent. With `mixing`
+    (K, J) the noise was added to K numbers of which the J coefficients are linear combinations.
 
     Example:
         >>> NoiseLaw(law="laplace", scales=np.array([1.0, 2.0])).variance
@@ -34,14 +35,24 @@ class NoiseLaw:
     law: Literal["laplace", "gaussian", "spherical"]
     scales: FloatArray
     blocks: tuple[tuple[int, int], ...] = ()
+    mixing: FloatArray | None = None
 
     @property
     def variance(self) -> FloatArray:
-        """2b², σ², or (|block| + 1) times the squared scale."""
+        """2b², σ², or (|block| + 1) times the squared scale, carried through the mixing."""
+        factor: Any = 2.0 if self.law == "laplace" else 1.0
         if self.law == "spherical":
             sizes = [stop - start for start, stop in self.blocks]
-            return np.asarray(self.scales**2 * (1 + np.repeat(sizes, sizes)))
-        return np.asarray(self.scales**2 * (2.0 if self.law == "laplace" else 1.0))
+            factor = 1 + np.repeat(sizes, sizes)
+        variance = self.scales**2 * factor
+        return np.asarray(variance if self.mixing is None else variance @ self.mixing**2)
+
+    def along(self, functions: FloatArray) -> FloatArray:
+        """Variance of Σ_j noise_j f_j for each column of `functions` (J, points)."""
+        if self.mixing is None:
+            return np.asarray(self.variance @ functions**2)
+        plain = replace(self, mixing=None)
+        return np.asarray(plain.variance @ (self.mixing @ functions) ** 2)
 
     def times(self, weights: FloatArray) -> NoiseLaw:
         """The law after multiplying coefficients by public weights."""
@@ -50,6 +61,8 @@ class NoiseLaw:
     def draw(self, size: int, generator: np.random.Generator) -> FloatArray:
         """Noise like the one added, to describe it; never used to protect anything."""
         shape = (size, *self.scales.shape)
+        if self.mixing is not None:
+            return np.asarray(replace(self, mixing=None).draw(size, generator) @ self.mixing)
         if self.law == "laplace":
             return np.asarray(generator.laplace(size=shape) * self.scales)
         noise = generator.standard_normal(size=shape)
@@ -77,6 +90,7 @@ class Release:
         guarantee: what the release promises.
         sensitivity: the bound the noise was calibrated to, in the mechanism's norm.
         parameters: every public choice, for the record.
+        density: whether `values` are made into a density: not negative, of integral 1.
 
     Example:
         >>> from dpfda.central import PrivateMean
@@ -98,6 +112,7 @@ class Release:
     guarantee: Guarantee
     sensitivity: float
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    density: bool = False
 
     @property
     def grid_points(self) -> FloatArray | tuple[FloatArray, ...]:
@@ -106,7 +121,11 @@ class Release:
 
     def values(self, grid_points: Any = None) -> FloatArray:
         """The released function on a grid (its own by default)."""
-        return self._shaped(self._curve(self.coefficients, grid_points), grid_points)
+        curve = self._curve(self.coefficients, grid_points)
+        if self.density:
+            own = np.maximum(self._curve(self.coefficients, None), 0.0)
+            curve = np.maximum(curve, 0.0) / max(float(own @ self.basis.weights), 1e-12)
+        return self._shaped(curve, grid_points)
 
     def __call__(self, grid_points: Any) -> FloatArray:
         """The released function on a grid."""
@@ -115,8 +134,7 @@ class Release:
     def standard_deviation(self, grid_points: Any = None) -> FloatArray:
         """Of the privacy noise around the unshrunk curve, at each point."""
         functions = self._functions(grid_points)
-        variance = sum(law.variance for law in self.noise) @ functions**2
-        return self._shaped(np.sqrt(variance), grid_points)
+        return self._shaped(self._spread(functions), grid_points)
 
     def interval(
         self, level: float = 0.95, *, grid_points: Any = None, simultaneous: bool = False
@@ -131,7 +149,7 @@ class Release:
         functions = self._functions(grid_points)
         generator = np.random.default_rng(0)
         paths = sum(law.draw(_PATHS, generator) for law in self.noise) @ functions
-        spread = np.sqrt(sum(law.variance for law in self.noise) @ functions**2)
+        spread = self._spread(functions)
         ratio = np.abs(paths) / np.maximum(spread, 1e-300)
         if simultaneous:
             axes = tuple(range(1, ratio.ndim))
@@ -197,6 +215,9 @@ class Release:
             f"Release({self.summary}, grid {shape}, {self.coefficients.shape[-1]} coefficients, "
             f"{self.guarantee})"
         )
+
+    def _spread(self, functions: FloatArray) -> FloatArray:
+        return np.asarray(np.sqrt(sum(law.along(functions) for law in self.noise)))
 
     def _functions(self, grid_points: Any) -> FloatArray:
         return self.basis.functions if grid_points is None else self.basis.at(grid_points)

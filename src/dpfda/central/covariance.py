@@ -1,0 +1,171 @@
+"""A covariance surface, and principal components, under differential privacy."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from dpfda._validate import FloatArray
+from dpfda.central.adaptive import ONE_LOOK, Schedule, bounded_mean, choose_radius
+from dpfda.central.basis import FunctionBasis, spline_basis
+from dpfda.central.function_mechanism import Task, ellipsoid_noise, noise_law
+from dpfda.central.records import clip_rows, exact_mean, public_centre, read_records
+from dpfda.central.release import Release
+from dpfda.central.shrinkage import monotone_shrinkage
+from dpfda.central.sources import source_for
+from dpfda.central.symmetric import Triangle, floored
+from dpfda.errors import InvalidParameter
+from dpfda.noise import Source
+
+_FIRST, _RADIUS = 0.2, 0.15  # shares of centre and radius; the products get the rest
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Look:
+    """Residual coefficients about a released centre, a released radius, the budget left."""
+
+    residuals: FloatArray
+    radius: float
+    share: float
+
+
+class PrivateCovariance(BaseEstimator):  # type: ignore[misc]
+    """Release the covariance surface of curves held by a trusted curator; private FPCA for free.
+
+    Products of coefficients are averaged about a centre that is released first, and clipped at a
+    radius that is released too; below nε = 200 about the public centre, clipped at the public
+    bound.
+
+    Privacy:
+        (ε, δ)-DP for replacing one curve. With residuals u in ‖u/a‖₂ ≤ R two products uuᵀ differ
+        by at most √2 R² in the norm with axes a_j a_k; j ≤ k only is released (C23). The budgets of
+        centre, radius and products add up. Eigenfunctions are post-processing.
+
+    Args:
+        epsilon: ε.
+        delta: δ; 0 for pure ε.
+        bound: public bound τ on the norm of a curve minus the centre.
+        centre: public curve (or number) to subtract first.
+        unit: whose data one row is.
+        random_state: None for exact noise, or a seed for simulations.
+
+    The error is about (R²/nε)² times the fourth power of the number of functions: with a few
+    hundred curves expect little more than the leading component, and compare
+    ``release_.parameters["noise"]`` (root mean squared norm of the noise) with the variance
+    expected.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> curves = rng.normal(size=(5000, 1)) * np.sin(np.pi * np.linspace(0, 1, 30))
+        >>> fitted = PrivateCovariance(epsilon=2.0, bound=2.0, random_state=0).fit(curves)
+        >>> fitted.covariance_.shape, bool(fitted.explained_variance_[0] > 0.3)
+        ((30, 30), True)
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        bound: float | None = None,
+        delta: float = 0.0,
+        centre: Any = 0.0,
+        domain_range: tuple[float, float] | None = None,
+        unit: str = "person",
+        random_state: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.bound = bound
+        self.delta = delta
+        self.centre = centre
+        self.domain_range = domain_range
+        self.unit = unit
+        self.random_state = random_state
+
+    def fit(self, curves: Any, y: Any = None, *, grid_points: Any = None) -> Self:
+        """Release the covariance of `curves`, (n, T), an ``FDataGrid`` or pairs (t, x)."""
+        if self.bound is None:
+            raise InvalidParameter("bound", "given: a public bound on the norm of a curve", None)
+        records, grid = read_records(curves, grid_points, domain_range=self.domain_range)
+        if len(grid) != 1:
+            raise InvalidParameter("grid_points", "of one variable", f"{len(grid)} variables")
+        task = Task(n=len(records), bound=self.bound, epsilon=self.epsilon, delta=self.delta)
+        source = source_for(self.random_state)
+        basis = spline_basis(grid, size=grid[0].size)
+        rows = basis.project(records - public_centre(self.centre, records.shape[1]))
+        self.release_ = _release(rows, basis, task, source, self.unit)
+        self.guarantee_ = self.release_.guarantee
+        self.n_features_in_ = records.shape[1]
+        size = int(self.release_.parameters["components"])
+        triangle = Triangle(_axes(size))
+        values, vectors = np.linalg.eigh(triangle.matrix(self.release_.coefficients))
+        self.explained_variance_: FloatArray = np.maximum(values[::-1], 0.0)
+        self.components_: FloatArray = vectors[:, ::-1].T @ basis.functions[:size]
+        return self
+
+    @property
+    def covariance_(self) -> FloatArray:
+        """The released surface on the grid of the data, (T, T)."""
+        return self.release_.values()
+
+
+def _release(
+    rows: FloatArray, basis: FunctionBasis, task: Task, source: Source, unit: str
+) -> Release:
+    size = min(basis.size, math.ceil(1.2 * (task.n * task.epsilon) ** 0.25))
+    axes = _axes(size)
+    look = _look(rows, axes, task, source)
+    inside = clip_rows(look.residuals, look.radius, axes=axes)
+    triangle = Triangle(axes)
+    # a_j ≤ 1, so every product is at most √2 R² in absolute value.
+    reach = math.sqrt(2) * look.radius**2
+    products = triangle.vector(inside[:, :, None] * inside[:, None, :])
+    mean = exact_mean(products, bound=reach)
+    mechanism = ellipsoid_noise(task.part(look.share), axes=triangle.axes, radius=reach / task.n)
+    noisy = mechanism.randomize(mean[None, :], source)[0]
+    law = noise_law(mechanism)
+    shrunk = monotone_shrinkage(noisy, law.variance) * noisy
+    surface = FunctionBasis(
+        basis.grid * 2, triangle.products(basis.functions[:size]), np.ones(noisy.size)
+    )
+    return Release(
+        summary="covariance",
+        coefficients=triangle.vector(floored(triangle.matrix(shrunk))),
+        noisy=noisy,
+        noise=(law,),
+        basis=surface,
+        centre=np.zeros(surface.weights.size),
+        guarantee=task.guarantee.drawn_from(source).for_unit(unit),
+        sensitivity=reach / task.n,
+        parameters={
+            "n": task.n,
+            "bound": task.bound,
+            "components": size,
+            "radius": look.radius,
+            "noise": math.sqrt(float(law.variance.sum())),
+        },
+    )
+
+
+def _look(rows: FloatArray, axes: FloatArray, task: Task, source: Source) -> _Look:
+    """Centre and radius: released if that is worth its price, public otherwise."""
+    size = axes.size
+    if task.n * task.epsilon < ONE_LOOK:
+        # ‖u/a‖₂ ≤ τ/a_M for ‖u‖₂ ≤ τ: clip in the plain norm first, then nothing else is clipped.
+        radius = task.bound / float(axes[-1])
+        return _Look(residuals=clip_rows(rows[:, :size], task.bound), radius=radius, share=1.0)
+    plan = Schedule.of(task, most=rows.shape[1])
+    first = ellipsoid_noise(task.part(_FIRST), axes=np.ones(size), radius=task.radius)
+    noisy = first.randomize(bounded_mean(rows[:, :size], task.bound)[None], source)[0]
+    centre = monotone_shrinkage(noisy, noise_law(first).variance) * noisy
+    residuals = rows[:, :size] - centre
+    distances = np.sqrt(((residuals / axes) ** 2).sum(axis=1))
+    radius = choose_radius(distances, task.part(_RADIUS), plan, source)
+    return _Look(residuals=residuals, radius=radius, share=1 - _FIRST - _RADIUS)
+
+
+def _axes(size: int) -> FloatArray:
+    return np.arange(1, size + 1, dtype=np.float64) ** -0.5

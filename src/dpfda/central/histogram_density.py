@@ -1,0 +1,113 @@
+"""The default density: a noisy histogram, smoothed by what its noise leaves standing (8.6)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from dpfda import _validate
+from dpfda._validate import FloatArray
+from dpfda.central.basis import FunctionBasis
+from dpfda.central.density_mechanism import Box, DensityMechanism, cells, midpoints
+from dpfda.central.function_mechanism import Task, additive, noise_law
+from dpfda.central.release import NoiseLaw, Release
+from dpfda.central.shrinkage import monotone_shrinkage
+from dpfda.mechanisms.base import Mechanism
+from dpfda.noise import Source
+
+_FINE = {1: 257, 2: 65}  # points of the grid on which the density is drawn
+
+
+@dataclass(frozen=True, kw_only=True)
+class HistogramDensity(DensityMechanism, name="histogram"):
+    """Noisy counts on a public grid, turned into cosine coefficients and shrunk.
+
+    Privacy:
+        ε-DP: replacing a point moves one count down and one up, so the ℓ1 sensitivity is exactly 2
+        (√2 in ℓ2, for Gaussian noise when a δ is allowed). Everything after the counts is free.
+
+    Attributes:
+        size: cells along each axis; by default a power of two near 0.7 √(nε), in two variables near
+            √(nε/8): there noise and sampling error of a coefficient are alike.
+
+    Example:
+        >>> HistogramDensity().cells_along(Task(n=2000, bound=1.0, epsilon=1.0), 1)
+        32
+    """
+
+    size: int | None = None
+
+    def cells_along(self, task: Task, variables: int) -> int:
+        """The size, given or by the rule."""
+        if self.size is not None:
+            return _validate.whole("size", self.size, least=2)
+        strength = task.n * task.epsilon
+        wanted = 0.7 * math.sqrt(strength) if variables == 1 else math.sqrt(strength / 8)
+        most = 10 if variables == 1 else 6
+        return int(2 ** min(most, max(2, round(math.log2(max(wanted, 1.0))))))
+
+    def mechanism(self, task: Task, total: int) -> Mechanism:
+        """Equal noise on every count."""
+        sensitivity = math.sqrt(2) if task.delta else 2.0
+        return additive(task, sensitivity=sensitivity, axes=np.ones(total))
+
+    def release(self, points: FloatArray, box: Box, task: Task, source: Source) -> Release:
+        """Noisy counts, cosine transform, shrinkage."""
+        size = self.cells_along(task, len(box))
+        total = size ** len(box)
+        mechanism = self.mechanism(task, total)
+        counts = np.bincount(cells(points, box, size=size), minlength=total).astype(np.float64)
+        noisy_counts = mechanism.randomize(counts[None, :], source)[0]
+        basis, mixing = _cosines(box, size)
+        law = noise_law(mechanism)
+        noise = NoiseLaw(law=law.law, scales=law.scales, mixing=mixing / task.n)
+        coefficients = noisy_counts @ mixing / task.n
+        # The first coefficient says that all n points are somewhere in the box: it is public.
+        known = coefficients.copy()
+        known[0] = basis.project(np.full(basis.weights.size, 1 / basis.weights.sum()))[0]
+        shrunk = known.copy()
+        variance = noise.variance[1:] + 1 / (task.n * basis.weights.sum())
+        shrunk[1:] *= monotone_shrinkage(known[1:], variance)
+        return Release(
+            summary="density",
+            coefficients=shrunk,
+            noisy=coefficients,
+            noise=(noise,),
+            basis=basis,
+            centre=np.zeros(basis.weights.size),
+            guarantee=task.guarantee.drawn_from(source),
+            sensitivity=math.sqrt(2) if task.delta else 2.0,
+            parameters={"mechanism": self.name, "cells": size},
+        )
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Few cells."""
+        return [cls(size=4)]
+
+
+def _cosines(box: Box, size: int) -> tuple[FunctionBasis, FloatArray]:
+    """Cosines on a fine grid, slow ones first, and their values at the cells' midpoints."""
+    fine = tuple(np.linspace(*side, _FINE[len(box)]) for side in box)
+    tables = [_table(axis, side, size) for axis, side in zip(fine, box, strict=True)]
+    middles = [_table(midpoints(side, size=size), side, size) for side in box]
+    waves = np.meshgrid(*[np.arange(size)] * len(box), indexing="ij")
+    order = np.argsort(sum(wave.ravel() ** 2 for wave in waves), kind="stable")
+    functions = _product(tables)[order]
+    mixing = _product(middles)[order].T
+    return FunctionBasis(fine, functions, np.ones(len(order))), mixing
+
+
+def _product(tables: list[FloatArray]) -> FloatArray:
+    return np.asarray(tables[0] if len(tables) == 1 else np.kron(*tables))
+
+
+def _table(points: FloatArray, side: tuple[float, float], size: int) -> FloatArray:
+    low, high = side
+    unit = (points - low) / (high - low)
+    table = np.cos(np.pi * np.arange(size)[:, None] * unit) * math.sqrt(2 / (high - low))
+    table[0] /= math.sqrt(2)
+    return np.asarray(table)
