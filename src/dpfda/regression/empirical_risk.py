@@ -37,10 +37,13 @@ def minimise_risk(
             return theta
         direction = np.linalg.solve(hessian, gradient)
         size = 1.0
+        decrement = float(gradient @ direction)
         while True:  # backtracking: strong convexity makes a small step descend
             trial = theta - size * direction
             found = _objective(trial, x, v, task=task, ridge=ridge, tilt=tilt)
-            if found[0] <= value - 0.25 * size * (gradient @ direction) or size < 1e-8:
+            # Close to the end the gain is below the rounding of the value: a full step is right.
+            close = decrement < 1e-7 * (1 + abs(value))
+            if close or found[0] <= value - 0.25 * size * decrement or size < 1e-8:
                 break
             size /= 2
         theta, (value, gradient, hessian) = trial, found

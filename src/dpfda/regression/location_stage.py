@@ -16,8 +16,8 @@ from dpfda.regression.stage import Noisy, Stage
 _TARGET_WEIGHT = 0.5
 _LEAST_SPREAD = 0.01  # of mean |z|²; a radius of zero would clip everything
 _LEAST_TARGET_SPREAD = 0.003
-_RADIUS = (0.7, 1.0)  # clipping radius in root-mean-square distances: few rows, many rows
-_FEW, _MANY = 250.0, 1000.0  # nμ/√D: below, noise is what hurts; above, clipping is
+_RADIUS = (0.7, 2.5)  # clipping radius in root-mean-square distances: few rows, many rows
+_FEW = 400.0  # nμ/√D: below, noise is what hurts; above, clipping is
 _PRIOR = 1 / 3  # variance of a target mean that is anywhere in its public range
 _TARGET_RADIUS = 2.5  # in standard deviations
 
@@ -102,9 +102,8 @@ class LocationStage(Stage):
 def radius_factor(answer: Noisy, dimension: int) -> float:
     """How many root-mean-square distances the second stage keeps: more, the less noise there is."""
     clarity = math.sqrt(5.0) * answer.n / (answer.sigma * math.sqrt(0.2 * dimension))
-    share = math.log(clarity / _FEW) / math.log(_MANY / _FEW)
     low, high = _RADIUS
-    return low + (high - low) * min(max(share, 0.0), 1.0)
+    return min(max(low * (clarity / _FEW) ** (1 / 3), low), high)
 
 
 def shrink_to_mean(noisy: FloatArray, noise: float) -> tuple[FloatArray, float]:
