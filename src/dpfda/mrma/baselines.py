@@ -10,6 +10,7 @@ from dpfda.mrma.comparison import (
     Setting,
     histogram_rule,
     noisy_reports,
+    pooled_members,
     pooled_rules,
     reference_rules,
 )
@@ -47,7 +48,8 @@ def baseline_rules(
         label_share=design.label_share,
         gram=learner_gram(plan),
     )
-    rules = pooled_rules(setting, *noisy_reports(setting, people, source))
+    reports = noisy_reports(setting, people, source)
+    rules = pooled_rules(setting, *pooled_members(setting, *reports))
     if _HISTOGRAM_SPLITS ** features.shape[1] <= _MOST_CELLS:
         rules["Histogram"] = histogram_rule(
             people, epsilon=plan.epsilon, splits=_HISTOGRAM_SPLITS, handicap=1.0, source=source

@@ -13,6 +13,7 @@ from dpfda.mrma._estimator import CurveClassifierBase, count_rows, plain_classes
 from dpfda.mrma.averaging import DEFAULT_STRICTNESS
 from dpfda.mrma.baselines import baseline_rules
 from dpfda.mrma.design import MRMADesign
+from dpfda.mrma.members import DEFAULT_SPREAD
 from dpfda.mrma.plots import draw
 from dpfda.mrma.result import MRMAResult
 from dpfda.mrma.training import ALIASES
@@ -48,6 +49,8 @@ class MRMAClassifier(CurveClassifierBase):
         average: ``"parameters"``, ``"scores"``, ``"probabilities"`` or ``"votes"``.
         randomizer: registered name of the randomizer of encoded curves.
         label_share: part of ε that protects the label in a report; None is 1/(d+1).
+        boundary_spread: how far from the middle of [-1, 1]^d a good boundary is expected; noisy
+            intercepts are shrunk accordingly. None leaves them as fitted, as the papers do.
         protects: ``"both"``, ``"features"`` or ``"labels"``.
         final_share: share of people kept to judge the finished classifier: gives
             `error_estimate_` without any held-out data.
@@ -88,6 +91,7 @@ class MRMAClassifier(CurveClassifierBase):
         average: str = "parameters",
         randomizer: str = "laplace",
         label_share: float | None = None,
+        boundary_spread: float | None = DEFAULT_SPREAD,
         protects: str = "both",
         final_share: float = 0.0,
         compare: bool | None = None,
@@ -105,6 +109,7 @@ class MRMAClassifier(CurveClassifierBase):
         self.average = average
         self.randomizer = randomizer
         self.label_share = label_share
+        self.boundary_spread = boundary_spread
         self.protects = protects
         self.final_share = final_share
         self.compare = compare
@@ -177,6 +182,7 @@ class MRMAClassifier(CurveClassifierBase):
             training_share=self.training_share,
             randomizer=self.randomizer,
             label_share=self.label_share,
+            boundary_spread=self.boundary_spread,
             cutoff=self.cutoff,
             strictness=self.strictness,
             average=self.average,

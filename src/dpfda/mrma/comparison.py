@@ -18,7 +18,7 @@ from dpfda.learners import Learner, LinearModels
 from dpfda.mechanisms import Mechanism
 from dpfda.mechanisms.randomized_response import RandomizedResponse
 from dpfda.mrma.averaging import average_parameters, unit_norm, weights
-from dpfda.mrma.members import draw_members, judge
+from dpfda.mrma.members import draw_members, intercept_shrinkage, judge
 from dpfda.mrma.rules import CellRule, ConstantRule, LinearRule, MembersRule, Rule
 from dpfda.noise import SimulationSource
 from dpfda.protocol.tasks.cell import grid_cells
@@ -43,6 +43,8 @@ class Setting:
         randomizer: registered name of the randomizer of features.
         label_share: ε_y/ε; None is 1/(d+1).
         gram: passed to the learner.
+        spread: how far from the middle boundaries are expected (`intercept_shrinkage`); None
+            leaves intercepts as fitted.
         verdict_share: ε_v/ε.
     """
 
@@ -57,7 +59,17 @@ class Setting:
     randomizer: str = "laplace"
     label_share: float | None = None
     gram: FloatArray | None = None
+    spread: float | None = None
     verdict_share: float = 1.0
+
+    def randomizer_for(self, dimension: int) -> tuple[Mechanism, RandomizedResponse]:
+        """The randomizers of features and label of one report."""
+        share = 1 / (dimension + 1) if self.label_share is None else self.label_share
+        features = {"epsilon": self.epsilon * (1 - share), "dimension": dimension}
+        return (
+            Mechanism.from_dict({"name": self.randomizer, **features}),
+            RandomizedResponse(epsilon=self.epsilon * share),
+        )
 
     @property
     def verdict_epsilon(self) -> float:
@@ -91,14 +103,10 @@ def noisy_reports(
     setting: Setting, people: People, source: SimulationSource
 ) -> tuple[FloatArray, FloatArray]:
     """What everybody would report: noisy features and noisy labels."""
-    studies, n, d = people.reported.shape
-    share = 1 / (d + 1) if setting.label_share is None else setting.label_share
-    mechanism = Mechanism.from_dict(
-        {"name": setting.randomizer, "epsilon": setting.epsilon * (1 - share), "dimension": d}
-    )
-    features = mechanism.randomize(people.reported.reshape(-1, d), source)
-    answer = RandomizedResponse(epsilon=setting.epsilon * share)
-    return features.reshape(studies, n, d), answer.randomize(people.labels, source)
+    mechanism, answer = setting.randomizer_for(people.reported.shape[-1])
+    flat = people.reported.reshape(-1, people.reported.shape[-1])
+    features = mechanism.randomize(flat, source).reshape(people.reported.shape)
+    return features, answer.randomize(people.labels, source)
 
 
 def fit_members(setting: Setting, features: FloatArray, labels: FloatArray) -> Members:
@@ -122,6 +130,15 @@ def weak_members(
     chosen = draw_members(source.generator.random(shape), among=setting.training)
     study = np.arange(studies)[:, None, None]
     return fit_members(setting, features[study, chosen], labels[study, chosen])
+
+
+def shrunk_members(setting: Setting, members: Members) -> Members:
+    """The same members with the intercepts that noise has moved shrunk, if `spread` is set."""
+    intercept, slopes = members
+    mechanism, _ = setting.randomizer_for(slopes.shape[-1])
+    noise = float(mechanism.variance(np.zeros((1, slopes.shape[-1])))[0, 0])
+    factor = intercept_shrinkage(noise, size=setting.member_size, spread=setting.spread)
+    return intercept * factor, slopes
 
 
 def verdict_totals(
@@ -164,8 +181,10 @@ def mrma_rules(
     }
 
 
-def pooled_rules(setting: Setting, features: FloatArray, labels: FloatArray) -> dict[str, Rule]:
-    """Voting, Averaging and All data: everybody reports, nobody judges."""
+def pooled_members(
+    setting: Setting, features: FloatArray, labels: FloatArray
+) -> tuple[Members, Members]:
+    """B members from N/B people each, and one from everybody: nobody judges."""
     studies, n, d = features.shape
     size = n // setting.n_classifiers
     shape = (studies, setting.n_classifiers, size)
@@ -173,11 +192,15 @@ def pooled_rules(setting: Setting, features: FloatArray, labels: FloatArray) -> 
     members = fit_members(
         setting, features[:, :used].reshape(*shape, d), labels[:, :used].reshape(shape)
     )
-    equal = np.full(shape[:2], 1 / setting.n_classifiers)
-    whole = fit_members(setting, features[:, None], labels[:, None])
+    return members, fit_members(setting, features[:, None], labels[:, None])
+
+
+def pooled_rules(setting: Setting, members: Members, whole: Members) -> dict[str, Rule]:
+    """Voting, Averaging and All data."""
+    shape = members[0].shape
     return {
-        "Voting": MembersRule(*members, np.ones(shape[:2]), voting=True),
-        "Averaging": _averaged(setting, members, equal),
+        "Voting": MembersRule(*members, np.ones(shape), voting=True),
+        "Averaging": _averaged(setting, members, np.full(shape, 1 / shape[1])),
         "All data": LinearRule(whole[0][:, 0], whole[1][:, 0]),
     }
 

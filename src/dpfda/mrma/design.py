@@ -13,7 +13,7 @@ from dpfda._validate import FloatArray
 from dpfda.errors import InvalidParameter
 from dpfda.mrma.averaging import AVERAGES, DEFAULT_STRICTNESS, check_cutoff
 from dpfda.mrma.conclusion import FinalCheck, classifier, require_two_classes, unknown_model
-from dpfda.mrma.members import Candidates, Judgement, judge
+from dpfda.mrma.members import DEFAULT_SPREAD, Candidates, Judgement, judge
 from dpfda.mrma.training import ReportDesign, train_members
 from dpfda.protocol.design import Design, Phase, Progress
 from dpfda.protocol.estimate import Estimate
@@ -35,6 +35,8 @@ class MRMADesign(Design, name="mrma"):
         training_share: share of people who report; the others judge.
         randomizer: registered name of the randomizer of encoded curves.
         label_share: ε_y/ε of a report; None is the papers' 1/(d+1).
+        boundary_spread: how far from the middle of the encoded box a good boundary is expected;
+            noisy intercepts are shrunk accordingly (`intercept_shrinkage`). None: as fitted.
         verdict_share: ε_v/ε of a verdict; below 1 where the same people answer another study.
         cutoff: a fixed r0; None is the public default (C3).
         strictness: constant c of the default cutoff.
@@ -53,6 +55,7 @@ class MRMADesign(Design, name="mrma"):
     training_share: float = 1 / 6
     randomizer: str = "laplace"
     label_share: float | None = None
+    boundary_spread: float | None = DEFAULT_SPREAD
     verdict_share: float = 1.0
     cutoff: float | None = None
     strictness: float = DEFAULT_STRICTNESS
@@ -65,6 +68,8 @@ class MRMADesign(Design, name="mrma"):
         _validate.fraction("training_share", self.training_share)
         if self.verdict_share != 1:
             _validate.fraction("verdict_share", self.verdict_share)
+        if self.boundary_spread is not None:
+            _validate.positive("boundary_spread", self.boundary_spread)
         check_cutoff(self.cutoff)
         _validate.non_negative("strictness", self.strictness)
         _validate.one_of("average", self.average, AVERAGES)
@@ -87,6 +92,7 @@ class MRMADesign(Design, name="mrma"):
             learner_parameters=self.learner_parameters,
             randomizer=self.randomizer,
             label_share=self.label_share,
+            boundary_spread=self.boundary_spread,
         )
 
     def phases(self, n_people: int) -> list[Phase]:

@@ -16,6 +16,9 @@ from dpfda.mrma.reversal import directions, strengths
 from dpfda.protocol.public_randomness import public_uniforms
 from dpfda.protocol.tasks.member import MemberTask
 
+DEFAULT_SPREAD = 0.3
+"""How far from the middle of [-1, 1]^d a good boundary is expected."""
+
 
 @dataclass(frozen=True, eq=False)
 class Judgement:
@@ -75,6 +78,28 @@ def judge(
     else:
         bar = np.full(estimate.value.shape, float(cutoff))
     return Judgement(estimate, bar, weights(strengths(estimate.value), cutoff=bar))
+
+
+def intercept_shrinkage(noise_variance: float, *, size: int, spread: float | None) -> float:
+    """By what fitted intercepts are multiplied, from public numbers alone.
+
+    A member's boundary lies α/|b| from the middle of the box [-1, 1]^d. The noise of `size` reports
+    moves it by a variance of noise_variance/size, at a small ε far out of the box: a member then
+    calls everybody the same and neither reversal nor averaging can use it. With boundaries expected
+    `spread` from the middle, the best linear estimate multiplies α by s²/(s² + variance).
+
+    Args:
+        noise_variance: of one coordinate of one report.
+        size: n0.
+        spread: s; None leaves intercepts alone, as the papers do.
+
+    Example:
+        >>> round(intercept_shrinkage(800.0, size=50, spread=0.3), 4)
+        0.0056
+    """
+    if spread is None:
+        return 1.0
+    return spread**2 / (spread**2 + noise_variance / size)
 
 
 class Candidates:

@@ -13,6 +13,7 @@ from dpfda.mrma._estimator import CurveClassifierBase, count_rows, plain_classes
 from dpfda.mrma.averaging import DEFAULT_STRICTNESS
 from dpfda.mrma.design import MRMADesign
 from dpfda.mrma.exchange import ExchangeDesign
+from dpfda.mrma.members import DEFAULT_SPREAD
 from dpfda.mrma.training import ALIASES
 from dpfda.noise import Source
 from dpfda.protocol.client import encode_people
@@ -44,6 +45,8 @@ class MultiServerMRMA(CurveClassifierBase):
         n_classifiers: B of each server.
         member_size: n0 of each server.
         training_share: share of a server's people who report.
+        boundary_spread: how far from the middle of [-1, 1]^d a good boundary is expected; noisy
+            intercepts are shrunk accordingly. None leaves them as fitted, as the papers do.
         cutoff: r0 of each server's own study; None is the public rule.
         strictness: constant of that rule, in both stages.
         random_state: None for real data; a seed for simulations.
@@ -78,6 +81,7 @@ class MultiServerMRMA(CurveClassifierBase):
         n_classifiers: int = 50,
         member_size: int = 50,
         training_share: float = 1 / 6,
+        boundary_spread: float | None = DEFAULT_SPREAD,
         cutoff: float | None = None,
         strictness: float = DEFAULT_STRICTNESS,
         random_state: int | None = None,
@@ -92,6 +96,7 @@ class MultiServerMRMA(CurveClassifierBase):
         self.n_classifiers = n_classifiers
         self.member_size = member_size
         self.training_share = training_share
+        self.boundary_spread = boundary_spread
         self.cutoff = cutoff
         self.strictness = strictness
         self.random_state = random_state
@@ -169,6 +174,7 @@ class MultiServerMRMA(CurveClassifierBase):
             learner_parameters=self.learner_parameters or {},
             training_share=self.training_share,
             verdict_share=0.5 if split else 1.0,
+            boundary_spread=self.boundary_spread,
             cutoff=self.cutoff,
             strictness=self.strictness,
         )

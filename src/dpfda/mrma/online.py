@@ -9,6 +9,7 @@ import numpy as np
 from dpfda.errors import InvalidParameter
 from dpfda.mrma._estimator import CurveClassifierBase, count_rows, plain_classes, stamped
 from dpfda.mrma.averaging import DEFAULT_STRICTNESS
+from dpfda.mrma.members import DEFAULT_SPREAD
 from dpfda.mrma.plots import draw
 from dpfda.mrma.result import MRMAResult
 from dpfda.mrma.stream import StreamDesign, StreamProgress
@@ -38,6 +39,8 @@ class OnlineMRMA(CurveClassifierBase):
         new_classifiers: members that join in a round.
         member_size: reports a new member is made of.
         training_share: share of a round's people who report.
+        boundary_spread: how far from the middle of [-1, 1]^d a good boundary is expected; noisy
+            intercepts are shrunk accordingly. None leaves them as fitted, as the papers do.
         memory: what a verdict still counts one round later.
         alarm: standard errors below chance at which older verdicts are forgotten.
         cutoff: r0; None is the public rule (C3).
@@ -72,6 +75,7 @@ class OnlineMRMA(CurveClassifierBase):
         new_classifiers: int = 10,
         member_size: int = 50,
         training_share: float = 1 / 6,
+        boundary_spread: float | None = DEFAULT_SPREAD,
         memory: float = 0.7,
         alarm: float = 2.0,
         cutoff: float | None = None,
@@ -86,6 +90,7 @@ class OnlineMRMA(CurveClassifierBase):
         self.new_classifiers = new_classifiers
         self.member_size = member_size
         self.training_share = training_share
+        self.boundary_spread = boundary_spread
         self.memory = memory
         self.alarm = alarm
         self.cutoff = cutoff
@@ -148,6 +153,7 @@ class OnlineMRMA(CurveClassifierBase):
             learner=ALIASES.get(self.learner, self.learner),
             learner_parameters=self.learner_parameters or {},
             training_share=self.training_share,
+            boundary_spread=self.boundary_spread,
             memory=self.memory,
             alarm=self.alarm,
             cutoff=self.cutoff,

@@ -18,7 +18,7 @@ from dpfda._validate import FloatArray
 from dpfda.mrma.averaging import AVERAGES, DEFAULT_STRICTNESS, check_cutoff
 from dpfda.mrma.conclusion import classifier, require_two_classes, unknown_model
 from dpfda.mrma.evaluation import accuracies
-from dpfda.mrma.members import Candidates, Judgement
+from dpfda.mrma.members import DEFAULT_SPREAD, Candidates, Judgement
 from dpfda.mrma.memory import Memory
 from dpfda.mrma.training import ReportDesign, train_members
 from dpfda.protocol.design import Design, Phase, Progress
@@ -41,6 +41,7 @@ class StreamDesign(Design, name="mrma_stream"):
         training_share: share of a round's people who report.
         randomizer: registered name of the randomizer of encoded curves.
         label_share: ε_y/ε of a report; None is 1/(d+1).
+        boundary_spread: as in `MRMADesign`.
         memory: what a verdict still counts one round later; below 1, so that weights follow drift.
         alarm: how many standard errors below chance the old classifier must do on new verdicts for
             all older verdicts to be forgotten at once.
@@ -63,6 +64,7 @@ class StreamDesign(Design, name="mrma_stream"):
     training_share: float = 1 / 6
     randomizer: str = "laplace"
     label_share: float | None = None
+    boundary_spread: float | None = DEFAULT_SPREAD
     memory: float = 0.7
     alarm: float = 2.0
     cutoff: float | None = None
@@ -79,6 +81,8 @@ class StreamDesign(Design, name="mrma_stream"):
         _validate.fraction("training_share", self.training_share)
         _validate.fraction("memory", self.memory)
         _validate.positive("alarm", self.alarm)
+        if self.boundary_spread is not None:
+            _validate.positive("boundary_spread", self.boundary_spread)
         check_cutoff(self.cutoff)
         _validate.non_negative("strictness", self.strictness)
         _validate.one_of("average", self.average, AVERAGES)
@@ -93,6 +97,7 @@ class StreamDesign(Design, name="mrma_stream"):
             learner_parameters=self.learner_parameters,
             randomizer=self.randomizer,
             label_share=self.label_share,
+            boundary_spread=self.boundary_spread,
         )
 
     def after(self, progress: StreamProgress) -> StreamDesign:

@@ -11,7 +11,7 @@ import numpy as np
 from dpfda._validate import FloatArray
 from dpfda.errors import InvalidParameter
 from dpfda.learners import Learner, LinearModels
-from dpfda.mrma.members import Candidates, public_members
+from dpfda.mrma.members import Candidates, intercept_shrinkage, public_members
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.tasks.vector import VectorTask
 
@@ -31,6 +31,7 @@ class ReportDesign:
     learner_parameters: Mapping[str, Any]
     randomizer: str
     label_share: float | None
+    boundary_spread: float | None
 
     def task(self, plan: StudyPlan, people: int) -> VectorTask:
         """Report the encoded curve and the label, both perturbed."""
@@ -42,6 +43,13 @@ class ReportDesign:
             label_share=self.label_share,
             protects=plan.protects,
         )
+
+    def noise_variance(self, plan: StudyPlan) -> float:
+        """Variance of the noise on one coordinate of a report; public."""
+        if plan.protects == "labels":
+            return 0.0
+        middle = np.zeros((1, plan.encoder.n_features))
+        return float(self.task(plan, 0).mechanism.variance(middle)[0, 0])
 
     def check(self, plan: StudyPlan) -> None:
         """Refuse unknown learners, randomizers and parameters before anybody reports."""
@@ -92,7 +100,10 @@ def train_members(
     )
     if not isinstance(models, LinearModels):
         raise InvalidParameter("learner", "linear in the encoded curve", design.learner)
-    return Candidates(np.asarray(models.intercept), np.asarray(models.coefficients))
+    shrunk = intercept_shrinkage(
+        design.noise_variance(plan), size=size, spread=design.boundary_spread
+    )
+    return Candidates(shrunk * np.asarray(models.intercept), np.asarray(models.coefficients))
 
 
 def learner_gram(plan: StudyPlan) -> FloatArray | None:
