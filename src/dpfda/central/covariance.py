@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -10,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from dpfda._validate import FloatArray
-from dpfda.central.adaptive import ONE_LOOK, Schedule, bounded_mean, choose_radius
+from dpfda.central.adaptive import Schedule, bounded_mean, choose_radius
 from dpfda.central.basis import FunctionBasis, spline_basis
 from dpfda.central.function_mechanism import Task, ellipsoid_noise, noise_law
 from dpfda.central.records import clip_rows, exact_mean, public_centre, read_records
@@ -21,7 +22,8 @@ from dpfda.central.symmetric import Triangle, floored
 from dpfda.errors import InvalidParameter
 from dpfda.noise import Source
 
-_FIRST, _RADIUS = 0.2, 0.15  # shares of centre and radius; the products get the rest
+_FEW = 1000  # nε below which the first centre is so rough that its error must be released too
+_USEFUL = 400  # nε below which a surface of zeros is often closer
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -31,6 +33,7 @@ class _Look:
     residuals: FloatArray
     radius: float
     share: float
+    shift: FloatArray
 
 
 class PrivateCovariance(BaseEstimator):  # type: ignore[misc]
@@ -93,6 +96,11 @@ class PrivateCovariance(BaseEstimator):  # type: ignore[misc]
         if len(grid) != 1:
             raise InvalidParameter("grid_points", "of one variable", f"{len(grid)} variables")
         task = Task(n=len(records), bound=self.bound, epsilon=self.epsilon, delta=self.delta)
+        if task.n * task.epsilon < _USEFUL:
+            warnings.warn(
+                f"n·epsilon is below {_USEFUL}: a surface of zeros may be closer to the covariance",
+                stacklevel=2,
+            )
         source = source_for(self.random_state)
         basis = spline_basis(grid, size=grid[0].size)
         rows = basis.project(records - public_centre(self.centre, records.shape[1]))
@@ -127,6 +135,8 @@ def _release(
     mechanism = ellipsoid_noise(task.part(look.share), axes=triangle.axes, radius=reach / task.n)
     noisy = mechanism.randomize(mean[None, :], source)[0]
     law = noise_law(mechanism)
+    # The products are about the released centre: take off the rest of the mean.
+    noisy = noisy - triangle.vector(np.outer(look.shift, look.shift))
     shrunk = monotone_shrinkage(noisy, law.variance) * noisy
     surface = FunctionBasis(
         basis.grid * 2, triangle.products(basis.functions[:size]), np.ones(noisy.size)
@@ -151,20 +161,25 @@ def _release(
 
 
 def _look(rows: FloatArray, axes: FloatArray, task: Task, source: Source) -> _Look:
-    """Centre and radius: released if that is worth its price, public otherwise."""
+    """Centre and radius, and for few curves how far the mean still is from the centre."""
     size = axes.size
-    if task.n * task.epsilon < ONE_LOOK:
-        # ‖u/a‖₂ ≤ τ/a_M for ‖u‖₂ ≤ τ: clip in the plain norm first, then nothing else is clipped.
-        radius = task.bound / float(axes[-1])
-        return _Look(residuals=clip_rows(rows[:, :size], task.bound), radius=radius, share=1.0)
-    plan = Schedule.of(task, most=rows.shape[1])
-    first = ellipsoid_noise(task.part(_FIRST), axes=np.ones(size), radius=task.radius)
+    few = task.n * task.epsilon < _FEW
+    first_share, radius_share, shift_share = (0.25, 0.15, 0.15) if few else (0.2, 0.15, 0.0)
+    first = ellipsoid_noise(task.part(first_share), axes=np.ones(size), radius=task.radius)
     noisy = first.randomize(bounded_mean(rows[:, :size], task.bound)[None], source)[0]
     centre = monotone_shrinkage(noisy, noise_law(first).variance) * noisy
     residuals = rows[:, :size] - centre
     distances = np.sqrt(((residuals / axes) ** 2).sum(axis=1))
-    radius = choose_radius(distances, task.part(_RADIUS), plan, source)
-    return _Look(residuals=residuals, radius=radius, share=1 - _FIRST - _RADIUS)
+    plan = Schedule.of(task, most=rows.shape[1])
+    radius = choose_radius(distances, task.part(radius_share), plan, source)
+    shift = np.zeros(size)
+    if few:
+        step = ellipsoid_noise(task.part(shift_share), axes=axes, radius=2 * radius / task.n)
+        mean = bounded_mean(residuals, radius, axes=axes)
+        shift = step.randomize(mean[None], source)[0]
+        shift *= monotone_shrinkage(shift, noise_law(step).variance)
+    left = 1 - first_share - radius_share - shift_share
+    return _Look(residuals=residuals, radius=radius, share=left, shift=shift)
 
 
 def _axes(size: int) -> FloatArray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Self
 
 import numpy as np
@@ -45,7 +44,7 @@ class PrivateKernelMachine(BaseEstimator):  # type: ignore[misc]
         loss: ``"squared"``, ``"logistic"`` or ``"smoothed_hinge"``.
         kernel: the space; Matérn 5/2 with length 0.3 by default.
         eta: the space's kernel is the given one to the power η.
-        psi: ψ; by default 0.3 (nε)^{-1/2} (privacy-safe: it looks at n and ε alone).
+        psi: ψ; by default chosen from n, ε and the kernel alone (privacy-safe selection).
         published: independent Laplace noise with the scales of C14 instead of spherical noise.
         random_state: None for exact noise, or a seed for simulations.
 
@@ -94,15 +93,13 @@ class PrivateKernelMachine(BaseEstimator):  # type: ignore[misc]
         points = read_points(X, box)
         targets, largest = self._targets(y, loss, len(points))
         task = Task(n=len(points), bound=1.0, epsilon=self.epsilon, delta=self.delta)
-        psi = self.psi or 0.3 / math.sqrt(task.n * task.epsilon)
-        psi = _validate.positive("psi", psi)
         basis, weights, kappa = self.space(box)
+        psi = self.psi or self.safe_psi(task, weights, kappa=kappa, target_bound=largest)
+        psi = _validate.positive("psi", psi)
         size = basis.grid[0].size
         table = basis.functions.T * weights
         solution = _minimise(table[nearest(points, box, size=size)], targets, loss, psi)
-        constant = loss.lipschitz(kappa=kappa, psi=psi, target_bound=largest)
-        # R, and twice the distance _TOLERANCE/(2ψ) of each computed minimiser from the true one.
-        reach = (constant * kappa / (psi * task.n) + _TOLERANCE / psi) * (1 + 1e-9)
+        reach = self.reach(task, psi, kappa=kappa, target_bound=largest)
         mechanism = self.mechanism(task, weights, reach)
         source = source_for(self.random_state)
         noisy = mechanism.randomize((solution * weights)[None, :], source)[0]
@@ -132,6 +129,31 @@ class PrivateKernelMachine(BaseEstimator):  # type: ignore[misc]
         pairs, weights = pairs.first(kept), weights[:kept]
         kappa = float(np.sqrt(((pairs.functions * weights[:, None]) ** 2).sum(axis=0)).max())
         return pairs, weights, kappa
+
+    def reach(self, task: Task, psi: float, *, kappa: float, target_bound: float) -> float:
+        """R: how far apart two computed minimisers can be in the kernel's norm."""
+        loss = Loss.named(self.loss)()
+        constant = loss.lipschitz(kappa=kappa, psi=psi, target_bound=target_bound)
+        # Each computed minimiser is within _TOLERANCE/(2ψ) of the true one.
+        return (constant * kappa / (psi * task.n) + _TOLERANCE / psi) * (1 + 1e-9)
+
+    def safe_psi(
+        self, task: Task, weights: FloatArray, *, kappa: float, target_bound: float
+    ) -> float:
+        """ψ of least noise plus smoothing bias, both known without data (PSS).
+
+        The bias is taken as ψ times the squared norm of a function of size `target_bound` that
+        wiggles a little: six times that of a constant.
+        """
+        bias = 6 * (target_bound / kappa) ** 2
+        candidates = np.geomspace(1e-4, 10.0, 41)
+        risks = []
+        for psi in candidates:
+            reach = self.reach(task, psi, kappa=kappa, target_bound=target_bound)
+            risks.append(
+                noise_law(self.mechanism(task, weights, reach)).variance.sum() + bias * psi
+            )
+        return float(candidates[int(np.argmin(risks))])
 
     def mechanism(self, task: Task, weights: FloatArray, reach: float) -> Mechanism:
         """Noise for coefficients with ‖h/weights‖₂ ≤ reach."""

@@ -1,0 +1,103 @@
+"""Kernels, eigenpairs and splines are what they say, on any grid."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dpfda.central.basis import eigenpairs, given_eigenpairs, spline_basis
+from dpfda.central.kernels import Kernel, Matern
+from dpfda.central.quadrature import as_grid, norms, trapezoid
+from dpfda.errors import InvalidParameter
+
+KERNELS = [kernel for member in Kernel.members().values() for kernel in member.examples()]
+GRIDS = {
+    "uniform": as_grid(np.linspace(0, 1, 60)),
+    "shifted": as_grid(np.linspace(-5, 20, 40)),
+    "uneven": as_grid(np.sort(np.random.default_rng(0).uniform(size=50))),
+    "surface": as_grid((np.linspace(0, 1, 9), np.linspace(-1, 1, 12))),
+}
+
+
+@pytest.mark.parametrize("grid", GRIDS.values(), ids=GRIDS)
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_eigenpairs_are_orthonormal_and_rebuild_the_kernel(kernel: Kernel, grid: tuple) -> None:
+    basis = eigenpairs(kernel, grid)
+    np.testing.assert_allclose(basis.gram, np.eye(basis.size), atol=1e-9)
+    assert (np.diff(basis.eigenvalues) <= 0).all()
+    assert basis.eigenvalues[-1] > 1e-12 * basis.eigenvalues[0]
+    rebuilt = np.einsum("j,jp,jq->pq", basis.eigenvalues, basis.functions, basis.functions)
+    length = np.prod([axis[-1] - axis[0] for axis in grid])
+    tables = []
+    for axis in grid:
+        unit = (axis - axis[0]) / (axis[-1] - axis[0])
+        tables.append(kernel.between(unit, unit))
+    expected = tables[0] if len(tables) == 1 else np.kron(*tables)
+    # The kernel lives on [0, 1]: functions of norm 1 on a longer domain are smaller by √length.
+    np.testing.assert_allclose(rebuilt * length, expected, atol=1e-6)
+
+
+def test_general_matern_meets_the_closed_forms() -> None:
+    s, t = np.linspace(0, 1, 20), np.linspace(0, 1, 15)
+    for nu in (0.5, 1.5, 2.5):
+        close = Matern(nu=nu + 1e-9, length=0.3).between(s, t)
+        np.testing.assert_allclose(close, Matern(nu=nu, length=0.3).between(s, t), atol=1e-6)
+
+
+def test_eigenpairs_are_cached() -> None:
+    grid = as_grid(np.linspace(0, 1, 30))
+    assert eigenpairs(Matern(), grid) is eigenpairs(Matern(), as_grid(np.linspace(0, 1, 30)))
+
+
+@pytest.mark.parametrize("grid", GRIDS.values(), ids=GRIDS)
+def test_splines_are_orthonormal_and_start_with_a_line(grid: tuple) -> None:
+    size = min(12, int(np.prod([axis.size for axis in grid])))
+    basis = spline_basis(grid, size=size)
+    np.testing.assert_allclose(basis.gram, np.eye(size), atol=1e-9)
+    assert np.ptp(basis.functions[0]) < 1e-9
+    if len(grid) == 1:
+        slopes = np.diff(basis.functions[1]) / np.diff(grid[0])
+        np.testing.assert_allclose(slopes, slopes[0], rtol=1e-6)
+
+
+def test_a_smooth_curve_needs_few_splines() -> None:
+    grid = as_grid(np.linspace(0, 1, 101))
+    curve = 10 * grid[0] * np.exp(-grid[0])
+    basis = spline_basis(grid, size=6)
+    rest = curve - basis.expand(basis.project(curve))
+    assert norms(rest, trapezoid(grid)) < 0.05
+
+
+def test_two_and_three_points_are_enough() -> None:
+    for size in (2, 3):
+        basis = spline_basis(as_grid(np.linspace(0, 1, size)), size=10)
+        assert basis.size == size
+        np.testing.assert_allclose(basis.gram, np.eye(size), atol=1e-9)
+
+
+def test_reading_off_on_another_grid() -> None:
+    basis = eigenpairs(Matern(nu=2.5, length=0.5), as_grid(np.linspace(0, 2, 80))).first(4)
+    np.testing.assert_allclose(basis.at(basis.grid[0]), basis.functions, atol=1e-9)
+    fine = basis.at(np.linspace(0, 2, 311))
+    between = np.array(
+        [np.interp(np.linspace(0, 2, 311), basis.grid[0], f) for f in basis.functions]
+    )
+    assert np.abs(fine - between).max() < 0.01
+    with pytest.raises(InvalidParameter, match="inside the domain"):
+        basis.at([0.0, 2.5])
+
+
+def test_given_eigenpairs_are_checked() -> None:
+    basis = eigenpairs(Matern(), as_grid(np.linspace(0, 1, 30))).first(5)
+    again = given_eigenpairs(basis.grid, basis.functions, basis.eigenvalues)
+    assert again.size == 5
+    with pytest.raises(InvalidParameter, match="orthonormal"):
+        given_eigenpairs(basis.grid, 2 * basis.functions, basis.eigenvalues)
+    with pytest.raises(InvalidParameter, match="decreasing"):
+        given_eigenpairs(basis.grid, basis.functions, basis.eigenvalues[::-1])
+
+
+@pytest.mark.parametrize("bad", [[0.0], [0.0, 0.0], [1.0, 0.0], [0.0, np.nan], "text", [[0, 1]]])
+def test_bad_grids(bad: object) -> None:
+    with pytest.raises(InvalidParameter, match="grid_points"):
+        as_grid(bad)
