@@ -22,7 +22,7 @@ from dpfda.protocol.tasks.evaluation import EvaluationTask
 from dpfda.protocol.tasks.stump import StumpTask
 from dpfda.questions import estimation, rules
 
-_CENTRE_WIDTHS = (1 / 2, 1 / 4)  # of the scale h, batch after batch
+_CENTRE_WIDTHS = (1 / 3, 1 / 4)  # of the scale h, batch after batch
 _INTERCEPT_BATCHES = 4
 _INTERCEPT_QUESTIONS = 4
 

@@ -76,13 +76,14 @@ def direction(
 def _shrinkage(raw: FloatArray, precision: FloatArray, *, ordered: bool) -> FloatArray:
     """How much of each correlation to believe.
 
-    Ordered features: the signal-to-noise ratio n α² r² - 1 is taken to fall with the order
-    (isotonic regression), so that one noisy late feature alone is not believed. Without an order:
-    a common prior. The strongest stump has a prior of its own: something must be believed.
+    Ordered features: the signal-to-noise ratio, n α² r² less twice its mean under noise alone, is
+    taken to fall with the order (isotonic regression), so that one noisy late feature by itself is
+    not believed. Without an order: a common prior. The strongest stump has a prior of its own:
+    something must be believed.
     """
     evidence = precision * raw**2
     if ordered:
-        signal = np.maximum(isotonic_regression(evidence - 1, increasing=False).x, 0)
+        signal = np.maximum(isotonic_regression(evidence - 2, increasing=False).x, 0)
         believed = signal / (signal + 1)
     else:
         believed = _OTHER_PRIOR / (_OTHER_PRIOR + 1 / precision)
