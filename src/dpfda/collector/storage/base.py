@@ -1,0 +1,165 @@
+"""What a collector stores, and what every backend must be able to do.
+
+Methods block; the service calls them from a thread. Those that take a list are group commits: all
+entries in one transaction, durable when the method returns, one verdict for each. An entry that
+cannot be stored spoils none of the others.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, Literal, Self
+
+import msgspec
+
+from dpfda._registry import Registered
+
+Status = Literal["open", "closing", "finished"]
+
+
+class StudyRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A study and the phase it is in.
+
+    Attributes:
+        id: short name, the first digits of the hash.
+        hash: the plan's hash.
+        plan: the plan as JSON.
+        settings: how this collector runs it, as JSON.
+        created: seconds since 1970.
+        phase: number of the present phase.
+        kind: what the phase asks.
+        quota: how many people it wants.
+        status: ``closing`` while conclusions are drawn.
+        state: what was learnt before this phase, as JSON: with the plan, enough to go on.
+        issued: tickets handed out in this phase.
+        began: when the first ticket of the phase was handed out.
+        enrolled: people with a token.
+        successor: the study that goes on after this one, if it is a stream.
+    """
+
+    id: str
+    hash: str
+    plan: str
+    settings: str
+    created: float
+    phase: int
+    kind: str
+    quota: int
+    status: Status
+    state: str
+    issued: int = 0
+    began: float | None = None
+    enrolled: int = 0
+    successor: str | None = None
+
+
+class Ticket(msgspec.Struct, frozen=True):
+    """A person's place: which study, and which ticket of which phase (None before the first)."""
+
+    study: str
+    phase: int | None
+    number: int | None
+
+
+class NewReply(msgspec.Struct, frozen=True):
+    """A reply on its way into the storage; `token` is the hash of the person's token."""
+
+    token: bytes
+    study: str
+    phase: int
+    number: int
+    digest: bytes
+    body: bytes
+    received: float
+
+
+class ModelRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What was published when a phase ended."""
+
+    study: str
+    phase: int
+    kind: str
+    people: int
+    created: float
+    document: str
+    summary: str
+
+
+Stored = Literal["stored", "same", "different", "late", "unknown", "foreign", "failed"]
+"""A new reply; the same bytes as before; other bytes than before; its phase is over; no such token;
+a ticket that is not this token's; the storage refused it."""
+
+Issued = Ticket | Literal["unknown", "foreign", "wait", "finished"]
+"""A ticket; no such token; a token of another study; nobody is wanted now; or ever again."""
+
+Enrolled = Literal["enrolled", "full", "unknown"]
+
+
+class Storage(Registered, family="storage"):
+    """What every backend does. Adding one is one file with a subclass."""
+
+    @classmethod
+    @abstractmethod
+    def open(cls, url: str) -> Self:
+        """Connect, and create or migrate the tables."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of files and connections."""
+
+    # -- studies -------------------------------------------------------------------------------
+
+    @abstractmethod
+    def create(self, study: StudyRecord, first: ModelRecord) -> bool:
+        """Store a new study and its model before anybody answered; False if it exists."""
+
+    @abstractmethod
+    def studies(self) -> list[StudyRecord]:
+        """All studies, newest first."""
+
+    @abstractmethod
+    def study(self, study: str) -> StudyRecord | None:
+        """One study."""
+
+    # -- people: group commits ---------------------------------------------------------------------
+
+    @abstractmethod
+    def enrol(self, people: Sequence[tuple[str, bytes]], *, most: int) -> list[Enrolled]:
+        """Store token hashes of new people, as long as a study has at most `most` a wanted one."""
+
+    @abstractmethod
+    def issue(self, people: Sequence[tuple[str, bytes]], *, now: float) -> list[Issued]:
+        """The ticket of each person (study, token hash): the one they have, or the next."""
+
+    @abstractmethod
+    def add_replies(self, replies: Sequence[NewReply]) -> list[Stored]:
+        """Store replies of open phases, each ticket's once."""
+
+    # -- the end of a phase --------------------------------------------------------------------
+
+    @abstractmethod
+    def answered(self, study: str, phase: int) -> int:
+        """How many replies a phase has."""
+
+    @abstractmethod
+    def begin_closing(self, study: str, phase: int) -> bool:
+        """Take no more replies of this phase. True if it is closing now, whoever began it."""
+
+    @abstractmethod
+    def replies(self, study: str, phase: int) -> list[tuple[int, bytes]]:
+        """Ticket numbers and bodies of a phase, in the order of tickets."""
+
+    @abstractmethod
+    def advance(
+        self, study: str, phase: int, *, following: dict[str, Any], model: ModelRecord
+    ) -> bool:
+        """Store what a closing phase taught and open the next; False if somebody else did."""
+
+    @abstractmethod
+    def link(self, study: str, successor: str) -> None:
+        """Say which study goes on after this one."""
+
+    @abstractmethod
+    def models(self, study: str) -> list[ModelRecord]:
+        """The history of a study's model, oldest first."""

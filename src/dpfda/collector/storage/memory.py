@@ -1,0 +1,161 @@
+"""A storage that forgets: for tests, and to measure what storing costs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any, Self
+
+import msgspec
+
+from dpfda.collector.storage.base import (
+    Enrolled,
+    Issued,
+    ModelRecord,
+    NewReply,
+    Storage,
+    Stored,
+    StudyRecord,
+    Ticket,
+)
+
+
+class MemoryStorage(Storage, name="memory"):
+    """Dictionaries behind one lock.
+
+    Example:
+        >>> MemoryStorage.open("memory:").study("none") is None
+        True
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._studies: dict[str, StudyRecord] = {}
+        self._people: dict[bytes, Ticket] = {}
+        self._replies: dict[tuple[str, int], dict[int, NewReply]] = {}
+        self._models: dict[str, list[ModelRecord]] = {}
+
+    @classmethod
+    def open(cls, url: str) -> Self:
+        """A new, empty storage."""
+        return cls()
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+    def create(self, study: StudyRecord, first: ModelRecord) -> bool:
+        """Store a new study."""
+        with self._lock:
+            if study.id in self._studies:
+                return False
+            self._studies[study.id] = study
+            self._models[study.id] = [first]
+            return True
+
+    def studies(self) -> list[StudyRecord]:
+        """All studies, newest first."""
+        return sorted(self._studies.values(), key=lambda study: -study.created)
+
+    def study(self, study: str) -> StudyRecord | None:
+        """One study."""
+        return self._studies.get(study)
+
+    def enrol(self, people: Sequence[tuple[str, bytes]], *, most: int) -> list[Enrolled]:
+        """Remember token hashes."""
+        with self._lock:
+            return [self._enrol_one(study, token, most) for study, token in people]
+
+    def _enrol_one(self, study: str, token: bytes, most: int) -> Enrolled:
+        record = self._studies.get(study)
+        if record is None:
+            return "unknown"
+        if record.enrolled >= most:
+            return "full"
+        self._people[token] = Ticket(study, None, None)
+        self._change(study, enrolled=record.enrolled + 1)
+        return "enrolled"
+
+    def issue(self, people: Sequence[tuple[str, bytes]], *, now: float) -> list[Issued]:
+        """Hand out tickets in turn."""
+        with self._lock:
+            return [self._issue_one(study, token, now) for study, token in people]
+
+    def _issue_one(self, study: str, token: bytes, now: float) -> Issued:
+        held = self._people.get(token)
+        if held is None:
+            return "unknown"
+        if held.study != study:
+            return "foreign"
+        if held.number is not None:
+            return held
+        record = self._studies[study]
+        if record.status == "finished":
+            return "finished"
+        if record.status == "closing" or record.issued >= record.quota:
+            return "wait"
+        ticket = Ticket(study, record.phase, record.issued)
+        self._people[token] = ticket
+        self._change(study, issued=record.issued + 1, began=record.began or now)
+        return ticket
+
+    def add_replies(self, replies: Sequence[NewReply]) -> list[Stored]:
+        """Remember replies."""
+        with self._lock:
+            return [self._add_one(reply) for reply in replies]
+
+    def _add_one(self, reply: NewReply) -> Stored:
+        held = self._people.get(reply.token)
+        if held is None:
+            return "unknown"
+        if held != Ticket(reply.study, reply.phase, reply.number):
+            return "foreign"
+        phase = self._replies.setdefault((reply.study, reply.phase), {})
+        before = phase.get(reply.number)
+        if before is not None:
+            return "same" if before.digest == reply.digest else "different"
+        record = self._studies[reply.study]
+        if record.phase != reply.phase or record.status != "open":
+            return "late"
+        phase[reply.number] = reply
+        return "stored"
+
+    def answered(self, study: str, phase: int) -> int:
+        """How many replies there are."""
+        return len(self._replies.get((study, phase), {}))
+
+    def begin_closing(self, study: str, phase: int) -> bool:
+        """Refuse further replies."""
+        with self._lock:
+            record = self._studies.get(study)
+            if record is None or record.phase != phase or record.status == "finished":
+                return False
+            self._change(study, status="closing")
+            return True
+
+    def replies(self, study: str, phase: int) -> list[tuple[int, bytes]]:
+        """Bodies in the order of tickets."""
+        found = self._replies.get((study, phase), {})
+        return [(number, found[number].body) for number in sorted(found)]
+
+    def advance(
+        self, study: str, phase: int, *, following: dict[str, Any], model: ModelRecord
+    ) -> bool:
+        """Open the next phase."""
+        with self._lock:
+            record = self._studies[study]
+            if record.phase != phase or record.status != "closing":
+                return False
+            self._change(study, issued=0, began=None, **following)
+            self._models[study].append(model)
+            return True
+
+    def link(self, study: str, successor: str) -> None:
+        """Say which study goes on."""
+        self._change(study, successor=successor)
+
+    def models(self, study: str) -> list[ModelRecord]:
+        """The history."""
+        return list(self._models.get(study, []))
+
+    def _change(self, study: str, **parts: Any) -> None:
+        self._studies[study] = msgspec.structs.replace(self._studies[study], **parts)

@@ -1,0 +1,348 @@
+"""What the SQL backends share: statements of SQLAlchemy Core, one transaction a group."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Self
+
+import sqlalchemy as sa
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DataError, IntegrityError
+
+from dpfda.collector.storage import tables
+from dpfda.collector.storage.base import (
+    Enrolled,
+    Issued,
+    ModelRecord,
+    NewReply,
+    Storage,
+    Stored,
+    StudyRecord,
+    Ticket,
+)
+from dpfda.collector.storage.migration import migrate
+
+_study, _person, _reply, _model = tables.study, tables.person, tables.reply, tables.model
+
+
+class SqlStorage(Storage):
+    """A storage behind an SQLAlchemy engine; a backend says how to connect and how to lock."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        with self._write() as connection:
+            self._lock_schema(connection)
+            migrate(connection)
+
+    @classmethod
+    def open(cls, url: str) -> Self:
+        """Connect and migrate."""
+        return cls(cls._connect(url))
+
+    @classmethod
+    @abstractmethod
+    def _connect(cls, url: str) -> Engine:
+        """The engine of a URL."""
+
+    def _lock_schema(self, connection: Connection) -> None:
+        """Let one process migrate at a time."""
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._engine.dispose()
+
+    @contextmanager
+    def _write(self) -> Iterator[Connection]:
+        """One transaction that changes something; durable when it ends."""
+        with self._engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def _read(self) -> Iterator[Connection]:
+        """One transaction that changes nothing."""
+        with self._engine.connect().execution_options(reading=True) as connection:
+            yield connection
+
+    # -- studies -------------------------------------------------------------------------------
+
+    def create(self, study: StudyRecord, first: ModelRecord) -> bool:
+        """Store a new study."""
+        try:
+            with self._write() as connection:
+                connection.execute(_study.insert(), _row(study))
+                connection.execute(_model.insert(), _row(first))
+        except IntegrityError:
+            return False
+        return True
+
+    def studies(self) -> list[StudyRecord]:
+        """All studies, newest first."""
+        with self._read() as connection:
+            rows = connection.execute(sa.select(_study).order_by(_study.c.created.desc()))
+            return [StudyRecord(**row._mapping) for row in rows]
+
+    def study(self, study: str) -> StudyRecord | None:
+        """One study."""
+        with self._read() as connection:
+            row = connection.execute(sa.select(_study).where(_study.c.id == study)).first()
+            return None if row is None else StudyRecord(**row._mapping)
+
+    # -- people --------------------------------------------------------------------------------
+
+    def enrol(self, people: Sequence[tuple[str, bytes]], *, most: int) -> list[Enrolled]:
+        """Store token hashes."""
+        verdicts: list[Enrolled] = ["unknown"] * len(people)
+        with self._write() as connection:
+            for study, places in _grouped(study for study, _ in people):
+                row = connection.execute(
+                    sa.select(_study.c.enrolled).where(_study.c.id == study).with_for_update()
+                ).first()
+                if row is None:
+                    continue
+                room = max(0, most - row.enrolled)
+                joining = places[:room]
+                if joining:
+                    connection.execute(
+                        _person.insert(), [{"study": study, "token": people[i][1]} for i in joining]
+                    )
+                    connection.execute(
+                        sa.update(_study)
+                        .where(_study.c.id == study)
+                        .values(enrolled=row.enrolled + len(joining))
+                    )
+                for i in places:
+                    verdicts[i] = "full"
+                for i in joining:
+                    verdicts[i] = "enrolled"
+        return verdicts
+
+    def issue(self, people: Sequence[tuple[str, bytes]], *, now: float) -> list[Issued]:
+        """Hand out tickets in turn."""
+        verdicts: list[Issued] = ["unknown"] * len(people)
+        with self._write() as connection:
+            held = _tickets(connection, [token for _, token in people], lock=True)
+            waiting: dict[str, list[int]] = defaultdict(list)
+            for i, (study, token) in enumerate(people):
+                ticket = held.get(token)
+                if ticket is None:
+                    continue
+                if ticket.study != study:
+                    verdicts[i] = "foreign"
+                elif ticket.number is not None:
+                    verdicts[i] = ticket
+                else:
+                    waiting[study].append(i)
+            for study in sorted(waiting):  # in one order everywhere: no deadlock
+                _issue_new(connection, study, waiting[study], people, verdicts, now)
+        return verdicts
+
+    def add_replies(self, replies: Sequence[NewReply]) -> list[Stored]:
+        """All in one statement; if one of them is refused, row by row, still in one commit."""
+        with self._write() as connection:
+            verdicts, good = self._sort(connection, replies)
+            try:
+                with connection.begin_nested():
+                    _insert(connection, [replies[i] for i in good])
+                for i in good:
+                    verdicts[i] = "stored"
+            except (IntegrityError, DataError):
+                for i in good:
+                    verdicts[i] = _add_one(connection, replies[i])
+        return verdicts
+
+    def _sort(
+        self, connection: Connection, replies: Sequence[NewReply]
+    ) -> tuple[list[Stored], list[int]]:
+        """Refuse what cannot be stored; the rest belongs to open phases that stay open meanwhile."""
+        verdicts: list[Stored] = ["unknown"] * len(replies)
+        held = _tickets(connection, [reply.token for reply in replies])
+        present = {
+            row.id: (row.phase, row.status)
+            for row in connection.execute(
+                sa.select(_study.c.id, _study.c.phase, _study.c.status)
+                .where(_study.c.id.in_({reply.study for reply in replies}))
+                .order_by(_study.c.id)
+                .with_for_update(read=True)
+            )
+        }
+        good = []
+        for i, reply in enumerate(replies):
+            ticket = held.get(reply.token)
+            if ticket is None:
+                continue
+            if ticket != Ticket(reply.study, reply.phase, reply.number):
+                verdicts[i] = "foreign"
+            elif present.get(reply.study) == (reply.phase, "open"):
+                good.append(i)
+            else:
+                verdicts[i] = _earlier(connection, reply) or "late"
+        return verdicts, good
+
+    # -- the end of a phase --------------------------------------------------------------------
+
+    def answered(self, study: str, phase: int) -> int:
+        """How many replies there are."""
+        query = (
+            sa.select(sa.func.count())
+            .select_from(_reply)
+            .where(_reply.c.study == study, _reply.c.phase == phase)
+        )
+        with self._read() as connection:
+            return int(connection.execute(query).scalar_one())
+
+    def begin_closing(self, study: str, phase: int) -> bool:
+        """Refuse further replies."""
+        change = (
+            sa.update(_study)
+            .where(_study.c.id == study, _study.c.phase == phase, _study.c.status != "finished")
+            .values(status="closing")
+        )
+        with self._write() as connection:
+            return connection.execute(change).rowcount == 1
+
+    def replies(self, study: str, phase: int) -> list[tuple[int, bytes]]:
+        """Bodies in the order of tickets."""
+        query = (
+            sa.select(_reply.c.number, _reply.c.body)
+            .where(_reply.c.study == study, _reply.c.phase == phase)
+            .order_by(_reply.c.number)
+        )
+        with self._read() as connection:
+            return [(row.number, bytes(row.body)) for row in connection.execute(query)]
+
+    def advance(
+        self, study: str, phase: int, *, following: dict[str, Any], model: ModelRecord
+    ) -> bool:
+        """Open the next phase."""
+        change = (
+            sa.update(_study)
+            .where(_study.c.id == study, _study.c.phase == phase, _study.c.status == "closing")
+            .values(issued=0, began=None, **following)
+        )
+        with self._write() as connection:
+            if connection.execute(change).rowcount != 1:
+                return False
+            connection.execute(_model.insert(), _row(model))
+            return True
+
+    def link(self, study: str, successor: str) -> None:
+        """Say which study goes on."""
+        with self._write() as connection:
+            connection.execute(
+                sa.update(_study).where(_study.c.id == study).values(successor=successor)
+            )
+
+    def models(self, study: str) -> list[ModelRecord]:
+        """The history."""
+        query = sa.select(_model).where(_model.c.study == study).order_by(_model.c.phase)
+        with self._read() as connection:
+            return [ModelRecord(**row._mapping) for row in connection.execute(query)]
+
+
+def _row(record: StudyRecord | ModelRecord) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in record.__struct_fields__}
+
+
+def _grouped(names: Iterator[str]) -> list[tuple[str, list[int]]]:
+    """Places of each name, names in order."""
+    places: dict[str, list[int]] = defaultdict(list)
+    for place, name in enumerate(names):
+        places[name].append(place)
+    return sorted(places.items())
+
+
+_BY_TOKEN = sa.select(_person.c.token, _person.c.study, _person.c.phase, _person.c.number).where(
+    _person.c.token.in_(sa.bindparam("tokens", expanding=True))
+)
+_BY_TOKEN_LOCKED = _BY_TOKEN.order_by(_person.c.token).with_for_update()
+
+
+def _tickets(
+    connection: Connection, tokens: list[bytes], *, lock: bool = False
+) -> dict[bytes, Ticket]:
+    query = _BY_TOKEN_LOCKED if lock else _BY_TOKEN
+    found = connection.execute(query, {"tokens": tokens})
+    return {bytes(token): Ticket(*place) for token, *place in found}
+
+
+def _issue_new(
+    connection: Connection,
+    study: str,
+    places: list[int],
+    people: Sequence[tuple[str, bytes]],
+    verdicts: list[Issued],
+    now: float,
+) -> None:
+    """The next tickets of one study, to people who have none."""
+    row = connection.execute(
+        sa.select(_study.c.phase, _study.c.quota, _study.c.issued, _study.c.status, _study.c.began)
+        .where(_study.c.id == study)
+        .with_for_update()
+    ).one()
+    tokens = list(dict.fromkeys(people[i][1] for i in places))  # one person may ask twice at once
+    room = row.quota - row.issued if row.status == "open" else 0
+    served = {
+        token: Ticket(study, row.phase, row.issued + k) for k, token in enumerate(tokens[:room])
+    }
+    if served:
+        connection.execute(
+            sa.update(_study)
+            .where(_study.c.id == study)
+            .values(issued=row.issued + len(served), began=row.began or now)
+        )
+        connection.execute(
+            sa.update(_person)
+            .where(_person.c.token == sa.bindparam("whose"))
+            .values(phase=sa.bindparam("new_phase"), number=sa.bindparam("new_number")),
+            [
+                {"whose": token, "new_phase": ticket.phase, "new_number": ticket.number}
+                for token, ticket in served.items()
+            ],
+        )
+    for i in places:
+        nobody: Issued = "finished" if row.status == "finished" else "wait"
+        verdicts[i] = served.get(people[i][1], nobody)
+
+
+def _insert(connection: Connection, replies: Sequence[NewReply]) -> None:
+    if replies:
+        connection.execute(
+            _reply.insert(),
+            [
+                {
+                    "study": reply.study,
+                    "phase": reply.phase,
+                    "number": reply.number,
+                    "digest": reply.digest,
+                    "body": reply.body,
+                    "received": reply.received,
+                }
+                for reply in replies
+            ],
+        )
+
+
+def _add_one(connection: Connection, reply: NewReply) -> Stored:
+    try:
+        with connection.begin_nested():
+            _insert(connection, [reply])
+    except (IntegrityError, DataError):
+        return _earlier(connection, reply) or "failed"
+    return "stored"
+
+
+def _earlier(connection: Connection, reply: NewReply) -> Stored | None:
+    """How a reply compares with the one that was stored for its ticket, if one was."""
+    digest = connection.execute(
+        sa.select(_reply.c.digest).where(
+            _reply.c.study == reply.study,
+            _reply.c.phase == reply.phase,
+            _reply.c.number == reply.number,
+        )
+    ).scalar_one_or_none()
+    if digest is None:
+        return None
+    return "same" if bytes(digest) == reply.digest else "different"

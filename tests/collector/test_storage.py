@@ -1,0 +1,254 @@
+"""One suite for every storage."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from dpfda.collector.storage import open_storage, tables
+from dpfda.collector.storage.base import ModelRecord, NewReply, Storage, StudyRecord, Ticket
+from dpfda.errors import UnknownName
+
+every_storage = pytest.mark.parametrize(
+    "database", ["memory", "sqlite", "postgresql"], indirect=True
+)
+stored = pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
+
+
+def record(name: str = "study", *, quota: int = 3, created: float = 1.0) -> StudyRecord:
+    return StudyRecord(
+        id=name,
+        hash=name * 4,
+        plan="{}",
+        settings="{}",
+        created=created,
+        phase=0,
+        kind="report",
+        quota=quota,
+        status="open",
+        state="{}",
+    )
+
+
+def model(name: str = "study", phase: int = -1) -> ModelRecord:
+    return ModelRecord(
+        study=name, phase=phase, kind="report", people=0, created=1.0, document="{}", summary="{}"
+    )
+
+
+def token(number: int) -> bytes:
+    return hashlib.sha256(str(number).encode()).digest()
+
+
+def reply(number: int, *, study: str = "study", phase: int = 0, body: bytes = b"x") -> NewReply:
+    digest = hashlib.sha256(body).digest()
+    return NewReply(token(number), study, phase, number, digest, body, 5.0)
+
+
+def begun(storage: Storage, *, people: int = 3, quota: int = 3) -> None:
+    """A study in which people 0, 1, ... hold the tickets 0, 1, ..."""
+    assert storage.create(record(quota=quota), model())
+    crowd = [("study", token(i)) for i in range(people)]
+    assert storage.enrol(crowd, most=100) == ["enrolled"] * people
+    storage.issue(crowd, now=2.0)
+
+
+@every_storage
+def test_studies_are_kept_newest_first(storage: Storage) -> None:
+    assert storage.study("study") is None
+    assert storage.create(record(), model())
+    assert storage.create(record("later", created=2.0), model("later"))
+    assert storage.study("study") == record()
+    assert [study.id for study in storage.studies()] == ["later", "study"]
+    assert storage.models("study") == [model()]
+
+
+@every_storage
+def test_a_study_is_created_once(storage: Storage) -> None:
+    assert storage.create(record(), model())
+    assert not storage.create(record(created=9.0), model())
+    assert storage.study("study") == record()
+
+
+@every_storage
+def test_enrolment_has_a_limit(storage: Storage) -> None:
+    storage.create(record(), model())
+    crowd = [("study", token(i)) for i in range(3)]
+    assert storage.enrol([*crowd, ("other", token(9))], most=2) == [
+        "enrolled",
+        "enrolled",
+        "full",
+        "unknown",
+    ]
+    study = storage.study("study")
+    assert study is not None
+    assert study.enrolled == 2
+
+
+@every_storage
+def test_tickets_are_handed_out_once_and_again_to_the_same_person(storage: Storage) -> None:
+    storage.create(record(quota=2), model())
+    storage.create(record("other"), model("other"))
+    storage.enrol([("study", token(i)) for i in range(3)], most=9)
+    asked = [("study", token(i)) for i in (0, 1, 0, 2, 7)] + [("other", token(0))]
+    assert storage.issue(asked, now=2.0) == [
+        Ticket("study", 0, 0),
+        Ticket("study", 0, 1),
+        Ticket("study", 0, 0),
+        "wait",
+        "unknown",
+        "foreign",
+    ]
+    assert storage.issue([("study", token(1))], now=3.0) == [Ticket("study", 0, 1)]
+    study = storage.study("study")
+    assert study is not None
+    assert (study.issued, study.began) == (2, 2.0)
+
+
+@every_storage
+def test_replies_are_stored_once(storage: Storage) -> None:
+    begun(storage)
+    assert storage.add_replies([reply(0), reply(1)]) == ["stored", "stored"]
+    assert storage.add_replies([reply(0), reply(1, body=b"new"), reply(2)]) == [
+        "same",
+        "different",
+        "stored",
+    ]
+    assert storage.answered("study", 0) == 3
+    assert storage.replies("study", 0) == [(0, b"x"), (1, b"x"), (2, b"x")]
+
+
+@every_storage
+def test_one_bad_reply_spoils_no_other(storage: Storage) -> None:
+    begun(storage)
+    group = [reply(0), reply(0, body=b"other"), reply(0), reply(5), reply(1)]
+    foreign = NewReply(token(0), "study", 0, 2, b"d" * 32, b"x", 5.0)
+    assert storage.add_replies([*group, foreign]) == [
+        "stored",
+        "different",
+        "same",
+        "unknown",
+        "stored",
+        "foreign",
+    ]
+
+
+@every_storage
+def test_late_replies_are_refused_and_old_ones_still_known(storage: Storage) -> None:
+    begun(storage)
+    storage.add_replies([reply(0)])
+    assert storage.begin_closing("study", 0)
+    assert storage.add_replies([reply(0), reply(1), reply(0, body=b"new")]) == [
+        "same",
+        "late",
+        "different",
+    ]
+    following = {"phase": 1, "kind": "check", "quota": 5, "status": "open", "state": "{1}"}
+    assert storage.advance("study", 0, following=following, model=model(phase=0))
+    assert storage.add_replies([reply(0), reply(1)]) == ["same", "late"]
+    study = storage.study("study")
+    assert study is not None
+    assert (study.phase, study.kind, study.quota, study.issued) == (1, "check", 5, 0)
+    assert (study.began, study.state) == (None, "{1}")
+
+
+@every_storage
+def test_a_phase_ends_once(storage: Storage) -> None:
+    begun(storage)
+    following = {"phase": 1, "kind": "check", "quota": 5, "status": "open", "state": "{}"}
+    assert not storage.advance("study", 0, following=following, model=model(phase=0))
+    assert storage.begin_closing("study", 0)
+    assert storage.begin_closing("study", 0), "after a crash the work is taken up again"
+    assert storage.advance("study", 0, following=following, model=model(phase=0))
+    assert not storage.advance("study", 0, following=following, model=model(phase=0))
+    assert not storage.begin_closing("study", 0)
+    assert [entry.phase for entry in storage.models("study")] == [-1, 0]
+
+
+@every_storage
+def test_a_finished_study_wants_nobody(storage: Storage) -> None:
+    begun(storage, people=3, quota=2)
+    storage.begin_closing("study", 0)
+    following = {"phase": 1, "kind": "finished", "quota": 0, "status": "finished", "state": "{}"}
+    storage.advance("study", 0, following=following, model=model(phase=0))
+    assert storage.issue([("study", token(2))], now=3.0) == ["finished"]
+    assert not storage.begin_closing("study", 1)
+    storage.link("study", "next")
+    study = storage.study("study")
+    assert study is not None
+    assert study.successor == "next"
+
+
+@stored
+def test_everything_survives_reopening(storage: Storage, database: str) -> None:
+    begun(storage)
+    storage.add_replies([reply(0)])
+    storage.close()
+    again = open_storage(database)
+    assert again.replies("study", 0) == [(0, b"x")]
+    assert again.issue([("study", token(0))], now=2.0) == [Ticket("study", 0, 0)]
+    again.close()
+
+
+@stored
+def test_several_writers_at_once(storage: Storage, database: str) -> None:
+    """Tickets are distinct and no reply is lost when four processes' worth of threads compete."""
+    storage.create(record(quota=80), model())
+    crowd = [("study", token(i)) for i in range(80)]
+    storage.enrol(crowd, most=100)
+    places: list[Ticket] = []
+    failures: list[BaseException] = []
+
+    def work(part: int) -> None:
+        try:
+            own = open_storage(database)
+            for start in range(part * 20, part * 20 + 20, 5):
+                group = crowd[start : start + 5]
+                tickets = own.issue(group, now=1.0)
+                replies = [
+                    NewReply(who, "study", 0, ticket.number, b"d" * 32, b"y", 1.0)  # type: ignore
+                    for (_, who), ticket in zip(group, tickets, strict=True)
+                ]
+                assert own.add_replies(replies) == ["stored"] * 5
+                places.extend(tickets)  # type: ignore[arg-type]
+            own.close()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(part,)) for part in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert sorted(place.number or 0 for place in places) == list(range(80))
+    assert storage.answered("study", 0) == 80
+
+
+@stored
+def test_migrations_make_the_tables_that_the_code_uses(storage: Storage, database: str) -> None:
+    inspector = sa.inspect(storage._engine)  # type: ignore[attr-defined]
+    for table in tables.metadata.tables.values():
+        found = {column["name"]: column["nullable"] for column in inspector.get_columns(table.name)}
+        assert found == {column.name: bool(column.nullable) for column in table.columns}
+        keys = inspector.get_pk_constraint(table.name)["constrained_columns"]
+        assert keys == [column.name for column in table.primary_key]
+        assert {index["name"] for index in inspector.get_indexes(table.name)} == {
+            str(index.name) for index in table.indexes
+        }
+
+
+def test_sqlite_syncs_every_commit(storage: Storage) -> None:
+    with storage._engine.connect() as connection:  # type: ignore[attr-defined]
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2  # FULL
+
+
+def test_an_unknown_scheme_does_not_show_the_password(tmp_path: Path) -> None:
+    with pytest.raises(UnknownName) as refusal:
+        open_storage("mysql://someone:secret@localhost/x")
+    assert "secret" not in str(refusal.value)
