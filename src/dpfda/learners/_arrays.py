@@ -25,11 +25,14 @@ Array = Any
 _LARGEST = 1e100
 """Beyond this, squares of products overflow double precision; no report comes near it."""
 
-_CPU_CHUNK = 150_000
+_CACHE = 150_000
 """Numbers of a design matrix worked on at once: about 1 MB, what a core's cache holds."""
 
-_DEVICE_CHUNK = 1 << 26
-"""The same on an accelerator, where launching a kernel costs more than memory."""
+_CHUNK = 16 * _CACHE
+"""Numbers prepared at once: bounds the memory of a fit whatever the number of members."""
+
+_DEVICE = 1 << 26
+"""Both on an accelerator, where launching a kernel costs more than memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +46,7 @@ class Batch:
     def chunks(self) -> Iterator[Batch]:
         """The same members in order, a few at a time, so that memory stays bounded."""
         members, n, d = self.features.shape
-        limit = _CPU_CHUNK if _on_cpu(self.features) else _DEVICE_CHUNK
+        limit = _CHUNK if _on_cpu(self.features) else _DEVICE
         size = max(1, limit // (n * (d + 1)))
         for start in range(0, members, size):
             part = slice(start, start + size)
@@ -111,6 +114,12 @@ def identity(size: int, *, like: Array) -> Array:
     """The identity matrix in the library, precision and place of `like`."""
     xp = namespace(like)
     return xp.eye(size, dtype=like.dtype, device=device(like))
+
+
+def members_in_cache(rows: Array) -> int:
+    """How many members of `rows` (B, p, n) are best worked on together."""
+    limit = _CACHE if _on_cpu(rows) else _DEVICE
+    return max(1, limit // int(rows.shape[1] * rows.shape[2]))
 
 
 def scalar(value: float, *, like: Array) -> Array:

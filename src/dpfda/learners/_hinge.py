@@ -1,21 +1,18 @@
 """The linear support vector machine with hinge loss, a whole batch at once.
 
-Minimises ``½ θᵀPθ + Σ_i c_i max(0, 1 − m_i)`` with margins ``m = θᵀrows`` for every member:
-a primal-dual interior point method (Mehrotra's predictor and corrector; each iteration solves
-systems of d + 1 equations) walks to the neighbourhood of the solution, and as soon as the walk
-shows which rows lie on the margin, the equations those rows satisfy are solved outright and the
-optimality conditions checked. What passes is exact up to rounding, not merely close.
-
-Variables per row, all positive: α and β = c − α (multipliers), ξ (shortfall of the margin) and
-s = m + ξ − 1 (excess). At the solution α s = β ξ = 0; the walk keeps both near a common μ > 0.
+Minimises ``½ θᵀPθ + Σ_i c_i max(0, 1 − m_i)`` with margins ``m = θᵀrows`` for every member. An
+interior point method walks to the neighbourhood of the solution; as soon as the walk shows which
+rows lie on the margin, the equations those rows satisfy are solved outright and the optimality
+conditions checked. What passes is exact up to rounding, not merely close.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from dpfda.learners._arrays import Array, identity, namespace, scalar
-from dpfda.learners._design import dot, gram, times_rows, times_weights
+from dpfda.learners._arrays import Array, identity, namespace
+from dpfda.learners._design import diagonal, gram, times_rows, times_weights
+from dpfda.learners._interior_point import gap, start, walk
 from dpfda.learners._iteration import Arrays, iterate
 from dpfda.learners._iteration import rows as members_at
 from dpfda.learners._linear_systems import solver
@@ -23,11 +20,15 @@ from dpfda.learners._linear_systems import solver
 _RIDGE = 1e-12
 """Keeps the systems solvable; it bends the way to the solution, not the solution."""
 
-_FIRST_GAP = 0.1
-"""μ of the starting point. Larger starts walk longer, smaller ones start further off the path."""
-
 _READY = 1e-3
-"""μ at which guessing the rows on the margin begins to be worth a try (about half succeed)."""
+"""μ at which guessing the rows on the margin begins to be worth a try."""
+
+_PATIENCE = 30.0
+"""After a wrong guess, μ must have shrunk by this factor before the next one."""
+
+
+_SPRING = 1e6
+"""Stiffness, against costs and features of size 1. Each round leaves its inverse of the error."""
 
 
 def minimise_hinge(
@@ -49,111 +50,39 @@ def minimise_hinge(
     xp = namespace(rows)
     # An absent row (0, cost 0) has no room between its bounds; with cost 1 it is a constant.
     costs = xp.where(costs > 0, costs, xp.ones_like(costs))
-    eye = identity(rows.shape[1], like=rows)
-    ridged = (penalty + _RIDGE)[:, :, None] * eye
+    ridged = diagonal(penalty + _RIDGE)
+
+    def begin(fixed: Arrays) -> Arrays:
+        threshold = xp.full_like(fixed[1][:, 0], _READY)
+        return (*start(fixed), threshold, threshold < 0)
 
     def step(state: Arrays, fixed: Arrays, live: Array) -> tuple[Arrays, Array]:
         *walking, threshold, pinned = state
-        walked, gap = _walk(tuple(walking), fixed, live)
-        ready = (gap < threshold) & live
-        done = gap < 1e-4 * tolerance
-        if bool(xp.any(ready)):
-            parameters, on_margin, exact = _finish(xp, walked, fixed, ready, tolerance)
-            # Only the answer is replaced: the walk's own variables must stay positive.
-            walked = (xp.where(exact[:, None], parameters, walked[0]), *walked[1:])
-            pinned = xp.where(exact, on_margin, pinned)
-            threshold = xp.where(ready, gap / 30.0, threshold)
-            done = done | exact
-        return (*walked, threshold, pinned), done
+        now = _relative_gap(tuple(walking), fixed)
+        ready = (now < threshold) & live
+        if not bool(xp.any(ready)):
+            walked = walk(tuple(walking), fixed, live)
+            return (*walked, threshold, pinned), now < 1e-4 * tolerance
+        parameters, on_margin, exact = _finish(xp, tuple(walking), fixed, ready, tolerance)
+        # Only the answer is replaced: the walk's own variables must stay positive.
+        answer = xp.where(exact[:, None], parameters, state[0])
+        threshold = xp.where(ready, now / _PATIENCE, threshold)
+        return (answer, *walking[1:], threshold, xp.where(exact, on_margin, pinned)), exact
 
     fixed = (rows, costs, penalty, ridged)
-    threshold = xp.full_like(costs[:, 0], _READY)
-    start = (*_start(rows, costs, penalty, ridged), threshold, threshold > 0)
-    final = iterate(step, start, fixed=fixed, max_iterations=max_iterations)
+    final = iterate(begin, step, fixed=fixed, max_iterations=max_iterations)
     return final[0], final[-1]
 
 
-def _start(rows: Array, costs: Array, penalty: Array, ridged: Array) -> Arrays:
-    """A point near the central path: least squares, then two Newton steps at a fixed μ."""
-    xp = namespace(rows)
-    present = xp.ones_like(costs)
-    parameters = solver(gram(rows, present) + ridged)(times_weights(rows, present))
-    centred = _centred(rows, costs, parameters)
-    for _ in range(2):
-        alpha, beta, excess, short = centred
-        residual = times_weights(rows, alpha) - penalty * parameters
-        stiffness = 1.0 / (excess / alpha + short / beta)
-        direction = solver(gram(rows, stiffness) + ridged)(residual)
-        largest = xp.max(xp.abs(times_rows(rows, direction)), axis=1)
-        share = 2.0 / xp.maximum(largest, scalar(2.0, like=largest))
-        parameters = parameters + share[:, None] * direction
-        centred = _centred(rows, costs, parameters)
-    return (parameters, *centred)
+def _largest_pull(alpha: Array, costs: Array) -> Array:
+    """max α/c (B, 1). Far below 1 where the classes are separable and the penalty is weak."""
+    xp = namespace(alpha)
+    return xp.max(alpha / costs, axis=1, keepdims=True)
 
 
-def _centred(rows: Array, costs: Array, parameters: Array) -> Arrays:
-    """The (α, β, s, ξ) with α s = β ξ = μ, α + β = c and s − ξ = m − 1: a quadratic equation."""
-    xp = namespace(rows)
-    lack = costs * (1.0 - times_rows(rows, parameters))
-    root = 2.0 * _FIRST_GAP + xp.sqrt(4.0 * _FIRST_GAP**2 + lack * lack)
-    # Far from the margin one of the two cancels to rounding error; it must stay positive.
-    least = scalar(1e-6, like=root)
-    excess = 0.5 * xp.maximum(root - lack, least) / costs
-    short = 0.5 * xp.maximum(root + lack, least) / costs
-    alpha = costs * short / (excess + short)
-    beta = costs * excess / (excess + short)
-    return alpha, beta, excess, short
-
-
-def _walk(state: Arrays, fixed: Arrays, live: Array) -> tuple[Arrays, Array]:
-    """One predictor-corrector iteration. Returns the new state and the gap μ it started from."""
-    parameters, alpha, beta, excess, short = state
-    rows, _, penalty, ridged = fixed
-    xp = namespace(rows)
-    pairs = 2.0 * alpha.shape[1]
-    gap = (dot(alpha, excess) + dot(beta, short)) / pairs
-    residual = times_weights(rows, alpha) - penalty * parameters
-    per_alpha, per_beta = 1.0 / alpha, 1.0 / beta
-    excess_slope, short_slope = excess * per_alpha, short * per_beta
-    stiffness = 1.0 / (excess_slope + short_slope)
-    solve = solver(gram(rows, stiffness) + ridged)
-
-    def newton(pull: Array) -> tuple[Array, Array]:
-        direction = solve(residual + times_weights(rows, stiffness * pull))
-        return direction, stiffness * (pull - times_rows(rows, direction))
-
-    # Predictor: aim at μ = 0. Relative changes of α and β; those of s and ξ are −1 ∓ the same.
-    _, d_alpha = newton(short - excess)
-    up, down = d_alpha * per_alpha, d_alpha * per_beta
-    reach = xp.maximum(xp.abs(up + 0.5), xp.abs(down - 0.5))
-    share = 1.0 / xp.maximum(0.5 + xp.max(reach, axis=1), xp.ones_like(gap))
-    d_excess, d_short = -excess * (1.0 + up), -short * (1.0 - down)
-    second_alpha, second_beta = d_alpha * d_excess, d_alpha * d_short
-    curve = (xp.sum(second_alpha, axis=1) - xp.sum(second_beta, axis=1)) / pairs
-    left = (1.0 - share) + share * share * curve / xp.maximum(gap, scalar(1e-300, like=gap))
-    target = (left * left * left * gap)[:, None]
-
-    # Corrector: aim at the reduced μ, with the second-order terms the predictor has shown.
-    to_excess = (target - second_alpha) * per_alpha - excess
-    to_short = (target + second_beta) * per_beta - short
-    direction, d_alpha = newton(to_excess - to_short)
-    d_excess = to_excess - excess_slope * d_alpha
-    d_short = to_short + short_slope * d_alpha
-    reach = xp.maximum(
-        xp.maximum(-d_alpha * per_alpha, d_alpha * per_beta),
-        xp.maximum(-d_excess / excess, -d_short / short),
-    )
-    share = 0.99 / xp.maximum(xp.max(reach, axis=1), scalar(0.99, like=gap))
-    share = (share * xp.astype(live, share.dtype))[:, None]
-    d_alpha = share * d_alpha
-    moved = (
-        parameters + share * direction,
-        alpha + d_alpha,
-        beta - d_alpha,
-        excess + share * d_excess,
-        short + share * d_short,
-    )
-    return moved, gap
+def _relative_gap(state: Arrays, fixed: Arrays) -> Array:
+    """μ measured by the multipliers that are in play, (B,)."""
+    return gap(state) / _largest_pull(state[1], fixed[1])[:, 0]
 
 
 def _finish(
@@ -179,34 +108,43 @@ def _solve_face(state: Arrays, fixed: Arrays, tolerance: float) -> Arrays:
     """Guess the rows on the margin, solve the equations they satisfy, check optimality.
 
     Rows beyond the margin have α = 0, rows inside it α = c, and rows on it margin 1. The last
-    are imposed by a stiff spring whose pull becomes their α (method of multipliers): three
+    are imposed by a stiff spring whose pull becomes their α (method of multipliers): two
     rounds leave no error above rounding, and rows that repeat each other do no harm.
     """
     parameters, alpha, beta, excess, short = state
     rows, costs, penalty, ridged = fixed
     xp = namespace(rows)
-    zero = xp.zeros_like(costs)
-    beyond = excess * costs > alpha
-    inside = (short * costs > beta) & ~beyond
-    on_margin = ~(beyond | inside)
-    spring = 1e5 * xp.astype(on_margin, costs.dtype)
-    alpha = xp.where(beyond, zero, xp.where(inside, costs, alpha))
-    solve = solver(gram(rows, spring) + ridged)
+    scale = _largest_pull(alpha, costs) * costs
+    # Masks as numbers: on random patterns xp.where is several times slower than arithmetic.
+    beyond = xp.astype(excess * scale > alpha, costs.dtype)
+    inside = xp.astype(short * costs > beta, costs.dtype) * (1.0 - beyond)
+    on_margin = 1.0 - beyond - inside
+    pinned = xp.max(on_margin, axis=1)
+    spring = _SPRING * scale * on_margin
+    alpha = inside * costs + on_margin * alpha
+    # Without a row on the margin nothing moves the intercept, and rounding must not.
+    held = (1.0 - pinned)[:, None, None] * _corner(ridged)
+    solve = solver(gram(rows, spring) + ridged + held)
     lack = 1.0 - times_rows(rows, parameters)
-    for _ in range(3):
-        residual = times_weights(rows, alpha + spring * lack) - penalty * parameters
-        direction = solve(residual)
+    for _ in range(2):
+        direction = solve(times_weights(rows, alpha + spring * lack) - penalty * parameters)
         alpha = alpha + spring * (lack - times_rows(rows, direction))
         parameters = parameters + direction
         lack = 1.0 - times_rows(rows, parameters)
-    missed = xp.where(beyond, lack, xp.where(inside, -lack, xp.abs(lack)))
-    outside = xp.maximum(-alpha, alpha - costs) / costs
+    missed = (beyond - inside) * lack + on_margin * xp.abs(lack)
+    outside = xp.maximum(-alpha, alpha - costs) / scale
     residual = times_weights(rows, alpha) - penalty * parameters
-    size = xp.max(xp.abs(penalty * parameters), axis=1) + costs.shape[1]
+    size = xp.max(xp.abs(penalty * parameters), axis=1) + xp.sum(xp.abs(alpha), axis=1)
     worst = xp.maximum(
         xp.max(xp.maximum(missed, outside), axis=1), xp.max(xp.abs(residual), axis=1) / size
     )
-    return parameters, xp.any(on_margin, axis=1), worst <= tolerance
+    return parameters, pinned > 0, worst <= tolerance
+
+
+def _corner(matrices: Array) -> Array:
+    """(p, p): 1 for the intercept, 0 elsewhere."""
+    first = identity(matrices.shape[1], like=matrices)[:1, :]
+    return first * namespace(matrices).matrix_transpose(first)
 
 
 def middle_intercept(rows: Array, costs: Array, parameters: Array, *, labels: Array) -> Array:

@@ -16,9 +16,6 @@ from dpfda.learners._arrays import Array, namespace, scalar
 _UNROLLED = 12
 """Largest system written out entry by entry; the number of operations grows as its cube."""
 
-_PIVOT = 1e-15
-"""Smallest pivot, as a fraction of the diagonal entry it came from: about rounding error."""
-
 
 def solver(matrices: Array) -> Callable[[Array], Array]:
     """Factor positive definite `matrices` (B, p, p); the result maps (B, p) to the solutions.
@@ -54,7 +51,9 @@ def solver(matrices: Array) -> Callable[[Array], Array]:
 def _cholesky(matrices: Array) -> tuple[list[list[Array]], list[Array]]:
     """Rows of the factor below its diagonal, and the inverse of its diagonal, as vectors (B,)."""
     xp = namespace(matrices)
-    tiny = scalar(1e-300, like=matrices)
+    # The smallest pivot, as a fraction of the diagonal entry it came from, is its rounding error.
+    precision = xp.finfo(matrices.dtype)
+    tiny = scalar(float(precision.smallest_normal), like=matrices)
     lower: list[list[Array]] = []
     inverse: list[Array] = []
     for i in range(matrices.shape[-1]):
@@ -65,7 +64,7 @@ def _cholesky(matrices: Array) -> tuple[list[list[Array]], list[Array]]:
                 value = value - left * above
             row.append(value * inverse[j])
         pivot = matrices[:, i, i]
-        floor = xp.maximum(_PIVOT * pivot, tiny)
+        floor = xp.maximum(4.0 * float(precision.eps) * pivot, tiny)
         for left in row:
             pivot = pivot - left * left
         inverse.append(1.0 / xp.sqrt(xp.maximum(pivot, floor)))

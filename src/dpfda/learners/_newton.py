@@ -69,14 +69,16 @@ def minimise(
         moved = (parameters + share * direction, margins + share * change)
         return moved, largest <= tolerance
 
-    # Least squares is the Newton step from 0; the losses with flat pieces borrow a curvature.
-    first, rough = loss.at_zero
-    start = solver(rough * gram(data.rows, data.weights) + penalty)(
-        first * times_weights(data.rows, data.weights)
-    )
-    state = (start, times_rows(data.rows, start))
+    def begin(fixed: Arrays) -> Arrays:
+        # Least squares is the Newton step from 0; the losses with flat pieces borrow a curvature.
+        rows, weights, quadratic = fixed
+        first, rough = loss.at_zero
+        hessian = rough * gram(rows, weights) + quadratic
+        parameters = solver(hessian)(first * times_weights(rows, weights))
+        return parameters, times_rows(rows, parameters)
+
     fixed = (data.rows, data.weights, penalty)
-    return iterate(step, state, fixed=fixed, max_iterations=max_iterations)[0]
+    return iterate(begin, step, fixed=fixed, max_iterations=max_iterations)[0]
 
 
 def _descending_share(

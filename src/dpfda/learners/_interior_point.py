@@ -1,0 +1,152 @@
+"""The walk to the solution of a support vector machine: a primal-dual interior point method.
+
+Variables per row, all positive: α and β = c − α (multipliers), ξ (shortfall of the margin) and
+s = m + ξ − 1 (excess). At the solution α s = β ξ = 0; the walk keeps both products near a common
+μ > 0 and lets it shrink (Mehrotra's predictor and corrector). Each iteration solves two systems of
+d + 1 equations with the same matrix.
+
+A state is (θ, α, β, s, ξ); what is fixed is (rows, costs, penalty, penalty as a matrix with a
+little more on its diagonal).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpfda.learners._arrays import Array, identity, namespace, scalar
+from dpfda.learners._design import dot, gram, times_rows, times_weights
+from dpfda.learners._iteration import Arrays
+from dpfda.learners._linear_systems import solver
+
+_FIRST_GAP = 0.1
+"""μ of the starting point. Larger starts walk longer, smaller ones start further off the path."""
+
+_ROUGH_STEPS = 5
+"""Iterations in single precision, which is enough far from the solution and twice as fast."""
+
+_ROUGH_GAP = 1e-6
+"""μ at which single precision has nothing more to say."""
+
+
+def start(fixed: Arrays) -> Arrays:
+    """A point on the way, most of the walk done: what a few steps in single precision reach."""
+    rows, costs, penalty, ridged = fixed
+    xp = namespace(rows)
+    largest = scalar(1e30, like=rows)
+    small = 1e-6 * identity(rows.shape[1], like=rows)
+    rough = tuple(
+        xp.astype(xp.minimum(array, largest), xp.float32)
+        for array in (rows, costs, penalty, ridged + small)
+    )
+    # A badly conditioned member may overflow here; it then starts from scratch below.
+    with np.errstate(all="ignore"):
+        state = _near_the_path(rough)
+        for _ in range(_ROUGH_STEPS):
+            state = walk(state, rough, gap(state) > _ROUGH_GAP)
+    sound = xp.isfinite(gap(state) + xp.sum(state[0], axis=1))
+    state = tuple(xp.astype(array, xp.float64) for array in state)
+    if not bool(xp.all(sound)):
+        plain = xp.zeros_like(state[0])
+        safe = (plain, *_centred(rows, costs, plain))
+        pairs = zip(state, safe, strict=True)
+        state = tuple(xp.where(sound[:, None], ours, theirs) for ours, theirs in pairs)
+    parameters, alpha, beta, excess, short = state
+    # Rounding has left α + β = c and s − ξ = m − 1 by a little; the larger of each two gives way.
+    lack = 1.0 - times_rows(rows, parameters)
+    low = xp.astype(alpha < beta, costs.dtype)
+    near = xp.astype(excess < short, costs.dtype)
+    return (
+        parameters,
+        low * alpha + (1.0 - low) * (costs - beta),
+        low * (costs - alpha) + (1.0 - low) * beta,
+        near * excess + (1.0 - near) * xp.maximum(short - lack, short),
+        near * xp.maximum(excess + lack, excess) + (1.0 - near) * short,
+    )
+
+
+def _near_the_path(fixed: Arrays) -> Arrays:
+    """Least squares, then two Newton steps towards the point of the path with a given μ."""
+    rows, costs, penalty, ridged = fixed
+    xp = namespace(rows)
+    present = xp.ones_like(costs)
+    parameters = solver(gram(rows, present) + ridged)(times_weights(rows, present))
+    centred = _centred(rows, costs, parameters)
+    for _ in range(2):
+        alpha, beta, excess, short = centred
+        residual = times_weights(rows, alpha) - penalty * parameters
+        stiffness = 1.0 / (excess / alpha + short / beta)
+        direction = solver(gram(rows, stiffness) + ridged)(residual)
+        largest = xp.max(xp.abs(times_rows(rows, direction)), axis=1)
+        share = 2.0 / xp.maximum(largest, scalar(2.0, like=largest))
+        parameters = parameters + share[:, None] * direction
+        centred = _centred(rows, costs, parameters)
+    return (parameters, *centred)
+
+
+def _centred(rows: Array, costs: Array, parameters: Array) -> Arrays:
+    """The (α, β, s, ξ) with α s = β ξ = μ, α + β = c and s − ξ = m − 1: a quadratic equation."""
+    xp = namespace(rows)
+    far = scalar(1e6, like=costs)
+    lack = costs * xp.clip(1.0 - times_rows(rows, parameters), -far, far)
+    root = 2.0 * _FIRST_GAP + xp.sqrt(4.0 * _FIRST_GAP**2 + lack * lack)
+    excess = 0.5 * (root - lack) / costs
+    short = 0.5 * (root + lack) / costs
+    alpha = costs * short / (excess + short)
+    beta = costs * excess / (excess + short)
+    return alpha, beta, excess, short
+
+
+def walk(state: Arrays, fixed: Arrays, live: Array) -> Arrays:
+    """One predictor-corrector iteration for the members that are `live`."""
+    parameters, alpha, beta, excess, short = state
+    rows, _, penalty, ridged = fixed
+    xp = namespace(rows)
+    pairs = 2.0 * alpha.shape[1]
+    here = gap(state)
+    residual = times_weights(rows, alpha) - penalty * parameters
+    per_alpha, per_beta = 1.0 / alpha, 1.0 / beta
+    excess_slope, short_slope = excess * per_alpha, short * per_beta
+    stiffness = 1.0 / (excess_slope + short_slope)
+    solve = solver(gram(rows, stiffness) + ridged)
+
+    def newton(pull: Array) -> tuple[Array, Array]:
+        direction = solve(residual + times_weights(rows, stiffness * pull))
+        return direction, stiffness * (pull - times_rows(rows, direction))
+
+    # Predictor: aim at μ = 0. Relative changes of α and β; those of s and ξ are −1 ∓ the same.
+    _, d_alpha = newton(short - excess)
+    up, down = d_alpha * per_alpha, d_alpha * per_beta
+    reach = xp.maximum(xp.abs(up + 0.5), xp.abs(down - 0.5))
+    share = 1.0 / xp.maximum(0.5 + xp.max(reach, axis=1), xp.ones_like(here))
+    d_excess, d_short = -excess * (1.0 + up), -short * (1.0 - down)
+    second_alpha, second_beta = d_alpha * d_excess, d_alpha * d_short
+    curve = (xp.sum(second_alpha, axis=1) - xp.sum(second_beta, axis=1)) / pairs
+    left = (1.0 - share) + share * share * curve / xp.maximum(here, scalar(1e-300, like=here))
+    target = (left * left * left * here)[:, None]
+
+    # Corrector: aim at the reduced μ, with the second-order terms the predictor has shown.
+    to_excess = (target - second_alpha) * per_alpha - excess
+    to_short = (target + second_beta) * per_beta - short
+    direction, d_alpha = newton(to_excess - to_short)
+    d_excess = to_excess - excess_slope * d_alpha
+    d_short = to_short + short_slope * d_alpha
+    reach = xp.maximum(
+        xp.maximum(-d_alpha * per_alpha, d_alpha * per_beta),
+        xp.maximum(-d_excess / excess, -d_short / short),
+    )
+    share = 0.99 / xp.maximum(xp.max(reach, axis=1), scalar(0.99, like=here))
+    share = (share * xp.astype(live, share.dtype))[:, None]
+    d_alpha = share * d_alpha
+    return (
+        parameters + share * direction,
+        alpha + d_alpha,
+        beta - d_alpha,
+        excess + share * d_excess,
+        short + share * d_short,
+    )
+
+
+def gap(state: Arrays) -> Array:
+    """μ, the mean of all products α s and β ξ, shape (B,)."""
+    _, alpha, beta, excess, short = state
+    return (dot(alpha, excess) + dot(beta, short)) / (2.0 * alpha.shape[1])
