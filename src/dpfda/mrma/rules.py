@@ -47,13 +47,15 @@ class MembersRule(Rule):
         intercept: shape (R, B).
         coefficients: shape (R, B, d).
         direction: ±1, shape (R, B); -1 reverses a member.
-        voting: decide together (a tie counts as +1) instead of one by one.
+        voting: decide together instead of one by one.
+        ties_wrong: a tie of votes is an error whatever the label, instead of a vote for +1.
     """
 
     intercept: FloatArray
     coefficients: FloatArray
     direction: FloatArray
     voting: bool = False
+    ties_wrong: bool = False
 
     def errors(self, features: FloatArray, labels: FloatArray) -> FloatArray:
         """Share of wrong decisions in each study, averaged over members unless they vote."""
@@ -64,9 +66,12 @@ class MembersRule(Rule):
             scores = features[part] @ np.swapaxes(self.coefficients[part], 1, 2)
             scores += self.intercept[part, None, :]
             positive = scores * self.direction[part, None, :] >= 0
+            truth = (labels[part] > 0)[:, :, None]
             if self.voting:
-                positive = positive.sum(axis=2, keepdims=True) * 2 >= positive.shape[2]
-            wrong = positive != (labels[part] > 0)[:, :, None]
+                lead = 2 * positive.sum(axis=2, keepdims=True) - positive.shape[2]
+                wrong = ((lead >= 0) != truth) | ((lead == 0) & self.ties_wrong)
+            else:
+                wrong = positive != truth
             found[part] = wrong.mean(axis=(1, 2))
         return found
 

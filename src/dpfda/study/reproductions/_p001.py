@@ -7,6 +7,7 @@ from its 50 scores, by the same encoder that a study would use.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -29,6 +30,9 @@ EPSILONS = (0.1, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 10.0)
 """The eight budgets of Figures 2, 3 and A.1."""
 
 LEARNERS = ("Logistic", "SVM", "DWD", "CG")
+
+_LITTLE = 8
+"""Pieces of work that are not worth starting processes for."""
 
 _GRID = np.linspace(0, 1, 101)
 _TERMS = np.arange(1, 51)
@@ -174,8 +178,9 @@ def under_rule(setting: Setting, rule: str, *, cutoff: float) -> Setting:
     return replace(setting, spread=DEFAULT_SPREAD if rule == "default" else None)
 
 
-def in_parallel(work: Sequence[Callable[[], Any]], *, n_jobs: int) -> Iterator[Any]:
-    """Results in the order of `work`; with one job everything stays in this process."""
-    if n_jobs == 1:
+def in_parallel(work: Sequence[Callable[[], Any]], *, n_jobs: int | None = None) -> Iterator[Any]:
+    """Results in the order of `work`, on all cores by default, in this process if there is little."""
+    jobs = (os.cpu_count() or 1) if n_jobs is None else n_jobs
+    if jobs == 1 or len(work) <= _LITTLE:
         return (task() for task in work)
-    return iter(Parallel(n_jobs=n_jobs, return_as="generator")(delayed(task)() for task in work))
+    return iter(Parallel(n_jobs=jobs, return_as="generator")(delayed(task)() for task in work))

@@ -43,7 +43,7 @@ def run(
     quick: bool = False,
     progress: Callable[[float], None] | None = None,
     *,
-    n_jobs: int = 1,
+    n_jobs: int | None = None,
 ) -> Outcome:
     """Repeat the experiment, 500 times by default, all of them in batches."""
     studies = replications or (10 if quick else 500)
@@ -71,7 +71,7 @@ def run(
 def measure(
     studies: int,
     *,
-    n_jobs: int = 1,
+    n_jobs: int | None = None,
     rules: tuple[str, ...] = common.RULES,
     progress: Callable[[float], None] | None = None,
 ) -> tuple[dict[Any, float], dict[Any, float]]:

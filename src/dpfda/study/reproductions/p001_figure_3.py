@@ -1,0 +1,175 @@
+"""001 Figure 3: 25 servers of three kinds share their classifiers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from dpfda._validate import FloatArray
+from dpfda.curves.cosine import CosineBasis
+from dpfda.mrma import comparison
+from dpfda.mrma.comparison import Members, People, Setting
+from dpfda.mrma.rules import ConstantRule, LinearRule
+from dpfda.noise import SimulationSource
+from dpfda.study.outcome import Outcome
+from dpfda.study.reproductions import _p001 as common
+
+TITLE = "Error with one server and with 25 that share classifiers, % (001 Figure 3)"
+METHODS = ("single server", "multi-server")
+NOTES = [
+    "Means over the 20 servers whose slope functions have a common shape (groups 1 and 3, opposite "
+    "signs); the five of group 2 have random ones. 001 prints no numbers; its text says: sharing "
+    "improves Logistic and DWD significantly, and is comparable or slightly better for SVM and CG.",
+    "Multi-server: every verdict at ε/2, own members and shared classifiers judged by the same "
+    "people, ε in all; 001 read literally would spend ε + ε/2 (C22). Cutoffs 0.8 and 0.8 as "
+    "published, public ones (C3) otherwise. Rules and readings as in Figure 2.",
+]
+
+_SERVERS, _PEOPLE, _TRAINING, _TEST, _DIMENSION = 25, 3000, 500, 500, 4
+_COMPARED = np.r_[0:10, 15:25]
+
+
+def run(
+    replications: int | None = None,
+    quick: bool = False,
+    progress: Callable[[float], None] | None = None,
+    *,
+    n_jobs: int | None = None,
+) -> Outcome:
+    """Repeat the experiment, 20 times by default (400 servers of groups 1 and 3)."""
+    studies = replications or (1 if quick else 20)
+    work = [
+        partial(_replication, seed=(3, number, place), epsilon=epsilon)
+        for number in range(studies)
+        for place, epsilon in enumerate(common.EPSILONS)
+    ]
+    collected: dict[Any, list[FloatArray]] = {}
+    for done, part in enumerate(common.in_parallel(work, n_jobs=n_jobs), start=1):
+        for key, errors in part.items():
+            collected.setdefault(key, []).append(errors)
+        if progress is not None:
+            progress(done / len(work))
+    means = {key: 100 * float(np.mean(parts)) for key, parts in collected.items()}
+    rows = [
+        {"learner": name, "epsilon": epsilon, "rule": rule}
+        | {method: means[name, epsilon, rule, method] for method in METHODS}
+        | {"gain": means[name, epsilon, rule, METHODS[0]] - means[name, epsilon, rule, METHODS[1]]}
+        | {key: means["", epsilon, "", key] for key in ("majority class",)}
+        | {"non-private": means[name, epsilon, rule, "non-private"]}
+        for name in common.LEARNERS
+        for rule in common.RULES
+        for epsilon in common.EPSILONS
+    ]
+    return Outcome(
+        rows=rows,
+        figures=_claims(rows),
+        notes=[f"{studies} replications of {_SERVERS} servers.", *NOTES],
+        plot=partial(_plot, rows),
+    )
+
+
+def slopes(rng: np.random.Generator) -> FloatArray:
+    """Coefficients of the 25 slope functions on the 50 cosine functions."""
+    terms = np.arange(1, 51)
+    shape = (-1.0) ** (terms + 1) / terms**2
+    grid = np.linspace(0, 1, 101)
+    kernel = np.exp(-15 * np.abs(np.subtract.outer(grid, grid)))
+    paths = rng.standard_normal((5, 101)) @ np.linalg.cholesky(kernel + 1e-10 * np.eye(101)).T
+    functions = CosineBasis(n_basis=50).evaluate(grid)
+    return np.concatenate(
+        [
+            rng.uniform(-8, -2, (10, 50)) * shape,
+            (paths * common.quadrature()) @ functions,
+            rng.uniform(2, 8, (10, 50)) * shape,
+        ]
+    )
+
+
+def _replication(*, seed: Any, epsilon: float) -> dict[Any, FloatArray]:
+    """Errors of the servers of groups 1 and 3; every server is a study of one batch."""
+    code = common.encoding(_DIMENSION)
+    source = SimulationSource(np.random.SeedSequence(seed))
+    beta = slopes(source.generator)
+    scores, labels = common.draw(source.generator, _SERVERS, _PEOPLE, slope=beta)
+    test, truth = common.draw(source.generator, _SERVERS, _TEST, slope=beta)
+    encoded = np.tanh(scores @ code.coefficients)
+    majority = ConstantRule(np.where(labels.mean(axis=1) >= 0, 1.0, -1.0))
+    found = {("", epsilon, "", "majority class"): majority.errors(test, truth)[_COMPARED]}
+    reports: Any = None
+    for name in common.LEARNERS:
+        fitted: dict[Any, Any] = {}
+        for rule in common.RULES:
+            learner = common.noisy_learner(name, rule, code)
+            base = Setting(epsilon=epsilon, learner=learner, training=_TRAINING, gram=code.gram)
+            matrix = partial(_features, code=code, name=name, published=rule == "as published")
+            people = People(encoded, labels, matrix(scores))
+            if reports is None:
+                reports = comparison.noisy_reports(base, people, source)
+            if learner not in fitted:
+                weak = comparison.weak_members(base, reports[0], reports[1], source)
+                whole = comparison.reference_rules(base, people)["non-private"]
+                fitted[learner] = weak, whole
+            weak, whole = fitted[learner]
+            setting = common.under_rule(base, rule, cutoff=0.8)
+            members = comparison.shrunk_members(setting, weak)
+            single = _average(setting, members, people, source)
+            halved = replace(setting, verdict_share=0.5)
+            shared = _average(halved, members, people, source)
+            everybody = (
+                np.repeat(shared.intercept[None], _SERVERS, axis=0),
+                np.repeat(shared.coefficients[None], _SERVERS, axis=0),
+            )
+            together = _average(halved, everybody, people, source)
+            features = matrix(test)
+            for method, decision in zip(METHODS, (single, together), strict=True):
+                found[name, epsilon, rule, method] = decision.errors(features, truth)[_COMPARED]
+            found[name, epsilon, rule, "non-private"] = whole.errors(features, truth)[_COMPARED]
+    return found
+
+
+def _average(
+    setting: Setting, members: Members, people: People, source: SimulationSource
+) -> LinearRule:
+    totals, judges = comparison.verdict_totals(setting, members, people, source)
+    averaged = comparison.mrma_rules(setting, members, totals, judges)["MRMA"]
+    assert isinstance(averaged, LinearRule)
+    return averaged
+
+
+def _features(scores: Any, *, code: common.Encoding, name: str, published: bool) -> Any:
+    if published:
+        return common.published_features(scores, code, name)
+    return np.tanh(scores @ code.coefficients)
+
+
+def _claims(rows: list[dict[str, Any]]) -> dict[str, float]:
+    """Mean gain of sharing as published, in points, over the budgets, for each learner."""
+    published = [row for row in rows if row["rule"] == "as published"]
+    return {
+        f"gain_{name.lower()}_points": float(
+            np.mean([row["gain"] for row in published if row["learner"] == name])
+        )
+        for name in common.LEARNERS
+    }
+
+
+def _plot(rows: list[dict[str, Any]]) -> Any:
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(3, 4, figsize=(16, 10), sharey=True, layout="constrained")
+    for line, rule in enumerate(common.RULES):
+        for column, name in enumerate(common.LEARNERS):
+            axis = axes[line, column]
+            chosen = [row for row in rows if row["learner"] == name and row["rule"] == rule]
+            places = np.arange(len(chosen))
+            for method in (*METHODS, "majority class", "non-private"):
+                style = "-o" if method in METHODS else "--"
+                axis.plot(places, [row[method] for row in chosen], style, ms=3, label=method)
+            axis.set_xticks(places, [f"{row['epsilon']:g}" for row in chosen])
+            axis.set(title=f"{name}, {rule}", xlabel="ε", ylabel="" if column else "error, %")
+    axes[0, 0].legend(fontsize=7)
+    return figure
