@@ -112,7 +112,8 @@ class StudyClassifier(CurveClassifierBase):
     def _estimates(self) -> dict[str, Estimate]:
         """Everything the server estimated, by name."""
         progress = self.server_.progress
-        named: dict[str, Estimate] = {}
+        centres = getattr(progress, "centre_estimates", [])
+        named = {f"centre {j + 1}": estimate for j, estimate in enumerate(centres)}
         for kind in ("correlations", "moments"):
             for score, row in enumerate(getattr(progress, kind, [])):
                 against = "" if len(self.classes_) == 2 else f", class {self.classes_[score]}"

@@ -299,6 +299,15 @@ class QuestionProgress(Progress):
     # -- results --------------------------------------------------------------------------------
 
     @property
+    def centre_estimates(self) -> list[Estimate]:
+        """Each feature's middle with its standard error; the public one where nobody was asked."""
+        asked = sum(phase.people for phase in self.phases if phase.kind == "centre")
+        return [
+            Estimate(float(c), float(v**0.5), asked)
+            for c, v in zip(self.centres, self.centre_variance, strict=True)
+        ]
+
+    @property
     def intercept_estimates(self) -> list[Estimate]:
         """Each score's intercept with its standard error."""
         information = np.maximum(self.intercept_information, 1e-12)
