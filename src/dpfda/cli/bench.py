@@ -8,7 +8,7 @@ import click
 from rich.console import Console
 
 from dpfda.study import catalog
-from dpfda.study.results import goals_table, machine, to_json
+from dpfda.study.results import goals_table, machine, rows_table, to_json
 
 
 @click.command()
@@ -44,11 +44,15 @@ def _run(name: str, *, quick: bool, as_json: bool) -> dict[str, Any]:
     if not as_json:
         console = Console()
         console.print(goals_table(outcome, module.GOALS, title=f"bench {name}"))
-        for note in outcome.notes:
-            console.print(note, markup=False)
-    return {
+        if outcome.rows:
+            console.print(rows_table(outcome))
+        else:
+            for note in outcome.notes:
+                console.print(note, markup=False)
+    report: dict[str, Any] = {
         "name": name,
         "figures": outcome.figures,
         "goals": {key: goal.bound for key, goal in module.GOALS.items()},
         "machine": machine(),
     }
+    return report | {"rows": outcome.rows} if outcome.rows else report
