@@ -17,6 +17,7 @@ import numpy as np
 from dpfda._registry import Registered
 from dpfda._validate import FloatArray
 from dpfda.mechanisms.base import box_corners
+from dpfda.mechanisms.cap_index import CapIndex
 from dpfda.mechanisms.laplace import Laplace
 from dpfda.mechanisms.question_response import QuestionResponse
 from dpfda.mechanisms.randomized_response import RandomizedResponse
@@ -230,3 +231,26 @@ class OneQuestionTooFew(Twin, name="question_response_for_fewer"):
     def worst_cases(self) -> Pairs:
         """All answers differ."""
         return [(np.ones((1, 3)), -np.ones((1, 3)))]
+
+
+@dataclass(frozen=True)
+class CapTooLikely(Twin, name="cap_index_for_twice_the_cap"):
+    """A cap-index report whose cap is drawn as often as a cap of twice its size may be."""
+
+    flaw = "probability of the cap computed for 2s codewords while the cap holds s"
+
+    def randomize(self, values: Any, rng: Source) -> FloatArray:
+        """(1: in the cap of the first axis, 0: elsewhere), for directions on that axis."""
+        rows = np.asarray(values, dtype=np.float64)
+        sound = CapIndex(epsilon=1.0, dimension=rows.shape[1], codewords=64)
+        # With two opposite caps of s codewords each, only the chosen side matters.
+        twice, size = 2 * sound.cap * math.e, sound.codewords
+        share = twice / (twice + size - 2 * sound.cap)
+        behind = (1 - share) * sound.cap / (size - sound.cap)
+        chance = np.where(rows[:, 0] > 0, share, behind)
+        drawn = below(1 << 30, len(rows), rng)
+        return (drawn < ((1 << 30) * chance).astype(np.uint64)).astype(np.float64)[:, None]
+
+    def worst_cases(self) -> Pairs:
+        """Opposite directions: the cap of one is far outside that of the other."""
+        return [(np.array([[1.0, 0.0]]), np.array([[-1.0, 0.0]]))]
