@@ -46,13 +46,13 @@ def test_utility_is_flat_in_the_number_of_sites_and_the_conventional_scheme_deca
         for scheme, into in (("secure_sum", flat), ("conventional", decaying)):
             fits = [
                 DecentralizedRegression(
-                    0.3, colluders=0, aggregation=scheme, random_state=seed
+                    0.2, colluders=0, aggregation=scheme, random_state=seed
                 ).fit(data)
                 for seed in range(3)
             ]
             into.append(np.mean([np.mean((fit.predict(X) - y) ** 2) for fit in fits]))
     assert flat[1] < 2 * flat[0]
-    assert decaying[1] > 1.5 * decaying[0]
+    assert decaying[1] > 2 * decaying[0]
     assert decaying[1] > 2 * flat[1]
 
 

@@ -120,6 +120,8 @@ class _PrivateRegression(BaseEstimator):  # type: ignore[misc]
         return X  # type: ignore[no-any-return]
 
     def _read(self, X: Any, y: Any) -> tuple[FloatArray, FloatArray]:
+        # Public parameters first: what is wrong with them is no secret.
+        self._problem(max(1, np.size(self.feature_center)))
         columns = getattr(self, "n_features_in_", None) if hasattr(self, "_fitting") else None
         rows, targets = fixed_point.check_rows(self._rows(X), self._targets(y), columns=columns)
         center, radius = self._bounds(rows.shape[1])

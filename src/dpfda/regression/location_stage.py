@@ -103,7 +103,7 @@ def radius_factor(answer: Noisy, dimension: int) -> float:
     """How many root-mean-square distances the second stage keeps: more, the less noise there is."""
     clarity = math.sqrt(5.0) * answer.n / (answer.sigma * math.sqrt(0.2 * dimension))
     low, high = _RADIUS
-    return min(max(low * (clarity / _FEW) ** (1 / 3), low), high)
+    return float(min(max(low * (clarity / _FEW) ** (1 / 3), low), high))
 
 
 def shrink_to_mean(noisy: FloatArray, noise: float) -> tuple[FloatArray, float]:

@@ -44,18 +44,30 @@ def published_epsilon(claimed: float, *, delta: float, task: Task) -> float:
     )
 
 
-def published_cape_epsilon(claimed: float, *, delta: float, sites: int) -> float:
+def published_cape_epsilon(
+    claimed: float, *, delta: float, sites: int, task: Task | None = None
+) -> float:
     """The true ε of the correlated-noise capeFM of 002 against its coordinator alone (C8).
 
     The coordinator sees every message: for one site's change v, vᵀΣ⁻¹v = 2S/((S+1)τ²) |v|² instead
     of the 1/τ² of a single release.
+
+    Args:
+        claimed: ε as claimed.
+        delta: δ.
+        sites: S.
+        task: None: the sum of the sites is one Gaussian release, exactly calibrated. A task: it is
+            Gaussian FM as published, which costs more by itself (C7).
 
     Example:
         >>> round(published_cape_epsilon(0.5, delta=1e-5, sites=10), 2)
         0.69
     """
     _validate.whole("sites", sites, least=2)
-    mu = gaussian_mu(epsilon=claimed, delta=delta)
+    if task is None:
+        mu = gaussian_mu(epsilon=claimed, delta=delta)
+    else:
+        mu = published_mu(claimed, delta=delta, task=task)
     return gaussian_epsilon(delta=delta, multiplier=1 / (mu * math.sqrt(2 * sites / (sites + 1))))
 
 

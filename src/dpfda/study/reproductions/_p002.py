@@ -1,0 +1,273 @@
+"""What the reproductions of 002 share: its methods as published, its data, its scores.
+
+Everything here draws float noise and takes shortcuts that are not private: simulations only. Each
+result carries the ε it really has.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+from sklearn.linear_model import LinearRegression
+
+from dpfda._validate import FloatArray
+from dpfda.privacy.calibration import gaussian_epsilon
+from dpfda.regression.empirical_risk import CURVATURE, minimise_risk
+from dpfda.regression.published import published_epsilon, published_sensitivity
+from dpfda.study.benchmarks.regression_utility import private_guess, score
+from dpfda.study.preparation import Prepared, folds
+
+DELTA = 1e-5
+FM_FAMILY = ("fm", "relaxed_fm", "gaussian_fm")
+PUBLISHED = (*FM_FAMILY, "noisy_gradient", "objective_perturbation")
+SOUND = ("gaussian_fm", "moments")
+_STEPS = 1000
+_SLOW_STEPS = 100  # for a logistic loss every step is a pass over the rows
+
+
+def positive_rows(data: Prepared) -> FloatArray:
+    """Rows as 002 has them: features in [0, 1]/√D, no constant feature, |x|₂ ≤ 1."""
+    return np.asarray((data.X + 1 / math.sqrt(data.X.shape[1])) / 2)
+
+
+def classic_tau(sensitivity: float, epsilon: float, delta: float) -> float:
+    """Definition 3 of 002: Δ √(2 ln(1.25/δ))/ε."""
+    return sensitivity / epsilon * math.sqrt(2 * math.log(1.25 / delta))
+
+
+def noise_levels(method: str, task: Any, dimension: int, *, n: int, epsilon: float) -> list[float]:
+    """Standard deviation of the noise on Λ_j, for each order j, as published."""
+    levels = []
+    for sensitivity in published_sensitivity(method, task, dimension):
+        if method == "fm":
+            levels.append(math.sqrt(2) * sensitivity / n / epsilon)
+        else:
+            levels.append(classic_tau(sensitivity / n, epsilon, DELTA))
+    return levels
+
+
+def published_weights(
+    method: str,
+    rows: FloatArray,
+    targets: FloatArray,
+    *,
+    task: Any,
+    epsilon: float,
+    delta: float,
+    rng: np.random.Generator,
+    floor: bool = False,
+) -> FloatArray:
+    """w of one of 002's methods, as published, on rows without a constant feature.
+
+    Args:
+        method: which.
+        rows: training rows.
+        targets: their targets.
+        task: linear or logistic.
+        epsilon: ε as claimed.
+        delta: δ as claimed.
+        rng: float noise.
+        floor: raise small eigenvalues to 2τ₂√D (C9) instead of negative ones to 0 (§4.3).
+    """
+    if method == "objective_perturbation":
+        return _tilted(rows, targets, task, epsilon, rng)
+    if method == "noisy_gradient":
+        tau = classic_tau(2 / len(rows), epsilon, delta)
+        return _descend(rows, targets, task, tau, rng)
+    n, dimension = rows.shape
+    if task == "linear":
+        linear, quadratic = -2 / n * (targets @ rows), rows.T @ rows / n
+        _, first, second = published_sensitivity(method, task, dimension)
+    else:
+        linear, quadratic = (0.5 - targets) @ rows / n, rows.T @ rows / (8 * n)
+        first, second = published_sensitivity(method, task, dimension)
+    draw = rng.laplace if method == "fm" else rng.normal
+    scales = [
+        size / n / epsilon if method == "fm" else classic_tau(size / n, epsilon, delta)
+        for size in (first, second)
+    ]
+    linear = linear + draw(size=dimension) * scales[0]
+    upper = np.triu(draw(size=(dimension, dimension))) * scales[1]
+    values, vectors = np.linalg.eigh(quadratic + upper + np.triu(upper, 1).T)
+    if floor:
+        deviation = scales[1] * (math.sqrt(2) if method == "fm" else 1.0)
+        inverse = 1 / np.maximum(values, 2 * deviation * math.sqrt(dimension))
+    else:
+        # §4.3: negative eigenvalues become 0; directions without curvature get no weight.
+        inverse = np.where(values > 0, 1 / np.where(values > 0, values, 1.0), 0.0)
+    return np.asarray(-0.5 * (vectors * inverse) @ (vectors.T @ linear))
+
+
+def published_guess(weights: FloatArray, rows: FloatArray, task: Any) -> FloatArray:
+    """Predictions, or probabilities of class 1."""
+    line = rows @ weights
+    return np.asarray(line if task == "linear" else expit(np.clip(line, -500, 500)))
+
+
+def true_epsilon(method: str, claimed: float, *, delta: float, task: Any) -> float | None:
+    """The ε a method as published really has, where it differs from the claim."""
+    if method == "gaussian_fm":
+        return published_epsilon(claimed, delta=delta, task=task)
+    if method == "noisy_gradient":
+        steps = _STEPS if task == "linear" else _SLOW_STEPS
+        multiplier = classic_tau(1.0, claimed, delta) / math.sqrt(steps)
+        return gaussian_epsilon(delta=delta, multiplier=multiplier)
+    return None
+
+
+def renyi_epsilon(multiplier: float, *, steps: int, delta: float) -> float:
+    """Eq. (7) of 002 with the right α (its Eq. (8) has a stray 1 under the root).
+
+    Example:
+        >>> renyi_epsilon(10.0, steps=1000, delta=1e-5) > 10
+        True
+    """
+    alpha = 1 + math.sqrt(2 * multiplier**2 / steps * math.log(1 / delta))
+    return alpha * steps / (2 * multiplier**2) + math.log(1 / delta) / (alpha - 1)
+
+
+def panel_settings(quick: bool) -> Iterator[tuple[str, float, float, float]]:
+    """(panel, ε, share of the training rows, δ) of the three columns of Figures 1 and 2."""
+    for epsilon in (0.5, 1.0) if quick else (0.1, 0.5, 1.0, 2.0):
+        yield "epsilon", epsilon, 1.0, DELTA
+    if not quick:
+        for share in (0.1, 0.25, 0.5):
+            yield "n_train", 0.5, share, DELTA
+        for delta in (1e-4, 1e-3, 1e-2):
+            yield "delta", 0.5, 1.0, delta
+
+
+def figure(
+    datasets: dict[str, Prepared],
+    *,
+    replications: int,
+    quick: bool,
+    progress: Callable[[float], None] | None,
+) -> list[dict[str, Any]]:
+    """One row for each data set, setting and method: score, claimed and true ε."""
+    settings = list(panel_settings(quick))
+    rows: list[dict[str, Any]] = []
+    for number, (name, data) in enumerate(datasets.items()):
+        for place, (panel, epsilon, share, delta) in enumerate(settings):
+            scores: dict[tuple[str, str], list[float]] = {}
+            for seed in range(replications):
+                for key, value in one_split(data, epsilon, share, delta, seed=seed):
+                    scores.setdefault(key, []).append(value)
+            for (form, method), values in scores.items():
+                private = form != "reference"
+                true = true_epsilon(method, epsilon, delta=delta, task=data.task)
+                rows.append(
+                    {
+                        "data": name,
+                        "panel": panel,
+                        "epsilon": epsilon if private else None,
+                        "train_share": share,
+                        "delta": delta if private else None,
+                        "form": form,
+                        "method": method,
+                        "true_epsilon": (true or epsilon)
+                        if form.startswith("as published")
+                        else (epsilon if private else None),
+                        "mse" if data.task == "linear" else "accuracy": float(np.mean(values)),
+                    }
+                )
+            if progress is not None:
+                progress((number + (place + 1) / len(settings)) / len(datasets))
+    return rows
+
+
+def one_split(
+    data: Prepared, epsilon: float, share: float, delta: float, *, seed: int
+) -> Iterator[tuple[tuple[str, str], float]]:
+    """Scores of every predictor on one random 90:10 split."""
+    train, test = folds(len(data.X), seed=seed)
+    train = train[: int(share * len(train))]
+    y, truth = data.y[train], data.y[test]
+    yield ("reference", "trivial"), score(data, np.full(len(test), y.mean()), truth)
+    line = LinearRegression().fit(data.X[train], y).predict(data.X[test])
+    yield ("reference", "non-private"), score(data, line, truth)
+    rows = positive_rows(data)
+    rng = np.random.default_rng(seed)
+    for method in PUBLISHED:
+        weights = published_weights(
+            method, rows[train], y, task=data.task, epsilon=epsilon, delta=delta, rng=rng
+        )
+        guess = published_guess(weights, rows[test], data.task)
+        yield ("as published", method), score(data, guess, truth)
+        if method in FM_FAMILY:
+            weights = published_weights(
+                method, rows[train], y, task=data.task, epsilon=epsilon, delta=delta, rng=rng,
+                floor=True,
+            )  # fmt: skip
+            guess = published_guess(weights, rows[test], data.task)
+            yield ("as published, C9", method), score(data, guess, truth)
+    for method in SOUND:
+        guess = private_guess(
+            data, method, epsilon, rows=(data.X[train], y), unseen=data.X[test], seed=seed,
+            delta=delta,
+        )  # fmt: skip
+        yield ("sound", method), score(data, guess, truth)
+
+
+def plot_panels(rows: list[dict[str, Any]], measure: str) -> Any:
+    """One picture a data set: the measure against ε, for every method."""
+    from matplotlib import pyplot
+
+    names = list(dict.fromkeys(row["data"] for row in rows))
+    figure, axes = pyplot.subplots(1, len(names), figsize=(5 * len(names), 4), squeeze=False)
+    for axis, name in zip(axes[0], names, strict=True):
+        chosen = [row for row in rows if row["data"] == name and row["panel"] == "epsilon"]
+        for form, method in dict.fromkeys((row["form"], row["method"]) for row in chosen):
+            mine = [row for row in chosen if (row["form"], row["method"]) == (form, method)]
+            label = method if form == "reference" else f"{method} ({form})"
+            if form == "reference":
+                axis.axhline(mine[0][measure], linestyle=":", color="grey")
+                continue
+            axis.plot(
+                [row["epsilon"] for row in mine],
+                [row[measure] for row in mine],
+                "o-" if form == "sound" else "x--",
+                label=label,
+            )
+        axis.set(title=name, xlabel="claimed ε", ylabel=measure, xscale="log")
+        if measure == "mse":
+            axis.set_yscale("log")
+    axes[0][0].legend(fontsize="small")
+    figure.tight_layout()
+    return figure
+
+
+def _tilted(
+    rows: FloatArray, targets: FloatArray, task: Any, epsilon: float, rng: np.random.Generator
+) -> FloatArray:
+    """Objective perturbation of Chaudhuri et al. (2011), pure ε, λ = 0.01."""
+    n, dimension = rows.shape
+    ridge, curvature = 0.01 * n, CURVATURE[task]
+    left = epsilon - 2 * math.log1p(curvature / ridge)
+    if left <= 0:
+        ridge, left = curvature / math.expm1(epsilon / 4), epsilon / 2
+    direction = rng.normal(size=dimension)
+    tilt = direction / np.linalg.norm(direction) * rng.gamma(dimension, 2 / left)
+    values = targets if task == "linear" else 2 * targets - 1
+    return minimise_risk(rows, values, task=task, ridge=ridge, tilt=np.asarray(tilt))
+
+
+def _descend(
+    rows: FloatArray, targets: FloatArray, task: Any, tau: float, rng: np.random.Generator
+) -> FloatArray:
+    """Noisy gradient descent: every step pays the claimed ε."""
+    n, dimension = rows.shape
+    theta = np.zeros(dimension)
+    if task == "linear":
+        linear, quadratic = targets @ rows / n, rows.T @ rows / n
+        for _ in range(_STEPS):
+            theta = theta - (quadratic @ theta - linear + tau * rng.normal(size=dimension))
+        return theta
+    for _ in range(_SLOW_STEPS):
+        gradient = (expit(rows @ theta) - targets) @ rows / n
+        theta = theta - 4 * (gradient + tau * rng.normal(size=dimension))
+    return theta
