@@ -31,7 +31,7 @@ EPSILONS = (0.1, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 10.0)
 
 LEARNERS = ("Logistic", "SVM", "DWD", "CG")
 
-_LITTLE = 8
+_LITTLE = 2
 """Pieces of work that are not worth starting processes for."""
 
 _GRID = np.linspace(0, 1, 101)
@@ -179,7 +179,7 @@ def under_rule(setting: Setting, rule: str, *, cutoff: float) -> Setting:
 
 
 def in_parallel(work: Sequence[Callable[[], Any]], *, n_jobs: int | None = None) -> Iterator[Any]:
-    """Results in the order of `work`, on all cores by default, in this process if there is little."""
+    """Results in the order of `work`, on all cores by default; a little work stays here."""
     jobs = (os.cpu_count() or 1) if n_jobs is None else n_jobs
     if jobs == 1 or len(work) <= _LITTLE:
         return (task() for task in work)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from dpfda.mrma import comparison
 from dpfda.mrma.comparison import People, Setting
-from dpfda.mrma.rules import ConstantRule, Rule
+from dpfda.mrma.rules import Rule
 from dpfda.noise import SimulationSource
 from dpfda.study.outcome import Outcome
 from dpfda.study.reproductions import _p001 as common
@@ -52,7 +53,7 @@ def run(
         {"learner": name, "epsilon": epsilon, "rule": rule}
         | {method: 100 * means[name, epsilon, rule, method] for method in METHODS}
         | {
-            "majority class": 100 * means["", epsilon, "reference", "majority class"],
+            "majority class": 100 * means[name, epsilon, rule, "majority class"],
             "non-private": 100 * means[name, epsilon, rule, "non-private"],
         }
         for name in common.LEARNERS
@@ -73,16 +74,20 @@ def measure(
     *,
     n_jobs: int | None = None,
     rules: tuple[str, ...] = common.RULES,
+    epsilons: tuple[float, ...] = common.EPSILONS,
     progress: Callable[[float], None] | None = None,
 ) -> tuple[dict[Any, float], dict[Any, float]]:
     """Mean errors and their standard deviations over replications, for every combination."""
-    starts = range(0, studies, _CHUNK)
     work = [
-        partial(_chunk, min(_CHUNK, studies - start), seed=(2, start, place), epsilon=epsilon,
-                rules=rules)
-        for start in starts
-        for place, epsilon in enumerate(common.EPSILONS)
-    ]  # fmt: skip
+        partial(
+            _chunk,
+            min(_CHUNK, studies - start),
+            seed=(2, start),
+            epsilons=epsilons,
+            rules=rules,
+        )
+        for start in range(0, studies, _CHUNK)
+    ]
     collected: dict[Any, list[Any]] = {}
     for done, part in enumerate(common.in_parallel(work, n_jobs=n_jobs), start=1):
         for key, errors in part.items():
@@ -96,39 +101,43 @@ def measure(
     )
 
 
-def _chunk(studies: int, *, seed: Any, epsilon: float, rules: tuple[str, ...]) -> Errors:
-    """Errors of all methods and learners in some replications at one budget."""
+def _chunk(
+    studies: int, *, seed: Any, epsilons: tuple[float, ...], rules: tuple[str, ...]
+) -> Errors:
+    """Errors of all methods and learners in some replications; the same people at every budget."""
     code = common.encoding(_DIMENSION)
     source = SimulationSource(np.random.SeedSequence(seed))
     scores, labels = common.draw(source.generator, studies, _PEOPLE)
     test, truth = common.draw(source.generator, studies, _TEST)
     encoded = np.tanh(scores @ code.coefficients)
-    majority = ConstantRule(np.where(labels.mean(axis=1) >= 0, 1.0, -1.0))
-    found: Errors = {("", epsilon, "reference", "majority class"): majority.errors(test, truth)}
-    reports: Any = None
+    cases = []
+    found: Errors = {}
     for name in common.LEARNERS:
-        fitted: dict[Any, Any] = {}  # rules that share a learner share its members
         for rule in rules:
-            learner = common.noisy_learner(name, rule, code)
-            base = Setting(epsilon=epsilon, learner=learner, training=_TRAINING, gram=code.gram)
             view = partial(_decided, code=code, name=name, published=rule == "as published")
+            learner = common.noisy_learner(name, rule, code)
             people = People(encoded, labels, view(scores))
-            if reports is None:  # the same noise for every learner
-                reports = comparison.noisy_reports(base, people, source)
-            if learner not in fitted:
-                fitted[learner] = (
-                    comparison.weak_members(base, reports[0], reports[1], source),
-                    comparison.pooled_members(base, *reports),
-                    comparison.reference_rules(base, people)["non-private"],
+            base = Setting(epsilon=1.0, learner=learner, training=_TRAINING, gram=code.gram)
+            for method, decision in comparison.reference_rules(base, people).items():
+                errors = decision.errors(view(test), truth)
+                found |= {(name, epsilon, rule, method): errors for epsilon in epsilons}
+            cases.append((name, rule, base, people, view(test)))
+    for epsilon in epsilons:
+        first = replace(cases[0][2], epsilon=epsilon)
+        reports = comparison.noisy_reports(first, cases[0][3], source)
+        fitted: dict[Any, Any] = {}  # rules that share a learner share its members
+        for name, rule, base, people, features in cases:
+            setting = common.under_rule(replace(base, epsilon=epsilon), rule, cutoff=0.8)
+            if base.learner not in fitted:
+                fitted[base.learner] = (
+                    comparison.weak_members(setting, reports[0], reports[1], source),
+                    comparison.pooled_members(setting, *reports),
                 )
-            weak, pooled, noiseless = fitted[learner]
-            setting = common.under_rule(base, rule, cutoff=0.8)
+            weak, pooled = fitted[base.learner]
             members = comparison.shrunk_members(setting, weak)
             totals, judges = comparison.verdict_totals(setting, members, people, source)
             methods: dict[str, Rule] = comparison.mrma_rules(setting, members, totals, judges)
             methods |= comparison.pooled_rules(setting, *pooled)
-            methods["non-private"] = noiseless
-            features = view(test)
             for method, decision in methods.items():
                 found[name, epsilon, rule, method] = decision.errors(features, truth)
     return found
