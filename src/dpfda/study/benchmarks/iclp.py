@@ -1,0 +1,139 @@
+"""Mechanisms for a mean function side by side: privacy error, total error, time for paths (003)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from dpfda._validate import FloatArray
+from dpfda.central.adaptive import Adaptive
+from dpfda.central.basis import _decompose, eigenpairs
+from dpfda.central.bernstein import Bernstein
+from dpfda.central.function_mechanism import FunctionMechanism, Task
+from dpfda.central.kernels import Matern
+from dpfda.central.linear import (
+    AbsoluteRegularization,
+    FiniteLaplace,
+    GaussianProcess,
+    OptimalAllocation,
+    QuadraticRegularization,
+)
+from dpfda.central.process import Process
+from dpfda.central.quadrature import as_grid, trapezoid
+from dpfda.datasets import simulate_003
+from dpfda.noise import SecureSource, SimulationSource
+from dpfda.study.outcome import Goal, Outcome, at_least, at_most
+
+GOALS: dict[str, Goal] = {
+    "privacy_error_gain_optimal": at_least(40),
+    "privacy_error_gain_tight": at_least(20),
+    "paths_over_eigh": at_most(0.2),
+}
+
+_GRID = as_grid(np.linspace(0, 1, 101))
+_TAU = {"S-1": 4.9, "S-2": 3.5, "S-3": 2.75, "S-4": 4.6}
+"""Public bounds near the 99.9 % quantile of ‖X‖ in each simulation."""
+_SUP = {"S-1": 8.0, "S-2": 9.0, "S-3": 7.0, "S-4": 16.0}
+"""Public bounds on |X(t)|, for the Bernstein mechanism."""
+
+MECHANISMS: dict[str, FunctionMechanism] = {
+    "FRL published": FiniteLaplace(published=True),
+    "FRL tight": FiniteLaplace(),
+    "ICLP-AR": AbsoluteRegularization(),
+    "ICLP-QR published": QuadraticRegularization(eta=1.5, published=True),
+    "ICLP-QR tight": QuadraticRegularization(eta=1.5),
+    "Bernstein": Bernstein(order=20),
+    "GP (ε, 0.01)": GaussianProcess(eta=1.5),
+    "optimal allocation": OptimalAllocation(eta=1.5),
+    "adaptive": Adaptive(),
+}
+
+
+def run(quick: bool = False) -> Outcome:
+    """Gains in privacy error at n = 1000; total error of every mechanism; time of paths."""
+    figures = gains(1000)
+    rows = _errors((100, 1000) if quick else (100, 300, 1000, 3000, 10_000), 5 if quick else 30)
+    times = path_times(best_of=5 if quick else 15)
+    decomposition = sum(row["eigen-decomposition"] for row in times)
+    figures["paths_over_eigh"] = sum(row["100 paths"] for row in times) / decomposition
+    figures["exact_paths_over_eigh"] = sum(row["100 exact paths"] for row in times) / decomposition
+    notes = ["table: total error E‖μ̃ - μ0‖² on S-2, ε = 1, τ = 3.5 (|X| ≤ 9 for Bernstein)"]
+    notes += [
+        f"  K = {row['K']}: one eigen-decomposition {1e3 * row['eigen-decomposition']:.2f} ms, "
+        f"100 paths {1e3 * row['100 paths']:.2f} ms (exact noise "
+        f"{1e3 * row['100 exact paths']:.2f} ms), 1000 paths {1e3 * row['1000 paths']:.2f} ms"
+        for row in times
+    ]
+    return Outcome(rows=rows, figures=figures, notes=notes)
+
+
+def gains(n: int) -> dict[str, float]:
+    """Theorem 6's privacy error over that of the tight bound and of optimal allocation."""
+    task = Task(n=n, bound=1.0, epsilon=1.0)
+
+    def error(mechanism: QuadraticRegularization) -> float:
+        return mechanism.plan(_GRID, task).privacy_error
+
+    published = error(QuadraticRegularization(eta=1.5, published=True))
+    return {
+        "privacy_error_gain_optimal": published / error(OptimalAllocation(eta=1.5)),
+        "privacy_error_gain_tight": published / error(QuadraticRegularization(eta=1.5)),
+    }
+
+
+def total_error(
+    mechanism: FunctionMechanism, name: str, n: int, *, replications: int, epsilon: float = 1.0
+) -> FloatArray:
+    """‖μ̃ - μ0‖² of each replication on one of the simulations of 003."""
+    weights = trapezoid(_GRID)
+    source = SimulationSource(n)
+    bound = _SUP[name] if isinstance(mechanism, Bernstein) else _TAU[name]
+    delta = 0.01 if mechanism.needs_delta else 0.0
+    task = Task(n=n, bound=bound, epsilon=epsilon, delta=delta)
+    errors = np.empty(replications)
+    for number in range(replications):
+        data = simulate_003(name, n, np.random.default_rng([n, number]))
+        released = mechanism.release(data.X, _GRID, task, source).values()
+        errors[number] = ((released - data.truth["mean"]) ** 2) @ weights
+    return errors
+
+
+def path_times(*, best_of: int) -> list[dict[str, Any]]:
+    """Seconds for one eigen-decomposition and for paths once it is cached."""
+    rows = []
+    generator, source, kernel = np.random.default_rng(0), SecureSource(), Matern()
+    for size in (100, 200, 500):
+        axis = np.linspace(0, 1, size)
+        process = Process(basis=eigenpairs(kernel, (axis,)))
+        process.simulate(1, generator)
+        tasks: dict[str, Callable[[], object]] = {
+            "eigen-decomposition": lambda axis=axis: _decompose(kernel, axis),  # type: ignore[misc]
+            "100 paths": lambda p=process: p.simulate(100, generator),  # type: ignore[misc]
+            "1000 paths": lambda p=process: p.simulate(1000, generator),  # type: ignore[misc]
+            "100 exact paths": lambda p=process: p.paths(100, source),  # type: ignore[misc]
+        }
+        with threadpool_limits(1):  # the decomposition gains nothing from threads at these sizes
+            row = {name: min(_seconds(t) for _ in range(best_of)) for name, t in tasks.items()}
+        rows.append({"K": size} | row)
+    return rows
+
+
+def _errors(sizes: tuple[int, ...], replications: int) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for n in sizes:
+        row: dict[str, Any] = {"n": n}
+        for label, mechanism in MECHANISMS.items():
+            few = max(3, replications // 5) if n > 2000 else replications
+            row[label] = float(total_error(mechanism, "S-2", n, replications=few).mean())
+        rows.append(row)
+    return rows
+
+
+def _seconds(task: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    task()
+    return time.perf_counter() - start
