@@ -9,7 +9,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import (
+    check_array,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
@@ -54,14 +59,18 @@ class CurveClassifierBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # -- reading --------------------------------------------------------------------------------
 
-    def _read_curves(self, curves: Any, *, reset: bool) -> Any:
-        """Arrays are checked as scikit-learn does; curves with their own grids pass."""
+    def _read_curves(self, curves: Any, *, reset: bool, own_points: bool = False) -> Any:
+        """Arrays are checked as scikit-learn does; curves with their own grids pass.
+
+        `own_points`: new curves come with their own grid, so their number of points is free.
+        """
         if _own_grids(curves):
             return curves
+        rules = {"dtype": np.float64, "ensure_all_finite": "allow-nan"}
         try:
-            return validate_data(
-                self, curves, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan"
-            )
+            if own_points:
+                return check_array(curves, **rules)
+            return validate_data(self, curves, reset=reset, **rules)
         except ValueError as error:
             if "could not convert" in str(error):  # numpy's message quotes the private value
                 raise InvalidData("curves", "an array of real numbers") from None
@@ -102,7 +111,7 @@ class CurveClassifierBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _features(self, curves: Any, grid_points: Any) -> FloatArray:
         check_is_fitted(self, "model_")
-        read = self._read_curves(curves, reset=False)
+        read = self._read_curves(curves, reset=False, own_points=grid_points is not None)
         points = self.grid_points_ if grid_points is None and not _own_grids(read) else grid_points
         return self.model_.encoder.encode(read, points)
 

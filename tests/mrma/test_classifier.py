@@ -1,0 +1,186 @@
+"""The scikit-learn face of MRMA."""
+
+from __future__ import annotations
+
+import matplotlib
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from dpfda.curves import CurveEncoder
+from dpfda.datasets import simulate_001
+from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.mrma.classifier import MRMAClassifier
+from dpfda.mrma.multi_server import MultiServerMRMA
+from dpfda.mrma.online import OnlineMRMA
+
+matplotlib.use("Agg")
+
+ENCODER = CurveEncoder("bspline", n_basis=4, rescale="tanh", scale=2.0)
+DATA = simulate_001(3000, rng=1)
+TEST = simulate_001(2000, rng=2)
+
+
+@pytest.fixture(scope="module")
+def fitted() -> MRMAClassifier:
+    clf = MRMAClassifier(
+        ENCODER, epsilon=2.0, learner="cg", learner_parameters={"steps": 1}, final_share=0.1,
+        random_state=0,
+    )  # fmt: skip
+    return clf.fit(DATA.X, DATA.y, grid_points=DATA.grid_points)
+
+
+def test_learns(fitted: MRMAClassifier) -> None:
+    # The Bayes rule errs in 10 %; the design reaches 12 % on average at ε = 2.
+    assert fitted.score(TEST.X, TEST.y) > 0.82
+    scores = fitted.decision_function(TEST.X, TEST.grid_points)
+    np.testing.assert_array_equal(fitted.predict(TEST.X), np.where(scores >= 0, 1.0, -1.0))
+
+
+def test_shrunk_intercepts_are_what_makes_small_budgets_work() -> None:
+    """With intercepts as fitted, members call everybody the same at ε = 0.5."""
+    parameters = {"epsilon": 0.5, "learner_parameters": {"steps": 1}, "compare": False}
+    errors = {
+        spread: np.mean([
+            1 - MRMAClassifier(ENCODER, boundary_spread=spread, random_state=seed, **parameters)
+            .fit(DATA.X, DATA.y).score(TEST.X, TEST.y)
+            for seed in range(4)
+        ])
+        for spread in (0.3, None)
+    }  # fmt: skip
+    # Means over 40 studies are 12 % and 36 %.
+    assert errors[0.3] < 0.2 < errors[None]
+
+
+def test_the_guarantee_travels(fitted: MRMAClassifier) -> None:
+    assert str(fitted.guarantee_) == "ε = 2, local, unit = person, sampler = simulation (seeded)"
+    assert fitted.model_.guarantee == fitted.guarantee_
+    real = MRMAClassifier(ENCODER, epsilon=2.0).fit(DATA.X[:300], DATA.y[:300])
+    assert real.guarantee_.sampler == "exact"
+    assert real.result_.rules == {}
+    for protects, words in (("features", "labels are public"), ("labels", "curves are public")):
+        clf = MRMAClassifier(ENCODER, protects=protects, random_state=0, compare=False)
+        assert clf.fit(DATA.X[:300], DATA.y[:300]).guarantee_.assumptions == (words,)
+
+
+def test_several_rows_of_a_person_multiply() -> None:
+    clf = MRMAClassifier(ENCODER, epsilon=0.5, random_state=0, compare=False)
+    groups = np.repeat(np.arange(100), 3)
+    clf.fit(DATA.X[:300], DATA.y[:300], groups=groups)
+    assert clf.guarantee_.epsilon == 1.5
+    assert clf.guarantee_.assumptions == ("a person has at most 3 rows",)
+
+
+def test_comparing_is_for_simulations_only() -> None:
+    with pytest.raises(InvalidParameter, match="compare"):
+        MRMAClassifier(ENCODER, compare=True).fit(DATA.X[:300], DATA.y[:300])
+
+
+def test_table(fitted: MRMAClassifier) -> None:
+    rows = fitted.evaluate(TEST.X, TEST.y, grid_points=TEST.grid_points).table()
+    held_out = [row["method"] for row in rows if row["source"] == "held-out people"]
+    assert held_out == [
+        "Weak", "MR only", "MA only", "Voting", "Averaging", "All data", "Histogram", "MRMA",
+        "majority class", "non-private",
+    ]  # fmt: skip
+    errors = {row["method"]: row for row in rows if row["source"] == "held-out people"}
+    assert errors["MRMA"]["error"] == pytest.approx(1 - fitted.score(TEST.X, TEST.y))
+    assert errors["non-private"]["error"] < errors["MRMA"]["error"] + 0.03
+    assert errors["MRMA"]["error"] < errors["Weak"]["error"]
+    assert all(row["low"] <= row["error"] <= row["high"] for row in rows)
+    private = rows[-1]
+    assert (private["method"], private["source"]) == ("MRMA", "private verdicts")
+    # Five standard errors of the private estimate.
+    assert (
+        abs(private["error"] - errors["MRMA"]["error"]) < 5 * fitted.error_estimate_.standard_error
+    )
+
+
+def test_strength_is_never_an_accuracy(fitted: MRMAClassifier) -> None:
+    """Members show r̃ as estimated, which may lie below ½ or above 1, never max(r̃, 1 - r̃)."""
+    accuracies = np.array([row["accuracy"] for row in fitted.result_.members()])
+    assert (accuracies < 0.5).any()
+    assert sum(row["weight"] for row in fitted.result_.members()) == pytest.approx(1)
+
+
+def test_no_survivor_says_so() -> None:
+    clf = MRMAClassifier(ENCODER, epsilon=0.01, strictness=50.0, random_state=0, compare=False)
+    clf.fit(DATA.X[:600], DATA.y[:600])
+    assert any("no member passed" in note for note in clf.result_.notes)
+    assert np.isfinite(clf.model_.coefficients).all()
+
+
+def test_plots(fitted: MRMAClassifier) -> None:
+    figure = fitted.plot()
+    titles = [axis.get_title() for axis in figure.axes]
+    assert [title.split(",")[0] for title in titles] == [
+        "slope function", "accuracy of members", "weights (below 0: reversed)",
+    ]  # fmt: skip
+    matplotlib.pyplot.close(figure)
+    for encoder, data in (
+        (CurveEncoder("identity", bounds=[(-3, 3)] * 3), DATA.X[:300, :3]),
+        (CurveEncoder("bspline", n_basis=4, rescale="max_abs"), DATA.X[:300]),
+    ):
+        clf = MRMAClassifier(encoder, random_state=0, compare=False).fit(data, DATA.y[:300])
+        matplotlib.pyplot.close(clf.plot())
+
+
+def test_slope_function_is_the_classifier(fitted: MRMAClassifier) -> None:
+    """b·z* is ∫ x β up to the curvature of tanh: small curves are decided alike (C2)."""
+    points = np.linspace(0, 1, 2001)
+    small = 0.05 * np.stack([np.cos(np.pi * points), points, np.ones_like(points)])
+    integral = np.trapezoid(small * fitted.slope(points), points, axis=1)
+    scores = fitted.decision_function(small, points) - fitted.model_.intercept[0]
+    np.testing.assert_allclose(integral, scores, rtol=0.01)
+
+
+def test_same_seed_same_study() -> None:
+    clf = MRMAClassifier(ENCODER, random_state=5, compare=False)
+    first = clf.fit(DATA.X[:600], DATA.y[:600]).model_.coefficients
+    np.testing.assert_array_equal(
+        first, clone(clf).fit(DATA.X[:600], DATA.y[:600]).model_.coefficients
+    )
+
+
+def test_ragged_and_missing_curves() -> None:
+    points = DATA.grid_points
+    ragged = [(points[: 60 + i % 30], DATA.X[i, : 60 + i % 30]) for i in range(300)]
+    clf = MRMAClassifier(ENCODER, random_state=0, compare=False).fit(ragged, DATA.y[:300])
+    assert len(clf.predict(ragged[:5])) == 5
+    holes = DATA.X[:300].copy()
+    holes[::3, 10:20] = np.nan
+    assert len(clf.fit(holes, DATA.y[:300]).predict(holes)) == 300
+
+
+def test_errors_show_no_private_value() -> None:
+    clf = MRMAClassifier(ENCODER, random_state=0)
+    with pytest.raises(InvalidData) as error:
+        clf.fit([["secret-7", "1"], ["2", "3"]], [0, 1])
+    assert "secret" not in str(error.value)
+    for bad in (1.5, "x", -1):
+        with pytest.raises(InvalidParameter, match="random_state"):
+            MRMAClassifier(ENCODER, random_state=bad).fit(DATA.X[:30], DATA.y[:30])
+    with pytest.raises(ValueError, match="binary"):
+        clf.fit(DATA.X[:30], np.arange(30) % 3)
+
+
+NOT_FITTING = {
+    "check_classifiers_train": "asks for accuracy on 30 people, where privacy leaves none",
+    "check_classifiers_regression_target": "labels are names here: any two numbers are classes",
+}
+"""Checks of scikit-learn that do not fit a private study of curves, and why."""
+
+
+@parametrize_with_checks(
+    [
+        MRMAClassifier(epsilon=50.0, n_classifiers=5, member_size=10, training_share=0.5),
+        MultiServerMRMA(epsilon=50.0, n_classifiers=5, member_size=10, training_share=0.5),
+        OnlineMRMA(
+            epsilon=50.0, n_classifiers=5, new_classifiers=5, member_size=10, training_share=0.5
+        ),
+    ],
+    expected_failed_checks=lambda estimator: NOT_FITTING,
+)
+def test_scikit_learn_checks(estimator, check) -> None:
+    check(estimator)
