@@ -1,12 +1,14 @@
 """The scikit-learn face: bounds, streams, guarantees, errors that show nothing private."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import check_estimator
 
 from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidData, InvalidParameter, ProtocolError
@@ -195,3 +197,25 @@ def test_moments_beat_the_trivial_predictor_on_public_data(shared_data):
     model.fit(data.X[train], data.y[train])
     error = np.mean((model.predict(data.X[test]) - data.y[test]) ** 2)
     assert error < 0.7 * data.y[test].var()
+
+
+def test_scikit_learn_checks_where_its_data_model_applies():
+    """All but checks of scikit-learn's own words and of inputs that are refused on purpose."""
+    refused_on_purpose = {
+        "check_complex_data",  # refused, in other words
+        "check_dtype_object",  # text and objects are refused
+        "check_estimators_empty_data_messages",  # refused, in other words
+        "check_estimator_sparse_tag",  # sparse rows are refused
+        "check_n_features_in_after_fitting",  # refused, in other words
+        "check_supervised_y_2d",  # a column is refused, not flattened with a warning
+        "check_fit2d_predict1d",  # refused, in other words
+        "check_requires_y_none",  # refused, in other words
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the checks warn about what they skip
+        results = check_estimator(
+            PrivateLinearRegression(clip=True, random_state=0), on_fail=None, on_skip=None
+        )
+    failed = {one["check_name"] for one in results if one["status"] == "failed"}
+    assert failed <= refused_on_purpose
+    assert len(results) > 40

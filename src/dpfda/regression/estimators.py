@@ -117,6 +117,8 @@ class _PrivateRegression(BaseEstimator):  # type: ignore[misc]
     def _rows(self, X: Any) -> FloatArray:
         if self.encoder is not None:
             return np.asarray(self.encoder.encode(X, grid_points=self.grid_points_))
+        if hasattr(X, "toarray"):
+            raise InvalidData("X", "a dense array (sparse input is not supported)")
         return X  # type: ignore[no-any-return]
 
     def _read(self, X: Any, y: Any) -> tuple[FloatArray, FloatArray]:
@@ -213,6 +215,11 @@ class PrivateLinearRegression(RegressorMixin, _PrivateRegression):  # type: igno
         self.unit = unit
         self.random_state = random_state
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True  # a hundred people are too few for a private fit
+        return tags
+
     def predict(self, X: Any) -> FloatArray:
         """Predicted targets, inside the public bounds."""
         low, high = self.target_center - self.target_bound, self.target_center + self.target_bound
@@ -292,6 +299,12 @@ class PrivateLogisticRegression(ClassifierMixin, _PrivateRegression):  # type: i
         self.encoder = encoder
         self.unit = unit
         self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # a hundred people are too few for a private fit
+        tags.classifier_tags.multi_class = False
+        return tags
 
     @property
     def classes_(self) -> np.ndarray[Any, Any]:

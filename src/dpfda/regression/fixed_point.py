@@ -62,6 +62,8 @@ def check_rows(
     """Private rows and targets as finite arrays of matching length."""
     rows = _validate.batch("X", features, columns=columns)
     values = _validate.vector("y", targets)
+    if rows.shape[1] == 0:
+        raise InvalidData("X", "rows with at least one feature", "0 feature(s)")
     if len(rows) != len(values):
         raise InvalidData("y", f"of the same length as X ({len(rows)})", f"length {len(values)}")
     return rows, values

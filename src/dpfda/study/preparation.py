@@ -15,6 +15,8 @@ from typing import Any, Literal
 import numpy as np
 
 from dpfda._validate import FloatArray
+from dpfda.curves import CurveEncoder
+from dpfda.datasets import load_dti, load_tecator
 from dpfda.datasets.catalogue import read
 from dpfda.errors import MissingExtra, UnknownName
 
@@ -174,20 +176,24 @@ def _nhanes_hdl(path: PathLike) -> Prepared:
 
 
 def _tecator(path: PathLike) -> Prepared:
-    data = read("tecator", path, verify=True)
-    spectra = np.asarray(data["X"][:, ::10], dtype=float)  # every tenth wavelength
-    rows = _range(spectra, 2, 5.5) / np.sqrt(spectra.shape[1])
-    return Prepared(rows, np.clip(data["fat"] / 50, 0, 1), "linear", "10 wavelengths; y = fat/50 %")
+    data = load_tecator(path)
+    encoder = CurveEncoder("bspline", n_basis=8, bounds=(2.0, 5.5))
+    rows = encoder.encode(data.X, grid_points=data.unit_grid) / np.sqrt(encoder.n_features)
+    return Prepared(
+        rows, _unit(np.asarray(data.y) / 50), "linear",
+        "encoded spectra: 8 B-spline coefficients; y = fat/50 %",
+    )  # fmt: skip
 
 
 def _dti(path: PathLike) -> Prepared:
-    data = read("dti", path, verify=True)
-    first = (data["visit"] == 1) & np.isfinite(data["pasat"])
-    first &= np.isfinite(data["cca"]).all(axis=1)
-    rows = _range(data["cca"][first][:, ::12], 0.2, 0.8)
+    data = load_dti(path)
+    score = np.asarray(data.y, dtype=float)
+    first = (data.extra["visit"] == 1) & np.isfinite(score) & np.isfinite(data.X).all(axis=1)
+    encoder = CurveEncoder("bspline", n_basis=6, bounds=(0.2, 0.8))
+    rows = encoder.encode(data.X[first], grid_points=data.grid_points)
     return Prepared(
-        rows / np.sqrt(rows.shape[1]), np.clip(data["pasat"][first] / 60, 0, 1), "linear",
-        "one row a person (first visit): tract profile at eight points; y = pasat/60",
+        rows / np.sqrt(encoder.n_features), _unit(score[first] / 60), "linear",
+        "one row a person (first visit): tract profile as 6 B-spline coefficients; y = pasat/60",
     )  # fmt: skip
 
 
