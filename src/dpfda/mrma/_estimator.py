@@ -102,12 +102,13 @@ class CurveClassifierBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def decision_function(self, curves: Any, grid_points: Any = None) -> FloatArray:
         """Scores of new curves; at 0 and above, ``classes_[1]`` is predicted."""
-        return self.model_.scores(self._features(curves, grid_points))[:, 0]
+        features = self._features(curves, grid_points)
+        return np.asarray(self.model_.scores(features)[:, 0])
 
     def predict(self, curves: Any, grid_points: Any = None) -> Any:
         """Labels of new curves."""
-        check_is_fitted(self, "model_")
-        return self.classes_[self.model_.decide(self._features(curves, grid_points))]
+        features = self._features(curves, grid_points)
+        return self.classes_[self.model_.decide(features)]
 
     def _features(self, curves: Any, grid_points: Any) -> FloatArray:
         check_is_fitted(self, "model_")

@@ -16,7 +16,7 @@ _CORES = 2
 
 def run(quick: bool = False) -> Outcome:
     """Measure the reproduction on two cores; quick: a batch at two budgets on one, scaled up."""
-    studies, epsilons = (25, (0.5, 5.0)) if quick else (_REPLICATIONS, common.EPSILONS)
+    studies, epsilons = (10, (0.5, 5.0)) if quick else (_REPLICATIONS, common.EPSILONS)
     start = time.perf_counter()
     p001_figure_2.measure(studies, epsilons=epsilons, n_jobs=1 if quick else _CORES)
     share = studies * len(epsilons) / (_REPLICATIONS * len(common.EPSILONS))

@@ -125,11 +125,13 @@ def _public(rows: FloatArray) -> FloatArray:
     return np.asarray(np.clip(2 * (rows - low) / (high - low) - 1, -1, 1))
 
 
-def _chunk(version: Version, studies: int, *, seed: Any) -> dict[tuple[float, str], Any]:
+def _chunk(
+    version: Version, studies: int, *, seed: Any, epsilons: tuple[float, ...] = tuple(PUBLISHED)
+) -> dict[tuple[float, str], Any]:
     """Errors of all methods in some random splits, at every budget."""
     people_in_all, training, members = version.splits
     found: dict[tuple[float, str], Any] = {}
-    for place, epsilon in enumerate(PUBLISHED):
+    for place, epsilon in enumerate(epsilons):
         source = SimulationSource(np.random.SeedSequence([*seed, place]))
         keys = source.generator.random((studies, len(version.labels)))
         order = np.argsort(keys, axis=1)
