@@ -49,7 +49,7 @@ class Batch:
         limit = _CHUNK if _on_cpu(self.features) else _DEVICE
         size = max(1, limit // (n * (d + 1)))
         for start in range(0, members, size):
-            part = slice(start, start + size)
+            part = slice(start, min(start + size, members))
             yield Batch(self.features[part, :, :], self.labels[part, :], self.weights[part, :])
 
 

@@ -40,7 +40,7 @@ def iterate(begin: Begin, step: Step, *, fixed: Arrays, max_iterations: int) -> 
     done: list[_Crowd] = []
     rest: list[_Crowd] = []
     for first in range(0, count, size):
-        part = slice(first, first + size)
+        part = slice(first, min(first + size, count))
         numbers = tuple(array[part, ...] for array in fixed)
         crowd = _Crowd(members[part], begin(numbers), numbers, members[part] >= 0)
         rest += _walk(step, crowd, max_iterations, done=done, leave=size < count)

@@ -32,7 +32,8 @@ class ConjugateGradient(LinearLearner, name="conjugate_gradient"):
     μ₁ = μ₀ every score is 0. Steps beyond what K's rank allows change nothing.
 
     Attributes:
-        steps: number of steps, at least 1.
+        steps: number of steps, at least 1. One step suffers least from noisy reports; about four
+            come closest to the published results on curves without noise.
 
     Example:
         >>> features = [[[0.0, 0.0], [1.0, 2.0], [3.0, 0.0], [4.0, 2.0]]]
@@ -41,7 +42,7 @@ class ConjugateGradient(LinearLearner, name="conjugate_gradient"):
         array([[False,  True]])
     """
 
-    steps: int = 2
+    steps: int = 1
 
     def __post_init__(self) -> None:
         whole("steps", self.steps)
@@ -49,7 +50,7 @@ class ConjugateGradient(LinearLearner, name="conjugate_gradient"):
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
         """One, two and more steps than features."""
-        return (cls(steps=1), cls(), cls(steps=8))
+        return (cls(), cls(steps=2), cls(steps=8))
 
     def _fit_chunk(self, batch: Batch, gram: Array) -> tuple[Array, Array]:
         found = moments(batch)

@@ -26,7 +26,8 @@ class LinearSVM(LinearLearner, name="linear_svm"):
     | ``"squared_hinge"``: max(0, 1 − m)² | True | ``LinearSVC()`` |
 
     Where the intercept of the first is not unique (no row exactly on the margin), it is the middle
-    of the interval of solutions, as in LIBSVM.
+    of the interval of solutions, as in LIBSVM. With noisy features and unequal classes the solution
+    is often a constant: its coefficients are then exactly 0.
 
     Attributes:
         C: weight of the rows against the penalty, above 0.
@@ -112,6 +113,10 @@ class LinearSVM(LinearLearner, name="linear_svm"):
             tolerance=self.tolerance,
             max_iterations=self.max_iterations,
         )
+        # With too little signal the solution has no slope at all; rounding must not pretend one.
+        flat = xp.max(xp.abs(parameters[:, 1:]), axis=1, keepdims=True) <= 10.0 * self.tolerance
+        slopes = xp.where(flat, xp.zeros_like(parameters[:, 1:]), parameters[:, 1:])
+        parameters = xp.concat([parameters[:, :1], slopes], axis=1)
         if self.penalise_intercept or bool(xp.all(pinned)):
             return parameters
         middle = middle_intercept(data.rows, costs, parameters, labels=batch.labels)

@@ -14,6 +14,9 @@ from dpfda._registry import Registered
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.learners._arrays import Array, as_double, device, namespace, to_numpy
 
+_FLAT = 1e-9
+"""A slope below this fraction of the intercept is rounding and changes no class near the data."""
+
 
 class Models(Registered, ABC, family="models"):
     """B classifiers fitted together; the first axis of every array field is the member."""
@@ -73,7 +76,11 @@ class Models(Registered, ABC, family="models"):
         return self._scaled(xp.where(flipped != 0, -one, one))
 
     def normalised(self) -> Self:
-        """The same classes on a common scale, so that an average is not ruled by one member."""
+        """The same classes on a common scale, so that an average is not ruled by one member.
+
+        Linear members get coefficients of norm 1, constant ones an intercept of ±1; histograms
+        a largest cell of size 1.
+        """
         size = self._size()
         xp = namespace(size)
         return self._scaled(1.0 / xp.where(size > 0, size, xp.ones_like(size)))
@@ -152,13 +159,15 @@ class LinearModels(Models, name="linear"):
         )
 
     def _size(self) -> Array:
-        # A constant classifier has no direction; its intercept is what there is to scale.
         xp = namespace(self.coefficients)
         largest = xp.max(xp.abs(self.coefficients), axis=1)
         safe = xp.where(largest > 0, largest, xp.ones_like(largest))
         scaled = self.coefficients / safe[:, None]  # squares of 1e200 would overflow
-        norm = safe * xp.sqrt(xp.sum(scaled * scaled, axis=1))
-        return xp.where(largest > 0, norm, xp.abs(self.intercept))
+        norm = largest * xp.sqrt(xp.sum(scaled * scaled, axis=1))
+        # A classifier without a slope is a constant, and its intercept is what there is to scale.
+        # Dividing by a slope of 1e-17 instead would let this one member rule every average.
+        constant = xp.abs(self.intercept)
+        return xp.where(norm > _FLAT * constant, norm, constant)
 
 
 def checked_rows(features: Any, models: Models, *, like: Array) -> Array:

@@ -1,0 +1,53 @@
+"""Written once against the array standard: the strict reference library and torch agree."""
+
+import numpy as np
+import pytest
+
+from dpfda.learners import Learner
+from dpfda.learners._arrays import to_numpy
+
+EXAMPLES = [example for member in Learner.members().values() for example in member.examples()]
+
+
+@pytest.fixture(params=["array_api_strict", "torch"])
+def library(request):
+    return pytest.importorskip(request.param, reason=f"{request.param} is not installed")
+
+
+def batch(members=7):
+    rng = np.random.default_rng(0)
+    labels = np.where(rng.random((members, 20)) < 0.5, 1.0, -1.0)
+    features = np.clip(0.3 * labels[:, :, None] + rng.normal(0, 0.5, (members, 20, 3)), -1, 1)
+    labels[0] = 1.0  # one member with one class
+    return features, labels, rng.uniform(0.0, 2.0, labels.shape)
+
+
+@pytest.mark.parametrize("learner", EXAMPLES, ids=repr)
+def test_same_numbers(learner, library):
+    features, labels, weights = batch()
+    gram = np.eye(3) + 0.3
+    expected = learner.fit(features, labels, weights=weights, gram=gram)
+    models = learner.fit(
+        library.asarray(features),
+        library.asarray(labels),
+        weights=library.asarray(weights),
+        gram=library.asarray(gram),
+    )
+    scores = models.scores(library.asarray(features))
+    assert type(scores) is type(library.asarray(features)), "the result stays in the library"
+    assert np.allclose(to_numpy(scores), expected.scores(features), rtol=1e-7, atol=1e-9)
+    assert models.to_dict().keys() == expected.to_dict().keys()
+    # Combining stays in the library too, with plain lists as arguments.
+    mean = models.reversed_where([True] + [False] * 6).normalised().select([0, 2]).average([1, 3])
+    wanted = expected.reversed_where([True] + [False] * 6).normalised().select([0, 2])
+    assert np.allclose(
+        to_numpy(mean.scores(library.asarray(features[0]))),
+        wanted.average([1, 3]).scores(features[0]),
+        rtol=1e-7,
+        atol=1e-9,
+    )
+
+
+def test_plain_lists_are_numpy():
+    models = Learner.named("nearest_centroid")().fit([[[0.0], [1.0]]], [[-1, 1]])
+    assert isinstance(models.scores([[1.0]]), np.ndarray)
