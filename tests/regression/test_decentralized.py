@@ -1,13 +1,18 @@
 """Regression among sites: the pooled noise, flat in the number of sites, and dropouts."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.protocol.secure_sum import RoundFailed
+from dpfda.errors import BudgetExceeded, InvalidData, InvalidParameter
+from dpfda.noise import SimulationSource
+from dpfda.protocol.secure_sum import Identity, RoundFailed, Site, Terms
 from dpfda.protocol.secure_sum.session import STEPS
-from dpfda.regression.decentralized import DecentralizedRegression
+from dpfda.regression.decentralized import DecentralizedRegression, RegressionSite
 from dpfda.regression.estimators import PrivateLinearRegression
+from dpfda.regression.location_stage import LocationStage
+from dpfda.regression.problem import Problem
 from dpfda.study.benchmarks.regression import aggregate_variance_ratio
 
 
@@ -119,3 +124,21 @@ def test_rows_outside_the_bounds_are_refused_at_the_site():
 def test_exact_by_default():
     data, _, _ = hospitals(3, n=300)
     assert DecentralizedRegression(1.0).fit(data).guarantee_.sampler == "exact"
+
+
+def test_a_site_keeps_its_own_account():
+    """A coordinator that asks for more than the budget is refused by every site."""
+    data, _, _ = hospitals(2, n=300)
+    identities = {f"s{i}": Identity() for i in range(2)}
+    terms = Terms(study="x", roster=tuple((n, one.public) for n, one in identities.items()))
+    problem = Problem(task="linear", epsilon=1.0, delta=1e-5, center=np.zeros(3))
+    site = RegressionSite(
+        Site("s0", identities["s0"], terms, SimulationSource(0)),
+        *data[0],
+        terms=terms,
+        mu=problem.mu,
+    )
+    honest = LocationStage(problem=problem, budget=problem.mu)
+    site.answer(0, honest)
+    with pytest.raises(BudgetExceeded):
+        site.answer(1, replace(honest, budget=1e-3))

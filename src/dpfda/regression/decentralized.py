@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
-from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.errors import BudgetExceeded, InvalidData, InvalidParameter
 from dpfda.noise import SecureSource, SimulationSource, Source
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.secure_sum import Identity, Site, Terms, add_up
@@ -26,31 +26,65 @@ from dpfda.regression.stage import GAUSSIAN_STEPS, Noisy, Stage
 class RegressionSite:
     """A site with its own rows: answers a stage with a noisy, later masked, vector of integers.
 
+    Privacy:
+        The site draws its own share of the noise, as its terms demand, and keeps its own account: a
+        stage that would take Σμ_i² above μ² is refused, whoever asks.
+
     Args:
         site: its role in the secure sum.
         rows, targets: its people; they never leave this object.
+        terms: what all sites agreed on.
+        mu: the whole budget.
+        alone: add all the noise instead of a share of it.
 
     Example:
         >>> identity = Identity()
         >>> terms = Terms(study="s", roster=(("a", identity.public), ("b", bytes(32))))
-        >>> RegressionSite(Site("a", identity, terms), np.zeros((5, 2)), np.zeros(5))
+        >>> role = Site("a", identity, terms)
+        >>> RegressionSite(role, np.zeros((5, 2)), np.zeros(5), terms=terms, mu=0.1)
         RegressionSite('a', 5 rows)
     """
 
-    def __init__(self, site: Site, rows: FloatArray, targets: FloatArray) -> None:
+    def __init__(
+        self,
+        site: Site,
+        rows: FloatArray,
+        targets: FloatArray,
+        *,
+        terms: Terms,
+        mu: float,
+        alone: bool = False,
+    ) -> None:
         self.site = site
         self.size = len(rows)
         self._rows = rows
         self._targets = targets
+        self._sigma = site_sigma(1 if alone else terms.noisy_sites)
+        self._left = mu**2 * (1 + 1e-12)
 
-    def answer(self, number: int, stage: Stage, *, sigma: int) -> None:
+    def answer(self, number: int, stage: Stage) -> None:
         """Contribute this site's part of a stage's sum: fixed-point integers plus noise."""
+        if not stage.linear_in_rows or stage.noise != "gaussian":
+            raise InvalidParameter("method", "one whose stages are sums", type(stage).__name__)
+        if stage.budget**2 > self._left:
+            raise BudgetExceeded("this stage would cost more than is left of the budget")
+        self._left -= stage.budget**2
         exact = stage.statistic(stage.sums(self._rows, self._targets))
         lattice = np.rint(exact / (stage.sigma / GAUSSIAN_STEPS)).astype(np.int64)
-        self.site.contribute(number, lattice, sigma=sigma)
+        self.site.contribute(number, lattice, sigma=self._sigma)
 
     def __repr__(self) -> str:
         return f"RegressionSite({self.site.name!r}, {self.size} rows)"
+
+
+def site_sigma(sharing: int) -> int:
+    """Lattice steps of one site's noise, so that `sharing` sites together reach 2^24; rounded up.
+
+    Example:
+        >>> site_sigma(1) == 2**24, site_sigma(4) == 2**23
+        (True, True)
+    """
+    return math.isqrt((GAUSSIAN_STEPS**2 - 1) // sharing) + 1
 
 
 class DecentralizedRegression(BaseEstimator):  # type: ignore[misc]
@@ -159,7 +193,13 @@ class DecentralizedRegression(BaseEstimator):  # type: ignore[misc]
         )
         sources = _sources(self.random_state, len(held))
         members = {
-            name: RegressionSite(Site(name, identities[name], terms, source), *held[name])
+            name: RegressionSite(
+                Site(name, identities[name], terms, source),
+                *held[name],
+                terms=terms,
+                mu=problem.mu,
+                alone=self.aggregation == "conventional",
+            )
             for name, source in zip(held, sources, strict=True)
         }
         method = self.method if isinstance(self.method, Method) else Method.named(self.method)()
@@ -199,14 +239,9 @@ class DecentralizedRegression(BaseEstimator):  # type: ignore[misc]
         number: int,
         silent: Silence | None,
     ) -> Noisy:
-        if not stage.linear_in_rows or stage.noise != "gaussian":
-            raise InvalidParameter("method", "one whose stages are sums", self.method)
-        alone = self.aggregation == "conventional"
-        sharing = 1 if alone else terms.noisy_sites
-        # Rounded up: the honest survivors' noise is never below the stage's.
-        sigma = math.isqrt((GAUSSIAN_STEPS**2 - 1) // sharing) + 1
         for member in members.values():
-            member.answer(number, stage, sigma=sigma)
+            member.answer(number, stage)
+        sigma = site_sigma(1 if self.aggregation == "conventional" else terms.noisy_sites)
         result = add_up(
             [member.site for member in members.values()],
             terms,
