@@ -7,24 +7,20 @@ result carries the ε it really has.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from scipy.special import expit
-from sklearn.linear_model import LinearRegression
 
 from dpfda._validate import FloatArray
 from dpfda.privacy.calibration import gaussian_epsilon
 from dpfda.regression.empirical_risk import CURVATURE, minimise_risk
 from dpfda.regression.published import published_epsilon, published_sensitivity
-from dpfda.study.benchmarks.regression_utility import private_guess, score
-from dpfda.study.preparation import Prepared, folds
+from dpfda.study.preparation import Prepared
 
 DELTA = 1e-5
 FM_FAMILY = ("fm", "relaxed_fm", "gaussian_fm")
 PUBLISHED = (*FM_FAMILY, "noisy_gradient", "objective_perturbation")
-SOUND = ("gaussian_fm", "moments")
 _STEPS = 1000
 _SLOW_STEPS = 100  # for a logistic loss every step is a pass over the rows
 
@@ -60,6 +56,7 @@ def published_weights(
     delta: float,
     rng: np.random.Generator,
     floor: bool = False,
+    sites: int = 1,
 ) -> FloatArray:
     """w of one of 002's methods, as published, on rows without a constant feature.
 
@@ -72,11 +69,18 @@ def published_weights(
         delta: δ as claimed.
         rng: float noise.
         floor: raise small eigenvalues to 2τ₂√D (C9) instead of negative ones to 0 (§4.3).
+        sites: S sites of equal size work alone and their results are averaged (§5.1): each has S
+            times the noise, the average √S times.
     """
     if method == "objective_perturbation":
-        return _tilted(rows, targets, task, epsilon, rng)
+        parts = [
+            _tilted(rows[part], targets[part], task, epsilon, rng)
+            for part in np.array_split(np.arange(len(rows)), sites)
+        ]
+        return np.asarray(np.mean(parts, axis=0))
+    louder = math.sqrt(sites)
     if method == "noisy_gradient":
-        tau = classic_tau(2 / len(rows), epsilon, delta)
+        tau = louder * classic_tau(2 / len(rows), epsilon, delta)
         return _descend(rows, targets, task, tau, rng)
     n, dimension = rows.shape
     if task == "linear":
@@ -87,7 +91,7 @@ def published_weights(
         first, second = published_sensitivity(method, task, dimension)
     draw = rng.laplace if method == "fm" else rng.normal
     scales = [
-        size / n / epsilon if method == "fm" else classic_tau(size / n, epsilon, delta)
+        louder * (size / n / epsilon if method == "fm" else classic_tau(size / n, epsilon, delta))
         for size in (first, second)
     ]
     linear = linear + draw(size=dimension) * scales[0]
@@ -119,6 +123,16 @@ def true_epsilon(method: str, claimed: float, *, delta: float, task: Any) -> flo
     return None
 
 
+def synthetic(task: Any, *, dimension: int, n: int = 10_000, seed: int = 0) -> Prepared:
+    """Appendix B: random rows and a noisy line, or its sign; 002 does not say more."""
+    rng = np.random.default_rng(seed)
+    cube = rng.uniform(-1, 1, (n, dimension))
+    line = cube @ rng.normal(size=dimension) / math.sqrt(dimension)
+    line = line + 0.1 * rng.normal(size=n)
+    target = np.clip(0.5 + line / 4, 0, 1) if task == "linear" else (line > 0).astype(float)
+    return Prepared(cube / math.sqrt(dimension), target, task, "synthetic")
+
+
 def renyi_epsilon(multiplier: float, *, steps: int, delta: float) -> float:
     """Eq. (7) of 002 with the right α (its Eq. (8) has a stray 1 under the root).
 
@@ -128,117 +142,6 @@ def renyi_epsilon(multiplier: float, *, steps: int, delta: float) -> float:
     """
     alpha = 1 + math.sqrt(2 * multiplier**2 / steps * math.log(1 / delta))
     return alpha * steps / (2 * multiplier**2) + math.log(1 / delta) / (alpha - 1)
-
-
-def panel_settings(quick: bool) -> Iterator[tuple[str, float, float, float]]:
-    """(panel, ε, share of the training rows, δ) of the three columns of Figures 1 and 2."""
-    for epsilon in (0.5, 1.0) if quick else (0.1, 0.5, 1.0, 2.0):
-        yield "epsilon", epsilon, 1.0, DELTA
-    if not quick:
-        for share in (0.1, 0.25, 0.5):
-            yield "n_train", 0.5, share, DELTA
-        for delta in (1e-4, 1e-3, 1e-2):
-            yield "delta", 0.5, 1.0, delta
-
-
-def figure(
-    datasets: dict[str, Prepared],
-    *,
-    replications: int,
-    quick: bool,
-    progress: Callable[[float], None] | None,
-) -> list[dict[str, Any]]:
-    """One row for each data set, setting and method: score, claimed and true ε."""
-    settings = list(panel_settings(quick))
-    rows: list[dict[str, Any]] = []
-    for number, (name, data) in enumerate(datasets.items()):
-        for place, (panel, epsilon, share, delta) in enumerate(settings):
-            scores: dict[tuple[str, str], list[float]] = {}
-            for seed in range(replications):
-                for key, value in one_split(data, epsilon, share, delta, seed=seed):
-                    scores.setdefault(key, []).append(value)
-            for (form, method), values in scores.items():
-                private = form != "reference"
-                true = true_epsilon(method, epsilon, delta=delta, task=data.task)
-                rows.append(
-                    {
-                        "data": name,
-                        "panel": panel,
-                        "epsilon": epsilon if private else None,
-                        "train_share": share,
-                        "delta": delta if private else None,
-                        "form": form,
-                        "method": method,
-                        "true_epsilon": (true or epsilon)
-                        if form.startswith("as published")
-                        else (epsilon if private else None),
-                        "mse" if data.task == "linear" else "accuracy": float(np.mean(values)),
-                    }
-                )
-            if progress is not None:
-                progress((number + (place + 1) / len(settings)) / len(datasets))
-    return rows
-
-
-def one_split(
-    data: Prepared, epsilon: float, share: float, delta: float, *, seed: int
-) -> Iterator[tuple[tuple[str, str], float]]:
-    """Scores of every predictor on one random 90:10 split."""
-    train, test = folds(len(data.X), seed=seed)
-    train = train[: int(share * len(train))]
-    y, truth = data.y[train], data.y[test]
-    yield ("reference", "trivial"), score(data, np.full(len(test), y.mean()), truth)
-    line = LinearRegression().fit(data.X[train], y).predict(data.X[test])
-    yield ("reference", "non-private"), score(data, line, truth)
-    rows = positive_rows(data)
-    rng = np.random.default_rng(seed)
-    for method in PUBLISHED:
-        weights = published_weights(
-            method, rows[train], y, task=data.task, epsilon=epsilon, delta=delta, rng=rng
-        )
-        guess = published_guess(weights, rows[test], data.task)
-        yield ("as published", method), score(data, guess, truth)
-        if method in FM_FAMILY:
-            weights = published_weights(
-                method, rows[train], y, task=data.task, epsilon=epsilon, delta=delta, rng=rng,
-                floor=True,
-            )  # fmt: skip
-            guess = published_guess(weights, rows[test], data.task)
-            yield ("as published, C9", method), score(data, guess, truth)
-    for method in SOUND:
-        guess = private_guess(
-            data, method, epsilon, rows=(data.X[train], y), unseen=data.X[test], seed=seed,
-            delta=delta,
-        )  # fmt: skip
-        yield ("sound", method), score(data, guess, truth)
-
-
-def plot_panels(rows: list[dict[str, Any]], measure: str) -> Any:
-    """One picture a data set: the measure against ε, for every method."""
-    from matplotlib import pyplot
-
-    names = list(dict.fromkeys(row["data"] for row in rows))
-    figure, axes = pyplot.subplots(1, len(names), figsize=(5 * len(names), 4), squeeze=False)
-    for axis, name in zip(axes[0], names, strict=True):
-        chosen = [row for row in rows if row["data"] == name and row["panel"] == "epsilon"]
-        for form, method in dict.fromkeys((row["form"], row["method"]) for row in chosen):
-            mine = [row for row in chosen if (row["form"], row["method"]) == (form, method)]
-            label = method if form == "reference" else f"{method} ({form})"
-            if form == "reference":
-                axis.axhline(mine[0][measure], linestyle=":", color="grey")
-                continue
-            axis.plot(
-                [row["epsilon"] for row in mine],
-                [row[measure] for row in mine],
-                "o-" if form == "sound" else "x--",
-                label=label,
-            )
-        axis.set(title=name, xlabel="claimed ε", ylabel=measure, xscale="log")
-        if measure == "mse":
-            axis.set_yscale("log")
-    axes[0][0].legend(fontsize="small")
-    figure.tight_layout()
-    return figure
 
 
 def _tilted(

@@ -10,7 +10,8 @@ import numpy as np
 
 from dpfda.study.outcome import Outcome
 from dpfda.study.preparation import prepare
-from dpfda.study.reproductions._p002 import figure, plot_panels, renyi_epsilon
+from dpfda.study.reproductions._p002 import renyi_epsilon
+from dpfda.study.reproductions._p002_panels import figure, plot_panels
 
 TITLE = "Mean squared error of private linear regression (002 Figure 1)"
 NOTES = [

@@ -7,7 +7,7 @@ from functools import partial
 
 from dpfda.study.outcome import Outcome
 from dpfda.study.preparation import prepare
-from dpfda.study.reproductions._p002 import figure, plot_panels
+from dpfda.study.reproductions._p002_panels import figure, plot_panels
 
 TITLE = "Accuracy of private logistic regression (002 Figure 2)"
 NOTES = [

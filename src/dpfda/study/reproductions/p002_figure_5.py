@@ -20,9 +20,10 @@ from dpfda.study.reproductions._p002 import (
     positive_rows,
     published_guess,
     published_weights,
+    synthetic,
 )
 
-TITLE = "Utility against the number of sites, ε = 0.5 (002 Figure 5)"
+TITLE = "Utility against the number of sites, ε = 0.5 (002 Figures 5 and A4)"
 EPSILON = 0.5
 NOTES = [
     "cape as published: its aggregate carries the pooled noise of Gaussian FM as published; the "
@@ -43,8 +44,11 @@ def run(
     names = ("warfarin",) if quick else ("warfarin", "crime", "phishing", "adult")
     counts = (2, 10) if quick else (2, 5, 10, 20, 50)
     rows: list[dict[str, Any]] = []
-    jobs = [(name, count) for name in names for count in counts]
     loaded = {name: prepare(name) for name in names}
+    if not quick:  # Figure A4
+        loaded["synthetic, D = 20"] = synthetic("linear", dimension=20)
+        loaded["synthetic, D = 50"] = synthetic("logistic", dimension=50)
+    jobs = [(name, count) for name in loaded for count in counts]
     for done, (name, count) in enumerate(jobs):
         data = loaded[name]
         scores: dict[str, list[float]] = {}

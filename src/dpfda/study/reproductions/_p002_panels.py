@@ -1,0 +1,173 @@
+"""The panels of Figures 1 to 4 of 002: a score against ε, the number of rows, and δ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.linear_model import LinearRegression
+
+from dpfda._validate import FloatArray
+from dpfda.regression.decentralized import DecentralizedRegression
+from dpfda.regression.published import published_cape_epsilon
+from dpfda.study.benchmarks.regression_utility import private_guess, score
+from dpfda.study.preparation import Prepared, folds
+from dpfda.study.reproductions._p002 import (
+    DELTA,
+    FM_FAMILY,
+    PUBLISHED,
+    positive_rows,
+    published_guess,
+    published_weights,
+    true_epsilon,
+)
+
+SOUND = ("gaussian_fm", "moments")
+
+
+def panel_settings(quick: bool) -> Iterator[tuple[str, float, float, float]]:
+    """(panel, ε, share of the training rows, δ) of the three columns of Figures 1 and 2."""
+    for epsilon in (0.5, 1.0) if quick else (0.1, 0.5, 1.0, 2.0):
+        yield "epsilon", epsilon, 1.0, DELTA
+    if not quick:
+        for share in (0.1, 0.25, 0.5):
+            yield "n_train", 0.5, share, DELTA
+        for delta in (1e-4, 1e-3, 1e-2):
+            yield "delta", 0.5, 1.0, delta
+
+
+def figure(
+    datasets: dict[str, Prepared],
+    *,
+    replications: int,
+    quick: bool,
+    progress: Callable[[float], None] | None,
+    sites: int | None = None,
+) -> list[dict[str, Any]]:
+    """One row for each data set, setting and method: score, claimed and true ε.
+
+    Args:
+        datasets: prepared data by name.
+        replications: random splits.
+        quick: two values of ε only.
+        progress: is told the share done.
+        sites: None: pooled data. S: dealt out to S sites.
+    """
+    settings = list(panel_settings(quick))
+    rows: list[dict[str, Any]] = []
+    for number, (name, data) in enumerate(datasets.items()):
+        for place, (panel, epsilon, share, delta) in enumerate(settings):
+            scores: dict[tuple[str, str], list[float]] = {}
+            for seed in range(replications):
+                for key, value in one_split(data, epsilon, share, delta, seed=seed, sites=sites):
+                    scores.setdefault(key, []).append(value)
+            for (form, method), values in scores.items():
+                private = form != "reference"
+                true = true_epsilon(method, epsilon, delta=delta, task=data.task)
+                if method == "cape" and sites is not None:
+                    true = published_cape_epsilon(epsilon, delta=delta, sites=sites, task=data.task)
+                rows.append(
+                    {
+                        "data": name,
+                        "panel": panel,
+                        "epsilon": epsilon if private else None,
+                        "train_share": share,
+                        "delta": delta if private else None,
+                        "form": form,
+                        "method": method,
+                        "true_epsilon": (true or epsilon)
+                        if form.startswith("as published")
+                        else (epsilon if private else None),
+                        "mse" if data.task == "linear" else "accuracy": float(np.mean(values)),
+                    }
+                )
+            if progress is not None:
+                progress((number + (place + 1) / len(settings)) / len(datasets))
+    return rows
+
+
+def one_split(
+    data: Prepared,
+    epsilon: float,
+    share: float,
+    delta: float,
+    *,
+    seed: int,
+    sites: int | None = None,
+) -> Iterator[tuple[tuple[str, str], float]]:
+    """Scores of every predictor on one random 90:10 split."""
+    train, test = folds(len(data.X), seed=seed)
+    train = train[: int(share * len(train))]
+    y, truth = data.y[train], data.y[test]
+    yield ("reference", "trivial"), score(data, np.full(len(test), y.mean()), truth)
+    line = LinearRegression().fit(data.X[train], y).predict(data.X[test])
+    yield ("reference", "non-private"), score(data, line, truth)
+    rows = positive_rows(data)
+    rng = np.random.default_rng(seed)
+
+    def published(method: str, *, floor: bool, alone: int) -> float:
+        weights = published_weights(
+            method, rows[train], y, task=data.task, epsilon=epsilon, delta=delta, rng=rng,
+            floor=floor, sites=alone,
+        )  # fmt: skip
+        return score(data, published_guess(weights, rows[test], data.task), truth)
+
+    for method in PUBLISHED:
+        yield ("as published", method), published(method, floor=False, alone=sites or 1)
+        if method in FM_FAMILY:
+            yield ("as published, C9", method), published(method, floor=True, alone=sites or 1)
+    if sites is not None:
+        yield ("as published", "cape"), published("gaussian_fm", floor=False, alone=1)
+        yield ("as published, C9", "cape"), published("gaussian_fm", floor=True, alone=1)
+    for method in SOUND:
+        if sites is None:
+            guess = private_guess(
+                data, method, epsilon, rows=(data.X[train], y), unseen=data.X[test], seed=seed,
+                delta=delta,
+            )  # fmt: skip
+        else:
+            guess = among_sites(
+                data, method, train, test, sites=sites, epsilon=epsilon, delta=delta, seed=seed
+            )
+        yield ("sound", method), score(data, guess, truth)
+
+
+def among_sites(
+    data: Prepared, method: str, train: Any, test: Any, *, sites: int, seed: int, **budget: Any
+) -> FloatArray:
+    """Predictions of the sound capeFM: real keys, masks and shares, nobody colluding."""
+    model = DecentralizedRegression(
+        **budget, task=data.task, method=method, colluders=0, target_center=0.5,
+        target_bound=0.5, random_state=seed,
+    )  # fmt: skip
+    model.fit([(data.X[part], data.y[part]) for part in np.array_split(train, sites)])
+    return model.predict(data.X[test])
+
+
+def plot_panels(rows: list[dict[str, Any]], measure: str) -> Any:
+    """One picture a data set: the measure against ε, for every method."""
+    from matplotlib import pyplot
+
+    names = list(dict.fromkeys(row["data"] for row in rows))
+    figure, axes = pyplot.subplots(1, len(names), figsize=(5 * len(names), 4), squeeze=False)
+    for axis, name in zip(axes[0], names, strict=True):
+        chosen = [row for row in rows if row["data"] == name and row["panel"] == "epsilon"]
+        for form, method in dict.fromkeys((row["form"], row["method"]) for row in chosen):
+            mine = [row for row in chosen if (row["form"], row["method"]) == (form, method)]
+            label = method if form == "reference" else f"{method} ({form})"
+            if form == "reference":
+                axis.axhline(mine[0][measure], linestyle=":", color="grey")
+                continue
+            axis.plot(
+                [row["epsilon"] for row in mine],
+                [row[measure] for row in mine],
+                "o-" if form == "sound" else "x--",
+                label=label,
+            )
+        axis.set(title=name, xlabel="claimed ε", ylabel=measure, xscale="log")
+        if measure == "mse":
+            axis.set_yscale("log")
+    axes[0][0].legend(fontsize="small")
+    figure.tight_layout()
+    return figure
