@@ -86,16 +86,16 @@ def test_every_round_is_a_study_of_its_own(crowd) -> None:
 def test_discounted_verdicts_have_the_stated_precision() -> None:
     """Variance of Σ λ^k T_k / Σ λ^k n_k is that of n_eff equal verdicts."""
     rng = np.random.default_rng(0)
-    rounds, people, keep = 6, 40, 0.6
-    means = []
-    for _ in range(4000):
-        memory = Memory.from_dict(None, dimension=1).joined_by(Candidates([0.0], [[1.0]]))
-        for _ in range(rounds):
-            memory = memory.updated([rng.choice([-1, 1], people).sum()], [people], keep=keep)
-        means.append(memory.totals[0] / memory.people[0])
+    rounds, people, keep, copies = 6, 40, 0.6, 4000
+    members = Candidates(np.zeros(copies), np.ones((copies, 1)))
+    memory = Memory.from_dict(None, dimension=1).joined_by(members)
+    for _ in range(rounds):
+        totals = 2 * rng.binomial(people, 0.5, copies) - people
+        memory = memory.updated(totals, np.full(copies, people), keep=keep)
     # A fair verdict has variance 1; the relative error of a variance of 4000 draws is √(2/4000).
     expected = 1 / memory.effective_people[0]
-    assert np.var(means) == pytest.approx(expected, rel=5 * np.sqrt(2 / 4000))
+    found = np.var(memory.totals / memory.people)
+    assert found == pytest.approx(expected, rel=5 * np.sqrt(2 / copies))
 
 
 def test_a_round_resumes_anywhere(crowd) -> None:

@@ -47,6 +47,7 @@ def baseline_rules(
         randomizer=design.randomizer,
         label_share=design.label_share,
         gram=learner_gram(plan),
+        protects=plan.protects,
     )
     reports = noisy_reports(setting, people, source)
     rules = pooled_rules(setting, *pooled_members(setting, *reports))

@@ -46,6 +46,8 @@ class Setting:
         spread: how far from the middle boundaries are expected (`intercept_shrinkage`); None
             leaves intercepts as fitted.
         verdict_share: ε_v/ε.
+        protects: ``both``, ``features`` or ``labels``: what is public gets no noise, the other all
+            of ε.
     """
 
     epsilon: float
@@ -61,14 +63,16 @@ class Setting:
     gram: FloatArray | None = None
     spread: float | None = None
     verdict_share: float = 1.0
+    protects: str = "both"
 
     def randomizer_for(self, dimension: int) -> tuple[Mechanism, RandomizedResponse]:
         """The randomizers of features and label of one report."""
         share = 1 / (dimension + 1) if self.label_share is None else self.label_share
-        features = {"epsilon": self.epsilon * (1 - share), "dimension": dimension}
+        parts = (1 - share, share) if self.protects == "both" else (1.0, 1.0)
+        features = {"epsilon": self.epsilon * parts[0], "dimension": dimension}
         return (
             Mechanism.from_dict({"name": self.randomizer, **features}),
-            RandomizedResponse(epsilon=self.epsilon * share),
+            RandomizedResponse(epsilon=self.epsilon * parts[1]),
         )
 
     @property
@@ -104,9 +108,13 @@ def noisy_reports(
 ) -> tuple[FloatArray, FloatArray]:
     """What everybody would report: noisy features and noisy labels."""
     mechanism, answer = setting.randomizer_for(people.reported.shape[-1])
-    flat = people.reported.reshape(-1, people.reported.shape[-1])
-    features = mechanism.randomize(flat, source).reshape(people.reported.shape)
-    return features, answer.randomize(people.labels, source)
+    features, labels = people.reported, people.labels
+    if setting.protects != "labels":
+        flat = features.reshape(-1, features.shape[-1])
+        features = mechanism.randomize(flat, source).reshape(features.shape)
+    if setting.protects != "features":
+        labels = answer.randomize(labels, source)
+    return features, labels
 
 
 def fit_members(setting: Setting, features: FloatArray, labels: FloatArray) -> Members:
@@ -135,6 +143,8 @@ def weak_members(
 def shrunk_members(setting: Setting, members: Members) -> Members:
     """The same members with the intercepts that noise has moved shrunk, if `spread` is set."""
     intercept, slopes = members
+    if setting.protects == "labels":
+        return members
     mechanism, _ = setting.randomizer_for(slopes.shape[-1])
     noise = float(mechanism.variance(np.zeros((1, slopes.shape[-1])))[0, 0])
     factor = intercept_shrinkage(noise, size=setting.member_size, spread=setting.spread)
