@@ -150,7 +150,7 @@ def as_double(name: str, values: Any, *, like: Array | None = None) -> Array:
         array = xp.asarray(values, device=device(like))
         if xp.isdtype(array.dtype, "complex floating"):
             raise TypeError
-        return xp.astype(array, xp.float64)
+        return xp.astype(array, xp.float64, copy=False)
     except (TypeError, ValueError, RuntimeError):
         # `from None`: the array library's own message may quote the values.
         raise InvalidData(name, "a rectangular array of real numbers") from None

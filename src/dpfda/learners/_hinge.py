@@ -53,25 +53,28 @@ def minimise_hinge(
     ridged = diagonal(penalty + _RIDGE)
 
     def begin(fixed: Arrays) -> Arrays:
+        parameters, *rest = start(fixed)
         threshold = xp.full_like(fixed[1][:, 0], _READY)
-        return (*start(fixed), threshold, threshold < 0)
+        return (parameters, threshold < 0, threshold, *rest)
 
     def step(state: Arrays, fixed: Arrays, live: Array) -> tuple[Arrays, Array]:
-        *walking, threshold, pinned = state
-        now = _relative_gap(tuple(walking), fixed)
+        parameters, pinned, threshold, *rest = state
+        walking = (parameters, *rest)
+        now = _relative_gap(walking, fixed)
         ready = (now < threshold) & live
         if not bool(xp.any(ready)):
-            walked = walk(tuple(walking), fixed, live)
-            return (*walked, threshold, pinned), now < 1e-4 * tolerance
-        parameters, on_margin, exact = _finish(xp, tuple(walking), fixed, ready, tolerance)
+            parameters, *rest = walk(walking, fixed, live)
+            return (parameters, pinned, threshold, *rest), now < 1e-4 * tolerance
+        answer, on_margin, exact = _finish(xp, walking, fixed, ready, tolerance)
         # Only the answer is replaced: the walk's own variables must stay positive.
-        answer = xp.where(exact[:, None], parameters, state[0])
+        parameters = xp.where(exact[:, None], answer, parameters)
+        pinned = xp.where(exact, on_margin, pinned)
         threshold = xp.where(ready, now / _PATIENCE, threshold)
-        return (answer, *walking[1:], threshold, xp.where(exact, on_margin, pinned)), exact
+        return (parameters, pinned, threshold, *rest), exact
 
     fixed = (rows, costs, penalty, ridged)
-    final = iterate(begin, step, fixed=fixed, max_iterations=max_iterations)
-    return final[0], final[-1]
+    parameters, pinned = iterate(begin, step, fixed=fixed, max_iterations=max_iterations, answers=2)
+    return parameters, pinned
 
 
 def _largest_pull(alpha: Array, costs: Array) -> Array:
@@ -85,15 +88,15 @@ def _relative_gap(state: Arrays, fixed: Arrays) -> Array:
     return gap(state) / _largest_pull(state[1], fixed[1])[:, 0]
 
 
-def _finish(
-    xp: Any, state: Arrays, fixed: Arrays, ready: Array, tolerance: float
-) -> tuple[Array, Array, Array]:
+def _finish(xp: Any, state: Arrays, fixed: Arrays, ready: Array, tolerance: float) -> Arrays:
     """Try to solve the members that are `ready` outright.
 
     Returns:
         Parameters, whether a row lies on the margin, and which members were solved: for the
         others the first two mean nothing.
     """
+    if bool(xp.all(ready)):
+        return _solve_face(state, fixed, tolerance)
     chosen = xp.nonzero(ready)[0]
     answers = _solve_face(members_at(xp, state, chosen), members_at(xp, fixed, chosen), tolerance)
     # Member b of the batch is number `place[b]` of the chosen ones.

@@ -101,7 +101,6 @@ def walk(state: Arrays, fixed: Arrays, live: Array) -> Arrays:
     parameters, alpha, beta, excess, short = state
     rows, _, penalty, ridged = fixed
     xp = namespace(rows)
-    pairs = 2.0 * alpha.shape[1]
     here = gap(state)
     residual = times_weights(rows, alpha) - penalty * parameters
     per_alpha, per_beta = 1.0 / alpha, 1.0 / beta
@@ -113,28 +112,28 @@ def walk(state: Arrays, fixed: Arrays, live: Array) -> Arrays:
         direction = solve(residual + times_weights(rows, stiffness * pull))
         return direction, stiffness * (pull - times_rows(rows, direction))
 
-    # Predictor: aim at μ = 0. Relative changes of α and β; those of s and ξ are −1 ∓ the same.
+    # Predictor: aim at μ = 0. With relative changes u of α and −v of β, those of s and ξ are
+    # −1 − u and −1 + v; the farthest of the four steps follows from u + u² and v² − v alone.
     _, d_alpha = newton(short - excess)
     up, down = d_alpha * per_alpha, d_alpha * per_beta
-    reach = xp.maximum(xp.abs(up + 0.5), xp.abs(down - 0.5))
-    share = 1.0 / xp.maximum(0.5 + xp.max(reach, axis=1), xp.ones_like(here))
-    d_excess, d_short = -excess * (1.0 + up), -short * (1.0 - down)
-    second_alpha, second_beta = d_alpha * d_excess, d_alpha * d_short
-    curve = (xp.sum(second_alpha, axis=1) - xp.sum(second_beta, axis=1)) / pairs
-    left = (1.0 - share) + share * share * curve / xp.maximum(here, scalar(1e-300, like=here))
+    up = up * (up + 1.0)
+    down = down * (down - 1.0)
+    farthest = 0.5 + xp.sqrt(xp.max(xp.maximum(up, down), axis=1) + 0.25)
+    share = 1.0 / xp.maximum(farthest, xp.ones_like(here))
+    second_excess, second_short = excess * up, short * down
+    curve = (dot(alpha, second_excess) + dot(beta, second_short)) / (2.0 * alpha.shape[1])
+    left = (1.0 - share) - share * share * curve / xp.maximum(here, scalar(1e-30, like=here))
     target = (left * left * left * here)[:, None]
 
     # Corrector: aim at the reduced μ, with the second-order terms the predictor has shown.
-    to_excess = (target - second_alpha) * per_alpha - excess
-    to_short = (target + second_beta) * per_beta - short
+    to_excess = target * per_alpha + second_excess - excess
+    to_short = target * per_beta + second_short - short
     direction, d_alpha = newton(to_excess - to_short)
     d_excess = to_excess - excess_slope * d_alpha
     d_short = to_short + short_slope * d_alpha
-    reach = xp.maximum(
-        xp.maximum(-d_alpha * per_alpha, d_alpha * per_beta),
-        xp.maximum(-d_excess / excess, -d_short / short),
-    )
-    share = 0.99 / xp.maximum(xp.max(reach, axis=1), scalar(0.99, like=here))
+    rise = xp.max(xp.maximum(d_alpha * per_beta, -d_alpha * per_alpha), axis=1)
+    fall = xp.min(xp.minimum(d_excess / excess, d_short / short), axis=1)
+    share = 0.99 / xp.maximum(xp.maximum(rise, -fall), scalar(0.99, like=here))
     share = (share * xp.astype(live, share.dtype))[:, None]
     d_alpha = share * d_alpha
     return (

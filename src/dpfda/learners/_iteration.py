@@ -9,7 +9,7 @@ nobody pays the cost of a numpy call for a handful of numbers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dpfda.learners._arrays import Array, device, members_in_cache, namespace
@@ -21,7 +21,9 @@ Step = Callable[[Arrays, Arrays, Array], tuple[Arrays, Array]]
 """``step(state, fixed, live) -> (state, done)``; it must not move members that are not `live`."""
 
 
-def iterate(begin: Begin, step: Step, *, fixed: Arrays, max_iterations: int) -> Arrays:
+def iterate(
+    begin: Begin, step: Step, *, fixed: Arrays, max_iterations: int, answers: int = 1
+) -> Arrays:
     """Apply `step` until every member is done or has made `max_iterations`.
 
     Args:
@@ -29,9 +31,10 @@ def iterate(begin: Begin, step: Step, *, fixed: Arrays, max_iterations: int) -> 
         step: one iteration.
         fixed: what the iteration reads; the first axis of every array is the member.
         max_iterations: members that are not done by then keep their last state.
+        answers: how many arrays of the state, the first ones, are wanted in the end.
 
     Returns:
-        The last state of every member, in the order given.
+        The last `answers` of every member, in the order given.
     """
     xp = namespace(fixed[0])
     count = fixed[0].shape[0]
@@ -43,10 +46,13 @@ def iterate(begin: Begin, step: Step, *, fixed: Arrays, max_iterations: int) -> 
         part = slice(first, min(first + size, count))
         numbers = tuple(array[part, ...] for array in fixed)
         crowd = _Crowd(members[part], begin(numbers), numbers, members[part] >= 0)
-        rest += _walk(step, crowd, max_iterations, done=done, leave=size < count)
+        left = _walk(step, crowd, max_iterations, done=done, leave=size < count)
+        rest += [left] if left else []
     if rest:
         _walk(step, _joined(rest), max_iterations, done=done, leave=False)
-    everyone = _joined(done)
+    everyone = _joined([crowd.answers(answers) for crowd in done])
+    if len(done) == 1:
+        return everyone.state
     return rows(xp, everyone.state, xp.argsort(everyone.members))
 
 
@@ -64,17 +70,19 @@ class _Crowd:
         state, done = step(self.state, self.fixed, self.live)
         return _Crowd(self.members, state, self.fixed, self.live & ~done, self.steps + 1)
 
-    def at(self, index: Array, *, finished: bool) -> _Crowd:
-        """Some of them; who is finished needs nothing to read any more."""
+    def at(self, index: Array) -> _Crowd:
         xp = namespace(self.members)
         members, live = rows(xp, (self.members, self.live), index)
-        fixed = () if finished else rows(xp, self.fixed, index)
-        return _Crowd(members, rows(xp, self.state, index), fixed, live, self.steps)
+        state, fixed = rows(xp, self.state, index), rows(xp, self.fixed, index)
+        return _Crowd(members, state, fixed, live, self.steps)
+
+    def answers(self, count: int) -> _Crowd:
+        return _Crowd(self.members, self.state[:count], (), self.live, self.steps)
 
 
 def _walk(
     step: Step, crowd: _Crowd, max_iterations: int, *, done: list[_Crowd], leave: bool
-) -> list[_Crowd]:
+) -> _Crowd | None:
     """Walk until all are done, or, to `leave`, until a quarter is left, which is returned."""
     xp = namespace(crowd.members)
     begun = crowd.live.shape[0]
@@ -85,12 +93,13 @@ def _walk(
             break
         late = leave and 4 * left <= begun
         if late or 2 * left <= crowd.live.shape[0]:
-            done.append(crowd.at(xp.nonzero(~crowd.live)[0], finished=True))
-            crowd = crowd.at(xp.nonzero(crowd.live)[0], finished=False)
+            gone = xp.nonzero(~crowd.live)[0]
+            done.append(replace(crowd, fixed=()).at(gone))
+            crowd = crowd.at(xp.nonzero(crowd.live)[0])
         if late:
-            return [crowd]
-    done.append(_Crowd(crowd.members, crowd.state, (), crowd.live, crowd.steps))
-    return []
+            return crowd
+    done.append(crowd)
+    return None
 
 
 def _joined(crowds: list[_Crowd]) -> _Crowd:

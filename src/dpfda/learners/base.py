@@ -70,6 +70,8 @@ class LinearLearner(Learner):
         balance = xp.sum(batch.labels * batch.weights, axis=1)
         # One class only: |Σ w y| = Σ w, up to the rounding of two sums of n terms.
         single = xp.abs(balance) >= total * (1.0 - 1e-15 * batch.labels.shape[1])
+        if not bool(xp.any(single)):
+            return self._fit_chunk(batch, gram)
         present = xp.where(single[:, None], xp.zeros_like(batch.weights), batch.weights)
         intercept, coefficients = self._fit_chunk(
             Batch(batch.features, batch.labels, present), gram
