@@ -186,8 +186,9 @@ def _read(file: Path) -> dict[str, Any]:
 
 def _chunks(file: Path, features: list[str], options: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
     columns = [*features, options["target"]]
-    for frame in _pandas().read_csv(file, usecols=columns, chunksize=_CHUNK):
-        yield _columns({name: frame[name].to_numpy() for name in columns}, features, options)
+    with _pandas().read_csv(file, usecols=columns, chunksize=_CHUNK) as frames:
+        for frame in frames:
+            yield _columns({name: frame[name].to_numpy() for name in columns}, features, options)
 
 
 def _columns(
