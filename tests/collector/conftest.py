@@ -55,8 +55,10 @@ def postgresql() -> Iterator[str]:
             for path in (folder, folder / "password"):
                 shutil.chown(path, user)
         subprocess.run(
-            [initdb, "-D", folder / "data", "-U", "dpfda", "-A", "scram-sha-256"]
-            + ["--pwfile", folder / "password", "-E", "UTF8", "--no-locale"],
+            (
+                f"{initdb} -D {folder}/data -U dpfda -A scram-sha-256 "
+                f"--pwfile {folder}/password -E UTF8 --no-locale --no-sync"
+            ).split(),
             check=True,
             capture_output=True,
             user=user,

@@ -53,7 +53,7 @@ def begun(storage: Storage, *, people: int = 3, quota: int = 3) -> None:
     """A study in which people 0, 1, ... hold the tickets 0, 1, ..."""
     assert storage.create(record(quota=quota), model())
     crowd = [("study", token(i)) for i in range(people)]
-    assert storage.enrol(crowd, most=100) == ["enrolled"] * people
+    assert storage.enrol(crowd, most={"study": 100}) == ["enrolled"] * people
     storage.issue(crowd, now=2.0)
 
 
@@ -78,7 +78,7 @@ def test_a_study_is_created_once(storage: Storage) -> None:
 def test_enrolment_has_a_limit(storage: Storage) -> None:
     storage.create(record(), model())
     crowd = [("study", token(i)) for i in range(3)]
-    assert storage.enrol([*crowd, ("other", token(9))], most=2) == [
+    assert storage.enrol([*crowd, ("other", token(9))], most={"study": 2}) == [
         "enrolled",
         "enrolled",
         "full",
@@ -93,7 +93,7 @@ def test_enrolment_has_a_limit(storage: Storage) -> None:
 def test_tickets_are_handed_out_once_and_again_to_the_same_person(storage: Storage) -> None:
     storage.create(record(quota=2), model())
     storage.create(record("other"), model("other"))
-    storage.enrol([("study", token(i)) for i in range(3)], most=9)
+    storage.enrol([("study", token(i)) for i in range(3)], most={"study": 9})
     asked = [("study", token(i)) for i in (0, 1, 0, 2, 7)] + [("other", token(0))]
     assert storage.issue(asked, now=2.0) == [
         Ticket("study", 0, 0),
@@ -199,7 +199,7 @@ def test_several_writers_at_once(storage: Storage, database: str) -> None:
     """Tickets are distinct and no reply is lost when four processes' worth of threads compete."""
     storage.create(record(quota=80), model())
     crowd = [("study", token(i)) for i in range(80)]
-    storage.enrol(crowd, most=100)
+    storage.enrol(crowd, most={"study": 100})
     places: list[Ticket] = []
     failures: list[BaseException] = []
 

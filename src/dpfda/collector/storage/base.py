@@ -8,7 +8,7 @@ cannot be stored spoils none of the others.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self
 
 import msgspec
@@ -125,8 +125,10 @@ class Storage(Registered, family="storage"):
     # -- people: group commits ---------------------------------------------------------------------
 
     @abstractmethod
-    def enrol(self, people: Sequence[tuple[str, bytes]], *, most: int) -> list[Enrolled]:
-        """Store token hashes of new people, as long as a study has at most `most` a wanted one."""
+    def enrol(
+        self, people: Sequence[tuple[str, bytes]], *, most: Mapping[str, int]
+    ) -> list[Enrolled]:
+        """Store token hashes of new people, up to `most` of each study."""
 
     @abstractmethod
     def issue(self, people: Sequence[tuple[str, bytes]], *, now: float) -> list[Issued]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import msgspec
@@ -60,10 +60,12 @@ class MemoryStorage(Storage, name="memory"):
         """One study."""
         return self._studies.get(study)
 
-    def enrol(self, people: Sequence[tuple[str, bytes]], *, most: int) -> list[Enrolled]:
+    def enrol(
+        self, people: Sequence[tuple[str, bytes]], *, most: Mapping[str, int]
+    ) -> list[Enrolled]:
         """Remember token hashes."""
         with self._lock:
-            return [self._enrol_one(study, token, most) for study, token in people]
+            return [self._enrol_one(study, token, most.get(study, 0)) for study, token in people]
 
     def _enrol_one(self, study: str, token: bytes, most: int) -> Enrolled:
         record = self._studies.get(study)

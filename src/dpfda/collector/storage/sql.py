@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
 
@@ -92,7 +92,9 @@ class SqlStorage(Storage):
 
     # -- people --------------------------------------------------------------------------------
 
-    def enrol(self, people: Sequence[tuple[str, bytes]], *, most: int) -> list[Enrolled]:
+    def enrol(
+        self, people: Sequence[tuple[str, bytes]], *, most: Mapping[str, int]
+    ) -> list[Enrolled]:
         """Store token hashes."""
         verdicts: list[Enrolled] = ["unknown"] * len(people)
         with self._write() as connection:
@@ -102,7 +104,7 @@ class SqlStorage(Storage):
                 ).first()
                 if row is None:
                     continue
-                room = max(0, most - row.enrolled)
+                room = max(0, most.get(study, 0) - row.enrolled)
                 joining = places[:room]
                 if joining:
                     connection.execute(
@@ -136,7 +138,10 @@ class SqlStorage(Storage):
                 else:
                     waiting[study].append(i)
             for study in sorted(waiting):  # in one order everywhere: no deadlock
-                _issue_new(connection, study, waiting[study], people, verdicts, now)
+                asking = [people[i][1] for i in waiting[study]]
+                new = _issue_new(connection, study, asking, now=now)
+                for i in waiting[study]:
+                    verdicts[i] = new[people[i][1]]
         return verdicts
 
     def add_replies(self, replies: Sequence[NewReply]) -> list[Stored]:
@@ -156,7 +161,7 @@ class SqlStorage(Storage):
     def _sort(
         self, connection: Connection, replies: Sequence[NewReply]
     ) -> tuple[list[Stored], list[int]]:
-        """Refuse what cannot be stored; the rest belongs to open phases that stay open meanwhile."""
+        """Refuse what cannot be stored; the phases of the rest stay open meanwhile."""
         verdicts: list[Stored] = ["unknown"] * len(replies)
         held = _tickets(connection, [reply.token for reply in replies])
         present = {
@@ -269,20 +274,15 @@ def _tickets(
 
 
 def _issue_new(
-    connection: Connection,
-    study: str,
-    places: list[int],
-    people: Sequence[tuple[str, bytes]],
-    verdicts: list[Issued],
-    now: float,
-) -> None:
+    connection: Connection, study: str, asking: list[bytes], *, now: float
+) -> dict[bytes, Issued]:
     """The next tickets of one study, to people who have none."""
     row = connection.execute(
         sa.select(_study.c.phase, _study.c.quota, _study.c.issued, _study.c.status, _study.c.began)
         .where(_study.c.id == study)
         .with_for_update()
     ).one()
-    tokens = list(dict.fromkeys(people[i][1] for i in places))  # one person may ask twice at once
+    tokens = list(dict.fromkeys(asking))  # one person may ask twice at once
     room = row.quota - row.issued if row.status == "open" else 0
     served = {
         token: Ticket(study, row.phase, row.issued + k) for k, token in enumerate(tokens[:room])
@@ -302,9 +302,8 @@ def _issue_new(
                 for token, ticket in served.items()
             ],
         )
-    for i in places:
-        nobody: Issued = "finished" if row.status == "finished" else "wait"
-        verdicts[i] = served.get(people[i][1], nobody)
+    nobody: Issued = "finished" if row.status == "finished" else "wait"
+    return {token: served.get(token, nobody) for token in tokens}
 
 
 def _insert(connection: Connection, replies: Sequence[NewReply]) -> None:

@@ -1,0 +1,47 @@
+"""``dpfda join``: agree to a study."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dpfda.client import RemoteClient
+from dpfda.study.results import to_json
+
+
+@click.command()
+@click.argument("url")
+@click.argument("plan_hash", metavar="HASH")
+@click.option("--most-epsilon", type=float, required=True, help="Your ceiling for this study.")
+@click.option("--limit-epsilon", type=float,
+    help="What all studies together may cost you; needed the first time.")  # fmt: skip
+@click.option("--home", type=click.Path(file_okay=False, path_type=Path),
+    default=Path.home() / ".dpfda", help="Where your budget and replies are kept.")  # fmt: skip
+@click.option("--token-file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="File with the token of your invitation.")  # fmt: skip
+@click.option("--certificates", type=click.Path(exists=True, dir_okay=False),
+    help="Certificates to trust instead of the system's (PEM).")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
+def command(
+    url: str,
+    plan_hash: str,
+    most_epsilon: float,
+    limit_epsilon: float | None,
+    home: Path,
+    token_file: Path | None,
+    certificates: str | None,
+    as_json: bool,
+) -> None:
+    """Take part in the study with this HASH at the collector URL. Nothing about you is sent yet."""
+    client = RemoteClient(home, limit_epsilon=limit_epsilon, certificates=certificates)
+    token = None if token_file is None else token_file.read_text(encoding="utf-8").strip()
+    plan = client.join(url, plan_hash, most_epsilon=most_epsilon, token=token)
+    if as_json:
+        click.echo(to_json(plan.to_dict()))
+        return
+    click.echo(f"joined: {plan.title or plan_hash[:16]}")
+    click.echo(f"promise: {plan.guarantee}")
+    click.echo(f"labels: {', '.join(map(str, plan.classes))}; people: {plan.n_people}")
+    click.echo(f"left in your budget: ε = {client.ledger.remaining.epsilon:g}")
+    click.echo(f"next: dpfda submit {plan_hash} CURVE_FILE --label LABEL")

@@ -1,0 +1,96 @@
+"""``dpfda submit``: answer the one task of a study."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dpfda.client import RemoteClient
+from dpfda.client.preview import Preview
+from dpfda.errors import InvalidData
+from dpfda.study.results import to_json
+
+_ROWS = 12
+
+
+@click.command()
+@click.argument("plan_hash", metavar="HASH")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--label", required=True, help="Your label: one of the study's.")
+@click.option("--home", type=click.Path(file_okay=False, path_type=Path),
+    default=Path.home() / ".dpfda", help="Where your budget and replies are kept.")  # fmt: skip
+@click.option("--certificates", type=click.Path(exists=True, dir_okay=False),
+    help="Certificates to trust instead of the system's (PEM).")  # fmt: skip
+@click.option("--show", is_flag=True, help="Show what would be sent beside what it hides; ask.")
+@click.option("--json", "as_json", is_flag=True, help="Print the receipt as JSON.")
+def command(
+    plan_hash: str,
+    file: Path,
+    label: str,
+    home: Path,
+    certificates: str | None,
+    show: bool,
+    as_json: bool,
+) -> None:
+    """Answer the study with this HASH from the curve in FILE.
+
+    FILE is CSV: one column of values at equal distances, or two columns t and x(t). The reply is
+    drawn and stored once; calling the command again sends the same bytes again.
+    """
+    client = RemoteClient(home, certificates=certificates)
+    curve = read_curve(file)
+    preview = client.prepare(plan_hash, curve=curve, label=_typed(client, plan_hash, label))
+    if show:
+        _print(preview)
+        if not click.confirm("Send it?", err=True):
+            click.echo("nothing was sent; the budget stays spent, as the reply exists")
+            return
+    receipt = client.send(plan_hash)
+    click.echo(to_json({"receipt": receipt}) if as_json else f"sent; receipt {receipt}")
+
+
+def read_curve(file: Path) -> Any:
+    """A curve from a CSV file, without ever quoting it in an error."""
+    try:
+        table = np.loadtxt(file, delimiter=",", ndmin=2, comments="#")
+    except ValueError:
+        raise InvalidData("FILE", "one or two columns of numbers") from None
+    if table.shape[1] == 1:
+        return table[:, 0]
+    if table.shape[1] == 2:
+        return (table[:, 0], table[:, 1])
+    raise InvalidData("FILE", "one or two columns of numbers")
+
+
+def _typed(client: RemoteClient, plan_hash: str, label: str) -> Any:
+    """The label as the plan writes it: 1 and "1" are different labels in JSON."""
+    for known in client.fetch_plan("", plan_hash).classes:
+        if str(known) == label:
+            return known
+    return label  # counts as the first label: refusing would reveal something
+
+
+def _print(preview: Preview) -> None:
+    console = Console(stderr=True)
+    table = Table(title=f"task: {preview.kind}", title_justify="left")
+    table.add_column("t" if len(preview.points) else "feature", justify="right")
+    table.add_column("yours", justify="right")
+    if preview.perturbed is not None:
+        table.add_column("what the reply shows", justify="right")
+    step = max(1, len(preview.original) // _ROWS)
+    for i in range(0, len(preview.original), step):
+        place = f"{preview.points[i]:.3g}" if len(preview.points) else str(i + 1)
+        cells = [place, f"{preview.original[i]:.4g}"]
+        if preview.perturbed is not None:
+            cells.append(f"{preview.perturbed[i]:.4g}")
+        table.add_row(*cells)
+    console.print(table)
+    console.print(Text("bytes: " + json.dumps(json.loads(preview.body))))
+    console.print(Text(preview.hides))

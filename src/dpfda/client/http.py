@@ -1,0 +1,130 @@
+"""HTTP with the standard library: one connection, bounded answers, retries of the same bytes."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Self
+from urllib.parse import urlsplit
+
+from dpfda.errors import DpfdaError, InvalidParameter
+
+_MOST_BYTES = 8 << 20
+
+
+class Unreachable(DpfdaError):
+    """The collector could not be reached, or did not answer in time."""
+
+
+class Answer(NamedTuple):
+    """Status and body of a response."""
+
+    status: int
+    body: bytes
+
+    def json(self) -> Any:
+        """The body as plain values; None if it is not JSON."""
+        try:
+            return json.loads(self.body)
+        except ValueError:
+            return None
+
+    @property
+    def reason(self) -> str:
+        """What the collector says is wrong, in one line."""
+        found = self.json()
+        error = found.get("error") if isinstance(found, dict) else None
+        message = error.get("message") if isinstance(error, dict) else None
+        return str(message)[:300] if message else f"HTTP status {self.status}"
+
+
+class Connection:
+    """A connection to one collector that is opened again when it was lost.
+
+    Args:
+        url: where the collector is: ``https://host`` or, on loopback and in tests, ``http://``.
+        timeout: seconds to wait for an answer.
+        certificates: file of certificates to trust instead of the system's.
+    """
+
+    def __init__(self, url: str, *, timeout: float = 30.0, certificates: str | None = None) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise InvalidParameter("url", "an http:// or https:// address", url)
+        self._base = parts.path.rstrip("/")
+        self._connection: http.client.HTTPConnection
+        if parts.scheme == "https":
+            context = ssl.create_default_context(cafile=certificates)
+            self._connection = http.client.HTTPSConnection(
+                parts.hostname, parts.port, timeout=timeout, context=context
+            )
+        else:
+            self._connection = http.client.HTTPConnection(
+                parts.hostname, parts.port, timeout=timeout
+            )
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """One request, once."""
+        given = dict(headers or {})
+        if body is not None:
+            given["Content-Type"] = "application/json"
+        try:
+            self._connection.request(method, self._base + path, body=body, headers=given)
+            response = self._connection.getresponse()
+            content = response.read(_MOST_BYTES + 1)
+        except (OSError, http.client.HTTPException) as error:
+            self._connection.close()  # the next request opens a new one
+            raise Unreachable(f"the collector did not answer ({type(error).__name__})") from None
+        if len(content) > _MOST_BYTES:
+            self._connection.close()
+            raise Unreachable("the collector's answer is too long")
+        return Answer(response.status, content)
+
+    def close(self) -> None:
+        """Hang up."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def persistently(
+    request: Callable[[], Answer],
+    *,
+    attempts: int = 8,
+    pause: float = 0.2,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Answer:
+    """Repeat a request until it is granted or refused: lost connections, 5xx and 429 are neither.
+
+    Example:
+        >>> answers = iter([Answer(503, b""), Answer(200, b"{}")])
+        >>> persistently(lambda: next(answers), sleep=lambda seconds: None).status
+        200
+    """
+    for attempt in range(1, attempts + 1):
+        try:
+            answer = request()
+        except Unreachable:
+            if attempt == attempts:
+                raise
+        else:
+            if answer.status < 500 and answer.status != 429:
+                return answer
+            if attempt == attempts:
+                raise Unreachable(f"the collector answered {answer.reason!r} {attempts} times")
+        sleep(min(pause * 2 ** (attempt - 1), 10.0))
+    raise AssertionError

@@ -1,0 +1,75 @@
+"""What a person's device remembers of a study: the token, and the exact bytes that were sent."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from dpfda.errors import LedgerDamaged
+
+
+class Letter(msgspec.Struct, frozen=True, kw_only=True):
+    """One study on this device.
+
+    Attributes:
+        url: the collector.
+        plan: the plan that was agreed to.
+        token: this person's, secret.
+        task: what was asked, once it was asked.
+        body: the reply's exact bytes, once they exist. They are never drawn again.
+        receipt: what the collector answered.
+    """
+
+    url: str
+    plan: dict[str, Any]
+    token: str
+    task: dict[str, Any] | None = None
+    body: str | None = None
+    receipt: str | None = None
+
+
+class Outbox:
+    """Letters by plan hash, one file each, readable by their owner only."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def find(self, plan_hash: str) -> Letter | None:
+        """The letter of a study, if this device takes part in it."""
+        try:
+            content = self._path(plan_hash).read_bytes()
+        except FileNotFoundError:
+            return None
+        try:
+            return msgspec.json.decode(content, type=Letter)
+        except msgspec.DecodeError:
+            raise LedgerDamaged("the stored reply of this study is damaged") from None
+
+    def hashes(self) -> list[str]:
+        """The studies that this device takes part in."""
+        return sorted(path.stem for path in self._folder.glob("*.json"))
+
+    def keep(self, plan_hash: str, letter: Letter) -> None:
+        """Store a letter for good: complete or not at all, also if the power fails."""
+        path = self._path(plan_hash)
+        draft = path.with_suffix(".new")
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(msgspec.json.encode(letter))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+        if hasattr(os, "O_DIRECTORY"):
+            folder = os.open(self._folder, os.O_DIRECTORY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+
+    def _path(self, plan_hash: str) -> Path:
+        assert plan_hash.isalnum()
+        return self._folder / f"{plan_hash}.json"

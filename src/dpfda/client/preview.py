@@ -1,0 +1,70 @@
+"""What would be sent, beside what it hides: for the person's eyes only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from dpfda._validate import FloatArray
+from dpfda.client.wire import ReplyMessage
+from dpfda.protocol.client import one_curve
+from dpfda.protocol.plan import StudyPlan
+
+_POINTS = 41
+
+
+@dataclass(frozen=True, repr=False)
+class Preview:
+    """A reply before it is sent. It holds private data: show it to the person, do not store it.
+
+    Attributes:
+        kind: what was asked.
+        body: the exact bytes.
+        points: where curves are drawn; empty for plain vectors.
+        original: the person's curve as the encoder sees it.
+        perturbed: the curve that the reply shows, if the reply is a noisy curve; else None.
+        hides: one sentence on what a reader of the reply can conclude.
+    """
+
+    kind: str
+    body: bytes
+    points: FloatArray
+    original: FloatArray
+    perturbed: FloatArray | None
+    hides: str
+
+
+def describe(
+    plan: StudyPlan, task: Mapping[str, Any], body: bytes, *, curve: Any, grid_points: Any = None
+) -> Preview:
+    """The preview of a stored reply."""
+    kind = str(task.get("name", ""))
+    features = plan.encoder.encode(one_curve(curve), grid_points, strict=False)
+    values = np.array(msgspec.json.decode(body, type=ReplyMessage).values)
+    functional = plan.encoder.basis.functional
+    points = np.linspace(*plan.encoder.basis.domain_range, _POINTS) if functional else np.empty(0)
+    shown = values[: plan.encoder.n_features]
+    noisy = kind in ("vector", "moment") and len(shown) == plan.encoder.n_features
+    return Preview(
+        kind=kind,
+        body=body,
+        points=points,
+        original=_drawn(plan, features[0], points),
+        perturbed=_drawn(plan, shown, points) if noisy else None,
+        hides=(
+            f"Whatever your data are, this reply is at most e^ε = {np.exp(plan.epsilon):.3g} "
+            "times as likely as for anybody else's."
+        ),
+    )
+
+
+def _drawn(plan: StudyPlan, z_star: FloatArray, points: FloatArray) -> FloatArray:
+    """A vector as a curve; noise may lie outside of what `decode` understands, so it is clipped."""
+    inside = np.clip(z_star, -1 + 1e-9, 1 - 1e-9)[None, :]
+    if len(points) == 0:
+        return np.asarray(plan.encoder.decode(inside)[0])
+    return np.asarray(plan.encoder.draw(inside, points)[0])

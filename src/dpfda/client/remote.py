@@ -1,0 +1,211 @@
+"""Take part in a study over HTTP: `RemoteClient`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from dpfda import _validate
+from dpfda.client.http import Answer, Connection, persistently
+from dpfda.client.outbox import Letter, Outbox
+from dpfda.client.preview import Preview, describe
+from dpfda.client.wire import ReplyMessage, TaskMessage
+from dpfda.errors import BudgetExceeded, DpfdaError, InvalidParameter, ProtocolError
+from dpfda.noise import Source
+from dpfda.privacy.ledger import BaseLedger
+from dpfda.privacy.ledger_file import FileLedger
+from dpfda.protocol.client import Client, check_task
+from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.task import Task
+
+
+class RemoteClient:
+    """One person's device: joins studies, answers one task of each, and never twice.
+
+    The order is what protects: the plan is checked against the hash the person was given, ε is
+    spent in a ledger on disk, the reply is drawn and its exact bytes are stored, and only then is
+    anything sent. A retry sends those bytes again. If the device stops between spending and
+    storing, the budget is spent and nothing was sent: the study is lost, privacy is not.
+
+    Args:
+        folder: where ledger and replies are kept; readable by the person only.
+        limit_epsilon: what all studies together may cost; must be given the first time.
+        rng: where randomness comes from; the operating system by default.
+        certificates: file of certificates to trust instead of the system's.
+        patience: seconds to wait until the collector wants somebody.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     client = RemoteClient(folder, limit_epsilon=2.0)
+        ...     client.ledger.remaining.epsilon, client.studies()
+        (2.0, [])
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        *,
+        limit_epsilon: float | None = None,
+        rng: Source | None = None,
+        certificates: str | None = None,
+        patience: float = 60.0,
+    ) -> None:
+        place = Path(folder)
+        self._outbox = Outbox(place / "studies")
+        self.ledger: BaseLedger = FileLedger(place / "ledger", limit_epsilon=limit_epsilon)
+        self._rng = rng
+        self._certificates = certificates
+        self._patience = patience
+        self._sleep: Callable[[float], None] = time.sleep
+
+    def studies(self) -> list[str]:
+        """Hashes of the studies that were joined."""
+        return self._outbox.hashes()
+
+    def fetch_plan(self, url: str, plan_hash: str) -> StudyPlan:
+        """The plan behind a hash, from a collector that need not be trusted."""
+        known = self._outbox.find(_checked(plan_hash))
+        if known is not None:
+            return StudyPlan.from_dict(known.plan)
+        with self._connect(url) as connection:
+            answer = self._granted(lambda: connection.ask("GET", f"/api/studies/{plan_hash[:16]}"))
+        found = answer.json()
+        plan = StudyPlan.from_dict(found["plan"] if isinstance(found, dict) else {})
+        if plan.hash != plan_hash:
+            raise ProtocolError("the collector's plan is not the one with this hash")
+        return plan
+
+    def join(
+        self, url: str, plan_hash: str, *, most_epsilon: float, token: str | None = None
+    ) -> StudyPlan:
+        """Agree to a plan and get a token for it; joining again changes nothing.
+
+        Args:
+            url: the collector.
+            plan_hash: the hash the person was given, from somewhere they trust.
+            most_epsilon: the person's ceiling for this study.
+            token: the token of an invitation.
+        """
+        plan = self.fetch_plan(url, plan_hash)
+        if plan.epsilon > _validate.positive("most_epsilon", most_epsilon):
+            raise BudgetExceeded(f"the study costs ε = {plan.epsilon:g}, above the ceiling")
+        if self._outbox.find(plan_hash) is not None:
+            return plan
+        if token is None:
+            with self._connect(url) as connection:
+                answer = self._granted(
+                    lambda: connection.ask("POST", f"/api/studies/{plan_hash[:16]}/enrol")
+                )
+            token = str(answer.json()["token"])
+        self._outbox.keep(plan_hash, Letter(url=url, plan=plan.to_dict(), token=token))
+        return plan
+
+    def prepare(
+        self, plan_hash: str, *, curve: Any, label: Any, grid_points: Any = None
+    ) -> Preview:
+        """Get the task, spend, draw the reply and store it, without sending it.
+
+        Returns:
+            What would be sent and what it hides. Whether it is then sent or not, ε is spent: the
+            reply exists.
+        """
+        letter = self._letter(plan_hash)
+        plan = StudyPlan.from_dict(letter.plan)
+        if letter.body is None:
+            message = self._task(letter, plan_hash)
+            task = Task.from_dict(message.task)
+            client = Client(plan, self.ledger, rng=self._rng)  # type: ignore[arg-type]
+            values = client.reply(task, curve=curve, label=label, grid_points=grid_points)
+            reply = ReplyMessage(plan_hash, message.phase, message.ticket, values[0].tolist())
+            body = msgspec.json.encode(reply).decode()
+            letter = msgspec.structs.replace(letter, task=message.task, body=body)
+            self._outbox.keep(plan_hash, letter)
+        assert letter.body is not None
+        return describe(
+            plan, letter.task or {}, letter.body.encode(), curve=curve, grid_points=grid_points
+        )
+
+    def send(self, plan_hash: str) -> str:
+        """Send the stored bytes until they are acknowledged; returns the receipt."""
+        letter = self._letter(plan_hash)
+        if letter.receipt is not None:
+            return letter.receipt
+        if letter.body is None:
+            raise ProtocolError("nothing was prepared for this study")
+        body = letter.body.encode()
+        path = f"/api/studies/{plan_hash[:16]}/reply"
+        with self._connect(letter.url) as connection:
+            answer = self._granted(
+                lambda: connection.ask("POST", path, body=body, headers=_bearer(letter))
+            )
+        receipt = str(answer.json()["receipt"])
+        self._outbox.keep(plan_hash, msgspec.structs.replace(letter, receipt=receipt))
+        return receipt
+
+    def submit(self, plan_hash: str, *, curve: Any, label: Any, grid_points: Any = None) -> str:
+        """Prepare and send."""
+        self.prepare(plan_hash, curve=curve, label=label, grid_points=grid_points)
+        return self.send(plan_hash)
+
+    def _task(self, letter: Letter, plan_hash: str) -> TaskMessage:
+        """The task, once there is one, checked against the plan."""
+        path = f"/api/studies/{plan_hash[:16]}/task"
+        deadline = time.monotonic() + self._patience
+        with self._connect(letter.url) as connection:
+            while True:
+                answer = self._granted(lambda: connection.ask("GET", path, headers=_bearer(letter)))
+                if answer.status == 200:
+                    break
+                if time.monotonic() > deadline:
+                    raise ProtocolError("the study wants nobody now; try again later")
+                self._sleep(0.5)
+        try:
+            message = msgspec.json.decode(answer.body, type=TaskMessage)
+            task = Task.from_dict(message.task)
+            _ = task.mechanism, task.width
+        except (msgspec.DecodeError, TypeError, ValueError, KeyError, IndexError):
+            raise ProtocolError("the collector's task cannot be understood") from None
+        if message.plan != plan_hash:
+            raise ProtocolError("the task belongs to another study")
+        if task.people != 1:
+            raise ProtocolError("the task is not for one person")
+        check_task(StudyPlan.from_dict(letter.plan), task)
+        return message
+
+    def _letter(self, plan_hash: str) -> Letter:
+        letter = self._outbox.find(_checked(plan_hash))
+        if letter is None:
+            raise ProtocolError("this device has not joined the study")
+        return letter
+
+    def _connect(self, url: str) -> Connection:
+        return Connection(url, certificates=self._certificates)
+
+    def _granted(self, request: Callable[[], Answer]) -> Answer:
+        answer = persistently(request, sleep=self._sleep)
+        if answer.status not in (200, 201, 202):
+            raise Refusal(answer.status, answer.reason)
+        return answer
+
+
+class Refusal(DpfdaError):
+    """The collector refused a request."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(f"the collector refused: {reason}")
+        self.status = status
+
+
+def _bearer(letter: Letter) -> dict[str, str]:
+    return {"Authorization": f"Bearer {letter.token}"}
+
+
+def _checked(plan_hash: str) -> str:
+    if len(plan_hash) != 64 or set(plan_hash) - set("0123456789abcdef"):
+        raise InvalidParameter("plan_hash", "the 64 digits that name a study", plan_hash)
+    return plan_hash

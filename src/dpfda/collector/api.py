@@ -1,0 +1,259 @@
+"""The HTTP interface: each function translates one request into one call of the service."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from litestar import Request, Response, Router, get, post
+from litestar.datastructures import State
+from litestar.di import Provide
+from litestar.params import Body, Parameter
+
+from dpfda.client.wire import Receipt, ReplyMessage, TaskMessage, token_hash
+from dpfda.collector.limits import RateLimit
+from dpfda.collector.peers import Peer, exchange_plan
+from dpfda.collector.refusal import Refused, no_token
+from dpfda.collector.service import Collector
+from dpfda.collector.settings import Settings, StudySettings
+from dpfda.collector.storage.base import StudyRecord
+
+T = TypeVar("T")
+StudyName = Annotated[str, Parameter(pattern=r"^[0-9a-f]{1,64}$", description="id of the study")]
+Credential = Annotated[
+    str | None, Parameter(header="Authorization", description="Bearer, and a token or the key")
+]
+
+_SMALL = 64 * 1024
+_LARGE = 1024 * 1024
+
+
+class NewStudy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A plan, and how to run it."""
+
+    plan: dict[str, Any]
+    settings: StudySettings = StudySettings()
+
+
+class NewExchange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Judge peers' models with this collector's people."""
+
+    peers: Annotated[list[Peer], msgspec.Meta(min_length=1, max_length=100)]
+    epsilon: Annotated[float, msgspec.Meta(gt=0, le=1000)]
+    n_people: Annotated[int, msgspec.Meta(ge=1, le=10**9)]
+    own: str | None = None
+    title: str = ""
+    seed: Annotated[int, msgspec.Meta(ge=0, lt=2**62)] = 0
+    final_share: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.0
+    settings: StudySettings = StudySettings()
+
+
+class TokenRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How many people to invite."""
+
+    count: Annotated[int, msgspec.Meta(ge=1, le=5000)] = 1
+
+
+class Tokens(msgspec.Struct, frozen=True):
+    """Tokens, shown this once."""
+
+    tokens: list[str]
+
+
+class Token(msgspec.Struct, frozen=True):
+    """A token, shown this once."""
+
+    token: str
+
+
+class StudyStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """What everybody may know about a study."""
+
+    id: str
+    hash: str
+    title: str
+    plan: dict[str, Any]
+    status: str
+    phase: int
+    kind: str
+    wanted: int
+    issued: int
+    answered: int
+    enrolment: str
+    successor: str | None
+
+
+class ModelEntry(msgspec.Struct, frozen=True):
+    """One step of a model's history."""
+
+    phase: int
+    kind: str
+    people: int
+    created: float
+    model: msgspec.Raw
+    summary: msgspec.Raw
+
+
+@post("/studies", status_code=201, request_max_body_size=_LARGE)
+async def create_study(data: NewStudy, collector: Collector, admin: None) -> StudyStatus:
+    """Create a study from its plan. Needs the key."""
+    record = await collector.create(data.plan, data.settings)
+    return await _status(collector, record)
+
+
+@post("/exchanges", status_code=201, request_max_body_size=_LARGE)
+async def create_exchange(data: NewExchange, collector: Collector, admin: None) -> StudyStatus:
+    """Pull peers' models and begin a study in which people here judge them. Needs the key."""
+    own = None
+    if data.own is not None:
+        own = (await collector.models(data.own))[-1].document
+    plan = await asyncio.to_thread(
+        exchange_plan,
+        data.peers,
+        own=own,
+        epsilon=data.epsilon,
+        n_people=data.n_people,
+        title=data.title,
+        seed=data.seed,
+        final_share=data.final_share,
+    )
+    return await _status(collector, await collector.create(plan.to_dict(), data.settings))
+
+
+@get("/studies")
+async def list_studies(collector: Collector) -> list[StudyStatus]:
+    """Every study here, newest first."""
+    return [await _status(collector, record) for record in await collector.studies()]
+
+
+@get("/studies/{study:str}")
+async def show_study(study: StudyName, collector: Collector) -> StudyStatus:
+    """Plan, hash and progress of a study."""
+    return await _status(collector, await collector.study(study))
+
+
+@post("/studies/{study:str}/tokens", status_code=201, request_max_body_size=_SMALL)
+async def invite(study: StudyName, data: TokenRequest, collector: Collector, admin: None) -> Tokens:
+    """Tokens for people who are invited otherwise. Needs the key."""
+    wanted = (collector.enrol(study, invited=True) for _ in range(data.count))
+    return Tokens(list(await asyncio.gather(*wanted)))
+
+
+@post("/studies/{study:str}/enrol", status_code=201, request_max_body_size=_SMALL)
+async def enrol(study: StudyName, collector: Collector) -> Token:
+    """Take part: a token, for one task and one reply."""
+    return Token(await collector.enrol(study))
+
+
+@get("/studies/{study:str}/task")
+async def get_task(study: StudyName, collector: Collector, token: bytes) -> TaskMessage:
+    """The task of the token's owner; the same one however often they ask."""
+    return await collector.task(study, token)  # type: ignore[return-value]
+
+
+@post("/studies/{study:str}/reply", status_code=200, request_max_body_size=_SMALL)
+async def send_reply(
+    study: StudyName,
+    data: Annotated[ReplyMessage, Body(description="the randomized reply")],
+    request: Request[Any, Any, State],
+    collector: Collector,
+    token: bytes,
+) -> Receipt:
+    """The one reply of the token's owner; the same bytes again get the same answer."""
+    return await collector.reply(study, token, data, await request.body())
+
+
+@post("/studies/{study:str}/phases/{phase:int}/close", status_code=202)
+async def close_phase(
+    study: StudyName, phase: int, collector: Collector, admin: None
+) -> StudyStatus:
+    """End a phase with the replies it has. Needs the key."""
+    await collector.close_phase(study, phase)
+    return await _status(collector, await collector.study(study))
+
+
+@get("/studies/{study:str}/phases/{phase:int}/replies")
+async def list_replies(
+    study: StudyName, phase: int, collector: Collector, admin: None
+) -> Response[bytes]:
+    """The randomized replies of a phase, one JSON object a line. Needs the key."""
+    rows = await collector.all_replies(study, phase)
+    body = b"".join(reply + b"\n" for _, reply in rows)
+    return Response(body, media_type="application/x-ndjson")
+
+
+@get("/studies/{study:str}/model")
+async def get_model(study: StudyName, collector: Collector) -> Response[bytes]:
+    """The present model: basis, rescaling, coefficients, guarantee."""
+    newest = (await collector.models(study))[-1]
+    return Response(newest.document.encode(), media_type="application/json")
+
+
+@get("/studies/{study:str}/models")
+async def list_models(study: StudyName, collector: Collector) -> list[ModelEntry]:
+    """The model after every phase, oldest first."""
+    return [
+        ModelEntry(
+            entry.phase,
+            entry.kind,
+            entry.people,
+            entry.created,
+            msgspec.Raw(entry.document.encode()),
+            msgspec.Raw(entry.summary.encode()),
+        )
+        for entry in await collector.models(study)
+    ]
+
+
+async def _status(collector: Collector, record: StudyRecord) -> StudyStatus:
+    plan = msgspec.json.decode(record.plan)
+    settings = msgspec.json.decode(record.settings, type=StudySettings)
+    return StudyStatus(
+        id=record.id,
+        hash=record.hash,
+        title=plan["title"],
+        plan=plan,
+        status=record.status,
+        phase=record.phase,
+        kind=record.kind,
+        wanted=record.quota,
+        issued=record.issued,
+        answered=await collector.answered(record),
+        enrolment=settings.enrolment,
+        successor=record.successor,
+    )
+
+
+def bearer(authorization: str | None) -> str:
+    """What follows ``Bearer``."""
+    scheme, _, credential = (authorization or "").partition(" ")
+    if scheme.lower() != "bearer" or not credential:
+        raise no_token()
+    return credential
+
+
+async def _token(authorization: Credential, limit: RateLimit) -> bytes:
+    """The hash of the request's token, unless it asks too often."""
+    found = token_hash(bearer(authorization))
+    if not limit.allows(found):
+        raise Refused(429, "too_fast", "this token asks too often", retry_after=1)
+    return found
+
+
+async def _admin(authorization: Credential, settings: Settings) -> None:
+    """Let the request through if it carries the key."""
+    if not settings.is_admin(bearer(authorization)):
+        raise Refused(401, "not_admin", "this needs the administrator's key")
+
+
+def router(path: str) -> Router:
+    """All of the above under `path`."""
+    return Router(
+        path,
+        route_handlers=[
+            create_study, create_exchange, list_studies, show_study, invite, enrol, get_task,
+            send_reply, close_phase, list_replies, get_model, list_models,
+        ],
+        dependencies={"token": Provide(_token), "admin": Provide(_admin)},
+    )  # fmt: skip

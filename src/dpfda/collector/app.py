@@ -1,0 +1,129 @@
+"""The application: service, interface and pages put together."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+from litestar import Litestar, MediaType, Request, Response, get
+from litestar.datastructures import State
+from litestar.di import Provide
+from litestar.exceptions import HTTPException
+from litestar.openapi import OpenAPIConfig
+from litestar.openapi.plugins import JsonRenderPlugin
+
+from dpfda._version import __version__
+from dpfda.collector import api
+from dpfda.collector.limits import RateLimit
+from dpfda.collector.metrics import Metrics, log_to_stderr
+from dpfda.collector.observed import Observed
+from dpfda.collector.refusal import Refused, error_body
+from dpfda.collector.service import Collector
+from dpfda.collector.settings import Settings
+from dpfda.collector.storage import open_storage
+from dpfda.errors import DpfdaError
+
+ENVIRONMENT = "DPFDA_COLLECTOR"
+log = logging.getLogger("dpfda.collector")
+
+
+def create_app(settings: Settings) -> Observed:
+    """A collector, ready for an ASGI server."""
+    metrics = Metrics()
+    limit = RateLimit(rate=settings.rate, burst=settings.burst)
+
+    @asynccontextmanager
+    async def lifespan(app: Litestar) -> AsyncIterator[None]:
+        collector = Collector(open_storage(settings.database), group=settings.group)
+        app.state.collector = collector
+        await collector.start()
+        yield
+        await collector.stop()
+
+    async def collector_of(state: State) -> Collector:
+        found: Collector = state.collector
+        return found
+
+    application = Litestar(
+        [api.router("/api"), health, show_metrics],
+        lifespan=[lifespan],
+        dependencies={
+            "collector": Provide(collector_of),
+            "settings": Provide(lambda: settings, sync_to_thread=False),
+            "limit": Provide(lambda: limit, sync_to_thread=False),
+            "metrics": Provide(lambda: metrics, sync_to_thread=False),
+        },
+        exception_handlers={
+            Refused: _refused,
+            HTTPException: _http_error,
+            DpfdaError: _package_error,
+            Exception: _unexpected,
+        },
+        openapi_config=OpenAPIConfig(
+            title="dpfda collector",
+            version=__version__,
+            path="/openapi",
+            render_plugins=[JsonRenderPlugin(path="/openapi.json")],
+        ),
+        debug=False,
+        logging_config=None,
+    )
+    return Observed(application, metrics, patience=settings.patience, quiet=settings.quiet)
+
+
+def from_environment() -> Observed:
+    """What a process serves: settings come through the environment, unseen by other users."""
+    log_to_stderr()
+    return create_app(msgspec.json.decode(os.environ[ENVIRONMENT], type=Settings))
+
+
+@get("/health", media_type=MediaType.JSON)
+async def health(collector: Collector) -> dict[str, str]:
+    """Whether the storage answers."""
+    await collector.studies()
+    return {"status": "ok"}
+
+
+@get("/metrics", media_type="text/plain; version=0.0.4")
+async def show_metrics(collector: Collector, metrics: Metrics) -> str:
+    """Numbers for Prometheus: of this process, since it started."""
+    studies = await collector.studies()
+    gauges: dict[str, float] = {
+        "studies": len(studies),
+        "studies_finished": sum(study.status == "finished" for study in studies),
+        "people_enrolled": sum(study.enrolled for study in studies),
+        "reply_commits": collector.replies.groups,
+        "replies_committed": collector.replies.items,
+    }
+    return metrics.text(gauges)
+
+
+def _refused(_: Request[Any, Any, Any], error: Refused) -> Response[dict[str, Any]]:
+    headers = {"Retry-After": "1"} if "retry_after" in error.details else {}
+    if error.status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    return Response(error.to_dict(), status_code=error.status, headers=headers)
+
+
+def _http_error(_: Request[Any, Any, Any], error: HTTPException) -> Response[dict[str, Any]]:
+    # Litestar's details quote what was sent; the status says enough.
+    status = error.status_code
+    code = {400: "malformed", 404: "not_found", 405: "method", 413: "too_large"}.get(status, "http")
+    return Response(
+        error_body(code, f"HTTP {status}: the request is not one this interface knows"),
+        status_code=status,
+        headers=error.headers or {},
+    )
+
+
+def _package_error(_: Request[Any, Any, Any], error: DpfdaError) -> Response[dict[str, Any]]:
+    return Response(error_body("bad_request", " ".join(str(error).split())[:500]), status_code=422)
+
+
+def _unexpected(_: Request[Any, Any, Any], error: Exception) -> Response[dict[str, Any]]:
+    log.error("unexpected", exc_info=(type(error), error, error.__traceback__))
+    return Response(error_body("internal", "something went wrong here"), status_code=500)

@@ -1,0 +1,162 @@
+"""The end of a phase: from replies to the next phase. Pure, slow, run in a process of its own.
+
+Everything random in it is public and follows from the plan, so the same replies always lead to the
+same next phase: after a crash the work is simply done again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+import dpfda.mrma
+import dpfda.questions  # noqa: F401 (designs register when they are imported)
+from dpfda._validate import FloatArray
+from dpfda.client.wire import ReplyMessage
+from dpfda.collector.summary import summarize
+from dpfda.errors import DpfdaError, InvalidParameter
+from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.server import Server
+from dpfda.protocol.task import Task
+
+_BLOCK = 1 << 12
+MOST_PEOPLE = 10**7
+MOST_FEATURES = 1000
+_CLIP = 12.0  # noise standard deviations beyond ±1 that an honest report never reaches
+
+
+class Conclusion(msgspec.Struct, frozen=True):
+    """What a phase taught.
+
+    Attributes:
+        following: number, kind, quota, status and state of the next phase.
+        document: the model as JSON.
+        summary: what the dashboard shows, as JSON.
+        people: how many replies there were.
+        carried: the plan that goes on after this study, as JSON, if it is a stream and finished.
+    """
+
+    following: dict[str, Any]
+    document: str
+    summary: str
+    people: int
+    carried: str | None = None
+
+
+def read_plan(plan: str) -> StudyPlan:
+    """A plan from its JSON."""
+    return StudyPlan.from_dict(msgspec.json.decode(plan))
+
+
+def begin(plan: dict[str, Any]) -> tuple[StudyPlan, Conclusion] | str:
+    """A study before its first person, from a plan that somebody sent; or what is wrong with it.
+
+    The complaint is returned, not raised: exceptions do not travel well between processes.
+    """
+    try:
+        return _begin(plan)
+    except DpfdaError as error:
+        return " ".join(str(error).split())[:500]
+    except Exception:
+        return "no study can begin with this plan"
+
+
+def _begin(plan: dict[str, Any]) -> tuple[StudyPlan, Conclusion]:
+    _check_size(plan)
+    contract = StudyPlan.from_dict(plan)
+    if contract.n_people > MOST_PEOPLE:
+        raise InvalidParameter("n_people", f"at most {MOST_PEOPLE}", contract.n_people)
+    # Through JSON and back: what is stored and published must say the same.
+    if read_plan(msgspec.json.encode(contract.to_dict()).decode()).hash != contract.hash:
+        raise InvalidParameter("plan", "made of values that JSON can hold", "others")
+    return contract, _describe(Server(contract), people=0)
+
+
+def _check_size(plan: dict[str, Any]) -> None:
+    """Refuse a basis that would fill the memory before anything else is looked at."""
+    try:
+        size = plan["encoder"]["basis"]["n_basis"]
+    except (KeyError, TypeError):
+        return
+    if isinstance(size, int) and size > MOST_FEATURES:
+        raise InvalidParameter("n_basis", f"at most {MOST_FEATURES}", size)
+
+
+def resume(plan: StudyPlan, state: str) -> Server:
+    """The server at the beginning of a stored phase."""
+    return Server.resume(plan, msgspec.json.decode(state))
+
+
+def conclude(plan: str, state: str, replies: Sequence[tuple[int, bytes]]) -> Conclusion:
+    """End a phase with the replies it had."""
+    contract = read_plan(plan)
+    start = msgspec.json.decode(state)
+    server = resume(contract, state)
+    phase, quota = server.phase, server.progress.quota
+    server = Server.resume(contract, start | {"issued": quota})
+    numbers = np.array([number for number, _ in replies], dtype=np.int64)
+    rows = [msgspec.json.decode(body, type=ReplyMessage).values for _, body in replies]
+    for first in range(0, quota, _BLOCK):
+        last = min(first + _BLOCK, quota)
+        here = np.flatnonzero((numbers >= first) & (numbers < last))
+        if len(here) == 0:
+            continue
+        width = len(rows[here[0]])
+        values = np.zeros((last - first, width))
+        missing = np.ones(last - first, dtype=bool)
+        values[numbers[here] - first] = [rows[i] for i in here]
+        missing[numbers[here] - first] = False
+        values[~missing] = clipped(server.progress.tasks(first, 1), values[~missing])
+        server.receive(values, start=first, missing=missing)
+    if server.phase == phase and not server.finished:
+        server.close_phase()
+    return _describe(server, people=len(replies))
+
+
+def clipped(task: Task, replies: FloatArray) -> FloatArray:
+    """Reports moved to where honest ones are, so that one liar weighs no more than a few people.
+
+    The bound is public: ±1 and 12 standard deviations of the noise at the edge. An honest Laplace
+    report is beyond with a chance of e^-17; bits are within anyway.
+    """
+    if task.width == 1:
+        return replies
+    dimension = getattr(task.mechanism, "dimension", None)
+    if dimension is None:  # bits, which cannot be too large
+        return replies
+    deviation = math.sqrt(float(np.max(task.mechanism.variance(np.ones((1, dimension))))))
+    bound = 1 + _CLIP * deviation
+    return np.clip(replies, -bound, bound)
+
+
+def _describe(server: Server, *, people: int) -> Conclusion:
+    following = {
+        "phase": server.phase,
+        "kind": server.phase_name,
+        "quota": server.progress.quota,
+        "status": "finished" if server.finished else "open",
+        "state": msgspec.json.encode(server.state()).decode(),
+    }
+    return Conclusion(
+        following=following,
+        document=server.model.to_json().decode(),
+        summary=msgspec.json.encode(summarize(server)).decode(),
+        people=people,
+        carried=_carried(server),
+    )
+
+
+def _carried(server: Server) -> str | None:
+    """The plan of the next round, where the design is one round of a stream."""
+    after = getattr(getattr(server.progress, "design", None), "after", None)
+    if after is None or not server.finished:
+        return None
+    plan = server.plan.to_dict() | {
+        "design": after(server.progress).to_dict(),
+        "seed": server.plan.seed + 1,
+    }
+    return msgspec.json.encode(plan).decode()

@@ -1,0 +1,84 @@
+"""Several collectors: pull the others' models and let people here judge them (000 §4)."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import msgspec
+
+from dpfda.client.http import Connection
+from dpfda.collector.refusal import Refused
+from dpfda.errors import DpfdaError
+from dpfda.mrma.exchange import ExchangeDesign
+from dpfda.protocol.model import CurveModel
+from dpfda.protocol.plan import StudyPlan
+
+_MOST_BYTES = 1 << 20
+
+
+class Peer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A study of another collector.
+
+    Attributes:
+        url: where that collector is.
+        study: id of the study there.
+        key: sent as a bearer credential, if that collector asks for one.
+    """
+
+    url: Annotated[str, msgspec.Meta(pattern="^https?://", max_length=2000)]
+    study: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{1,64}$")]
+    key: str | None = None
+
+
+def exchange_plan(
+    peers: list[Peer],
+    *,
+    own: str | None,
+    epsilon: float,
+    n_people: int,
+    title: str,
+    seed: int,
+    final_share: float,
+) -> StudyPlan:
+    """The plan of a study that judges peers' models, beside the own one if there is one."""
+    models = [] if own is None else [CurveModel.from_dict(json.loads(own))]
+    models += [_pull(peer) for peer in peers]
+    first = models[0]
+    recipe = first.encoder.to_dict(), first.classes
+    for model in models:
+        if (model.encoder.to_dict(), model.classes) != recipe:
+            raise Refused(409, "other_recipe", "all models must share encoder and classes")
+        if len(model.intercept) != 1 or model.clipped or model.centres.any():
+            raise Refused(409, "not_linear", "only plain linear models can be exchanged")
+    try:
+        design = ExchangeDesign(
+            intercepts=tuple(float(model.intercept[0]) for model in models),
+            coefficients=tuple(tuple((m.coefficients / m.scales)[0].tolist()) for m in models),
+            final_share=final_share,
+        )
+        return StudyPlan(
+            epsilon=epsilon,
+            n_people=n_people,
+            encoder=first.encoder,
+            classes=first.classes,
+            design=design.to_dict(),
+            seed=seed,
+            title=title,
+        )
+    except DpfdaError as error:
+        raise Refused(422, "bad_plan", str(error)[:500]) from None
+
+
+def _pull(peer: Peer) -> CurveModel:
+    headers = {} if peer.key is None else {"Authorization": f"Bearer {peer.key}"}
+    try:
+        with Connection(peer.url, timeout=10.0) as connection:
+            answer = connection.ask("GET", f"/api/studies/{peer.study}/model", headers=headers)
+        if answer.status != 200 or len(answer.body) > _MOST_BYTES:
+            raise Refused(424, "no_peer", "a peer did not hand out its model")
+        return CurveModel.from_json(answer.body)
+    except (OSError, KeyError, TypeError, ValueError, DpfdaError) as error:
+        if isinstance(error, Refused):
+            raise
+        raise Refused(424, "no_peer", "a peer did not hand out a model") from None

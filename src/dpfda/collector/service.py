@@ -1,0 +1,315 @@
+"""What a collector does, without HTTP: studies, tokens, tasks, replies, phases.
+
+Nothing is held in memory but caches: several processes may serve the same database, and a process
+that is killed takes nothing with it. An answer is given only after what it promises is durable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, ParamSpec, TypeVar
+
+import msgspec
+
+from dpfda.client.wire import Receipt, ReplyMessage, receipt_of, token_hash
+from dpfda.collector.conclude import Conclusion, begin, conclude, read_plan
+from dpfda.collector.group_commit import GroupCommit
+from dpfda.collector.open_phase import OpenPhase
+from dpfda.collector.refusal import Refused, no_study, no_token
+from dpfda.collector.settings import StudySettings
+from dpfda.collector.storage.base import (
+    Enrolled,
+    Issued,
+    ModelRecord,
+    NewReply,
+    Storage,
+    Stored,
+    StudyRecord,
+    Ticket,
+)
+from dpfda.collector.worker import Worker
+from dpfda.protocol.plan import StudyPlan
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_ID_DIGITS = 16
+_TICK = 1.0  # seconds between looks at deadlines
+_SPARE = 4  # tokens for every wanted person: many enrol and never answer
+_ENOUGH = 1000  # and at least this many, so that a small study is not blocked by a few idlers
+
+log = logging.getLogger("dpfda.collector")
+
+
+class Collector:
+    """Every study of one database.
+
+    Args:
+        storage: where they are kept.
+        group: largest group commit.
+    """
+
+    def __init__(self, storage: Storage, *, group: int = 256) -> None:
+        self.storage = storage
+        self._writer = ThreadPoolExecutor(1, "write")
+        self._readers = ThreadPoolExecutor(2, "read")
+        self._worker = Worker()
+        self._phases: dict[str, OpenPhase] = {}
+        self._look = asyncio.Event()
+        self._watcher: asyncio.Task[None] | None = None
+        self.enrolments: GroupCommit[tuple[str, bytes], Enrolled] = GroupCommit(
+            self._enrol, self._writer, most=group
+        )
+        self.tickets: GroupCommit[tuple[str, bytes], Issued] = GroupCommit(
+            self._issue, self._writer, most=group
+        )
+        self.replies: GroupCommit[NewReply, Stored] = GroupCommit(
+            storage.add_replies, self._writer, most=group
+        )
+
+    async def start(self) -> None:
+        """Begin to watch deadlines, and take up what a crash interrupted."""
+        self._watcher = asyncio.create_task(self._watch())
+
+    async def stop(self) -> None:
+        """Let go of everything."""
+        if self._watcher is not None:
+            self._watcher.cancel()
+            await asyncio.gather(self._watcher, return_exceptions=True)
+        self._worker.close()
+        self._writer.shutdown()
+        self._readers.shutdown()
+        self.storage.close()
+
+    # -- studies -------------------------------------------------------------------------------
+
+    async def create(self, sent: dict[str, Any], settings: StudySettings) -> StudyRecord:
+        """A new study; the same plan again is refused, since its hash names it."""
+        plan, first = await self._begin(sent)
+        record = StudyRecord(
+            id=plan.hash[:_ID_DIGITS],
+            hash=plan.hash,
+            plan=msgspec.json.encode(plan.to_dict()).decode(),
+            settings=msgspec.json.encode(settings).decode(),
+            created=time.time(),
+            **first.following,
+        )
+        if not await self._write(
+            self.storage.create, record, _model(record.id, -1, "begin", first)
+        ):
+            raise Refused(409, "exists", "a study with this plan exists; change its seed or title")
+        log.info("study created", extra={"fields": {"study": record.id}})
+        return record
+
+    async def _begin(self, sent: dict[str, Any]) -> tuple[StudyPlan, Conclusion]:
+        """Whatever is wrong with a plan is found in the worker, and said in one line."""
+        begun = await self._worker.run(begin, sent)
+        if isinstance(begun, str):
+            raise Refused(422, "bad_plan", begun)
+        return begun
+
+    async def studies(self) -> list[StudyRecord]:
+        """All of them, newest first."""
+        return await self._read(self.storage.studies)
+
+    async def study(self, study: str) -> StudyRecord:
+        """One of them, as it is now."""
+        record = await self._read(self.storage.study, study)
+        if record is None:
+            raise no_study()
+        return record
+
+    async def answered(self, record: StudyRecord) -> int:
+        """How many people have answered in the present phase."""
+        return await self._read(self.storage.answered, record.id, record.phase)
+
+    async def models(self, study: str) -> list[ModelRecord]:
+        """The history of a study's model."""
+        history = await self._read(self.storage.models, study)
+        if not history:
+            raise no_study()
+        return history
+
+    async def all_replies(self, study: str, phase: int) -> list[tuple[int, bytes]]:
+        """Randomized replies of a phase, for the administrator."""
+        await self.study(study)
+        return await self._read(self.storage.replies, study, phase)
+
+    # -- people --------------------------------------------------------------------------------
+
+    async def enrol(self, study: str, *, invited: bool = False) -> str:
+        """A token for one person; only its hash is kept."""
+        phase = await self._phase(study)
+        if phase.settings.enrolment == "invited" and not invited:
+            raise Refused(403, "invited_only", "this study hands out its tokens itself")
+        token = secrets.token_urlsafe(32)
+        outcome = await self.enrolments.add((study, token_hash(token)))
+        if outcome != "enrolled":
+            raise Refused(403, "full", "this study enrols nobody any more")
+        return token
+
+    async def task(self, study: str, token: bytes) -> dict[str, object]:
+        """The one task of one person, however often they ask."""
+        await self._phase(study)
+        issued = await self.tickets.add((study, token))
+        if not isinstance(issued, Ticket):
+            raise _no_ticket(issued)
+        assert issued.phase is not None
+        assert issued.number is not None
+        phase = await self._phase(study, at_least=issued.phase)
+        if phase.record.phase != issued.phase:
+            raise Refused(410, "late", "the phase of this person's task is over")
+        return phase.message(issued.number)
+
+    async def reply(self, study: str, token: bytes, message: ReplyMessage, body: bytes) -> Receipt:
+        """Store a reply, and say so only when it is stored."""
+        phase = await self._phase(study, at_least=message.phase)
+        if message.plan != phase.record.hash:
+            raise Refused(409, "wrong_study", "the reply belongs to another study")
+        if message.phase > phase.record.phase or message.phase < 0 or message.ticket < 0:
+            raise Refused(409, "wrong_phase", "the study has no such ticket yet")
+        if message.phase == phase.record.phase and phase.record.status == "open":
+            phase.check(message)
+        digest = hashlib.sha256(body).digest()
+        ticket = min(message.ticket, 2**31 - 1)
+        outcome = await self.replies.add(
+            NewReply(token, study, message.phase, ticket, digest, body, time.time())
+        )
+        if outcome not in ("stored", "same"):
+            raise _not_stored(outcome)
+        if outcome == "stored":
+            phase.forget(message.ticket)
+            phase.answered += 1
+            if phase.answered >= phase.record.quota:
+                self._look.set()
+        return receipt_of(message, body)
+
+    # -- phases --------------------------------------------------------------------------------
+
+    async def close_phase(self, study: str, phase: int) -> None:
+        """End a phase with the replies it has."""
+        record = await self.study(study)
+        if record.phase != phase or record.status == "finished":
+            raise Refused(409, "wrong_phase", "this is not the present phase")
+        await self._write(self.storage.begin_closing, study, phase)
+        self._look.set()
+
+    async def _watch(self) -> None:
+        """Look after every study now and then, and whenever a phase may be complete."""
+        while True:
+            try:
+                for record in await self.studies():
+                    if record.status == "closing" or await self._is_due(record):
+                        await self._conclude(record)
+            except Exception:
+                log.exception("a study could not be advanced")
+            try:
+                await asyncio.wait_for(self._look.wait(), _TICK)
+            except TimeoutError:
+                continue
+            self._look.clear()
+
+    async def _is_due(self, record: StudyRecord) -> bool:
+        if record.status != "open" or record.began is None:
+            return False
+        settings = msgspec.json.decode(record.settings, type=StudySettings)
+        if settings.deadline is not None and time.time() > record.began + settings.deadline:
+            return True
+        return record.issued == record.quota and await self.answered(record) >= record.quota
+
+    async def _conclude(self, record: StudyRecord) -> None:
+        """End a phase. Every step can be repeated, by this process or another."""
+        if not await self._write(self.storage.begin_closing, record.id, record.phase):
+            return
+        replies = await self._read(self.storage.replies, record.id, record.phase)
+        found = await self._worker.run(conclude, record.plan, record.state, replies)
+        model = _model(record.id, record.phase, record.kind, found)
+        fields = {"study": record.id, "phase": record.phase, "replies": found.people}
+        if await self._write(self._advance, record, found, model):
+            log.info("phase concluded", extra={"fields": fields})
+        self._phases.pop(record.id, None)
+        await self._go_on(record, found)
+        self._look.set()  # the next phase may be complete already
+
+    def _advance(self, record: StudyRecord, found: Conclusion, model: ModelRecord) -> bool:
+        return self.storage.advance(record.id, record.phase, following=found.following, model=model)
+
+    async def _go_on(self, record: StudyRecord, found: Conclusion) -> None:
+        """Begin the next round of a stream."""
+        settings = msgspec.json.decode(record.settings, type=StudySettings)
+        if found.carried is None or not settings.online:
+            return
+        plan = read_plan(found.carried)
+        with suppress(Refused):  # it was begun before a crash
+            await self.create(plan.to_dict(), settings)
+        await self._write(self.storage.link, record.id, plan.hash[:_ID_DIGITS])
+
+    async def _phase(self, study: str, *, at_least: int = 0) -> OpenPhase:
+        """The present phase, from the cache unless a later one is asked for."""
+        phase = self._phases.get(study)
+        if phase is None or phase.record.phase < at_least or phase.record.status == "closing":
+            record = await self.study(study)
+            if phase is None or record.phase != phase.record.phase:
+                phase = await self._read(OpenPhase, record)
+                phase.answered = await self.answered(record)
+            phase.record = record
+            self._phases[study] = phase
+        return phase
+
+    def _enrol(self, people: Sequence[tuple[str, bytes]]) -> list[Enrolled]:
+        most = {
+            study: max(_ENOUGH, _SPARE * self._phases[study].plan.n_people)
+            for study in {study for study, _ in people}
+            if study in self._phases
+        }
+        return self.storage.enrol(people, most=most)
+
+    def _issue(self, people: Sequence[tuple[str, bytes]]) -> list[Issued]:
+        return self.storage.issue(people, now=time.time())
+
+    def _write(self, method: Callable[P, R], *args: P.args, **_: P.kwargs) -> Awaitable[R]:
+        return asyncio.get_running_loop().run_in_executor(self._writer, method, *args)
+
+    def _read(self, method: Callable[P, R], *args: P.args, **_: P.kwargs) -> Awaitable[R]:
+        return asyncio.get_running_loop().run_in_executor(self._readers, method, *args)
+
+
+def _model(study: str, phase: int, kind: str, found: Conclusion) -> ModelRecord:
+    return ModelRecord(
+        study=study,
+        phase=phase,
+        kind=kind,
+        people=found.people,
+        created=time.time(),
+        document=found.document,
+        summary=found.summary,
+    )
+
+
+def _no_ticket(reason: Issued) -> Refused:
+    if reason == "unknown":
+        return no_token()
+    if reason == "foreign":
+        return Refused(403, "wrong_study", "this token belongs to another study")
+    if reason == "finished":
+        return Refused(410, "finished", "the study is finished")
+    return Refused(202, "wait", "nobody is wanted just now; ask again", retry_after=1)
+
+
+def _not_stored(outcome: Stored) -> Refused:
+    if outcome == "unknown":
+        return no_token()
+    if outcome == "foreign":
+        return Refused(403, "wrong_ticket", "this ticket is not this token's")
+    if outcome == "different":
+        return Refused(409, "answered", "this ticket was answered before, with other bytes")
+    if outcome == "late":
+        return Refused(410, "late", "the phase of this reply is over")
+    return Refused(422, "bad_reply", "the reply could not be stored")

@@ -1,0 +1,58 @@
+"""How a collector runs (`Settings`), and how it runs one study (`StudySettings`)."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from typing import Annotated, Literal
+
+import msgspec
+
+Positive = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
+
+
+class StudySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is no part of the public contract.
+
+    Attributes:
+        deadline: seconds after which a phase ends without the people who never answered; counted
+            from its first ticket. None waits for everybody.
+        enrolment: ``open`` hands a token to whoever asks; ``invited`` only to the administrator.
+        online: when a stream's round is finished, begin the next one.
+    """
+
+    deadline: Positive | None = None
+    enrolment: Literal["open", "invited"] = "open"
+    online: bool = False
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a collector keeps its studies, and what it allows.
+
+    Attributes:
+        database: URL of the storage.
+        admin_key: whoever has it may do everything. Never logged, never stored.
+        group: largest group commit; 1 commits every reply alone.
+        rate: requests a second that one token may make, after a first `burst`.
+        burst: see `rate`.
+        patience: seconds that a client may take to send a request.
+        secure_cookies: set where the site is served over TLS.
+        quiet: write no log line for requests that were granted.
+    """
+
+    database: str
+    admin_key: str
+    group: int = 256
+    rate: float = 5.0
+    burst: int = 20
+    patience: float = 10.0
+    secure_cookies: bool = False
+    quiet: bool = False
+
+    def is_admin(self, key: str) -> bool:
+        """Compare in constant time."""
+        return hmac.compare_digest(key.encode(), self.admin_key.encode())
+
+    def secret(self, purpose: str) -> bytes:
+        """A key for one purpose, the same in every worker process."""
+        return hmac.digest(self.admin_key.encode(), purpose.encode(), hashlib.sha256)

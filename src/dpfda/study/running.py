@@ -1,0 +1,135 @@
+"""A collector in a process of its own, as benchmarks, the demo and tests use it."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any, Self
+
+from dpfda.errors import DpfdaError
+
+
+class CollectorProcess:
+    """``dpfda serve`` on a free loopback port, until the block ends.
+
+    Args:
+        database: URL of the storage.
+        log: file for its log; dropped by default.
+        options: further options of ``dpfda serve``.
+    """
+
+    def __init__(self, database: str, *, log: Path | None = None, options: Any = ()) -> None:
+        self.database = database
+        self.admin_key = secrets.token_urlsafe(24)
+        self.log = log
+        self.options = list(options)
+        self.port = 0
+        self.url = ""
+        self._process: subprocess.Popen[str] | None = None
+
+    def start(self) -> Self:
+        """Start it, and wait until it answers. After a kill: on the same port as before."""
+        environment = os.environ | {"DPFDA_ADMIN_KEY": self.admin_key}
+        arguments = ["serve", "--database", self.database, "--port", str(self.port), *self.options]
+        stderr = subprocess.DEVNULL if self.log is None else self.log.open("ab")
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "dpfda.cli", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            env=environment,
+            text=True,
+        )
+        if self.log is not None:
+            stderr.close()  # type: ignore[union-attr]
+        assert self._process.stdout is not None
+        self.url = self._process.stdout.readline().strip()
+        if not self.url:
+            raise DpfdaError("the collector did not start")
+        self.port = int(self.url.rpartition(":")[2])
+        if self.url.startswith("http:"):
+            self._wait()
+        return self
+
+    @property
+    def process_id(self) -> int:
+        """Of the collector."""
+        assert self._process is not None
+        return self._process.pid
+
+    def kill(self) -> None:
+        """kill -9."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+        self._close_pipe()
+
+    def stop(self) -> None:
+        """Ask it to end; insist after a while."""
+        if self._process is None or self._process.poll() is not None:
+            return
+        self._process.terminate()
+        try:
+            self._process.wait(20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._close_pipe()
+
+    def request(self, method: str, path: str, body: Any = None, *, token: str | None = None) -> Any:
+        """One request as plain values, with the administrator's key unless a token is given."""
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Authorization": f"Bearer {token or self.admin_key}"}
+        if data is not None:
+            headers["Content-Type"] = "application/json"
+        asked = urllib.request.Request(self.url + path, data, headers, method=method)
+        with urllib.request.urlopen(asked, timeout=60) as answer:
+            return json.loads(answer.read())
+
+    def create(self, plan: Any, **settings: Any) -> dict[str, Any]:
+        """A new study."""
+        body = {"plan": plan.to_dict(), "settings": settings}
+        found: dict[str, Any] = self.request("POST", "/api/studies", body)
+        return found
+
+    def wait_until(self, study: str, *, phase: int | None = None, patience: float = 60) -> Any:
+        """The status of a study once it has reached a phase, or is finished."""
+        deadline = time.monotonic() + patience
+        while True:
+            status = self.request("GET", f"/api/studies/{study}")
+            reached = phase is not None and status["phase"] >= phase and status["status"] == "open"
+            if status["status"] == "finished" or reached:
+                return status
+            if time.monotonic() > deadline:
+                raise DpfdaError("the study does not go on")
+            time.sleep(0.1)
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            try:
+                with urllib.request.urlopen(self.url + "/health", timeout=5):
+                    return
+            except (urllib.error.URLError, OSError):
+                assert self._process is not None
+                if self._process.poll() is not None:
+                    raise DpfdaError("the collector ended at once") from None
+                time.sleep(0.05)
+        raise DpfdaError("the collector does not answer")
+
+    def _close_pipe(self) -> None:
+        assert self._process is not None
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()

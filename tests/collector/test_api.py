@@ -1,0 +1,288 @@
+"""The interface of a real collector process on loopback: who may do what, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from dpfda.client.http import Answer, Connection, Unreachable
+from dpfda.client.wire import ReplyMessage
+from dpfda.noise import SimulationSource
+from dpfda.protocol.model import CurveModel
+from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.task import Task
+from dpfda.study.running import CollectorProcess
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("collector")
+
+
+@pytest.fixture(scope="module")
+def collector(folder: Path) -> Iterator[CollectorProcess]:
+    options = ("--rate", "50", "--patience", "2")
+    database = f"sqlite:///{folder / 'study.db'}"
+    with CollectorProcess(database, log=folder / "log", options=options) as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def http(collector: CollectorProcess) -> Iterator[Any]:
+    with Connection(collector.url) as connection:
+
+        def ask(method: str, path: str, body: Any = None, *, token: str | None = None) -> Answer:
+            data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+            headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+            try:
+                return connection.ask(method, path, body=data, headers=headers)
+            except Unreachable:  # an idle connection was closed
+                return connection.ask(method, path, body=data, headers=headers)
+
+        yield ask
+
+
+SEEDS = iter(range(1000, 2000))
+
+
+@pytest.fixture
+def study(collector: CollectorProcess, make_plan: Any) -> dict[str, Any]:
+    return collector.create(make_plan(4, seed=next(SEEDS)))
+
+
+class Person:
+    """Somebody with a token, who does as told."""
+
+    def __init__(self, http: Any, study: dict[str, Any], token: str | None = None) -> None:
+        self.http = http
+        self.path = f"/api/studies/{study['id']}"
+        self.token = token or http("POST", self.path + "/enrol").json()["token"]
+
+    def task(self) -> Answer:
+        answer: Answer = self.http("GET", self.path + "/task", token=self.token)
+        return answer
+
+    def body(self, *, seed: int = 0) -> bytes:
+        message = self.task().json()
+        task = Task.from_dict(message["task"])
+        values = task.answer(np.array([[0.5, 0.0]]), np.array([1]), SimulationSource(seed))
+        reply = ReplyMessage(
+            message["plan"], message["phase"], message["ticket"], values[0].tolist()
+        )
+        return msgspec.json.encode(reply)
+
+    def send(self, body: bytes) -> Answer:
+        answer: Answer = self.http("POST", self.path + "/reply", body, token=self.token)
+        return answer
+
+
+def code(answer: Answer) -> tuple[int, str]:
+    return answer.status, answer.json()["error"]["code"]
+
+
+def test_a_study_from_plan_to_model(collector: CollectorProcess, http: Any, study: Any) -> None:
+    assert StudyPlan.from_dict(study["plan"]).hash == study["hash"]
+    for _ in range(4):
+        person = Person(http, study)
+        assert person.send(person.body()).status == 200
+    status = collector.wait_until(study["id"])
+    assert status["status"] == "finished"
+    model = CurveModel.from_json(http("GET", f"/api/studies/{study['id']}/model").body)
+    assert model.guarantee.epsilon == 4.0
+    history = http("GET", f"/api/studies/{study['id']}/models").json()
+    assert [(entry["phase"], entry["people"]) for entry in history] == [(-1, 0), (0, 4)]
+    assert CurveModel.from_dict(history[-1]["model"]).to_json() == model.to_json()
+    late = Person(http, study)
+    assert code(late.task()) == (410, "finished")
+
+
+def test_the_same_task_however_often_one_asks(http: Any, study: Any) -> None:
+    person = Person(http, study)
+    assert person.task().body == person.task().body
+
+
+def test_the_same_bytes_get_the_same_answer(http: Any, study: Any) -> None:
+    person = Person(http, study)
+    body = person.body()
+    first, second = person.send(body), person.send(body)
+    assert first.status == second.status == 200
+    assert first.body == second.body
+    assert code(person.send(person.body(seed=1))) == (409, "answered")
+    assert code(person.send(body + b" ")) == (409, "answered"), "the same values are not enough"
+
+
+def test_the_same_bytes_are_known_after_the_phase(
+    collector: CollectorProcess, http: Any, study: Any
+) -> None:
+    early, silent = Person(http, study), Person(http, study)
+    body, late = early.body(), silent.body()
+    first = early.send(body)
+    assert http("POST", f"/api/studies/{study['id']}/phases/0/close").status == 401
+    collector.request("POST", f"/api/studies/{study['id']}/phases/0/close")
+    collector.wait_until(study["id"])
+    assert early.send(body).body == first.body
+    assert code(silent.send(late)) == (410, "late")
+    assert code(silent.task()) == (410, "late")
+
+
+def test_replies_that_belong_elsewhere(
+    collector: CollectorProcess, http: Any, study: Any, make_plan: Any
+) -> None:
+    person, other = Person(http, study), Person(http, study)
+    body = person.body()
+    other.task()
+    assert code(other.send(body)) == (403, "wrong_ticket")
+    elsewhere = collector.create(make_plan(4, seed=next(SEEDS)))
+    stranger = Person(http, elsewhere, token=person.token)
+    assert code(stranger.send(body)) == (409, "wrong_study")
+    assert code(stranger.task()) == (403, "wrong_study")
+    message = json.loads(body)
+    for change, expected in [
+        ({"phase": 1}, (409, "wrong_phase")),
+        ({"phase": -1}, (409, "wrong_phase")),
+        ({"ticket": 99}, (422, "bad_reply")),
+        ({"ticket": 2**70}, (422, "bad_reply")),
+        ({"plan": "0" * 64}, (409, "wrong_study")),
+        ({"values": [1.0]}, (422, "bad_reply")),
+        ({"values": [1e400, 0.0]}, (400, "malformed")),
+        ({"values": "x"}, (400, "malformed")),
+        ({"more": 1}, (400, "malformed")),
+    ]:
+        changed = json.dumps(message | change).replace("Infinity", "1e999").encode()
+        assert code(person.send(changed)) == expected, change
+    assert person.send(body).status == 200, "nothing of that was counted"
+
+
+@pytest.mark.parametrize("token", [None, "", "guess", "é", "x" * 5000])
+def test_no_token_no_task(http: Any, study: Any, token: str | None) -> None:
+    encoded = None if token is None else token.encode().decode("latin-1")
+    answer = http("GET", f"/api/studies/{study['id']}/task", token=encoded)
+    assert code(answer) == (401, "unknown_token")
+
+
+def test_only_the_administrator_changes_or_sees(
+    collector: CollectorProcess, http: Any, study: Any, make_plan: Any
+) -> None:
+    path = f"/api/studies/{study['id']}"
+    person = Person(http, study)
+    body = person.body()
+    person.send(body)
+    new = {"plan": make_plan(seed=5).to_dict()}
+    for token in (None, person.token, collector.admin_key[:-1], collector.admin_key + "x"):
+        for method, place, sent in [
+            ("POST", "/api/studies", new),
+            ("POST", path + "/tokens", {"count": 1}),
+            ("POST", path + "/phases/0/close", None),
+            ("GET", path + "/phases/0/replies", None),
+            ("POST", "/api/exchanges", {"peers": [], "epsilon": 1, "n_people": 1}),
+        ]:
+            assert http(method, place, sent, token=token).status in (400, 401), (method, place)
+    seen = http("GET", path + "/phases/0/replies", token=collector.admin_key)
+    assert seen.body == body + b"\n"
+
+
+def test_invitations(collector: CollectorProcess, http: Any, make_plan: Any) -> None:
+    study = collector.create(make_plan(4, seed=next(SEEDS)), enrolment="invited")
+    path = f"/api/studies/{study['id']}"
+    assert code(http("POST", path + "/enrol")) == (403, "invited_only")
+    tokens = collector.request("POST", path + "/tokens", {"count": 3})["tokens"]
+    assert len(set(tokens)) == 3
+    assert min(map(len, tokens)) >= 43, "256 bits"
+    person = Person(http, study, token=tokens[0])
+    assert person.send(person.body()).status == 200
+
+
+def test_a_full_phase_lets_others_wait(http: Any, study: Any) -> None:
+    people = [Person(http, study) for _ in range(5)]
+    assert [person.task().status for person in people] == [200] * 4 + [202]
+    assert code(people[-1].task()) == (202, "wait")
+
+
+def test_a_deadline_ends_a_phase(collector: CollectorProcess, http: Any, make_plan: Any) -> None:
+    study = collector.create(make_plan(4, seed=next(SEEDS)), deadline=0.5)
+    person = Person(http, study)
+    person.send(person.body())
+    assert collector.wait_until(study["id"])["status"] == "finished"
+
+
+def test_bad_plans(collector: CollectorProcess, http: Any, make_plan: Any) -> None:
+    good = make_plan(4, seed=next(SEEDS)).to_dict()
+    for change in [
+        {"epsilon": -1},
+        {"epsilon": "x"},
+        {"design": {"name": "nothing"}},
+        {"design": {"name": "moments", "what": 1}},
+        {"design": {}},
+        {"design": 5},
+        {"encoder": {}},
+        {"encoder": {"basis": {"name": "identity", "n_basis": 10**12}, "rescale": {"name": "x"}}},
+        {"classes": 3},
+        {"classes": [{}, []]},
+        {"unknown": 1},
+        {"n_people": 2.5},
+        {"n_people": 10**9},
+    ]:
+        answer = http("POST", "/api/studies", {"plan": good | change}, token=collector.admin_key)
+        assert answer.status in (400, 422), change
+    assert http("POST", "/api/studies", {"plan": good}, token=collector.admin_key).status == 201
+    again = http("POST", "/api/studies", {"plan": good}, token=collector.admin_key)
+    assert code(again) == (409, "exists")
+
+
+def test_large_bodies_are_refused(collector: CollectorProcess, http: Any, study: Any) -> None:
+    person = Person(http, study)
+    assert person.send(b"[" + b"1," * 40_000 + b"1]").status == 413
+
+
+def test_a_token_that_asks_too_often_is_slowed_down(
+    collector: CollectorProcess, http: Any, study: Any
+) -> None:
+    person = Person(http, study)
+    statuses = [person.task().status for _ in range(200)]
+    assert 429 in statuses
+    assert Person(http, study).task().status == 200, "others are not"
+
+
+def test_health_metrics_and_openapi(http: Any, study: Any) -> None:
+    assert http("GET", "/health").json() == {"status": "ok"}
+    text = http("GET", "/metrics").body.decode()
+    assert re.search(r'dpfda_requests_total\{route="/health",status="200"\} \d+', text)
+    assert "dpfda_replies_committed" in text
+    document = http("GET", "/openapi/openapi.json").json()
+    assert "/api/studies/{study}/reply" in document["paths"]
+
+
+def test_unknown_things(http: Any) -> None:
+    assert code(http("GET", "/api/studies/abc")) == (404, "unknown_study")
+    assert code(http("GET", "/api/studies/abc/model")) == (404, "unknown_study")
+    assert code(http("POST", "/api/studies/abc/enrol")) == (404, "unknown_study")
+    assert http("GET", "/api/nothing").status == 404
+    assert http("DELETE", "/api/studies/abc").status == 405
+
+
+def test_the_log_holds_neither_tokens_nor_replies(
+    collector: CollectorProcess, http: Any, study: Any, folder: Path
+) -> None:
+    person = Person(http, study)
+    body = person.body()
+    person.send(body)
+    person.send(body[:-5])
+    person.send(body.replace(b"values", b"valuez"))
+    http("GET", "/metrics")
+    log = (folder / "log").read_text()
+    lines = [json.loads(line) for line in log.splitlines()]
+    assert any(line.get("route") == "/api/studies/{study}/reply" for line in lines)
+    values = [str(value) for value in json.loads(body)["values"] if len(str(value)) > 6]
+    assert values
+    for secret in (person.token, collector.admin_key, *values):
+        assert secret not in log
+    stored = (folder / "study.db").read_bytes() + (folder / "study.db-wal").read_bytes()
+    assert person.token.encode() not in stored, "only hashes are stored"
+    assert collector.admin_key.encode() not in stored
