@@ -133,3 +133,14 @@ def test_sharing_helps_a_server_whose_own_study_failed(crowd) -> None:
     alone = np.mean(clf.local_models_[1].decide(features) != numbers)
     together = np.mean(clf.models_[1].decide(features) != numbers)
     assert together < alone
+
+
+def test_every_server_has_its_own_cutoff(crowd) -> None:
+    features, labels = crowd(1200, seed=12)
+    clf = MultiServerMRMA(
+        ENCODER, epsilon=4.0, learner="logistic", n_classifiers=5, random_state=1,
+        exchange_cutoff={"a": 0.9},
+    )  # fmt: skip
+    clf.fit(features, labels, servers=np.repeat(["a", "b"], 600))
+    assert clf.exchanges_[0].judgement.cutoff.tolist() == [0.9, 0.9]
+    assert (clf.exchanges_[1].judgement.cutoff < 0.6).all()

@@ -24,6 +24,9 @@ from dpfda.noise import SecureSource, SimulationSource, Source
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.model import CurveModel
 
+_NOISE_STREAM = 1
+"""Tells the simulated noise of a seed from everything else that is drawn from it."""
+
 
 class CurveClassifierBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier of curves that holds a public `CurveModel` once it is fitted."""
@@ -39,7 +42,11 @@ class CurveClassifierBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _source(self) -> Source:
         """The operating system's randomness, or a seeded simulation that protects nobody."""
         seed = self.random_state
-        return SecureSource() if seed is None else SimulationSource(self._checked_seed(seed))
+        if seed is None:
+            return SecureSource()
+        # Not the plain seed: simulated data drawn from the same one would share its random words.
+        entropy = [self._checked_seed(seed), _NOISE_STREAM]
+        return SimulationSource(np.random.SeedSequence(entropy))
 
     def _public_seed(self) -> int:
         """Seed of what everybody may know: who is asked what."""

@@ -38,7 +38,7 @@ def baseline_rules(
         design: its design.
         seed: of the simulated noise.
     """
-    source = SimulationSource(np.random.SeedSequence([seed, 1]))
+    source = SimulationSource(np.random.SeedSequence([seed, 2]))
     people = People.plain(features[None], np.where(numbers == 1, 1.0, -1.0)[None])
     setting = Setting(
         epsilon=plan.epsilon,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -39,7 +40,8 @@ class MultiServerMRMA(CurveClassifierBase):
         epsilon: ε of every person, all answers together.
         exchange: ``"split"`` or ``"separate"``.
         exchange_share: share of a server's people who judge shared classifiers (separate groups).
-        exchange_cutoff: r0* of the exchange; None is the public rule (C3).
+        exchange_cutoff: r0* of the exchange; None is the public rule (C3). A mapping from server
+            to cutoff lets each decide for itself.
         learner: weak learner.
         learner_parameters: its parameters.
         n_classifiers: B of each server.
@@ -75,7 +77,7 @@ class MultiServerMRMA(CurveClassifierBase):
         epsilon: float = 1.0,
         exchange: str = "split",
         exchange_share: float = 1 / 3,
-        exchange_cutoff: float | None = None,
+        exchange_cutoff: Any = None,
         learner: str = "cg",
         learner_parameters: Any = None,
         n_classifiers: int = 50,
@@ -130,7 +132,7 @@ class MultiServerMRMA(CurveClassifierBase):
         ]
         shared = [server.model for server, _ in own]
         self.exchanges_ = [
-            self._exchange_study(people, judges, shared, seed=seed + k, source=source)
+            self._exchange_study(people, judges, shared, k, seed=seed + k, source=source)
             for k, (_, judges) in enumerate(own)
         ]
         self.guarantee_ = whole.guarantee.drawn_from(source)
@@ -188,15 +190,19 @@ class MultiServerMRMA(CurveClassifierBase):
         people: tuple[FloatArray, IntArray],
         judges: IntArray,
         shared: list[CurveModel],
+        number: int,
         *,
         seed: int,
         source: Source,
     ) -> Any:
         """One server's people judge everybody's classifiers."""
+        cutoff = self.exchange_cutoff
+        if isinstance(cutoff, Mapping):
+            cutoff = cutoff.get(self.servers_[number].item())
         design = ExchangeDesign(
             intercepts=tuple(float(model.intercept[0]) for model in shared),
             coefficients=tuple(tuple(model.coefficients[0].tolist()) for model in shared),
-            cutoff=self.exchange_cutoff,
+            cutoff=cutoff,
             strictness=self.strictness,
         )
         epsilon = self.epsilon / 2 if self.exchange == "split" else self.epsilon
