@@ -223,7 +223,7 @@ def test_names_of_papers_begin_with_digits(tmp_path: Path) -> None:
 
 
 def test_demo_ends_with_a_table_and_a_report(tmp_path: Path) -> None:
-    done = invoke("demo", "--out", str(tmp_path / "report"))
+    done = invoke("demo", "--people", "200", "--out", str(tmp_path / "report"))
     assert done.exit_code == 0
     path = Path(done.stdout.splitlines()[-1].removeprefix("report: "))
     page = path.read_text(encoding="utf-8")
@@ -235,7 +235,7 @@ def test_demo_ends_with_a_table_and_a_report(tmp_path: Path) -> None:
 
 
 def test_demo_as_json(tmp_path: Path) -> None:
-    report = json.loads(invoke("demo", "--json", "--out", str(tmp_path)).stdout)
+    report = json.loads(invoke("demo", "--people", "100", "--json", "--out", str(tmp_path)).stdout)
     assert report["name"] == "demo"
     assert report["rows"]
     assert Path(report["report"]).is_file()

@@ -21,11 +21,15 @@ from dpfda.study.results import machine, rows_table, to_json
     show_default=True,
     help="Write the report here.",
 )
+@click.option("--people", default=2000, show_default=True, help="People in each study.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-def command(out: Path, as_json: bool) -> None:
-    """Show the whole path on simulated people, and write a report."""
-    with progress_bar("demo") as progress:
-        outcome = demo.run(progress)
+def command(out: Path, people: int, as_json: bool) -> None:
+    """Run two studies over HTTP with simulated people, and write a report.
+
+    A collector is started on a temporary SQLite file and a free loopback port.
+    """
+    with progress_bar("people") as progress:
+        outcome = demo.run(progress, people=people)
     path = write_report(outcome, out / "demo.html", title=demo.TITLE, caption=demo.CAPTION)
     if as_json:
         report = {

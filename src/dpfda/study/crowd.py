@@ -1,0 +1,156 @@
+"""Many simulated people on a few connections: real HTTP, one process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from urllib.parse import urlsplit
+
+import msgspec
+import numpy as np
+
+from dpfda._validate import FloatArray, IntArray
+from dpfda.client.wire import ReplyMessage, TaskMessage
+from dpfda.errors import DpfdaError
+from dpfda.noise import Source
+from dpfda.protocol.client import check_task
+from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.task import Task
+
+_PAUSE = 0.1  # seconds until somebody who was not wanted asks again
+
+
+class Wire:
+    """One HTTP/1.1 connection, without the comforts: a load generator must be cheap."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        assert parts.hostname is not None
+        self._host, self._port = parts.hostname, parts.port or 80
+        self._reader: asyncio.StreamReader | None = None
+        self._writer: asyncio.StreamWriter | None = None
+
+    async def send(self, request: bytes) -> tuple[int, bytes]:
+        """A request as bytes; status and body of the answer.
+
+        Raises:
+            OSError: the connection was lost; the next call opens a new one.
+        """
+        try:
+            if self._writer is None or self._reader is None:
+                self._reader, self._writer = await asyncio.open_connection(self._host, self._port)
+            self._writer.write(request)
+            head = await self._reader.readuntil(b"\r\n\r\n")
+            length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0] or 0)
+            return int(head[9:12]), await self._reader.readexactly(length)
+        except (asyncio.IncompleteReadError, ValueError) as error:
+            self.close()
+            raise ConnectionResetError("the collector hung up") from error
+        except OSError:
+            self.close()
+            raise
+
+    async def ask(
+        self, method: str, path: str, body: bytes | None = None, *, token: str | None = None
+    ) -> tuple[int, bytes]:
+        """One request."""
+        return await self.send(request_bytes(method, path, body, token=token))
+
+    def close(self) -> None:
+        """Hang up."""
+        if self._writer is not None:
+            self._writer.close()
+        self._reader = self._writer = None
+
+
+def request_bytes(
+    method: str, path: str, body: bytes | None = None, *, token: str | None = None
+) -> bytes:
+    """A request as it goes over the wire.
+
+    Example:
+        >>> request_bytes("GET", "/health").splitlines()[0]
+        b'GET /health HTTP/1.1'
+    """
+    head = f"{method} {path} HTTP/1.1\r\nHost: collector\r\n"
+    if token is not None:
+        head += f"Authorization: Bearer {token}\r\n"
+    if body is not None:
+        head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+    return head.encode() + b"\r\n" + (body or b"")
+
+
+def reply_body(
+    plan: StudyPlan, asked: bytes, features: FloatArray, labels: IntArray, source: Source
+) -> bytes:
+    """What one person answers to a task message."""
+    message = msgspec.json.decode(asked, type=TaskMessage)
+    task = Task.from_dict(message.task)
+    check_task(plan, task)
+    values = task.answer(features, labels, source)[0].tolist()
+    return msgspec.json.encode(ReplyMessage(message.plan, message.phase, message.ticket, values))
+
+
+class Crowd:
+    """The people of one study, who take part one after the other on each connection.
+
+    Args:
+        url: the collector.
+        plan: what they agreed to.
+        features: encoded curves, one row a person.
+        labels: label numbers.
+        source: where their randomness comes from.
+        progress: called after every person.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        plan: StudyPlan,
+        features: FloatArray,
+        labels: IntArray,
+        *,
+        source: Source,
+        progress: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._url = url
+        self._plan = plan
+        self._path = f"/api/studies/{plan.hash[:16]}"
+        self._features = features
+        self._labels = labels
+        self._source = source
+        self._progress = progress
+        self.bytes_sent = 0
+
+    async def take_part(self, *, connections: int = 16) -> None:
+        """Everybody, once."""
+        people = iter(range(len(self._features)))
+        await asyncio.gather(*(self._queue(people) for _ in range(connections)))
+
+    async def _queue(self, people: Iterator[int]) -> None:
+        wire = Wire(self._url)
+        for person in people:
+            await self._one(wire, person)
+            self._progress()
+        wire.close()
+
+    async def _one(self, wire: Wire, person: int) -> None:
+        status, body = await wire.ask("POST", self._path + "/enrol", b"{}")
+        if status != 201:
+            raise DpfdaError(f"enrolment was refused with status {status}")
+        token = json.loads(body)["token"]
+        while True:
+            status, body = await wire.ask("GET", self._path + "/task", token=token)
+            if status not in (202, 429):
+                break
+            await asyncio.sleep(_PAUSE)
+        if status != 200:
+            raise DpfdaError(f"a task was refused with status {status}")
+        own = slice(person, person + 1)
+        features, labels = self._features[own], np.asarray(self._labels[own])
+        reply = reply_body(self._plan, body, features, labels, self._source)
+        status, _ = await wire.ask("POST", self._path + "/reply", reply, token=token)
+        if status != 200:
+            raise DpfdaError(f"a reply was refused with status {status}")
+        self.bytes_sent += len(reply)
