@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -183,7 +184,8 @@ class DecentralizedRegression(BaseEstimator):  # type: ignore[misc]
         widths = {rows.shape[1] for rows, _ in held.values()}
         if len(widths) != 1:
             raise InvalidData("sites", "rows with the same features at every site")
-        problem = face._problem(widths.pop())
+        people = sum(len(rows) for rows, _ in held.values())
+        problem = replace(face._problem(widths.pop()), rows=people)
         identities = {name: Identity() for name in held}
         terms = Terms(
             study="regression",

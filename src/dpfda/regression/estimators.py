@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -39,7 +40,7 @@ class _PrivateRegression(BaseEstimator):  # type: ignore[misc]
         """
         self.grid_points_ = grid_points
         rows, targets = self._read(X, y)
-        self._begin(rows.shape[1])
+        self._begin(rows.shape[1], rows=len(rows))
         self._finish(self._fitting.whole(rows, targets))
         return self
 
@@ -80,10 +81,10 @@ class _PrivateRegression(BaseEstimator):  # type: ignore[misc]
 
     # -- pieces ------------------------------------------------------------------------------
 
-    def _begin(self, dimension: int) -> None:
+    def _begin(self, dimension: int, *, rows: int | None = None) -> None:
         method = self.method if isinstance(self.method, Method) else Method.named(self.method)()
         source = source_for(self.random_state)
-        problem = self._problem(dimension)
+        problem = replace(self._problem(dimension), rows=rows)
         self.n_features_in_ = dimension
         self._guarantee = Guarantee(
             epsilon=problem.epsilon,

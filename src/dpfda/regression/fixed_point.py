@@ -57,11 +57,10 @@ def clip_to_ball(rows: FloatArray, *, center: FloatArray, radius: float) -> Floa
 
 
 def check_rows(
-    features: object, targets: object, *, columns: int | None = None
+    features: object, values: FloatArray, *, columns: int | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Private rows and targets as finite arrays of matching length."""
+    """Private rows as a finite array that matches the checked targets."""
     rows = _validate.batch("X", features, columns=columns)
-    values = _validate.vector("y", targets)
     if rows.shape[1] == 0:
         raise InvalidData("X", "rows with at least one feature", "0 feature(s)")
     if len(rows) != len(values):
@@ -71,8 +70,11 @@ def check_rows(
 
 def require_ball(rows: FloatArray, *, center: FloatArray, radius: float) -> None:
     """Refuse rows outside the public ball."""
+    centred = not center.any()
     for start in range(0, len(rows), 4096):
-        shifted = rows[start : start + 4096] - center
+        shifted = rows[start : start + 4096]
+        if not centred:
+            shifted = shifted - center
         if np.einsum("ij,ij->i", shifted, shifted).max() > (radius * _SLACK) ** 2:
             raise InvalidData(
                 "X", f"rows within feature_norm_bound={radius:g} of feature_center (or clip=True)"

@@ -65,7 +65,7 @@ class NewtonStage(Stage):
     def block(self, rows: FloatArray, targets: FloatArray) -> FloatArray:
         """Exact sums; residual and curvature are cut to their grids."""
         x = ball(rows, center=self.center, radius=self.radius)
-        likely = expit((x / ONE) @ self.theta + self.offset)
+        likely = expit(x @ (self.theta / ONE) + self.offset)
         residual = np.trunc((likely - (targets > 0.5)) * ONE)
         curvature = np.trunc(likely * (1 - likely) * ONE**2)
         return np.concatenate([residual @ x, [residual.sum(), curvature.sum()]])

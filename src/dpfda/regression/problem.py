@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -25,6 +26,7 @@ class Problem:
         epsilon, delta: the whole budget; δ = 0 asks for pure ε.
         center, radius: every row lies in this ball, or is clipped to it.
         fit_intercept: whether predictions may have a constant term.
+        rows: how many rows there are, where it is known beforehand (public).
 
     Example:
         >>> problem = Problem(task="linear", epsilon=0.5, delta=1e-5, center=np.zeros(3))
@@ -40,6 +42,7 @@ class Problem:
     target_center: float = 0.0
     target_radius: float = 1.0
     fit_intercept: bool = True
+    rows: int | None = None
 
     def __post_init__(self) -> None:
         _validate.one_of("task", self.task, ("linear", "logistic"))
@@ -66,6 +69,11 @@ class Problem:
         if self.pure:
             raise InvalidParameter("delta", "above 0 for Gaussian noise", self.delta)
         return gaussian_mu(epsilon=self.epsilon, delta=self.delta)
+
+    def clarity(self, rows: int) -> float:
+        """nμ/√D: below 10, noise hides nearly everything; above 1000, very little."""
+        budget = self.epsilon if self.pure else self.mu
+        return rows * budget / math.sqrt(self.dimension)
 
     def require_delta(self, method: str) -> None:
         """Refuse δ = 0 for a method that has no exact pure-ε sampler."""

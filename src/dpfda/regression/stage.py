@@ -19,7 +19,7 @@ GAUSSIAN_STEPS = 1 << 24
 """Lattice steps in one standard deviation of Gaussian noise."""
 LAPLACE_STEPS = 1 << 30
 """Lattice steps in one scale of Laplace noise."""
-_CACHED = 1 << 15
+_CACHED = 1 << 16  # numbers
 ROUNDING_STEPS = 2
 """Steps that rounding may move two neighbouring answers apart, coordinate by coordinate: one for
 the rounding, one for the float error of scaling an exact sum."""

@@ -11,6 +11,7 @@ from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.regression.location_stage import Location, LocationStage
 from dpfda.regression.methods.base import Conversation, Fitted, Method
+from dpfda.regression.methods.gaussian_fm import GaussianFM
 from dpfda.regression.moment_stage import Moments, MomentStage
 from dpfda.regression.newton_stage import NewtonStage, Slope
 from dpfda.regression.problem import Problem
@@ -18,7 +19,8 @@ from dpfda.regression.symmetric import floored_inverse, noise_covariance
 
 _FLOOR = 8.0  # eigenvalues below this many noise levels are raised to it; does not grow with D
 _PURE_SHARE = 0.25
-_WARN_BELOW = 10.0
+_FEW = 10.0  # nμ/√D below which one question is better than two
+_WARNING = "too few rows for this budget: expect a fit hardly better than a constant"
 _NEWTON_FROM = 1200.0  # nμ/√D from which two more passes pay
 
 
@@ -30,8 +32,9 @@ class TwoStageMoments(Method, name="moments"):
         Stage 1 spends `share` of μ², stage 2 the rest; Gaussian parts compose exactly, Σμ_i² = μ²,
         and μ is exactly (ε, δ). With δ = 0 both stages add Laplace noise, ε/4 and 3ε/4 (pure ε).
         A logistic task with many rows keeps `newton_share` of μ² for half-steps of Newton's method,
-        one more pass each; whether it does depends on public numbers only. What follows the last
-        answer is post-processing.
+        one more pass each; whether it does depends on public numbers only. With very few rows, if
+        their number is known beforehand, it is one release of `gaussian_fm` with the whole budget.
+        What follows the last answer is post-processing.
 
     Attributes:
         share: part of μ² spent on centre and spread.
@@ -56,6 +59,11 @@ class TwoStageMoments(Method, name="moments"):
 
     def converse(self, problem: Problem) -> Conversation:
         """Location, then moments, then perhaps a few Newton steps."""
+        known = problem.rows
+        if not problem.pure and known is not None and problem.clarity(known) < _FEW:
+            # Too little to learn for two questions: ask one, about the public ball.
+            fitted = yield from GaussianFM().converse(problem)
+            return replace(fitted, warnings=(_WARNING,))
         if problem.pure:
             first = LocationStage(
                 problem=problem, budget=_PURE_SHARE * problem.epsilon, noise="laplace"
@@ -91,7 +99,9 @@ class TwoStageMoments(Method, name="moments"):
                 theta=fitted.slope * fitted.radius,
                 offset=fitted.offset,
             )
-            fitted = half_step(fitted, stage.read((yield stage)), moments.quadratic, floor)
+            fitted = newton_step(
+                fitted, stage.read((yield stage)), moments.quadratic, floor=floor, size=1 / steps
+            )
         return fitted
 
     def _steps(self, problem: Problem, n: int) -> int:
@@ -99,19 +109,21 @@ class TwoStageMoments(Method, name="moments"):
             return 0
         if self.newton_steps is not None:
             return self.newton_steps
-        return 2 if n * problem.mu / math.sqrt(problem.dimension) >= _NEWTON_FROM else 0
+        return 2 if problem.clarity(n) >= _NEWTON_FROM else 0
 
 
-def half_step(fitted: Fitted, slope: Slope, quadratic: FloatArray, floor: float) -> Fitted:
-    """Half a Newton step, with the released second moments times the mean curvature as Hessian."""
+def newton_step(
+    fitted: Fitted, slope: Slope, quadratic: FloatArray, *, floor: float, size: float
+) -> Fitted:
+    """Part of a Newton step; Hessian: the released second moments times the mean curvature."""
     values, vectors = np.linalg.eigh(quadratic)
     hessian = np.maximum(np.maximum(values, floor) * slope.curvature, 2.0 * slope.sigma)
     theta = fitted.slope * fitted.radius
-    theta = theta - 0.5 * (vectors @ ((vectors.T @ slope.gradient) / hessian))
+    theta = theta - size * (vectors @ ((vectors.T @ slope.gradient) / hessian))
     return replace(
         fitted,
         slope=theta / fitted.radius,
-        offset=fitted.offset - 0.5 * slope.balance / slope.curvature,
+        offset=fitted.offset - size * slope.balance / slope.curvature,
         covariance=None,
     )
 
@@ -129,16 +141,13 @@ def solve(problem: Problem, location: Location, moments: Moments, *, n: int) -> 
     if problem.task == "logistic":
         scale = 1 / residual_variance(location, moments, w, float(np.trace(inverse)))
         offset = (offset - problem.target_center) * scale
-    reliability = n * (1.0 if problem.pure else problem.mu) / math.sqrt(problem.dimension)
     return Fitted(
         slope=w * unit * scale,
         offset=offset,
         center=location.center,
         radius=location.radius,
         covariance=covariance * (unit * scale) ** 2,
-        warnings=()
-        if reliability >= _WARN_BELOW
-        else ("too few rows for this budget: expect a fit no better than a constant",),
+        warnings=() if problem.clarity(n) >= _FEW else (_WARNING,),
         details={"target_variance": location.target_variance, "floor": _FLOOR},
     )
 

@@ -41,7 +41,7 @@ class GradientStage(Stage):
     def block(self, rows: FloatArray, targets: FloatArray) -> FloatArray:
         """Exact sum of the gradients, the residual cut to the grid."""
         x, v = unit_rows(self.problem, rows, targets)
-        line = (x / ONE) @ self.theta
+        line = x @ (self.theta / ONE)
         if self.problem.task == "linear":
             residual = np.clip(line - v / ONE, -1.0, 1.0)  # a long residual is clipped
         else:
