@@ -98,10 +98,11 @@ def eigenpairs(kernel: Kernel, grid: Grid) -> FunctionBasis:
 
 @lru_cache(maxsize=64)
 def _eigenpairs(kernel: Kernel, axes: tuple[tuple[float, ...], ...]) -> FunctionBasis:
-    return tensor([_decompose(kernel, np.array(axis)) for axis in axes])
+    return tensor([decompose(kernel, np.array(axis)) for axis in axes])
 
 
-def _decompose(kernel: Kernel, axis: FloatArray) -> FunctionBasis:
+def decompose(kernel: Kernel, axis: FloatArray) -> FunctionBasis:
+    """Eigenpairs on one axis, computed anew: use `eigenpairs`, which remembers them."""
     unit = (axis - axis[0]) / (axis[-1] - axis[0])
     # Orthonormal on [0, 1] and then on the domain: φ(t)/√length keeps ∫φ² = 1.
     root = np.sqrt(trapezoid((unit,)))

@@ -1,0 +1,89 @@
+"""What the reproductions of 003 share: data sets, expected errors, pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dpfda._validate import FloatArray
+from dpfda.central.bernstein import Bernstein
+from dpfda.central.function_mechanism import FunctionMechanism, Task, noise_law
+from dpfda.central.linear import LinearMechanism
+from dpfda.central.quadrature import Grid, as_grid, norms, trapezoid
+from dpfda.central.records import read_records
+from dpfda.datasets import load_adelaide_demand, load_dti
+from dpfda.noise import SimulationSource
+
+Progress = Callable[[float], None] | None
+EPSILONS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
+DEMAND_UNIT = 2500.0
+"""Megawatts: half-hourly demand in Adelaide is divided by this public figure."""
+
+
+def scans() -> tuple[FloatArray, Grid]:
+    """382 profiles of the corpus callosum, missing points filled along each curve."""
+    data = load_dti()
+    return read_records(data.X, data.grid_points)
+
+
+def mondays() -> tuple[FloatArray, Grid]:
+    """508 Mondays of electricity demand, 48 half-hours each, in units of 2500 MW, on [0, 1]."""
+    data = load_adelaide_demand()
+    rows = data.X[data.extra["weekday"] == 1] / DEMAND_UNIT
+    return rows, as_grid(np.linspace(0, 1, rows.shape[1]))
+
+
+def expected_distance(
+    mechanism: FunctionMechanism, records: FloatArray, grid: Grid, task: Task
+) -> float:
+    """E‖μ̃ - X̄‖² of a mechanism that adds independent noise: exact, no simulation."""
+    mean, weights = records.mean(axis=0), trapezoid(grid)
+    if isinstance(mechanism, LinearMechanism):
+        plan = mechanism.plan(grid, task)
+        curve = plan.basis.expand(plan.summary(records))
+        return float((curve - mean) ** 2 @ weights) + plan.privacy_error
+    assert isinstance(mechanism, Bernstein)
+    basis = mechanism.functions(grid)
+    curve = basis.expand(mechanism.summary(records, grid, task))
+    variance = noise_law(mechanism.mechanism(grid, task)).variance
+    noise = float(variance @ ((basis.functions**2) @ basis.weights))
+    return float((curve - mean) ** 2 @ weights) + noise
+
+
+def simulated_distance(
+    mechanism: FunctionMechanism, records: FloatArray, grid: Grid, task: Task, replications: int
+) -> float:
+    """E‖μ̃ - X̄‖² by simulation."""
+    mean, weights, source = records.mean(axis=0), trapezoid(grid), SimulationSource(0)
+    errors = [
+        (mechanism.release(records, grid, task, source).values() - mean) ** 2 @ weights
+        for _ in range(replications)
+    ]
+    return float(np.mean(errors))
+
+
+def largest_norm(records: FloatArray, grid: Grid) -> float:
+    """The data's own maximum: what the published experiments take for τ. Not private (C11)."""
+    return float(norms(records, trapezoid(grid)).max())
+
+
+def lines(rows: list[dict[str, Any]], x: str, *, panel: str, logarithmic: bool = True) -> Any:
+    """A picture with one panel for each value of `panel` and one line a column."""
+    import matplotlib.pyplot as plt
+
+    panels = list(dict.fromkeys(row[panel] for row in rows))
+    figure, axes = plt.subplots(
+        1, len(panels), figsize=(4 * len(panels), 3.6), layout="constrained", squeeze=False
+    )
+    for place, name in zip(axes[0], panels, strict=True):
+        own = [row for row in rows if row[panel] == name]
+        for label in own[0]:
+            if label not in (x, panel):
+                place.plot([row[x] for row in own], [row[label] for row in own], "o-", label=label)
+        place.set(title=f"{panel} {name}", xlabel=x)
+        if logarithmic:
+            place.set(xscale="log", yscale="log")
+    axes[0][0].legend(fontsize="x-small")
+    return figure
