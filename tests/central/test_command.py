@@ -1,0 +1,133 @@
+"""``dpfda release`` on real files, good and bad."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from dpfda.cli._group import dpfda
+
+T = np.linspace(0, 1, 15)
+CURVES = np.sin(3 * T) + 0.1 * np.random.default_rng(0).normal(size=(400, 1))
+
+
+def invoke(*arguments: Any) -> Any:
+    return CliRunner().invoke(dpfda, ["release", *map(str, arguments)], catch_exceptions=False)
+
+
+def write_csv(path: Path, rows: np.ndarray, header: str = "") -> Path:
+    np.savetxt(path, rows, delimiter=",", header=header, comments="", fmt="%.6f")
+    return path
+
+
+@pytest.fixture
+def csv(tmp_path: Path) -> Path:
+    return write_csv(tmp_path / "curves.csv", CURVES)
+
+
+def test_mean_as_table_json_and_picture(csv: Path, tmp_path: Path) -> None:
+    plain = invoke("mean", csv, "--epsilon", 1, "--bound", 1.2)
+    assert plain.exit_code == 0
+    assert "sampler = exact" in plain.output.replace("\n", " ")
+    picture = tmp_path / "mean.png"
+    result = invoke(
+        "mean", csv, "--epsilon", 4, "--bound", 1.2, "--seed", 1, "--json", "--plot", picture
+    )
+    document = json.loads(result.stdout)
+    assert document["guarantee"]["sampler"] == "simulation"
+    assert np.abs(np.array(document["values"]) - np.sin(3 * T)).max() < 0.2
+    assert picture.stat().st_size > 1000
+
+
+def test_the_same_curves_from_every_format(csv: Path, tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    pandas.DataFrame(CURVES).rename(columns=str).to_parquet(tmp_path / "c.parquet")
+    np.savez(tmp_path / "c.npz", curves=CURVES, grid_points=T)
+    write_csv(tmp_path / "named.csv", CURVES, ",".join(f"t{k}" for k in range(15)))
+    found = [
+        json.loads(
+            invoke("mean", path, "--epsilon", 1, "--bound", 1.2, "--seed", 1, "--json").stdout
+        )["values"]
+        for path in (csv, tmp_path / "named.csv", tmp_path / "c.parquet", tmp_path / "c.npz")
+    ]
+    for values in found[1:]:
+        np.testing.assert_allclose(values, found[0], atol=1e-5)
+
+
+def test_other_summaries(csv: Path, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    x = rng.uniform(-1, 1, size=(1000, 1))
+    points = write_csv(tmp_path / "points.csv", rng.uniform(size=(500, 1)))
+    regress = write_csv(
+        tmp_path / "regress.csv", np.hstack([x, x * np.sin(3 * T)]), "dose," + ",".join(map(str, T))
+    )
+    machine = write_csv(tmp_path / "machine.csv", np.hstack([x, np.sign(x)]), "x,y")
+    calls = (
+        ("covariance", csv, "--epsilon", 2, "--bound", 1.2),
+        ("density", points, "--epsilon", 1, "--range", 0, 1),
+        ("function-on-scalar", regress, "--epsilon", 2, "--bound", 1.0, "--covariates", "dose",
+         "--covariate-bound", 1.0),
+        ("kernel-machine", machine, "--epsilon", 2, "--range", -1, 1, "--target", "y",
+         "--loss", "logistic"),
+    )  # fmt: skip
+    for call in calls:
+        result = invoke(*call, "--seed", 0, "--json")
+        assert result.exit_code == 0, result.output
+        assert json.loads(result.stdout)["guarantee"]["model"] == "central"
+        assert invoke(*call, "--seed", 0).exit_code == 0
+
+
+BAD = {
+    "ragged": ("1,2,3\n7654,5\n", "equally many columns"),
+    "text": ("a,b\n1,2\n7654,x7654\n", "made of numbers"),
+    "missing": ("1,2\n7654,\n", "missing values"),
+    "empty": ("", "at least two rows"),
+    "header only": ("a,b\n", "at least two rows"),
+    "one row": ("7654,2\n", "at least two rows"),
+    "infinite": ("1,2\ninf,7654\n", "finite"),
+}
+
+
+@pytest.mark.parametrize(("text", "rule"), BAD.values(), ids=BAD)
+def test_bad_files_are_refused_on_one_line(tmp_path: Path, text: str, rule: str) -> None:
+    path = tmp_path / "bad.csv"
+    path.write_text(text)
+    result = invoke("mean", path, "--epsilon", 1, "--bound", 1)
+    assert result.exit_code == 2
+    assert rule in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert "7654" not in result.output
+
+
+def test_missing_values_may_be_filled(tmp_path: Path) -> None:
+    holes = CURVES.copy()
+    holes[3, 4] = np.nan
+    path = tmp_path / "holes.csv"
+    path.write_text("\n".join(",".join("" if np.isnan(v) else f"{v}" for v in r) for r in holes))
+    assert invoke("mean", path, "--epsilon", 1, "--bound", 1.2, "--fill").exit_code == 0
+
+
+def test_bounds_and_names_must_be_given(csv: Path, tmp_path: Path) -> None:
+    assert "bound" in invoke("mean", csv, "--epsilon", 1).stderr
+    assert "--range" in invoke("density", csv, "--epsilon", 1).stderr
+    assert "--covariates" in invoke("function-on-scalar", csv, "--epsilon", 1).stderr
+    assert "--target" in invoke("kernel-machine", csv, "--epsilon", 1, "--range", 0, 1).stderr
+    unknown = invoke("mean", csv, "--epsilon", 1, "--bound", 1, "--mechanism", "magic")
+    assert "adaptive" in unknown.stderr
+    other = tmp_path / "curves.xlsx"
+    other.write_text("x")
+    assert ".npz" in invoke("mean", other, "--epsilon", 1, "--bound", 1).stderr
+
+
+def test_damaged_archives(tmp_path: Path) -> None:
+    for name in ("c.npz", "c.parquet"):
+        path = tmp_path / name
+        path.write_bytes(b"not an archive")
+        assert "readable" in invoke("mean", path, "--epsilon", 1, "--bound", 1).stderr
+    np.savez(tmp_path / "odd.npz", a=np.ones((3, 2)), b=np.ones((3, 2)))
+    assert "curves" in invoke("mean", tmp_path / "odd.npz", "--epsilon", 1, "--bound", 1).stderr

@@ -1,0 +1,401 @@
+"""The scikit-learn face: what goes in, what comes out, what is refused, what it costs."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from dpfda.central import (
+    PrivateCovariance,
+    PrivateDensity,
+    PrivateFunctionOnScalar,
+    PrivateKernelMachine,
+    PrivateMean,
+    Release,
+)
+from dpfda.central.basis import eigenpairs
+from dpfda.central.function_mechanism import FunctionMechanism, Task
+from dpfda.central.kernels import Matern
+from dpfda.central.linear import FiniteLaplace, QuadraticRegularization
+from dpfda.central.quadrature import as_grid, norms, trapezoid
+from dpfda.errors import DpfdaError, InvalidData, InvalidParameter, UnknownName
+
+T = np.linspace(0, 1, 40)
+RNG = np.random.default_rng(0)
+CURVES = np.sin(3 * T) + 0.2 * RNG.normal(size=(600, 3)) @ np.stack([np.ones(40), T, T**2])
+SECRET = 7654.321
+
+
+def distance(one: Any, other: Any) -> float:
+    return float(norms(np.asarray(one) - other, trapezoid((T,))) ** 2)
+
+
+@pytest.mark.parametrize("name", sorted(FunctionMechanism.members()))
+def test_every_mechanism_estimates_the_mean(name: str) -> None:
+    delta = 1e-3 if FunctionMechanism.named(name).needs_delta else 0.0
+    model = PrivateMean(8.0, bound=1.5, delta=delta, mechanism=name, random_state=1).fit(CURVES)
+    worst = 0.6 if name == "iclp_ar" else 0.02  # thresholding leaves a bias that ε does not mend
+    assert distance(model.mean_, CURVES.mean(axis=0)) < worst
+    assert model.guarantee_.epsilon == 8.0
+    assert model.guarantee_.delta == delta
+    assert model.guarantee_.sampler == "simulation"
+
+
+def test_adaptive_beats_simple_mechanisms_here() -> None:
+    errors = {}
+    for name in ("adaptive", "allocation", "frl"):
+        fits = [
+            PrivateMean(1.0, bound=1.5, mechanism=name, random_state=seed).fit(CURVES).mean_
+            for seed in range(12)
+        ]
+        errors[name] = np.mean([distance(fit, CURVES.mean(axis=0)) for fit in fits])
+    assert errors["adaptive"] < 0.5 * min(errors["allocation"], errors["frl"])
+
+
+def test_gaussian_noise_is_used_when_delta_allows_it() -> None:
+    model = PrivateMean(1.0, bound=1.5, delta=1e-3, random_state=0).fit(CURVES)
+    assert {law.law for law in model.release_.noise} == {"gaussian"}
+    assert model.guarantee_.delta == 1e-3
+    with pytest.raises(InvalidParameter, match="delta"):
+        PrivateMean(1.0, bound=1.5, delta=1e-3, mechanism="frl").fit(CURVES)
+    with pytest.raises(InvalidParameter, match="delta"):
+        PrivateMean(1.0, bound=1.5, mechanism="gaussian_process").fit(CURVES)
+
+
+def test_without_a_seed_noise_is_exact_and_never_the_same() -> None:
+    fits = [PrivateMean(1.0, bound=1.5).fit(CURVES) for _ in range(2)]
+    assert fits[0].guarantee_.sampler == "exact"
+    assert not np.array_equal(fits[0].mean_, fits[1].mean_)
+    seeded = [PrivateMean(1.0, bound=1.5, random_state=3).fit(CURVES).mean_ for _ in range(2)]
+    assert np.array_equal(*seeded)
+
+
+def test_inputs_of_every_form_agree() -> None:
+    grid = SimpleNamespace(
+        data_matrix=CURVES[:, :, None], grid_points=(T,), domain_range=((0.0, 1.0),)
+    )
+    pairs = [(T, row) for row in CURVES]
+    expected = PrivateMean(1.0, bound=1.5, random_state=5).fit(CURVES, grid_points=T).mean_
+    for given, points in ((CURVES.tolist(), T), (grid, None), (CURVES, (T,))):
+        model = PrivateMean(1.0, bound=1.5, random_state=5).fit(given, grid_points=points)
+        np.testing.assert_allclose(model.mean_, expected, atol=1e-9)
+    ragged = PrivateMean(1.0, bound=1.5, random_state=5).fit(pairs, grid_points=T)
+    np.testing.assert_allclose(ragged.mean_, expected, atol=1e-6)
+
+
+def test_missing_points_are_filled_along_the_curve() -> None:
+    holes = CURVES.copy()
+    holes[3, 5:8] = holes[9, 0] = np.nan
+    model = PrivateMean(4.0, bound=1.5, random_state=0).fit(holes)
+    assert distance(model.mean_, CURVES.mean(axis=0)) < 0.01
+
+
+def test_one_huge_curve_changes_little() -> None:
+    # The bound is enforced: a curve of 1e6 moves the mean by at most 2 τ/n plus clipping.
+    spoiled = CURVES.copy()
+    spoiled[0] = 1e6
+    for name in ("adaptive", "iclp_qr"):
+        mean = PrivateMean(50.0, bound=1.5, mechanism=name, random_state=0).fit(spoiled).mean_
+        assert distance(mean, CURVES.mean(axis=0)) < 0.02
+
+
+def test_a_public_centre_is_given_back() -> None:
+    centre = np.sin(3 * T)
+    model = PrivateMean(1.0, bound=0.8, centre=centre, random_state=0).fit(CURVES)
+    assert distance(model.mean_, CURVES.mean(axis=0)) < 0.01
+    with pytest.raises(InvalidParameter, match="centre"):
+        PrivateMean(1.0, bound=0.8, centre=[1.0, 2.0]).fit(CURVES)
+
+
+def test_surfaces() -> None:
+    s, t = np.linspace(0, 1, 12), np.linspace(0, 2, 15)
+    truth = np.outer(np.sin(3 * s), t)
+    rows = truth + 0.1 * RNG.normal(size=(800, 1, 1))
+    for name in ("adaptive", "allocation", "bernstein"):
+        model = PrivateMean(8.0, bound=2.5, mechanism=name, random_state=0)
+        model.fit(rows, grid_points=(s, t))
+        assert model.mean_.shape == (12, 15)
+        assert np.abs(model.mean_ - truth).mean() < 0.3
+        assert model.release_.values((s[:3], t[:4])).shape == (3, 4)
+
+
+def test_given_eigenpairs_serve_as_kernel() -> None:
+    basis = eigenpairs(Matern(nu=2.5, length=0.5), as_grid(T)).first(6)
+    mechanism = QuadraticRegularization(kernel=basis)
+    model = PrivateMean(4.0, bound=1.5, mechanism=mechanism, random_state=0).fit(CURVES)
+    assert model.release_.coefficients.shape == (6,)
+    with pytest.raises(InvalidParameter, match="grid"):
+        PrivateMean(4.0, bound=1.5, mechanism=mechanism).fit(CURVES[:, :20])
+
+
+def test_clone_and_parameters() -> None:
+    model = PrivateMean(0.5, bound=2.0, mechanism=FiniteLaplace(components=3))
+    again = clone(model)
+    assert again.get_params()["epsilon"] == 0.5
+    assert again.set_params(epsilon=1.0).epsilon == 1.0
+    assert not hasattr(again, "release_")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "rule"),
+    [
+        ({"bound": None}, "bound"),
+        ({"bound": -1.0}, "bound"),
+        ({"bound": 1.0, "epsilon": 0}, "epsilon"),
+        ({"bound": 1.0, "epsilon": float("nan")}, "epsilon"),
+        ({"bound": 1.0, "delta": 2.0}, "delta"),
+    ],
+)
+def test_bad_parameters_are_named(parameters: dict[str, Any], rule: str) -> None:
+    with pytest.raises(InvalidParameter, match=rule):
+        PrivateMean(**parameters).fit(CURVES)
+
+
+def test_unknown_mechanism() -> None:
+    with pytest.raises(UnknownName, match="adaptive"):
+        PrivateMean(1.0, bound=1.0, mechanism="nothing").fit(CURVES)
+
+
+BAD = {
+    "one curve": [[SECRET, 1.0, 2.0]],
+    "nothing": np.empty((0, 5)),
+    "text": [["7654.321", "a"], ["b", "c"]],
+    "infinity": [[SECRET, np.inf], [1.0, 2.0]],
+    "only NaN": [[np.nan, np.nan], [SECRET, 1.0]],
+    "ragged": [[SECRET, 1.0], [2.0]],
+    "a number": SECRET,
+}
+
+
+@pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
+@pytest.mark.parametrize("model", [PrivateMean, PrivateCovariance], ids=lambda m: m.__name__)
+def test_bad_curves_are_refused_in_silence(model: Any, bad: Any) -> None:
+    with pytest.raises(DpfdaError) as caught:
+        model(1.0, bound=1.0).fit(bad)
+    assert "7654" not in str(caught.value)
+
+
+def test_covariance_is_symmetric_positive_and_close() -> None:
+    rng = np.random.default_rng(1)
+    scores = rng.normal(size=(6000, 2)) * [1.0, 0.5]
+    waves = np.sqrt(2) * np.stack([np.sin(np.pi * T), np.cos(np.pi * T)])
+    model = PrivateCovariance(2.0, bound=5.0, random_state=0).fit(2 * T + scores @ waves)
+    truth = waves.T @ np.diag([1.0, 0.25]) @ waves
+    np.testing.assert_allclose(model.covariance_, model.covariance_.T, atol=1e-12)
+    assert np.linalg.eigvalsh(model.covariance_).min() > -1e-9
+    weights = trapezoid((T,))
+    assert ((model.covariance_ - truth) ** 2 * np.outer(weights, weights)).sum() < 0.05
+    assert model.explained_variance_[0] == pytest.approx(1.0, abs=0.2)
+    first = model.components_[0]
+    assert abs((first * waves[0]) @ weights) > 0.95
+    np.testing.assert_allclose((first**2) @ weights, 1.0, atol=1e-9)
+
+
+def test_covariance_of_few_curves_warns_and_is_not_absurd() -> None:
+    rng = np.random.default_rng(2)
+    curves = 3 * T + rng.normal(size=(150, 1)) * np.sin(np.pi * T)
+    with pytest.warns(UserWarning, match="zeros"):
+        model = PrivateCovariance(1.0, bound=3.0, random_state=0).fit(curves)
+    # The public mean 3t has ‖·‖⁴ = 9; a release that mixed it in would be of that size.
+    assert np.abs(model.covariance_).max() < 5
+
+
+def test_density_in_one_and_two_variables() -> None:
+    rng = np.random.default_rng(3)
+    points = np.clip(rng.normal(0.4, 0.1, size=4000), 0, 1)
+    x = np.linspace(0, 1, 257)
+    for mechanism in ("histogram", "kernel"):
+        model = PrivateDensity(1.0, domain_range=(0, 1), mechanism=mechanism, random_state=0)
+        values = model.fit(points).release_.values(x)
+        truth = np.exp(-((x - 0.4) ** 2) / 0.02) / np.sqrt(0.02 * np.pi)
+        assert values.min() >= 0
+        assert float(values @ trapezoid((x,))) == pytest.approx(1.0, abs=0.01)
+        assert float((values - truth) ** 2 @ trapezoid((x,))) < 0.03
+    both = PrivateDensity(1.0, domain_range=((0, 1), (0, 1)), random_state=0)
+    plane = both.fit(np.stack([points, 1 - points], axis=1))
+    surface = plane.release_.values((x[::16], x[::16]))
+    assert surface.shape == (17, 17)
+    peak = np.unravel_index(surface.argmax(), surface.shape)
+    assert np.abs(np.array(peak) / 16 - [0.4, 0.6]).max() < 0.15
+
+
+def test_density_of_points_outside_the_range_sits_at_the_border() -> None:
+    model = PrivateDensity(5.0, domain_range=(0, 1), random_state=0)
+    model.fit(np.full(500, 1e9))
+    assert model.release_.values([0.05, 0.99]).argmax() == 1
+
+
+def test_density_with_delta_uses_root_two() -> None:
+    model = PrivateDensity(1.0, delta=1e-3, domain_range=(0, 1), random_state=0)
+    release = model.fit(RNG.uniform(size=500)).release_
+    assert release.sensitivity == pytest.approx(np.sqrt(2))
+    assert release.noise[0].law == "gaussian"
+
+
+@pytest.mark.parametrize(
+    "bad", [[SECRET], [[SECRET, 1.0], [2.0, 1.0]], [SECRET, np.nan], ["a", "b"], []]
+)
+def test_bad_points(bad: Any) -> None:
+    with pytest.raises(InvalidData) as caught:
+        PrivateDensity(1.0, domain_range=(0, 1)).fit(bad)
+    assert "7654" not in str(caught.value)
+    with pytest.raises(InvalidParameter, match="domain_range"):
+        PrivateDensity(1.0).fit([0.1, 0.2])
+
+
+def test_function_on_scalar_recovers_its_coefficients() -> None:
+    rng = np.random.default_rng(4)
+    x = rng.uniform(-1, 1, size=(8000, 2))
+    beta = np.stack([np.sin(3 * T), T - 0.5])
+    curves = x @ beta + 1.0 + 0.1 * rng.normal(size=(8000, 1))
+    model = PrivateFunctionOnScalar(2.0, bound=2.5, covariate_bound=1.5, random_state=0)
+    model.fit(x, curves)
+    assert max(distance(a, b) for a, b in zip(model.coef_, beta, strict=True)) < 0.02
+    assert distance(model.intercept_, np.ones(40)) < 0.02
+    assert model.predict([[0.5, -0.5]]).shape == (1, 40)
+    assert model.release_.values([0.0, 1.0]).shape == (3, 2)
+    with pytest.raises(InvalidData, match="one row a curve"):
+        model.fit(x[:5], curves)
+    with pytest.raises(InvalidParameter, match="covariate_bound"):
+        PrivateFunctionOnScalar(1.0, bound=1.0).fit(x, curves)
+
+
+def test_function_on_scalar_survives_too_little_budget() -> None:
+    # T1's noise dwarfs T1: the floor keeps the solution finite and of moderate size (C9).
+    rng = np.random.default_rng(5)
+    x = rng.uniform(-1, 1, size=(50, 3))
+    model = PrivateFunctionOnScalar(0.5, bound=1.0, covariate_bound=1.0, random_state=0)
+    model.fit(x, rng.normal(size=(50, 20)) * 0.1)
+    assert np.isfinite(model.coef_).all()
+    assert np.abs(model.coef_).max() < 50
+
+
+@pytest.mark.parametrize("loss", ["logistic", "smoothed_hinge"])
+def test_kernel_machine_classifies(loss: str) -> None:
+    rng = np.random.default_rng(6)
+    x = rng.uniform(size=4000)
+    y = np.where(rng.uniform(size=4000) < 1 / (1 + np.exp(-8 * np.sin(2 * np.pi * x))), 1, -1)
+    machine = PrivateKernelMachine(1.0, loss=loss, domain_range=(0, 1), random_state=0).fit(x, y)
+    grid = np.linspace(0.05, 0.95, 60)
+    assert np.mean(machine.predict(grid) == np.sign(np.sin(2 * np.pi * grid))) > 0.9
+
+
+def test_kernel_machine_regresses_in_the_plane() -> None:
+    rng = np.random.default_rng(7)
+    x = rng.uniform(size=(20_000, 2))
+    y = x[:, 0] - x[:, 1]
+    machine = PrivateKernelMachine(
+        4.0, domain_range=((0, 1), (0, 1)), target_bound=1.0, random_state=0, psi=0.1
+    ).fit(x, y)
+    test = rng.uniform(size=(300, 2))
+    assert np.corrcoef(machine.predict(test), test[:, 0] - test[:, 1])[0, 1] > 0.9
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "smoothed_hinge"])
+def test_kernel_machine_stability_holds(loss: str) -> None:
+    """Replace one pair by the worst ones found: minimisers move by at most R."""
+    rng = np.random.default_rng(8)
+    x, y = rng.uniform(size=40), np.sign(rng.normal(size=40))
+
+    def released(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, Any]:
+        machine = PrivateKernelMachine(
+            1e6, loss=loss, domain_range=(0, 1), target_bound=1.0, psi=0.05, random_state=0
+        )
+        machine.fit(x, y)
+        return machine.release_.coefficients, machine
+
+    base, machine = released(x, y)
+    weights = machine.space(((0.0, 1.0),))[1]
+    reach = machine.release_.sensitivity
+    moved = []
+    for place, label in ((0.0, 1.0), (0.0, -1.0), (1.0, 1.0), (0.5, -1.0)):
+        x2, y2 = x.copy(), y.copy()
+        x2[0], y2[0] = place, label
+        other, _ = released(x2, y2)
+        moved.append(np.linalg.norm((other - base) / weights))
+    # Noise at ε = 10^6 is below 1e-3 of R.
+    assert max(moved) <= reach * 1.01
+    assert max(moved) > 0.02 * reach
+
+
+def test_published_noise_of_the_kernel_machine_is_larger() -> None:
+    rng = np.random.default_rng(9)
+    x, y = rng.uniform(size=500), np.sign(rng.normal(size=500))
+    spreads = []
+    for published in (False, True):
+        machine = PrivateKernelMachine(
+            1.0, loss="logistic", domain_range=(0, 1), psi=0.05, published=published, random_state=0
+        ).fit(x, y)
+        spreads.append(float(machine.release_.noise[0].variance.sum()))
+    assert spreads[0] < 0.8 * spreads[1]
+
+
+def release_of(n: int = 600) -> Release:
+    return PrivateMean(1.0, bound=1.5, random_state=11).fit(CURVES[:n]).release_
+
+
+def test_release_shows_nothing_private_and_everything_public() -> None:
+    release = release_of()
+    assert repr(release).startswith("Release(mean, grid 40")
+    document = json.loads(release.to_json())
+    assert document["guarantee"]["epsilon"] == 1.0
+    assert document["parameters"]["bound"] == 1.5
+    assert len(document["values"]) == 40
+    assert len(document["noise"]) == 2
+
+
+def test_release_on_any_grid() -> None:
+    release = release_of()
+    np.testing.assert_allclose(release(T), release.values(), atol=1e-9)
+    assert release.values(np.linspace(0, 1, 301)).shape == (301,)
+    with pytest.raises(InvalidParameter, match="domain"):
+        release.values([0.0, 1.5])
+
+
+def test_bands_hold_the_summary_as_often_as_they_say() -> None:
+    # The mechanism is linear, so the target is known. Coverage over 400 releases is binomial:
+    # 4 standard errors are 4·√(0.9·0.1/400) = 0.06.
+    mechanism = QuadraticRegularization()
+    plan = mechanism.plan(as_grid(T), Task(n=600, bound=1.5, epsilon=1.0))
+    target = plan.basis.expand(plan.summary(CURVES))
+    fits = [
+        PrivateMean(1.0, bound=1.5, mechanism=mechanism, random_state=seed).fit(CURVES).release_
+        for seed in range(400)
+    ]
+    misses = np.abs(np.array([fit.values() for fit in fits]) - target)
+    # Half a band is the same for every release: it depends on the noise alone.
+    low, high = fits[0].interval(0.9)
+    assert np.abs(np.mean(misses <= (high - low) / 2, axis=0)[[0, 13, 39]] - 0.9).max() < 0.06
+    np.testing.assert_allclose((low + high) / 2, fits[0].values(), atol=1e-9)
+    low, high = fits[0].interval(0.9, simultaneous=True)
+    assert abs(np.mean((misses <= (high - low) / 2).all(axis=1)) - 0.9) < 0.06
+
+
+def test_plot_and_scikit_fda(tmp_path: Any) -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    for release in (
+        release_of(),
+        PrivateCovariance(2.0, bound=1.5, random_state=0).fit(CURVES).release_,
+    ):
+        axes = release.plot()
+        axes.figure.savefig(tmp_path / "release.png")
+        plt.close(axes.figure)
+        assert (tmp_path / "release.png").stat().st_size > 1000
+
+
+def test_to_skfda_round_trip() -> None:
+    pytest.importorskip("skfda")
+    release = release_of()
+    grid = release.to_skfda()
+    np.testing.assert_allclose(grid.data_matrix[0, :, 0], release.values())
+    again = PrivateMean(1.0, bound=1.5, random_state=0)
+    again.fit(type(grid)(CURVES, grid_points=T))
+    assert again.mean_.shape == (40,)
