@@ -19,6 +19,7 @@ _HOMES = {
     "CurveEncoder": "dpfda.curves",
     "Guarantee": "dpfda.privacy.guarantee",
     "Ledger": "dpfda.privacy.ledger",
+    "LocalBoostingClassifier": "dpfda.boosting.classifier",
     "LocalCurveClassifier": "dpfda.estimators.local",
     "MRMAClassifier": "dpfda.mrma.classifier",
     "Mechanism": "dpfda.mechanisms",

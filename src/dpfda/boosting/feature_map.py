@@ -1,0 +1,124 @@
+"""From a row to the features of a logistic model, all parameters public."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from dpfda import _validate
+from dpfda._validate import FloatArray
+
+_CLIP = 4.0
+_SMALLEST_SHARE = 1e-3  # of the largest eigenvalue; directions below carry rounding, not signal
+_RIDGE = 0.02
+_INTERCEPT_VARIANCE, _LINEAR_VARIANCE, _PRODUCT_VARIANCE = 4.0, 16.0, 8.0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FeatureMap:
+    """φ(x) = (1, z, products of the first z): z = (x - centre) W, clipped at ±4.
+
+    Learnt from the data user's own rows, without labels; owners only apply it.
+
+    Attributes:
+        centre: shape (d,).
+        whitening: W, shape (d, r).
+        products: how many leading coordinates are multiplied with each other.
+        product_centre: mean of each product over the data user's rows.
+        product_scale: standard deviation of each product.
+        prior_variance: of each coefficient of the logistic model, shape (D,).
+
+    Example:
+        >>> rows = np.random.default_rng(0).normal(size=(200, 3)) * [5.0, 1.0, 0.5]
+        >>> FeatureMap.learnt(rows, products=2)(rows).shape
+        (200, 7)
+    """
+
+    centre: FloatArray
+    whitening: FloatArray
+    products: int
+    product_centre: FloatArray
+    product_scale: FloatArray
+    prior_variance: FloatArray
+
+    @classmethod
+    def learnt(cls, rows: Any, *, products: int | None = None, most: int = 50) -> Self:
+        """Whiten by the data user's rows.
+
+        Args:
+            rows: the data user's own rows, shape (n, d).
+            products: how many leading coordinates to multiply; by default 10 where the rows span
+                at most 20 directions, else none.
+            most: how many directions to keep at most.
+        """
+        x = _validate.batch("rows", rows)
+        centre = x.mean(axis=0)
+        covariance = np.atleast_2d(np.cov(x.T)) if len(x) > 1 else np.eye(x.shape[1])
+        values, vectors = np.linalg.eigh(covariance)
+        values, vectors = values[::-1], vectors[:, ::-1]
+        kept = max(1, min(int((values > _SMALLEST_SHARE * values[0]).sum()), most))
+        spread = np.maximum(values[:kept], 1e-300)
+        whitening = vectors[:, :kept] / np.sqrt(spread + _RIDGE * spread.mean())
+        share = spread / spread.sum()
+        if products is None:
+            products = min(kept, 10) if kept <= 20 else 0
+        products = min(_validate.whole("products", products, least=0), kept)
+        first, second = np.triu_indices(products)
+        whitened = np.clip((x - centre) @ whitening, -_CLIP, _CLIP)
+        multiplied = whitened[:, first] * whitened[:, second]
+        weight = np.sqrt(share[first] * share[second])
+        return cls(
+            centre=centre,
+            whitening=whitening,
+            products=products,
+            product_centre=multiplied.mean(axis=0),
+            product_scale=multiplied.std(axis=0) + 1e-9,
+            # Late directions matter less: prior variances follow the eigenvalues (methods 8.8).
+            prior_variance=np.concatenate(
+                [
+                    [_INTERCEPT_VARIANCE],
+                    _LINEAR_VARIANCE * share,
+                    _PRODUCT_VARIANCE * weight / max(weight.sum(), 1e-300),
+                ]
+            ),
+        )
+
+    def __call__(self, rows: FloatArray) -> FloatArray:
+        """Features φ of rows (..., d), shape (..., D)."""
+        z = np.clip((rows - self.centre) @ self.whitening, -_CLIP, _CLIP)
+        parts = [np.ones((*z.shape[:-1], 1)), z]
+        if self.products:
+            first, second = np.triu_indices(self.products)
+            multiplied = z[..., first] * z[..., second]
+            scaled = (multiplied - self.product_centre) / self.product_scale
+            parts.append(np.clip(scaled, -_CLIP, _CLIP))
+        return np.concatenate(parts, axis=-1)
+
+    @property
+    def size(self) -> int:
+        """D."""
+        return len(self.prior_variance)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "centre": self.centre.tolist(),
+            "whitening": self.whitening.tolist(),
+            "products": self.products,
+            "product_centre": self.product_centre.tolist(),
+            "product_scale": self.product_scale.tolist(),
+            "prior_variance": self.prior_variance.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Rebuild from `to_dict`."""
+        arrays = {
+            name: np.asarray(value, dtype=np.float64)
+            for name, value in data.items()
+            if name != "products"
+        }
+        return cls(products=int(data["products"]), **arrays)

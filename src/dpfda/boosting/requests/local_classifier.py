@@ -1,0 +1,89 @@
+"""Local classifier: the coefficients of a logistic regression of each owner (004, Algorithm 7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpfda import _validate
+from dpfda._validate import FloatArray, IntArray
+from dpfda.boosting.requests.share import ShareRequest
+from dpfda.boosting.rules import LinearRule
+
+_STEPS, _CHUNK = 12, 500
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ClassifierRequest(ShareRequest, name="classifier"):
+    """Each owner fits a ridge logistic regression and sends its coefficients, cut to a public box.
+
+    One class against the rest where there are more than two; the intercept is one of the
+    coefficients. The loss is -y log σ - (1 - y) log(1 - σ) (C17).
+
+    Privacy:
+        ε-LDP for everything the owner holds.
+
+    Attributes:
+        bound: coefficients are cut at ±bound.
+        ridge: weight of the penalty ½‖θ‖² of an owner's fit.
+    """
+
+    bound: float = 1.0
+    ridge: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _validate.positive("bound", self.bound)
+        _validate.positive("ridge", self.ridge)
+
+    @property
+    def _scores(self) -> int:
+        return 1 if self.classes == 2 else self.classes
+
+    @property
+    def width(self) -> int:
+        """Coefficients and intercept of every score."""
+        return self._scores * (self.columns + 1)
+
+    def share(self, inside: FloatArray, labels: IntArray, weights: FloatArray) -> FloatArray:
+        """Coefficients over the bound, cut at ±1."""
+        z = np.concatenate([inside, np.ones((*labels.shape, 1))], axis=2)
+        wanted = [1] if self.classes == 2 else range(self.classes)
+        fits = []
+        for start in range(0, len(z), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            scores = [
+                local_logistic(z[part], labels[part] == k, weights[part], ridge=self.ridge)
+                for k in wanted
+            ]
+            fits.append(np.concatenate(scores, axis=1))
+        return np.clip(np.concatenate(fits) / self.bound, -1.0, 1.0)
+
+    def base_learner(self, mean: FloatArray) -> LinearRule:
+        """The averaged coefficients."""
+        table = mean.reshape(self._scores, -1)
+        return LinearRule(coefficients=table[:, :-1], intercepts=table[:, -1])
+
+
+def local_logistic(
+    rows: FloatArray, positive: FloatArray, weights: FloatArray, *, ridge: float
+) -> FloatArray:
+    """Weighted ridge logistic fits of many owners at once, (H, N, p) → (H, p), by Newton steps.
+
+    Example:
+        >>> rows = np.array([[[-1.0, 1.0], [1.0, 1.0]]])
+        >>> local_logistic(rows, np.array([[False, True]]), np.ones((1, 2)), ridge=1.0).round(2)
+        array([[0.67, 0.  ]])
+    """
+    n, _, size = rows.shape
+    theta = np.zeros((n, size))
+    penalty = ridge * np.eye(size)
+    for _ in range(_STEPS):
+        score = np.clip(np.einsum("hnd,hd->hn", rows, theta), -30, 30)
+        chance = 1 / (1 + np.exp(-score))
+        downhill = np.einsum("hn,hnd->hd", weights * (chance - positive), rows) + ridge * theta
+        curved = rows * (weights * chance * (1 - chance))[..., None]
+        hessian = np.matmul(rows.transpose(0, 2, 1), curved) + penalty
+        theta -= np.linalg.solve(hessian, downhill[..., None])[..., 0]
+    return theta

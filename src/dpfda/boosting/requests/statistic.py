@@ -1,0 +1,85 @@
+"""Local statistic: cross tables of classes and sides of public thresholds (004, Algorithm 6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dpfda._validate import FloatArray, IntArray
+from dpfda.boosting.requests.share import ShareRequest
+from dpfda.boosting.rules import StumpRule
+from dpfda.errors import InvalidParameter
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StatisticRequest(ShareRequest, name="statistic"):
+    """For each public threshold: the mean weight of each class on either side of it.
+
+    With two classes the difference of the two is enough. Entries lie in [-1, 1] because weights are
+    at most 1 and are divided by the number of rows (C17).
+
+    Privacy:
+        ε-LDP for everything the owner holds.
+
+    Attributes:
+        thresholds: on the scaled features, shape (d, T).
+    """
+
+    thresholds: FloatArray = field(default_factory=lambda: np.zeros((1, 1)))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        cuts = np.asarray(self.thresholds, dtype=np.float64)
+        if cuts.ndim != 2 or len(cuts) != self.columns or not np.isfinite(cuts).all():
+            raise InvalidParameter("thresholds", f"finite, {self.columns} rows", cuts.shape)
+        object.__setattr__(self, "thresholds", cuts)
+
+    @property
+    def _scores(self) -> int:
+        return 1 if self.classes == 2 else self.classes
+
+    @property
+    def width(self) -> int:
+        """Scores × 2 sides × thresholds."""
+        return self._scores * 2 * self.thresholds.size
+
+    def share(self, inside: FloatArray, labels: IntArray, weights: FloatArray) -> FloatArray:
+        """Mean signed weight on either side of every threshold."""
+        if self.classes == 2:
+            signed = (weights * (2 * labels - 1))[..., None]
+        else:
+            signed = weights[..., None] * (labels[..., None] == np.arange(self.classes))
+        present = np.maximum((weights > 0).sum(axis=1), 1)[:, None, None]
+        total = signed.sum(axis=1)[:, :, None] / present
+        above = []
+        for cut in range(self.thresholds.shape[1]):
+            side = (inside >= self.thresholds[:, cut]).astype(np.float64)
+            above.append(np.einsum("hns,hnd->hsd", signed, side, optimize=True) / present)
+        over = np.stack(above, axis=3)  # (H, S, d, T)
+        return np.stack([total[..., None] - over, over], axis=2).reshape(len(labels), -1)
+
+    def base_learner(self, mean: FloatArray) -> StumpRule:
+        """The threshold that separates best, with the leaf classes of the same table."""
+        table = mean.reshape(self._scores, 2, *self.thresholds.shape)
+        if self.classes == 2:
+            below, above = table[0]
+            worth = np.abs(below) + np.abs(above)  # φ of Eq. (8)
+        else:
+            below, above = table[:, 0], table[:, 1]
+            worth = below.max(axis=0) + above.max(axis=0)
+        j, t = np.unravel_index(np.argmax(worth), worth.shape)
+        return StumpRule(
+            feature=int(j),
+            threshold=float(self.thresholds[j, t]),
+            **self._leaves(below[..., j, t], above[..., j, t]),
+        )
+
+    def _leaves(self, below: FloatArray, above: FloatArray) -> dict[str, int]:
+        if self.classes > 2:
+            return {"below": int(below.argmax()), "above": int(above.argmax())}
+        left, right = int(below >= 0), int(above >= 0)
+        if left == right:  # a constant rule teaches nothing: go by the contrast
+            right = int(above >= below)
+            left = 1 - right
+        return {"below": left, "above": right}
