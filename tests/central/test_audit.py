@@ -28,7 +28,7 @@ CASES = audit_cases()
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_sound_releases_pass(case: ReleaseCase) -> None:
-    result = audit(case, name=case.name, draws=3000, source=SimulationSource(1))
+    result = audit(case, name=case.name, draws=2000, source=SimulationSource(1))
     assert result.passed
 
 
@@ -39,7 +39,7 @@ def test_every_mechanism_is_audited() -> None:
 
 @pytest.mark.parametrize("twin", broken_twins(), ids=lambda twin: twin.name)
 def test_twins_are_caught(twin: ReleaseCase) -> None:
-    result = audit(twin, name=twin.name, draws=20_000, source=SimulationSource(2))
+    result = audit(twin, name=twin.name, draws=8000, source=SimulationSource(2))
     assert result.lower_bound > 1.1
     assert not result.passed
 
