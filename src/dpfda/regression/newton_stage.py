@@ -1,4 +1,4 @@
-"""A half-step of Newton's method towards the logistic fit, from one more noisy sum."""
+"""A step of Newton's method towards the logistic fit, from one more noisy sum."""
 
 from __future__ import annotations
 

@@ -21,7 +21,8 @@ _FLOOR = 8.0  # eigenvalues below this many noise levels are raised to it; does 
 _PURE_SHARE = 0.25
 _FEW = 10.0  # nμ/√D below which one question is better than two
 _WARNING = "too few rows for this budget: expect a fit hardly better than a constant"
-_NEWTON_FROM = 1200.0  # nμ/√D from which two more passes pay
+_NEWTON_FROM = 1200.0  # nμ/√D from which one more pass pays
+_STEP = 0.6  # part of a Newton step; a whole one overshoots with this Hessian
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,14 +32,14 @@ class TwoStageMoments(Method, name="moments"):
     Privacy:
         Stage 1 spends `share` of μ², stage 2 the rest; Gaussian parts compose exactly, Σμ_i² = μ²,
         and μ is exactly (ε, δ). With δ = 0 both stages add Laplace noise, ε/4 and 3ε/4 (pure ε).
-        A logistic task with many rows keeps `newton_share` of μ² for half-steps of Newton's method,
-        one more pass each; whether it does depends on public numbers only. With very few rows, if
+        A logistic task with many rows keeps `newton_share` of μ² for a step of Newton's method, one
+        more pass; whether it does depends on public numbers only. With very few rows, if
         their number is known beforehand, it is one release of `gaussian_fm` with the whole budget.
         What follows the last answer is post-processing.
 
     Attributes:
         share: part of μ² spent on centre and spread.
-        newton_steps: how many; None: 2 where nμ/√D is large, otherwise none.
+        newton_steps: how many; None: one where nμ/√D is large, otherwise none.
         newton_share: part of μ² spent on them together.
 
     Example:
@@ -99,9 +100,7 @@ class TwoStageMoments(Method, name="moments"):
                 theta=fitted.slope * fitted.radius,
                 offset=fitted.offset,
             )
-            fitted = newton_step(
-                fitted, stage.read((yield stage)), moments.quadratic, floor=floor, size=1 / steps
-            )
+            fitted = newton_step(fitted, stage.read((yield stage)), moments.quadratic, floor=floor)
         return fitted
 
     def _steps(self, problem: Problem, n: int) -> int:
@@ -109,21 +108,19 @@ class TwoStageMoments(Method, name="moments"):
             return 0
         if self.newton_steps is not None:
             return self.newton_steps
-        return 2 if problem.clarity(n) >= _NEWTON_FROM else 0
+        return 1 if problem.clarity(n) >= _NEWTON_FROM else 0
 
 
-def newton_step(
-    fitted: Fitted, slope: Slope, quadratic: FloatArray, *, floor: float, size: float
-) -> Fitted:
+def newton_step(fitted: Fitted, slope: Slope, quadratic: FloatArray, *, floor: float) -> Fitted:
     """Part of a Newton step; Hessian: the released second moments times the mean curvature."""
     values, vectors = np.linalg.eigh(quadratic)
     hessian = np.maximum(np.maximum(values, floor) * slope.curvature, 2.0 * slope.sigma)
     theta = fitted.slope * fitted.radius
-    theta = theta - size * (vectors @ ((vectors.T @ slope.gradient) / hessian))
+    theta = theta - _STEP * (vectors @ ((vectors.T @ slope.gradient) / hessian))
     return replace(
         fitted,
         slope=theta / fitted.radius,
-        offset=fitted.offset - size * slope.balance / slope.curvature,
+        offset=fitted.offset - _STEP * slope.balance / slope.curvature,
         covariance=None,
     )
 
