@@ -104,6 +104,16 @@ def test_one_huge_curve_changes_little() -> None:
         assert distance(mean, CURVES.mean(axis=0)) < 0.02
 
 
+@pytest.mark.parametrize("name", sorted(FunctionMechanism.members()))
+def test_numbers_as_large_as_floats_go_are_clipped_too(name: str) -> None:
+    # Squares of such values overflow; a NaN would slip through every bound.
+    spoiled = CURVES.copy()
+    spoiled[0], spoiled[1, ::2] = 1.7e308, -1.7e308
+    delta = 1e-3 if FunctionMechanism.named(name).needs_delta else 0.0
+    model = PrivateMean(8.0, bound=1.5, delta=delta, mechanism=name, random_state=1).fit(spoiled)
+    assert distance(model.mean_, CURVES.mean(axis=0)) < 0.6
+
+
 def test_a_public_centre_is_given_back() -> None:
     centre = np.sin(3 * T)
     model = PrivateMean(1.0, bound=0.8, centre=centre, random_state=0).fit(CURVES)
@@ -263,6 +273,16 @@ def test_function_on_scalar_recovers_its_coefficients() -> None:
         model.fit(x[:5], curves)
     with pytest.raises(InvalidParameter, match="covariate_bound"):
         PrivateFunctionOnScalar(1.0, bound=1.0).fit(x, curves)
+
+
+def test_large_numbers_in_other_summaries() -> None:
+    curves = np.vstack([CURVES, np.full((1, 40), -1.7e308)])
+    assert np.isfinite(
+        PrivateCovariance(2.0, bound=1.5, random_state=0).fit(curves).covariance_
+    ).all()
+    x = np.full((601, 1), 1.7e308)
+    model = PrivateFunctionOnScalar(2.0, bound=1.5, covariate_bound=1e-3, random_state=0)
+    assert np.isfinite(model.fit(x, curves).coef_).all()
 
 
 def test_function_on_scalar_survives_too_little_budget() -> None:

@@ -18,6 +18,7 @@ from dpfda.central.shrinkage import monotone_shrinkage
 from dpfda.central.sources import source_for
 from dpfda.central.symmetric import Triangle, floored
 from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.noise import Source
 
 
 class PrivateFunctionOnScalar(BaseEstimator):  # type: ignore[misc]
@@ -89,55 +90,30 @@ class PrivateFunctionOnScalar(BaseEstimator):  # type: ignore[misc]
         task = Task(n=len(records), bound=self.bound, epsilon=self.epsilon, delta=self.delta)
         source = source_for(self.random_state)
         centre = public_centre(self.centre, records.shape[1])
-        # Known scales: x/B in the unit ball, the intercept's column 1.
-        x = clip_rows(covariates / reach, 1.0)
-        radius = 1.0
-        if self.fit_intercept:
-            x, radius = np.hstack([x, np.ones((len(x), 1))]), math.sqrt(2)
         size = min(records.shape[1], math.ceil((task.n * task.epsilon) ** 0.4))
         basis = spline_basis(grid, size=size)
-        curves_in = clip_rows(basis.project(records - centre), task.bound)
-        p = x.shape[1]
-        # T1: ‖xxᵀ - x'x'ᵀ‖_F ≤ √2 r² for ‖x‖ ≤ r.
-        triangle = Triangle(np.ones(p))
-        outer = triangle.vector(x[:, :, None] * x[:, None, :])
-        second = math.sqrt(2) * radius**2
-        first_step = ellipsoid_noise(
-            task.part(gamma), axes=np.ones(outer.shape[1]), radius=second / task.n
-        )
-        mean_outer = exact_mean(outer, bound=second)
-        noisy_outer = first_step.randomize(mean_outer[None, :], source)[0]
-        # T2: ‖x Yᵀ‖_F ≤ r τ.
-        cross = (x[:, :, None] * curves_in[:, None, :]).reshape(len(x), -1)
-        most = radius * task.bound
-        second_step = ellipsoid_noise(
-            task.part(1 - gamma), axes=np.ones(cross.shape[1]), radius=2 * most / task.n
-        )
-        noisy_cross = second_step.randomize(exact_mean(cross, bound=most)[None, :], source)[0]
-        # Solve. The floor is the size of T1's noise in the operator norm, about sd √(2p).
-        spread = math.sqrt(float(noise_law(first_step).variance.max()))
-        gram = floored(triangle.matrix(noisy_outer), 2 * spread * math.sqrt(p))
-        inverse = np.linalg.inv(gram)
-        scale = np.array([1 / reach] * covariates.shape[1] + [1.0] * self.fit_intercept)
-        solve = scale[:, None] * inverse
-        noisy = solve @ noisy_cross.reshape(p, size)
-        law = noise_law(second_step)
-        variance = solve**2 @ law.variance.reshape(p, size)
-        factors = np.stack(
-            [monotone_shrinkage(*pair) for pair in zip(noisy, variance, strict=True)]
-        )
-        per_row = tuple(
-            NoiseLaw(law="gaussian", scales=np.sqrt(variance)) for _ in range(1)
-        )  # sums of many terms: the band treats them as Gaussian
+        # x/B lies in the unit ball; the intercept's column adds a known 1.
+        x = clip_rows(covariates, reach) / reach
+        if self.fit_intercept:
+            x = np.hstack([x, np.ones((len(x), 1))])
+        radius = math.sqrt(2) if self.fit_intercept else 1.0
+        y = clip_rows(basis.project(records - centre), task.bound)
+        gram = _gram(x, radius, task.part(gamma), source)
+        cross, variance = _cross(x, y, radius, task.part(1 - gamma), source)
+        scale = np.array([1 / reach] * covariates.shape[1] + [1.0] * bool(self.fit_intercept))
+        solve = scale[:, None] * np.linalg.inv(gram)
+        noisy, spread = solve @ cross, solve**2 @ variance
+        factors = np.stack([monotone_shrinkage(*pair) for pair in zip(noisy, spread, strict=True)])
         self.release_ = Release(
             summary="function-on-scalar coefficients",
             coefficients=factors * noisy,
             noisy=noisy,
-            noise=per_row,
+            # Sums of many terms with the released T1 taken as known: Gaussian to a good accuracy.
+            noise=(NoiseLaw(law="gaussian", scales=np.sqrt(spread)),),
             basis=basis,
             centre=np.zeros(basis.weights.size),
             guarantee=task.guarantee.drawn_from(source).for_unit(self.unit),
-            sensitivity=2 * most / task.n,
+            sensitivity=2 * radius * task.bound / task.n,
             parameters={
                 "n": task.n,
                 "bound": task.bound,
@@ -167,3 +143,27 @@ class PrivateFunctionOnScalar(BaseEstimator):  # type: ignore[misc]
         """Expected curves for covariates (n, p)."""
         rows = _validate.batch("X", X, columns=self.n_features_in_)
         return np.asarray(rows @ self.coef_ + self.intercept_)
+
+
+def _gram(x: FloatArray, radius: float, task: Task, source: Source) -> FloatArray:
+    """T1 = mean of x xᵀ: ‖xxᵀ - x'x'ᵀ‖_F ≤ √2 r² for ‖x‖ ≤ r; noisy, eigenvalues floored."""
+    triangle = Triangle(np.ones(x.shape[1]))
+    most = math.sqrt(2) * radius**2
+    mean = exact_mean(triangle.vector(x[:, :, None] * x[:, None, :]), bound=most)
+    mechanism = ellipsoid_noise(task, axes=np.ones(mean.size), radius=most / task.n)
+    noisy = triangle.matrix(mechanism.randomize(mean[None, :], source)[0])
+    spread = math.sqrt(float(noise_law(mechanism).variance.max()))
+    return floored(noisy, 2 * spread * math.sqrt(x.shape[1]))  # C9's floor, with c = 2
+
+
+def _cross(
+    x: FloatArray, y: FloatArray, radius: float, task: Task, source: Source
+) -> tuple[FloatArray, FloatArray]:
+    """T2 = mean of x Yᵀ with ‖x Yᵀ‖_F ≤ r τ: noisy, (p, J), and its variances."""
+    most = radius * task.bound
+    products = (x[:, :, None] * y[:, None, :]).reshape(len(x), -1)
+    mean = exact_mean(products, bound=most)
+    mechanism = ellipsoid_noise(task, axes=np.ones(mean.size), radius=2 * most / task.n)
+    noisy = mechanism.randomize(mean[None, :], source)[0]
+    shape = x.shape[1], y.shape[1]
+    return noisy.reshape(shape), noise_law(mechanism).variance.reshape(shape)

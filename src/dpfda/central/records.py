@@ -19,6 +19,7 @@ from dpfda.errors import InvalidData, InvalidParameter
 _UNITS = 1 << 40  # of a record's bound; n records stay below 2^63 for n < 2^22
 _MOST_RECORDS = 1 << 22
 _DEFAULT_POINTS = 101
+_LARGEST = 1e100  # values beyond are moved here, so that no square overflows into a NaN
 
 
 def read_records(
@@ -34,6 +35,13 @@ def read_records(
     read too. A missing value (NaN) is filled by the line between its neighbours on the same curve,
     ends being continued as constants; a curve without any value is refused.
     """
+    values, grid = _read(curves, grid_points, domain_range, least)
+    return np.clip(values, -_LARGEST, _LARGEST), grid
+
+
+def _read(
+    curves: Any, grid_points: Any, domain_range: tuple[float, float] | None, least: int
+) -> tuple[FloatArray, Grid]:
     if _is_surface(curves, grid_points):
         return _read_surfaces(curves, grid_points, least)
     span = _span(curves, grid_points, domain_range)
@@ -69,6 +77,7 @@ def fill_gaps(values: FloatArray, points: FloatArray) -> FloatArray:
 
 def clip_rows(rows: FloatArray, radius: float, *, axes: FloatArray | float = 1.0) -> FloatArray:
     """Each row pulled towards 0 until ‖row/axes‖₂ ≤ radius."""
+    rows = np.clip(rows, -_LARGEST, _LARGEST)
     length = np.sqrt(((rows / axes) ** 2).sum(axis=-1, keepdims=True))
     return np.asarray(rows * np.minimum(1.0, radius / np.maximum(length, radius)))
 
