@@ -72,7 +72,7 @@ class Problem:
 
 def run(quick: bool = False) -> Outcome:
     """Mean error in % of each method on each problem."""
-    sizes = (40, 3) if quick else (200, 40)
+    sizes = (30, 3) if quick else (200, 40)
     rows: list[dict[str, Any]] = []
     figures: dict[str, float] = {}
     notes = [
@@ -101,7 +101,7 @@ def _cell(
 ) -> dict[str, Any]:
     """One row: every method at one ε. At ε = 0.1 studies differ most, so there are more of them."""
     most, fewer = sizes
-    most = max(2, (5 if epsilon < 0.2 else 1) * most // min(len(problems), 5))
+    most = max(2, (10 if epsilon < 0.2 else 1) * most // min(len(problems), 5))
     fewer = max(1, fewer // min(len(problems), 5))
     methods = {"questions": most, "moments": fewer, "MRMA": fewer, "comparison": fewer}
     jobs = [
@@ -185,7 +185,8 @@ def _simulations() -> list[Problem]:
 
 
 def _draw_simulation(seed: int) -> tuple[Any, Any, Any, Any]:
-    train, test = simulate_001(3000, 2 * seed), simulate_001(3000, 2 * seed + 1)
+    # Many test people: their own sampling error should not hide differences of a tenth.
+    train, test = simulate_001(3000, 2 * seed), simulate_001(20_000, 2 * seed + 1)
     return train.X, train.y, test.X, test.y
 
 
