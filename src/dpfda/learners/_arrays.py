@@ -25,10 +25,10 @@ Array = Any
 _LARGEST = 1e100
 """Beyond this, squares of products overflow double precision; no report comes near it."""
 
-_CACHE = 150_000
-"""Numbers of a design matrix worked on at once: about 1 MB, what a core's cache holds."""
+_CACHE = 250_000
+"""Numbers of a design matrix worked on at once: 1 to 2 MB, what a core's cache holds."""
 
-_CHUNK = 16 * _CACHE
+_CHUNK = 8 * _CACHE
 """Numbers prepared at once: bounds the memory of a fit whatever the number of members."""
 
 _DEVICE = 1 << 26
@@ -43,14 +43,18 @@ class Batch:
     labels: Array
     weights: Array
 
-    def chunks(self) -> Iterator[Batch]:
-        """The same members in order, a few at a time, so that memory stays bounded."""
-        members, n, d = self.features.shape
-        limit = _CHUNK if _on_cpu(self.features) else _DEVICE
-        size = max(1, limit // (n * (d + 1)))
+    def parts(self, size: int) -> Iterator[Batch]:
+        """The same members in order, `size` at a time."""
+        members = self.features.shape[0]
         for start in range(0, members, size):
             part = slice(start, min(start + size, members))
             yield Batch(self.features[part, :, :], self.labels[part, :], self.weights[part, :])
+
+    def chunks(self) -> Iterator[Batch]:
+        """The same members in order, as many at a time as bounded memory allows."""
+        _, n, d = self.features.shape
+        limit = _CHUNK if on_cpu(self.features) else _DEVICE
+        return self.parts(max(1, limit // (n * (d + 1))))
 
 
 _NAMESPACES: dict[type, Any] = {}
@@ -116,10 +120,9 @@ def identity(size: int, *, like: Array) -> Array:
     return xp.eye(size, dtype=like.dtype, device=device(like))
 
 
-def members_in_cache(rows: Array) -> int:
-    """How many members of `rows` (B, p, n) are best worked on together."""
-    limit = _CACHE if _on_cpu(rows) else _DEVICE
-    return max(1, limit // int(rows.shape[1] * rows.shape[2]))
+def members_in_cache(numbers: int, *, on_cpu: bool = True) -> int:
+    """How many members with so many numbers each are best worked on together."""
+    return max(1, (_CACHE if on_cpu else _DEVICE) // numbers)
 
 
 def scalar(value: float, *, like: Array) -> Array:
@@ -135,7 +138,7 @@ def device(array: Array) -> Any:
 
 def to_numpy(array: Array) -> np.ndarray[Any, np.dtype[Any]]:
     """A copy on the host, for messages and files."""
-    return np.array(array if _on_cpu(array) else array_api_compat.to_device(array, "cpu"))
+    return np.array(array if on_cpu(array) else array_api_compat.to_device(array, "cpu"))
 
 
 def as_double(name: str, values: Any, *, like: Array | None = None) -> Array:
@@ -160,5 +163,6 @@ def _shape(array: Array) -> str:
     return f"shape {tuple(array.shape)}"
 
 
-def _on_cpu(array: Array) -> bool:
+def on_cpu(array: Array) -> bool:
+    """Whether the array lies in ordinary memory."""
     return "cpu" in str(device(array)).lower()

@@ -6,9 +6,17 @@ Every solver works on features of mean 0 and variance 1; what it finds is carrie
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
-from dpfda.learners._arrays import Array, Batch, identity, namespace, scalar
+from dpfda.learners._arrays import (
+    Array,
+    Batch,
+    identity,
+    members_in_cache,
+    namespace,
+    on_cpu,
+    scalar,
+)
 
 _CONSTANT = 1e-12
 """A feature that varies by less than this fraction of its size is constant up to rounding."""
@@ -58,6 +66,20 @@ def design(batch: Batch, *, centred: bool = True) -> Design:
             keeps the intercept's own meaning for those who penalise it.
     """
     xp = namespace(batch.features)
+    numbers = batch.features.shape[1] * (batch.features.shape[2] + 1)
+    size = members_in_cache(numbers, on_cpu=on_cpu(batch.features))
+    made = [_standardised(part, centred) for part in batch.parts(size)]
+    if len(made) == 1:
+        return made[0]
+    joined = {
+        field.name: xp.concat([getattr(part, field.name) for part in made])
+        for field in fields(Design)
+    }
+    return Design(**joined)
+
+
+def _standardised(batch: Batch, centred: bool) -> Design:
+    xp = namespace(batch.features)
     total = xp.sum(batch.weights, axis=1)
     total = xp.where(total > 0, total, xp.ones_like(total))
     share = batch.weights / total[:, None]
@@ -71,9 +93,10 @@ def design(batch: Batch, *, centred: bool = True) -> Design:
     scale = xp.where(varies, deviation, xp.ones_like(deviation))
     factor = xp.astype(varies, total.dtype) / scale
     present = batch.labels * xp.astype(batch.weights > 0, total.dtype)
-    features = columns * factor[:, :, None] * present[:, None, :]
+    columns *= factor[:, :, None]
+    columns *= present[:, None, :]
     return Design(
-        rows=contiguous(xp.concat([present[:, None, :], features], axis=1)),
+        rows=contiguous(xp.concat([present[:, None, :], columns], axis=1)),
         weights=share,
         total=total,
         centre=centre,

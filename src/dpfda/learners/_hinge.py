@@ -12,7 +12,7 @@ from typing import Any
 
 from dpfda.learners._arrays import Array, identity, namespace
 from dpfda.learners._design import diagonal, gram, times_rows, times_weights
-from dpfda.learners._interior_point import gap, start, walk
+from dpfda.learners._interior_point import gap, refined, start, walk
 from dpfda.learners._iteration import Arrays, iterate
 from dpfda.learners._iteration import rows as members_at
 from dpfda.learners._linear_systems import solver
@@ -63,7 +63,7 @@ def minimise_hinge(
         now = _relative_gap(walking, fixed)
         ready = (now < threshold) & live
         if not bool(xp.any(ready)):
-            parameters, *rest = walk(walking, fixed, live)
+            parameters, *rest = walk(refined(walking, fixed), fixed, live)
             return (parameters, pinned, threshold, *rest), now < 1e-4 * tolerance
         answer, on_margin, exact = _finish(xp, walking, fixed, ready, tolerance)
         # Only the answer is replaced: the walk's own variables must stay positive.
@@ -131,11 +131,14 @@ def _solve_face(state: Arrays, fixed: Arrays, tolerance: float) -> Arrays:
     lack = 1.0 - times_rows(rows, parameters)
     for _ in range(2):
         direction = solve(times_weights(rows, alpha + spring * lack) - penalty * parameters)
-        alpha = alpha + spring * (lack - times_rows(rows, direction))
         parameters = parameters + direction
-        lack = 1.0 - times_rows(rows, parameters)
-    missed = (beyond - inside) * lack + on_margin * xp.abs(lack)
+        lack -= times_rows(rows, direction)
+        alpha += spring * lack
     outside = xp.maximum(-alpha, alpha - costs) / scale
+    beyond -= inside
+    beyond *= lack
+    on_margin *= xp.abs(lack)
+    missed = beyond + on_margin
     residual = times_weights(rows, alpha) - penalty * parameters
     size = xp.max(xp.abs(penalty * parameters), axis=1) + xp.sum(xp.abs(alpha), axis=1)
     worst = xp.maximum(

@@ -29,29 +29,37 @@ _ROUGH_GAP = 1e-6
 
 
 def start(fixed: Arrays) -> Arrays:
-    """A point on the way, most of the walk done: what a few steps in single precision reach."""
+    """A point on the way, most of the walk done: what a few steps in single precision reach.
+
+    Only the parameters come in double precision; `refined` does the rest for those who walk on.
+    """
     rows, costs, penalty, ridged = fixed
     xp = namespace(rows)
     largest = scalar(1e30, like=rows)
     small = 1e-6 * identity(rows.shape[1], like=rows)
-    rough = tuple(
-        xp.astype(xp.minimum(array, largest), xp.float32)
-        for array in (rows, costs, penalty, ridged + small)
-    )
+    bounded = (xp.minimum(array, largest) for array in (penalty, ridged + small))
+    rough = tuple(xp.astype(array, xp.float32) for array in (rows, costs, *bounded))
     # A badly conditioned member may overflow here; it then starts from scratch below.
     with np.errstate(all="ignore"):
         state = _near_the_path(rough)
         for _ in range(_ROUGH_STEPS):
             state = walk(state, rough, gap(state) > _ROUGH_GAP)
     sound = xp.isfinite(gap(state) + xp.sum(state[0], axis=1))
-    state = tuple(xp.astype(array, xp.float64) for array in state)
     if not bool(xp.all(sound)):
-        plain = xp.zeros_like(state[0])
-        safe = (plain, *_centred(rows, costs, plain))
-        pairs = zip(state, safe, strict=True)
-        state = tuple(xp.where(sound[:, None], ours, theirs) for ours, theirs in pairs)
-    parameters, alpha, beta, excess, short = state
-    # Rounding has left α + β = c and s − ξ = m − 1 by a little; the larger of each two gives way.
+        plain = xp.zeros_like(rows[:, :, 0])
+        pairs = zip(state, (plain, *_centred(rows, costs, plain)), strict=True)
+        state = tuple(xp.where(sound[:, None], ours, safe) for ours, safe in pairs)
+    return (xp.astype(state[0], xp.float64), *state[1:])
+
+
+def refined(state: Arrays, fixed: Arrays) -> Arrays:
+    """The same point in double precision, with α + β = c and s − ξ = m − 1 restored.
+
+    Of each two the smaller is kept and the larger gives way, which loses no digit of either.
+    """
+    rows, costs = fixed[:2]
+    xp = namespace(rows)
+    parameters, alpha, beta, excess, short = (xp.astype(array, xp.float64) for array in state)
     lack = 1.0 - times_rows(rows, parameters)
     low = xp.astype(alpha < beta, costs.dtype)
     near = xp.astype(excess < short, costs.dtype)
@@ -68,8 +76,8 @@ def _near_the_path(fixed: Arrays) -> Arrays:
     """Least squares, then two Newton steps towards the point of the path with a given μ."""
     rows, costs, penalty, ridged = fixed
     xp = namespace(rows)
-    present = xp.ones_like(costs)
-    parameters = solver(gram(rows, present) + ridged)(times_weights(rows, present))
+    squares = rows @ xp.matrix_transpose(rows)
+    parameters = solver(squares + ridged)(xp.sum(rows, axis=2))
     centred = _centred(rows, costs, parameters)
     for _ in range(2):
         alpha, beta, excess, short = centred
@@ -87,13 +95,13 @@ def _centred(rows: Array, costs: Array, parameters: Array) -> Arrays:
     """The (α, β, s, ξ) with α s = β ξ = μ, α + β = c and s − ξ = m − 1: a quadratic equation."""
     xp = namespace(rows)
     far = scalar(1e6, like=costs)
-    lack = costs * xp.clip(1.0 - times_rows(rows, parameters), -far, far)
+    lack = xp.minimum(xp.maximum(1.0 - times_rows(rows, parameters), -far), far) * costs
     root = 2.0 * _FIRST_GAP + xp.sqrt(4.0 * _FIRST_GAP**2 + lack * lack)
-    excess = 0.5 * (root - lack) / costs
-    short = 0.5 * (root + lack) / costs
-    alpha = costs * short / (excess + short)
-    beta = costs * excess / (excess + short)
-    return alpha, beta, excess, short
+    excess, short = root - lack, root + lack
+    share = costs / (excess + short)
+    alpha, beta = share * short, share * excess
+    half = 0.5 / costs
+    return alpha, beta, half * excess, half * short
 
 
 def walk(state: Arrays, fixed: Arrays, live: Array) -> Arrays:
@@ -110,38 +118,51 @@ def walk(state: Arrays, fixed: Arrays, live: Array) -> Arrays:
 
     def newton(pull: Array) -> tuple[Array, Array]:
         direction = solve(residual + times_weights(rows, stiffness * pull))
-        return direction, stiffness * (pull - times_rows(rows, direction))
+        change = pull - times_rows(rows, direction)
+        change *= stiffness
+        return direction, change
 
     # Predictor: aim at μ = 0. With relative changes u of α and −v of β, those of s and ξ are
     # −1 − u and −1 + v; the farthest of the four steps follows from u + u² and v² − v alone.
+    # (Memory is what limits this function: arrays that are not needed again are overwritten.)
     _, d_alpha = newton(short - excess)
-    up, down = d_alpha * per_alpha, d_alpha * per_beta
-    up = up * (up + 1.0)
-    down = down * (down - 1.0)
-    farthest = 0.5 + xp.sqrt(xp.max(xp.maximum(up, down), axis=1) + 0.25)
+    second_excess, second_short = d_alpha * per_alpha, d_alpha * per_beta
+    second_excess *= second_excess + 1.0
+    second_short *= second_short - 1.0
+    farthest = 0.5 + xp.sqrt(xp.max(xp.maximum(second_excess, second_short), axis=1) + 0.25)
     share = 1.0 / xp.maximum(farthest, xp.ones_like(here))
-    second_excess, second_short = excess * up, short * down
+    second_excess *= excess
+    second_short *= short
     curve = (dot(alpha, second_excess) + dot(beta, second_short)) / (2.0 * alpha.shape[1])
     left = (1.0 - share) - share * share * curve / xp.maximum(here, scalar(1e-30, like=here))
     target = (left * left * left * here)[:, None]
 
     # Corrector: aim at the reduced μ, with the second-order terms the predictor has shown.
-    to_excess = target * per_alpha + second_excess - excess
-    to_short = target * per_beta + second_short - short
-    direction, d_alpha = newton(to_excess - to_short)
-    d_excess = to_excess - excess_slope * d_alpha
-    d_short = to_short + short_slope * d_alpha
-    rise = xp.max(xp.maximum(d_alpha * per_beta, -d_alpha * per_alpha), axis=1)
+    d_excess, d_short = target * per_alpha, target * per_beta
+    d_excess += second_excess
+    d_excess -= excess
+    d_short += second_short
+    d_short -= short
+    direction, d_alpha = newton(d_excess - d_short)
+    excess_slope *= d_alpha
+    d_excess -= excess_slope
+    short_slope *= d_alpha
+    d_short += short_slope
+    per_alpha *= -d_alpha
+    per_beta *= d_alpha
+    rise = xp.max(xp.maximum(per_alpha, per_beta), axis=1)
     fall = xp.min(xp.minimum(d_excess / excess, d_short / short), axis=1)
     share = 0.99 / xp.maximum(xp.maximum(rise, -fall), scalar(0.99, like=here))
     share = (share * xp.astype(live, share.dtype))[:, None]
-    d_alpha = share * d_alpha
+    d_alpha *= share
+    d_excess *= share
+    d_short *= share
     return (
         parameters + share * direction,
         alpha + d_alpha,
         beta - d_alpha,
-        excess + share * d_excess,
-        short + share * d_short,
+        excess + d_excess,
+        short + d_short,
     )
 
 

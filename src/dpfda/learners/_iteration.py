@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dpfda.learners._arrays import Array, device, members_in_cache, namespace
+from dpfda.learners._arrays import Array, device, members_in_cache, namespace, on_cpu
 
 Arrays = tuple[Array, ...]
 Begin = Callable[[Arrays], Arrays]
@@ -29,7 +29,8 @@ def iterate(
     Args:
         begin: the state of members before the first step.
         step: one iteration.
-        fixed: what the iteration reads; the first axis of every array is the member.
+        fixed: what the iteration reads; the first axis of every array is the member, and the
+            first array is (B, p, n).
         max_iterations: members that are not done by then keep their last state.
         answers: how many arrays of the state, the first ones, are wanted in the end.
 
@@ -38,14 +39,15 @@ def iterate(
     """
     xp = namespace(fixed[0])
     count = fixed[0].shape[0]
-    size = members_in_cache(fixed[0])
+    numbers = fixed[0].shape[1] * fixed[0].shape[2]
+    size = members_in_cache(numbers, on_cpu=on_cpu(fixed[0]))
     members = xp.arange(count, device=device(fixed[0]))
     done: list[_Crowd] = []
     rest: list[_Crowd] = []
     for first in range(0, count, size):
         part = slice(first, min(first + size, count))
-        numbers = tuple(array[part, ...] for array in fixed)
-        crowd = _Crowd(members[part], begin(numbers), numbers, members[part] >= 0)
+        here = tuple(array[part, ...] for array in fixed)
+        crowd = _Crowd(members[part], begin(here), here, members[part] >= 0)
         left = _walk(step, crowd, max_iterations, done=done, leave=size < count)
         rest += [left] if left else []
     if rest:
