@@ -171,7 +171,9 @@ class PrivateLinearRegression(RegressorMixin, _PrivateRegression):  # type: igno
 
     Attributes:
         coef_, intercept_: of the line inside the clipping ball; `predict` clips as in training.
-        coef_standard_error_: from the known privacy noise alone; None where it has no simple form.
+            Clipped rows are shorter, so `coef_` is larger than without clipping when n is small.
+        coef_standard_error_: from the known privacy noise alone, to first order; None where it has
+            no simple form.
         guarantee_: what the fit promises.
 
     Example:

@@ -121,7 +121,6 @@ def newton_step(fitted: Fitted, slope: Slope, quadratic: FloatArray, *, floor: f
         fitted,
         slope=theta / fitted.radius,
         offset=fitted.offset - _STEP * slope.balance / slope.curvature,
-        covariance=None,
     )
 
 
@@ -143,7 +142,8 @@ def solve(problem: Problem, location: Location, moments: Moments, *, n: int) -> 
         offset=offset,
         center=location.center,
         radius=location.radius,
-        covariance=covariance * (unit * scale) ** 2,
+        # The noise of the log-odds' scale has no simple form; half an error bar would mislead.
+        covariance=covariance * unit**2 if problem.task == "linear" else None,
         warnings=() if problem.clarity(n) >= _FEW else (_WARNING,),
         details={"target_variance": location.target_variance, "floor": _FLOOR},
     )
