@@ -26,7 +26,7 @@ GOALS: dict[str, Goal] = {
     f"s{number}_n{n}": at_most(bound)
     for n, bounds in _BOUNDS.items()
     for number, bound in enumerate(bounds, start=1)
-} | {"dti_eps1": at_most(5e-4)}
+} | {"dti_eps1": at_most(5e-4), "worst_ratio_to_best_simple": at_most(2.0)}
 
 SIMPLE: dict[str, FunctionMechanism] = {
     "FRL tight": FiniteLaplace(),
