@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dpfda.curves import CurveEncoder
 from dpfda.errors import BudgetExceeded, InvalidData, InvalidParameter
 from dpfda.noise import SimulationSource
 from dpfda.protocol.secure_sum import Identity, RoundFailed, Site, Terms
@@ -142,3 +143,20 @@ def test_a_site_keeps_its_own_account():
     site.answer(0, honest)
     with pytest.raises(BudgetExceeded):
         site.answer(1, replace(honest, budget=1e-3))
+
+
+def test_encoded_curves_at_every_site():
+    rng = np.random.default_rng(0)
+    t = np.linspace(0, 1, 30)
+    score = rng.uniform(-1, 1, (4000, 2))
+    curves = score[:, :1] * np.sin(np.pi * t) + score[:, 1:] * t
+    y = 0.5 * score[:, 0]
+    sites = [(curves[part], y[part]) for part in np.array_split(np.arange(4000), 4)]
+    model = DecentralizedRegression(
+        1.0,
+        encoder=CurveEncoder("bspline", n_basis=4, rescale="clip", scale=2.0),
+        feature_norm_bound=None,
+        grid_points=t,
+        random_state=0,
+    ).fit(sites)
+    assert np.mean((model.predict(curves) - y) ** 2) < 0.3 * y.var()

@@ -113,8 +113,10 @@ class DecentralizedRegression(BaseEstimator):  # type: ignore[misc]
         dropouts: k, sites that may fall silent in a stage.
         aggregation: ``secure_sum``, or ``conventional``: every site alone adds all the noise (the
             baseline of 002, S times the variance).
-        fit_intercept, feature_norm_bound, feature_center, target_bound, target_center, clip, unit,
-            random_state: as in `PrivateLinearRegression`.
+        fit_intercept, feature_norm_bound, feature_center, target_bound, target_center, clip,
+            encoder, unit, random_state: as in `PrivateLinearRegression`; every site encodes its own
+            curves.
+        grid_points: the points of curves given as arrays.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -140,11 +142,13 @@ class DecentralizedRegression(BaseEstimator):  # type: ignore[misc]
         dropouts: int = 0,
         aggregation: Literal["secure_sum", "conventional"] = "secure_sum",
         fit_intercept: bool = True,
-        feature_norm_bound: float = 1.0,
+        feature_norm_bound: float | None = 1.0,
         feature_center: Any = 0.0,
         target_bound: float = 1.0,
         target_center: float = 0.0,
         clip: bool = False,
+        encoder: Any = None,
+        grid_points: Any = None,
         unit: str = "person",
         random_state: Any = None,
     ) -> None:
@@ -161,6 +165,8 @@ class DecentralizedRegression(BaseEstimator):  # type: ignore[misc]
         self.target_bound = target_bound
         self.target_center = target_center
         self.clip = clip
+        self.encoder = encoder
+        self.grid_points = grid_points
         self.unit = unit
         self.random_state = random_state
 
@@ -225,7 +231,8 @@ class DecentralizedRegression(BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> FloatArray:
         """Predicted targets, or 0/1 classes."""
         check_is_fitted(self, "fit_")
-        line = self.fit_.predict(_validate.batch("X", X, columns=self.n_features_in_))
+        rows = self._face()._rows(X)
+        line = self.fit_.predict(_validate.batch("X", rows, columns=self.n_features_in_))
         if self.task == "logistic":
             return np.asarray(line >= 0, dtype=np.float64)
         low, high = self.target_center - self.target_bound, self.target_center + self.target_bound
@@ -267,13 +274,18 @@ class DecentralizedRegression(BaseEstimator):  # type: ignore[misc]
             "feature_norm_bound": self.feature_norm_bound,
             "feature_center": self.feature_center,
             "clip": self.clip,
+            "encoder": self.encoder,
         }
         _validate.one_of("task", self.task, ("linear", "logistic"))
+        face: PrivateLinearRegression | PrivateLogisticRegression
         if self.task == "logistic":
-            return PrivateLogisticRegression(**shared)
-        return PrivateLinearRegression(
-            **shared, target_bound=self.target_bound, target_center=self.target_center
-        )
+            face = PrivateLogisticRegression(**shared)
+        else:
+            face = PrivateLinearRegression(
+                **shared, target_bound=self.target_bound, target_center=self.target_center
+            )
+        face.grid_points_ = self.grid_points
+        return face
 
     def _guarantee(self, terms: Terms) -> Guarantee:
         promise = Guarantee(
