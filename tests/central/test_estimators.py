@@ -419,3 +419,17 @@ def test_to_skfda_round_trip() -> None:
     again = PrivateMean(1.0, bound=1.5, random_state=0)
     again.fit(type(grid)(CURVES, grid_points=T))
     assert again.mean_.shape == (40,)
+
+
+def test_bands_of_surfaces_fit_into_memory() -> None:
+    release = PrivateCovariance(2.0, bound=1.5, random_state=0).fit(CURVES).release_
+    low, high = release.interval(0.9, simultaneous=True)
+    assert low.shape == (40, 40)
+    assert np.all(low < high)
+
+
+def test_accountants_can_price_a_release() -> None:
+    pure = release_of().event
+    assert pure.to_dict() == {"name": "pure", "epsilon": 1.0}
+    approximate = PrivateMean(1.0, bound=1.5, delta=1e-3, random_state=0).fit(CURVES).release_
+    assert approximate.event.to_dict()["delta"] == 1e-3

@@ -156,7 +156,9 @@ class Release:
         level = _validate.fraction("level", level)
         functions = self._functions(grid_points)
         generator = np.random.default_rng(0)
-        paths = sum(law.draw(_PATHS, generator) for law in self.noise) @ functions
+        # Large grids (surfaces) get fewer paths, so that the table of paths stays below 200 MB.
+        size = max(500, min(_PATHS, int(2.5e7 / (functions.shape[1] * self.noisy[..., 0].size))))
+        paths = sum(law.draw(size, generator) for law in self.noise) @ functions
         spread = self._spread(functions)
         ratio = np.abs(paths) / np.maximum(spread, 1e-300)
         if simultaneous:
