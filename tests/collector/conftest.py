@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import pwd
 import secrets
-import shutil
-import socket
-import subprocess
-import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -22,75 +15,17 @@ from dpfda.collector.storage import open_storage
 from dpfda.collector.storage.base import Storage
 from dpfda.curves import CurveEncoder
 from dpfda.protocol.plan import StudyPlan
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _find(program: str) -> str | None:
-    installed = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{program}"))
-    return str(installed[-1]) if installed else shutil.which(program)
+from dpfda.study.postgres import NoPostgreSQL, temporary_postgresql
 
 
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[str]:
     """URL of a fresh PostgreSQL server on loopback, run by a user of its own."""
-    server, initdb = _find("postgres"), _find("initdb")
-    if server is None or initdb is None:
-        pytest.skip("PostgreSQL is not installed")
-    user: str | None = None
-    if os.geteuid() == 0:  # PostgreSQL refuses to run as root
-        try:
-            user = pwd.getpwnam("postgres").pw_name
-        except KeyError:
-            pytest.skip("there is no user to run PostgreSQL as")
-    password, port = secrets.token_hex(16), free_port()
-    with tempfile.TemporaryDirectory(prefix="dpfda-pg-") as name:
-        folder = Path(name)
-        (folder / "password").write_text(password)
-        if user is not None:
-            for path in (folder, folder / "password"):
-                shutil.chown(path, user)
-        subprocess.run(
-            (
-                f"{initdb} -D {folder}/data -U dpfda -A scram-sha-256 "
-                f"--pwfile {folder}/password -E UTF8 --no-locale --no-sync"
-            ).split(),
-            check=True,
-            capture_output=True,
-            user=user,
-            cwd=folder,
-        )
-        options = ["-p", str(port), "-c", "listen_addresses=127.0.0.1"]
-        options += ["-c", "unix_socket_directories=", "-c", "shared_buffers=32MB"]
-        with (folder / "log").open("wb") as log:
-            process = subprocess.Popen(
-                [server, "-D", folder / "data", *options],
-                stdout=log,
-                stderr=log,
-                user=user,
-                cwd=folder,
-            )
-        try:
-            _wait_for(port, process)
-            yield f"postgresql://dpfda:{password}@127.0.0.1:{port}/postgres"
-        finally:
-            process.terminate()
-            process.wait(30)
-
-
-def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
-    for _ in range(200):
-        try:
-            with socket.create_connection(("127.0.0.1", port), timeout=1):
-                return
-        except OSError:
-            assert process.poll() is None, "PostgreSQL did not start"
-            time.sleep(0.05)
-    raise AssertionError("PostgreSQL does not listen")
+    try:
+        with temporary_postgresql() as url:
+            yield url
+    except NoPostgreSQL as reason:
+        pytest.skip(str(reason))
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import msgspec
 from litestar import Request, Response, Router, get, post
 from litestar.datastructures import State
 from litestar.di import Provide
-from litestar.params import Body, Parameter
+from litestar.params import Body, HeaderParameter, PathParameter
 
 from dpfda.client.wire import Receipt, ReplyMessage, TaskMessage, token_hash
 from dpfda.collector.limits import RateLimit
@@ -20,9 +20,13 @@ from dpfda.collector.settings import Settings, StudySettings
 from dpfda.collector.storage.base import StudyRecord
 
 T = TypeVar("T")
-StudyName = Annotated[str, Parameter(pattern=r"^[0-9a-f]{1,64}$", description="id of the study")]
+Asked = Request[Any, Any, State]
+StudyName = Annotated[
+    str, PathParameter(pattern=r"^[0-9a-f]{1,64}$", description="id of the study")
+]
 Credential = Annotated[
-    str | None, Parameter(header="Authorization", description="Bearer, and a token or the key")
+    str | None,
+    HeaderParameter(name="Authorization", description="Bearer, and a token or the key"),
 ]
 
 _SMALL = 64 * 1024
@@ -141,27 +145,30 @@ async def invite(study: StudyName, data: TokenRequest, collector: Collector, adm
 
 
 @post("/studies/{study:str}/enrol", status_code=201, request_max_body_size=_SMALL)
-async def enrol(study: StudyName, collector: Collector) -> Token:
+async def enrol(study: StudyName, request: Asked) -> Token:
     """Take part: a token, for one task and one reply."""
-    return Token(await collector.enrol(study))
+    return Token(await _collector(request).enrol(study))
 
 
 @get("/studies/{study:str}/task")
-async def get_task(study: StudyName, collector: Collector, token: bytes) -> TaskMessage:
+async def get_task(
+    study: StudyName, request: Asked, authorization: Credential = None
+) -> TaskMessage:
     """The task of the token's owner; the same one however often they ask."""
-    return await collector.task(study, token)  # type: ignore[return-value]
+    token = _token(request, authorization)
+    return await _collector(request).task(study, token)
 
 
 @post("/studies/{study:str}/reply", status_code=200, request_max_body_size=_SMALL)
 async def send_reply(
     study: StudyName,
     data: Annotated[ReplyMessage, Body(description="the randomized reply")],
-    request: Request[Any, Any, State],
-    collector: Collector,
-    token: bytes,
+    request: Asked,
+    authorization: Credential = None,
 ) -> Receipt:
     """The one reply of the token's owner; the same bytes again get the same answer."""
-    return await collector.reply(study, token, data, await request.body())
+    token = _token(request, authorization)
+    return await _collector(request).reply(study, token, data, await request.body())
 
 
 @post("/studies/{study:str}/phases/{phase:int}/close", status_code=202)
@@ -233,15 +240,25 @@ def bearer(authorization: str | None) -> str:
     return credential
 
 
-async def _token(authorization: Credential, limit: RateLimit) -> bytes:
+# What people ask for is frequent, so it goes without the framework's injection of dependencies,
+# which costs as much as everything else in a request.
+
+
+def _collector(request: Asked) -> Collector:
+    found: Collector = request.app.state.collector
+    return found
+
+
+def _token(request: Asked, authorization: str | None) -> bytes:
     """The hash of the request's token, unless it asks too often."""
     found = token_hash(bearer(authorization))
+    limit: RateLimit = request.app.state.limit
     if not limit.allows(found):
         raise Refused(429, "too_fast", "this token asks too often", retry_after=1)
     return found
 
 
-async def _admin(authorization: Credential, settings: Settings) -> None:
+async def _admin(settings: Settings, authorization: Credential = None) -> None:
     """Let the request through if it carries the key."""
     if not settings.is_admin(bearer(authorization)):
         raise Refused(401, "not_admin", "this needs the administrator's key")
@@ -255,5 +272,5 @@ def router(path: str) -> Router:
             create_study, create_exchange, list_studies, show_study, invite, enrol, get_task,
             send_reply, close_phase, list_replies, get_model, list_models,
         ],
-        dependencies={"token": Provide(_token), "admin": Provide(_admin)},
+        dependencies={"admin": Provide(_admin)},
     )  # fmt: skip

@@ -21,6 +21,8 @@ from dpfda.collector import api
 from dpfda.collector.limits import RateLimit
 from dpfda.collector.metrics import Metrics, log_to_stderr
 from dpfda.collector.observed import Observed
+from dpfda.collector.pages import routes
+from dpfda.collector.pages.session import NotSignedIn
 from dpfda.collector.refusal import Refused, error_body
 from dpfda.collector.service import Collector
 from dpfda.collector.settings import Settings
@@ -39,7 +41,7 @@ def create_app(settings: Settings) -> Observed:
     @asynccontextmanager
     async def lifespan(app: Litestar) -> AsyncIterator[None]:
         collector = Collector(open_storage(settings.database), group=settings.group)
-        app.state.collector = collector
+        app.state.update(collector=collector, settings=settings, limit=limit)
         await collector.start()
         yield
         await collector.stop()
@@ -49,7 +51,7 @@ def create_app(settings: Settings) -> Observed:
         return found
 
     application = Litestar(
-        [api.router("/api"), health, show_metrics],
+        [api.router("/api"), *routes.HANDLERS, health, show_metrics],
         lifespan=[lifespan],
         dependencies={
             "collector": Provide(collector_of),
@@ -58,6 +60,7 @@ def create_app(settings: Settings) -> Observed:
             "metrics": Provide(lambda: metrics, sync_to_thread=False),
         },
         exception_handlers={
+            NotSignedIn: _sign_in,
             Refused: _refused,
             HTTPException: _http_error,
             DpfdaError: _package_error,
@@ -72,7 +75,7 @@ def create_app(settings: Settings) -> Observed:
         debug=False,
         logging_config=None,
     )
-    return Observed(application, metrics, patience=settings.patience, quiet=settings.quiet)
+    return Observed(application, metrics, quiet=settings.quiet)
 
 
 def from_environment() -> Observed:
@@ -100,6 +103,10 @@ async def show_metrics(collector: Collector, metrics: Metrics) -> str:
         "replies_committed": collector.replies.items,
     }
     return metrics.text(gauges)
+
+
+def _sign_in(_: Request[Any, Any, Any], __: NotSignedIn) -> Response[str]:
+    return Response("", status_code=303, headers={"Location": "/login"})
 
 
 def _refused(_: Request[Any, Any, Any], error: Refused) -> Response[dict[str, Any]]:

@@ -33,10 +33,9 @@ _HEADERS = [
 class Observed:
     """The application with a clock, a log and security headers around it."""
 
-    def __init__(self, application: Any, metrics: Metrics, *, patience: float, quiet: bool) -> None:
+    def __init__(self, application: Any, metrics: Metrics, *, quiet: bool) -> None:
         self.application = application
         self.metrics = metrics
-        self._patience = patience
         self._quiet = quiet
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -54,17 +53,8 @@ class Observed:
                 message["headers"] = [*message["headers"], *_HEADERS]
             await send(message)
 
-        async def patient_receive() -> MutableMapping[str, Any]:
-            left = self._patience - (time.perf_counter() - started)
-            try:
-                return await asyncio.wait_for(receive(), max(left, 0.001))
-            except TimeoutError:
-                return {"type": "http.disconnect"}
-
-        # Only requests with a body have anything to wait for.
-        slow = scope["method"] not in ("GET", "HEAD")
         try:
-            await self.application(scope, patient_receive if slow else receive, observed_send)
+            await self.application(scope, receive, observed_send)
         finally:
             took = time.perf_counter() - started
             route = str(scope.get("path_template") or "unknown")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any
 
 import msgspec
 
@@ -39,12 +38,9 @@ class OpenPhase:
                 self._tasks.popitem(last=False)
         return task
 
-    def message(self, ticket: int) -> dict[str, Any]:
+    def message(self, ticket: int) -> TaskMessage:
         """The task on its way to a person."""
-        asked = TaskMessage(
-            self.record.hash, self.record.phase, ticket, self.task(ticket).to_dict()
-        )
-        return msgspec.structs.asdict(asked)
+        return TaskMessage(self.record.hash, self.record.phase, ticket, self.task(ticket).to_dict())
 
     def check(self, message: ReplyMessage) -> None:
         """Refuse what is no possible reply to its ticket."""

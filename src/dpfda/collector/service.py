@@ -18,7 +18,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 
-from dpfda.client.wire import Receipt, ReplyMessage, receipt_of, token_hash
+from dpfda.client.wire import Receipt, ReplyMessage, TaskMessage, receipt_of, token_hash
 from dpfda.collector.conclude import Conclusion, begin, conclude, read_plan
 from dpfda.collector.group_commit import GroupCommit
 from dpfda.collector.open_phase import OpenPhase
@@ -155,7 +155,7 @@ class Collector:
             raise Refused(403, "full", "this study enrols nobody any more")
         return token
 
-    async def task(self, study: str, token: bytes) -> dict[str, object]:
+    async def task(self, study: str, token: bytes) -> TaskMessage:
         """The one task of one person, however often they ask."""
         await self._phase(study)
         issued = await self.tickets.add((study, token))

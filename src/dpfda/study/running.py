@@ -117,8 +117,7 @@ class CollectorProcess:
                 with urllib.request.urlopen(self.url + "/health", timeout=5):
                     return
             except (urllib.error.URLError, OSError):
-                assert self._process is not None
-                if self._process.poll() is not None:
+                if self._process is not None and self._process.poll() is not None:
                     raise DpfdaError("the collector ended at once") from None
                 time.sleep(0.05)
         raise DpfdaError("the collector does not answer")

@@ -1,0 +1,1 @@
+"""The dashboard: pages made on the server, one style sheet, one small script."""

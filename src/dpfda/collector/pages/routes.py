@@ -1,0 +1,191 @@
+"""Addresses of the pages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+from litestar import MediaType, Request, Response, get, post
+from litestar.datastructures import State
+
+from dpfda.collector.api import StudyName
+from dpfda.collector.pages import session, views
+from dpfda.collector.pages.noise import encoder_of, noise_card
+from dpfda.collector.refusal import Refused
+from dpfda.collector.service import Collector
+from dpfda.collector.settings import Settings, StudySettings
+from dpfda.errors import DpfdaError
+from dpfda.protocol.plan import StudyPlan
+
+Asked = Request[Any, Any, State]
+Page = Response[str]
+_STATIC = Path(__file__).parent / "static"
+_MOST = 16 * 1024
+
+
+def _html(text: str, status: int = 200) -> Page:
+    return Response(text, media_type=MediaType.HTML, status_code=status)
+
+
+def _go(address: str) -> Page:
+    return Response("", status_code=303, headers={"Location": address})
+
+
+async def _form(request: Asked) -> dict[str, str]:
+    body = (await request.body()).decode("utf-8", "replace")
+    return dict(parse_qsl(body, max_num_fields=50))
+
+
+@get("/static/{name:str}", include_in_schema=False)
+async def static(name: str) -> Response[bytes]:
+    """The style sheet and the script."""
+    kinds = {"style.css": "text/css", "script.js": "text/javascript"}
+    if name not in kinds:
+        raise Refused(404, "not_found", "there is no such file")
+    return Response((_STATIC / name).read_bytes(), media_type=kinds[name])
+
+
+@get("/login", include_in_schema=False)
+async def login_form() -> Page:
+    """Ask for the key."""
+    return _html(views.login_page())
+
+
+@post("/login", include_in_schema=False, request_max_body_size=_MOST)
+async def login(request: Asked, settings: Settings) -> Page:
+    """Check the key; one guess at a time and address."""
+    client = request.client.host if request.client else ""
+    if not request.app.state.limit.allows(("login", client)):
+        raise Refused(429, "too_fast", "too many attempts; wait a moment", retry_after=1)
+    if not settings.is_admin((await _form(request)).get("key", "")):
+        return _html(views.login_page(wrong=True), 401)
+    answer = _go("/")
+    answer.set_cookie(session.new_session(settings))
+    return answer
+
+
+@post("/logout", include_in_schema=False, request_max_body_size=_MOST)
+async def logout(request: Asked, settings: Settings) -> Page:
+    """Forget the session."""
+    session.check_form(session.require_session(request, settings), await _form(request), request)
+    answer = _go("/login")
+    answer.set_cookie(session.no_session(settings))
+    return answer
+
+
+@get("/", include_in_schema=False)
+async def list_studies(request: Asked, collector: Collector, settings: Settings) -> Page:
+    """Every study."""
+    csrf = session.require_session(request, settings)
+    rows = [(record, await collector.answered(record)) for record in await collector.studies()]
+    return _html(views.list_page(rows, csrf=csrf))
+
+
+@get("/study/{study:str}", include_in_schema=False)
+async def show_study(
+    study: StudyName, request: Asked, collector: Collector, settings: Settings
+) -> Page:
+    """One study."""
+    csrf = session.require_session(request, settings)
+    return _html(views.study_page(*await _everything(collector, study), csrf=csrf))
+
+
+@get("/study/{study:str}/live", include_in_schema=False)
+async def live_study(
+    study: StudyName, request: Asked, collector: Collector, settings: Settings
+) -> Page:
+    """The changing part of a study's page."""
+    session.require_session(request, settings)
+    return _html(views.study_parts(*await _everything(collector, study)))
+
+
+@get("/study/{study:str}/report", include_in_schema=False)
+async def download_report(
+    study: StudyName, request: Asked, collector: Collector, settings: Settings
+) -> Page:
+    """The study as one HTML file."""
+    session.require_session(request, settings)
+    style = (_STATIC / "style.css").read_text(encoding="utf-8")
+    answer = _html(views.report_page(*await _everything(collector, study), style))
+    answer.headers["Content-Disposition"] = f'attachment; filename="study-{study}.html"'
+    return answer
+
+
+@post("/study/{study:str}/close", include_in_schema=False, request_max_body_size=_MOST)
+async def close_phase(
+    study: StudyName, request: Asked, collector: Collector, settings: Settings
+) -> Page:
+    """End a phase with the replies it has."""
+    form = await _form(request)
+    session.check_form(session.require_session(request, settings), form, request)
+    phase = form.get("phase", "")
+    await collector.close_phase(study, int(phase) if phase.isdecimal() else -1)
+    return _go(f"/study/{study}")
+
+
+@get("/new", include_in_schema=False)
+async def new_form(request: Asked, settings: Settings) -> Page:
+    """The form for a new study."""
+    csrf = session.require_session(request, settings)
+    return _html(views.new_page({}, csrf=csrf))
+
+
+@get("/noise", include_in_schema=False)
+async def show_noise(request: Asked, settings: Settings) -> Page:
+    """The noise that a form's values mean."""
+    session.require_session(request, settings)
+    return _html(noise_card({key: str(value) for key, value in request.query_params.items()}))
+
+
+@post("/new", include_in_schema=False, request_max_body_size=_MOST)
+async def create_study(request: Asked, collector: Collector, settings: Settings) -> Page:
+    """Create a study from the form."""
+    form = await _form(request)
+    csrf = session.require_session(request, settings)
+    session.check_form(csrf, form, request)
+    try:
+        plan, how = _plan(form)
+        record = await collector.create(plan.to_dict(), how)
+    except (DpfdaError, ValueError, OverflowError) as error:
+        complaint = str(error)[:300] if isinstance(error, DpfdaError) else "a number is missing"
+        return _html(views.new_page(form, csrf=csrf, complaint=complaint), 422)
+    return _go(f"/study/{record.id}")
+
+
+@get("/interface", include_in_schema=False)
+async def interface(request: Asked, settings: Settings) -> Page:
+    """The HTTP interface, for people."""
+    csrf = session.require_session(request, settings)
+    return _html(views.interface_page(request.app.openapi_schema.to_schema(), csrf=csrf))
+
+
+def _plan(form: dict[str, str]) -> tuple[StudyPlan, StudySettings]:
+    encoder = encoder_of(form)
+    name = form.get("design", "mrma")
+    design: dict[str, Any] = {"name": name}
+    if name == "mrma":
+        design["final_share"] = 0.15
+    if name == "questions":
+        design |= {"scales": [0.5] * encoder.n_features, "ordered": False, "evaluation_share": 0.15}
+    plan = StudyPlan(
+        epsilon=float(form.get("epsilon", "")),
+        n_people=int(form.get("n_people", "")),
+        encoder=encoder,
+        classes=tuple(label.strip() for label in form.get("classes", "").split(",")),
+        design=design,
+        title=form.get("title", "")[:200],
+    )
+    deadline = form.get("deadline", "")
+    return plan, StudySettings(deadline=float(deadline) if deadline else None)
+
+
+async def _everything(collector: Collector, study: str) -> tuple[Any, int, Any]:
+    record = await collector.study(study)
+    return record, await collector.answered(record), await collector.models(study)
+
+
+HANDLERS = [
+    static, login_form, login, logout, list_studies, show_study, live_study, download_report,
+    close_phase, new_form, show_noise, create_study, interface,
+]  # fmt: skip

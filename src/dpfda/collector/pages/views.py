@@ -1,0 +1,250 @@
+"""The pages themselves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+from dpfda.collector.pages.charts import curves, members
+from dpfda.collector.pages.html import Markup, card, hidden, link, page, show, status_mark, table
+from dpfda.collector.pages.noise import noise_card
+from dpfda.collector.storage.base import ModelRecord, StudyRecord
+from dpfda.protocol.plan import StudyPlan
+
+FIELDS = (
+    ("title", "Title", "text", ""),
+    ("epsilon", "ε of one person", "number", "1.0"),
+    ("n_people", "People", "number", "2000"),
+    ("classes", "Labels, separated by commas", "text", "no, yes"),
+    ("n_basis", "Basis functions", "number", "4"),
+    ("scale", "Public size of the curves", "number", "1.0"),
+    ("deadline", "Seconds until a phase ends without the missing (optional)", "number", ""),
+)
+DESIGNS = ("mrma", "questions", "moments")
+
+
+def login_page(*, wrong: bool = False) -> str:
+    """Asks for the key."""
+    complaint = '<p class="error" role="alert">This is not the key.</p>' if wrong else ""
+    return page(
+        "Sign in",
+        f'{complaint}<form method="post" action="/login" class="card">'
+        '<label for="key">Administrator’s key</label>'
+        '<input id="key" name="key" type="password" autocomplete="current-password" required>'
+        "<button>Sign in</button></form>",
+    )
+
+
+def list_page(studies: list[tuple[StudyRecord, int]], *, csrf: str) -> str:
+    """Every study with its progress."""
+    rows = []
+    for record, answered in studies:
+        plan = json.loads(record.plan)
+        rows.append(
+            (
+                link(f"/study/{record.id}", plan["title"] or record.id),
+                status_mark(record.status),
+                record.kind,
+                f"{answered} / {record.quota}",
+                record.enrolled,
+                plan["epsilon"],
+            )
+        )
+    headings = ("study", "status", "phase", "answered", "enrolled", "ε")
+    body = table(headings, rows) if rows else '<p class="soft">There is no study yet.</p>'
+    body += '<p><a class="button" href="/new">New study</a></p>'
+    return page("Studies", body, session=True, csrf=csrf)
+
+
+def study_page(record: StudyRecord, answered: int, history: list[ModelRecord], *, csrf: str) -> str:
+    """One study."""
+    title = json.loads(record.plan)["title"] or record.id
+    parts = study_parts(record, answered, history)
+    body = f'<div data-live="/study/{escape(record.id)}/live">{parts}</div>'
+    address = f"/api/studies/{escape(record.id)}"
+    body += (
+        f'<p><a class="button" href="{address}/model" download="model.json">Download model</a>'
+        f'<a class="button quiet" href="/study/{escape(record.id)}/report">Download report</a></p>'
+    )
+    if record.status == "open":
+        body += (
+            f'<form method="post" action="/study/{escape(record.id)}/close">{hidden(csrf)}'
+            f'<input type="hidden" name="phase" value="{record.phase}">'
+            '<button class="quiet">End this phase now</button></form>'
+        )
+    return page(title, body, session=True, csrf=csrf)
+
+
+def study_parts(record: StudyRecord, answered: int, history: list[ModelRecord]) -> str:
+    """What changes while a study runs."""
+    newest = json.loads(history[-1].summary)
+    plan = StudyPlan.from_dict(json.loads(record.plan))
+    done = {entry.phase: entry.people for entry in history}
+    boxes = [
+        _progress_card(record, answered, newest, done),
+        _privacy_card(record, plan, answered + sum(done.values())),
+        _error_card(newest),
+    ]
+    if newest["members"]:
+        boxes.append(_members_card(newest["members"]))
+    if newest["slope"]:
+        boxes.append(_slope_card(newest["slope"][0]))
+    if newest["estimates"]:
+        boxes.append(_estimates_card(newest["estimates"]))
+    boxes.append(_plan_card(record, plan))
+    return f'<div class="grid">{"".join(boxes)}</div>'
+
+
+def _progress_card(
+    record: StudyRecord, answered: int, newest: Mapping[str, Any], done: Mapping[int, int]
+) -> str:
+    rows = []
+    for number, phase in enumerate(newest["phases"]):
+        if phase["people"] == 0:
+            continue
+        here = number == record.phase and record.status != "finished"
+        came = answered if here else done.get(number, 0)
+        bar = f'<progress max="{phase["people"]}" value="{came}">{came}</progress>'
+        rows.append((phase["kind"], Markup(bar), f"{came} / {phase['people']}"))
+    return card(
+        "Progress by role",
+        f"<p>{status_mark(record.status)} <span class='soft'>{record.issued} tasks handed out in "
+        f"this phase, {record.enrolled} people enrolled</span></p>"
+        + table(("role", "", "answered"), rows),
+    )
+
+
+def _privacy_card(record: StudyRecord, plan: StudyPlan, people: int) -> str:
+    return card(
+        "Privacy spent",
+        f'<p class="figure">ε = {plan.epsilon:g}</p><p>by each of <strong>{people}</strong> people '
+        f"who answered, once.</p><p class='soft'>{escape(str(plan.guarantee))}</p>",
+    )
+
+
+def _error_card(newest: Mapping[str, Any]) -> str:
+    error = newest["error"]
+    if error is None:
+        text = '<p class="soft">No people have judged the finished model yet.</p>'
+    else:
+        text = (
+            f'<p class="figure">{error["value"]:.3f}</p><p>95 % interval '
+            f"[{show(error['low'])}, {show(error['high'])}], from {error['people']} people’s "
+            "randomized verdicts. No held-out data were used.</p>"
+        )
+    return card("Error estimate", text)
+
+
+def _members_card(rows: list[dict[str, Any]]) -> str:
+    drawn = members("accuracy of each member, reversed ones marked, weights below", rows)
+    headings = ("member", "accuracy", "low", "high", "judged by", "reversed", "weight")
+    cells = [
+        (
+            place + 1,
+            row["accuracy"],
+            row["low"],
+            row["high"],
+            int(row["people"]),
+            "reversed" if row["reversed"] else "",
+            row["weight"],
+        )
+        for place, row in enumerate(rows)
+    ]
+    return card(
+        "Members: accuracy with interval, reversal, weight",
+        '<p class="soft"><span class="key"></span>as made <span class="key warm"></span>reversed '
+        '<span class="key flat"></span>weight</p>'
+        f"{drawn}<details><summary>As a table</summary>{table(headings, cells)}</details>",
+        wide=True,
+    )
+
+
+def _slope_card(slope: Mapping[str, Any]) -> str:
+    drawn = curves("slope function", slope["t"], {"line": slope["beta"]})
+    return card(
+        "Slope function β(t)", drawn + '<p class="soft">t from left to right</p>', wide=True
+    )
+
+
+def _estimates_card(rows: list[dict[str, Any]]) -> str:
+    headings = ("score", "feature", "estimate", "low", "high", "people")
+    cells = [
+        (row["score"], row["feature"], row["value"], row["low"], row["high"], row["people"])
+        for row in rows
+    ]
+    return card("What was learnt about each feature", table(headings, cells), wide=True)
+
+
+def _plan_card(record: StudyRecord, plan: StudyPlan) -> str:
+    follow = (
+        ""
+        if record.successor is None
+        else f"<p>{link('/study/' + record.successor, 'next round')}</p>"
+    )
+    return card(
+        "Plan",
+        f"<p>hash <code>{escape(record.hash)}</code></p>"
+        f"<p>design <code>{escape(str(plan.design.get('name')))}</code>, basis "
+        f"<code>{escape(plan.encoder.basis.name)}</code> with {plan.encoder.n_features} features, "
+        f"labels {escape(', '.join(map(str, plan.classes)))}, {plan.n_people} people</p>{follow}"
+        f"<p class='soft'>People join with <code>dpfda join URL {escape(record.hash)}</code></p>",
+        wide=True,
+    )
+
+
+def new_page(form: Mapping[str, str], *, csrf: str, complaint: str = "") -> str:
+    """The form for a new study, beside the noise that it means."""
+    fields = ""
+    for name, text, kind, default in FIELDS:
+        value = escape(form.get(name, default))
+        step = ' step="any"' if kind == "number" else ""
+        need = "" if name in ("title", "deadline") else " required"
+        fields += (
+            f'<label for="{name}">{escape(text)}</label>'
+            f'<input id="{name}" name="{name}" type="{kind}" value="{value}"{step}{need}>'
+        )
+    options = "".join(
+        f"<option{' selected' if form.get('design') == name else ''}>{name}</option>"
+        for name in DESIGNS
+    )
+    fields += (
+        f'<label for="design">Design</label><select id="design" name="design">{options}</select>'
+    )
+    said = f'<p class="error" role="alert">{escape(complaint)}</p>' if complaint else ""
+    body = (
+        f'{said}<div class="grid">'
+        '<form method="post" action="/new" class="card" data-noise="/noise">'
+        f"{hidden(csrf)}{fields}<button>Create</button></form>"
+        '<section class="card"><h2>What a person would send</h2>'
+        '<div id="noise" aria-live="polite">'
+        f"{noise_card(form)}</div></section></div>"
+    )
+    return page("New study", body, session=True, csrf=csrf)
+
+
+def interface_page(document: Mapping[str, Any], *, csrf: str) -> str:
+    """The HTTP interface, from its OpenAPI document."""
+    rows = [
+        (method.upper(), path, operation.get("description") or operation.get("summary", ""))
+        for path, operations in document["paths"].items()
+        for method, operation in operations.items()
+        if path.startswith("/api") or path in ("/health", "/metrics")
+    ]
+    body = (
+        '<p>The document for tools is <a href="/openapi/openapi.json">openapi.json</a>.</p>'
+        + table(("method", "path", "what it does"), rows)
+    )
+    return page("Interface", body, session=True, csrf=csrf)
+
+
+def report_page(record: StudyRecord, answered: int, history: list[ModelRecord], style: str) -> str:
+    """A study in one file, to keep."""
+    whole = page(
+        json.loads(record.plan)["title"] or record.id, study_parts(record, answered, history)
+    )
+    whole = whole.replace(
+        '<link rel="stylesheet" href="/static/style.css">', f"<style>{style}</style>"
+    )
+    return whole.replace('<script src="/static/script.js" defer></script>\n', "")

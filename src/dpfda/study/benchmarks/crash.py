@@ -1,0 +1,181 @@
+"""``dpfda bench crash``: kill -9 the collector under load, again and again, and count replies."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+import urllib.request
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from dpfda.curves import CurveEncoder
+from dpfda.noise import SimulationSource
+from dpfda.protocol.plan import StudyPlan
+from dpfda.study.crowd import Wire, reply_body
+from dpfda.study.outcome import Goal, Outcome, at_least, at_most
+from dpfda.study.running import CollectorProcess
+
+GOALS: dict[str, Goal] = {
+    "kills": at_least(100),
+    "acknowledged": at_least(1),
+    "lost": at_most(0),
+    "counted_twice": at_most(0),
+}
+
+_CONNECTIONS = 8
+_PLENTY = 100_000  # people that the study wants: more than will ever answer
+
+
+def run(quick: bool = False) -> Outcome:
+    """One hundred kills (three if `quick`) on one database."""
+    with tempfile.TemporaryDirectory(prefix="dpfda-crash-") as folder:
+        database = f"sqlite:///{Path(folder) / 'crash.db'}"
+        collector = CollectorProcess(database, options=["--quiet", "--rate", "1000"])
+        found = crash(collector, kills=3 if quick else 100)
+    figures = {
+        "kills": float(found.kills),
+        "acknowledged": float(len(found.acknowledged)),
+        "lost": float(found.lost),
+        "counted_twice": float(found.counted_twice),
+    }
+    notes = [
+        f"{found.repeated} replies were in doubt after a kill and were sent again.",
+    ]
+    return Outcome(figures=figures, notes=notes)
+
+
+@dataclass
+class Crash:
+    """What happened in all rounds.
+
+    Attributes:
+        acknowledged: receipt of each ticket that the collector acknowledged.
+        kills: how often it was killed.
+        repeated: replies that were sent again.
+        lost: acknowledged replies that are not in the database, or are different there.
+        counted_twice: tickets with more than one reply, or people with more than one ticket.
+    """
+
+    acknowledged: dict[int, str] = field(default_factory=dict)
+    kills: int = 0
+    repeated: int = 0
+    lost: int = 0
+    counted_twice: int = 0
+
+
+def crash(collector: CollectorProcess, *, kills: int, load: float = 0.6) -> Crash:
+    """Run people against a collector that is killed `kills` times.
+
+    Args:
+        collector: a new one; it is started here.
+        kills: how often.
+        load: most seconds between start and kill; the moment is drawn anew each time.
+    """
+    found = Crash()
+    plan = StudyPlan(
+        epsilon=1.0,
+        n_people=_PLENTY,
+        encoder=CurveEncoder("identity", bounds=[(-1, 1)] * 2),
+        classes=(0, 1),
+        design={"name": "moments"},
+    )
+    path = f"/api/studies/{plan.hash[:16]}"
+    moments = np.random.default_rng(0).uniform(0.02, load, kills)
+    people = [_Person(path, plan) for _ in range(_CONNECTIONS)]
+    sent: dict[int, bytes] = {}
+    collector.start()
+    try:
+        collector.create(plan)
+        for moment in moments:
+            asyncio.run(_under_load(collector, people, found, sent, float(moment)))
+            found.kills += 1
+            collector.start()
+        asyncio.run(_under_load(collector, people, found, sent, None))
+        stored = _stored(collector, path)
+    finally:
+        collector.stop()
+    found.counted_twice = len(stored) - len({ticket for ticket, _ in stored})
+    kept = dict(stored)
+    found.lost = sum(kept.get(ticket) != sent[ticket] for ticket in found.acknowledged)
+    return found
+
+
+async def _under_load(
+    collector: CollectorProcess,
+    people: list[_Person],
+    found: Crash,
+    sent: dict[int, bytes],
+    moment: float | None,
+) -> None:
+    """People answer until the collector is killed; without a moment, until nothing is in doubt."""
+    stop = asyncio.Event()
+    tasks = [
+        asyncio.create_task(person.go_on(collector.url, found, sent, stop)) for person in people
+    ]
+    if moment is not None:
+        await asyncio.sleep(moment)
+        await asyncio.to_thread(collector.kill)
+    stop.set()
+    await asyncio.gather(*tasks)
+
+
+class _Person:
+    """Answers again and again, each time as somebody new, and repeats what was in doubt."""
+
+    def __init__(self, path: str, plan: StudyPlan) -> None:
+        self._path = path
+        self._plan = plan
+        self._token: str | None = None
+        self._body: bytes | None = None
+        self._source = SimulationSource(0)
+
+    async def go_on(
+        self, url: str, found: Crash, sent: dict[int, bytes], stop: asyncio.Event
+    ) -> None:
+        wire = Wire(url)
+        try:
+            if self._body is not None:
+                found.repeated += 1
+                await self._send(wire, found, sent)
+            while not stop.is_set():
+                await self._answer(wire, found, sent)
+        except OSError:
+            pass  # killed: what is in doubt is sent again in the next round
+        finally:
+            wire.close()
+
+    async def _answer(self, wire: Wire, found: Crash, sent: dict[int, bytes]) -> None:
+        if self._token is None:
+            status, body = await wire.ask("POST", self._path + "/enrol", b"{}")
+            assert status == 201, status
+            self._token = json.loads(body)["token"]
+        status, body = await wire.ask("GET", self._path + "/task", token=self._token)
+        assert status == 200, status
+        features, labels = np.zeros((1, 2)), np.ones(1, dtype=np.int64)
+        self._body = reply_body(self._plan, body, features, labels, self._source)
+        await self._send(wire, found, sent)
+
+    async def _send(self, wire: Wire, found: Crash, sent: dict[int, bytes]) -> None:
+        assert self._body is not None
+        ticket = json.loads(self._body)["ticket"]
+        sent[ticket] = self._body
+        status, body = await wire.ask("POST", self._path + "/reply", self._body, token=self._token)
+        assert status == 200, status
+        if ticket in found.acknowledged:
+            found.counted_twice += 1  # two people with one ticket
+        found.acknowledged[ticket] = json.loads(body)["receipt"]
+        self._token = self._body = None
+
+
+def _stored(collector: CollectorProcess, path: str) -> list[tuple[int, bytes]]:
+    """What the collector has, as the administrator sees it."""
+    request = urllib.request.Request(
+        f"{collector.url}{path}/phases/0/replies",
+        headers={"Authorization": f"Bearer {collector.admin_key}"},
+    )
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        lines = answer.read().splitlines()
+    return [(json.loads(line)["ticket"], line) for line in lines]

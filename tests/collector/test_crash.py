@@ -1,0 +1,89 @@
+"""kill -9 under load: nothing acknowledged is lost, nothing counts twice, the study goes on."""
+
+from __future__ import annotations
+
+import multiprocessing
+from typing import Any, Self
+
+import pytest
+
+from dpfda.client.http import Connection
+from dpfda.collector.run import serve
+from dpfda.collector.settings import Settings
+from dpfda.study.benchmarks import crash
+from dpfda.study.running import CollectorProcess
+
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["dpfda.collector.run", "dpfda.collector.app"])
+
+
+class ForkedCollector(CollectorProcess):
+    """A collector that starts quickly: forked from a process that has imported everything."""
+
+    def start(self) -> Self:
+        reading, writing = FORKS.Pipe(duplex=False)
+        settings = Settings(
+            database=self.database, admin_key=self.admin_key, rate=1000.0, quiet=True
+        )
+        self._forked = FORKS.Process(target=_serve, args=(settings, self.port, writing))
+        self._forked.start()
+        writing.close()
+        assert reading.poll(60)
+        self.url = reading.recv()
+        reading.close()
+        self.port = int(self.url.rpartition(":")[2])
+        self._wait()
+        return self
+
+    def kill(self) -> None:
+        self._forked.kill()
+        self._forked.join()
+
+    def stop(self) -> None:
+        self._forked.terminate()
+        self._forked.join(20)
+
+
+def _serve(settings: Settings, port: int, told: Any) -> None:
+    serve(settings, port=port, announce=told.send)
+
+
+@pytest.mark.slow
+def test_twenty_kills(database: str) -> None:
+    found = crash.crash(ForkedCollector(database), kills=20)
+    assert found.kills == 20
+    assert len(found.acknowledged) > 20, "there was load"
+    assert found.repeated > 0, "kills hit replies under way"
+    assert (found.lost, found.counted_twice) == (0, 0)
+
+
+@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+def test_a_kill_on_postgresql(database: str) -> None:
+    found = crash.crash(ForkedCollector(database), kills=2)
+    assert len(found.acknowledged) > 0
+    assert (found.lost, found.counted_twice) == (0, 0)
+
+
+def test_a_restart_goes_on_at_the_same_point(database: str, make_plan) -> None:
+    """Killed while a phase is being closed: the conclusions are those of an undisturbed study."""
+    plan = make_plan(20, evaluation_share=0.5, name="questions", scales=[0.5, 0.5])
+    models = []
+    for kill in (False, True):
+        url = database if kill else database + ".undisturbed"
+        collector = CollectorProcess(url).start()
+        try:
+            first = collector.create(plan)["phase"]
+            path = f"/api/studies/{plan.hash[:16]}"
+            collector.request("POST", f"{path}/phases/{first}/close")
+            if kill:  # the phase is closing now, or was just concluded
+                collector.kill()
+                collector.start()
+            status = collector.wait_until(plan.hash[:16], phase=first + 1)
+            assert status["issued"] == 0
+            with Connection(collector.url) as connection:
+                history = connection.ask("GET", f"{path}/models").json()
+            assert [entry["phase"] for entry in history] == [-1, first], "concluded once"
+            models.append(history[-1]["model"])
+        finally:
+            collector.stop()
+    assert models[0] == models[1]

@@ -1,0 +1,235 @@
+"""The dashboard in a real browser, and what it refuses without one."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpfda.client.http import Connection
+from dpfda.curves import CurveEncoder
+from dpfda.noise import SimulationSource
+from dpfda.protocol.plan import StudyPlan
+from dpfda.study.crowd import Crowd
+from dpfda.study.running import CollectorProcess
+
+SCREENSHOTS = Path(os.environ.get("DPFDA_SCREENSHOTS", "out/screenshots"))
+
+
+@pytest.fixture(scope="module")
+def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorProcess]:
+    folder = tmp_path_factory.mktemp("pages")
+    options = ["--rate", "50"]
+    with CollectorProcess(f"sqlite:///{folder}/x.db", log=folder / "log", options=options) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def finished(collector: CollectorProcess) -> StudyPlan:
+    """An MRMA study that is over."""
+    plan = StudyPlan(
+        epsilon=6.0,
+        n_people=300,
+        encoder=CurveEncoder("bspline", n_basis=4, scale=1.0),
+        classes=("no", "yes"),
+        design={"name": "mrma", "n_classifiers": 8, "member_size": 20, "final_share": 0.2},
+        title="Gait <script>alert(1)</script>",
+    )
+    collector.create(plan)
+    rng = np.random.default_rng(0)
+    features = rng.uniform(-1, 1, (300, 4))
+    labels = (features[:, 0] + 0.3 * rng.normal(size=300) > 0).astype(np.int64)
+    crowd = Crowd(collector.url, plan, features, labels, source=SimulationSource(0))
+    with ThreadPoolExecutor(1) as thread:  # the browser's driver has a loop in this one
+        thread.submit(asyncio.run, crowd.take_part(connections=8)).result()
+    collector.wait_until(plan.hash[:16])
+    return plan
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    if program is None:
+        pytest.skip("Chromium is not installed")
+    flags = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with playwright.sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=program, args=flags)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def visit(browser: Any, collector: CollectorProcess) -> Iterator[Any]:
+    """Open a signed-in page; every request elsewhere and every script error fails the test."""
+    contexts = []
+
+    def open_page(*, dark: bool = False, width: int = 1100) -> Any:
+        context = browser.new_context(
+            viewport={"width": width, "height": 900},
+            color_scheme="dark" if dark else "light",
+            base_url=collector.url,
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.problems = []
+        page.on("pageerror", lambda error: page.problems.append(str(error)))
+        page.on("console", lambda line: line.type == "error" and page.problems.append(line.text))
+        page.on(
+            "request",
+            lambda request: (
+                request.url.startswith((collector.url, "data:"))
+                or page.problems.append(request.url)
+            ),
+        )
+        page.goto("/")
+        page.fill("#key", collector.admin_key)
+        page.click("text=Sign in >> nth=-1")
+        page.wait_for_url(collector.url + "/")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+
+
+def keep(page: Any, name: str) -> None:
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=str(SCREENSHOTS / f"{name}.png"), full_page=True)
+
+
+def test_signing_in_and_the_list(visit: Any, finished: StudyPlan) -> None:
+    page = visit()
+    assert page.inner_text("h1") == "Studies"
+    assert "Gait <script>alert(1)</script>" in page.inner_text("table")
+    keep(page, "list")
+    cookie = next(one for one in page.context.cookies() if one["name"] == "dpfda_session")
+    assert cookie["httpOnly"]
+    assert cookie["sameSite"] == "Strict"
+    page.click("text=Sign out")
+    page.wait_for_url("**/login")
+    page.goto("/")
+    assert page.url.endswith("/login")
+    assert page.problems == []
+
+
+@pytest.mark.parametrize(("dark", "width"), [(False, 1100), (True, 1100), (False, 380)])
+def test_a_finished_study(visit: Any, finished: StudyPlan, dark: bool, width: int) -> None:
+    page = visit(dark=dark, width=width)
+    page.goto(f"/study/{finished.hash[:16]}")
+    text = page.inner_text("main")
+    for words in ("Progress by role", "Privacy spent", "ε = 6", "by each of 300 people"):
+        assert words in text
+    for words in ("Error estimate", "95 % interval", "Members", "Slope function", finished.hash):
+        assert words in text
+    assert page.locator("svg circle").count() == 8
+    assert page.locator("svg polyline.line").count() == 1
+    sideways = page.evaluate("document.documentElement.scrollWidth > window.innerWidth")
+    assert not sideways, "nothing sticks out on a phone"
+    keep(page, f"study-{'dark' if dark else 'light'}-{width}")
+    assert page.problems == []
+
+
+def test_downloads(visit: Any, finished: StudyPlan, collector: CollectorProcess) -> None:
+    page = visit()
+    page.goto(f"/study/{finished.hash[:16]}")
+    with page.expect_download() as model:
+        page.click("text=Download model")
+    assert '"coefficients"' in Path(model.value.path()).read_text()
+    with page.expect_download() as report:
+        page.click("text=Download report")
+    text = Path(report.value.path()).read_text()
+    assert "<style>" in text
+    assert "<script" not in text
+    assert not re.search(r"(src|href)=.https?:", text)
+
+
+def test_creating_a_study_shows_its_noise(visit: Any) -> None:
+    page = visit()
+    page.click("text=New study >> nth=0")
+    assert "standard deviation" in page.inner_text("#noise")
+    before = page.inner_text("#noise strong >> nth=1")
+    keep(page, "new")
+    page.fill("#epsilon", "8")
+    page.wait_for_function(
+        "old => document.querySelectorAll('#noise strong')[1].textContent != old", arg=before
+    )
+    assert float(page.inner_text("#noise strong >> nth=1")) > float(before)
+    page.fill("#title", "From the form")
+    page.fill("#n_people", "50")
+    page.click("text=Create")
+    page.wait_for_url("**/study/*")
+    assert page.inner_text("h1") == "From the form"
+    page.click("text=End this phase now")
+    page.wait_for_function("document.querySelector('main').innerText.includes('0 / 8')")
+    assert page.problems == []
+
+
+def test_a_form_that_makes_no_study_says_why(visit: Any) -> None:
+    page = visit()
+    page.goto("/new")
+    page.fill("#classes", "only one")
+    page.click("text=Create")
+    assert "classes must be at least two different labels" in page.inner_text("[role=alert]")
+
+
+def form(connection: Connection, path: str, body: str, **headers: str) -> Any:
+    connection._connection.request(
+        "POST", path, body, {"Content-Type": "application/x-www-form-urlencoded", **headers}
+    )
+    answer = connection._connection.getresponse()
+    answer.read()
+    return answer
+
+
+def test_no_page_without_the_key(collector: CollectorProcess, finished: StudyPlan) -> None:
+    with Connection(collector.url) as connection:
+        for path in ("/", "/new", "/noise", "/interface", f"/study/{finished.hash[:16]}"):
+            assert connection.ask("GET", path).status == 303, path
+        for path in (f"/study/{finished.hash[:16]}/report", f"/study/{finished.hash[:16]}/live"):
+            assert connection.ask("GET", path).status == 303, path
+        assert form(connection, "/login", "key=wrong").status == 401
+        assert form(connection, "/new", "title=x", Cookie="dpfda_session=1.2.3").status == 303
+        assert form(connection, "/logout", "").status == 303
+
+
+def test_forms_from_elsewhere_are_refused(collector: CollectorProcess) -> None:
+    with Connection(collector.url) as connection:
+        answer = form(connection, "/login", f"key={collector.admin_key}")
+        assert answer.status == 303
+        header = answer.headers["Set-Cookie"]
+        assert "HttpOnly" in header
+        assert "SameSite=strict" in header
+        cookie = header.partition(";")[0]
+        for body in ("title=x", "title=x&csrf=" + "0" * 64):
+            assert form(connection, "/new", body, Cookie=cookie).status == 403
+        forged = cookie[:-1] + ("0" if cookie[-1] != "0" else "1")
+        assert form(connection, "/new", "title=x", Cookie=forged).status == 303
+        page = connection.ask("GET", "/new", headers={"Cookie": cookie}).body.decode()
+        token = re.search(r'name="csrf" value="(\w+)"', page)[1]  # type: ignore[index]
+        good = f"csrf={token}&epsilon=x"
+        assert form(connection, "/new", good, Cookie=cookie).status == 422
+        crossed = form(
+            connection, "/new", good, **{"Cookie": cookie, "Sec-Fetch-Site": "cross-site"}
+        )
+        assert crossed.status == 403
+
+
+def test_pages_allow_nothing_from_elsewhere(collector: CollectorProcess) -> None:
+    with Connection(collector.url) as connection:
+        connection._connection.request("GET", "/login")
+        answer = connection._connection.getresponse()
+        answer.read()
+    policy = answer.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "frame-ancestors 'none'" in policy
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
