@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.utils.estimator_checks import check_estimator
 
 from dpfda.central import (
     PrivateCovariance,
@@ -149,6 +150,13 @@ def test_clone_and_parameters() -> None:
     assert again.get_params()["epsilon"] == 0.5
     assert again.set_params(epsilon=1.0).epsilon == 1.0
     assert not hasattr(again, "release_")
+
+
+@pytest.mark.filterwarnings("ignore")  # the checks fit a handful of rows, and warn about much else
+@pytest.mark.parametrize("model", [PrivateMean, PrivateCovariance], ids=lambda m: m.__name__)
+def test_scikit_learn_contract(model: Any) -> None:
+    expected = {"check_dtype_object": "a message of scikit-learn's own would show the value"}
+    check_estimator(model(8.0, bound=1.0, random_state=0), expected_failed_checks=expected)
 
 
 @pytest.mark.parametrize(

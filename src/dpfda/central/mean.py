@@ -67,6 +67,12 @@ class PrivateMean(BaseEstimator):  # type: ignore[misc]
         self.unit = unit
         self.random_state = random_state
 
+    def __sklearn_tags__(self) -> Any:
+        """Missing points are welcome: they are filled along the curve."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
     def fit(self, curves: Any, y: Any = None, *, grid_points: Any = None) -> Self:
         """Release the mean of `curves`: (n, T), (n, T1, T2), an ``FDataGrid``, or pairs (t, x)."""
         if self.bound is None:

@@ -35,6 +35,7 @@ def read_records(
     read too. A missing value (NaN) is filled by the line between its neighbours on the same curve,
     ends being continued as constants; a curve without any value is refused.
     """
+    _refuse_odd_matrices(curves)
     values, grid = _read(curves, grid_points, domain_range, least)
     return np.clip(values, -_LARGEST, _LARGEST), grid
 
@@ -127,7 +128,20 @@ def _read_surfaces(curves: Any, grid_points: Any, least: int) -> tuple[FloatArra
 
 def _enough(count: int, least: int) -> None:
     if count < least:
-        raise InvalidData("curves", f"at least {least} curves", f"{count}")
+        raise InvalidData("curves", f"at least {least} curves", f"n_samples = {count}")
+
+
+def _refuse_odd_matrices(curves: Any) -> None:
+    """Matrices that numpy would read as something else, each with a sentence of its own."""
+    if hasattr(curves, "toarray"):
+        raise InvalidData("curves", "a dense array", "a sparse one")
+    kind = getattr(getattr(curves, "dtype", None), "kind", "")
+    if kind == "c":
+        raise InvalidData("curves", "real", "complex numbers. Complex data not supported")
+    shape = getattr(curves, "shape", None)
+    if shape is not None and len(shape) == 2 and shape[1] < 2:
+        found = f"{shape[1]} feature(s) (shape={tuple(shape)}) while a minimum of 2 is required."
+        raise InvalidData("curves", "seen at two points at least", found)
 
 
 def _axis_of(grid_points: Any) -> Any:
