@@ -61,11 +61,16 @@ class SampleRequest(ShareRequest, name="sample"):
         return np.asarray(sums.reshape(len(labels), -1) / present[:, None])
 
     def base_learner(self, mean: FloatArray) -> CentroidRule:
-        """Noisy sums over noisy weights; a class nobody seems to have gets a small weight."""
+        """Noisy sums over noisy weights, inside the box that true centroids lie in."""
         table = mean[: self.classes * (self.columns + 1)].reshape(self.classes, -1)
         weight = table[:, -1]
         least = max(_LEAST_SHARE * float(np.abs(weight).sum()), 1e-9)
-        return CentroidRule(centroids=table[:, :-1] / np.maximum(weight, least)[:, None])
+        return CentroidRule(
+            centroids=self._kept(table[:, :-1] / np.maximum(weight, least)[:, None])
+        )
+
+    def _kept(self, centroids: FloatArray) -> FloatArray:
+        return np.clip(centroids, -1.0, 1.0)
 
     def guarantee(self, epsilon: float) -> Guarantee:
         """ε for the owner, less where labels are public."""

@@ -1,0 +1,152 @@
+"""004 Table II: how far noisy centroids are from the true ones, beside the gap of the classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from dpfda.boosting.owners import OwnerRows
+from dpfda.noise import SimulationSource
+from dpfda.study.outcome import Outcome, at_least, at_most
+from dpfda.study.reproductions import _p004 as common
+
+TITLE = "Distance of perturbed from true centroids in the first round (004 Table II)"
+
+PRINTED = {
+    "mnist": {
+        "laplace": (88.95, 28.31, 17.62, 12.5, 9.866),
+        "duchi": (33.63, 9.501, 4.899, 3.136, 2.247),
+        "piecewise": (14.09, 4.518, 2.965, 2.449, 2.111),
+    },
+    "fashion": {
+        "laplace": (257.0, 82.8, 50.81, 35.74, 27.71),
+        "duchi": (51.75, 15.22, 8.096, 5.166, 3.995),
+        "piecewise": (24.85, 8.575, 5.451, 4.383, 3.910),
+    },
+    "synthetic": {
+        "laplace": (15.68, 5.314, 3.230, 2.464, 1.904),
+        "duchi": (3.905, 1.307, 0.927, 0.650, 0.594),
+        "piecewise": (3.266, 0.970, 0.553, 0.372, 0.268),
+    },
+}
+PRINTED_GAP = {"mnist": 1.01, "fashion": 1.12, "synthetic": 0.5}
+OWNERS = {"mnist": 1000, "fashion": 1000, "synthetic": 1500}
+GOALS = {
+    **{f"piecewise_off_print_eps{epsilon:g}": at_most(0.15) for epsilon in common.EPSILONS},
+    "synthetic_in_order": at_least(1.0),
+}
+_ROWS = 4
+
+
+def run(
+    replications: int | None = None,
+    quick: bool = False,
+    progress: Callable[[float], None] | None = None,
+) -> Outcome:
+    """Ten runs as in the paper; as printed (labels clear) and corrected (labels private)."""
+    runs = replications or (2 if quick else 10)
+    names: list[common.Name] = ["synthetic"] if quick else ["synthetic", "mnist", "fashion"]
+    rows: list[dict[str, Any]] = []
+    for place, name in enumerate(names):
+        data = common.load(name)
+        for mechanism in common.MECHANISMS:
+            for epsilon, printed in zip(common.EPSILONS, PRINTED[name][mechanism], strict=True):
+                found = {
+                    kind: [
+                        distance(data, name, kind, mechanism=mechanism, epsilon=epsilon, seed=seed)
+                        for seed in range(runs)
+                    ]
+                    for kind in ("published", "sample")
+                }
+                rows.append(
+                    {
+                        "data": name,
+                        "mechanism": mechanism,
+                        "epsilon": epsilon,
+                        "printed": printed,
+                        "as published": float(np.mean([d for d, _ in found["published"]])),
+                        "corrected": float(np.mean([d for d, _ in found["sample"]])),
+                        "gap": found["published"][0][1],
+                        "printed gap": PRINTED_GAP[name],
+                    }
+                )
+            if progress is not None:
+                progress((3 * place + common.MECHANISMS.index(mechanism) + 1) / (3 * len(names)))
+    return Outcome(
+        rows=rows,
+        figures=_figures(rows),
+        notes=[
+            f"{runs} runs. Synthetic: 1500 owners with 4 rows fits the print; the paper says "
+            "2000, which gives 2.7 / 0.84 / 0.50 / 0.30 / 0.23 for the piecewise mechanism.",
+            "As published: label in clear, so the owner has no guarantee (C16). Corrected: label "
+            "and weight hidden in a class × (feature, 1) vector.",
+            "The piecewise numbers printed for MNIST and Fashion-MNIST flatten at 2 and 4, where "
+            "noise alone gives less; no reading of the scale explains both ends.",
+        ],
+        plot=partial(_plot, rows),
+    )
+
+
+def distance(
+    data: common.Data, name: str, kind: str, *, mechanism: str, epsilon: float, seed: int
+) -> tuple[float, float]:
+    """Mean distance of noisy and true centroids of the same owners, and the gap of the true."""
+    owners = data.grouped(OWNERS[name], _ROWS, seed=seed)
+    request = common.first_request(kind, data, mechanism=mechanism)
+    reply = request.answer(owners, epsilon=epsilon, rng=SimulationSource(seed))
+    noisy = request.base_learner(reply.mean(axis=0)).centroids  # type: ignore[attr-defined]
+    true = centroids(owners)
+    return float(np.linalg.norm(noisy - true, axis=1).mean()), float(
+        np.linalg.norm(true[1] - true[0])
+    )
+
+
+def centroids(owners: OwnerRows) -> Any:
+    """Class means of all rows."""
+    x, y = owners.features.reshape(-1, owners.features.shape[2]), owners.labels.ravel()
+    return np.stack([x[y == label].mean(axis=0) for label in (0, 1)])
+
+
+def _figures(rows: list[dict[str, Any]]) -> dict[str, float]:
+    synthetic = [row for row in rows if row["data"] == "synthetic"]
+    figures = {
+        f"piecewise_off_print_eps{row['epsilon']:g}": abs(row["as published"] / row["printed"] - 1)
+        for row in synthetic
+        if row["mechanism"] == "piecewise"
+    }
+    for name in {row["data"] for row in rows}:
+        figures[f"{name}_in_order"] = in_order(
+            [row for row in rows if row["data"] == name], "as published"
+        )
+    return figures
+
+
+def in_order(rows: list[dict[str, Any]], column: str) -> float:
+    """Share of ε at which piecewise < Duchi < Laplace."""
+    holds = []
+    for epsilon in common.EPSILONS:
+        by = {row["mechanism"]: row[column] for row in rows if row["epsilon"] == epsilon}
+        holds.append(by["piecewise"] < by["duchi"] < by["laplace"])
+    return float(np.mean(holds))
+
+
+def _plot(rows: list[dict[str, Any]]) -> Any:
+    from matplotlib.figure import Figure
+
+    names = list(dict.fromkeys(row["data"] for row in rows))
+    figure = Figure(figsize=(4.2 * len(names), 3.6), layout="constrained")
+    for axes, name in zip(np.ravel(figure.subplots(1, len(names))), names, strict=True):
+        for color, mechanism in enumerate(common.MECHANISMS):
+            chosen = [r for r in rows if r["data"] == name and r["mechanism"] == mechanism]
+            x = [row["epsilon"] for row in chosen]
+            axes.plot(
+                x, [r["as published"] for r in chosen], "o-", color=f"C{color}", label=mechanism
+            )
+            axes.plot(x, [r["printed"] for r in chosen], "x", color=f"C{color}")
+        axes.axhline(PRINTED_GAP[name], color="0.5", linestyle=":", label="gap of the classes")
+        axes.set(title=f"{name} (× printed)", xlabel="ε", yscale="log")
+        axes.legend(fontsize=7)
+    return figure
