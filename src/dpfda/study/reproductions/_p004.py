@@ -65,7 +65,7 @@ def synthetic(seed: int = SYNTHETIC_SEED) -> Data:
     )
     low, high = X.min(axis=0), X.max(axis=0)
     X = 2 * (X - low) / (high - low) - 1
-    parts = np.split(np.arange(len(X)), [2000, 22_000])
+    parts = np.split(np.arange(len(X)), [2000, 230_000])
     return Data(*(part for where in parts for part in (X[where], y[where])))
 
 
