@@ -8,8 +8,8 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from litestar import Request, Response, Router, get, post
 from litestar.datastructures import State
-from litestar.di import Provide
-from litestar.params import Body, HeaderParameter, PathParameter
+from litestar.di import NamedDependency, Provide
+from litestar.params import HeaderParameter, JSONBody, PathParameter
 
 from dpfda.client.wire import Receipt, ReplyMessage, TaskMessage, token_hash
 from dpfda.collector.limits import RateLimit
@@ -24,6 +24,7 @@ Asked = Request[Any, Any, State]
 StudyName = Annotated[
     str, PathParameter(pattern=r"^[0-9a-f]{1,64}$", description="id of the study")
 ]
+PhaseNumber = Annotated[int, PathParameter(ge=0, le=10**6, description="number of the phase")]
 Credential = Annotated[
     str | None,
     HeaderParameter(name="Authorization", description="Bearer, and a token or the key"),
@@ -100,14 +101,18 @@ class ModelEntry(msgspec.Struct, frozen=True):
 
 
 @post("/studies", status_code=201, request_max_body_size=_LARGE)
-async def create_study(data: NewStudy, collector: Collector, admin: None) -> StudyStatus:
+async def create_study(
+    data: JSONBody[NewStudy], collector: NamedDependency[Collector], admin: NamedDependency[None]
+) -> StudyStatus:
     """Create a study from its plan. Needs the key."""
     record = await collector.create(data.plan, data.settings)
     return await _status(collector, record)
 
 
 @post("/exchanges", status_code=201, request_max_body_size=_LARGE)
-async def create_exchange(data: NewExchange, collector: Collector, admin: None) -> StudyStatus:
+async def create_exchange(
+    data: JSONBody[NewExchange], collector: NamedDependency[Collector], admin: NamedDependency[None]
+) -> StudyStatus:
     """Pull peers' models and begin a study in which people here judge them. Needs the key."""
     own = None
     if data.own is not None:
@@ -126,19 +131,24 @@ async def create_exchange(data: NewExchange, collector: Collector, admin: None) 
 
 
 @get("/studies")
-async def list_studies(collector: Collector) -> list[StudyStatus]:
+async def list_studies(collector: NamedDependency[Collector]) -> list[StudyStatus]:
     """Every study here, newest first."""
     return [await _status(collector, record) for record in await collector.studies()]
 
 
 @get("/studies/{study:str}")
-async def show_study(study: StudyName, collector: Collector) -> StudyStatus:
+async def show_study(study: StudyName, collector: NamedDependency[Collector]) -> StudyStatus:
     """Plan, hash and progress of a study."""
     return await _status(collector, await collector.study(study))
 
 
 @post("/studies/{study:str}/tokens", status_code=201, request_max_body_size=_SMALL)
-async def invite(study: StudyName, data: TokenRequest, collector: Collector, admin: None) -> Tokens:
+async def invite(
+    study: StudyName,
+    data: JSONBody[TokenRequest],
+    collector: NamedDependency[Collector],
+    admin: NamedDependency[None],
+) -> Tokens:
     """Tokens for people who are invited otherwise. Needs the key."""
     wanted = (collector.enrol(study, invited=True) for _ in range(data.count))
     return Tokens(list(await asyncio.gather(*wanted)))
@@ -162,7 +172,7 @@ async def get_task(
 @post("/studies/{study:str}/reply", status_code=200, request_max_body_size=_SMALL)
 async def send_reply(
     study: StudyName,
-    data: Annotated[ReplyMessage, Body(description="the randomized reply")],
+    data: JSONBody[ReplyMessage],
     request: Asked,
     authorization: Credential = None,
 ) -> Receipt:
@@ -173,7 +183,10 @@ async def send_reply(
 
 @post("/studies/{study:str}/phases/{phase:int}/close", status_code=202)
 async def close_phase(
-    study: StudyName, phase: int, collector: Collector, admin: None
+    study: StudyName,
+    phase: PhaseNumber,
+    collector: NamedDependency[Collector],
+    admin: NamedDependency[None],
 ) -> StudyStatus:
     """End a phase with the replies it has. Needs the key."""
     await collector.close_phase(study, phase)
@@ -182,7 +195,10 @@ async def close_phase(
 
 @get("/studies/{study:str}/phases/{phase:int}/replies")
 async def list_replies(
-    study: StudyName, phase: int, collector: Collector, admin: None
+    study: StudyName,
+    phase: PhaseNumber,
+    collector: NamedDependency[Collector],
+    admin: NamedDependency[None],
 ) -> Response[bytes]:
     """The randomized replies of a phase, one JSON object a line. Needs the key."""
     rows = await collector.all_replies(study, phase)
@@ -191,14 +207,14 @@ async def list_replies(
 
 
 @get("/studies/{study:str}/model")
-async def get_model(study: StudyName, collector: Collector) -> Response[bytes]:
+async def get_model(study: StudyName, collector: NamedDependency[Collector]) -> Response[bytes]:
     """The present model: basis, rescaling, coefficients, guarantee."""
     newest = (await collector.models(study))[-1]
     return Response(newest.document.encode(), media_type="application/json")
 
 
 @get("/studies/{study:str}/models")
-async def list_models(study: StudyName, collector: Collector) -> list[ModelEntry]:
+async def list_models(study: StudyName, collector: NamedDependency[Collector]) -> list[ModelEntry]:
     """The model after every phase, oldest first."""
     return [
         ModelEntry(
@@ -258,9 +274,11 @@ def _token(request: Asked, authorization: str | None) -> bytes:
     return found
 
 
-async def _admin(settings: Settings, authorization: Credential = None) -> None:
+async def _admin(
+    configuration: NamedDependency[Settings], authorization: Credential = None
+) -> None:
     """Let the request through if it carries the key."""
-    if not settings.is_admin(bearer(authorization)):
+    if not configuration.is_admin(bearer(authorization)):
         raise Refused(401, "not_admin", "this needs the administrator's key")
 
 

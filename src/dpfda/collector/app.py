@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from litestar import Litestar, MediaType, Request, Response, get
 from litestar.datastructures import State
-from litestar.di import Provide
+from litestar.di import NamedDependency, Provide
 from litestar.exceptions import HTTPException
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
@@ -55,7 +55,8 @@ def create_app(settings: Settings) -> Observed:
         lifespan=[lifespan],
         dependencies={
             "collector": Provide(collector_of),
-            "settings": Provide(lambda: settings, sync_to_thread=False),
+            # Not "settings": a body has a field of that name, and the framework would mix them up.
+            "configuration": Provide(lambda: settings, sync_to_thread=False),
             "limit": Provide(lambda: limit, sync_to_thread=False),
             "metrics": Provide(lambda: metrics, sync_to_thread=False),
         },
@@ -85,14 +86,16 @@ def from_environment() -> Observed:
 
 
 @get("/health", media_type=MediaType.JSON)
-async def health(collector: Collector) -> dict[str, str]:
+async def health(collector: NamedDependency[Collector]) -> dict[str, str]:
     """Whether the storage answers."""
     await collector.studies()
     return {"status": "ok"}
 
 
 @get("/metrics", media_type="text/plain; version=0.0.4")
-async def show_metrics(collector: Collector, metrics: Metrics) -> str:
+async def show_metrics(
+    collector: NamedDependency[Collector], metrics: NamedDependency[Metrics]
+) -> str:
     """Numbers for Prometheus: of this process, since it started."""
     studies = await collector.studies()
     gauges: dict[str, float] = {
@@ -132,5 +135,7 @@ def _package_error(_: Request[Any, Any, Any], error: DpfdaError) -> Response[dic
 
 
 def _unexpected(_: Request[Any, Any, Any], error: Exception) -> Response[dict[str, Any]]:
+    if isinstance(error, RecursionError):  # JSON that is nested thousands deep
+        return Response(error_body("malformed", "the body is nested too deep"), status_code=400)
     log.error("unexpected", exc_info=(type(error), error, error.__traceback__))
     return Response(error_body("internal", "something went wrong here"), status_code=500)

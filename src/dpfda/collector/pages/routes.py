@@ -8,6 +8,8 @@ from urllib.parse import parse_qsl
 
 from litestar import MediaType, Request, Response, get, post
 from litestar.datastructures import State
+from litestar.di import NamedDependency
+from litestar.params import FromPath
 
 from dpfda.collector.api import StudyName
 from dpfda.collector.pages import session, views
@@ -38,7 +40,7 @@ async def _form(request: Asked) -> dict[str, str]:
 
 
 @get("/static/{name:str}", include_in_schema=False)
-async def static(name: str) -> Response[bytes]:
+async def static(name: FromPath[str]) -> Response[bytes]:
     """The style sheet and the script."""
     kinds = {"style.css": "text/css", "script.js": "text/javascript"}
     if name not in kinds:
@@ -53,59 +55,72 @@ async def login_form() -> Page:
 
 
 @post("/login", include_in_schema=False, request_max_body_size=_MOST)
-async def login(request: Asked, settings: Settings) -> Page:
+async def login(request: Asked, configuration: NamedDependency[Settings]) -> Page:
     """Check the key; one guess at a time and address."""
     client = request.client.host if request.client else ""
     if not request.app.state.limit.allows(("login", client)):
         raise Refused(429, "too_fast", "too many attempts; wait a moment", retry_after=1)
-    if not settings.is_admin((await _form(request)).get("key", "")):
+    if not configuration.is_admin((await _form(request)).get("key", "")):
         return _html(views.login_page(wrong=True), 401)
     answer = _go("/")
-    answer.set_cookie(session.new_session(settings))
+    answer.set_cookie(session.new_session(configuration))
     return answer
 
 
 @post("/logout", include_in_schema=False, request_max_body_size=_MOST)
-async def logout(request: Asked, settings: Settings) -> Page:
+async def logout(request: Asked, configuration: NamedDependency[Settings]) -> Page:
     """Forget the session."""
-    session.check_form(session.require_session(request, settings), await _form(request), request)
+    session.check_form(
+        session.require_session(request, configuration), await _form(request), request
+    )
     answer = _go("/login")
-    answer.set_cookie(session.no_session(settings))
+    answer.set_cookie(session.no_session(configuration))
     return answer
 
 
 @get("/", include_in_schema=False)
-async def list_studies(request: Asked, collector: Collector, settings: Settings) -> Page:
+async def list_studies(
+    request: Asked, collector: NamedDependency[Collector], configuration: NamedDependency[Settings]
+) -> Page:
     """Every study."""
-    csrf = session.require_session(request, settings)
+    csrf = session.require_session(request, configuration)
     rows = [(record, await collector.answered(record)) for record in await collector.studies()]
     return _html(views.list_page(rows, csrf=csrf))
 
 
 @get("/study/{study:str}", include_in_schema=False)
 async def show_study(
-    study: StudyName, request: Asked, collector: Collector, settings: Settings
+    study: StudyName,
+    request: Asked,
+    collector: NamedDependency[Collector],
+    configuration: NamedDependency[Settings],
 ) -> Page:
     """One study."""
-    csrf = session.require_session(request, settings)
+    csrf = session.require_session(request, configuration)
     return _html(views.study_page(*await _everything(collector, study), csrf=csrf))
 
 
 @get("/study/{study:str}/live", include_in_schema=False)
 async def live_study(
-    study: StudyName, request: Asked, collector: Collector, settings: Settings
+    study: StudyName,
+    request: Asked,
+    collector: NamedDependency[Collector],
+    configuration: NamedDependency[Settings],
 ) -> Page:
     """The changing part of a study's page."""
-    session.require_session(request, settings)
+    session.require_session(request, configuration)
     return _html(views.study_parts(*await _everything(collector, study)))
 
 
 @get("/study/{study:str}/report", include_in_schema=False)
 async def download_report(
-    study: StudyName, request: Asked, collector: Collector, settings: Settings
+    study: StudyName,
+    request: Asked,
+    collector: NamedDependency[Collector],
+    configuration: NamedDependency[Settings],
 ) -> Page:
     """The study as one HTML file."""
-    session.require_session(request, settings)
+    session.require_session(request, configuration)
     style = (_STATIC / "style.css").read_text(encoding="utf-8")
     answer = _html(views.report_page(*await _everything(collector, study), style))
     answer.headers["Content-Disposition"] = f'attachment; filename="study-{study}.html"'
@@ -114,35 +129,40 @@ async def download_report(
 
 @post("/study/{study:str}/close", include_in_schema=False, request_max_body_size=_MOST)
 async def close_phase(
-    study: StudyName, request: Asked, collector: Collector, settings: Settings
+    study: StudyName,
+    request: Asked,
+    collector: NamedDependency[Collector],
+    configuration: NamedDependency[Settings],
 ) -> Page:
     """End a phase with the replies it has."""
     form = await _form(request)
-    session.check_form(session.require_session(request, settings), form, request)
+    session.check_form(session.require_session(request, configuration), form, request)
     phase = form.get("phase", "")
     await collector.close_phase(study, int(phase) if phase.isdecimal() else -1)
     return _go(f"/study/{study}")
 
 
 @get("/new", include_in_schema=False)
-async def new_form(request: Asked, settings: Settings) -> Page:
+async def new_form(request: Asked, configuration: NamedDependency[Settings]) -> Page:
     """The form for a new study."""
-    csrf = session.require_session(request, settings)
+    csrf = session.require_session(request, configuration)
     return _html(views.new_page({}, csrf=csrf))
 
 
 @get("/noise", include_in_schema=False)
-async def show_noise(request: Asked, settings: Settings) -> Page:
+async def show_noise(request: Asked, configuration: NamedDependency[Settings]) -> Page:
     """The noise that a form's values mean."""
-    session.require_session(request, settings)
+    session.require_session(request, configuration)
     return _html(noise_card({key: str(value) for key, value in request.query_params.items()}))
 
 
 @post("/new", include_in_schema=False, request_max_body_size=_MOST)
-async def create_study(request: Asked, collector: Collector, settings: Settings) -> Page:
+async def create_study(
+    request: Asked, collector: NamedDependency[Collector], configuration: NamedDependency[Settings]
+) -> Page:
     """Create a study from the form."""
     form = await _form(request)
-    csrf = session.require_session(request, settings)
+    csrf = session.require_session(request, configuration)
     session.check_form(csrf, form, request)
     try:
         plan, how = _plan(form)
@@ -154,9 +174,9 @@ async def create_study(request: Asked, collector: Collector, settings: Settings)
 
 
 @get("/interface", include_in_schema=False)
-async def interface(request: Asked, settings: Settings) -> Page:
+async def interface(request: Asked, configuration: NamedDependency[Settings]) -> Page:
     """The HTTP interface, for people."""
-    csrf = session.require_session(request, settings)
+    csrf = session.require_session(request, configuration)
     return _html(views.interface_page(request.app.openapi_schema.to_schema(), csrf=csrf))
 
 

@@ -1,0 +1,97 @@
+"""Below the messages: TLS with a local certificate, and clients that take their time."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import json
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from dpfda.client import RemoteClient
+from dpfda.client.http import Connection, Unreachable, persistently
+from dpfda.study.running import CollectorProcess
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> tuple[Path, Path]:
+    """A certificate for 127.0.0.1 that only this test knows, and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.datetime.now(datetime.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False
+        )
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
+        .sign(key, hashes.SHA256())
+    )
+    paths = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    paths[0].write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    paths[1].write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    return paths
+
+
+def test_tls(certificate: tuple[Path, Path], tmp_path: Path, make_plan: Any) -> None:
+    file, key = map(str, certificate)
+    options = ["--tls-certificate", file, "--tls-key", key]
+    plan = make_plan(5, epsilon=1.0)
+    with CollectorProcess(f"sqlite:///{tmp_path}/x.db", options=options) as collector:
+        assert collector.url.startswith("https://")
+        with Connection(collector.url, certificates=file) as connection:
+            headers = {"Authorization": f"Bearer {collector.admin_key}"}
+            body = json.dumps({"plan": plan.to_dict()}).encode()
+            answer = persistently(
+                lambda: connection.ask("POST", "/api/studies", body=body, headers=headers)
+            )
+            assert answer.status == 201
+            login = f"key={collector.admin_key}"
+            connection._connection.request("POST", "/login", login)
+            signed = connection._connection.getresponse()
+            signed.read()
+            assert "Secure" in signed.headers["Set-Cookie"]
+        client = RemoteClient(tmp_path / "home", limit_epsilon=1.0, certificates=file)
+        client.join(collector.url, plan.hash, most_epsilon=1.0)
+        assert client.submit(plan.hash, curve=[0.1, 0.2], label="yes")
+        stranger = RemoteClient(tmp_path / "stranger", limit_epsilon=1.0)
+        stranger._sleep = lambda seconds: None
+        with pytest.raises(Unreachable, match="SSL"):
+            stranger.join(collector.url, plan.hash, most_epsilon=1.0)
+
+
+def test_slow_clients_are_hung_up_on(tmp_path: Path) -> None:
+    with CollectorProcess(f"sqlite:///{tmp_path}/x.db", options=["--patience", "1"]) as collector:
+        head = b"POST /login HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n"
+        starts = [b"", b"GET /health HT", head, head + b"\r\nkey=", head + b"\r\n"]
+        sockets = [socket.create_connection(("127.0.0.1", collector.port)) for _ in starts]
+        begun = time.monotonic()
+        for slow, start in zip(sockets, starts, strict=True):
+            slow.sendall(start)
+            slow.settimeout(20)
+        with Connection(collector.url) as connection:  # others are served meanwhile
+            assert connection.ask("GET", "/health").status == 200
+        for slow in sockets:
+            while slow.recv(4096):
+                pass
+            slow.close()
+        assert time.monotonic() - begun < 15
