@@ -14,8 +14,9 @@
 
 from dpfda._registry import discover
 from dpfda.learners.base import Learner, LinearLearner
+from dpfda.learners.histogram import HistogramModels
 from dpfda.learners.models import LinearModels, Models
 
 discover(__name__, __path__)
 
-__all__ = ["Learner", "LinearLearner", "LinearModels", "Models"]
+__all__ = ["HistogramModels", "Learner", "LinearLearner", "LinearModels", "Models"]

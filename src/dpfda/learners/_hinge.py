@@ -26,7 +26,6 @@ _READY = 1e-3
 _PATIENCE = 30.0
 """After a wrong guess, μ must have shrunk by this factor before the next one."""
 
-
 _SPRING = 1e6
 """Stiffness, against costs and features of size 1. Each round leaves its inverse of the error."""
 

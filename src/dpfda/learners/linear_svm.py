@@ -42,8 +42,8 @@ class LinearSVM(LinearLearner, name="linear_svm"):
 
     Example:
         >>> models = LinearSVM(C=10.0).fit([[[-2.0], [-1.0], [1.0], [3.0]]], [[-1, -1, 1, 1]])
-        >>> models.coefficients.round(6), models.intercept.round(6)
-        (array([[1.]]), array([0.]))
+        >>> models.scores([[-1.0], [0.5], [1.0]]).round(6)
+        array([[-1. ,  0.5,  1. ]])
     """
 
     C: float = 1.0
