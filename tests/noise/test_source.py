@@ -126,3 +126,8 @@ def test_bad_seeds_are_refused(seed: object) -> None:
 def test_samplers_are_named() -> None:
     assert SecureSource().sampler == "exact"
     assert SimulationSource(0).sampler == "simulation"
+
+
+def test_simulated_noise_shares_no_words_with_data_of_the_same_seed():
+    data = np.random.default_rng(3).integers(0, 2**64, size=1000, dtype=np.uint64)
+    assert not np.isin(SimulationSource(3).words(1000), data).any()

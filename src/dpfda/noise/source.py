@@ -26,6 +26,7 @@ from dpfda import _validate
 Words = npt.NDArray[np.uint64]
 Sampler = Literal["exact", "simulation"]
 
+_OWN_STREAM = (0x64706664,)
 _CHUNK = 1 << 20  # bytes encrypted at once; bounds the buffer of zeros
 _REKEY_AFTER = 1 << 34  # bytes; far below the 2^38 bytes of ChaCha20's 32-bit block counter
 
@@ -109,7 +110,9 @@ class SimulationSource:
 
     def __init__(self, seed: int | np.random.SeedSequence) -> None:
         if not isinstance(seed, np.random.SeedSequence):
-            seed = np.random.SeedSequence(_validate.whole("seed", seed, least=0))
+            # A key of its own: data made with `default_rng(seed)` must not share words with noise.
+            number = _validate.whole("seed", seed, least=0)
+            seed = np.random.SeedSequence(number, spawn_key=_OWN_STREAM)
         self._seed = seed
         self.generator = np.random.Generator(np.random.PCG64(seed))
 

@@ -14,6 +14,7 @@ from dpfda._validate import FloatArray
 
 _LEAD_PRIOR = 0.25  # variance of the strongest stump's correlation r_j before any answer
 _OTHER_PRIOR = 0.03  # variance of any other stump's, where features have no order
+_DOUBT = 2.5  # evidence that an ordered feature must bring before it is believed at all
 _PAIR_PRIOR = 0.02  # variance of the correlation of two stumps before any answer
 _RIDGE = 0.1
 _SMALLEST_EIGENVALUE = 0.2
@@ -76,14 +77,14 @@ def direction(
 def _shrinkage(raw: FloatArray, precision: FloatArray, *, ordered: bool) -> FloatArray:
     """How much of each correlation to believe.
 
-    Ordered features: the signal-to-noise ratio, n α² r² less twice its mean under noise alone, is
-    taken to fall with the order (isotonic regression), so that one noisy late feature by itself is
-    not believed. Without an order: a common prior. The strongest stump has a prior of its own:
+    Ordered features: the signal-to-noise ratio, n α² r² less 2.5 times its mean under noise alone,
+    is taken to fall with the order (isotonic regression), so that one noisy late feature by itself
+    is not believed. Without an order: a common prior. The strongest stump has a prior of its own:
     something must be believed.
     """
     evidence = precision * raw**2
     if ordered:
-        signal = np.maximum(isotonic_regression(evidence - 2, increasing=False).x, 0)
+        signal = np.maximum(isotonic_regression(evidence - _DOUBT, increasing=False).x, 0)
         believed = signal / (signal + 1)
     else:
         believed = _OTHER_PRIOR / (_OTHER_PRIOR + 1 / precision)

@@ -72,7 +72,7 @@ class Problem:
 
 def run(quick: bool = False) -> Outcome:
     """Mean error in % of each method on each problem."""
-    sizes = (30, 3) if quick else (200, 40)
+    sizes = (30, 3) if quick else (400, 40)
     rows: list[dict[str, Any]] = []
     figures: dict[str, float] = {}
     notes = [
@@ -101,7 +101,7 @@ def _cell(
 ) -> dict[str, Any]:
     """One row: every method at one ε. At ε = 0.1 studies differ most, so there are more of them."""
     most, fewer = sizes
-    most = max(2, (10 if epsilon < 0.2 else 1) * most // min(len(problems), 5))
+    most = max(2, (5 if epsilon < 0.2 else 1) * most // min(len(problems), 5))
     fewer = max(1, fewer // min(len(problems), 5))
     methods = {"questions": most, "moments": fewer, "MRMA": fewer, "comparison": fewer}
     jobs = [
