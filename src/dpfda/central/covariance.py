@@ -23,7 +23,7 @@ from dpfda.errors import InvalidParameter
 from dpfda.noise import Source
 
 _FEW = 1000  # nε below which the first centre is so rough that its error must be released too
-_USEFUL = 400  # nε below which a surface of zeros is often closer
+_USEFUL = 200  # nε below which the surface is mostly noise, and is pulled towards zero as a whole
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -104,7 +104,7 @@ class PrivateCovariance(BaseEstimator):  # type: ignore[misc]
         task = Task(n=len(records), bound=self.bound, epsilon=self.epsilon, delta=self.delta)
         if task.n * task.epsilon < _USEFUL:
             warnings.warn(
-                f"n·epsilon is below {_USEFUL}: a surface of zeros may be closer to the covariance",
+                f"n·epsilon is below {_USEFUL}: a surface of zeros may be as close",
                 stacklevel=2,
             )
         source = source_for(self.random_state)
@@ -144,12 +144,17 @@ def _release(
     # The products are about the released centre: take off the rest of the mean.
     noisy = noisy - triangle.vector(np.outer(look.shift, look.shift))
     shrunk = monotone_shrinkage(noisy, law.variance) * noisy
+    cleaned = triangle.vector(floored(triangle.matrix(shrunk)))
+    noise = float(law.variance.sum())
+    if task.n * task.epsilon < _USEFUL:
+        # James & Stein: without it a radius that came out too large would be taken at its word.
+        cleaned *= max(0.0, 1 - noise / max(float(cleaned @ cleaned), noise))
     surface = FunctionBasis(
         basis.grid * 2, triangle.products(basis.functions[:size]), np.ones(noisy.size)
     )
     return Release(
         summary="covariance",
-        coefficients=triangle.vector(floored(triangle.matrix(shrunk))),
+        coefficients=cleaned,
         noisy=noisy,
         noise=(law,),
         basis=surface,
@@ -161,7 +166,7 @@ def _release(
             "bound": task.bound,
             "components": size,
             "radius": look.radius,
-            "noise": math.sqrt(float(law.variance.sum())),
+            "noise": math.sqrt(noise),
         },
     )
 
