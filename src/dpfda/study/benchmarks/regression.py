@@ -49,9 +49,9 @@ def run(quick: bool = False) -> Outcome:
                 {"figure": name, "ours": ours, "scikit-learn": other, "ratio": ours / other}
             )
     worst = 1.0
-    # The spread of a variance ratio over J coordinates is √(2/J): 0.45 % for 100 000.
+    # The spread of a variance ratio over J coordinates is √(2/J): 0.3 % for 200 000.
     for sites in (2, 10, 50) if quick else (2, 5, 10, 20, 50):
-        ratio = aggregate_variance_ratio(sites, size=50_000 if quick else 100_000, seed=sites)
+        ratio = aggregate_variance_ratio(sites, size=100_000 if quick else 200_000, seed=sites)
         worst = max(worst, ratio, 1 / ratio)
         rows.append(
             {
