@@ -73,8 +73,10 @@ def check_repeatable(mechanism: Mechanism) -> None:
         expect(bool(np.isfinite(reports).all()), "reports must be finite")
         same = mechanism.randomize(values, SimulationSource(1))
         expect(np.array_equal(reports, same), "the same seed must give the same reports")
-        other = mechanism.randomize(values, SimulationSource(2))
-        expect(not np.array_equal(reports, other), "another seed must give other reports")
+        # A nearly honest bit seldom changes: look at several seeds before complaining.
+        others = (mechanism.randomize(values, SimulationSource(seed)) for seed in range(2, 40))
+        differ = any(not np.array_equal(reports, other) for other in others)
+        expect(differ, "another seed must give other reports")
         shapes = {
             mechanism.debias(reports).shape,
             mechanism.target(values).shape,
