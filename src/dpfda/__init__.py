@@ -17,6 +17,7 @@ from dpfda._version import __version__
 _HOMES = {
     "Client": "dpfda.protocol.client",
     "CurveEncoder": "dpfda.curves",
+    "DecentralizedRegression": "dpfda.regression.decentralized",
     "Guarantee": "dpfda.privacy.guarantee",
     "Ledger": "dpfda.privacy.ledger",
     "LocalBoostingClassifier": "dpfda.boosting.classifier",
@@ -26,8 +27,13 @@ _HOMES = {
     "MomentClassifier": "dpfda.estimators.moment",
     "MultiServerMRMA": "dpfda.mrma.multi_server",
     "OnlineMRMA": "dpfda.mrma.online",
+    "PrivateCovariance": "dpfda.central.covariance",
+    "PrivateDensity": "dpfda.central.density",
+    "PrivateFunctionOnScalar": "dpfda.central.function_on_scalar",
+    "PrivateKernelMachine": "dpfda.central.kernel_machine",
     "PrivateLinearRegression": "dpfda.regression.estimators",
     "PrivateLogisticRegression": "dpfda.regression.estimators",
+    "PrivateMean": "dpfda.central.mean",
     "SecureSource": "dpfda.noise",
     "SimulationSource": "dpfda.noise",
 }

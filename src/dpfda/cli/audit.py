@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from dpfda.central import audit as central
 from dpfda.checks.twins import Twin
 from dpfda.mechanisms import Mechanism
 from dpfda.noise import SecureSource, SimulationSource, Source
@@ -44,9 +45,9 @@ def command(
     for label, case in track(cases, "auditing", console=Console(stderr=True), transient=True):
         factor = _MORE_DRAWS.get(label, 1) if twins else 1
         row = audit(case, name=label, draws=draws * factor, source=source).to_dict()
-        if isinstance(case, Twin):
+        if twins:
             row["caught"] = not row["passed"]
-            row["flaw"] = case.flaw
+            row["flaw"] = getattr(case, "flaw", label)
         rows.append(row)
     click.echo(json.dumps(rows, indent=2)) if as_json else _print(rows, twins=twins)
     if not all(row["caught"] if twins else row["passed"] for row in rows):
@@ -55,12 +56,18 @@ def command(
 
 def _mechanisms(name: str | None) -> list[tuple[str, Auditable]]:
     chosen = list(Mechanism.members().values()) if name is None else [Mechanism.named(name)]
-    return [(_label(example), example) for member in chosen for example in member.examples()]
+    own = [(_label(example), example) for member in chosen for example in member.examples()]
+    releases = central.audit_cases() if name is None else []
+    return [*own, *((f"release: {case.name}", case) for case in releases)]
 
 
 def _twins(name: str | None) -> list[tuple[str, Auditable]]:
     chosen = list(Twin.members().values()) if name is None else [Twin.named(name)]
-    return [(member.name, member()) for member in chosen]
+    releases = central.broken_twins() if name is None else []
+    return [
+        *((member.name, member()) for member in chosen),
+        *((twin.name.removeprefix("twin: "), twin) for twin in releases),
+    ]
 
 
 def _label(mechanism: Mechanism) -> str:
