@@ -6,7 +6,6 @@ same next phase: after a crash the work is simply done again.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,18 +14,18 @@ import numpy as np
 
 import dpfda.mrma
 import dpfda.questions  # noqa: F401 (designs register when they are imported)
-from dpfda._validate import FloatArray
+from dpfda._validate import FloatArray, IntArray
 from dpfda.client.wire import ReplyMessage
 from dpfda.collector.summary import summarize
 from dpfda.errors import DpfdaError, InvalidParameter
 from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.robust import clipped, steadied
 from dpfda.protocol.server import Server
 from dpfda.protocol.task import Task
 
 _BLOCK = 1 << 12
 MOST_PEOPLE = 10**7
 MOST_FEATURES = 1000
-_CLIP = 12.0  # noise standard deviations beyond ±1 that an honest report never reaches
 
 
 class Conclusion(msgspec.Struct, frozen=True):
@@ -91,46 +90,54 @@ def resume(plan: StudyPlan, state: str) -> Server:
     return Server.resume(plan, msgspec.json.decode(state))
 
 
-def conclude(plan: str, state: str, replies: Sequence[tuple[int, bytes]]) -> Conclusion:
-    """End a phase with the replies it had."""
+def conclude(
+    plan: str, state: str, replies: Sequence[tuple[int, bytes]], median_group: int = 0
+) -> Conclusion:
+    """End a phase with the replies it had.
+
+    Args:
+        plan: the study's plan.
+        state: what was known when the phase began.
+        replies: ticket numbers and bodies, in the order of tickets.
+        median_group: people in a group of a median of means; 0 takes plain means.
+    """
     contract = read_plan(plan)
     start = msgspec.json.decode(state)
-    server = resume(contract, state)
-    phase, quota = server.phase, server.progress.quota
+    quota = resume(contract, state).progress.quota
     server = Server.resume(contract, start | {"issued": quota})
-    numbers = np.array([number for number, _ in replies], dtype=np.int64)
-    rows = [msgspec.json.decode(body, type=ReplyMessage).values for _, body in replies]
-    for first in range(0, quota, _BLOCK):
-        last = min(first + _BLOCK, quota)
-        here = np.flatnonzero((numbers >= first) & (numbers < last))
-        if len(here) == 0:
-            continue
-        width = len(rows[here[0]])
-        values = np.zeros((last - first, width))
-        missing = np.ones(last - first, dtype=bool)
-        values[numbers[here] - first] = [rows[i] for i in here]
-        missing[numbers[here] - first] = False
-        values[~missing] = clipped(server.progress.tasks(first, 1), values[~missing])
-        server.receive(values, start=first, missing=missing)
+    phase = server.phase
+    if replies:
+        numbers = np.array([number for number, _ in replies], dtype=np.int64)
+        values = np.array(
+            [msgspec.json.decode(body, type=ReplyMessage).values for _, body in replies]
+        )
+        values = _defended(server.progress.tasks(0, 1), values, contract, median_group)
+        _receive(server, numbers, values, quota)
     if server.phase == phase and not server.finished:
         server.close_phase()
     return _describe(server, people=len(replies))
 
 
-def clipped(task: Task, replies: FloatArray) -> FloatArray:
-    """Reports moved to where honest ones are, so that one liar weighs no more than a few people.
+def _defended(task: Task, values: FloatArray, plan: StudyPlan, median_group: int) -> FloatArray:
+    """Replies of which no single one weighs more than a few honest ones."""
+    kept = clipped(task, values)
+    groups = len(kept) // median_group if median_group else 0
+    if task.name == "moment" and plan.n_classes == 2 and groups >= 3:
+        return steadied(kept, groups=groups)
+    return kept
 
-    The bound is public: ±1 and 12 standard deviations of the noise at the edge. An honest Laplace
-    report is beyond with a chance of e^-17; bits are within anyway.
-    """
-    if task.width == 1:
-        return replies
-    dimension = getattr(task.mechanism, "dimension", None)
-    if dimension is None:  # bits, which cannot be too large
-        return replies
-    deviation = math.sqrt(float(np.max(task.mechanism.variance(np.ones((1, dimension))))))
-    bound = 1 + _CLIP * deviation
-    return np.clip(replies, -bound, bound)
+
+def _receive(server: Server, numbers: IntArray, values: FloatArray, quota: int) -> None:
+    """Hand all replies to the server, a block of tickets at a time."""
+    for first in range(0, quota, _BLOCK):
+        last = min(first + _BLOCK, quota)
+        here = (numbers >= first) & (numbers < last)
+        if here.any():
+            block = np.zeros((last - first, values.shape[1]))
+            missing = np.ones(last - first, dtype=bool)
+            block[numbers[here] - first] = values[here]
+            missing[numbers[here] - first] = False
+            server.receive(block, start=first, missing=missing)
 
 
 def _describe(server: Server, *, people: int) -> Conclusion:

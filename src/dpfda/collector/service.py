@@ -229,7 +229,10 @@ class Collector:
         if not await self._write(self.storage.begin_closing, record.id, record.phase):
             return
         replies = await self._read(self.storage.replies, record.id, record.phase)
-        found = await self._worker.run(conclude, record.plan, record.state, replies)
+        settings = msgspec.json.decode(record.settings, type=StudySettings)
+        found = await self._worker.run(
+            conclude, record.plan, record.state, replies, settings.median_group
+        )
         model = _model(record.id, record.phase, record.kind, found)
         fields = {"study": record.id, "phase": record.phase, "replies": found.people}
         if await self._write(self._advance, record, found, model):

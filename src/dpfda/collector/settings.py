@@ -19,11 +19,14 @@ class StudySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             from its first ticket. None waits for everybody.
         enrolment: ``open`` hands a token to whoever asks; ``invited`` only to the administrator.
         online: when a stream's round is finished, begin the next one.
+        median_group: where reports are averaged, take the median of means over groups of this many
+            people instead: fewer liars than half the groups then change little. 0 averages.
     """
 
     deadline: Positive | None = None
     enrolment: Literal["open", "invited"] = "open"
     online: bool = False
+    median_group: Annotated[int, msgspec.Meta(ge=0, le=10**6)] = 0
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
