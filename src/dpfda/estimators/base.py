@@ -134,7 +134,8 @@ class StudyClassifier(CurveClassifierBase):
     def _set_label_set(self, labels: npt.NDArray[Any]) -> None:
         self.classes_ = np.unique(labels if self.classes is None else np.asarray(self.classes))
         if len(self.classes_) < 2:
-            raise InvalidData("labels", "of at least 2 classes, not one class only (or pass classes=)")
+            rule = "of at least 2 classes, not one class only (or pass classes=)"
+            raise InvalidData("labels", rule)
         if not np.all(np.isin(labels, self.classes_)):
             raise InvalidData("labels", "among the given classes")
 
