@@ -186,5 +186,5 @@ def test_odd_rows_are_refused_before_or_answered_after_the_spend(name, requests)
     with pytest.raises(ProtocolError, match="2 features"):
         wide.reply(message)
     assert wide.ledger.spent.epsilon == 0
-    odd = Owner([[1e300, -1e300], [0.0, 0.0]], [7, -3], epsilon=1.0, ledger=Ledger(1.0))
+    odd = Owner([[1e308, -1e308], [0.0, 0.0]], [7, -3], epsilon=1.0, ledger=Ledger(1.0))
     assert len(odd.reply(message)["values"]) == requests()[name].width

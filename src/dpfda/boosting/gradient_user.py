@@ -99,10 +99,9 @@ class GradientUser(DataUser):
         """One Newton step towards what the owners say, as far as they can be believed."""
         estimates = replies.decoded(self._request)
         # Reports of an owner with gain m have variance about 1/m²: weigh them by m².
-        gains = {e: GradientRequest.gain(float(e)) for e in np.unique(replies.epsilons)}
-        weights = (
-            np.array([gains[e] for e in gains])[np.searchsorted(list(gains), replies.epsilons)] ** 2
-        )
+        epsilons, kind = np.unique(replies.epsilons, return_inverse=True)
+        gains = np.array([GradientRequest.gain(float(epsilon)) for epsilon in epsilons])
+        weights = gains[kind] ** 2
         weights /= weights.sum()
         mean = weights @ estimates
         spread = float((weights**2 @ (estimates - mean) ** 2).mean())

@@ -95,7 +95,7 @@ def absorb(
 ) -> Posterior:
     """The belief after a round whose reports have this mean; `variance` is that of the mean.
 
-    The model's own curvature is uncertain while θ is: half of a doubt is added to the noise, which
+    While θ is uncertain so is the model's curvature: the mean doubt is added to the noise, which
     keeps early rounds from being believed too much.
     """
     weight = 1 / (variance / slope**2 + float(view.doubt.mean()))

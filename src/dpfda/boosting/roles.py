@@ -160,7 +160,7 @@ class Crowd:
         self.spent[who] = True
         values = np.empty((len(who), request.width))
         for epsilon, mask in _kinds(self.epsilons[who]):
-            rows = self._rows.take(who[mask])
+            rows = request.fitting(self._rows.take(who[mask]))
             values[mask] = request.answer(rows, epsilon=epsilon, rng=self._rng)
         return Replies(values, self.epsilons[who], self._rows.sizes[who])
 

@@ -15,6 +15,8 @@ from dpfda.errors import ProtocolError
 from dpfda.noise import Source
 from dpfda.privacy.guarantee import Guarantee
 
+_LARGEST = 1e100
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Request(Registered, family="request"):
@@ -60,12 +62,17 @@ class Request(Registered, family="request"):
     def fitting(self, rows: OwnerRows) -> OwnerRows:
         """Rows that `answer` can take: refused before anything is spent, or made so.
 
-        An unknown label becomes number 0: refusing to report would itself reveal something.
+        An unknown label becomes number 0, and features are cut where sums could overflow: refusing
+        to report would itself reveal something.
         """
         if rows.features.shape[2] != self.columns:
             raise ProtocolError(f"the request is about rows of {self.columns} features")
         known = (rows.labels >= 0) & (rows.labels < self.classes)
-        return replace(rows, labels=np.where(known, rows.labels, 0))
+        return replace(
+            rows,
+            features=np.clip(rows.features, -_LARGEST, _LARGEST),
+            labels=np.where(known, rows.labels, 0),
+        )
 
     def check(self, replies: Any) -> FloatArray:
         """Replies as a finite matrix of the right width, or a `ProtocolError`."""
