@@ -34,6 +34,7 @@ _HOMES = {
     "PrivateLinearRegression": "dpfda.regression.estimators",
     "PrivateLogisticRegression": "dpfda.regression.estimators",
     "PrivateMean": "dpfda.central.mean",
+    "RemoteClient": "dpfda.client.remote",
     "SecureSource": "dpfda.noise",
     "SimulationSource": "dpfda.noise",
 }
