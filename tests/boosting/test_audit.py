@@ -85,7 +85,8 @@ def test_a_single_sample_has_its_part_of_the_budget(requests):
     """Nearest centroid protects one of N rows at ε/N (C18)."""
     request = requests()["sample"]
     one_row = [pair([0.9, 0.9, 0.2, 0.1, 1, 1], [-0.9, -0.9, 0.2, 0.1, 0, 1])]
-    promise = Guarantee(epsilon=EPSILON / 2, model="local", unit="sample")
+    promise = request.sample_guarantee(EPSILON, rows=2)
+    assert (promise.epsilon, promise.unit) == (EPSILON / 2, "sample")
     subject = OwnerAudit(request, one_row, promise)
     result = audit(subject, name="sample", draws=40_000, source=SimulationSource(5))
     assert result.passed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -76,6 +76,11 @@ class SampleRequest(ShareRequest, name="sample"):
         """ε for the owner, less where labels are public."""
         promise = super().guarantee(epsilon)
         return promise.assuming("labels are public") if self.labels == "public" else promise
+
+    def sample_guarantee(self, epsilon: float, *, rows: int) -> Guarantee:
+        """ε/N for a single one of an owner's N rows (C18)."""
+        promise = self.guarantee(epsilon)
+        return replace(promise, epsilon=epsilon / rows, unit="sample")
 
     def _blocks(self, weighted: FloatArray, labels: IntArray) -> FloatArray:
         blocks = np.zeros((len(weighted), self.classes, self.columns + 1))
