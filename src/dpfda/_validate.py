@@ -7,7 +7,7 @@ offending value. `batch` and `labels` check *private* data and describe shape an
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sized
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import numpy as np
@@ -68,9 +68,9 @@ def one_of(name: str, value: Any, allowed: Iterable[str]) -> str:
 def interval(name: str, value: Any) -> tuple[float, float]:
     """A pair (low, high) of finite numbers with low < high."""
     rule = "a pair (low, high) of finite numbers with low < high"
-    if isinstance(value, str) or not isinstance(value, Sized) or len(value) != 2:
+    if isinstance(value, str) or not isinstance(value, Collection) or len(value) != 2:
         raise InvalidParameter(name, rule, value)
-    low, high = value  # type: ignore[misc]
+    low, high = tuple(value)
     if not (_is_number(low) and _is_number(high) and math.isfinite(low) and math.isfinite(high)):
         raise InvalidParameter(name, rule, value)
     if low >= high:
