@@ -83,7 +83,7 @@ def run(
             "2000, which gives 2.7 / 0.84 / 0.50 / 0.30 / 0.23 for the piecewise mechanism.",
             "As published: label in clear, so the owner has no guarantee (C16). Corrected: label "
             "and weight hidden in a class × (feature, 1) vector.",
-            "Laplace comes out everywhere. Printed piecewise numbers of MNIST and Fashion-MNIST are "
+            "Laplace comes out everywhere. Printed piecewise numbers of MNIST and Fashion are "
             "1.2 to 1.6 times ours, Duchi's 1.2 to 3 times: how their features were scaled into "
             "[-1, 1] is not said.",
         ],

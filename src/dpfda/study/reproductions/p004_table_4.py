@@ -79,7 +79,7 @@ def run(
         notes=[
             f"{runs} runs; 100 owners × 40 rows; ridge 1, coefficients and intercept cut at ±1.",
             "The printed numbers are mean squares, not roots: those of Fashion-MNIST agree for the "
-            "piecewise and Duchi's mechanism; those of MNIST are about three times ours throughout, "
+            "piecewise and Duchi's mechanism; those of MNIST are about three times ours, "
             "as if a third of the owners had taken part; Laplace on Fashion-MNIST fits nothing.",
         ],
         plot=partial(_plot, rows),
