@@ -28,7 +28,7 @@ $(READY): pyproject.toml constraints.txt
 $(DEMO_READY): pyproject.toml constraints.txt
 	@echo "setting up .venv-demo (a minute the first time)"
 	@test -x .venv-demo/bin/python || $(PYTHON) -m venv .venv-demo
-	@.venv-demo/bin/python $(INSTALL) -e '.[demo]'
+	@.venv-demo/bin/python $(INSTALL) --no-compile -e '.[demo]'
 	@touch $@
 
 # The full environment serves the demo where it exists; otherwise a light one is made.

@@ -44,7 +44,7 @@ class Load:
 
 def run(quick: bool = False) -> Outcome:
     """Replies on 64 connections: without storage, durable, one commit each, on PostgreSQL."""
-    many, few = (1500, 300) if quick else (8000, 1200)
+    many, few = (1500, 300) if quick else (4000, 800)
     rounds = 1 if quick else 3
     with tempfile.TemporaryDirectory(prefix="dpfda-bench-") as folder:
         place = Path(folder)
