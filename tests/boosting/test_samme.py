@@ -49,7 +49,7 @@ def test_shares_stay_in_the_box(classes):
         StatisticRequest(ensemble=ensemble, cap=0.2, thresholds=np.zeros((2, 1))),
         ClassifierRequest(ensemble=ensemble, cap=0.2, bound=0.1),
     ):
-        inside, weights = ensemble.prepared(rows, cap=0.2)
+        inside, weights = request.weighted(rows)
         share = request.share(inside, rows.labels, weights)
         assert share.shape == (len(rows), request.width)
         assert np.abs(share).max() <= 1

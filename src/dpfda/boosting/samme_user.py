@@ -16,8 +16,8 @@ from dpfda.boosting.requests.share import ShareRequest
 from dpfda.boosting.roles import DataUser, Replies
 from dpfda.boosting.rules import Rule
 
-_CAP = 3.0
-"""Weights above this many times their mean are cut: the box is used, and nearly nothing is lost."""
+_JUDGED_ROOM = 3.0
+"""Judges cut weights above this many times their mean: a weighted error hardly notices."""
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,8 @@ class SammeUser(DataUser):
         """A share, or feedback on the candidate."""
         if self._candidate is None:
             return self._share
-        return FeedbackRequest(
-            ensemble=self._share.ensemble, rule=self._candidate, cap=self._share.cap
-        )
+        cap = min(1.0, _JUDGED_ROOM * self._mean_weight)
+        return FeedbackRequest(ensemble=self._share.ensemble, rule=self._candidate, cap=cap)
 
     @property
     def model(self) -> Ensemble:
@@ -129,7 +128,8 @@ class SammeUser(DataUser):
             # The weighted error tells what happens to the mean weight: no data are needed for it.
             self._mean_weight *= error + (1 - error) * math.exp(-alpha)
             self._share = self._share.with_ensemble(
-                self.model.joined(rule, alpha=alpha), cap=min(1.0, _CAP * self._mean_weight)
+                self.model.joined(rule, alpha=alpha),
+                cap=min(1.0, self._share.room * self._mean_weight),
             )
         if kept or self._attempt >= self._retries:
             self._round, self._attempt = self._round + 1, 0

@@ -34,7 +34,7 @@ class SampleRequest(ShareRequest, name="sample"):
 
     def answer(self, rows: OwnerRows, *, epsilon: float, rng: Source) -> FloatArray:
         """Perturb every row with ε/N; send the sum over rows divided by N."""
-        inside, weights = self.ensemble.prepared(rows, cap=self.cap)
+        inside, weights = self.weighted(rows)
         sizes = rows.sizes
         replies = np.zeros((len(rows), self.width))
         for size in np.unique(sizes):

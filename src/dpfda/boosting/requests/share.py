@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -34,6 +34,9 @@ class ShareRequest(Request):
         cap: weights are divided by this public number and cut at 1, which keeps shares in the box.
         labels: ``public`` only where the owners agreed to it (C16).
     """
+
+    room: ClassVar[float] = 2.0
+    """How many times the mean weight `cap` should be: the box is used, and little is cut off."""
 
     ensemble: Ensemble
     mechanism: str = "piecewise"
@@ -74,9 +77,13 @@ class ShareRequest(Request):
 
     def answer(self, rows: OwnerRows, *, epsilon: float, rng: Source) -> FloatArray:
         """Weigh, compute the share, perturb it with the whole ε."""
-        inside, weights = self.ensemble.prepared(rows, cap=self.cap)
+        inside, weights = self.weighted(rows)
         shares = self.share(inside, rows.labels, weights)
         return self.randomizer(epsilon).randomize(shares, rng, clip=True)
+
+    def weighted(self, rows: OwnerRows) -> tuple[FloatArray, FloatArray]:
+        """Scaled rows, and weights for which shares stay in the box."""
+        return self.ensemble.prepared(rows, cap=self.cap)
 
     def randomizer(self, epsilon: float) -> Mechanism:
         """The box mechanism on s numbers."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
+from dpfda.boosting.owners import OwnerRows
 from dpfda.boosting.requests.share import ShareRequest
 from dpfda.boosting.rules import StumpRule
 from dpfda.errors import InvalidParameter
@@ -16,8 +18,8 @@ from dpfda.errors import InvalidParameter
 class StatisticRequest(ShareRequest, name="statistic"):
     """For each public threshold: the mean weight of each class on either side of it.
 
-    With two classes the difference of the two is enough. Entries lie in [-1, 1] because weights are
-    at most 1 and are divided by the number of rows (C17).
+    With two classes the difference of the two is enough. Tables are divided by the public `cap`, or
+    by the owner's mean weight where that is larger, so entries lie in [-1, 1] (C17).
 
     Privacy:
         ε-LDP for everything the owner holds.
@@ -25,6 +27,8 @@ class StatisticRequest(ShareRequest, name="statistic"):
     Attributes:
         thresholds: on the scaled features, shape (d, T).
     """
+
+    room: ClassVar[float] = 1.0
 
     thresholds: FloatArray = field(default_factory=lambda: np.zeros((1, 1)))
 
@@ -43,6 +47,12 @@ class StatisticRequest(ShareRequest, name="statistic"):
     def width(self) -> int:
         """Scores × 2 sides × thresholds."""
         return self._scores * 2 * self.thresholds.size
+
+    def weighted(self, rows: OwnerRows) -> tuple[FloatArray, FloatArray]:
+        """The bound is on an owner's mean weight: single rows may weigh more."""
+        inside, weights = self.ensemble.prepared(rows, cap=1.0)
+        mean = weights.sum(axis=1) / rows.sizes
+        return inside, weights / np.maximum(mean, self.cap)[:, None]
 
     def share(self, inside: FloatArray, labels: IntArray, weights: FloatArray) -> FloatArray:
         """Mean signed weight on either side of every threshold."""

@@ -106,7 +106,7 @@ class PublishedSample(SampleRequest):
 
     def answer(self, rows: OwnerRows, *, epsilon: float, rng: Source) -> FloatArray:
         """w x' by class, and the class weights, in clear."""
-        inside, weights = self.ensemble.prepared(rows, cap=self.cap)
+        inside, weights = self.weighted(rows)
         h, n, d = inside.shape
         noisy = self._randomizer(epsilon / n, d).randomize(inside.reshape(-1, d), rng)
         told = np.concatenate([noisy.reshape(h, n, d), np.ones((h, n, 1))], axis=2)
