@@ -66,6 +66,7 @@ def simulate(
 
 def people_from(plan: StudyPlan, curves: Any, labels: Any, *, grid_points: Any = None) -> People:
     """People who hold the given curves and labels, in a public random order."""
+    plan.encoder.check_grid(curves, grid_points)
     features, numbers = encode_people(plan, curves, labels, grid_points=grid_points)
     if len(features) != plan.n_people or len(numbers) != plan.n_people:
         raise InvalidData("curves", f"{plan.n_people} curves with a label each")

@@ -105,7 +105,10 @@ def test_one_class_needs_the_public_label_set():
         ({"epsilon": float("nan")}, "epsilon must be a finite number above 0, got nan"),
         ({"value_range": (3, 1)}, r"value_range must be a pair \(low, high\)"),
         ({"protects": "nothing"}, "protects must be one of"),
-        ({"evaluation_share": 2.0}, "evaluation_share must be strictly between 0 and 1, got 2.0"),
+        (
+            {"evaluation_share": 2.0},
+            "evaluation_share must be 0, or strictly between 0 and 1, got 2.0",
+        ),
         ({"n_features": 99}, "n_features must be at most 8, got 99"),
     ],
 )
@@ -124,6 +127,40 @@ def test_five_phonemes(shared_data):
     classifier.fit(frames.X[train], frames.y[train])
     # Majority class is wrong on 74 %; non-private logistic on the same features on about 10 %.
     assert classifier.score(frames.X[test], frames.y[test]) > 0.6
+
+
+@pytest.mark.parametrize(
+    ("grid_points", "message"),
+    [
+        (TRAIN.grid_points[:-1], "grid_points must be"),
+        (np.linspace(0, 100, 101), "grid_points must be"),
+        (np.full(101, np.nan), "grid_points must be"),
+    ],
+)
+def test_a_public_grid_that_does_not_fit_is_refused_before_anybody_is_asked(grid_points, message):
+    with pytest.raises((InvalidData, InvalidParameter), match=message):
+        LocalCurveClassifier(random_state=0).fit(TRAIN.X, TRAIN.y, grid_points=grid_points)
+
+
+@pytest.mark.parametrize("bad", ["one curve", "ragged", "words"])
+def test_no_private_value_in_an_error(bad):
+    secret = 7.654321
+    inputs = {
+        "one curve": np.full(101, secret),
+        "ragged": [[secret] * 3, [secret] * 2],
+        "words": [[secret, "a"], [secret, "b"]],
+    }
+    fitted = LocalCurveClassifier(random_state=0).fit(TRAIN.X[:50], TRAIN.y[:50])
+    for call in (fitted.predict, lambda x: LocalCurveClassifier().fit(x, [0, 1])):
+        with pytest.raises(ValueError) as caught:  # noqa: PT011
+            call(inputs[bad])
+        assert "7.65" not in str(caught.value)
+
+
+def test_mixed_labels_are_refused_by_rule():
+    labels = np.array(["a", None] * 10, dtype=object)
+    with pytest.raises(InvalidData, match="none missing"):
+        LocalCurveClassifier(random_state=0).fit(TRAIN.X[:20], labels)
 
 
 def test_moments_take_any_encoder():

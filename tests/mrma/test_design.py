@@ -123,10 +123,10 @@ def test_ensembles(make_plan, crowd, average: str) -> None:
 
 
 def test_what_is_protected(make_plan, crowd) -> None:
-    features, numbers = crowd(50, seed=12)
+    features, numbers = crowd(300, seed=12)
     for protects in ("features", "labels"):
-        server = Server(make_plan(300, protects=protects))
-        task = server.issue(50)
+        server = Server(make_plan(1800, epsilon=1.0, protects=protects))
+        task = server.issue(300)
         reply = task.answer(features, numbers, SimulationSource(0))
         labels_clear = np.array_equal(reply[:, -1], np.where(numbers == 1, 1.0, -1.0))
         curves_clear = np.array_equal(reply[:, :-1], features)

@@ -20,7 +20,7 @@ from dpfda.curves.basis import Basis
 from dpfda.curves.observations import read_curves, read_vectors
 from dpfda.curves.projection import project
 from dpfda.curves.rescale import Rescaler
-from dpfda.errors import InvalidParameter
+from dpfda.errors import InvalidData, InvalidParameter
 
 
 @dataclass(frozen=True, init=False)
@@ -110,6 +110,21 @@ class CurveEncoder:
         else:
             z = read_vectors(curves, n_basis=self.n_features, strict=strict)
         return np.where(np.isnan(z), self.rescaler.centres(self.n_features), z)
+
+    def check_grid(self, curves: Any, grid_points: Any = None) -> None:
+        """Refuse a *public* grid that does not fit, before anybody is asked for anything.
+
+        How many points there are and where they lie is the same for everybody, so saying so
+        reveals nothing; a person's own unusable curve, by contrast, is silently encoded as 0.
+        """
+        if hasattr(curves, "data_matrix"):
+            if (curves.dim_domain, curves.dim_codomain) != (1, 1):
+                found = f"dimensions {curves.dim_domain} and {curves.dim_codomain}"
+                raise InvalidData("curves", "of one variable with one value each", found)
+            grid_points = curves.grid_points[0]
+            self.encode(np.zeros((1, len(grid_points))), grid_points)
+        elif isinstance(curves, np.ndarray) and curves.ndim == 2:
+            self.encode(np.zeros((1, curves.shape[1])), grid_points)
 
     # -- and back -----------------------------------------------------------------------------
 

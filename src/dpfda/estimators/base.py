@@ -13,11 +13,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
 from dpfda._validate import FloatArray
+from dpfda.curve_classifier import CurveClassifierBase, count_rows, plain_classes
 from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.estimators.plots import draw_study
+from dpfda.estimators.plots import draw_study, slope_of
 from dpfda.estimators.result import StudyResult, majority_error
-from dpfda.mrma._estimator import CurveClassifierBase, count_rows, plain_classes
 from dpfda.protocol.estimate import Estimate
 from dpfda.protocol.plan import Protects, StudyPlan
 from dpfda.simulate import people_from, simulate
@@ -106,8 +106,17 @@ class StudyClassifier(CurveClassifierBase):
         """Slope function, what was learnt with intervals, and who was asked what."""
         check_is_fitted(self)
         progress = self.server_.progress
-        learnt = getattr(progress, "correlations", None) or getattr(progress, "moments", [])
-        return draw_study(self.model_, learnt, progress.phases)
+        stumps, moments = getattr(progress, "correlations", None), getattr(progress, "moments", [])
+        title = "is this stump right?" if stumps else "mean of label times feature"
+        return draw_study(self.model_, stumps or moments, progress.phases, title=title)
+
+    def slope(self, points: Any = None) -> FloatArray:
+        """The slope function β(t) at `points`, one row a score; for vectors, feature weights.
+
+        It describes the score where no feature is clipped.
+        """
+        check_is_fitted(self)
+        return slope_of(self.model_, points)
 
     def _estimates(self) -> dict[str, Estimate]:
         """Everything the server estimated, by name."""

@@ -6,13 +6,16 @@ from typing import Any
 
 import numpy as np
 
+from dpfda._validate import FloatArray
 from dpfda.errors import MissingExtra
 from dpfda.protocol.estimate import Estimate
 from dpfda.protocol.model import CurveModel
 
 
-def draw_study(model: CurveModel, correlations: list[list[Estimate]], phases: list[Any]) -> Any:
-    """Slope function (or weights), stump correlations with intervals, people by phase."""
+def draw_study(
+    model: CurveModel, learnt: list[list[Estimate]], phases: list[Any], *, title: str
+) -> Any:
+    """Slope function (or weights), what was learnt with intervals, people by phase."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -20,26 +23,37 @@ def draw_study(model: CurveModel, correlations: list[list[Estimate]], phases: li
     figure = Figure(figsize=(11, 3.4), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
     _draw_slopes(left, model)
-    for score, row in enumerate(correlations):
-        place = np.arange(len(row)) + 0.1 * score
+    names = list(model.classes) if len(model.coefficients) > 1 else [None]
+    for score, row in enumerate(learnt):
+        place = np.arange(1, len(row) + 1) + 0.1 * score
         values = [estimate.value for estimate in row]
         errors = [min(1.96 * estimate.standard_error, 10.0) for estimate in row]
-        middle.errorbar(place, values, yerr=errors, fmt="o", capsize=3)
+        middle.errorbar(place, values, yerr=errors, fmt="o", capsize=3, label=names[score])
     middle.axhline(0, color="0.6", linewidth=0.8)
-    middle.set(title="is this stump right? (95 %)", xlabel="feature", ylabel="correlation")
-    names = [f"{number + 1}. {phase.kind}" for number, phase in enumerate(phases)]
-    right.barh(names, [phase.people for phase in phases])
+    middle.set(title=f"{title} (95 %)", xlabel="feature")
+    middle.set_xticks(range(1, max((len(row) for row in learnt), default=1) + 1))
+    asked = [phase for phase in phases if phase.people]
+    steps = [f"{number + 1}. {phase.kind}" for number, phase in enumerate(asked)]
+    right.barh(steps, [phase.people for phase in asked], height=0.6)
+    right.set_ylim(-0.9, max(len(asked), 3) - 0.1)
+    if names[0] is not None:
+        left.legend(names, title="class")
     right.invert_yaxis()
     right.set(title="who was asked what", xlabel="people")
     return figure
 
 
-def _draw_slopes(axes: Any, model: CurveModel) -> None:
-    """β(t) for curves, one weight a feature for vectors; on the scale inside the clipping."""
+def slope_of(model: CurveModel, points: Any = None) -> FloatArray:
+    """β(t) of each score at `points`, or one weight a feature; on the scale inside the clipping."""
     d = model.coefficients.shape[1]
     weights = np.zeros((len(model.coefficients), model.encoder.n_features))
     weights[:, :d] = model.coefficients / model.scales
-    slope = model.encoder.slope(weights)
+    return model.encoder.slope(weights, points)
+
+
+def _draw_slopes(axes: Any, model: CurveModel) -> None:
+    """β(t) for curves, one weight a feature for vectors; on the scale inside the clipping."""
+    slope = slope_of(model)
     if model.encoder.basis.functional:
         points = np.linspace(*model.encoder.basis.domain_range, slope.shape[1])
         axes.plot(points, slope.T)

@@ -12,7 +12,7 @@ from scipy.special import ndtri
 from dpfda.protocol.estimate import Estimate
 
 
-@dataclass
+@dataclass(repr=False)
 class StudyResult:
     """Rows for people to read; every number with its interval.
 
@@ -27,6 +27,9 @@ class StudyResult:
     errors: dict[str, float] = field(default_factory=dict)
     held_out: int = 0
     notes: list[str] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        return f"StudyResult({len(self.estimates)} estimates, {len(self.errors)} errors)"
 
     def table(self, level: float = 0.95) -> list[dict[str, Any]]:
         """One row a number: value, interval, and the people behind it."""

@@ -8,8 +8,8 @@ from typing import Any, Self
 import numpy as np
 
 from dpfda._validate import FloatArray
+from dpfda.curve_classifier import CurveClassifierBase, count_rows, plain_classes, stamped
 from dpfda.errors import InvalidParameter
-from dpfda.mrma._estimator import CurveClassifierBase, count_rows, plain_classes, stamped
 from dpfda.mrma.averaging import DEFAULT_STRICTNESS
 from dpfda.mrma.baselines import baseline_rules
 from dpfda.mrma.design import MRMADesign

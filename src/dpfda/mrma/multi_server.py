@@ -9,8 +9,8 @@ import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
+from dpfda.curve_classifier import CurveClassifierBase, count_rows, plain_classes, stamped
 from dpfda.errors import InvalidParameter
-from dpfda.mrma._estimator import CurveClassifierBase, count_rows, plain_classes, stamped
 from dpfda.mrma.averaging import DEFAULT_STRICTNESS
 from dpfda.mrma.design import MRMADesign
 from dpfda.mrma.exchange import ExchangeDesign

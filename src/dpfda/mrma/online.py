@@ -6,8 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from dpfda.curve_classifier import CurveClassifierBase, count_rows, plain_classes, stamped
 from dpfda.errors import InvalidParameter
-from dpfda.mrma._estimator import CurveClassifierBase, count_rows, plain_classes, stamped
 from dpfda.mrma.averaging import DEFAULT_STRICTNESS
 from dpfda.mrma.members import DEFAULT_SPREAD
 from dpfda.mrma.plots import draw

@@ -55,8 +55,9 @@ class QuestionDesign(Design, name="questions"):
             raise InvalidParameter("scales", "one positive number for each feature", self.scales)
         scales = tuple(_validate.positive("scales", scale) for scale in self.scales)
         object.__setattr__(self, "scales", scales)
-        if self.evaluation_share:
-            _validate.fraction("evaluation_share", self.evaluation_share)
+        if not 0 <= self.evaluation_share < 1:
+            rule = "0, or strictly between 0 and 1"
+            raise InvalidParameter("evaluation_share", rule, self.evaluation_share)
         if self.n_features is not None:
             _validate.whole("n_features", self.n_features, most=len(scales))
 
@@ -311,8 +312,9 @@ class QuestionProgress(Progress):
     def intercept_estimates(self) -> list[Estimate]:
         """Each score's intercept with its standard error."""
         information = np.maximum(self.intercept_information, 1e-12)
+        asked = sum(phase.people for phase in self.phases if phase.kind == "intercept")
         return [
-            Estimate(float(a), float(p**-0.5), 0)
+            Estimate(float(a), float(p**-0.5), asked)
             for a, p in zip(self.intercepts, information, strict=True)
         ]
 

@@ -1,4 +1,4 @@
-"""What the scikit-learn faces of MRMA share: reading input, randomness, prediction."""
+"""What the scikit-learn faces of studies share: reading input, randomness, prediction."""
 
 from __future__ import annotations
 
@@ -71,6 +71,8 @@ class CurveClassifierBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         `own_points`: new curves come with their own grid, so their number of points is free.
         """
+        if hasattr(curves, "to_grid"):  # scikit-fda's curves on a basis, or on a grid already
+            curves = curves.to_grid()
         if _own_grids(curves):
             return curves
         rules = {"dtype": np.float64, "ensure_all_finite": "allow-nan"}
@@ -79,14 +81,17 @@ class CurveClassifierBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 return check_array(curves, **rules)
             return validate_data(self, curves, reset=reset, **rules)
         except ValueError as error:
-            if "could not convert" in str(error):  # numpy's message quotes the private value
-                raise InvalidData("curves", "an array of real numbers") from None
+            for part, rule in _QUOTING.items():
+                if part in str(error):
+                    raise InvalidData("curves", rule) from None
             raise
 
     def _read_labels(self, labels: Any, count: int) -> np.ndarray[Any, np.dtype[Any]]:
         if labels is None:
             raise ValueError("This classifier requires y to be passed, but the target y is None")
         values = np.asarray(column_or_1d(labels, warn=True))
+        if values.dtype.kind == "O" and len({type(value) for value in values}) > 1:
+            raise InvalidData("labels", "all of one kind (numbers or words), none missing")
         if len(values) != count:
             raise InvalidData("labels", f"{count} labels, one for each curve")
         if values.dtype.kind == "f" and not np.all(np.isfinite(values)):
@@ -139,6 +144,15 @@ class CurveClassifierBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.allow_nan = True  # a missing point of a curve
         tags.non_deterministic = self.random_state is None
         return tags
+
+
+_QUOTING = {
+    "array=": "an array (n, T), one row a person. Reshape your data: one curve is reshape(1, -1)",
+    "could not convert": "an array of real numbers",
+    "inhomogeneous": "a rectangular array (n, T), or a list of pairs (t, x)",
+    "setting an array element": "a rectangular array (n, T), or a list of pairs (t, x)",
+}
+"""Messages of numpy and scikit-learn that quote private values, and what is said instead."""
 
 
 def plain_classes(classes: Any) -> tuple[Any, ...]:
