@@ -160,6 +160,13 @@ def test_damaged_replies_are_refused(replies):
         Replies.collected(replies)
 
 
+def test_single_precision_rows_are_answered(owners, requests):
+    rows = owners()
+    single = OwnerRows(rows.features.astype(np.float32), rows.labels, rows.present)
+    crowd = Crowd(single, epsilon=1.0, rng=SimulationSource(0))
+    assert crowd.answer(requests()["statistic"], np.arange(6)).values.shape[0] == 6
+
+
 def test_rows_are_grouped_whatever_their_order():
     rows = OwnerRows.grouped([[1.0], [2.0], [3.0], [4.0]], [0, 1, 1, 0], groups=[5, 2, 5, 9])
     assert rows.sizes.tolist() == [1, 2, 1]

@@ -68,9 +68,10 @@ class Request(Registered, family="request"):
         if rows.features.shape[2] != self.columns:
             raise ProtocolError(f"the request is about rows of {self.columns} features")
         known = (rows.labels >= 0) & (rows.labels < self.classes)
+        features = rows.features.astype(np.float64, copy=False)  # the bound is no float32
         return replace(
             rows,
-            features=np.clip(rows.features, -_LARGEST, _LARGEST),
+            features=np.clip(features, -_LARGEST, _LARGEST),
             labels=np.where(known, rows.labels, 0),
         )
 
