@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from dpfda.central.function_mechanism import (
     ellipsoid_noise,
     noise_law,
 )
-from dpfda.central.quadrature import Grid
+from dpfda.central.quadrature import Grid, norm_bound
 from dpfda.central.records import clip_rows, exact_mean
 from dpfda.central.release import NoiseLaw, Release
 from dpfda.central.shrinkage import monotone_shrinkage
@@ -224,7 +224,9 @@ def _finish(
     basis: FunctionBasis,
     task: Task,
     source: Source,
-    **chosen: Any,
+    *,
+    stages: int,
+    radius: float,
 ) -> Release:
     variance = np.asarray(sum(law.variance for law in laws))
     return Release(
@@ -235,8 +237,13 @@ def _finish(
         basis=basis.first(noisy.size),
         centre=np.zeros(basis.weights.size),
         guarantee=task.guarantee.drawn_from(source),
-        sensitivity=2 * chosen["radius"] / task.n,
-        parameters={"mechanism": "adaptive", "components": noisy.size, **chosen},
+        sensitivity=2 * radius / task.n,
+        parameters={
+            "mechanism": "adaptive",
+            "components": noisy.size,
+            "stages": stages,
+            "radius": radius / norm_bound(1.0, basis.grid),  # in the norm that bounds are given in
+        },
     )
 
 

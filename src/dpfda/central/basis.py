@@ -13,7 +13,7 @@ from scipy.interpolate import RegularGridInterpolator, make_interp_spline
 from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.central.kernels import Kernel
-from dpfda.central.quadrature import Grid, as_grid, trapezoid
+from dpfda.central.quadrature import Grid, as_places, trapezoid
 from dpfda.errors import InvalidParameter
 
 _SMALLEST_EIGENVALUE = 1e-12  # of the largest; below, the decomposition is rounding error
@@ -30,6 +30,7 @@ class FunctionBasis:
         eigenvalues: λ_j of the kernel, decreasing; ones where there is no kernel.
 
     Example:
+        >>> from dpfda.central.quadrature import as_grid
         >>> basis = spline_basis(as_grid(np.linspace(0, 1, 21)), size=5)
         >>> bool(np.abs(basis.gram - np.eye(5)).max() < 1e-12)
         True
@@ -67,15 +68,16 @@ class FunctionBasis:
         return FunctionBasis(self.grid, self.functions[:size], self.eigenvalues[:size])
 
     def at(self, grid_points: Any) -> FloatArray:
-        """Values (J, points) on another grid inside the domain."""
-        grid = as_grid(grid_points)
+        """Values (J, points) on another grid, or in any places, inside the domain."""
+        grid = as_places(grid_points)
         if len(grid) != len(self.grid):
             raise InvalidParameter("grid_points", f"{len(self.grid)} axes", len(grid))
         for ours, theirs in zip(self.grid, grid, strict=True):
             slack = 1e-9 * (ours[-1] - ours[0])
-            if theirs[0] < ours[0] - slack or theirs[-1] > ours[-1] + slack:
+            low, high = float(theirs.min()), float(theirs.max())
+            if low < ours[0] - slack or high > ours[-1] + slack:
                 rule = f"inside the domain [{ours[0]:g}, {ours[-1]:g}]"
-                raise InvalidParameter("grid_points", rule, (theirs[0], theirs[-1]))
+                raise InvalidParameter("grid_points", rule, (low, high))
         inside = [np.clip(t, o[0], o[-1]) for o, t in zip(self.grid, grid, strict=True)]
         if len(grid) == 1:
             degree = _CUBIC if self.grid[0].size > _CUBIC else 1

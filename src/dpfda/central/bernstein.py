@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy.interpolate import RegularGridInterpolator
@@ -36,6 +36,8 @@ class Bernstein(FunctionMechanism, name="bernstein"):
         >>> Bernstein(order=10).order
         10
     """
+
+    bounds_largest: ClassVar[bool] = True
 
     order: int = 20
 

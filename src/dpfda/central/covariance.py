@@ -9,11 +9,13 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from dpfda._validate import FloatArray
 from dpfda.central.adaptive import Schedule, bounded_mean, choose_radius
 from dpfda.central.basis import FunctionBasis, spline_basis
 from dpfda.central.function_mechanism import Task, ellipsoid_noise, noise_law
+from dpfda.central.quadrature import norm_bound
 from dpfda.central.records import clip_rows, exact_mean, public_centre, read_records
 from dpfda.central.release import Release
 from dpfda.central.shrinkage import monotone_shrinkage
@@ -51,7 +53,8 @@ class PrivateCovariance(BaseEstimator):  # type: ignore[misc]
     Args:
         epsilon: ε.
         delta: δ; 0 for pure ε.
-        bound: public bound τ on the norm of a curve minus the centre.
+        bound: public bound τ on the norm √(average of X(t)² over the domain) of a curve minus the
+            centre.
         centre: public curve (or number) to subtract first.
         unit: whose data one row is.
         random_state: None for exact noise, or a seed for simulations.
@@ -101,7 +104,10 @@ class PrivateCovariance(BaseEstimator):  # type: ignore[misc]
         records, grid = read_records(curves, grid_points, domain_range=self.domain_range)
         if len(grid) != 1:
             raise InvalidParameter("grid_points", "of one variable", f"{len(grid)} variables")
-        task = Task(n=len(records), bound=self.bound, epsilon=self.epsilon, delta=self.delta)
+        bound = norm_bound(self.bound, grid)
+        task = Task(
+            n=len(records), bound=bound, epsilon=self.epsilon, delta=self.delta, unit=self.unit
+        )
         if task.n * task.epsilon < _USEFUL:
             warnings.warn(
                 f"n·epsilon is below {_USEFUL}: a surface of zeros may be as close",
@@ -110,7 +116,7 @@ class PrivateCovariance(BaseEstimator):  # type: ignore[misc]
         source = source_for(self.random_state)
         basis = spline_basis(grid, size=grid[0].size)
         rows = basis.project(records - public_centre(self.centre, records.shape[1]))
-        self.release_ = _release(rows, basis, task, source, self.unit)
+        self.release_ = _release(rows, basis, task, source)
         self.guarantee_ = self.release_.guarantee
         self.n_features_in_ = records.shape[1]
         size = int(self.release_.parameters["components"])
@@ -123,12 +129,11 @@ class PrivateCovariance(BaseEstimator):  # type: ignore[misc]
     @property
     def covariance_(self) -> FloatArray:
         """The released surface on the grid of the data, (T, T)."""
+        check_is_fitted(self, "release_")
         return self.release_.values()
 
 
-def _release(
-    rows: FloatArray, basis: FunctionBasis, task: Task, source: Source, unit: str
-) -> Release:
+def _release(rows: FloatArray, basis: FunctionBasis, task: Task, source: Source) -> Release:
     size = min(basis.size, math.ceil(1.2 * (task.n * task.epsilon) ** 0.25))
     axes = _axes(size)
     look = _look(rows, axes, task, source)
@@ -152,6 +157,7 @@ def _release(
     surface = FunctionBasis(
         basis.grid * 2, triangle.products(basis.functions[:size]), np.ones(noisy.size)
     )
+    unit = norm_bound(1.0, basis.grid)  # to say everything in the norm that bounds are given in
     return Release(
         summary="covariance",
         coefficients=cleaned,
@@ -159,14 +165,14 @@ def _release(
         noise=(law,),
         basis=surface,
         centre=np.zeros(surface.weights.size),
-        guarantee=task.guarantee.drawn_from(source).for_unit(unit),
+        guarantee=task.guarantee.drawn_from(source),
         sensitivity=reach / task.n,
         parameters={
             "n": task.n,
-            "bound": task.bound,
+            "bound": task.bound / unit,
             "components": size,
-            "radius": look.radius,
-            "noise": math.sqrt(noise),
+            "radius": look.radius / unit,
+            "noise": math.sqrt(noise) / unit**2,
         },
     )
 

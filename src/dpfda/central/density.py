@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
@@ -63,14 +65,15 @@ class PrivateDensity(BaseEstimator):  # type: ignore[misc]
         """Release the density of `points`, shape (n,), (n, 1) or (n, 2)."""
         box = as_box(self.domain_range)
         inside = read_points(points, box)
-        task = Task(n=len(inside), bound=1.0, epsilon=self.epsilon, delta=self.delta)
+        task = Task(
+            n=len(inside), bound=1.0, epsilon=self.epsilon, delta=self.delta, unit=self.unit
+        )
         chosen = self.mechanism
         mechanism = DensityMechanism.named(chosen)() if isinstance(chosen, str) else chosen
         released = mechanism.release(inside, box, task, source_for(self.random_state))
         self.release_: Release = replace(
             released,
             density=bool(self.project),
-            guarantee=released.guarantee.for_unit(self.unit),
             parameters={"n": task.n, "domain_range": box, **released.parameters},
         )
         self.guarantee_ = self.release_.guarantee
@@ -80,6 +83,7 @@ class PrivateDensity(BaseEstimator):  # type: ignore[misc]
     @property
     def density_(self) -> FloatArray:
         """The released density on the release's grid."""
+        check_is_fitted(self, "release_")
         return self.release_.values()
 
 
@@ -87,15 +91,22 @@ def as_box(domain_range: Any) -> Box:
     """One or two public ranges."""
     if domain_range is None:
         raise InvalidParameter("domain_range", "given: the public range of the points", None)
-    sides = domain_range if np.ndim(domain_range) == 2 else (domain_range,)
+    nested = isinstance(domain_range, Collection) and any(
+        isinstance(side, Collection) for side in domain_range
+    )
+    sides = tuple(domain_range) if nested else (domain_range,)
     if len(sides) > 2:
         raise InvalidParameter("domain_range", "one or two ranges", domain_range)
-    return tuple(_validate.interval("domain_range", tuple(side)) for side in sides)
+    return tuple(_validate.interval("domain_range", side) for side in sides)
 
 
 def read_points(points: Any, box: Box, *, least: int = 2) -> FloatArray:
     """Private points as rows inside a public box."""
-    if isinstance(points, (list, tuple, np.ndarray)) and np.ndim(points) == 1:
+    try:
+        single = isinstance(points, (list, tuple, np.ndarray)) and np.ndim(points) == 1
+    except ValueError:  # rows of unequal length, which `batch` refuses in its own words
+        single = False
+    if single:
         rows = _validate.vector("points", points)[:, None]
     else:
         rows = _validate.batch("points", points, columns=len(box))

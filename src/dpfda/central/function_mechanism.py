@@ -29,7 +29,8 @@ class Task:
     """The public side of one release: how many curves, how large they may be, what it may cost.
 
     `share` is what one step of several may spend: a part of ε, or of μ² when there is a δ (Gaussian
-    releases with μ_i compose to μ² = Σ μ_i²).
+    releases with μ_i compose to μ² = Σ μ_i²). `bound` is on √∫X² (`quadrature.norm_bound`), or on
+    the largest |X(t)| for a mechanism that says so.
 
     Example:
         >>> Task(n=100, bound=1.0, epsilon=1.0).radius
@@ -41,6 +42,7 @@ class Task:
     epsilon: float
     delta: float = 0.0
     share: float = 1.0
+    unit: str = "person"
 
     def __post_init__(self) -> None:
         _validate.whole("n", self.n, least=2)
@@ -48,6 +50,8 @@ class Task:
         _validate.positive("epsilon", self.epsilon)
         if self.delta:
             _validate.fraction("delta", self.delta)
+        if not isinstance(self.unit, str) or not self.unit.strip():
+            raise InvalidParameter("unit", "a word for whose data one row is", self.unit)
 
     @property
     def radius(self) -> float:
@@ -61,7 +65,7 @@ class Task:
     @property
     def guarantee(self) -> Guarantee:
         """The promise of a release that spends everything."""
-        return Guarantee(epsilon=self.epsilon, delta=self.delta, model="central")
+        return Guarantee(epsilon=self.epsilon, delta=self.delta, model="central", unit=self.unit)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +73,7 @@ class FunctionMechanism(Registered, family="function mechanism"):
     """Releases the mean of curves; a new one is one file that fills in `release`."""
 
     needs_delta: ClassVar[bool] = False
+    bounds_largest: ClassVar[bool] = False  # its bound is on the largest |X(t)|, not on the norm
 
     @abstractmethod
     def release(self, records: FloatArray, grid: Grid, task: Task, source: Source) -> Release:

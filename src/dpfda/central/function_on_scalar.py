@@ -7,11 +7,13 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.central.basis import spline_basis
 from dpfda.central.function_mechanism import Task, ellipsoid_noise, noise_law
+from dpfda.central.quadrature import norm_bound
 from dpfda.central.records import clip_rows, exact_mean, public_centre, read_records
 from dpfda.central.release import NoiseLaw, Release
 from dpfda.central.shrinkage import monotone_shrinkage
@@ -35,7 +37,8 @@ class PrivateFunctionOnScalar(BaseEstimator):  # type: ignore[misc]
     Args:
         epsilon: ε.
         delta: δ; 0 for pure ε.
-        bound: public bound on the norm of a curve minus the centre.
+        bound: public bound on the norm √(average of Y(t)² over the domain) of a curve minus the
+            centre.
         covariate_bound: public bound on ‖x‖₂, the intercept's 1 not counted.
         centre: public curve subtracted from every Y first (it belongs to the intercept).
         gamma: share of the budget for T1.
@@ -87,7 +90,10 @@ class PrivateFunctionOnScalar(BaseEstimator):  # type: ignore[misc]
         covariates = _validate.batch("X", X)
         if len(covariates) != len(records):
             raise InvalidData("X", "one row a curve", f"{len(covariates)} rows")
-        task = Task(n=len(records), bound=self.bound, epsilon=self.epsilon, delta=self.delta)
+        bound = norm_bound(self.bound, grid)
+        task = Task(
+            n=len(records), bound=bound, epsilon=self.epsilon, delta=self.delta, unit=self.unit
+        )
         source = source_for(self.random_state)
         centre = public_centre(self.centre, records.shape[1])
         size = min(records.shape[1], math.ceil((task.n * task.epsilon) ** 0.4))
@@ -112,11 +118,11 @@ class PrivateFunctionOnScalar(BaseEstimator):  # type: ignore[misc]
             noise=(NoiseLaw(law="gaussian", scales=np.sqrt(spread)),),
             basis=basis,
             centre=np.zeros(basis.weights.size),
-            guarantee=task.guarantee.drawn_from(source).for_unit(self.unit),
+            guarantee=task.guarantee.drawn_from(source),
             sensitivity=2 * radius * task.bound / task.n,
             parameters={
                 "n": task.n,
-                "bound": task.bound,
+                "bound": float(self.bound),
                 "covariate_bound": reach,
                 "gamma": gamma,
                 "components": size,
@@ -130,17 +136,20 @@ class PrivateFunctionOnScalar(BaseEstimator):  # type: ignore[misc]
     @property
     def coef_(self) -> FloatArray:
         """β_k(t) on the grid, (p, T), without the intercept."""
+        check_is_fitted(self, "release_")
         return self.release_.values()[: self.n_features_in_]
 
     @property
     def intercept_(self) -> FloatArray:
         """The intercept function on the grid, public centre included."""
+        check_is_fitted(self, "release_")
         values = self.release_.values()
         own = values[self.n_features_in_] if self.fit_intercept else np.zeros(values.shape[1])
         return np.asarray(own + self._centre)
 
     def predict(self, X: Any) -> FloatArray:
         """Expected curves for covariates (n, p)."""
+        check_is_fitted(self, "release_")
         rows = _validate.batch("X", X, columns=self.n_features_in_)
         return np.asarray(rows @ self.coef_ + self.intercept_)
 

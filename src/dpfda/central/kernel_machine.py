@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
@@ -92,7 +93,9 @@ class PrivateKernelMachine(BaseEstimator):  # type: ignore[misc]
         box = as_box(self.domain_range)
         points = read_points(X, box)
         targets, largest = self._targets(y, loss, len(points))
-        task = Task(n=len(points), bound=1.0, epsilon=self.epsilon, delta=self.delta)
+        task = Task(
+            n=len(points), bound=1.0, epsilon=self.epsilon, delta=self.delta, unit=self.unit
+        )
         basis, weights, kappa = self.space(box)
         psi = self.psi or self.safe_psi(task, weights, kappa=kappa, target_bound=largest)
         psi = _validate.positive("psi", psi)
@@ -110,7 +113,7 @@ class PrivateKernelMachine(BaseEstimator):  # type: ignore[misc]
             noise=(noise_law(mechanism),),
             basis=basis,
             centre=np.zeros(basis.weights.size),
-            guarantee=task.guarantee.drawn_from(source).for_unit(self.unit),
+            guarantee=task.guarantee.drawn_from(source),
             sensitivity=reach,
             parameters={"n": task.n, "loss": self.loss, "psi": psi, "kappa": kappa},
         )
@@ -165,6 +168,7 @@ class PrivateKernelMachine(BaseEstimator):  # type: ignore[misc]
 
     def decision_function(self, X: Any) -> FloatArray:
         """f(x), inputs outside the public range being moved to its border."""
+        check_is_fitted(self, "release_")
         points = read_points(X, self._box, least=1)
         size = self.release_.basis.grid[0].size
         return np.asarray(self.release_.values().ravel()[nearest(points, self._box, size=size)])

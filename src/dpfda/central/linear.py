@@ -65,7 +65,7 @@ class LinearMechanism(FunctionMechanism):
     def _choices(self, **chosen: float) -> dict[str, object]:
         kernel = self.kernel.to_dict() if isinstance(self.kernel, Kernel) else "given eigenpairs"
         bound = "published" if self.published else "tight"
-        return {"mechanism": self.name, "kernel": kernel, "bound": bound, **chosen}
+        return {"mechanism": self.name, "kernel": kernel, "calibration": bound, **chosen}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,9 +7,12 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
+from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.central.function_mechanism import FunctionMechanism, Task
+from dpfda.central.quadrature import norm_bound
 from dpfda.central.records import public_centre, read_records
 from dpfda.central.release import Release
 from dpfda.central.sources import source_for
@@ -21,19 +24,19 @@ class PrivateMean(BaseEstimator):  # type: ignore[misc]
 
     Privacy:
         (ε, δ)-DP for replacing one curve (pure ε with ``delta=0``). Curves are pulled into ‖X -
-        centre‖ ≤ bound, in the L² norm of the grid; n, the grid, the bound and the centre are
-        public. With ``random_state=None`` noise is exact and from the operating system; an integer
-        seeds a simulation, and the guarantee says so.
+        centre‖ ≤ bound, where ‖X‖² is the average of X(t)² over the domain; n, the grid, the bound
+        and the centre are public. With ``random_state=None`` noise is exact and from the operating
+        system; an integer seeds a simulation, and the guarantee says so.
 
     Args:
         epsilon: ε.
         delta: δ; 0 for pure ε.
-        bound: public bound τ on the norm of a curve minus the centre (for ``mechanism="bernstein"``
-            on its largest absolute value).
+        bound: public bound τ on the norm √(average of X(t)²) of a curve minus the centre, in the
+            units of the curve whatever its domain: if |X(t) - centre| ≤ τ everywhere, τ is true.
+            For ``mechanism="bernstein"`` on its largest absolute value.
         centre: public curve (or number) to subtract first: a good guess makes a smaller bound true.
         mechanism: ``"adaptive"`` (default), ``"allocation"``, ``"iclp_qr"``, ``"iclp_ar"``,
-        ``"frl"``,
-            ``"bernstein"``, ``"gaussian_process"``, or an instance with parameters.
+            ``"frl"``, ``"bernstein"``, ``"gaussian_process"``, or an instance with parameters.
         unit: whose data one row is; several rows of one person multiply the price.
         random_state: None, or a seed for simulations.
 
@@ -78,16 +81,19 @@ class PrivateMean(BaseEstimator):  # type: ignore[misc]
         if self.bound is None:
             raise InvalidParameter("bound", "given: a public bound on the norm of a curve", None)
         records, grid = read_records(curves, grid_points, domain_range=self.domain_range)
-        task = Task(n=len(records), bound=self.bound, epsilon=self.epsilon, delta=self.delta)
-        centre = public_centre(self.centre, records.shape[1])
+        bound = _validate.positive("bound", self.bound)
         chosen = self.mechanism
         mechanism = FunctionMechanism.named(chosen)() if isinstance(chosen, str) else chosen
+        own = bound if mechanism.bounds_largest else norm_bound(bound, grid)
+        task = Task(
+            n=len(records), bound=own, epsilon=self.epsilon, delta=self.delta, unit=self.unit
+        )
+        centre = public_centre(self.centre, records.shape[1])
         released = mechanism.release(records - centre, grid, task, source_for(self.random_state))
         self.release_: Release = replace(
             released,
             centre=centre,
-            guarantee=released.guarantee.for_unit(self.unit),
-            parameters={"n": task.n, "bound": task.bound, **released.parameters},
+            parameters={"n": task.n, "bound": bound, **released.parameters},
         )
         self.guarantee_ = self.release_.guarantee
         self.n_features_in_ = records.shape[1]
@@ -96,4 +102,5 @@ class PrivateMean(BaseEstimator):  # type: ignore[misc]
     @property
     def mean_(self) -> FloatArray:
         """The released mean on the grid of the data."""
+        check_is_fitted(self, "release_")
         return np.asarray(self.release_.values())

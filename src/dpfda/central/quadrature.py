@@ -1,11 +1,14 @@
 """Integrals on a grid: the one inner product that bases, bounds and errors share.
 
 A grid is a tuple of axes, one for each variable; a function on it is its values in row-major order,
-one number a point. Weights are the trapezoid rule's, so a constant's norm is √(length of domain).
+one number a point. Weights are the trapezoid rule's. Bounds that people give are on the *average*
+norm, ‖X‖² = ∫X²/length, in which a constant c has norm |c| on every domain; `norm_bound` turns them
+into bounds on √∫X², in which bases are orthonormal.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -23,6 +26,19 @@ def as_grid(grid_points: Any) -> Grid:
     return tuple(_axis(axis) for axis in axes)
 
 
+def as_places(places: Any) -> Grid:
+    """Where to read a function off: like a grid, but one place is enough, in any order."""
+    axes = places if isinstance(places, tuple) else (places,)
+    found = tuple(np.atleast_1d(_numbers(axis)) for axis in axes)
+    if any(axis.ndim != 1 or axis.size == 0 for axis in found):
+        raise InvalidParameter(
+            "grid_points", "at least one point a variable", type(places).__name__
+        )
+    if not all(np.isfinite(axis).all() for axis in found):
+        raise InvalidParameter("grid_points", "finite", "NaN or infinity")
+    return found
+
+
 def trapezoid(grid: Grid) -> FloatArray:
     """Weights of the trapezoid rule, one for each point of the grid.
 
@@ -38,20 +54,50 @@ def trapezoid(grid: Grid) -> FloatArray:
     return weights
 
 
+def norm_bound(bound: float, grid: Grid) -> float:
+    """A public bound on the average norm, as a bound on √∫X²: times √(length of the domain).
+
+    Example:
+        >>> norm_bound(2.0, as_grid([0.0, 3.0, 9.0]))
+        6.0
+    """
+    length = math.prod(float(axis[-1] - axis[0]) for axis in grid)
+    return _validate.positive("bound", bound) * math.sqrt(length)
+
+
 def norms(values: FloatArray, weights: FloatArray) -> FloatArray:
     """L² norm of each function, the last axis of `values` being the grid."""
     return np.asarray(np.sqrt((values**2 * weights).sum(axis=-1)))
 
 
-def _axis(axis: Any) -> FloatArray:
+def _numbers(axis: Any) -> FloatArray:
     try:
-        points = np.asarray(axis, dtype=np.float64)
+        return np.asarray(axis, dtype=np.float64)
     except (TypeError, ValueError):
         raise InvalidParameter("grid_points", "numbers", type(axis).__name__) from None
+
+
+def _axis(axis: Any) -> FloatArray:
+    points = _numbers(axis)
     if points.ndim != 1 or points.size < 2:
         raise InvalidParameter("grid_points", "at least two points a variable", points.shape)
-    if not np.all(np.isfinite(points)) or np.any(np.diff(points) <= 0):
-        raise InvalidParameter("grid_points", "finite and increasing", "other points")
+    return _increasing(points)
+
+
+def _increasing(points: FloatArray) -> FloatArray:
+    rule = "finite and strictly increasing"
+    if not np.all(np.isfinite(points)):
+        place = int(np.argmin(np.isfinite(points)))
+        raise InvalidParameter(
+            "grid_points", f"{rule}; see point {place + 1}", float(points[place])
+        )
+    falls = np.diff(points) <= 0
+    if falls.any():
+        place = int(np.argmax(falls))
+        pair = float(points[place]), float(points[place + 1])
+        raise InvalidParameter(
+            "grid_points", f"{rule}; see points {place + 1} and {place + 2}", pair
+        )
     return points
 
 

@@ -97,7 +97,11 @@ def exact_mean(rows: FloatArray, *, bound: float) -> FloatArray:
 
 def public_centre(centre: Any, points: int) -> FloatArray:
     """A public function to subtract first: a number, or one number for each grid point."""
-    values = np.asarray(centre, dtype=np.float64)
+    try:
+        values = np.asarray(centre, dtype=np.float64)
+    except (TypeError, ValueError):
+        kind = centre if isinstance(centre, str) else type(centre).__name__
+        raise InvalidParameter("centre", f"one finite number, or {points}", kind) from None
     if values.ndim > 0:
         values = values.ravel()
     if (values.ndim > 0 and values.size != points) or not np.all(np.isfinite(values)):
@@ -115,6 +119,9 @@ def _read_surfaces(curves: Any, grid_points: Any, least: int) -> tuple[FloatArra
     values = np.asarray(curves)
     if values.ndim != 3 or values.dtype.kind not in "fiub":
         raise InvalidData("curves", "an array (n, T1, T2) of numbers", f"shape {values.shape}")
+    if min(values.shape[1:]) < 2:
+        rule = "an array (n, T), or (n, T1, T2) with two points at least along each variable"
+        raise InvalidData("curves", rule, f"shape {values.shape}")
     grid = (
         tuple(np.linspace(0.0, 1.0, size) for size in values.shape[1:])
         if grid_points is None

@@ -13,6 +13,7 @@ import numpy as np
 from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.central.basis import FunctionBasis
+from dpfda.central.quadrature import as_places
 from dpfda.errors import InvalidParameter, MissingExtra
 from dpfda.privacy.events import ApproximateEvent, Event, PureEvent
 from dpfda.privacy.guarantee import Guarantee
@@ -151,7 +152,9 @@ class Release:
 
         It speaks of the privacy noise alone, whose law is known exactly: sampling error, clipping
         and coefficients that were left out are not part of it. The band surrounds the unshrunk
-        noisy curve. Pointwise by default; `simultaneous` covers the whole curve at once.
+        noisy curve, is widened where the released curve would leave it, and is cut at 0 for a
+        density: neither makes it cover less. Pointwise by default; `simultaneous` covers the whole
+        curve at once.
         """
         level = _validate.fraction("level", level)
         functions = self._functions(grid_points)
@@ -167,8 +170,12 @@ class Release:
         else:
             factor = np.quantile(ratio, level, axis=0)
         middle = self._curve(self.noisy, grid_points)
-        low, high = middle - factor * spread, middle + factor * spread
-        return self._shaped(low, grid_points), self._shaped(high, grid_points)
+        low = self._shaped(middle - factor * spread, grid_points)
+        high = self._shaped(middle + factor * spread, grid_points)
+        if self.density:
+            low, high = np.maximum(low, 0.0), np.maximum(high, 0.0)
+        own = self.values(grid_points)
+        return np.minimum(low, own), np.maximum(high, own)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values: everything public, nothing private."""
@@ -209,13 +216,23 @@ class Release:
         if len(self.basis.grid) == 2:
             x, y = self.basis.grid
             picture = ax.pcolormesh(x, y, values.T, shading="auto")
-            ax.figure.colorbar(picture, ax=ax)
+            ax.figure.colorbar(picture, ax=ax, label=self.summary)
+            ax.set_xlabel("s")
+            ax.set_ylabel("t")
         else:
             low, high = self.interval(level, simultaneous=True)
             t = self.basis.grid[0]
-            for row, bottom, top in zip(*map(np.atleast_2d, (values, low, high)), strict=True):
-                (line,) = ax.plot(t, row)
-                ax.fill_between(t, bottom, top, color=line.get_color(), alpha=0.15, linewidth=0)
+            rows = [np.atleast_2d(part) for part in (values, low, high)]
+            for number, (row, bottom, top) in enumerate(zip(*rows, strict=True), start=1):
+                name = f"released {self.summary}" + (f" {number}" if len(rows[0]) > 1 else "")
+                (line,) = ax.plot(t, row, label=name)
+                # Sampling error is no part of the band: the legend says what is.
+                band = f"{100 * level:g} % band of the privacy noise, whole curve"
+                shade = {"color": line.get_color(), "alpha": 0.15, "linewidth": 0}
+                ax.fill_between(t, bottom, top, label=band, **shade)
+            ax.set_xlabel("t")
+            ax.set_ylabel(self.summary)
+            ax.legend(fontsize="small")
         ax.set_title(f"{self.summary}: {self.guarantee}", fontsize="small")
         return ax
 
@@ -245,7 +262,7 @@ class Release:
     def _shaped(self, flat: FloatArray, grid_points: Any) -> FloatArray:
         if len(self.basis.grid) == 1:
             return flat
-        axes = self.basis.grid if grid_points is None else grid_points
+        axes = self.basis.grid if grid_points is None else as_places(grid_points)
         return flat.reshape(*flat.shape[:-1], *(np.size(axis) for axis in axes))
 
 
