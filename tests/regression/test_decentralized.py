@@ -117,9 +117,35 @@ def test_methods_that_are_not_are_refused(method):
 def test_rows_outside_the_bounds_are_refused_at_the_site():
     data, _, _ = hospitals(3, n=300)
     data[1][0][4, 0] = 987.0
-    with pytest.raises(InvalidData) as caught:
+    with pytest.raises(InvalidData, match="X of site 'site2'") as caught:
         DecentralizedRegression(1.0, random_state=0).fit(data)
     assert "987" not in str(caught.value)
+
+
+def test_what_sites_are_is_said():
+    data, X, y = hospitals(3, n=300)
+    model = DecentralizedRegression(1.0, random_state=0)
+    for wrong in ((X, y), ({},), ([],), (X,), ("abc",), ([X, X],)):
+        with pytest.raises(InvalidData, match="a mapping or a list with one pair"):
+            model.fit(*wrong)
+    with pytest.raises(InvalidData, match=r"y of site 'site1'.*length 99"):
+        model.fit([(data[0][0], data[0][1][1:]), *data[1:]])
+
+
+def test_score():
+    data, X, y = hospitals(4)
+    model = DecentralizedRegression(2.0, random_state=0).fit(data)
+    residual = np.mean((model.predict(X) - y) ** 2)
+    assert model.score(X, y) == pytest.approx(1 - residual / y.var())
+    labelled = [(rows, (values > 0.1).astype(int)) for rows, values in data]
+    classes = DecentralizedRegression(2.0, task="logistic", random_state=0).fit(labelled)
+    assert classes.score(X, (y > 0.1).astype(int)) == np.mean(classes.predict(X) == (y > 0.1))
+
+
+def test_few_rows_warn():
+    data, _, _ = hospitals(3, n=200)
+    with pytest.warns(UserWarning, match="too few rows"):
+        DecentralizedRegression(0.05, random_state=0).fit(data)
 
 
 def test_exact_by_default():

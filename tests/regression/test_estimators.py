@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import DataConversionWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
@@ -14,6 +15,8 @@ from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidData, InvalidParameter, ProtocolError
 from dpfda.regression.estimators import PrivateLinearRegression, PrivateLogisticRegression
 from dpfda.regression.fixed_point import BLOCK, ONE, ball, segment
+
+few = pytest.mark.filterwarnings("ignore:too few rows")
 
 
 def rows(n=5000, seed=0):
@@ -36,6 +39,7 @@ def test_rows_stay_in_the_unit_ball_and_sums_are_exact():
     assert np.abs(segment(X[:, 0], center=0.0, radius=1.0)).max() <= ONE
 
 
+@few
 def test_rows_outside_the_bounds_are_refused_without_showing_them():
     X, y = rows(50)
     X[7, 1] = 123.456
@@ -60,6 +64,7 @@ def test_clipping_is_what_bounds_one_row():
     assert np.abs(a.coef_ - b.coef_).max() < 0.2
 
 
+@few
 def test_labels_must_be_the_public_classes():
     X, _ = rows(20)
     labels = np.where(X[:, 0] > 0, "sick", "well")
@@ -68,6 +73,7 @@ def test_labels_must_be_the_public_classes():
     with pytest.raises(InvalidData) as caught:
         PrivateLogisticRegression(1.0, random_state=0).fit(X, labels)
     assert "sick" not in str(caught.value)
+    assert "classes=" in str(caught.value)
 
 
 def test_default_source_is_exact_and_unrepeatable():
@@ -139,6 +145,7 @@ def test_encoded_curves():
         PrivateLinearRegression(1.0, feature_norm_bound=None, random_state=0).fit(score, y)
 
 
+@few
 def test_predictions_stay_inside_the_public_bounds():
     X, y = rows(200)
     model = PrivateLinearRegression(0.1, random_state=0, target_bound=0.8).fit(X, y)
@@ -181,10 +188,72 @@ def test_bad_parameters_are_named(parameters, name):
         PrivateLinearRegression(**({"random_state": 0} | parameters)).fit(X, y)
 
 
-def test_few_rows_warn_in_the_result():
+def test_few_rows_warn():
     X, y = rows(20)
-    assert PrivateLinearRegression(0.1, random_state=0).fit(X, y).fit_.warnings
+    with pytest.warns(UserWarning, match="too few rows"):
+        model = PrivateLinearRegression(0.1, random_state=0).fit(X, y)
+    assert model.fit_.warnings
     assert not PrivateLinearRegression(1.0, random_state=0).fit(*rows(5000)).fit_.warnings
+
+
+def test_clipped_coefficients_state_no_error():
+    # 4000 rows at ε = 0.5 are clipped at about 0.7 root-mean-square distances.
+    X, y = rows(4000)
+    model = PrivateLinearRegression(0.5, random_state=0).fit(X, y)
+    assert model.fit_.clips
+    assert model.coef_standard_error_ is None
+    # All directions spread alike here, so the stated factor is close: Cauchy-Schwarz overstates it
+    # by at most √(E|x|²)/E|x| = 1.04, and the quotient has a standard deviation of 2 % by noise.
+    assert model.clipping_inflation_ > 1.3
+    assert model.coef_[0] / model.clipping_inflation_ == pytest.approx(0.9, rel=0.04 + 4 * 0.02)
+
+
+@pytest.mark.parametrize("n", [4000, 20_000])
+def test_gaussian_fm_is_for_coefficients(n):
+    X, y = rows(n)
+    fits = [
+        PrivateLinearRegression(1.0, method="gaussian_fm", random_state=seed).fit(X, y)
+        for seed in range(20)
+    ]
+    assert not any(fit.fit_.clips for fit in fits)
+    assert {fit.clipping_inflation_ for fit in fits} == {1.0}
+    errors = np.array([(fit.coef_ - [0.9, -0.5, 0.0]) / fit.coef_standard_error_ for fit in fits])
+    # The mean of 20 standard normals is within 4/√20 = 0.9 of 0.
+    assert np.abs(errors.mean(axis=0)).max() < 0.9
+
+
+def test_a_ball_that_covers_the_bounds_clips_nothing():
+    # Rows that fill their public box, and many: the radius is 2.5 root-mean-square distances.
+    rng = np.random.default_rng(0)
+    X = rng.choice([-0.5, 0.5], (200_000, 2))
+    bound = np.sqrt(0.5)
+    model = PrivateLinearRegression(2.0, feature_norm_bound=bound, random_state=0)
+    model.fit(X, X @ [0.9, -0.5])
+    assert not model.fit_.clips
+    assert model.clipping_inflation_ == 1.0
+    assert (np.abs(model.coef_ - [0.9, -0.5]) < 5 * model.coef_standard_error_).all()
+
+
+@pytest.mark.parametrize("estimator", [PrivateLinearRegression, PrivateLogisticRegression])
+def test_a_column_of_targets_is_taken_with_a_warning(estimator):
+    X, y = rows(2000)
+    y = y if estimator is PrivateLinearRegression else (y > 0.1).astype(int)
+    model = estimator(1.0, random_state=0)
+    with pytest.warns(DataConversionWarning, match="column-vector"):
+        column = clone(model).fit(X, y[:, None])
+    assert np.array_equal(column.coef_, clone(model).fit(X, y).coef_)
+    with pytest.raises(InvalidData, match="one-dimensional"):
+        clone(model).fit(X, np.column_stack([y, y]))
+
+
+@pytest.mark.parametrize("epsilon", [50.0, 1000.0])
+def test_objective_perturbation_names_the_largest_epsilon(epsilon):
+    X, y = rows(100)
+    model = PrivateLinearRegression(epsilon, method="objective_perturbation", random_state=0)
+    with pytest.raises(InvalidParameter, match="epsilon must be below 21"):
+        model.fit(X, y)
+    with pytest.raises(InvalidParameter, match="delta must be above"):
+        model.set_params(epsilon=1.0, delta=1e-15).fit(X, y)
 
 
 def test_moments_beat_the_trivial_predictor_on_public_data(shared_data):
@@ -207,7 +276,6 @@ def test_scikit_learn_checks_where_its_data_model_applies():
         "check_estimators_empty_data_messages",  # refused, in other words
         "check_estimator_sparse_tag",  # sparse rows are refused
         "check_n_features_in_after_fitting",  # refused, in other words
-        "check_supervised_y_2d",  # a column is refused, not flattened with a warning
         "check_fit2d_predict1d",  # refused, in other words
         "check_requires_y_none",  # refused, in other words
     }

@@ -70,13 +70,113 @@ def test_logistic(patients):
     [
         (["--target", "height", "--epsilon", "1", "--norm-bound", "1"], "--target"),
         (["--target", "dose", "--epsilon", "1"], "bounds are public"),
-        (["--target", "dose", "--epsilon", "-1", "--norm-bound", "1"], "epsilon"),
-        (["--target", "dose", "--epsilon", "1", "--norm-bound", "1"], "target_bound"),
+        (["--target", "dose", "--epsilon", "-1", "--norm-bound", "1"], "--epsilon must"),
+        (["--target", "dose", "--epsilon", "1", "--delta", "2", "--norm-bound", "1"], "--delta"),
+        (["--target", "dose", "--epsilon", "1", "--norm-bound", "-1"], "--norm-bound must"),
+        (["--target", "dose", "--epsilon", "1", "--norm-bound", "1"], "(or pass --clip)"),
+        (["--target", "dose", "--epsilon", "1", "--norm-bound", "999"], "--target-range -1 1"),
+        (["--target", "dose", "--epsilon", "1", "--norm-bound", "1", "--seed", "-1"], "--seed"),
+        (
+            ["--target", "dose", "--epsilon", "1", "--norm-bound", "1", "--target-range", "9", "0"],
+            "--target-range must",
+        ),
+        (
+            ["--target", "dose", "--epsilon", "1", "--norm-bound", "999", "--task", "logistic"],
+            "--classes 0 1",
+        ),
     ],
 )
 def test_refusals_are_one_line_and_show_no_value(patients, options, reason):
     done = run(patients / "patients.csv", *options)
-    assert done.exit_code != 0
+    assert done.exit_code == 2
     assert reason in done.output
+    assert done.output.count("\n") == 1
     first = (patients / "patients.csv").read_text().split("\n")[1].split(",")[0]
     assert first not in done.output
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('{"age": [18, 100', "a JSON file like"),
+        ("[1, 2]", "a JSON file like"),
+        ('{"age": [18, 100]}', "a range for the feature 'weight'"),
+        ('{"age": [100, 18], "weight": [30, 150]}', "--ranges of the feature 'age'"),
+        ('{"age": 5, "weight": [30, 150]}', "--ranges of the feature 'age'"),
+    ],
+)
+def test_bad_ranges_are_named(patients, text, reason):
+    (patients / "ranges.json").write_text(text)
+    done = linear(patients)
+    assert done.exit_code == 2
+    assert reason in done.output
+    assert done.output.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("empty.csv", b""),
+        ("ragged.csv", b"age,weight,dose\n41.5,70,30\n1,2,3,41.5,5,6\n"),
+        ("binary.csv", bytes(range(256)) * 8),
+        ("words.csv", b"age,weight,dose\n41.5,heavy,30\n"),
+        ("no-rows.csv", b"age,weight,dose\n"),
+        ("broken.npz", b"PK41.5"),
+        ("broken.parquet", b"PAR141.5"),
+        ("table.xlsx", b"41.5"),
+    ],
+)
+@pytest.mark.parametrize("method", ["moments", "output_perturbation"])
+def test_unreadable_files_are_one_line_and_show_no_value(patients, name, content, method):
+    (patients / name).write_bytes(content)
+    done = linear(patients, "--method", method, file=name)
+    assert done.exit_code == 2, done.exception
+    assert done.output.startswith("Error: ")
+    assert done.output.count("\n") == 1
+    assert "41.5" not in done.output
+    assert "heavy" not in done.output
+
+
+def test_arrays_of_different_lengths_are_refused(patients):
+    np.savez(patients / "odd.npz", age=np.ones(3), weight=np.ones(4), dose=np.ones(3))
+    done = linear(patients, file="odd.npz")
+    assert done.exit_code == 2
+    assert "of one length" in done.output
+
+
+def test_values_outside_their_ranges_are_refused_unless_clipped(patients):
+    with (patients / "patients.csv").open("a") as table:
+        table.write("333.25,70,30,1\n")
+    refused = linear(patients)
+    assert refused.exit_code == 2
+    assert "the column 'age' must be within its range" in refused.output
+    assert "--clip" in refused.output
+    assert "333" not in refused.output
+    assert json.loads(linear(patients, "--clip", "--json").output)["rows"] == 4001
+
+
+def test_a_dot_in_the_name_is_no_suffix(patients):
+    (patients / "patients.csv").rename(patients / "ward.3.csv")
+    assert linear(patients, file="ward.3.csv").exit_code == 0
+
+
+def test_clipped_coefficients_come_with_a_note(patients):
+    clipped = json.loads(linear(patients, "--seed", "0", "--epsilon", "0.5", "--json").output)
+    assert clipped["clips"]
+    assert clipped["clipping_inflation"] > 1.2
+    assert {row["privacy_standard_error"] for row in clipped["coefficients"]} == {None}
+    assert "gaussian_fm" in clipped["notes"][0]
+    table = linear(patients, "--seed", "0").output
+    assert "clipped rows" in table
+    assert "±" not in table
+    whole = linear(patients, "--seed", "0", "--method", "gaussian_fm").output
+    assert "±" in whole
+    assert "The intercept has none" in " ".join(whole.split())
+
+
+def test_few_rows_warn_on_a_line(patients):
+    head = (patients / "patients.csv").read_text().split("\n")[:31]
+    (patients / "few.csv").write_text("\n".join(head) + "\n")
+    done = linear(patients, "--epsilon", "0.1", file="few.csv")
+    assert done.exit_code == 0
+    assert "warning: too few rows" in done.output

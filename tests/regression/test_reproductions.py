@@ -5,7 +5,9 @@ import math
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from dpfda.cli._group import dpfda
 from dpfda.study.reproductions import _p002 as common
 
 
@@ -19,12 +21,18 @@ def test_table_a1_is_the_printed_one():
         d = row["D"]
         if row["task"] == "linear":
             assert row["fm"] == pytest.approx(2 * (1 + d) ** 2)
-            assert row["relaxed_fm"] == pytest.approx(2 * math.sqrt(1 + 4 * d + d * d))
-            assert row["gaussian_fm"] == {0: 1, 1: 4, 2: 1}[row["order"]]
+            assert row["rel."] == pytest.approx(2 * math.sqrt(1 + 4 * d + d * d))
+            assert row["gfm"] == {0: 1, 1: 4, 2: 1}[row["order"]]
         else:
             assert row["fm"] == pytest.approx(d * d / 4 + 3 * d)
-            assert row["relaxed_fm"] == pytest.approx(math.sqrt(d * d / 16 + d))
-            assert row["gaussian_fm"] == {1: 1, 2: 0.125}[row["order"]]
+            assert row["rel."] == pytest.approx(math.sqrt(d * d / 16 + d))
+            assert row["gfm"] == {1: 1, 2: 0.125}[row["order"]]
+
+
+def test_table_a1_fits_a_terminal_of_80_characters():
+    shown = CliRunner().invoke(dpfda, ["reproduce", "002-table-a1"]).output
+    assert "2.04e+04" in shown
+    assert "…" not in shown
 
 
 @pytest.mark.parametrize(("name", "orders"), [("figure_a1", {0, 1, 2}), ("figure_a2", {1, 2})])

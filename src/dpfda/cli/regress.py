@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,17 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from dpfda import _validate
+from dpfda.cli import _columns
 from dpfda.curves import CurveEncoder
-from dpfda.errors import InvalidParameter, MissingExtra
+from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.regression.estimators import PrivateLinearRegression, PrivateLogisticRegression
 from dpfda.regression.methods import Method
 
-_CHUNK = 100_000
 _WHOLE = ("objective_perturbation", "output_perturbation")
+_SLACK = 1.0 + 1e-9  # as the estimators': a value stored as float32 may exceed its bound by this
+
+Ranges = list[tuple[float, float]]
 
 
 @click.command(name="regress")
@@ -60,22 +64,47 @@ def command(file: Path, as_json: bool, **options: Any) -> None:
     Bounds are public knowledge and must be given: --ranges for features in their own units, or
     --norm-bound for rows that are scaled already. A CSV file is read in chunks, once for each stage
     of the method.
+
+    The default method is made for prediction and clips rows; where coefficients are the question,
+    choose --method gaussian_fm.
     """
+    _check(options)
     features = _features(file, options)
     ranges = _ranges(options["ranges"], features)
     if ranges is None and options["norm_bound"] is None:
         raise InvalidParameter("--ranges or --norm-bound", "given: bounds are public", None)
     model = _model(options, ranges)
-    if file.suffixes[:1] == [".csv"] and options["method"] not in _WHOLE:
-        model.fit_stream(lambda: _chunks(file, features, options))
-    else:
-        X, y = _columns(_read(file), features, options)
-        model.fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # printed below, from the fit
+        if _columns.is_csv(file) and options["method"] not in _WHOLE:
+            chosen = [*features, options["target"]]
+            model.fit_stream(
+                lambda: (
+                    _rows(table, features, ranges, options)
+                    for table in _columns.chunks(file, chosen)
+                )
+            )
+        else:
+            model.fit(*_rows(_columns.columns(file), features, ranges, options))
     result = _result(model, features, ranges)
     click.echo(json.dumps(result, indent=2)) if as_json else _print(result)
 
 
-def _model(options: dict[str, Any], ranges: list[tuple[float, float]] | None) -> Any:
+def _check(options: dict[str, Any]) -> None:
+    """Refuse bad options by the name they have here."""
+    _validate.positive("--epsilon", options["epsilon"])
+    if options["delta"]:
+        _validate.fraction("--delta", options["delta"])
+    if options["norm_bound"] is not None:
+        _validate.positive("--norm-bound", options["norm_bound"])
+    _validate.interval("--target-range", options["target_range"])
+    if options["classes"][0] == options["classes"][1]:
+        raise InvalidParameter("--classes", "two different labels", options["classes"])
+    if options["seed"] is not None:
+        _validate.whole("--seed", options["seed"], least=0)
+
+
+def _model(options: dict[str, Any], ranges: Ranges | None) -> Any:
     shared = {
         "epsilon": options["epsilon"],
         "delta": options["delta"],
@@ -93,9 +122,7 @@ def _model(options: dict[str, Any], ranges: list[tuple[float, float]] | None) ->
     )
 
 
-def _result(
-    model: Any, features: list[str], ranges: list[tuple[float, float]] | None
-) -> dict[str, Any]:
+def _result(model: Any, features: list[str], ranges: Ranges | None) -> dict[str, Any]:
     """Coefficients in the units of the file."""
     scale = np.array([(high - low) / 2 for low, high in ranges]) if ranges else 1.0
     center = np.array([(high + low) / 2 for low, high in ranges]) if ranges else 0.0
@@ -116,32 +143,61 @@ def _result(
             }
             for number, name in enumerate(features)
         ],
+        "clips": model.fit_.clips,
+        "clipping_inflation": float(model.clipping_inflation_),
+        "notes": _notes(model),
         "guarantee": model.guarantee_.to_dict(),
         "warnings": list(model.fit_.warnings),
     }
 
 
+def _notes(model: Any) -> list[str]:
+    """How to read the coefficients."""
+    notes = []
+    if model.fit_.clips:
+        notes.append(
+            "the coefficients hold for rows shortened to the clipping ball, as predictions use "
+            f"them. They are about {model.clipping_inflation_:.2g} times what unclipped rows would "
+            "give, each by another factor, so no error is stated. To interpret coefficients, use "
+            "--method gaussian_fm"
+        )
+    elif model.coef_standard_error_ is None:
+        notes.append("the privacy noise of these coefficients has no simple form")
+    else:
+        notes.append(
+            "± is one standard deviation of the privacy noise alone, without the sampling error of "
+            "the rows or the pull of a ridge. The intercept has none: it is the value where all "
+            "features are 0, and mixes the errors of all coefficients"
+        )
+    return notes
+
+
 def _print(result: dict[str, Any]) -> None:
     table = Table(title=f"{result['method']}, {result['rows']} rows, {result['stages']} stages")
-    for column in ("feature", "coefficient", "± from privacy noise"):
-        table.add_column(column, justify="left" if column == "feature" else "right")
-    table.add_row("(intercept)", f"{result['intercept']:.5g}", "")
+    stated = any(row["privacy_standard_error"] is not None for row in result["coefficients"])
+    table.add_column("feature")
+    table.add_column(
+        "coefficient (clipped rows)" if result["clips"] else "coefficient", justify="right"
+    )
+    if stated:
+        table.add_column("± from privacy noise", justify="right")
+    table.add_row("(intercept)", f"{result['intercept']:.5g}")
     for row in result["coefficients"]:
         error = row["privacy_standard_error"]
-        table.add_row(
-            row["feature"], f"{row['value']:.5g}", "" if error is None else f"{error:.2g}"
-        )
+        table.add_row(row["feature"], f"{row['value']:.5g}", *([f"{error:.2g}"] if stated else []))
     console = Console()
     console.print(table)
     promise = result["guarantee"]
     sampler = "exact" if promise["sampler"] == "exact" else "simulation (seeded, not private)"
     console.print(f"ε = {promise['epsilon']:g}, δ = {promise['delta']:g}, sampler = {sampler}")
+    for note in result["notes"]:
+        console.print(f"note: {note}", markup=False)
     for warning in result["warnings"]:
-        console.print(f"warning: {warning}")
+        console.print(f"warning: {warning}", markup=False)
 
 
 def _features(file: Path, options: dict[str, Any]) -> list[str]:
-    names = _names(file)
+    names = _columns.names(file)
     target = options["target"]
     if target not in names:
         raise InvalidParameter("--target", "a column of the file", target)
@@ -154,51 +210,59 @@ def _features(file: Path, options: dict[str, Any]) -> list[str]:
     return chosen
 
 
-def _ranges(path: Path | None, features: list[str]) -> list[tuple[float, float]] | None:
+def _ranges(path: Path | None, features: list[str]) -> Ranges | None:
     if path is None:
         return None
-    given = json.loads(path.read_text())
+    try:
+        given = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        given = None
+    if not isinstance(given, dict):
+        raise InvalidParameter(
+            "--ranges", 'a JSON file like {"age": [18, 100], "weight": [30, 150]}', path.name
+        )
     for name in features:
         if name not in given:
             raise InvalidParameter("--ranges", f"a range for the feature {name!r}", sorted(given))
-    return [(float(given[name][0]), float(given[name][1])) for name in features]
+    return [
+        _validate.interval(f"--ranges of the feature {name!r}", given[name]) for name in features
+    ]
 
 
-def _names(file: Path) -> list[str]:
-    if file.suffixes[:1] == [".csv"]:
-        return [str(name) for name in _pandas().read_csv(file, nrows=0).columns]
-    return list(_read(file))
-
-
-def _read(file: Path) -> dict[str, Any]:
-    """The columns of a whole file, by name."""
-    if file.suffix == ".npz":
-        with np.load(file, allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays.files}
-    if file.suffixes[:1] == [".csv"]:
-        frame = _pandas().read_csv(file)
-    elif file.suffix == ".parquet":
-        frame = _pandas().read_parquet(file)
-    else:
-        raise InvalidParameter("FILE", "a .csv, .parquet or .npz file", file.name)
-    return {str(name): frame[name].to_numpy() for name in frame.columns}
-
-
-def _chunks(file: Path, features: list[str], options: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
-    columns = [*features, options["target"]]
-    with _pandas().read_csv(file, usecols=columns, chunksize=_CHUNK) as frames:
-        for frame in frames:
-            yield _columns({name: frame[name].to_numpy() for name in columns}, features, options)
-
-
-def _columns(
-    table: dict[str, Any], features: list[str], options: dict[str, Any]
+def _rows(
+    table: dict[str, Any], features: list[str], ranges: Ranges | None, options: dict[str, Any]
 ) -> tuple[Any, Any]:
+    """Features and target of some people, refused where bounds do not hold and --clip is absent."""
     X = np.column_stack([table[name] for name in features])
     y = table[options["target"]]
+    clip = options["clip"]
+    if ranges is not None and not clip:
+        for name, column, (low, high) in zip(features, X.T, ranges, strict=True):
+            _require(column, name, low, high, "its range in --ranges")
+    elif not clip and X.dtype.kind in "fiu":
+        bound = options["norm_bound"]
+        if np.linalg.norm(X, axis=1).max() > bound * _SLACK:
+            raise InvalidData("rows", f"no longer than --norm-bound {bound:g} (or pass --clip)")
     if options["task"] == "logistic":
         y = np.array([_label(value) for value in y])
+        if not np.isin(y, options["classes"]).all():
+            first, second = options["classes"]
+            raise InvalidData(
+                f"the target {options['target']!r}", f"made of --classes {first} {second} only"
+            )
+    elif not clip:
+        low, high = options["target_range"]
+        _require(y, options["target"], low, high, f"--target-range {low:g} {high:g}")
     return X, y
+
+
+def _require(column: Any, name: str, low: float, high: float, where: str) -> None:
+    """Refuse a column of numbers that leaves its public range; others are refused later."""
+    if column.dtype.kind not in "fiu":
+        return
+    reach = (high - low) / 2 * _SLACK
+    if np.abs(column - (low + high) / 2).max(initial=0.0) > reach:
+        raise InvalidData(f"the column {name!r}", f"within {where} (or pass --clip)")
 
 
 def _label(value: Any) -> str:
@@ -206,11 +270,3 @@ def _label(value: Any) -> str:
     if isinstance(value, (float, np.floating)) and math.isfinite(value) and value == int(value):
         return str(int(value))
     return str(value)
-
-
-def _pandas() -> Any:
-    try:
-        import pandas as pd
-    except ImportError:
-        raise MissingExtra("pandas", "files") from None
-    return pd

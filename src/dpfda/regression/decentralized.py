@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from dpfda import _validate
@@ -22,6 +24,8 @@ from dpfda.regression.estimators import PrivateLinearRegression, PrivateLogistic
 from dpfda.regression.fitting import source_for
 from dpfda.regression.methods import Method
 from dpfda.regression.stage import GAUSSIAN_STEPS, Noisy, Stage
+
+_SITES = "a mapping or a list with one pair (X, y) for each site"
 
 
 class RegressionSite:
@@ -118,6 +122,12 @@ class DecentralizedRegression(BaseEstimator):  # type: ignore[misc]
             curves.
         grid_points: the points of curves given as arrays.
 
+    Attributes:
+        coef_, intercept_, clipping_inflation_: as in `PrivateLinearRegression`.
+        survivors_, noise_ratio_: of each stage: who took part, and the variance of the noise in
+            units of one curator's.
+        guarantee_: what the fit promises.
+
     Example:
         >>> rng = np.random.default_rng(0)
         >>> hospitals = []
@@ -181,12 +191,14 @@ class DecentralizedRegression(BaseEstimator):  # type: ignore[misc]
 
         Args:
             sites: rows and targets by site.
-            y: ignored; targets come with their sites.
+            y: must be None; targets come with their sites.
             silent: (step, attempt) -> sites that fall silent, to rehearse dropouts.
         """
         _validate.one_of("aggregation", self.aggregation, ("secure_sum", "conventional"))
         face = self._face()
-        held = {name: face._read(X, values) for name, (X, values) in _named(sites).items()}
+        if y is not None:
+            raise InvalidData("sites", _SITES + ", without a separate y")
+        held = {name: _held(face, name, pair) for name, pair in _named(sites).items()}
         widths = {rows.shape[1] for rows, _ in held.values()}
         if len(widths) != 1:
             raise InvalidData("sites", "rows with the same features at every site")
@@ -223,9 +235,12 @@ class DecentralizedRegression(BaseEstimator):  # type: ignore[misc]
                 self.fit_ = end.value
                 break
         self.coef_, self.intercept_ = self.fit_.slope, self.fit_.intercept
+        self.clipping_inflation_ = self.fit_.inflation
         self.n_features_in_ = problem.dimension
         self.terms_ = terms
         self.guarantee_ = self._guarantee(terms).drawn_from(sources[0])
+        for text in self.fit_.warnings:
+            warnings.warn(text, UserWarning, stacklevel=2)
         return self
 
     def predict(self, X: Any) -> FloatArray:
@@ -237,6 +252,12 @@ class DecentralizedRegression(BaseEstimator):  # type: ignore[misc]
             return np.asarray(line >= 0, dtype=np.float64)
         low, high = self.target_center - self.target_bound, self.target_center + self.target_bound
         return np.asarray(np.clip(line, low, high))
+
+    def score(self, X: Any, y: Any) -> float:
+        """R² of the predictions, or their accuracy for a logistic task; not private."""
+        predicted = self.predict(X)
+        targets = self._face()._targets(y)
+        return float((accuracy_score if self.task == "logistic" else r2_score)(targets, predicted))
 
     # -- pieces -----------------------------------------------------------------------------------
 
@@ -305,8 +326,28 @@ def _named(
     sites: Mapping[str, tuple[Any, Any]] | Sequence[tuple[Any, Any]],
 ) -> dict[str, tuple[Any, Any]]:
     if isinstance(sites, Mapping):
-        return dict(sites)
-    return {f"site{number}": pair for number, pair in enumerate(sites, start=1)}
+        named = dict(sites)
+    elif isinstance(sites, Sequence) and not isinstance(sites, str):
+        named = {f"site{number}": pair for number, pair in enumerate(sites, start=1)}
+    else:
+        raise InvalidData("sites", _SITES, f"type {type(sites).__name__}")
+    if not named:
+        raise InvalidData("sites", _SITES, "none")
+    for pair in named.values():
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise InvalidData("sites", _SITES)
+    return named
+
+
+def _held(
+    face: PrivateLinearRegression | PrivateLogisticRegression, name: str, pair: tuple[Any, Any]
+) -> tuple[FloatArray, FloatArray]:
+    """One site's checked rows and targets; an error says which site it was."""
+    try:
+        return face._read(*pair)
+    except InvalidData as error:
+        found = str(error).partition(", got ")[2]
+        raise InvalidData(f"{error.name} of site {name!r}", error.rule, found) from None
 
 
 def _sources(random_state: Any, count: int) -> list[Source]:

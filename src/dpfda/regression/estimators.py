@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, ClassVar, Self
@@ -19,6 +20,7 @@ from dpfda.regression import fixed_point
 from dpfda.regression.fitting import Fitting, source_for
 from dpfda.regression.methods import Fitted, Method
 from dpfda.regression.problem import Problem, Task, center_vector
+from dpfda.regression.targets import one_column
 
 Chunks = Callable[[], Iterable[tuple[Any, Any]]]
 
@@ -98,13 +100,16 @@ class _PrivateRegression(BaseEstimator):  # type: ignore[misc]
         self.fit_ = fitted
         self.coef_ = fitted.slope
         self.intercept_ = fitted.intercept
-        self.coef_standard_error_ = (
-            None if fitted.covariance is None else np.sqrt(np.diag(fitted.covariance))
-        )
+        # Clipping biases slopes by more than noise does: no error bar is better than a tiny one.
+        covariance = None if fitted.clips else fitted.covariance
+        self.coef_standard_error_ = None if covariance is None else np.sqrt(np.diag(covariance))
+        self.clipping_inflation_ = fitted.inflation
         self.n_seen_ = self._fitting.answers[-1].n
         self.stages_ = len(self._fitting.answers)
         self.guarantee_ = self._guarantee
         del self._fitting, self._guarantee
+        for text in fitted.warnings:
+            warnings.warn(text, UserWarning, stacklevel=3)
 
     def _bounds(self, dimension: int) -> tuple[FloatArray, float]:
         center = center_vector(self.feature_center, dimension)
@@ -165,15 +170,20 @@ class PrivateLinearRegression(RegressorMixin, _PrivateRegression):  # type: igno
         target_bound: public bound on |y - target_center|.
         target_center: public centre of the target.
         clip: shorten rows and targets to the bounds instead of refusing them.
-        encoder: a `CurveEncoder`, for curves or for features with public ranges.
+        encoder: a `CurveEncoder`, for curves or for features with public ranges. Encoders move
+            features into their ranges by design, whatever `clip` says.
         unit: whom one row stands for.
         random_state: None for exact noise; a seed for simulations.
 
     Attributes:
         coef_, intercept_: of the line inside the clipping ball; `predict` clips as in training.
-            Clipped rows are shorter, so `coef_` is larger than without clipping when n is small.
+            ``moments`` shortens rows, so its `coef_` is too large as a statement about unclipped
+            rows: use it to predict, and ``gaussian_fm`` (clips at the public bounds only) where
+            coefficients are the question.
+        clipping_inflation_: how many times too large, about; 1.0 where nothing is clipped. A
+            warning, not a correction: single coefficients differ.
         coef_standard_error_: from the known privacy noise alone, to first order; None where it has
-            no simple form.
+            no simple form, and None where clipping may bias `coef_`. The intercept has none.
         guarantee_: what the fit promises.
 
     Example:
@@ -229,7 +239,7 @@ class PrivateLinearRegression(RegressorMixin, _PrivateRegression):  # type: igno
         return np.clip(self._linear(X), low, high)
 
     def _targets(self, y: Any) -> FloatArray:
-        targets = _validate.vector("y", y)
+        targets = _validate.vector("y", one_column(y))
         if not self.clip:
             radius = _validate.positive("target_bound", self.target_bound)
             fixed_point.require_segment(targets, center=self.target_center, radius=radius)
@@ -262,6 +272,7 @@ class PrivateLogisticRegression(ClassifierMixin, _PrivateRegression):  # type: i
 
     Attributes:
         coef_, intercept_: of the log-odds inside the clipping ball.
+        clipping_inflation_: as in `PrivateLinearRegression`.
         classes_: the two labels.
         guarantee_: what the fit promises.
 
@@ -331,13 +342,14 @@ class PrivateLogisticRegression(ClassifierMixin, _PrivateRegression):  # type: i
         return np.asarray(np.stack([1 - likely, likely], axis=1), np.float64)
 
     def _targets(self, y: Any) -> FloatArray:
-        labels = np.asarray(y)
+        labels = np.asarray(one_column(y))
         if labels.ndim != 1:
             raise InvalidData("y", "a one-dimensional array (n,)", f"shape {labels.shape}")
         first, second = self.classes_
         positive = labels == second
         if not np.all(positive | (labels == first)):
-            raise InvalidData("y", "made of the two public classes only")
+            rule = f"made of the two public labels only: classes=({first!s}, {second!s})"
+            raise InvalidData("y", rule + "; pass classes=(..., ...) for others")
         return np.asarray(positive, dtype=np.float64)
 
     def _problem(self, dimension: int) -> Problem:

@@ -28,12 +28,14 @@ class Location:
 
     Attributes:
         center, radius: where the second stage clips rows.
+        spread: noisy estimate of the mean squared distance of rows from `center`.
         target_center, target_radius: where it clips targets.
         target_variance: noisy estimate.
     """
 
     center: FloatArray
     radius: float
+    spread: float
     target_center: float
     target_radius: float
     target_variance: float
@@ -93,6 +95,7 @@ class LocationStage(Stage):
         return Location(
             center=problem.center + problem.radius * shift,
             radius=radius_factor(answer, dimension) * math.sqrt(spread) * problem.radius,
+            spread=spread * problem.radius**2,
             target_center=problem.target_center + problem.target_radius * v,
             target_radius=target_radius * problem.target_radius,
             target_variance=variance * problem.target_radius**2,

@@ -30,7 +30,11 @@ class Fitted:
         slope: coefficients of the clipped, centred row.
         offset: value at the centre.
         center, radius: the ball; `radius` may be infinite (no clipping).
+        inflation: how many times larger `slope` is, about, than a slope for rows that nothing
+            shortens; from released numbers. 1.0 where no row inside the public bounds is clipped.
+        clips: whether rows inside the public bounds may be clipped.
         covariance: of `slope`, from the known privacy noise alone; None if it has no simple form.
+            It knows nothing of the bias of clipping.
         warnings: what a reader of the numbers should know.
     """
 
@@ -38,6 +42,8 @@ class Fitted:
     offset: float
     center: FloatArray
     radius: float = float("inf")
+    inflation: float = 1.0
+    clips: bool = False
     covariance: FloatArray | None = None
     warnings: tuple[str, ...] = ()
     details: dict[str, float] = field(default_factory=dict)

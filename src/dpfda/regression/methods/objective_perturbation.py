@@ -10,6 +10,7 @@ from scipy.special import ndtri
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
+from dpfda.errors import InvalidParameter
 from dpfda.noise import Source, discrete_gaussian
 from dpfda.privacy.calibration import gaussian_sigma
 from dpfda.regression.empirical_risk import CURVATURE, LIPSCHITZ, TOLERANCE, minimise_risk
@@ -86,8 +87,16 @@ class ObjectivePerturbation(Method, name="objective_perturbation"):
         size = problem.dimension + problem.fit_intercept
         last = 0.02  # share of (ε, δ) for the output noise
         epsilon = (1 - last) * problem.epsilon
+        # The lattice costs δ in proportion to 1 + e^ε, so a large ε would leave none of it.
+        ratio = (1 - last) * problem.delta / (size * _LATTICE_DELTA)
+        if ratio <= 2.0:
+            least = 2 * size * _LATTICE_DELTA / (1 - last)
+            raise InvalidParameter("delta", f"above {least:.2g} for {self.name}", problem.delta)
+        most = math.log(ratio - 1)
+        if problem.epsilon >= most:
+            rule = f"below {most:.3g} for {self.name} with delta={problem.delta:g}"
+            raise InvalidParameter("epsilon", rule, problem.epsilon)
         delta = (1 - last) * problem.delta - size * _LATTICE_DELTA * (1 + math.exp(problem.epsilon))
-        delta = _validate.fraction("delta minus the cost of the lattice", delta)
         ridge = CURVATURE[problem.task] / math.expm1(self.ridge_share * epsilon)
         stage = TiltedStage(
             problem=problem,
