@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 import numpy as np
-from rich.console import Console
-from rich.table import Table as Picture
+from click.core import ParameterSource
 
 from dpfda.central import (
     PrivateCovariance,
@@ -21,6 +20,7 @@ from dpfda.central import (
 from dpfda.central.density_mechanism import DensityMechanism
 from dpfda.central.files import Table, read_table
 from dpfda.central.function_mechanism import FunctionMechanism
+from dpfda.cli._release_view import check_picture, describe_table, draw, print_release
 from dpfda.errors import InvalidData, InvalidParameter, UnknownName
 
 SUMMARIES = ("mean", "covariance", "density", "function-on-scalar", "kernel-machine")
@@ -31,12 +31,15 @@ SUMMARIES = ("mean", "covariance", "density", "function-on-scalar", "kernel-mach
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--epsilon", type=float, required=True, help="Privacy budget ε.")
 @click.option("--delta", type=float, default=0.0, show_default=True, help="δ; 0 for pure ε.")
-@click.option("--bound", type=float, help="Public bound on the norm of a curve (minus --centre).")
+@click.option("--bound", type=float,
+    help="Public bound on √(average of X(t)² over the domain), minus --centre.")  # fmt: skip
 @click.option(
     "--centre", type=float, default=0.0, show_default=True, help="Public level to subtract."
 )
 @click.option("--range", "ranges", type=(float, float), multiple=True,
     help="Public domain of the curves, or range of points (twice for two columns).")  # fmt: skip
+@click.option("--header/--no-header", default=None,
+    help="Whether a CSV file's first row holds names (numbers: grid points).")  # fmt: skip
 @click.option("--mechanism", help="Another mechanism: adaptive, allocation, iclp_qr, frl, ...")
 @click.option("--covariates", help="Columns of covariates (function-on-scalar), comma-separated.")
 @click.option("--covariate-bound", type=float, help="Public bound on the norm of the covariates.")
@@ -49,21 +52,63 @@ SUMMARIES = ("mean", "covariance", "density", "function-on-scalar", "kernel-mach
 )
 @click.option("--unit", default="person", show_default=True, help="Whose data one row is.")
 @click.option("--seed", type=int, help="Seeded simulation instead of exact noise: not private.")
-@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Write a PNG here.")
+@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path),
+    help="Write a picture here (.png, .pdf or .svg).")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the release as JSON.")
-def command(summary: str, file: Path, plot: Path | None, as_json: bool, **options: Any) -> None:
+@click.pass_context
+def command(
+    context: click.Context,
+    /,
+    summary: str,
+    file: Path,
+    plot: Path | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
     """Release a SUMMARY of the rows of FILE (CSV, Parquet or NPZ).
 
     A row is a curve (or a point, for densities and kernel machines); its columns are grid points.
     Bounds and ranges are public knowledge and must be given. Every run spends its budget anew.
     """
-    table = read_table(file)
-    if np.isnan(table.values).any() and not options["fill"]:
-        raise InvalidData("file", "complete (or pass --fill for curves)", "missing values")
-    release = _RELEASES[summary](table, options)
+    _refuse_foreign(context, summary)
     if plot is not None:
-        _draw(release, plot)
-    click.echo(release.to_json(indent=2)) if as_json else _print(release, plot)
+        check_picture(plot)
+    table = read_table(file, header=options["header"])
+    missing = np.isnan(table.values)
+    if missing.any() and not options["fill"]:
+        place = f"missing values, the first in {table.place_of(missing)}"
+        raise InvalidData("file", "complete (or pass --fill for curves)", place)
+    # Before anything is spent, and on stderr, so that stdout stays one document.
+    span = (*options["ranges"], (0.0, 1.0))[0] if summary in ("mean", "covariance") else None
+    click.echo(describe_table(table, file.name, span), err=True)
+    release = _RELEASES[summary](table, options)
+    if as_json:
+        click.echo(release.to_json(indent=2))
+    else:
+        print_release(release)
+    if plot is not None:  # last: whatever goes wrong with it, the release has been shown
+        draw(release, plot)
+        click.echo(f"plot written to {plot}", err=True)
+
+
+_CURVES = {"bound", "centre", "ranges", "fill"}
+_OWN = {
+    "mean": _CURVES | {"mechanism"},
+    "covariance": _CURVES,
+    "density": {"ranges", "mechanism"},
+    "function-on-scalar": _CURVES | {"covariates", "covariate_bound"},
+    "kernel-machine": {"ranges", "target", "target_bound", "loss"},
+}
+
+
+def _refuse_foreign(context: click.Context, summary: str) -> None:
+    """An option that belongs to other summaries is an error, not something to ignore."""
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if given and name in set().union(*_OWN.values()) - _OWN[summary]:
+            meant = ", ".join(kind for kind in SUMMARIES if name in _OWN[kind])
+            raise InvalidParameter(parameter.opts[0], f"left out (it is for {meant})", summary)
 
 
 def _shared(options: dict[str, Any]) -> dict[str, Any]:
@@ -106,7 +151,9 @@ def _function_on_scalar(table: Table, options: dict[str, Any]) -> Release:
     if not names:
         raise InvalidParameter("--covariates", "given: names of columns", None)
     model = PrivateFunctionOnScalar(**_curves(options), covariate_bound=options["covariate_bound"])
-    return model.fit(table.columns(names), table.without(names).values).release_
+    curves = table.without(names)
+    found = model.fit(table.columns(names), curves.values, grid_points=curves.grid_points)
+    return found.release_
 
 
 def _kernel_machine(table: Table, options: dict[str, Any]) -> Release:
@@ -136,42 +183,3 @@ def _box(options: dict[str, Any]) -> Any:
     if not ranges:
         raise InvalidParameter("--range", "given: the public range of the points", None)
     return ranges[0] if len(ranges) == 1 else ranges
-
-
-def _draw(release: Release, path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
-    release.plot(axes)
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
-
-
-def _print(release: Release, plot: Path | None) -> None:
-    console = Console()
-    picture = Picture(title=f"{release.summary} (ten points of the grid)", title_justify="left")
-    if len(release.basis.grid) == 1:
-        t = np.linspace(release.basis.grid[0][0], release.basis.grid[0][-1], 10)
-        low, high = (np.atleast_2d(side) for side in release.interval(0.95, grid_points=t))
-        values = np.atleast_2d(release.values(t))
-        picture.add_column("t", justify="right")
-        for number in range(len(values)):
-            picture.add_column(
-                f"value {number + 1}" if len(values) > 1 else "value", justify="right"
-            )
-            picture.add_column("95 % band of the noise", justify="right")
-        for place, point in enumerate(t):
-            cells = [f"{point:.4g}"]
-            for row in range(len(values)):
-                cells.append(f"{values[row, place]:.4g}")
-                cells.append(f"{low[row, place]:.4g} … {high[row, place]:.4g}")
-            picture.add_row(*cells)
-        console.print(picture)
-    console.print(repr(release), markup=False)
-    for key, value in release.parameters.items():
-        console.print(f"  {key}: {value}", markup=False)
-    if plot is not None:
-        console.print(f"plot written to {plot}", markup=False)
