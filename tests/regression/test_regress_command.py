@@ -137,6 +137,37 @@ def test_unreadable_files_are_one_line_and_show_no_value(patients, name, content
     assert "heavy" not in done.output
 
 
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ("20,,30,1", "the column 'weight' must be finite"),
+        ("20,heavy,30,1", "the column 'weight' must be made of numbers"),
+        ("20,70,,1", "the column 'dose' must be finite"),
+        ("20,70,inf,1", "the column 'dose' must be finite"),
+    ],
+)
+def test_a_column_with_a_bad_cell_is_named(patients, row, reason):
+    with (patients / "patients.csv").open("a") as table:
+        table.write(row + "\n")
+    done = linear(patients)
+    assert done.exit_code == 2
+    assert reason in done.output
+    assert "heavy" not in done.output
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--epsilon", "50"], "--epsilon must be below 22"),
+        (["--delta", "0"], "--delta must be"),
+    ],
+)
+def test_what_a_method_refuses_names_the_option(patients, options, reason):
+    done = linear(patients, "--method", "objective_perturbation", *options)
+    assert done.exit_code == 2
+    assert reason in done.output
+
+
 def test_arrays_of_different_lengths_are_refused(patients):
     np.savez(patients / "odd.npz", age=np.ones(3), weight=np.ones(4), dose=np.ones(3))
     done = linear(patients, file="odd.npz")

@@ -74,20 +74,31 @@ def command(file: Path, as_json: bool, **options: Any) -> None:
     if ranges is None and options["norm_bound"] is None:
         raise InvalidParameter("--ranges or --norm-bound", "given: bounds are public", None)
     model = _model(options, ranges)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # printed below, from the fit
-        if _columns.is_csv(file) and options["method"] not in _WHOLE:
-            chosen = [*features, options["target"]]
-            model.fit_stream(
-                lambda: (
-                    _rows(table, features, ranges, options)
-                    for table in _columns.chunks(file, chosen)
-                )
-            )
-        else:
-            model.fit(*_rows(_columns.columns(file), features, ranges, options))
+    try:
+        _fit(model, file, features, ranges, options)
+    except InvalidParameter as error:
+        if error.name not in ("epsilon", "delta", "method"):
+            raise
+        raise InvalidParameter(f"--{error.name}", error.rule, options[error.name]) from None
     result = _result(model, features, ranges)
     click.echo(json.dumps(result, indent=2)) if as_json else _print(result)
+
+
+def _fit(
+    model: Any, file: Path, features: list[str], ranges: Ranges | None, options: dict[str, Any]
+) -> None:
+    """Fit to the file at once, or in chunks where file and method allow it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # printed with the result
+        if not _columns.is_csv(file) or options["method"] in _WHOLE:
+            model.fit(*_rows(_columns.columns(file), features, ranges, options))
+            return
+        chosen = [*features, options["target"]]
+        model.fit_stream(
+            lambda: (
+                _rows(table, features, ranges, options) for table in _columns.chunks(file, chosen)
+            )
+        )
 
 
 def _check(options: dict[str, Any]) -> None:
@@ -233,15 +244,15 @@ def _rows(
     table: dict[str, Any], features: list[str], ranges: Ranges | None, options: dict[str, Any]
 ) -> tuple[Any, Any]:
     """Features and target of some people, refused where bounds do not hold and --clip is absent."""
-    X = np.column_stack([table[name] for name in features])
+    X = np.column_stack([_numbers(table[name], name) for name in features])
     y = table[options["target"]]
     clip = options["clip"]
     if ranges is not None and not clip:
         for name, column, (low, high) in zip(features, X.T, ranges, strict=True):
             _require(column, name, low, high, "its range in --ranges")
-    elif not clip and X.dtype.kind in "fiu":
+    elif not clip:
         bound = options["norm_bound"]
-        if np.linalg.norm(X, axis=1).max() > bound * _SLACK:
+        if np.linalg.norm(X, axis=1).max(initial=0.0) > bound * _SLACK:
             raise InvalidData("rows", f"no longer than --norm-bound {bound:g} (or pass --clip)")
     if options["task"] == "logistic":
         y = np.array([_label(value) for value in y])
@@ -250,16 +261,25 @@ def _rows(
             raise InvalidData(
                 f"the target {options['target']!r}", f"made of --classes {first} {second} only"
             )
-    elif not clip:
+        return X, y
+    y = _numbers(y, options["target"])
+    if not clip:
         low, high = options["target_range"]
         _require(y, options["target"], low, high, f"--target-range {low:g} {high:g}")
     return X, y
 
 
+def _numbers(column: Any, name: str) -> Any:
+    if column.dtype.kind not in "fiub":
+        raise InvalidData(f"the column {name!r}", "made of numbers")
+    values = column.astype(np.float64)
+    if not np.isfinite(values).all():
+        raise InvalidData(f"the column {name!r}", "finite, with no empty cell")
+    return values
+
+
 def _require(column: Any, name: str, low: float, high: float, where: str) -> None:
-    """Refuse a column of numbers that leaves its public range; others are refused later."""
-    if column.dtype.kind not in "fiu":
-        return
+    """Refuse a column that leaves its public range."""
     reach = (high - low) / 2 * _SLACK
     if np.abs(column - (low + high) / 2).max(initial=0.0) > reach:
         raise InvalidData(f"the column {name!r}", f"within {where} (or pass --clip)")
