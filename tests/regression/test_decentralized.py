@@ -130,6 +130,9 @@ def test_what_sites_are_is_said():
             model.fit(*wrong)
     with pytest.raises(InvalidData, match=r"y of site 'site1'.*length 99"):
         model.fit([(data[0][0], data[0][1][1:]), *data[1:]])
+    words = [(rows, np.full(len(rows), "sick")) for rows, _ in data]
+    with pytest.raises(InvalidData, match=r"y of site 'site1'.*classes=\(0, 1\)$"):
+        DecentralizedRegression(1.0, task="logistic", random_state=0).fit(words)
 
 
 def test_score():
