@@ -154,7 +154,8 @@ class Release:
         and coefficients that were left out are not part of it. The band surrounds the unshrunk
         noisy curve, is widened where the released curve would leave it, and is cut at 0 for a
         density: neither makes it cover less. Pointwise by default; `simultaneous` covers the whole
-        curve at once.
+        curve at once. The adaptive mean clips a few percent of the curves: its 95 % bands held the
+        raw mean 93 % (pointwise) and 91 % of the time (docs/releasing-a-curve.md).
         """
         level = _validate.fraction("level", level)
         functions = self._functions(grid_points)
