@@ -15,7 +15,6 @@ from typing import Any
 from dpfda._version import __version__
 
 _HOMES = {
-    "Client": "dpfda.protocol.client",
     "CurveEncoder": "dpfda.curves",
     "DecentralizedRegression": "dpfda.regression.decentralized",
     "Guarantee": "dpfda.privacy.guarantee",
@@ -27,6 +26,7 @@ _HOMES = {
     "MomentClassifier": "dpfda.estimators.moment",
     "MultiServerMRMA": "dpfda.mrma.multi_server",
     "OnlineMRMA": "dpfda.mrma.online",
+    "Person": "dpfda.protocol.person",
     "PrivateCovariance": "dpfda.central.covariance",
     "PrivateDensity": "dpfda.central.density",
     "PrivateFunctionOnScalar": "dpfda.central.function_on_scalar",

@@ -2,7 +2,8 @@
 
 A *family* is a base class declared with ``family=``; each subclass declared with ``name=`` enters
 that family's registry. A family's package imports all its modules through `discover`, so no list
-of classes is edited anywhere.
+of classes is edited anywhere. A family whose members live in several packages names them in
+``homes=``; they are imported when somebody asks for a member.
 
 Example:
     >>> from dataclasses import dataclass
@@ -22,9 +23,10 @@ import importlib
 import pkgutil
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from types import ModuleType
 from typing import Any, ClassVar, Self
 
-from dpfda.errors import InvalidParameter, UnknownName
+from dpfda.errors import InvalidParameter, MissingExtra, UnknownName
 
 
 class Registered:
@@ -33,14 +35,21 @@ class Registered:
     name: ClassVar[str] = ""
     family: ClassVar[str] = ""
     _members: ClassVar[dict[str, type[Any]]] = {}
+    _homes: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(
-        cls, *, name: str | None = None, family: str | None = None, **kwargs: Any
+        cls,
+        *,
+        name: str | None = None,
+        family: str | None = None,
+        homes: tuple[str, ...] = (),
+        **kwargs: Any,
     ) -> None:
         super().__init_subclass__(**kwargs)
         if family is not None:
             cls.family = family
             cls._members = {}
+            cls._homes = homes
         if name is not None:
             # `@dataclass(slots=True)` builds the class twice; the same qualified name may re-enter.
             holder = cls._members.get(name)
@@ -52,15 +61,23 @@ class Registered:
     @classmethod
     def named(cls, name: str) -> type[Self]:
         """The class registered under `name`."""
-        try:
-            return cls._members[name]
-        except (KeyError, TypeError):
-            raise UnknownName(cls.family, name, sorted(cls._members)) from None
+        known: dict[Any, type[Self]] = cls._known()
+        if not isinstance(name, str) or name not in known:
+            known = cls.members()
+        if not isinstance(name, str) or name not in known:
+            raise UnknownName(cls.family, name, sorted(known)) from None
+        return known[name]
 
     @classmethod
     def members(cls) -> dict[str, type[Self]]:
-        """Every registered class of this family, by name, in alphabetical order."""
-        return dict(sorted(cls._members.items()))
+        """Every registered subclass of this class, by name, in alphabetical order."""
+        for home in cls._homes:
+            import_if_possible(home)
+        return dict(sorted(cls._known().items()))
+
+    @classmethod
+    def _known(cls) -> dict[str, type[Self]]:
+        return {name: member for name, member in cls._members.items() if issubclass(member, cls)}
 
     def to_dict(self) -> dict[str, Any]:
         """Name and public parameters, ready for JSON."""
@@ -81,6 +98,18 @@ class Registered:
             if key not in known:
                 raise InvalidParameter(key, f"a parameter of {data['name']}", value)
         return member(**parameters)
+
+
+def import_if_possible(name: str) -> ModuleType | None:
+    """A module of this package; None where an optional dependency of it is not installed."""
+    try:
+        return importlib.import_module(name)
+    except MissingExtra:
+        return None
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] == "dpfda":
+            raise
+        return None
 
 
 def discover(package: str, path: list[str]) -> None:

@@ -14,14 +14,11 @@ import numpy as np
 from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import InvalidData
 from dpfda.noise import Source
-from dpfda.protocol.client import check_task, encode_people
+from dpfda.protocol.person import Crowd, People, encode_people
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server
 
 _CROWD = 1 << 12  # people asked at once: bounds the memory, not the result
-
-People = Callable[[int, int], tuple[FloatArray, IntArray]]
-"""Encoded curves and label numbers of people start, ..., stop - 1. Each is asked once."""
 
 
 def simulate(
@@ -44,23 +41,19 @@ def simulate(
     Returns:
         The server at the end: its `model`, and its design's own estimates in `progress`.
     """
-    server = Server(plan)
-    person = 0  # nobody is asked twice: this number only grows
+    server, crowd = Server(plan), Crowd(plan, people, source=source)
     while not server.finished:
         start = server.issued
         task = server.issue(min(server.wanted, _CROWD))
-        check_task(plan, task)
-        features, labels = people(person, person + task.people)
-        reply = task.answer(features, labels, source)
-        everybody = np.arange(person, person + task.people)
+        everybody = np.arange(crowd.asked, crowd.asked + task.people)
+        reply = crowd.answer(task)
         missing = None if answers is None else ~np.asarray(answers(everybody), dtype=bool)
-        person += task.people
         phase = server.phase
-        server.receive(reply, start=start, missing=missing)
+        server.receive(reply.values, start=start, missing=missing)
         if missing is not None and server.phase == phase and server.wanted == 0:
             server.close_phase()  # the deadline: who has not answered by now never will
         if progress is not None:
-            progress(person / plan.n_people)
+            progress(crowd.asked / plan.n_people)
     return server
 
 

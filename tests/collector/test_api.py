@@ -72,7 +72,7 @@ class Person:
     def body(self, *, seed: int = 0) -> bytes:
         message = self.task().json()
         task = Task.from_dict(message["task"])
-        values = task.answer(np.array([[0.5, 0.0]]), np.array([1]), SimulationSource(seed))
+        values = task.answer((np.array([[0.5, 0.0]]), np.array([1])), SimulationSource(seed)).values
         reply = ReplyMessage(
             message["plan"], message["phase"], message["ticket"], values[0].tolist()
         )

@@ -173,7 +173,7 @@ def test_a_plan_above_the_ceiling_is_refused(client: RemoteClient, villain: Vill
     [
         ({"epsilon": 1.5}, ProtocolError),
         ({"name": "everything"}, UnknownName),
-        ({"randomizer": "none"}, UnknownName),
+        ({"randomizer": "cap_index"}, ProtocolError),
         ({"extra": 1}, ProtocolError),
         ({"people": 2, "positive": [1, 1]}, ProtocolError),
         ({"positive": "x"}, ProtocolError),

@@ -55,7 +55,7 @@ def test_the_carrier_changes_nothing(make_plan: Any, design: dict[str, Any]) -> 
         assert stored.following["phase"] == direct.phase
         task = direct.issue(direct.wanted)
         features = rng.uniform(-1, 1, (task.people, 2))
-        reply = task.answer(features, (features[:, 0] > 0).astype(np.int64), source)
+        reply = task.answer((features, (features[:, 0] > 0).astype(np.int64)), source).values
         silent = rng.random(task.people) < 0.1
         numbers = np.flatnonzero(~silent).tolist()
         phase = direct.phase
@@ -81,7 +81,7 @@ def test_liars_and_the_median_of_means(make_plan: Any) -> None:
     start = begun(plan)
     task = Server(plan).issue(900)
     features = np.tile([0.5, 0.0], (900, 1))
-    reply = task.answer(features, np.ones(900, dtype=np.int64), SimulationSource(0))
+    reply = task.answer((features, np.ones(900, dtype=np.int64)), SimulationSource(0)).values
     reply[:9] = [-1e6, 0.0]  # 1 %
     answers = bodies(plan, 0, reply, range(900))
     slopes = [

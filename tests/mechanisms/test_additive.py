@@ -20,7 +20,7 @@ from dpfda.noise import SecureSource, SimulationSource
 EPSILON = st.floats(1e-3, 50)
 CURATORS = [
     AdditiveLaplace(epsilon=1.0, sensitivity=1.0),
-    Gaussian(epsilon=1.0, delta=1e-5, sensitivity=1.0),
+    Gaussian.calibrated(epsilon=1.0, delta=1e-5, sensitivity=1.0),
 ]
 
 
@@ -67,8 +67,8 @@ def test_gaussian_is_calibrated_after_rounding(epsilon: float, delta: float) -> 
     """Balle & Wang's δ at σ and the enlarged sensitivity stays below δ, and close to it."""
     from scipy.stats import norm
 
-    mechanism = Gaussian(epsilon=epsilon, delta=delta, sensitivity=2.0)
-    sigma = float(mechanism.sigmas[0])
+    mechanism = Gaussian.calibrated(epsilon=epsilon, delta=delta, sensitivity=2.0)
+    sigma = float(mechanism.scales[0])
     mu = (2.0 + 2 * sigma / 2**24) / sigma
     spent = norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu)
     assert spent <= delta * (1 + 1e-6)
@@ -97,15 +97,15 @@ def test_values_beyond_the_lattice_are_refused(mechanism: Mechanism, value: floa
 @pytest.mark.parametrize("axes", [(), (1.0, 0.0), (1.0, -1.0), (math.nan,), (math.inf,)])
 @pytest.mark.parametrize("kind", [AdditiveLaplace, Gaussian])
 def test_bad_axes_are_refused(kind: type, axes: tuple[float, ...]) -> None:
-    extra = {"delta": 1e-5} if kind is Gaussian else {}
+    cost = {"mu": 1.0} if kind is Gaussian else {"epsilon": 1.0}
     with pytest.raises(InvalidParameter, match="axes must be"):
-        kind(epsilon=1.0, sensitivity=1.0, axes=axes, **extra)
+        kind(sensitivity=1.0, axes=axes, **cost)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1.0, -0.1, math.nan])
 def test_bad_delta_is_refused(delta: float) -> None:
     with pytest.raises(InvalidParameter, match="delta must be"):
-        Gaussian(epsilon=1.0, delta=delta, sensitivity=1.0)
+        Gaussian.calibrated(epsilon=1.0, delta=delta, sensitivity=1.0)
 
 
 @pytest.mark.parametrize("sensitivity", [0.0, -1.0, math.inf])

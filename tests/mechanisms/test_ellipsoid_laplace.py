@@ -77,7 +77,7 @@ def test_noise_for_an_ellipsoid_beats_independent_laplace() -> None:
     axes = np.arange(1, 61) ** -0.5
     spherical = EllipsoidLaplace(epsilon=1.0, sensitivity=1.0, axes=tuple(axes))
     independent = 2 * axes.sum() ** 2  # least total variance of independent Laplace noise (8.4)
-    assert spherical.variances.sum() < 0.6 * independent
+    assert spherical.law.variance.sum() < 0.6 * independent
 
 
 def test_privacy_loss_over_random_neighbours() -> None:

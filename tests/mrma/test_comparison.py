@@ -55,7 +55,7 @@ def test_a_batch_of_studies_does_what_the_protocol_does(crowd, make_plan) -> Non
         while not server.finished:
             task = server.issue(server.wanted)
             who = slice(person, person + task.people)
-            server.receive(task.answer(features[who], numbers[who], source), start=0)
+            server.receive(task.answer((features[who], numbers[who]), source).values, start=0)
             person += task.people
         single.append(np.mean(server.model.decide(test) != truth))
     error = np.sqrt(np.var(batched) / studies + np.var(single) / studies)

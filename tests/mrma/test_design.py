@@ -23,7 +23,7 @@ def run(server: Server, features, numbers, *, seed: int = 0, stop: int | None = 
         start = server.issued
         task = server.issue(wanted)
         who = slice(person, person + task.people)
-        server.receive(task.answer(features[who], numbers[who], source), start=start)
+        server.receive(task.answer((features[who], numbers[who]), source).values, start=start)
         person += task.people
     return person
 
@@ -127,7 +127,7 @@ def test_what_is_protected(make_plan, crowd) -> None:
     for protects in ("features", "labels"):
         server = Server(make_plan(1800, epsilon=1.0, protects=protects))
         task = server.issue(300)
-        reply = task.answer(features, numbers, SimulationSource(0))
+        reply = task.answer((features, numbers), SimulationSource(0)).values
         labels_clear = np.array_equal(reply[:, -1], np.where(numbers == 1, 1.0, -1.0))
         curves_clear = np.array_equal(reply[:, :-1], features)
         assert (labels_clear, curves_clear) == (protects == "features", protects == "labels")
@@ -167,7 +167,7 @@ def test_bad_designs_are_refused(parameters, name: str) -> None:
 def test_unknown_parts_are_refused_before_anybody_reports(make_plan) -> None:
     with pytest.raises(UnknownName, match="learner"):
         Server(make_plan(100, learner="oracle"))
-    with pytest.raises(UnknownName, match="mechanism"):
+    with pytest.raises(InvalidParameter, match="randomizer"):
         Server(make_plan(100, randomizer="nothing"))
 
 

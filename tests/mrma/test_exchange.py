@@ -12,7 +12,7 @@ from dpfda.mrma.exchange import ExchangeDesign
 from dpfda.mrma.multi_server import MultiServerMRMA
 from dpfda.noise import SimulationSource
 from dpfda.privacy.ledger import Ledger
-from dpfda.protocol import Client, Server, StudyPlan
+from dpfda.protocol import Person, Server, StudyPlan
 
 ENCODER = CurveEncoder("identity", bounds=[(-1, 1)] * 2)
 CANDIDATES = {"intercepts": (0.0, 0.0, 0.0), "coefficients": ((1.0, 0), (-1.0, 0), (0, 1.0))}
@@ -31,7 +31,7 @@ def finish(server: Server, features, numbers, *, seed: int = 0) -> None:
         start = server.issued
         task = server.issue(100)
         who = slice(person, person + task.people)
-        server.receive(task.answer(features[who], numbers[who], source), start=start)
+        server.receive(task.answer((features[who], numbers[who]), source).values, start=start)
         person += task.people
 
 
@@ -55,7 +55,7 @@ def test_resumes(crowd) -> None:
     server = Server(plan())
     source = SimulationSource(4)
     task = server.issue(500)
-    server.receive(task.answer(features[:500], numbers[:500], source), start=0)
+    server.receive(task.answer((features[:500], numbers[:500]), source).values, start=0)
     again = Server.resume(plan(), server.state())
     np.testing.assert_array_equal(again.model.coefficients, server.model.coefficients)
 
@@ -85,14 +85,15 @@ def test_split_stays_within_epsilon_and_not_a_bit_more() -> None:
     server = Server(own)
     server.close_phase()  # nobody reports: members that say nothing can still be judged
     ledger = Ledger(limit_epsilon=1.0)
-    first = Client(own, ledger).reply(server.issue(1), curve=[0.1, 0.2], label=1)
+    mine = {"curve": [0.1, 0.2], "label": 1}
+    first = Person(own, **mine, ledger=ledger).answer(server.issue(1)).values
     shared = plan(200, epsilon=0.5)
-    second = Client(shared, ledger).reply(Server(shared).issue(1), curve=[0.1, 0.2], label=1)
+    second = Person(shared, **mine, ledger=ledger).answer(Server(shared).issue(1)).values
     assert first.shape == second.shape == (1, 1)
     assert ledger.remaining.epsilon == 0
     another = plan(201, epsilon=0.5)
     with pytest.raises(BudgetExceeded):
-        Client(another, ledger).reply(Server(another).issue(1), curve=[0.1, 0.2], label=1)
+        Person(another, **mine, ledger=ledger).answer(Server(another).issue(1))
 
 
 @pytest.mark.parametrize("exchange", ["split", "separate"])

@@ -110,7 +110,7 @@ def test_a_round_resumes_anywhere(crowd) -> None:
             start = server.issued
             task = server.issue(min(stop - person, server.wanted))
             who = slice(person, person + task.people)
-            server.receive(task.answer(features[who], numbers[who], source), start=start)
+            server.receive(task.answer((features[who], numbers[who]), source).values, start=start)
             person += task.people
         again = Server.resume(plan, server.state())
         ends = []
@@ -120,7 +120,7 @@ def test_a_round_resumes_anywhere(crowd) -> None:
                 start = half.issued
                 task = half.issue(half.wanted)
                 who = slice(place, place + task.people)
-                half.receive(task.answer(features[who], numbers[who], source), start=start)
+                half.receive(task.answer((features[who], numbers[who]), source).values, start=start)
                 place += task.people
             ends.append(half.progress.memory.to_dict())
         assert ends[0] == ends[1]

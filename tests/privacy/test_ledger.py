@@ -333,6 +333,7 @@ def test_file_is_json_lines_without_anything_private(lines):
         "label",
         "event",
         "time",
+        "assumptions",
         "key",
     }
 

@@ -14,7 +14,9 @@ from dpfda.protocol.tasks.vector import VectorTask
 
 def test_a_lie_is_clipped_and_honest_reports_stay() -> None:
     task = VectorTask(epsilon=2.0, people=4000, dimension=4)
-    honest = task.answer(np.zeros((4000, 4)), np.ones(4000, dtype=int), SimulationSource(0))
+    honest = task.answer(
+        (np.zeros((4000, 4)), np.ones(4000, dtype=int)), SimulationSource(0)
+    ).values
     kept = clipped(task, honest)
     # Laplace beyond 4 standard deviations plus 1: a chance below e^-5.6 = 0.4 % for each number.
     assert np.mean(kept != honest) < 0.008
@@ -34,7 +36,9 @@ def test_bits_are_left_alone() -> None:
 @pytest.mark.parametrize("liars", [0, 10])
 def test_the_median_of_means_withstands_liars(liars: int) -> None:
     task = MomentTask(epsilon=4.0, people=1000, dimension=2, positive=np.ones(1000, dtype=int))
-    told = task.answer(np.full((1000, 2), 0.5), np.ones(1000, dtype=int), SimulationSource(1))
+    told = task.answer(
+        (np.full((1000, 2), 0.5), np.ones(1000, dtype=int)), SimulationSource(1)
+    ).values
     told[:liars] = 1e3
     plain, steady = told.mean(axis=0), steadied(told, groups=100).mean(axis=0)
     # Standard error of the mean: deviation / √1000; the median of 100 means has √(π/2) times that,

@@ -27,7 +27,7 @@ def answer(server: Server, people: int, *, seed: int = 0):
     rng = np.random.default_rng(seed)
     task = server.issue(people)
     features = rng.uniform(-1, 1, (task.people, 2))
-    return task.answer(features, (features[:, 0] > 0).astype(int), SimulationSource(seed))
+    return task.answer((features, (features[:, 0] > 0).astype(int)), SimulationSource(seed)).values
 
 
 def test_moves_on_when_everybody_answered() -> None:

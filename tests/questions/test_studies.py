@@ -8,7 +8,7 @@ from dpfda.curves import CurveEncoder
 from dpfda.errors import BudgetExceeded, InvalidParameter, ProtocolError
 from dpfda.noise import SimulationSource
 from dpfda.privacy.ledger import Ledger
-from dpfda.protocol import Client, Server, StudyPlan, Task
+from dpfda.protocol import Person, Server, StudyPlan, Task
 from dpfda.simulate import simulate
 
 SCALES = (1 / 3, 1 / 3, 1 / 6, 1 / 9)
@@ -106,9 +106,8 @@ def test_stop_store_and_resume_at_any_person(design):
         start = server.issued
         task = server.issue(server.wanted)
         # The crowd draws its noise in one go, as in the uninterrupted study ...
-        reply = task.answer(
-            z[person : person + task.people], y[person : person + task.people], source
-        )
+        mine = slice(person, person + task.people)
+        reply = task.answer((z[mine], y[mine]), source).values
         person += task.people
         # ... but the replies arrive one by one, with a restart between any two.
         for row in range(task.people):
@@ -122,7 +121,7 @@ def test_replies_may_come_in_any_order():
     z, y = crowd(200)
     plan = make_plan(200, 4.0, design={"name": "moments"})
     task = Server(plan).issue(200)
-    reply = task.answer(z, y, SimulationSource(0))
+    reply = task.answer((z, y), SimulationSource(0)).values
     models = []
     for order in (np.arange(200), np.random.default_rng(0).permutation(200)):
         server = Server(plan)
@@ -196,20 +195,20 @@ def test_state_does_not_grow_with_people():
 def test_a_second_task_is_refused_by_the_ledger():
     """The twin that asks one person twice."""
     plan = make_plan(10)
-    client = Client(plan, Ledger(limit_epsilon=100.0), rng=SimulationSource(0))
+    ledger, mine = Ledger(limit_epsilon=100.0), {"curve": [0.1, 0.2, 0.3, 0.4], "label": 1}
     server = Server(plan)
-    client.reply(server.issue(1), curve=[0.1, 0.2, 0.3, 0.4], label=1)
+    Person(plan, **mine, ledger=ledger).answer(server.issue(1))
     with pytest.raises(BudgetExceeded):
-        client.reply(server.issue(1), curve=[0.1, 0.2, 0.3, 0.4], label=1)
+        Person(plan, **mine, ledger=ledger).answer(server.issue(1))
 
 
 def test_a_task_dearer_than_the_plan_is_refused_and_costs_nothing():
     plan = make_plan(10, epsilon=1.0)
     ledger = Ledger(limit_epsilon=5.0)
-    client = Client(plan, ledger, rng=SimulationSource(0))
+    mine = {"curve": [0.1, 0.2, 0.3, 0.4], "label": 1}
     dear = Server(make_plan(10, epsilon=2.0)).issue(1)
     with pytest.raises(ProtocolError, match="costs ε = 2"):
-        client.reply(dear, curve=[0.1, 0.2, 0.3, 0.4], label=1)
+        Person(plan, **mine, ledger=ledger).answer(dear)
     assert not ledger.entries
 
 
@@ -222,5 +221,6 @@ def test_tasks_travel_as_plain_values(design):
     copy = Task.from_dict(msgspec.json.decode(msgspec.json.encode(task.to_dict())))
     z, y = crowd(3)
     assert np.array_equal(
-        task.answer(z, y, SimulationSource(1)), copy.answer(z, y, SimulationSource(1))
+        task.answer((z, y), SimulationSource(1)).values,
+        copy.answer((z, y), SimulationSource(1)).values,
     )

@@ -25,7 +25,7 @@ class OnePersonsReply:
 
     def randomize(self, values, rng):
         task = self.task.rows(np.zeros(len(values), dtype=np.int64))
-        return task.answer(values[:, :-1], values[:, -1].astype(np.int64), rng)
+        return task.answer((values[:, :-1], values[:, -1].astype(np.int64)), rng).values
 
     def worst_cases(self):
         corners = [
@@ -56,7 +56,8 @@ def test_every_phase_keeps_epsilon(epsilon):
             result = audit(target, name=kind, draws=20_000, source=source)
             assert result.passed, kind
         z = rng.uniform(-1, 1, (task.people, 3))
-        server.receive(task.answer(z, (z[:, 0] > 0).astype(np.int64), source), start=start)
+        reply = task.answer((z, (z[:, 0] > 0).astype(np.int64)), source)
+        server.receive(reply.values, start=start)
     assert seen == {"centre", "direction", "intercept", "evaluation"}
 
 

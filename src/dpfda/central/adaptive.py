@@ -19,11 +19,12 @@ from dpfda.central.function_mechanism import (
 )
 from dpfda.central.quadrature import Grid, norm_bound
 from dpfda.central.records import clip_rows, exact_mean
-from dpfda.central.release import NoiseLaw, Release
+from dpfda.central.release import Release
 from dpfda.central.shrinkage import monotone_shrinkage
 from dpfda.mechanisms.base import Mechanism
 from dpfda.mechanisms.exponential import Exponential
 from dpfda.noise import Source
+from dpfda.noise.law import NoiseLaw
 
 _RADII = 32  # candidates 2τ 2^{(2-k)/4}, from 2.8 τ down to τ/76
 ONE_LOOK = 200  # nε below which a second look is not worth its budget

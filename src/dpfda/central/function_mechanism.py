@@ -14,13 +14,16 @@ from dpfda._validate import FloatArray
 from dpfda.central.basis import FunctionBasis
 from dpfda.central.quadrature import Grid
 from dpfda.central.records import clip_rows, exact_mean
-from dpfda.central.release import NoiseLaw, Release
+from dpfda.central.release import Release
 from dpfda.errors import InvalidParameter
+from dpfda.mechanisms.additive import Additive
 from dpfda.mechanisms.additive_laplace import AdditiveLaplace
 from dpfda.mechanisms.base import Mechanism
 from dpfda.mechanisms.ellipsoid_laplace import EllipsoidLaplace
 from dpfda.mechanisms.gaussian import Gaussian
 from dpfda.noise import Source
+from dpfda.noise.law import NoiseLaw
+from dpfda.privacy.calibration import gaussian_mu
 from dpfda.privacy.guarantee import Guarantee
 
 
@@ -161,14 +164,8 @@ def additive(task: Task, *, sensitivity: float, axes: FloatArray) -> Mechanism:
         return AdditiveLaplace(
             epsilon=task.epsilon * task.share, sensitivity=sensitivity, axes=shape
         )
-    whole = Gaussian(epsilon=task.epsilon, delta=task.delta, sensitivity=sensitivity, axes=shape)
-    if task.share == 1:
-        return whole
-    # A share of μ² is noise for a sensitivity larger by 1/√share. That also dilutes what the
-    # mechanism sets aside for rounding, so the rounding is charged here once more, undiluted.
-    rounding = float((whole.sigmas / whole.axes).max()) * len(shape) ** 0.5 * 2.0**-22
-    enlarged = (sensitivity + rounding / task.share**0.5) / task.share**0.5
-    return replace(whole, sensitivity=enlarged)
+    mu = gaussian_mu(epsilon=task.epsilon, delta=task.delta) * task.share**0.5
+    return Gaussian(mu=mu, delta=task.delta, sensitivity=sensitivity, axes=shape)
 
 
 def ellipsoid_noise(task: Task, *, axes: FloatArray, radius: float) -> Mechanism:
@@ -184,9 +181,5 @@ def ellipsoid_noise(task: Task, *, axes: FloatArray, radius: float) -> Mechanism
 
 def noise_law(mechanism: Mechanism) -> NoiseLaw:
     """The law that an additive mechanism adds."""
-    if isinstance(mechanism, Gaussian):
-        return NoiseLaw(law="gaussian", scales=mechanism.sigmas)
-    if isinstance(mechanism, EllipsoidLaplace):
-        return NoiseLaw(law="spherical", scales=mechanism.scales, blocks=mechanism.blocks)
-    assert isinstance(mechanism, AdditiveLaplace)
-    return NoiseLaw(law="laplace", scales=mechanism.scales)
+    assert isinstance(mechanism, Additive)
+    return mechanism.law

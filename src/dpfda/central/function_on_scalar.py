@@ -15,12 +15,13 @@ from dpfda.central.basis import spline_basis
 from dpfda.central.function_mechanism import Task, ellipsoid_noise, noise_law
 from dpfda.central.quadrature import norm_bound
 from dpfda.central.records import clip_rows, exact_mean, public_centre, read_records
-from dpfda.central.release import NoiseLaw, Release
+from dpfda.central.release import Release
 from dpfda.central.shrinkage import monotone_shrinkage
 from dpfda.central.sources import source_for
 from dpfda.central.symmetric import Triangle, floored
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.noise import Source
+from dpfda.noise.law import NoiseLaw
 
 
 class PrivateFunctionOnScalar(BaseEstimator):  # type: ignore[misc]

@@ -13,10 +13,11 @@ from dpfda._validate import FloatArray
 from dpfda.central.basis import FunctionBasis
 from dpfda.central.density_mechanism import Box, DensityMechanism, cells, midpoints
 from dpfda.central.function_mechanism import Task, additive, noise_law
-from dpfda.central.release import NoiseLaw, Release
+from dpfda.central.release import Release
 from dpfda.central.shrinkage import monotone_shrinkage
 from dpfda.mechanisms.base import Mechanism
 from dpfda.noise import Source
+from dpfda.noise.law import NoiseLaw
 
 _FINE = {1: 257, 2: 65}  # points of the grid on which the density is drawn
 

@@ -16,11 +16,10 @@ import importlib
 import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
 import dpfda
-from dpfda.errors import MissingExtra
+from dpfda._registry import import_if_possible
 
 
 @dataclass(frozen=True)
@@ -47,20 +46,9 @@ def load_all() -> None:
     above = {"checks", "cli", "collector", "federation", "study"}
     layers = {entry.name for entry in pkgutil.iter_modules(dpfda.__path__)} - above
     for layer in sorted(layers):
-        module = _import_if_possible(f"dpfda.{layer}")
+        module = import_if_possible(f"dpfda.{layer}")
         for entry in pkgutil.walk_packages(getattr(module, "__path__", []), f"dpfda.{layer}."):
-            _import_if_possible(entry.name)
-
-
-def _import_if_possible(name: str) -> ModuleType | None:
-    try:
-        return importlib.import_module(name)
-    except MissingExtra:
-        return None
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] == "dpfda":
-            raise
-        return None
+            import_if_possible(entry.name)
 
 
 def cases() -> list[Case]:

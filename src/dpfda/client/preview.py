@@ -11,7 +11,7 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.client.wire import ReplyMessage
-from dpfda.protocol.client import one_curve
+from dpfda.protocol.person import one_curve
 from dpfda.protocol.plan import StudyPlan
 
 _POINTS = 41

@@ -18,7 +18,7 @@ from dpfda.errors import BudgetExceeded, DpfdaError, InvalidParameter, ProtocolE
 from dpfda.noise import Source
 from dpfda.privacy.ledger import BaseLedger
 from dpfda.privacy.ledger_file import FileLedger
-from dpfda.protocol.client import Client, check_task
+from dpfda.protocol.person import Person
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.task import Task
 
@@ -119,8 +119,16 @@ class RemoteClient:
         if letter.body is None:
             message = self._task(letter, plan_hash)
             task = Task.from_dict(message.task)
-            client = Client(plan, self.ledger, rng=self._rng)  # type: ignore[arg-type]
-            values = client.reply(task, curve=curve, label=label, grid_points=grid_points)
+            person = Person(
+                plan,
+                curve=curve,
+                label=label,
+                grid_points=grid_points,
+                ledger=self.ledger,
+                accepts=plan.guarantee.assumptions,
+                source=self._rng,
+            )
+            values = person.answer(task).values
             reply = ReplyMessage(plan_hash, message.phase, message.ticket, values[0].tolist())
             body = msgspec.json.encode(reply).decode()
             letter = msgspec.structs.replace(letter, task=message.task, body=body)
@@ -174,7 +182,7 @@ class RemoteClient:
             raise ProtocolError("the task belongs to another study")
         if task.people != 1:
             raise ProtocolError("the task is not for one person")
-        check_task(StudyPlan.from_dict(letter.plan), task)
+        StudyPlan.from_dict(letter.plan).check(task)
         return message
 
     def _letter(self, plan_hash: str) -> Letter:

@@ -5,25 +5,22 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
-from dpfda.mechanisms.additive_laplace import ROUNDING_STEPS, check_axes
-from dpfda.mechanisms.base import Mechanism
+from dpfda.mechanisms.additive import ROUNDING_STEPS, Additive
 from dpfda.noise import Source
-from dpfda.noise.lattice import whole_steps
+from dpfda.noise.law import NoiseLaw
 from dpfda.noise.spherical import spherical_laplace
-from dpfda.privacy.guarantee import Guarantee
 
-_SCALE = 1 << 20
 _MOST_IN_BLOCK = 12
 
 
 @dataclass(frozen=True, kw_only=True)
-class EllipsoidLaplace(Mechanism, name="ellipsoid_laplace"):
+class EllipsoidLaplace(Additive, name="ellipsoid_laplace"):
     """Spherical Laplace noise in blocks of coordinates, for neighbours with ‖h/a‖₂ ≤ S.
 
     The noise of block b has density ∝ e^{-ε e_b ‖z_b/a_b‖₂/S}. Compared with independent Laplace
@@ -35,26 +32,17 @@ class EllipsoidLaplace(Mechanism, name="ellipsoid_laplace"):
         2^20 steps a block scale and is drawn exactly (`spherical_laplace`); what rounding the
         values to it can add is charged (C20). The caller answers for S.
 
-    Attributes:
-        sensitivity: S.
-        axes: the a_j, all above 0; one entry for each coordinate. Blocks are runs of coordinates,
-            chosen for the least total variance.
+    Blocks are runs of coordinates, chosen for the least total variance.
 
     Example:
         >>> noise = EllipsoidLaplace(epsilon=1.0, sensitivity=1.0, axes=(1.0,) * 8)
         >>> noise.blocks
         ((0, 8),)
-        >>> round(float(noise.variances.sum()), 1)  # independent Laplace noise: 128
+        >>> round(float(noise.law.variance.sum()), 1)  # independent Laplace noise: 128
         72.0
     """
 
-    sensitivity: float
-    axes: tuple[float, ...] = (1.0,)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _validate.positive("sensitivity", self.sensitivity)
-        object.__setattr__(self, "axes", check_axes(self.axes))
+    steps: ClassVar[int] = 1 << 20
 
     @property
     def blocks(self) -> tuple[tuple[int, int], ...]:
@@ -68,7 +56,7 @@ class EllipsoidLaplace(Mechanism, name="ellipsoid_laplace"):
         shares = np.sqrt(costs / costs.sum())
         # Rounding moves block b by at most r √|b| lattice steps: Σ_b r √|b|/2^20 comes off ε.
         sizes = np.array([stop - start for start, stop in self.blocks])
-        rounding = ROUNDING_STEPS * float(np.sqrt(sizes).sum()) / _SCALE
+        rounding = ROUNDING_STEPS * float(np.sqrt(sizes).sum()) / self.steps
         left = _validate.positive("epsilon minus the cost of rounding", self.epsilon - rounding)
         return np.asarray(self.sensitivity / (left * shares))
 
@@ -78,38 +66,26 @@ class EllipsoidLaplace(Mechanism, name="ellipsoid_laplace"):
         sizes = [stop - start for start, stop in self.blocks]
         return np.asarray(self.axes) * np.repeat(self.block_scales, sizes)
 
-    @cached_property
-    def variances(self) -> FloatArray:
-        """(|b| + 1) times the squared scale: a radius ~ Gamma(|b|) on the sphere."""
-        sizes = [stop - start for start, stop in self.blocks]
-        return np.asarray(self.scales**2 * (1 + np.repeat(sizes, sizes)))
-
     @property
-    def guarantee(self) -> Guarantee:
-        """Central: a curator adds the noise."""
-        return Guarantee(epsilon=self.epsilon, model="central")
+    def law(self) -> NoiseLaw:
+        """Coordinates of a block share a radius."""
+        return NoiseLaw(law="spherical", scales=self.scales, blocks=self.blocks)
 
-    def randomize(self, values: Any, rng: Source, *, clip: bool = False) -> FloatArray:
-        """Noisy vectors, shape (n, J); each row is a release of its own."""
-        rows = _validate.batch("values", values, columns=len(self.axes))
+    def reach(self, difference: FloatArray) -> float:
+        """‖h/a‖₂."""
+        return float(np.linalg.norm(difference / np.asarray(self.axes)))
+
+    def _integers(self, rows: int, source: Source) -> IntArray:
         noise = [
-            spherical_laplace(len(rows), dimension=stop - start, scale=_SCALE, source=rng)
+            spherical_laplace(rows, dimension=stop - start, scale=self.steps, source=source)
             for start, stop in self.blocks
         ]
-        step = self.scales / _SCALE
-        return (whole_steps(rows, step, clip=clip) + np.concatenate(noise, axis=1)) * step
-
-    def _round(self, values: FloatArray) -> IntArray:
-        return np.rint(values / (self.scales / _SCALE)).astype(np.int64)
-
-    def variance(self, values: Any) -> FloatArray:
-        """The continuous law's; the lattice changes it by a relative 2^-40."""
-        return np.broadcast_to(self.variances, np.shape(values)).copy()
+        return np.concatenate(noise, axis=1)
 
     def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
         """Log-probability of each noisy vector, up to one constant for all."""
-        steps = (self._round(reports) - self._round(np.asarray(values))) / _SCALE
-        lengths = [np.sqrt((steps[:, start:stop] ** 2).sum(axis=1)) for start, stop in self.blocks]
+        away = self._distance(reports, values)
+        lengths = [np.sqrt((away[:, start:stop] ** 2).sum(axis=1)) for start, stop in self.blocks]
         return -np.asarray(sum(lengths))
 
     def worst_cases(self) -> list[tuple[FloatArray, FloatArray]]:

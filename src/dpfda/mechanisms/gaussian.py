@@ -3,62 +3,75 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
-from dpfda.mechanisms.additive_laplace import ROUNDING_STEPS, check_axes
-from dpfda.mechanisms.base import Mechanism
+from dpfda.mechanisms.additive import ROUNDING_STEPS, Additive
 from dpfda.noise import Source, discrete_gaussian
-from dpfda.noise.lattice import whole_steps
-from dpfda.privacy.calibration import gaussian_sigma
+from dpfda.noise.law import NoiseLaw
+from dpfda.privacy.calibration import gaussian_epsilon, gaussian_mu
 from dpfda.privacy.events import Event, GaussianEvent
 from dpfda.privacy.guarantee import Guarantee
 
-_SIGMA = 1 << 24
-
 
 @dataclass(frozen=True, kw_only=True)
-class Gaussian(Mechanism, name="gaussian"):
-    """Add Gaussian noise of standard deviation a_j σ to coordinate j, where ‖h/a‖₂ ≤ S.
+class Gaussian(Additive, name="gaussian"):
+    """Add Gaussian noise of standard deviation a_j S/μ to coordinate j, where ‖h/a‖₂ ≤ S.
+
+    μ is what composes: releases with μ_1, μ_2, ... are together one with μ² = Σ μ_i².
 
     Privacy:
-        (ε, δ)-DP for any release whose neighbours differ by h with √Σ(h_j/a_j)² ≤ S. σ is the
-        smallest that suffices (Balle & Wang 2018), for S enlarged by what rounding to the lattice
-        can add (C20). Noise is discrete Gaussian on a lattice of 2^24 steps a standard deviation.
-        The caller answers for S.
+        μ-Gaussian DP for any release whose neighbours differ by h with √Σ(h_j/a_j)² ≤ S, which is
+        (ε, δ)-DP with the ε that `guarantee` states (Balle & Wang 2018). S is enlarged by what
+        rounding to the lattice can add (C20). Noise is discrete Gaussian on a lattice of 2^24 steps
+        a standard deviation. The caller answers for S.
 
     Attributes:
-        delta: δ.
-        sensitivity: S.
-        axes: the a_j, all above 0; one entry for each coordinate.
+        mu: μ, what this release may cost.
+        delta: the δ at which `guarantee` says it in ε.
 
     Example:
-        >>> Gaussian(epsilon=1.0, delta=1e-5, sensitivity=1.0).sigmas.round(2)
+        >>> Gaussian.calibrated(epsilon=1.0, delta=1e-5, sensitivity=1.0).scales.round(2)
         array([3.73])
     """
 
-    delta: float
-    sensitivity: float
-    axes: tuple[float, ...] = (1.0,)
+    steps: ClassVar[int] = 1 << 24
+
+    epsilon: float = field(init=False)
+    mu: float
+    delta: float = 1e-5
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        _validate.positive("mu", self.mu)
         _validate.fraction("delta", self.delta)
-        _validate.positive("sensitivity", self.sensitivity)
-        object.__setattr__(self, "axes", check_axes(self.axes))
+        epsilon = gaussian_epsilon(delta=self.delta, multiplier=1 / self.mu)
+        object.__setattr__(self, "epsilon", max(epsilon, 1e-6))
+        super().__post_init__()
+
+    @classmethod
+    def calibrated(
+        cls,
+        *,
+        epsilon: float,
+        delta: float,
+        sensitivity: float,
+        axes: tuple[float, ...] = (1.0,),
+    ) -> Self:
+        """The least noise that is (ε, δ)-DP."""
+        mu = gaussian_mu(epsilon=epsilon, delta=delta)
+        return cls(mu=mu, delta=delta, sensitivity=sensitivity, axes=axes)
 
     @cached_property
-    def sigmas(self) -> FloatArray:
-        """Standard deviation of the noise on each coordinate."""
-        # ‖h/a‖ + r √J σ/2^24 ≤ σ/m  with  m = σ(1, δ, sensitivity 1), the noise multiplier.
-        multiplier = gaussian_sigma(epsilon=self.epsilon, delta=self.delta)
-        rounding = ROUNDING_STEPS * math.sqrt(len(self.axes)) / _SIGMA
-        left = _validate.positive("budget minus the cost of rounding", 1 / multiplier - rounding)
+    def scales(self) -> FloatArray:
+        """Standard deviations."""
+        # ‖h/a‖ + r √J σ/2^24 ≤ σ μ.
+        rounding = ROUNDING_STEPS * math.sqrt(len(self.axes)) / self.steps
+        left = _validate.positive("mu minus the cost of rounding", self.mu - rounding)
         return np.asarray(self.axes) * (self.sensitivity / left)
 
     @property
@@ -68,28 +81,26 @@ class Gaussian(Mechanism, name="gaussian"):
 
     @property
     def event(self) -> Event:
-        """Priced by its noise multiplier, rounding included."""
-        return GaussianEvent(multiplier=gaussian_sigma(epsilon=self.epsilon, delta=self.delta))
+        """Priced by its noise multiplier 1/μ, rounding included."""
+        return GaussianEvent(multiplier=1 / self.mu)
 
-    def randomize(self, values: Any, rng: Source, *, clip: bool = False) -> FloatArray:
-        """Noisy vectors, shape (n, J); each row is a release of its own."""
-        rows = _validate.batch("values", values, columns=len(self.axes))
-        noise = discrete_gaussian(rows.size, sigma=_SIGMA, source=rng).reshape(rows.shape)
-        step = self.sigmas / _SIGMA
-        return (whole_steps(rows, step, clip=clip) + noise) * step
+    @property
+    def law(self) -> NoiseLaw:
+        """Independent Gaussian noise; the discrete variance differs by less than e^{-2^50}."""
+        return NoiseLaw(law="gaussian", scales=self.scales)
 
-    def _round(self, values: FloatArray) -> IntArray:
-        return np.rint(values / (self.sigmas / _SIGMA)).astype(np.int64)
+    def reach(self, difference: FloatArray) -> float:
+        """‖h/a‖₂."""
+        return float(np.linalg.norm(difference / np.asarray(self.axes)))
 
-    def variance(self, values: Any) -> FloatArray:
-        """(a_j σ)²; the discrete Gaussian's variance differs by less than e^{-2^50}."""
-        return np.broadcast_to(self.sigmas**2, np.shape(values)).copy()
+    def _integers(self, rows: int, source: Source) -> IntArray:
+        size = len(self.axes)
+        return discrete_gaussian(rows * size, sigma=self.steps, source=source).reshape(rows, size)
 
     def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
         """Log-probability of each noisy vector."""
-        distance = (self._round(reports) - self._round(np.asarray(values))) / _SIGMA
-        constant = -math.log(_SIGMA * math.sqrt(2 * math.pi))
-        return np.asarray((constant - distance**2 / 2).sum(axis=1))
+        constant = -math.log(self.steps * math.sqrt(2 * math.pi))
+        return np.asarray((constant - self._distance(reports, values) ** 2 / 2).sum(axis=1))
 
     def worst_cases(self) -> list[tuple[FloatArray, FloatArray]]:
         """The whole difference in one coordinate, and spread over all."""
@@ -103,6 +114,6 @@ class Gaussian(Mechanism, name="gaussian"):
     def examples(cls) -> list[Self]:
         """One coordinate and three."""
         return [
-            cls(epsilon=1.0, delta=1e-2, sensitivity=1.0),
-            cls(epsilon=0.5, delta=0.05, sensitivity=2.0, axes=(1.0, 0.5, 0.1)),
+            cls.calibrated(epsilon=1.0, delta=1e-2, sensitivity=1.0),
+            cls.calibrated(epsilon=0.5, delta=0.05, sensitivity=2.0, axes=(1.0, 0.5, 0.1)),
         ]

@@ -18,7 +18,7 @@ from dpfda.mrma.plots import draw
 from dpfda.mrma.result import MRMAResult
 from dpfda.mrma.training import ALIASES
 from dpfda.privacy.guarantee import Guarantee
-from dpfda.protocol.client import encode_people
+from dpfda.protocol.person import encode_people
 from dpfda.protocol.plan import StudyPlan
 from dpfda.simulate import people_from, simulate
 

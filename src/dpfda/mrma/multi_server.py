@@ -17,8 +17,8 @@ from dpfda.mrma.exchange import ExchangeDesign
 from dpfda.mrma.members import DEFAULT_SPREAD
 from dpfda.mrma.training import ALIASES
 from dpfda.noise import Source
-from dpfda.protocol.client import encode_people
 from dpfda.protocol.model import CurveModel
+from dpfda.protocol.person import encode_people
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server
 from dpfda.simulate import simulate

@@ -49,7 +49,7 @@ class ReportDesign:
         if plan.protects == "labels":
             return 0.0
         middle = np.zeros((1, plan.encoder.n_features))
-        return float(self.task(plan, 0).mechanism.variance(middle)[0, 0])
+        return float(self.task(plan, 0).mechanism.parts[0].variance(middle)[0, 0])
 
     def check(self, plan: StudyPlan) -> None:
         """Refuse unknown learners, randomizers and parameters before anybody reports."""

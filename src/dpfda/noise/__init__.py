@@ -1,7 +1,7 @@
 """Random bits and exact noise. Nothing here sees data."""
 
 from dpfda.noise.discrete import discrete_gaussian, discrete_laplace
-from dpfda.noise.source import SecureSource, SimulationSource, Source
+from dpfda.noise.source import SecureSource, SimulationSource, Source, source_for
 
 __all__ = [
     "SecureSource",
@@ -9,4 +9,5 @@ __all__ = [
     "Source",
     "discrete_gaussian",
     "discrete_laplace",
+    "source_for",
 ]

@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext
 from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
 
 from dpfda import _validate
+from dpfda.errors import InvalidParameter
 
 Words = npt.NDArray[np.uint64]
 Sampler = Literal["exact", "simulation"]
@@ -126,6 +127,32 @@ class SimulationSource:
 
     def __repr__(self) -> str:
         return "SimulationSource(seeded)"
+
+
+def source_for(random_state: object, *, stream: int | None = None) -> Source:
+    """Which random bits an estimator draws.
+
+    Args:
+        random_state: None: the operating system's, for real data. An integer or a seed sequence: a
+            reproducible simulation, stamped as such. A source: itself.
+        stream: tells the noise of one seed from everything else that is drawn from it.
+
+    Example:
+        >>> source_for(None), source_for(7)
+        (SecureSource(), SimulationSource(seeded))
+    """
+    if random_state is None:
+        return SecureSource()
+    if isinstance(random_state, (SecureSource, SimulationSource)):
+        return random_state
+    if isinstance(random_state, np.random.SeedSequence):
+        return SimulationSource(random_state)
+    if isinstance(random_state, np.random.RandomState):  # what scikit-learn may hand on
+        return SimulationSource(int(random_state.randint(0, 2**31)))
+    if isinstance(random_state, bool) or not isinstance(random_state, (int, np.integer)):
+        raise InvalidParameter("random_state", "None, an integer or a source", random_state)
+    seed = _validate.whole("random_state", random_state, least=0)
+    return SimulationSource(seed if stream is None else np.random.SeedSequence([seed, stream]))
 
 
 _live_sources: weakref.WeakSet[SecureSource] = weakref.WeakSet()

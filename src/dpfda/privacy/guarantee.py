@@ -11,6 +11,12 @@ from dpfda.noise.source import Sampler
 
 Model = Literal["local", "central", "decentralised"]
 
+NUMBER_IS_PUBLIC = "the number of records is public"
+CLASSES_ARE_PUBLIC = "the set of labels is public"
+LABELS_ARE_PUBLIC = "labels are public"
+CURVES_ARE_PUBLIC = "curves are public"
+"""Assumptions in the words that holders accept or refuse."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Guarantee:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from abc import abstractmethod
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +51,7 @@ class Entry:
         event: the release, as an accountant sees it.
         time: when, in seconds since 1970 (UTC).
         key: the question it answered, if it may be answered once only.
+        assumptions: what the price rests on, in words.
     """
 
     sequence: int
@@ -57,6 +59,7 @@ class Entry:
     event: Event
     time: float
     key: str | None = None
+    assumptions: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -66,12 +69,14 @@ class Entry:
             "event": self.event.to_dict(),
             "time": self.time,
             "key": self.key,
+            "assumptions": list(self.assumptions),
         }
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
         """Rebuild from `to_dict`."""
-        return cls(**data | {"event": Event.from_dict(data["event"])})
+        event, assumptions = Event.from_dict(data["event"]), tuple(data["assumptions"])
+        return cls(**data | {"event": event, "assumptions": assumptions})
 
 
 class BaseLedger(Registered, family="ledger"):
@@ -84,7 +89,14 @@ class BaseLedger(Registered, family="ledger"):
 
     limit: Budget
 
-    def spend(self, release: Event | Guarantee, *, label: str, key: str | None = None) -> Entry:
+    def spend(
+        self,
+        release: Event | Guarantee,
+        *,
+        label: str,
+        key: str | None = None,
+        assumptions: Iterable[str] = (),
+    ) -> Entry:
         """Check and spend in one step. Call it before the value leaves; send only if it returns.
 
         Args:
@@ -92,6 +104,7 @@ class BaseLedger(Registered, family="ledger"):
             label: public words for the record.
             key: name of the question. The same key is never spent twice. It is stored: do not put
                 anything private into it.
+            assumptions: what the price rests on; those of a guarantee are kept by themselves.
 
         Raises:
             AlreadySpent: the key was spent before.
@@ -109,15 +122,20 @@ class BaseLedger(Registered, family="ledger"):
             if not self._allows(price):
                 raise BudgetExceeded(self._refusal(price))
             entry = Entry(
-                sequence=len(self._entries) + 1, label=label, event=event, time=time.time(), key=key
+                sequence=len(self._entries) + 1,
+                label=label,
+                event=event,
+                time=time.time(),
+                key=key,
+                assumptions=(*getattr(release, "assumptions", ()), *assumptions),
             )
             self._append(entry)
             self._note(entry)
         return entry
 
-    def would_exceed(self, release: Event | Guarantee, *, key: str | None = None) -> bool:
+    def would_exceed(self, release: Event | Guarantee | Price, *, key: str | None = None) -> bool:
         """Whether `spend` would be refused now. Others may be faster: only `spend` binds."""
-        price = compose([_as_event(release)])
+        price = release if isinstance(release, Price) else compose([_as_event(release)])
         with self._exclusive():
             return key in self._keys or not self._allows(price)
 

@@ -21,7 +21,7 @@ CREATE TABLE dpfda_ledger_limit (
 ) STRICT;
 CREATE TABLE dpfda_ledger_entry (
     sequence INTEGER PRIMARY KEY, label TEXT NOT NULL, event TEXT NOT NULL, time REAL NOT NULL,
-    key TEXT UNIQUE
+    key TEXT UNIQUE, assumptions TEXT NOT NULL
 ) STRICT;
 CREATE TRIGGER dpfda_ledger_keeps_entries BEFORE UPDATE ON dpfda_ledger_entry
 BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END;
@@ -33,7 +33,7 @@ BEGIN SELECT RAISE(ABORT, 'a ledger keeps its limit'); END;
 
 _EXISTS = "SELECT 1 FROM sqlite_master WHERE name = 'dpfda_ledger_limit'"
 _NEWER = """
-SELECT sequence, label, event, time, key FROM dpfda_ledger_entry
+SELECT sequence, label, event, time, key, assumptions FROM dpfda_ledger_entry
 WHERE sequence > ? ORDER BY sequence
 """
 
@@ -82,17 +82,25 @@ class SQLiteLedger(StoredLedger, name="sqlite"):
             epsilon, delta = limit.fetchone()
             self._stored_limit = Budget(epsilon=epsilon, delta=delta)
         for row in self._connection.execute(_NEWER, (len(self._entries),)):
-            sequence, label, event, when, key = row
+            sequence, label, event, when, key, assumptions = row
             if sequence != len(self._entries) + 1:
                 raise LedgerDamaged(f"{self.path} has lost entries")
             data = {"sequence": sequence, "label": label, "time": when, "key": key}
-            self._note(Entry.from_dict(data | {"event": json.loads(event)}))
+            parsed = {"event": json.loads(event), "assumptions": json.loads(assumptions)}
+            self._note(Entry.from_dict(data | parsed))
 
     def _append(self, entry: Entry) -> None:
         event = canonical_json(entry.event.to_dict())
         self._connection.execute(
-            "INSERT INTO dpfda_ledger_entry VALUES (?, ?, ?, ?, ?)",
-            (entry.sequence, entry.label, event, entry.time, entry.key),
+            "INSERT INTO dpfda_ledger_entry VALUES (?, ?, ?, ?, ?, ?)",
+            (
+                entry.sequence,
+                entry.label,
+                event,
+                entry.time,
+                entry.key,
+                json.dumps(entry.assumptions),
+            ),
         )
 
 

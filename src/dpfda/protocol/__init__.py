@@ -1,11 +1,11 @@
-"""One protocol for every carrier: plan, tasks and replies, client, server, model."""
+"""One protocol for every carrier: plan, tasks and replies, people, server, model."""
 
 from dpfda.protocol import tasks
-from dpfda.protocol.client import Client
 from dpfda.protocol.design import Design, Progress
 from dpfda.protocol.model import CurveModel
+from dpfda.protocol.person import Person
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server
 from dpfda.protocol.task import Task
 
-__all__ = ["Client", "CurveModel", "Design", "Progress", "Server", "StudyPlan", "Task", "tasks"]
+__all__ = ["CurveModel", "Design", "Person", "Progress", "Server", "StudyPlan", "Task", "tasks"]

@@ -12,8 +12,9 @@ import msgspec
 
 from dpfda import _validate
 from dpfda.curves import CurveEncoder
-from dpfda.errors import InvalidParameter
-from dpfda.privacy.guarantee import Guarantee
+from dpfda.errors import InvalidParameter, ProtocolError
+from dpfda.privacy.guarantee import CURVES_ARE_PUBLIC, LABELS_ARE_PUBLIC, Guarantee
+from dpfda.protocol.task import Task
 
 Protects = Literal["both", "features", "labels"]
 Label = str | int | float | bool
@@ -77,8 +78,17 @@ class StudyPlan:
     def guarantee(self) -> Guarantee:
         """What every person is promised."""
         promise = Guarantee(epsilon=self.epsilon, model="local", unit=self.unit)
-        other = {"features": "labels are public", "labels": "curves are public"}
+        other = {"features": LABELS_ARE_PUBLIC, "labels": CURVES_ARE_PUBLIC}
         return promise if self.protects == "both" else promise.assuming(other[self.protects])
+
+    def check(self, task: Task) -> None:
+        """Refuse a task that costs more than this plan says, or protects less."""
+        if task.epsilon > self.epsilon:
+            raise ProtocolError(
+                f"the task costs ε = {task.epsilon:g}, the plan says {self.epsilon:g}"
+            )
+        if getattr(task, "protects", self.protects) != self.protects:
+            raise ProtocolError("the task protects something else than the plan says")
 
     @cached_property
     def hash(self) -> str:

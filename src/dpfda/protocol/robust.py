@@ -12,6 +12,7 @@ import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
+from dpfda.mechanisms.joined import Joined
 from dpfda.protocol.task import Task
 
 _DEVIATIONS = 4.0
@@ -30,10 +31,11 @@ def report_bound(task: Task) -> float | None:
         >>> round(report_bound(task), 1)
         5.9
     """
-    dimension = getattr(task.mechanism, "dimension", None)
+    mechanism = task.mechanism.parts[0] if isinstance(task.mechanism, Joined) else task.mechanism
+    dimension = getattr(mechanism, "dimension", None)
     if dimension is None or task.width == 1:
         return None
-    edge = task.mechanism.variance(np.ones((1, dimension)))
+    edge = mechanism.variance(np.ones((1, dimension)))
     return 1 + _DEVIATIONS * math.sqrt(float(np.max(edge)))
 
 

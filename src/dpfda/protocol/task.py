@@ -1,8 +1,8 @@
 """What a person is asked, and what they send back.
 
 A `Task` is public. It may depend on the plan, on public randomness and on *other* people's replies;
-never on the data of the person who gets it. Its `answer` method is the whole of what happens to a
-person's data in a study: read one file per task type to see it.
+never on the data of the person who gets it. Its `exact` method is all that is computed of a
+person's data, and the task's mechanism is all that it goes through: read one file per task type.
 
 Tasks are batches: one object asks n people at once, each array having a leading axis of length n.
 A simulation hands out thousands at a time; a collector hands out single rows, ``task.rows([i])``.
@@ -12,21 +12,24 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from dpfda import _validate
-from dpfda._registry import Registered
-from dpfda._validate import FloatArray, IntArray
-from dpfda.errors import InvalidData, InvalidParameter, ProtocolError
-from dpfda.mechanisms import Mechanism
+from dpfda._validate import FloatArray
+from dpfda.errors import ProtocolError
 from dpfda.noise import Source
+from dpfda.protocol.answer import Answer
+from dpfda.protocol.fields import Array, number, rule_of, whole
+from dpfda.protocol.query import Query, Records
+
+BOX_RANDOMIZERS = ("laplace", "piecewise", "duchi", "hybrid")
+"""Randomizers of a vector in [-1, 1]^d: any vector can be cut to that box, none is refused."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Task(Registered, family="task"):
+class Task(Query):
     """One public request to n people.
 
     Attributes:
@@ -34,69 +37,94 @@ class Task(Registered, family="task"):
         people: n.
     """
 
-    epsilon: float
-    people: int
+    attained: ClassVar[float | None] = None  # a local randomizer's proof holds for any input
 
-    def __post_init__(self) -> None:
-        _validate.positive("epsilon", self.epsilon)
-        _validate.whole("people", self.people, least=0)
-        for name, kind in self._arrays().items():
-            given = getattr(self, name)
-            object.__setattr__(self, name, _public_array(name, given, kind, self.people))
-
-    @classmethod
-    def _arrays(cls) -> dict[str, str]:
-        """Fields that hold one row a person: name and ``whole`` or ``real``."""
-        return {}
-
-    @property
-    @abstractmethod
-    def mechanism(self) -> Mechanism:
-        """The randomizer that every reply goes through."""
+    epsilon: float = number(least=1e-6, most=1e6)
+    people: int = whole(least=0)
 
     @property
     @abstractmethod
     def width(self) -> int:
         """How many numbers one reply holds."""
 
+    @property
     @abstractmethod
-    def answer(self, features: FloatArray, labels: IntArray, rng: Source) -> FloatArray:
-        """Compute and randomize the replies, shape (n, width). Runs on the person's own device.
+    def columns(self) -> int:
+        """How many features it looks at; encoded curves may have more."""
+
+    @abstractmethod
+    def exact(self, records: Records, source: Source) -> FloatArray:
+        """What goes into the mechanism, one row a person. Runs on the person's own device.
 
         Args:
-            features: encoded curves z* in [-1, 1]^d, shape (n, d).
-            labels: label numbers, shape (n,).
-            rng: where randomness comes from.
+            records: encoded curves z* in [-1, 1]^d, shape (n, d), and label numbers (n,).
+            source: where randomness comes from, for a task that chooses something of its own.
         """
 
     @abstractmethod
     def allows(self, reply: FloatArray) -> npt.NDArray[np.bool_]:
         """For each row of a reply: is it a possible output? Anything else is refused by servers."""
 
+    def fitting(self, records: Records) -> Records:
+        """As many people as asked, with enough features; numbers outside the box are moved in."""
+        features, labels = (np.asarray(column) for column in records)
+        if features.ndim != 2 or features.shape[0] != self.people or len(labels) != self.people:
+            raise ProtocolError(f"the task is for {self.people} people, each with one row")
+        if features.shape[1] < self.columns:
+            raise ProtocolError(f"the task asks about {self.columns} features")
+        inside = np.clip(np.nan_to_num(features.astype(np.float64, copy=False)), -1.0, 1.0)
+        return inside, np.nan_to_num(labels).astype(np.int64)
+
+    def answer(self, records: Records, source: Source) -> Answer:
+        """Replies, shape (n, width): whatever happens inside, they went through the mechanism."""
+        exact = self._computed(self.fitting(records), source)
+        values = self.mechanism.randomize(exact, source, clip=True)
+        return Answer(values=np.reshape(values, (self.people, -1)), n=self.people)
+
+    def _computed(self, records: Records, source: Source) -> FloatArray:
+        """`exact`; for a person for whom it cannot be computed, a fixed input of the mechanism.
+
+        Refusing to reply would itself reveal something.
+        """
+        if self.people == 0:
+            return np.repeat(self.blank, 0, axis=0)
+        try:
+            with np.errstate(all="ignore"):
+                return np.nan_to_num(self.exact(records, source))
+        except Exception:  # whatever it was: it may depend on the person's data
+            if self.people == 1:
+                return self.blank
+        parts = [
+            self.rows([person])._computed(tuple(c[person : person + 1] for c in records), source)
+            for person in range(self.people)
+        ]
+        return np.concatenate(parts)
+
+    @property
+    def blank(self) -> FloatArray:
+        """One person's input to the mechanism that says nothing: the same for everybody."""
+        return self.mechanism.worst_cases()[0][1]
+
+    def log_likelihood(self, answer: Answer, records: Records, source: Source) -> float:
+        """The sum over people, as the mechanism states it."""
+        exact = self._computed(self.fitting(records), source)
+        return float(self.mechanism.log_likelihood(self._sent(answer), exact).sum())
+
+    def _sent(self, answer: Answer) -> FloatArray:
+        """Replies in the shape in which the mechanism sends them."""
+        return answer.values[:, 0] if self.blank.ndim == 1 else answer.values
+
     def rows(self, index: Any) -> Self:
         """The same request to some of the people."""
         chosen = np.asarray(index)
         if chosen.dtype == bool:
             chosen = np.flatnonzero(chosen)
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        values |= {name: values[name][chosen] for name in self._arrays()}
+        values = {field.name: getattr(self, field.name) for field in fields(self) if field.init}
+        for field in fields(self):
+            rule = rule_of(field)
+            if isinstance(rule, Array) and rule.shape[0] == "people":
+                values[field.name] = values[field.name][chosen]
         return type(self)(**(values | {"people": len(chosen)}))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        plain = super().to_dict()
-        return plain | {name: plain[name].tolist() for name in self._arrays()}
-
-
-def _public_array(name: str, given: Any, kind: str, people: int) -> npt.NDArray[Any]:
-    """A field of a task as an array with a row for each person."""
-    allowed, dtype = ("iu", np.int64) if kind == "whole" else ("fiu", np.float64)
-    array = np.asarray(given)
-    if array.size and array.dtype.kind not in allowed:
-        raise InvalidParameter(name, f"an array of {kind} numbers", f"dtype {array.dtype}")
-    if array.ndim == 0 or len(array) != people or (kind == "real" and not np.isfinite(array).all()):
-        raise InvalidParameter(name, f"finite, with {people} rows", f"shape {array.shape}")
-    return array.astype(dtype, copy=False)
 
 
 def check_reply(task: Task, reply: Any) -> FloatArray:
@@ -112,14 +140,3 @@ def check_reply(task: Task, reply: Any) -> FloatArray:
     if not np.all(np.isfinite(values)) or not np.all(task.allows(values)):
         raise ProtocolError("reply must be a possible output of the task's mechanism")
     return values
-
-
-def check_answerer(
-    task: Task, features: Any, labels: Any, *, columns: int | None = None
-) -> tuple[FloatArray, IntArray]:
-    """Private inputs of `Task.answer`, checked without ever being shown."""
-    z = _validate.batch("features", features, columns=columns, bound=1.0)
-    y = _validate.vector("labels", labels).astype(np.int64)
-    if len(z) != task.people or len(y) != task.people:
-        raise InvalidData("features", f"{task.people} rows with a label each")
-    return z, y

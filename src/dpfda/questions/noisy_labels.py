@@ -74,7 +74,7 @@ class NoisyLabelProgress(Progress):
         assert isinstance(task, VectorTask)
         design = np.column_stack([np.ones(len(reply)), np.clip(reply[:, :-1], -1, 1)])
         self.products[self.phase] += design.T @ design
-        self.targets[self.phase] += design.T @ task.label_mechanism.debias(reply[:, -1])
+        self.targets[self.phase] += design.T @ task.mechanism.parts[-1].debias(reply[:, -1])
         self.people[self.phase] += len(reply)
 
     def _learn(self) -> None:

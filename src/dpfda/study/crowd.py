@@ -14,7 +14,6 @@ from dpfda._validate import FloatArray, IntArray
 from dpfda.client.wire import ReplyMessage, TaskMessage
 from dpfda.errors import DpfdaError
 from dpfda.noise import Source
-from dpfda.protocol.client import check_task
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.task import Task
 
@@ -87,8 +86,8 @@ def reply_body(
     """What one person answers to a task message."""
     message = msgspec.json.decode(asked, type=TaskMessage)
     task = Task.from_dict(message.task)
-    check_task(plan, task)
-    values = task.answer(features, labels, source)[0].tolist()
+    plan.check(task)
+    values = task.answer((features, labels), source).values[0].tolist()
     return msgspec.json.encode(ReplyMessage(message.plan, message.phase, message.ticket, values))
 
 

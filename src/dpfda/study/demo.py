@@ -21,8 +21,8 @@ from dpfda.curves import CurveEncoder
 from dpfda.datasets import Dataset, simulate_001
 from dpfda.estimators.result import majority_error, wilson
 from dpfda.noise import SimulationSource
-from dpfda.protocol.client import encode_people
 from dpfda.protocol.model import CurveModel
+from dpfda.protocol.person import encode_people
 from dpfda.protocol.plan import StudyPlan
 from dpfda.study.crowd import Crowd
 from dpfda.study.outcome import Outcome

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,9 @@ import numpy.typing as npt
 from dpfda._validate import FloatArray, IntArray
 from dpfda.mechanisms.question_response import QuestionResponse
 from dpfda.noise import Source
-from dpfda.protocol.task import Task, check_answerer
+from dpfda.protocol.fields import array
+from dpfda.protocol.query import Records
+from dpfda.protocol.task import Task
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -41,17 +44,12 @@ class CalibrationTask(Task, name="calibration"):
         2
     """
 
-    intercept: FloatArray
-    slopes: FloatArray
-    centres: FloatArray
-    scales: FloatArray
-    dithers: FloatArray
-    positive: IntArray
-
-    @classmethod
-    def _arrays(cls) -> dict[str, str]:
-        real = ("intercept", "slopes", "centres", "scales", "dithers")
-        return dict.fromkeys(real, "real") | {"positive": "whole"}
+    intercept: FloatArray = array("real", "people")
+    slopes: FloatArray = array("real", "people", "d")
+    centres: FloatArray = array("real", "people", "d")
+    scales: FloatArray = array("real", "people", "d", least=1e-50)
+    dithers: FloatArray = array("real", "people", "k", least=-1, most=1)
+    positive: IntArray = array("whole", "people", least=0, most=1 << 20)
 
     @cached_property
     def mechanism(self) -> QuestionResponse:
@@ -61,18 +59,28 @@ class CalibrationTask(Task, name="calibration"):
     @property
     def width(self) -> int:
         """k."""
-        return int(self.dithers.shape[1])
+        return self.sizes["k"]
 
-    def answer(self, features: FloatArray, labels: IntArray, rng: Source) -> FloatArray:
-        """Randomized ±1 answers."""
-        z, y = check_answerer(self, features, labels)
-        used = z[:, : self.slopes.shape[1]]
-        inside = np.clip((used - self.centres) / self.scales, -1, 1)
+    @property
+    def columns(self) -> int:
+        """d."""
+        return self.sizes["d"]
+
+    def exact(self, records: Records, source: Source) -> FloatArray:
+        """True answers, ±1."""
+        z, y = records
+        inside = np.clip((z[:, : self.columns] - self.centres) / self.scales, -1, 1)
         score = self.intercept + np.einsum("nd,nd->n", self.slopes, inside)
         signs = np.where(y == self.positive, 1.0, -1.0)
         off = (signs - np.tanh(score / 2)) / 2
-        return self.mechanism.randomize(np.where(off[:, None] > self.dithers, 1.0, -1.0), rng)
+        return np.where(off[:, None] > self.dithers, 1.0, -1.0)
 
     def allows(self, reply: FloatArray) -> npt.NDArray[np.bool_]:
         """A pattern of ±1."""
         return np.asarray((np.abs(reply) == 1).all(axis=1))
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Two questions about a line through one feature."""
+        line = {"intercept": [0.2], "slopes": [[1.0]], "centres": [[0.0]], "scales": [[0.5]]}
+        return [cls(epsilon=2.0, people=1, **line, dithers=[[0.3, -0.2]], positive=[1])]  # type: ignore[arg-type]

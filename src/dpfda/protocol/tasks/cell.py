@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
-from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import InvalidParameter
 from dpfda.mechanisms.additive_laplace import AdditiveLaplace
 from dpfda.noise import Source
-from dpfda.protocol.task import Task, check_answerer
+from dpfda.protocol.fields import number, whole
+from dpfda.protocol.query import Records
+from dpfda.protocol.task import Task
 
 _MOST_CELLS = 1 << 20
 
@@ -39,20 +41,16 @@ class CellTask(Task, name="cell"):
         (16, [0, 14])
     """
 
-    dimension: int
-    splits: int = 4
-    handicap: float = 1.0
-    positive: int = 1
+    dimension: int = whole(most=64)
+    splits: int = whole(least=2, most=1024, default=4)
+    handicap: float = number(least=1, default=1.0)
+    positive: int = whole(least=0, default=1)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _validate.whole("dimension", self.dimension)
-        _validate.whole("splits", self.splits, least=2)
         if self.splits**self.dimension > _MOST_CELLS:
             rule = f"such that there are at most {_MOST_CELLS} cells"
             raise InvalidParameter("splits", rule, self.splits)
-        if _validate.finite("handicap", self.handicap) < 1:
-            raise InvalidParameter("handicap", "at least 1", self.handicap)
 
     @cached_property
     def mechanism(self) -> AdditiveLaplace:
@@ -70,16 +68,27 @@ class CellTask(Task, name="cell"):
         """The cell of each encoded curve, as one number."""
         return grid_cells(features, splits=self.splits)
 
-    def answer(self, features: FloatArray, labels: IntArray, rng: Source) -> FloatArray:
-        """Noisy vectors, one entry a cell."""
-        z, y = check_answerer(self, features, labels, columns=self.dimension)
+    @property
+    def columns(self) -> int:
+        """d."""
+        return self.dimension
+
+    def exact(self, records: Records, source: Source) -> FloatArray:
+        """One entry a cell: ±1 in mine, 0 elsewhere."""
+        z, y = records
         indicator = np.zeros((self.people, self.width))
-        indicator[np.arange(self.people), self.cells(z)] = np.where(y == self.positive, 1.0, -1.0)
-        return self.mechanism.randomize(indicator, rng)
+        mine = self.cells(z[:, : self.dimension])
+        indicator[np.arange(self.people), mine] = np.where(y == self.positive, 1.0, -1.0)
+        return indicator
 
     def allows(self, reply: FloatArray) -> npt.NDArray[np.bool_]:
         """Any finite vector."""
         return np.ones(len(reply), dtype=bool)
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Four cells."""
+        return [cls(epsilon=1.0, people=1, dimension=2, splits=2)]
 
 
 def grid_cells(features: FloatArray, *, splits: int) -> IntArray:

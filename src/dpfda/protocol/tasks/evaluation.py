@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from dpfda._validate import FloatArray, IntArray
+from dpfda._validate import FloatArray
 from dpfda.mechanisms.randomized_response import RandomizedResponse
 from dpfda.noise import Source
-from dpfda.protocol.task import Task, check_answerer
+from dpfda.protocol.fields import array, flag
+from dpfda.protocol.query import Records
+from dpfda.protocol.task import Task
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -40,15 +43,11 @@ class EvaluationTask(Task, name="evaluation"):
         1
     """
 
-    intercept: FloatArray
-    coefficients: FloatArray
-    centres: FloatArray
-    scales: FloatArray
-    clipped: bool = False
-
-    @classmethod
-    def _arrays(cls) -> dict[str, str]:
-        return dict.fromkeys(("intercept", "coefficients", "centres", "scales"), "real")
+    intercept: FloatArray = array("real", "people", "m")
+    coefficients: FloatArray = array("real", "people", "m", "d")
+    centres: FloatArray = array("real", "people", "m", "d")
+    scales: FloatArray = array("real", "people", "m", "d", least=1e-50)
+    clipped: bool = flag(default=False)
 
     @cached_property
     def mechanism(self) -> RandomizedResponse:
@@ -60,16 +59,38 @@ class EvaluationTask(Task, name="evaluation"):
         """One bit."""
         return 1
 
-    def answer(self, features: FloatArray, labels: IntArray, rng: Source) -> FloatArray:
-        """+1: the candidate is right on me; -1: it is wrong; randomized."""
-        z, y = check_answerer(self, features, labels)
-        scaled = (z[:, None, : self.coefficients.shape[2]] - self.centres) / self.scales
+    @property
+    def columns(self) -> int:
+        """d."""
+        return self.sizes["d"]
+
+    def exact(self, records: Records, source: Source) -> FloatArray:
+        """+1: the candidate is right on me; -1: it is wrong."""
+        z, y = records
+        scaled = (z[:, None, : self.columns] - self.centres) / self.scales
         if self.clipped:
             scaled = np.clip(scaled, -1, 1)
         scores = self.intercept + np.einsum("nmd,nmd->nm", self.coefficients, scaled)
         decided = scores[:, 0] >= 0 if scores.shape[1] == 1 else scores.argmax(axis=1)
-        return self.mechanism.randomize(np.where(decided == y, 1.0, -1.0), rng)[:, None]
+        return np.where(decided == y, 1.0, -1.0)
 
     def allows(self, reply: FloatArray) -> npt.NDArray[np.bool_]:
         """One bit."""
         return np.asarray(np.abs(reply[:, 0]) == 1)
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """A line, and three scores."""
+        return [cls(**candidate(scores)) for scores in (1, 3)]
+
+
+def candidate(scores: int) -> dict[str, Any]:
+    """A small candidate with as many scores, for examples."""
+    return {
+        "epsilon": 1.0,
+        "people": 1,
+        "intercept": np.linspace(-0.1, 0.1, scores)[None],
+        "coefficients": np.linspace(-1.0, 1.0, 2 * scores).reshape(1, scores, 2),
+        "centres": np.zeros((1, scores, 2)),
+        "scales": np.ones((1, scores, 2)),
+    }

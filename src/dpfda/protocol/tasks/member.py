@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 from dpfda._validate import IntArray
-from dpfda.protocol.tasks.evaluation import EvaluationTask
+from dpfda.protocol.fields import array
+from dpfda.protocol.tasks.evaluation import EvaluationTask, candidate
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -27,8 +29,9 @@ class MemberTask(EvaluationTask, name="member"):
         [7]
     """
 
-    member: IntArray
+    member: IntArray = array("whole", "people", least=0)
 
     @classmethod
-    def _arrays(cls) -> dict[str, str]:
-        return {**super()._arrays(), "member": "whole"}
+    def examples(cls) -> list[Self]:
+        """A line with a number."""
+        return [cls(**candidate(1), member=[7])]  # type: ignore[arg-type]

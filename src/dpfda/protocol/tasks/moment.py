@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
-from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
 from dpfda.mechanisms import Mechanism
 from dpfda.noise import Source
-from dpfda.protocol.task import Task, check_answerer
+from dpfda.protocol.fields import array, choice, whole
+from dpfda.protocol.query import Records
+from dpfda.protocol.task import BOX_RANDOMIZERS, Task
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -32,17 +34,9 @@ class MomentTask(Task, name="moment"):
         4
     """
 
-    dimension: int
-    positive: IntArray
-    randomizer: str = "piecewise"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _validate.whole("dimension", self.dimension)
-
-    @classmethod
-    def _arrays(cls) -> dict[str, str]:
-        return {"positive": "whole"}
+    dimension: int = whole(most=1 << 16)
+    positive: IntArray = array("whole", "people", least=0, most=1 << 20)
+    randomizer: str = choice(*BOX_RANDOMIZERS, default="piecewise")
 
     @cached_property
     def mechanism(self) -> Mechanism:
@@ -56,12 +50,25 @@ class MomentTask(Task, name="moment"):
         """The d products."""
         return self.dimension
 
-    def answer(self, features: FloatArray, labels: IntArray, rng: Source) -> FloatArray:
-        """Noisy y z*."""
-        z, y = check_answerer(self, features, labels, columns=self.dimension)
+    @property
+    def columns(self) -> int:
+        """d."""
+        return self.dimension
+
+    def exact(self, records: Records, source: Source) -> FloatArray:
+        """y z*."""
+        z, y = records
         signs = np.where(y == self.positive, 1.0, -1.0)[:, None]
-        return self.mechanism.randomize(signs * z, rng)
+        return np.asarray(signs * z[:, : self.dimension])
 
     def allows(self, reply: FloatArray) -> npt.NDArray[np.bool_]:
         """Any finite vector: what one liar can do is bounded by the server's clipping."""
         return np.ones(len(reply), dtype=bool)
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Two features, each randomizer."""
+        return [
+            cls(epsilon=1.0, people=1, dimension=2, positive=[1], randomizer=name)  # type: ignore[arg-type]
+            for name in BOX_RANDOMIZERS
+        ]

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from dpfda._validate import FloatArray, IntArray
-from dpfda.errors import InvalidData
 from dpfda.mechanisms.question_response import QuestionResponse
 from dpfda.noise import Source
-from dpfda.protocol.task import Task, check_answerer
+from dpfda.protocol.fields import array, flag
+from dpfda.protocol.query import Records
+from dpfda.protocol.task import Task
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -36,14 +38,10 @@ class StumpTask(Task, name="stump"):
         1
     """
 
-    coordinates: IntArray
-    thresholds: FloatArray
-    positive: IntArray
-    uses_label: bool = True
-
-    @classmethod
-    def _arrays(cls) -> dict[str, str]:
-        return {"coordinates": "whole", "thresholds": "real", "positive": "whole"}
+    coordinates: IntArray = array("whole", "people", "k", least=0, most=1 << 20)
+    thresholds: FloatArray = array("real", "people", "k")
+    positive: IntArray = array("whole", "people", least=0, most=1 << 20)
+    uses_label: bool = flag(default=True)
 
     @cached_property
     def mechanism(self) -> QuestionResponse:
@@ -53,19 +51,35 @@ class StumpTask(Task, name="stump"):
     @property
     def width(self) -> int:
         """k."""
-        return int(self.coordinates.shape[1])
+        return self.sizes["k"]
 
-    def answer(self, features: FloatArray, labels: IntArray, rng: Source) -> FloatArray:
-        """Randomized ±1 answers."""
-        z, y = check_answerer(self, features, labels)
-        if self.people and self.coordinates.max() >= z.shape[1]:
-            raise InvalidData("features", f"wider than {self.coordinates.max()} columns")
+    @property
+    def columns(self) -> int:
+        """Up to the last coordinate that is asked about."""
+        return int(self.coordinates.max(initial=-1)) + 1
+
+    def exact(self, records: Records, source: Source) -> FloatArray:
+        """True answers, ±1."""
+        z, y = records
         asked = np.take_along_axis(z, self.coordinates, axis=1)
         answers = np.where(asked > self.thresholds, 1.0, -1.0)
         if self.uses_label:
             answers *= np.where(y == self.positive, 1.0, -1.0)[:, None]
-        return self.mechanism.randomize(answers, rng)
+        return answers
 
     def allows(self, reply: FloatArray) -> npt.NDArray[np.bool_]:
         """A pattern of ±1."""
         return np.asarray((np.abs(reply) == 1).all(axis=1))
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """One question and three, with and without the label."""
+        three: dict[str, Any] = {
+            "coordinates": [[0, 1, 2]],
+            "thresholds": [[0.0, 0.3, -0.2]],
+            "positive": [1],
+        }
+        return [
+            cls(epsilon=1.0, people=1, coordinates=[[1]], thresholds=[[0.1]], positive=[1]),  # type: ignore[arg-type]
+            cls(epsilon=2.0, people=1, **three, uses_label=False),
+        ]

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
-from dpfda import _validate
-from dpfda._validate import FloatArray, IntArray
+from dpfda._validate import FloatArray
 from dpfda.mechanisms import Mechanism
+from dpfda.mechanisms.joined import Joined
 from dpfda.mechanisms.randomized_response import RandomizedResponse
 from dpfda.noise import Source
-from dpfda.protocol.plan import Protects
-from dpfda.protocol.task import Task, check_answerer
+from dpfda.privacy.cost import Cost
+from dpfda.privacy.guarantee import CURVES_ARE_PUBLIC, LABELS_ARE_PUBLIC
+from dpfda.privacy.price import exact
+from dpfda.protocol.answer import Answer
+from dpfda.protocol.fields import choice, number, whole
+from dpfda.protocol.query import Records
+from dpfda.protocol.task import BOX_RANDOMIZERS, Task
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -24,7 +31,8 @@ class VectorTask(Task, name="vector"):
     Privacy:
         ε_z + ε_y = ε for curve and label together (basic composition; both parts are exact).
         With ``protects="features"`` the label travels in clear and the curve gets all of ε; with
-        ``protects="labels"`` it is the other way round.
+        ``protects="labels"`` it is the other way round. Both are assumptions that a person must
+        have accepted.
 
     Attributes:
         dimension: d.
@@ -35,58 +43,90 @@ class VectorTask(Task, name="vector"):
 
     Example:
         >>> task = VectorTask(epsilon=5.0, people=1, dimension=4)
-        >>> task.label_epsilon, task.mechanism.epsilon
-        (1.0, 4.0)
+        >>> [part.epsilon for part in task.mechanism.parts]
+        [4.0, 1.0]
     """
 
-    dimension: int
-    randomizer: str = "laplace"
-    label_share: float | None = None
-    positive: int = 1
-    protects: Protects = "both"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _validate.whole("dimension", self.dimension)
-        if self.label_share is not None:
-            _validate.fraction("label_share", self.label_share)
+    dimension: int = whole(most=1 << 16)
+    randomizer: str = choice(*BOX_RANDOMIZERS, default="laplace")
+    label_share: float | None = number(above=0, most=1 - 1e-9, optional=True, default=None)
+    positive: int = whole(least=0, default=1)
+    protects: str = choice("both", "features", "labels", default="both")
 
     @property
-    def label_epsilon(self) -> float:
-        """ε_y."""
-        if self.protects != "both":
-            return self.epsilon
-        share = 1 / (self.dimension + 1) if self.label_share is None else self.label_share
-        return self.epsilon * share
+    def assumptions(self) -> tuple[str, ...]:
+        """That what is not protected is public anyway."""
+        other = {"both": (), "features": (LABELS_ARE_PUBLIC,), "labels": (CURVES_ARE_PUBLIC,)}
+        return other[self.protects]
 
     @cached_property
-    def mechanism(self) -> Mechanism:
-        """The randomizer of the curve."""
-        left = self.epsilon if self.protects != "both" else self.epsilon - self.label_epsilon
-        return Mechanism.from_dict(
-            {"name": self.randomizer, "epsilon": left, "dimension": self.dimension}
-        )
-
-    @cached_property
-    def label_mechanism(self) -> RandomizedResponse:
-        """The randomizer of the label."""
-        return RandomizedResponse(epsilon=self.label_epsilon)
+    def mechanism(self) -> Joined:
+        """The randomizers of what is protected: curve, label."""
+        whole = Cost(epsilon=self.epsilon)
+        given = self.label_share
+        share = Fraction(1, self.dimension + 1) if given is None else exact(given)
+        both = self.protects == "both"
+        for_label = whole.part(share) if both else whole
+        for_curve = whole.rest(for_label) if both else whole
+        parts: list[Mechanism] = []
+        if self.protects != "labels":
+            parts.append(
+                Mechanism.from_dict(
+                    {
+                        "name": self.randomizer,
+                        "epsilon": for_curve.epsilon_spent,
+                        "dimension": self.dimension,
+                    }
+                )
+            )
+        if self.protects != "features":
+            parts.append(RandomizedResponse(epsilon=for_label.epsilon_spent))
+        return Joined(parts=tuple(parts))
 
     @property
     def width(self) -> int:
         """The curve's d numbers and the label."""
         return self.dimension + 1
 
-    def answer(self, features: FloatArray, labels: IntArray, rng: Source) -> FloatArray:
-        """Noisy curve and noisy ±1 label."""
-        z, y = check_answerer(self, features, labels, columns=self.dimension)
+    @property
+    def columns(self) -> int:
+        """d."""
+        return self.dimension
+
+    def exact(self, records: Records, source: Source) -> FloatArray:
+        """Curve and ±1 label, as far as they are protected."""
+        return self._protected(self._row(records))
+
+    def answer(self, records: Records, source: Source) -> Answer:
+        """Noisy curve and noisy ±1 label; what is public anyway travels as it is."""
+        noisy = super().answer(records, source).values
+        if self.protects == "both":
+            return Answer(values=noisy, n=self.people)
+        row = self._row(self.fitting(records))
+        mine = slice(None, -1) if self.protects == "features" else slice(-1, None)
+        row[:, mine] = noisy
+        return Answer(values=row, n=self.people)
+
+    def _row(self, records: Records) -> FloatArray:
+        z, y = records
         signs = np.where(y == self.positive, 1.0, -1.0)
-        if self.protects != "labels":
-            z = self.mechanism.randomize(z, rng)
-        if self.protects != "features":
-            signs = self.label_mechanism.randomize(signs, rng)
-        return np.column_stack([z, signs])
+        return np.column_stack([z[:, : self.dimension], signs])
+
+    def _protected(self, row: FloatArray) -> FloatArray:
+        if self.protects == "both":
+            return row
+        return row[:, :-1] if self.protects == "features" else row[:, -1:]
+
+    def _sent(self, answer: Answer) -> FloatArray:
+        return self._protected(answer.values)
 
     def allows(self, reply: FloatArray) -> npt.NDArray[np.bool_]:
         """Any vector with a label of ±1."""
         return np.asarray(np.abs(reply[:, -1]) == 1)
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Two features, each randomizer."""
+        return [
+            cls(epsilon=1.0, people=1, dimension=2, randomizer=name) for name in BOX_RANDOMIZERS
+        ]

@@ -12,7 +12,7 @@ from dpfda._validate import FloatArray, IntArray
 from dpfda.curves import CurveEncoder
 from dpfda.datasets import simulate_001
 from dpfda.noise import SecureSource
-from dpfda.protocol.client import encode_people
+from dpfda.protocol.person import encode_people
 from dpfda.protocol.plan import StudyPlan
 from dpfda.simulate import simulate
 from dpfda.study.outcome import Outcome, at_most

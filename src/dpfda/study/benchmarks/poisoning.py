@@ -12,7 +12,7 @@ from dpfda._validate import FloatArray
 from dpfda.curves import CurveEncoder
 from dpfda.datasets import simulate_001
 from dpfda.noise import SimulationSource
-from dpfda.protocol.client import encode_people
+from dpfda.protocol.person import encode_people
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.robust import clipped, steadied
 from dpfda.protocol.server import Server
@@ -92,7 +92,7 @@ def _error(
         task = server.issue(server.wanted)
         own = slice(first, first + task.people)
         first += task.people
-        reply = task.answer(features[own], labels[own], source)
+        reply = task.answer((features[own], labels[own]), source).values
         reply[liars[own]] = _lies(task, features[own], labels[own], reply)[liars[own]]
         server.receive(_defended(task, reply, defence), start=0)
     wrong = server.model.predict(test.X, test.grid_points) != test.y
@@ -109,7 +109,7 @@ def _lies(task: Task, features: FloatArray, labels: Any, reply: FloatArray) -> F
         direction = np.sign((signs * features).mean(axis=0))
         return np.tile(-1e6 * direction, (len(reply), 1))
     # Bits: the most probable answers of many draws, turned around.
-    told = sum(task.answer(features, labels, SimulationSource(k)) for k in range(9))
+    told = sum(task.answer((features, labels), SimulationSource(k)).values for k in range(9))
     return np.where(np.asarray(told) > 0, -1.0, 1.0)
 
 

@@ -10,8 +10,8 @@ from dpfda.curves import CurveEncoder
 from dpfda.errors import AlreadySpent, BudgetExceeded, ProtocolError
 from dpfda.noise import SimulationSource
 from dpfda.privacy.ledger import Ledger
-from dpfda.protocol import Client, Server, StudyPlan
-from dpfda.protocol.client import encode_people
+from dpfda.protocol import Person, Server, StudyPlan
+from dpfda.protocol.person import encode_people
 from dpfda.protocol.tasks.vector import VectorTask
 
 
@@ -27,47 +27,56 @@ def plan(**changes) -> StudyPlan:
 CURVE = [0.1, 0.4, -0.2, 0.3]
 
 
+def person(
+    study: StudyPlan, ledger: Ledger, *, curve: object = CURVE, label: object = "yes", **more
+):
+    return Person(study, curve=curve, label=label, ledger=ledger, **more)
+
+
 def test_a_whole_study_of_single_people() -> None:
     server = Server(plan())
     ticket = {"report": 0, "evaluate": 0}
     rng = np.random.default_rng(0)
-    for person in range(60):
-        kind = server.phase_name
-        client = Client(plan(), Ledger(limit_epsilon=1.0), rng=SimulationSource(person))
+    for number in range(60):
+        kind, ledger = server.phase_name, Ledger(limit_epsilon=1.0)
         sign = rng.choice([-1.0, 1.0])
-        reply = client.reply(
-            server.issue(1), curve=(sign * np.ones(4)).tolist(), label="yes" if sign > 0 else "no"
-        )
-        server.receive(reply, start=ticket[kind])
+        curve, label = (sign * np.ones(4)).tolist(), "yes" if sign > 0 else "no"
+        one = person(plan(), ledger, curve=curve, label=label, source=SimulationSource(number))
+        server.receive(one.answer(server.issue(1)).values, start=ticket[kind])
         ticket[kind] += 1
-        assert client.ledger.remaining.epsilon == 0
+        assert ledger.remaining.epsilon == 0
     assert server.finished
 
 
 def test_a_second_task_of_the_same_study_is_refused_whatever_is_left() -> None:
-    client = Client(plan(), Ledger(limit_epsilon=100.0))
-    server = Server(plan())
-    client.reply(server.issue(1), curve=CURVE, label="yes")
+    ledger, server = Ledger(limit_epsilon=100.0), Server(plan())
+    one, task = person(plan(), ledger), server.issue(1)
+    first = one.answer(task)
+    assert one.answer(task) is first  # a repeat gets the same bytes
+    other = VectorTask(epsilon=1.0, people=1, dimension=4, positive=0)
+    with pytest.raises(ProtocolError):
+        one.answer(other)
     with pytest.raises(AlreadySpent):
-        client.reply(server.issue(1), curve=CURVE, label="yes")
+        person(plan(), ledger).answer(task)
+    assert len(ledger.entries) == 1
 
 
 def test_another_study_needs_budget() -> None:
     ledger = Ledger(limit_epsilon=1.5)
     for number, allowed in ((0, True), (1, False)):
         study = plan(seed=number)
-        client = Client(study, ledger)
+        one = person(study, ledger)
         if allowed:
-            client.reply(Server(study).issue(1), curve=CURVE, label="no")
+            one.answer(Server(study).issue(1))
         else:
             with pytest.raises(BudgetExceeded):
-                client.reply(Server(study).issue(1), curve=CURVE, label="no")
+                one.answer(Server(study).issue(1))
     assert ledger.remaining.epsilon == pytest.approx(0.5)
 
 
 def test_dear_or_careless_tasks_are_refused_before_anything_is_spent() -> None:
     ledger = Ledger(limit_epsilon=100.0)
-    client = Client(plan(), ledger)
+    one = person(plan(), ledger)
     tasks = [
         VectorTask(epsilon=1.1, people=1, dimension=4),
         VectorTask(epsilon=1.0, people=1, dimension=4, protects="features"),
@@ -75,7 +84,7 @@ def test_dear_or_careless_tasks_are_refused_before_anything_is_spent() -> None:
     ]
     for task in tasks:
         with pytest.raises(ProtocolError):
-            client.reply(task, curve=CURVE, label="yes")
+            one.answer(task)
     assert ledger.remaining.epsilon == 100.0
 
 
@@ -84,16 +93,16 @@ def test_dear_or_careless_tasks_are_refused_before_anything_is_spent() -> None:
 )
 def test_an_unusable_curve_still_reports(curve: object) -> None:
     """Refusing would reveal something; the reply looks like any other."""
-    client = Client(plan(), Ledger(limit_epsilon=1.0))
-    reply = client.reply(Server(plan()).issue(1), curve=curve, label="yes")
+    one = person(plan(), Ledger(limit_epsilon=1.0), curve=curve)
+    reply = one.answer(Server(plan()).issue(1)).values
     assert reply.shape == (1, 5)
     assert np.isfinite(reply).all()
 
 
 @pytest.mark.parametrize("label", ["maybe", 1, None, np.nan, 2.5, ("yes",)])
 def test_an_unknown_label_still_reports(label: object) -> None:
-    client = Client(plan(), Ledger(limit_epsilon=1.0))
-    assert client.reply(Server(plan()).issue(1), curve=CURVE, label=label).shape == (1, 5)
+    one = person(plan(), Ledger(limit_epsilon=1.0), label=label)
+    assert one.answer(Server(plan()).issue(1)).values.shape == (1, 5)
 
 
 def test_labels_become_numbers() -> None:
@@ -107,6 +116,5 @@ def test_own_grids() -> None:
     study, points = plan(), np.linspace(0, 1, 9)
     server = Server(study)
     for curve, grid in (((points, points**2), None), (points**2, points)):
-        client = Client(study, Ledger(limit_epsilon=1.0))
-        reply = client.reply(server.issue(1), curve=curve, label="no", grid_points=grid)
-        assert np.isfinite(reply).all()
+        one = person(study, Ledger(limit_epsilon=1.0), curve=curve, grid_points=grid)
+        assert np.isfinite(one.answer(server.issue(1)).values).all()

@@ -1,0 +1,47 @@
+"""One conversation with one curator in one process: read this first, every line opens one file.
+
+`simulate` is its twin for crowds of people, each asked once.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from dpfda.noise import Source
+from dpfda.privacy.ledger import BaseLedger
+from dpfda.protocol.conversation import Conversation, converse
+from dpfda.protocol.holder import Curator
+from dpfda.protocol.query import Records
+
+Result = TypeVar("Result")
+
+
+def curate(
+    conversation: Conversation[Result],
+    records: Records,
+    *,
+    source: Source,
+    ledger: BaseLedger | None = None,
+) -> tuple[Result, Curator]:
+    """Ask a curator all questions of a conversation.
+
+    Args:
+        conversation: public; what it may cost is announced in it.
+        records: everybody's, held by the curator and by nobody else.
+        source: where noise comes from.
+        ledger: the data set's budget over all conversations, if it has one.
+
+    Returns:
+        The public result, and the curator with its transcript.
+    """
+    curator = Curator(
+        records,
+        most=conversation.most,
+        source=source,
+        unit=conversation.unit,
+        accepts=conversation.assumptions,
+        ledger=ledger,
+        label=type(conversation).__name__,
+    )
+    result = converse(conversation, lambda query, number: curator.answer(query, number=number))
+    return result, curator

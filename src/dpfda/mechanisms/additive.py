@@ -1,0 +1,103 @@
+"""What all noise on a curator's vector has in common: axes, a lattice, a stated law."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpfda import _validate
+from dpfda._validate import FloatArray, IntArray
+from dpfda.errors import InvalidParameter
+from dpfda.mechanisms.base import Mechanism
+from dpfda.noise import Source
+from dpfda.noise.lattice import whole_steps
+from dpfda.noise.law import NoiseLaw
+from dpfda.privacy.guarantee import Guarantee
+
+ROUNDING_STEPS = 2
+"""How far rounding may move two neighbouring coordinates apart: one step for the rounding itself,
+and room for the floating-point error of the division and of whatever computed the value."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Additive(Mechanism):
+    """Integer noise on a lattice, added to a vector whose neighbours lie close to each other.
+
+    A subclass says in which norm (`reach`), how large the noise is (`scales`) and draws it
+    (`_integers`); rounding, adding and the stated law are written once, here.
+
+    Attributes:
+        sensitivity: S; the caller answers for ``reach(h) <= S`` for neighbours that differ by h.
+        axes: the a_j, all above 0; one entry for each coordinate.
+    """
+
+    steps: ClassVar[int]
+    """Lattice steps in one scale of the noise."""
+
+    sensitivity: float
+    axes: tuple[float, ...] = (1.0,)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _validate.positive("sensitivity", self.sensitivity)
+        object.__setattr__(self, "axes", _checked_axes(self.axes))
+
+    @property
+    @abstractmethod
+    def scales(self) -> FloatArray:
+        """Scale of the noise on each coordinate, enlarged by what rounding costs (C20)."""
+
+    @property
+    @abstractmethod
+    def law(self) -> NoiseLaw:
+        """Everything public about the noise."""
+
+    @abstractmethod
+    def reach(self, difference: FloatArray) -> float:
+        """How far apart two vectors are, in the norm that `sensitivity` is measured in."""
+
+    @abstractmethod
+    def _integers(self, rows: int, source: Source) -> IntArray:
+        """Noise in lattice steps, shape (rows, J)."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Central: a curator adds the noise."""
+        return Guarantee(epsilon=self.epsilon, model="central")
+
+    @property
+    def lattice_step(self) -> FloatArray:
+        """Width of the lattice along each coordinate."""
+        return self.scales / self.steps
+
+    def lattice(self, values: FloatArray, *, clip: bool = True) -> IntArray:
+        """Vectors as whole numbers of steps."""
+        return whole_steps(values, self.lattice_step, clip=clip)
+
+    def randomize(self, values: Any, rng: Source, *, clip: bool = False) -> FloatArray:
+        """Noisy vectors, shape (n, J); each row is a release of its own."""
+        rows = _validate.batch("values", values, columns=len(self.axes))
+        noise = self._integers(len(rows), rng)
+        return np.asarray((self.lattice(rows, clip=clip) + noise) * self.lattice_step)
+
+    def variance(self, values: Any) -> FloatArray:
+        """That of the continuous law; the lattice changes it by a relative 2^-40 at most."""
+        return np.broadcast_to(self.law.variance, np.shape(values)).copy()
+
+    def _distance(self, reports: FloatArray, values: Any) -> FloatArray:
+        """Reports minus values, in scales."""
+        reported, true = (
+            np.rint(np.asarray(x) / self.lattice_step).astype(np.int64) for x in (reports, values)
+        )
+        return np.asarray((reported - true) / self.steps)
+
+
+def _checked_axes(axes: Any) -> tuple[float, ...]:
+    """Public axes as a tuple of finite numbers above 0."""
+    checked = tuple(_validate.positive("axes", float(axis)) for axis in axes)
+    if not checked:
+        raise InvalidParameter("axes", "at least one number", axes)
+    return checked

@@ -1,0 +1,125 @@
+"""Several randomizers side by side, each on its own columns of a person's row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from dpfda import _validate
+from dpfda._validate import FloatArray
+from dpfda.errors import InvalidParameter
+from dpfda.mechanisms.base import Mechanism
+from dpfda.mechanisms.laplace import Laplace
+from dpfda.mechanisms.randomized_response import RandomizedResponse
+from dpfda.noise import Source
+from dpfda.privacy.events import ComposedEvent, Event
+from dpfda.privacy.price import compose, rounded_up
+
+
+@dataclass(frozen=True, kw_only=True)
+class Joined(Mechanism, name="joined"):
+    """One report made of several: a noisy curve and a noisy label, say.
+
+    Privacy:
+        ε = Σ ε_i for the whole row (basic composition of independent reports).
+
+    Attributes:
+        parts: the randomizers, in the order of their columns; each returns as many numbers as it
+            is given.
+
+    Example:
+        >>> label = RandomizedResponse(epsilon=0.2)
+        >>> both = Joined(parts=(Laplace(epsilon=0.8, dimension=2), label))
+        >>> both.epsilon, both.widths
+        (1.0, (2, 1))
+    """
+
+    epsilon: float = field(init=False)
+    parts: tuple[Mechanism, ...]
+
+    def __post_init__(self) -> None:
+        made = tuple(
+            Mechanism.from_dict(part) if isinstance(part, Mapping) else part for part in self.parts
+        )
+        if not made or not all(isinstance(part, Mechanism) for part in made):
+            raise InvalidParameter("parts", "one randomizer at least", self.parts)
+        object.__setattr__(self, "parts", made)
+        total: Fraction = compose([part.event for part in made]).epsilon
+        object.__setattr__(self, "epsilon", rounded_up(total))
+        super().__post_init__()
+
+    @cached_property
+    def widths(self) -> tuple[int, ...]:
+        """How many columns each part takes."""
+        return tuple(int(np.size(part.worst_cases()[0][0])) for part in self.parts)
+
+    @property
+    def event(self) -> Event:
+        """All parts."""
+        return ComposedEvent(events=tuple(part.event for part in self.parts))
+
+    def randomize(self, values: Any, rng: Source, *, clip: bool = False) -> FloatArray:
+        """Noisy rows, part by part."""
+        rows = _validate.batch("values", values, columns=sum(self.widths))
+        return self._joined(
+            part.randomize(block, rng, clip=clip) for part, block in self._blocks(rows)
+        )
+
+    def variance(self, values: Any) -> FloatArray:
+        """Those of the parts."""
+        return self._joined(part.variance(block) for part, block in self._blocks(values))
+
+    def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
+        """The sum over parts."""
+        pairs = zip(self._blocks(reports), self._blocks(values), strict=True)
+        return np.asarray(sum(part.log_likelihood(sent, true) for (part, sent), (_, true) in pairs))
+
+    def debias(self, reports: FloatArray) -> FloatArray:
+        """Part by part."""
+        return self._joined(part.debias(block) for part, block in self._blocks(reports))
+
+    def target(self, values: Any) -> FloatArray:
+        """Part by part."""
+        return self._joined(part.target(block) for part, block in self._blocks(values))
+
+    def worst_cases(self) -> list[tuple[FloatArray, FloatArray]]:
+        """Every part at its worst at once, and each alone."""
+        firsts = [part.worst_cases()[0] for part in self.parts]
+        here = self._joined(pair[0] for pair in firsts)
+        there = self._joined(pair[1] for pair in firsts)
+        cases, start = [(here, there)], 0
+        for width in self.widths:
+            other = here.copy()
+            other[:, start : start + width] = there[:, start : start + width]
+            cases.append((here, other))
+            start += width
+        return cases
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """The report of 000: a curve and a label."""
+        label = RandomizedResponse(epsilon=0.2)
+        return [cls(parts=(Laplace(epsilon=0.8, dimension=2), label))]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Name and parts, ready for JSON."""
+        return {"name": self.name, "parts": [part.to_dict() for part in self.parts]}
+
+    def _blocks(self, rows: Any) -> list[tuple[Mechanism, Any]]:
+        """Each part with its columns, in the shape that it takes."""
+        table, found, start = np.asarray(rows), [], 0
+        for part, width in zip(self.parts, self.widths, strict=True):
+            block = table[:, start : start + width]
+            single = np.ndim(part.worst_cases()[0][0]) == 1
+            found.append((part, block[:, 0] if single else block))
+            start += width
+        return found
+
+    @staticmethod
+    def _joined(blocks: Any) -> FloatArray:
+        return np.concatenate([np.reshape(block, (len(block), -1)) for block in blocks], axis=1)

@@ -1,0 +1,64 @@
+"""The law of noise that was added: public, and all that bands and standard errors need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from dpfda._validate import FloatArray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NoiseLaw:
+    """Noise on coefficients: which law, and its scale (Laplace b, Gaussian σ) for each.
+
+    ``spherical``: the coefficients of a block share a radius, density ∝ e^{-‖z/scale‖₂}; blocks are
+    half-open ranges of the last axis. Otherwise all coefficients are independent. With `mixing`
+    (K, J) the noise was added to K numbers of which the J coefficients are linear combinations.
+
+    Example:
+        >>> NoiseLaw(law="laplace", scales=np.array([1.0, 2.0])).variance
+        array([2., 8.])
+    """
+
+    law: Literal["laplace", "gaussian", "spherical"]
+    scales: FloatArray
+    blocks: tuple[tuple[int, int], ...] = ()
+    mixing: FloatArray | None = None
+
+    @property
+    def variance(self) -> FloatArray:
+        """2b², σ², or (|block| + 1) times the squared scale, carried through the mixing."""
+        factor: Any = 2.0 if self.law == "laplace" else 1.0
+        if self.law == "spherical":
+            sizes = [stop - start for start, stop in self.blocks]
+            factor = 1 + np.repeat(sizes, sizes)
+        variance = self.scales**2 * factor
+        return np.asarray(variance if self.mixing is None else variance @ self.mixing**2)
+
+    def along(self, functions: FloatArray) -> FloatArray:
+        """Variance of Σ_j noise_j f_j for each column of `functions` (J, points)."""
+        if self.mixing is None:
+            return np.asarray(self.variance @ functions**2)
+        plain = replace(self, mixing=None)
+        return np.asarray(plain.variance @ (self.mixing @ functions) ** 2)
+
+    def times(self, weights: FloatArray) -> NoiseLaw:
+        """The law after multiplying coefficients by public weights."""
+        return replace(self, scales=self.scales * weights)
+
+    def draw(self, size: int, generator: np.random.Generator) -> FloatArray:
+        """Noise like the one added, to describe it; never used to protect anything."""
+        shape = (size, *self.scales.shape)
+        if self.mixing is not None:
+            return np.asarray(replace(self, mixing=None).draw(size, generator) @ self.mixing)
+        if self.law == "laplace":
+            return np.asarray(generator.laplace(size=shape) * self.scales)
+        noise = generator.standard_normal(size=shape)
+        for start, stop in self.blocks if self.law == "spherical" else ():
+            part = noise[..., start:stop]
+            length = np.sqrt((part**2).sum(axis=-1, keepdims=True))
+            part *= generator.gamma(stop - start, size=length.shape) / length
+        return np.asarray(noise * self.scales)

@@ -1,0 +1,111 @@
+"""What one look may spend of a whole budget, in units that add up exactly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Self
+
+from dpfda import _validate
+from dpfda.errors import InvalidParameter
+from dpfda.privacy.calibration import gaussian_mu
+from dpfda.privacy.events import Event, GaussianEvent, PureEvent
+from dpfda.privacy.price import Price, exact, rounded_down
+
+_KEPT_BACK = 1 + Fraction(1, 10**10)  # of μ: what `gaussian_mu` keeps back so that parts fit again
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """A share of an (ε, δ) budget: of ε itself, or of μ² where δ > 0.
+
+    Shares are fractions and prices are rounded down, so that parts of 1 never cost more than 1.
+
+    Example:
+        >>> whole = Cost(epsilon=0.7)
+        >>> first, second = whole.part(0.2), whole.part(1 - exact(0.2))
+        >>> first.epsilon_spent, second.epsilon_spent
+        (0.14, 0.56)
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    share: Fraction = Fraction(1)
+
+    def __post_init__(self) -> None:
+        _validate.positive("epsilon", self.epsilon)
+        if self.delta:
+            _validate.fraction("delta", self.delta)
+        if not 0 < self.share <= 1:
+            raise InvalidParameter("share", "above 0 and at most 1", self.share)
+
+    @property
+    def pure(self) -> bool:
+        """Whether δ = 0."""
+        return not self.delta
+
+    @property
+    def epsilon_spent(self) -> float:
+        """share · ε, rounded down."""
+        return rounded_down(exact(self.epsilon) * self.share)
+
+    @property
+    def mu(self) -> float:
+        """√share · μ, where μ is exactly (ε, δ)."""
+        if self.pure:
+            raise InvalidParameter("delta", "above 0 for Gaussian noise", self.delta)
+        return gaussian_mu(epsilon=self.epsilon, delta=self.delta) * math.sqrt(self.share)
+
+    @property
+    def event(self) -> Event:
+        """As an accountant sees it."""
+        if self.pure:
+            return PureEvent(epsilon=self.epsilon_spent)
+        return GaussianEvent(multiplier=1 / self.mu)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; the share as a fraction, exactly."""
+        return {"epsilon": self.epsilon, "delta": self.delta, "share": str(self.share)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Rebuild from `to_dict`."""
+        if set(data) != {"epsilon", "delta", "share"} or not isinstance(data["share"], str):
+            raise InvalidParameter("cost", "epsilon, delta and share", sorted(map(str, data)))
+        try:
+            share = Fraction(data["share"])
+        except (ValueError, ZeroDivisionError):
+            raise InvalidParameter("share", "a fraction", data["share"]) from None
+        return cls(epsilon=data["epsilon"], delta=data["delta"], share=share)
+
+    def part(self, share: Fraction | float) -> Cost:
+        """A share of what this may spend."""
+        given = share if isinstance(share, Fraction) else exact(share)
+        return replace(self, share=self.share * given)
+
+    def rest(self, *parts: Cost) -> Cost:
+        """What is left when parts of it are spent."""
+        return replace(self, share=self.share - sum(part.share for part in parts))
+
+
+def limit(*, epsilon: float, delta: float) -> Price:
+    """The most that a conversation may spend, fixed before its first question.
+
+    Pure ε, δ and μ² are added up separately, each against a limit of its own: sums against limits
+    that are fixed in advance bound what even adaptive questions cost (Rogers et al. 2016; Smith &
+    Thakurta 2022 for μ²). With δ > 0 a conversation is Gaussian: all of (ε, δ) is in μ².
+    """
+    if not delta:
+        return Price(epsilon=exact(epsilon))
+    return Price(precision=(Fraction(gaussian_mu(epsilon=epsilon, delta=delta)) * _KEPT_BACK) ** 2)
+
+
+def within(price: Price, most: Price) -> bool:
+    """Whether each sum stays below its limit, exactly."""
+    return (
+        price.epsilon <= most.epsilon
+        and price.delta <= most.delta
+        and price.precision <= most.precision
+    )

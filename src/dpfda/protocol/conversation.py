@@ -1,0 +1,97 @@
+"""A method that asks records questions: public from beginning to end."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Generic, Self, TypeVar
+
+from dpfda._registry import Registered
+from dpfda.errors import InvalidParameter
+from dpfda.privacy.cost import Cost, limit
+from dpfda.privacy.guarantee import NUMBER_IS_PUBLIC, Guarantee
+from dpfda.privacy.price import Price
+from dpfda.protocol.answer import Answer
+from dpfda.protocol.query import Query, Records
+
+Result = TypeVar("Result")
+Questions = Generator[Query, Answer, Result]
+"""Yields queries, is sent their answers, returns a public result. Parts go on by `yield from`."""
+Ask = Callable[[Query, int], Answer]
+"""Brings query number k to whoever holds records, and the answer back: the carrier."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Conversation(
+    Registered,
+    Generic[Result],
+    family="conversation",
+    homes=("dpfda.central", "dpfda.regression"),
+):
+    """A frozen, public plan of questions. It has no argument for a record, so it may run anywhere.
+
+    Attributes:
+        epsilon, delta: what all questions together may cost: announced before the first.
+        unit: whose data one record is.
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    unit: str = "person"
+
+    def __post_init__(self) -> None:
+        _ = self.whole  # checks ε and δ
+        if not isinstance(self.unit, str) or not self.unit.strip():
+            raise InvalidParameter("unit", "a word for whose data one row is", self.unit)
+
+    @abstractmethod
+    def questions(self) -> Questions[Result]:
+        """Ask, learn, ask again, conclude."""
+
+    @classmethod
+    @abstractmethod
+    def examples(cls, *, n: int, epsilon: float, delta: float) -> list[Self]:
+        """One for every kind of course it may take with these numbers, for checks and audits."""
+
+    @abstractmethod
+    def neighbours(self, n: int) -> tuple[Records, Records]:
+        """Two data sets that it tells apart well, for audits."""
+
+    @property
+    def whole(self) -> Cost:
+        """The budget, to be divided with `Cost.part`."""
+        return Cost(epsilon=self.epsilon, delta=self.delta)
+
+    @property
+    def most(self) -> Price:
+        """The limit that holders keep it to."""
+        return limit(epsilon=self.epsilon, delta=self.delta)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the promise rests on; more than this is refused of its queries."""
+        return (NUMBER_IS_PUBLIC,)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the result promises."""
+        return Guarantee(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            model="central",
+            unit=self.unit,
+            assumptions=self.assumptions,
+        )
+
+
+def converse(conversation: Conversation[Result], ask: Ask) -> Result:
+    """Any conversation over any carrier."""
+    questions = conversation.questions()
+    query, number = next(questions), 0
+    while True:
+        answer = ask(query, number)
+        try:
+            query, number = questions.send(answer), number + 1
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]

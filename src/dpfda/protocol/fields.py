@@ -1,0 +1,290 @@
+"""Fields of a query: declared once with type, shape and range, checked once, in one place.
+
+A query is built from JSON that somebody hostile may have written. Every field says what it may be;
+`check_fields` reads all of them and refuses the query as a whole, before anything is computed,
+spent or stored. Lengths have names: ``array("whole", "people", "k")`` has a row for each of
+``query.people`` and k columns, and every other field that says k must have as many.
+
+Example:
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True, kw_only=True)
+    ... class Cuts:
+    ...     people: int = whole(least=0)
+    ...     thresholds: FloatArray = array("real", "people", "k", least=-1, most=1)
+    ...     def __post_init__(self) -> None:
+    ...         check_fields(self)
+    >>> Cuts(people=2, thresholds=[[0.1], [0.5]]).thresholds.shape
+    (2, 1)
+    >>> Cuts(people=1, thresholds=[[0.1], [0.5]])
+    Traceback (most recent call last):
+    dpfda.errors.InvalidParameter: thresholds must be real numbers from -1 to 1 of shape (1, k), \
+got 'shape (2, 1)'
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass
+from types import MappingProxyType
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from dpfda import _validate
+from dpfda._validate import FloatArray
+from dpfda.errors import InvalidParameter
+
+LARGEST = 1e100
+"""No public number of a query is larger: no square of it overflows."""
+MOST_NUMBERS = 1 << 26
+"""No array of a query holds more."""
+_KEY = "dpfda"
+_LONGEST_WORD = 200
+Sizes = dict[str, int]
+
+
+class Rule(ABC):
+    """What a field may be."""
+
+    late = False
+    """Arrays are read last: their lengths may be given by other fields."""
+
+    @abstractmethod
+    def read(self, name: str, given: Any, sizes: Sizes) -> Any:
+        """The value as it is stored, or `InvalidParameter`."""
+
+
+@dataclass(frozen=True)
+class Number(Rule):
+    """One finite number in a range; also None, where that is allowed."""
+
+    least: float
+    most: float
+    above: float | None
+    optional: bool
+
+    def read(self, name: str, given: Any, sizes: Sizes) -> Any:
+        """A float."""
+        if given is None and self.optional:
+            return None
+        value = _validate.finite(name, given)
+        if self.above is not None and not self.above < value <= self.most:
+            raise InvalidParameter(name, f"above {self.above:g}, at most {self.most:g}", given)
+        if not self.least <= value <= self.most:
+            raise InvalidParameter(name, f"from {self.least:g} to {self.most:g}", given)
+        return value
+
+
+@dataclass(frozen=True)
+class Whole(Rule):
+    """One integer in a range; also None, where that is allowed."""
+
+    least: int
+    most: int
+    optional: bool
+
+    def read(self, name: str, given: Any, sizes: Sizes) -> Any:
+        """An int, which may be the length of an array."""
+        if given is None and self.optional:
+            return None
+        sizes[name] = _validate.whole(name, given, least=self.least, most=self.most)
+        return sizes[name]
+
+
+@dataclass(frozen=True)
+class Flag(Rule):
+    """True or False."""
+
+    def read(self, name: str, given: Any, sizes: Sizes) -> bool:
+        """A bool, not 0 or 1."""
+        if not isinstance(given, (bool, np.bool_)):
+            raise InvalidParameter(name, "true or false", given)
+        return bool(given)
+
+
+@dataclass(frozen=True)
+class Choice(Rule):
+    """One of a few words; any short word if there are none."""
+
+    options: tuple[str, ...]
+
+    def read(self, name: str, given: Any, sizes: Sizes) -> str:
+        """A string."""
+        if not isinstance(given, str) or not 0 < len(given.strip()) <= len(given) <= _LONGEST_WORD:
+            raise InvalidParameter(name, "a short word", given)
+        return _validate.one_of(name, given, self.options) if self.options else given
+
+
+@dataclass(frozen=True)
+class Array(Rule):
+    """Finite numbers in a range, in a shape whose lengths are given or named."""
+
+    late = True
+    kind: Literal["real", "whole"]
+    shape: tuple[int | str, ...]
+    least: float
+    most: float
+
+    def read(self, name: str, given: Any, sizes: Sizes) -> npt.NDArray[Any]:
+        """A frozen copy."""
+        wanted = tuple(
+            sizes.get(length, length) if isinstance(length, str) else length
+            for length in self.shape
+        )
+        rule = f"{self.kind} numbers from {self.least:g} to {self.most:g} of shape "
+        rule += f"({', '.join(map(str, wanted))})"
+        try:
+            array = np.array(given)
+        except ValueError:
+            raise InvalidParameter(name, rule, "rows of different lengths") from None
+        if array.size == 0 and array.dtype.kind == "f" and self.kind == "whole":
+            array = array.astype(np.int64)
+        if array.dtype.kind not in ("iu" if self.kind == "whole" else "fiu"):
+            raise InvalidParameter(name, rule, f"dtype {array.dtype}")
+        fits = array.ndim == len(wanted) and array.size <= MOST_NUMBERS
+        for length, want in zip(array.shape, wanted, strict=False):
+            fits = fits and (isinstance(want, str) or length == want)
+        if not fits:
+            raise InvalidParameter(name, rule, f"shape {array.shape}")
+        if not np.all((self.least <= array) & (array <= self.most)):  # NaN is in no range
+            raise InvalidParameter(name, rule, "a number outside")
+        for length, want in zip(array.shape, wanted, strict=True):
+            if isinstance(want, str):
+                _bind(name, want, length, sizes)
+        array = array.astype(np.int64 if self.kind == "whole" else np.float64)
+        array.flags.writeable = False
+        return array
+
+
+@dataclass(frozen=True)
+class Part(Rule):
+    """A public object that checks its own fields; from JSON through its `from_dict`."""
+
+    kind: Any
+
+    def read(self, name: str, given: Any, sizes: Sizes) -> Any:
+        """The object."""
+        kind = self.kind()
+        if isinstance(given, Mapping):
+            return kind.from_dict(given)
+        if not isinstance(given, kind):
+            raise InvalidParameter(name, f"a {kind.__name__}", type(given).__name__)
+        return given
+
+
+def number(
+    *,
+    least: float = -LARGEST,
+    most: float = LARGEST,
+    above: float | None = None,
+    optional: bool = False,
+    default: Any = MISSING,
+) -> Any:
+    """One finite number: from `least` to `most`, or above `above`."""
+    return _field(Number(least, most, above, optional), default)
+
+
+def whole(
+    *, least: int = 1, most: int = 1 << 31, optional: bool = False, default: Any = MISSING
+) -> Any:
+    """One integer in a range."""
+    return _field(Whole(least, most, optional), default)
+
+
+def flag(*, default: Any = MISSING) -> Any:
+    """True or False."""
+    return _field(Flag(), default)
+
+
+def choice(*options: str, default: Any = MISSING) -> Any:
+    """One of the given words; without any, a short word of any kind."""
+    return _field(Choice(options), default)
+
+
+def array(
+    kind: Literal["real", "whole"],
+    *shape: int | str,
+    least: float = -LARGEST,
+    most: float = LARGEST,
+    default: Any = MISSING,
+) -> Any:
+    """Numbers in a shape; a length is a number, another field's name, or a name of its own."""
+    low = max(least, -(2.0**62)) if kind == "whole" else least
+    high = min(most, 2.0**62) if kind == "whole" else most
+    return _field(Array(kind, shape, low, high), default)
+
+
+def vector(like: str = "size", *, least: float = -LARGEST, most: float = LARGEST) -> Any:
+    """A vector of real numbers, as long as every other one of the same name."""
+    return array("real", like, least=least, most=most)
+
+
+def part(kind: Any) -> Any:
+    """A public object with fields of its own; `kind` is a function that names its class."""
+    return _field(Part(kind), MISSING)
+
+
+def _field(rule: Rule, default: Any) -> Any:
+    if default is MISSING:
+        return dataclasses.field(metadata={_KEY: rule})
+    return dataclasses.field(default=default, metadata={_KEY: rule})
+
+
+def check_fields(subject: Any) -> Mapping[str, int]:
+    """Refuse anything but declared types, shapes and ranges; arrays are copied and frozen.
+
+    Every init field must be declared: one that is not is a mistake in the class.
+
+    Returns:
+        The lengths that fields gave names to.
+    """
+    sizes: Sizes = {}
+    rules = {field.name: rule_of(field) for field in dataclasses.fields(subject) if field.init}
+    for name, rule in sorted(rules.items(), key=lambda item: item[1].late):
+        object.__setattr__(subject, name, rule.read(name, getattr(subject, name), sizes))
+    return MappingProxyType(sizes)
+
+
+def plain(value: Any) -> Any:
+    """A field's value as JSON has it."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if isinstance(value, (tuple, list)):
+        return [plain(entry) for entry in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def rule_of(field: dataclasses.Field[Any]) -> Rule:
+    """What a field declares itself to be."""
+    rule = field.metadata.get(_KEY)
+    if not isinstance(rule, Rule):
+        raise TypeError(f"the field {field.name} does not say what it may be")
+    return rule
+
+
+def _bind(name: str, length: str, size: int, sizes: Sizes) -> None:
+    if sizes.setdefault(length, size) != size:
+        raise InvalidParameter(name, f"of length {sizes[length]} ({length})", f"length {size}")
+
+
+__all__ = [
+    "LARGEST",
+    "Array",
+    "FloatArray",
+    "Rule",
+    "array",
+    "check_fields",
+    "choice",
+    "flag",
+    "number",
+    "part",
+    "plain",
+    "rule_of",
+    "vector",
+    "whole",
+]

@@ -1,0 +1,188 @@
+"""Who holds records: the only place where they meet a mechanism.
+
+In this order, for every query: is it allowed → spend its event → compute and randomize → keep the
+answer. Nothing that a record holds decides whether an answer leaves.
+
+| holder | its records | it is asked |
+|---|---|---|
+| `Person` (`protocol.person`) | one curve and label, or an owner's few rows | one task of a study |
+| `Crowd` (`protocol.person`) | many simulated people | tasks, each person once |
+| `Curator` | everybody's rows | the looks of a conversation |
+| `Stream` | none: sums of rows that pass by | additive looks |
+| `Site` (`protocol.site`) | one hospital's rows | additive looks; it sends masked shares |
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpfda._validate import IntArray
+from dpfda.errors import BudgetExceeded, InvalidData, ProtocolError
+from dpfda.noise import Source
+from dpfda.privacy.cost import within
+from dpfda.privacy.events import Event
+from dpfda.privacy.ledger import BaseLedger
+from dpfda.privacy.price import Price, compose
+from dpfda.protocol.answer import Answer
+from dpfda.protocol.query import AdditiveLook, Query, Records
+
+
+@dataclass(frozen=True, eq=False)
+class Exchange:
+    """One question and its answer: public."""
+
+    query: Query
+    answer: Answer
+
+
+class Holder(ABC):
+    """Keeps records, an account of one conversation, and the answers that left.
+
+    Args:
+        most: what the conversation announced; asking for more is refused.
+        source: where noise comes from.
+        unit: whose data a record is, in the holder's own words; queries about others are refused.
+        accepts: assumptions that the holder agreed to; a query that needs another is refused.
+        ledger: the unit's durable budget over all conversations; spent before noise is drawn.
+        label: public words for the ledger.
+    """
+
+    def __init__(
+        self,
+        *,
+        most: Price,
+        source: Source,
+        unit: str = "person",
+        accepts: Iterable[str] = (),
+        ledger: BaseLedger | None = None,
+        label: str = "look",
+    ) -> None:
+        self.source = source
+        self.transcript: list[Exchange] = []
+        self._most, self._spent = most, Price()
+        self._unit, self._accepts = unit, frozenset(accepts)
+        self._ledger, self._label = ledger, label
+
+    def answer(self, query: Query, *, number: int) -> Answer:
+        """The answer to question `number`; asked again, the same answer again."""
+        if number < len(self.transcript):
+            kept = self.transcript[number]
+            if kept.query.digest != query.digest:
+                raise ProtocolError(f"question {number} was another one")
+            return kept.answer
+        if number > len(self.transcript):
+            raise ProtocolError(f"question {len(self.transcript)} comes first")
+        self._agree(query)
+        self._spend(query)
+        answer = self._respond(query, number)
+        self.transcript.append(Exchange(query, answer))
+        return answer
+
+    @property
+    def events(self) -> list[Event]:
+        """What was spent, in order."""
+        return [exchange.query.event for exchange in self.transcript]
+
+    def _agree(self, query: Query) -> None:
+        """Refuse, with nothing spent, what this holder did not agree to."""
+        if query.unit != self._unit:
+            raise ProtocolError(f"the query is about a {query.unit}, not about a {self._unit}")
+        for assumption in query.assumptions:
+            if assumption not in self._accepts:
+                raise ProtocolError(f"the query assumes that {assumption}: this was not agreed to")
+        self._check(query)
+
+    def _spend(self, query: Query) -> None:
+        spent = self._afford(query)
+        if self._ledger is not None:
+            self._pay(query)
+        self._spent = spent
+
+    def _afford(self, query: Query) -> Price:
+        """What would be spent in all; more than was announced is refused."""
+        spent = self._spent + compose([query.event])
+        if not within(spent, self._most):
+            raise BudgetExceeded("the conversation asks for more than it announced")
+        return spent
+
+    def _pay(self, query: Query) -> None:
+        assert self._ledger is not None
+        label = f"{self._label}: {query.name}"
+        self._ledger.spend(query.event, label=label, assumptions=sorted(self._accepts))
+
+    @abstractmethod
+    def _check(self, query: Query) -> None:
+        """Refuse a query that the records do not fit, by their shapes alone."""
+
+    @abstractmethod
+    def _respond(self, query: Query, number: int) -> Answer:
+        """Compute and randomize."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self.transcript)} answers)"
+
+    def __reduce__(self) -> str:
+        raise TypeError("a holder keeps private records and cannot be pickled")
+
+
+class Curator(Holder):
+    """Holds everybody's records, at once.
+
+    A ledger that cannot pay for the whole conversation refuses it before the first question.
+
+    Example:
+        >>> from dpfda.noise import SimulationSource
+        >>> Curator((np.zeros((5, 2)),), most=Price(), source=SimulationSource(0))
+        Curator(0 answers)
+    """
+
+    def __init__(
+        self,
+        records: Records,
+        *,
+        most: Price,
+        source: Source,
+        unit: str = "person",
+        accepts: Iterable[str] = (),
+        ledger: BaseLedger | None = None,
+        label: str = "look",
+    ) -> None:
+        if ledger is not None and ledger.would_exceed(most):
+            raise BudgetExceeded(f"{label}: the ledger cannot pay for all of it; nothing was spent")
+        super().__init__(
+            most=most, source=source, unit=unit, accepts=accepts, ledger=ledger, label=label
+        )
+        self.__records = records
+
+    def _check(self, query: Query) -> None:
+        query.fitting(self.__records)
+
+    def _respond(self, query: Query, number: int) -> Answer:
+        return query.answer(self.__records, self.source)
+
+
+class Stream(Holder):
+    """Holds sums instead of records, which pass by in chunks: a pass for every question."""
+
+    def open(self, query: Query) -> None:
+        """Begin a pass."""
+        if not isinstance(query, AdditiveLook):
+            raise InvalidData("X", f"given as a whole: {query.name} does not work from sums")
+        self._query, self._n = query, 0
+        self._totals: IntArray = np.zeros(query.size, dtype=np.int64)
+
+    def add(self, records: Records) -> None:
+        """One chunk of the pass."""
+        self._totals += self._query.sums(self._query.fitting(records))
+        self._n += len(records[0])
+
+    def _check(self, query: Query) -> None:
+        if query is not self._query or not self._n:
+            raise ProtocolError("no record was added for this question")
+
+    def _respond(self, query: Query, number: int) -> Answer:
+        return self._query.release(self._totals, n=self._n, source=self.source)

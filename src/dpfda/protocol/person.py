@@ -1,0 +1,177 @@
+"""The people of a study: each holds a curve and a label, and answers one task, once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from dpfda._validate import FloatArray, IntArray
+from dpfda.errors import AlreadySpent, ProtocolError
+from dpfda.noise import SecureSource, Source
+from dpfda.privacy.cost import limit
+from dpfda.privacy.ledger import BaseLedger
+from dpfda.protocol.answer import Answer
+from dpfda.protocol.holder import Holder
+from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.query import Query
+from dpfda.protocol.task import Task, check_reply
+
+People = Callable[[int, int], tuple[FloatArray, IntArray]]
+"""Encoded curves and label numbers of people start, ..., stop - 1. Each is asked once."""
+
+
+class Person(Holder):
+    """One person, who answers one task of a study, once.
+
+    Args:
+        plan: the plan the person agreed to.
+        curve: theirs; it never leaves this object.
+        label: theirs.
+        grid_points: where the curve was seen.
+        ledger: the person's budget; the study's ε is spent from it before the reply exists.
+        accepts: assumptions that the person agreed to, beyond the plan's ε.
+        source: where randomness comes from; the operating system by default.
+
+    Example:
+        >>> from dpfda.curves import CurveEncoder
+        >>> from dpfda.privacy.ledger import Ledger
+        >>> from dpfda.protocol.tasks.moment import MomentTask
+        >>> plan = StudyPlan(epsilon=1.0, n_people=1, encoder=CurveEncoder(n_basis=4),
+        ...                  classes=("no", "yes"), design={"name": "moments"})
+        >>> person = Person(plan, curve=[0.1, 0.4, 0.2], label="yes", ledger=Ledger(1.0))
+        >>> task = MomentTask(epsilon=1.0, people=1, dimension=4, positive=[1])
+        >>> person.answer(task).values.shape
+        (1, 4)
+    """
+
+    def __init__(
+        self,
+        plan: StudyPlan,
+        *,
+        curve: Any,
+        label: Any,
+        grid_points: Any = None,
+        ledger: BaseLedger,
+        accepts: Iterable[str] = (),
+        source: Source | None = None,
+    ) -> None:
+        super().__init__(
+            most=limit(epsilon=plan.epsilon, delta=0.0),
+            source=SecureSource() if source is None else source,
+            unit=plan.unit,
+            accepts=accepts,
+            ledger=ledger,
+            label=f"study {plan.hash}",
+        )
+        self.plan = plan
+        self.__records = encode_people(plan, one_curve(curve), [label], grid_points=grid_points)
+
+    def answer(self, query: Query, *, number: int = 0) -> Answer:
+        """Spend, compute, randomize: the reply to send, shape (1, width).
+
+        A second task of the same study is refused, by this object and by the ledger, whatever
+        budget is left.
+        """
+        return super().answer(query, number=number)
+
+    def _check(self, query: Query) -> None:
+        if not isinstance(query, Task) or query.people != 1:
+            raise ProtocolError("a person answers tasks for one person")
+        self.plan.check(query)
+        query.fitting(self.__records)
+
+    def _pay(self, query: Query) -> None:
+        assert self._ledger is not None
+        self._ledger.spend(
+            query.event, label=self._label, key=self.plan.hash, assumptions=sorted(self._accepts)
+        )
+
+    def _respond(self, query: Query, number: int) -> Answer:
+        return _replies(query, query.answer(self.__records, self.source))
+
+
+class Crowd(Holder):
+    """Many simulated people in the order in which they take part, each asked once.
+
+    Args:
+        plan: what all of them agreed to, assumptions included.
+        people: their encoded curves and label numbers.
+        source: where their randomness comes from.
+    """
+
+    def __init__(self, plan: StudyPlan, people: People, *, source: Source) -> None:
+        super().__init__(
+            most=limit(epsilon=plan.epsilon, delta=0.0),
+            source=source,
+            unit=plan.unit,
+            accepts=plan.guarantee.assumptions,
+        )
+        self.plan = plan
+        self.asked = 0  # nobody is asked twice: this number only grows
+        self.__people = people
+
+    def answer(self, query: Query, *, number: int | None = None) -> Answer:
+        """The replies of the next ``query.people`` people."""
+        if number is not None and number != self.asked:
+            raise AlreadySpent("everybody in a crowd answers once")
+        self._agree(query)
+        self._afford(query)
+        return self._respond(query, self.asked)
+
+    def _check(self, query: Query) -> None:
+        if not isinstance(query, Task):
+            raise ProtocolError("people answer tasks")
+        self.plan.check(query)
+
+    def _respond(self, query: Query, number: int) -> Answer:
+        assert isinstance(query, Task)
+        records = self.__people(number, number + query.people)
+        self.asked += query.people
+        return _replies(query, query.answer(records, self.source))
+
+
+def _replies(query: Query, answer: Answer) -> Answer:
+    """The answer, if it has the shape that the query states: a server would store it."""
+    assert isinstance(query, Task)
+    check_reply(query, answer.values)
+    return answer
+
+
+def encode_people(
+    plan: StudyPlan, curves: Any, labels: Any, *, grid_points: Any = None
+) -> tuple[FloatArray, IntArray]:
+    """Encoded curves and label numbers, as tasks take them.
+
+    What cannot be encoded becomes 0 and an unknown label becomes number 0: refusing to report would
+    itself reveal something.
+    """
+    features = plan.encoder.encode(curves, grid_points, strict=False)
+    known = _one_dimensional(labels)[:, None] == np.asarray(plan.classes)[None, :]
+    return features, np.asarray(known.argmax(axis=1), dtype=np.int64)
+
+
+def one_curve(curve: Any) -> Any:
+    """A single curve as a batch of one: values, or a pair (t, x); what is neither has no values."""
+    if isinstance(curve, tuple) and len(curve) == 2 and np.ndim(curve[0]) == 1:
+        return [curve]
+    try:
+        values = np.asarray(curve, dtype=np.float64)
+    except (TypeError, ValueError):
+        return curve if hasattr(curve, "grid_points") else np.full((1, 1), np.nan)
+    return values[None, :] if values.ndim == 1 else curve
+
+
+def _one_dimensional(labels: Any) -> Any:
+    """Labels as a vector, whatever things they are."""
+    try:
+        values = np.asarray(labels)
+    except ValueError:  # things of different lengths
+        values = np.empty(0)
+    if values.ndim == 1 and len(values) == len(labels):
+        return values
+    things = np.empty(len(labels), dtype=object)
+    for place, thing in enumerate(labels):  # assigning the list would unpack sequences
+        things[place] = thing
+    return things

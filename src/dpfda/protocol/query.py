@@ -1,0 +1,216 @@
+"""One public question to a holder of records, and all that happens to the records.
+
+A query is frozen and says everything: what is computed, through which mechanism, at what price. The
+price is the mechanism's own event, so what is charged cannot differ from what is drawn. Kinds:
+
+* a *task* asks one person (or owner) once: `protocol.task`;
+* an *additive look* asks a data set: integer sums over records that merge in any order, and noise
+  once, at the end;
+* a *whole look* needs all records at once.
+
+Each class registers, and the shipped checks search its sensitivity, attack its answers and fuzz its
+fields without a list being edited.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import msgspec
+import numpy as np
+
+from dpfda._registry import Registered
+from dpfda._validate import FloatArray, IntArray
+from dpfda.errors import InvalidData, ProtocolError
+from dpfda.mechanisms import Mechanism
+from dpfda.mechanisms.additive import Additive
+from dpfda.noise import Source
+from dpfda.privacy.events import Event
+from dpfda.protocol.answer import Answer
+from dpfda.protocol.fields import LARGEST, check_fields, choice, plain
+
+Records = tuple[Any, ...]
+"""Columns of equal length: rows (n, d), or rows and targets (n,), ... Entry i is one record."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Query(
+    Registered,
+    family="query",
+    homes=(
+        "dpfda.protocol.tasks",
+        "dpfda.central",
+        "dpfda.regression",
+        "dpfda.boosting",
+    ),
+):
+    """A question that a holder answers with noise, once.
+
+    Attributes:
+        unit: whose data one record is.
+    """
+
+    attained: ClassVar[float | None] = 0.99
+    """What part of the sensitivity a search must reach; None where the proof needs no bound."""
+
+    unit: str = choice(default="person")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sizes", check_fields(self))
+
+    sizes: ClassVar[Mapping[str, int]]
+    """Lengths of its arrays, by name."""
+
+    @property
+    @abstractmethod
+    def mechanism(self) -> Mechanism:
+        """What the exact answer goes through; the query answers for its sensitivity."""
+
+    @property
+    def event(self) -> Event:
+        """The price: that of the mechanism, always."""
+        return self.mechanism.event
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What must hold for the price to be true; a holder accepts it or refuses the query."""
+        return ()
+
+    @abstractmethod
+    def fitting(self, records: Records) -> Records:
+        """Records as this query takes them: of its shapes or refused, of usable numbers or made so.
+
+        Shapes are public; what a record holds decides nothing but its own place in the answer.
+        """
+
+    @abstractmethod
+    def exact(self, records: Records, source: Source) -> FloatArray:
+        """What goes into the mechanism; called by holders and checks only."""
+
+    @abstractmethod
+    def answer(self, records: Records, source: Source) -> Answer:
+        """Make records fit, compute, randomize; called by holders only."""
+
+    @abstractmethod
+    def log_likelihood(self, answer: Answer, records: Records, source: Source) -> float:
+        """Of an answer, had the records been these: what an all-knowing attacker computes."""
+
+    @classmethod
+    @abstractmethod
+    def examples(cls) -> list[Self]:
+        """Instances that cover the parameter range, for checks and audits."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Name and public parameters, as plain values for JSON."""
+        return {"name": self.name} | {
+            field.name: plain(getattr(self, field.name)) for field in fields(self) if field.init
+        }
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the query's canonical JSON: the same question has the same digest anywhere."""
+        return hashlib.sha256(msgspec.json.encode(self.to_dict(), order="sorted")).hexdigest()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Look(Query):
+    """A question to a data set, answered with one vector."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[int, ...]:
+        """Least width of each column of records it asks for; 0 for single numbers."""
+
+    def fitting(self, records: Records) -> Records:
+        """Columns of one length and wide enough, of finite numbers.
+
+        A number that is none becomes 0 and large ones are cut where squares could overflow:
+        refusing to answer, or answering nonsense, would itself reveal something.
+        """
+        widths = tuple(column.shape[1] if column.ndim == 2 else 0 for column in records)
+        if len({len(column) for column in records}) != 1:
+            raise InvalidData("records", "columns of one length")
+        if len(widths) != len(self.columns) or any(
+            have < want for have, want in zip(widths, self.columns, strict=True)
+        ):
+            raise ProtocolError(f"{self.name} asks for columns of widths {self.columns}")
+        return tuple(map(finite, records))
+
+    def answer(self, records: Records, source: Source) -> Answer:
+        """Compute, then randomize."""
+        exact = self.exact(self.fitting(records), source)
+        return self.randomize(exact, len(records[0]), source)
+
+    def randomize(self, exact: FloatArray, n: int, source: Source) -> Answer:
+        """The exact vector through the mechanism: the only place where noise is drawn."""
+        mechanism = self.mechanism
+        values = np.atleast_1d(mechanism.randomize(exact[None, :], source, clip=True)[0])
+        law = mechanism.law if isinstance(mechanism, Additive) else None
+        return Answer(values=values, law=law, n=n)
+
+    def log_likelihood(self, answer: Answer, records: Records, source: Source) -> float:
+        """As the mechanism states it."""
+        exact = self.exact(self.fitting(records), source)
+        return float(self.mechanism.log_likelihood(answer.values[None, :], exact[None, :])[0])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AdditiveLook(Look):
+    """A look whose exact answer is a function of integer sums over records.
+
+    Sums merge in any order, chunks, blocks and sites alike; noise is added once, at the end.
+    """
+
+    block_rows: ClassVar[int] = 1 << 16
+    linear: ClassVar[bool] = True
+    """Whether sites may add up their own statistics: no more than a weighted sum."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many sums."""
+
+    @abstractmethod
+    def block(self, records: Records) -> FloatArray | IntArray:
+        """Exact sums over at most `block_rows` records: whole numbers."""
+
+    @abstractmethod
+    def statistic(self, totals: IntArray) -> FloatArray:
+        """The vector that noise is added to."""
+
+    def sums(self, records: Records) -> IntArray:
+        """Exact sums over records, as 64-bit integers; those of parts add up to those of all."""
+        total = np.zeros(self.size, dtype=np.int64)
+        for start in range(0, len(records[0]), self.block_rows):
+            block = slice(start, start + self.block_rows)
+            total += self.block(tuple(column[block] for column in records)).astype(np.int64)
+        return total
+
+    def release(self, totals: IntArray, *, n: int, source: Source) -> Answer:
+        """The answer of all whose sums were added."""
+        return self.randomize(self.statistic(totals), n, source)
+
+    def exact(self, records: Records, source: Source) -> FloatArray:
+        """The statistic of all records."""
+        return self.statistic(self.sums(records))
+
+    def answer(self, records: Records, source: Source) -> Answer:
+        """Sum, then release."""
+        totals = self.sums(self.fitting(records))
+        return self.release(totals, n=len(records[0]), source=source)
+
+
+class WholeLook(Look):
+    """A look that is no sum: the holder needs all records at once, and may draw inside."""
+
+
+def finite(column: Any) -> Any:
+    """A column of numbers without NaN and without any whose square overflows."""
+    if np.abs(column).max(initial=0.0) <= LARGEST:
+        return column
+    return np.nan_to_num(np.clip(column, -LARGEST, LARGEST))
