@@ -2,8 +2,9 @@
 
 A contract is a module of this package with ``FAMILY``, the base class of a family, and
 ``check(subject)``, which raises `AssertionError` when an instance breaks the contract. Instances
-come from the ``examples`` of every class that is registered in the family, so a new class is
-checked without a list being edited, also one that is defined outside this package.
+come from the ``examples`` of every class that is registered in the family (or from the module's own
+``examples(member)``), so a new class is checked without a list being edited, also one that is
+defined outside this package.
 
 Example:
     >>> "mechanism" in {case.family for case in cases()}
@@ -21,6 +22,8 @@ from typing import Any
 import dpfda
 from dpfda._registry import import_if_possible
 
+_LONGEST = 120
+
 
 @dataclass(frozen=True)
 class Case:
@@ -29,13 +32,14 @@ class Case:
     family: str
     subject: Any
     check: Callable[[Any], None]
+    title: str
 
     def __call__(self) -> None:
         """Run the contract on the instance."""
         self.check(self.subject)
 
     def __str__(self) -> str:
-        return f"{self.family}: {self.subject!r}"
+        return f"{self.family}: {self.title}"
 
 
 def load_all() -> None:
@@ -61,10 +65,20 @@ def cases() -> list[Case]:
         if family is None:  # a helper, not a contract
             continue
         for member in family.members().values():
-            examples = member.examples()
+            own = getattr(module, "examples", None)
+            examples = member.examples() if own is None else own(member)
             expect(bool(examples), f"{member.__name__}.examples() must not be empty")
-            found += [Case(family.family, example, module.check) for example in examples]
+            found += [
+                Case(family.family, example, module.check, _title(member, number, example))
+                for number, example in enumerate(examples)
+            ]
     return found
+
+
+def _title(member: Any, number: int, example: Any) -> str:
+    """An instance in words: as it writes itself, or by its place where that is long."""
+    written = repr(example)
+    return written if len(written) <= _LONGEST else f"{member.name} {number}"
 
 
 def check_all() -> int:

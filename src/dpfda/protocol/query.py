@@ -105,6 +105,10 @@ class Query(
     def examples(cls) -> list[Self]:
         """Instances that cover the parameter range, for checks and audits."""
 
+    @abstractmethod
+    def trial(self, generator: np.random.Generator, *, size: float = 1.0) -> Records:
+        """Made-up records of the shapes it asks for, their numbers about `size`, for checks."""
+
     def to_dict(self) -> dict[str, Any]:
         """Name and public parameters, as plain values for JSON."""
         return {"name": self.name} | {
@@ -140,6 +144,13 @@ class Look(Query):
         ):
             raise ProtocolError(f"{self.name} asks for columns of widths {self.columns}")
         return tuple(map(finite, records))
+
+    def trial(self, generator: np.random.Generator, *, size: float = 1.0) -> Records:
+        """Normal columns; as many records as the query says, or four."""
+        n = getattr(self, "n", 4)
+        return tuple(
+            size * generator.normal(size=(n, width) if width else n) for width in self.columns
+        )
 
     def answer(self, records: Records, source: Source) -> Answer:
         """Compute, then randomize."""

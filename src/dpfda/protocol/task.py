@@ -81,6 +81,11 @@ class Task(Query):
         values = self.mechanism.randomize(exact, source, clip=True)
         return Answer(values=np.reshape(values, (self.people, -1)), n=self.people)
 
+    def trial(self, generator: np.random.Generator, *, size: float = 1.0) -> Records:
+        """People in the box or, where `size` is above 1, at its faces; labels 0, 1 and 2."""
+        features = size * generator.normal(size=(self.people, max(self.columns, 1)))
+        return np.clip(features, -1.0, 1.0), generator.integers(0, 3, self.people)
+
     def _computed(self, records: Records, source: Source) -> FloatArray:
         """`exact`; for a person for whom it cannot be computed, a fixed input of the mechanism.
 

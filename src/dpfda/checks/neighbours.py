@@ -1,0 +1,96 @@
+"""Neighbouring records that a query tells apart best, found by climbing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from dpfda._validate import FloatArray
+from dpfda.mechanisms import Mechanism
+from dpfda.mechanisms.additive import Additive
+from dpfda.mechanisms.exponential import Exponential
+from dpfda.noise import SimulationSource
+from dpfda.protocol.query import Query, Records
+
+_SIZES = (0.3, 1.0, 3.0, 1e3)
+_PROBES = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The worst neighbours that a search came upon.
+
+    Attributes:
+        ratio: how far apart their exact answers are, in units of what the mechanism is made for.
+        neighbours: the two data sets; they differ in record 0.
+    """
+
+    ratio: float
+    neighbours: tuple[Records, Records]
+
+
+@lru_cache(maxsize=256)
+def search(query: Query, *, seed: int = 0, starts: int = 60, steps: int = 500) -> Found:
+    """Climb from the best of many random pairs, tiny and huge ones among them."""
+    rng = np.random.default_rng(seed)
+    first = query.trial(rng)
+    best = Found(0.0, (first, first))
+    for _ in range(starts):
+        size = float(rng.choice(_SIZES))
+        here, other = query.trial(rng, size=size), query.trial(rng, size=size)
+        there = tuple(column.copy() for column in here)
+        for column, new in zip(there, other, strict=True):
+            column[0] = new[0]
+        best = max(best, measured(query, (here, there)), key=lambda found: found.ratio)
+    return _climb(query, best, rng, steps=steps)
+
+
+def _climb(query: Query, best: Found, rng: np.random.Generator, *, steps: int) -> Found:
+    """Small moves of the replaced record, on either side, kept if they help."""
+    for step in range(steps):
+        reach = 0.98 ** (step % 250)
+        here, there = (tuple(column.copy() for column in side) for side in best.neighbours)
+        for side in ((here, there), (here,), (there,))[step % 3]:
+            for column in side:
+                if column.dtype.kind != "f":  # a label
+                    continue
+                scale = max(float(np.abs(column[0]).max()), 0.1)
+                column[0] += reach * scale * rng.normal(size=column[0].shape)
+        best = max(best, measured(query, (here, there)), key=lambda found: found.ratio)
+    return best
+
+
+def measured(query: Query, pair: tuple[Records, Records]) -> Found:
+    """A pair, and how far apart its exact answers are."""
+    one, other = (exact_answer(query, side) for side in pair)
+    return Found(distance(query.mechanism, one, other), pair)
+
+
+def exact_answer(query: Query, records: Records) -> FloatArray:
+    """What goes into the mechanism, as one of its rows."""
+    exact = query.exact(query.fitting(records), SimulationSource(0))
+    single = np.ndim(query.mechanism.worst_cases()[0][0]) == 1
+    return np.reshape(exact, -1 if single else (1, -1))
+
+
+def distance(mechanism: Mechanism, one: FloatArray, other: FloatArray) -> float:
+    """1 where two inputs are as far apart as the mechanism allows neighbours to be."""
+    if isinstance(mechanism, Additive):
+        return mechanism.reach(np.ravel(one - other)) / mechanism.sensitivity
+    if isinstance(mechanism, Exponential):
+        return float(np.abs(one - other).max())
+    # A local randomizer takes any input: what counts is the loss itself.
+    reports = mechanism.randomize(np.repeat(one, _PROBES, axis=0), SimulationSource(0), clip=True)
+    return float(losses(mechanism, reports, one, other).max() / mechanism.epsilon)
+
+
+def losses(
+    mechanism: Mechanism, reports: FloatArray, one: FloatArray, other: FloatArray
+) -> FloatArray:
+    """Log-likelihood of each report from `one`, less that from `other`."""
+    here, there = (np.repeat(value, len(reports), axis=0) for value in (one, other))
+    return np.asarray(
+        mechanism.log_likelihood(reports, here) - mechanism.log_likelihood(reports, there)
+    )

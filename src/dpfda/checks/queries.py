@@ -1,0 +1,165 @@
+"""The contract of every query: what it says, what it costs, and what its answers give away.
+
+Found through the registry and run on every example: a new query is checked without a list being
+edited. Everything but the last digits is exact: the neighbours come from a search, and what an
+attacker could learn from them is computed from the stated likelihood, which the contract of
+mechanisms compares with what is drawn.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+
+from dpfda.checks import expect
+from dpfda.checks.neighbours import distance, exact_answer, losses, search
+from dpfda.mechanisms.additive import Additive
+from dpfda.noise import SimulationSource
+from dpfda.noise.source import Words
+from dpfda.privacy.events import Event, GaussianEvent
+from dpfda.privacy.price import compose
+from dpfda.protocol.query import AdditiveLook, Query, Records
+
+FAMILY = Query
+_DRAWS = 4000
+_LITTLE = 1e-9  # relative: rounding errors of floats
+_HOSTILE = (np.nan, np.inf, -np.inf, 1e308, -1e308, 1e200, 1e-320)
+
+
+def check_query(query: Query) -> None:
+    """Run the whole contract on one instance.
+
+    Example:
+        >>> from dpfda.protocol.tasks.moment import MomentTask
+        >>> check_query(MomentTask.examples()[0])
+    """
+    check_description(query)
+    check_sensitivity(query)
+    check_losses(query)
+    check_answer(query)
+    check_sums(query)
+    check_hostile_records(query)
+
+
+check = check_query
+
+
+def check_description(query: Query) -> None:
+    """Frozen, and the same question after JSON: same digest, same answers."""
+    again = Query.from_dict(json.loads(json.dumps(query.to_dict())))
+    expect(type(again) is type(query), "JSON must give a query of the same type")
+    expect(again.digest == query.digest, "the digest must survive JSON")
+    expect(query.event == query.mechanism.event, "the price must be the mechanism's own")
+    expect(isinstance(query.event, Event), "event must be an Event")
+    records = search(query).neighbours[0]
+    one, other = (asked.answer(records, SimulationSource(5)).values for asked in (query, again))
+    expect(np.array_equal(one, other), "the same question must get the same answer")
+    try:
+        query.unit = "nobody"  # type: ignore[misc]
+    except AttributeError:
+        return
+    raise AssertionError("a query must be frozen")
+
+
+def check_sensitivity(query: Query) -> None:
+    """No neighbours are further apart than the mechanism is made for; some nearly are."""
+    ratio = search(query).ratio
+    expect(ratio <= 1 + _LITTLE, f"neighbours are {ratio:.6f} sensitivities apart")
+    reached = query.attained is None or ratio >= query.attained
+    expect(reached, f"the search reaches {ratio:.4f} of the sensitivity only")
+
+
+def check_losses(query: Query) -> None:
+    """At the worst neighbours the privacy loss stays below the price and comes near it."""
+    here, there = (exact_answer(query, side) for side in search(query).neighbours)
+    mechanism = query.mechanism
+    sides = ((here, there), (there, here))
+    if isinstance(query.event, GaussianEvent):
+        # The loss is N(μ²/2, μ²), and μ²/2 where the report is the value itself.
+        spent = math.sqrt(2 * max(losses(mechanism, one, one, two)[0] for one, two in sides))
+        price = 1 / query.event.multiplier
+    else:
+        found = []
+        for seed, (one, other) in enumerate(sides):
+            rows = np.repeat(one, _DRAWS, axis=0)
+            reports = mechanism.randomize(rows, SimulationSource(seed), clip=True)
+            if isinstance(mechanism, Additive):  # and far out, where the loss is largest
+                reports = np.concatenate([reports, one + 20 * (one - other)])
+            found.append(losses(mechanism, reports, one, other).max())
+        spent, price = max(found), float(compose([query.event]).epsilon)
+    expect(spent <= price * (1 + _LITTLE), f"a loss of {spent:.6f} is above the price {price:.6f}")
+    if query.attained is not None and isinstance(mechanism, Additive):
+        near = spent >= price * query.attained * (1 - 1e-4)
+        expect(near, f"no loss above {spent:.4f} at a price of {price:.4f}: too much noise")
+
+
+class Counting:
+    """A source that tells how many words were drawn."""
+
+    def __init__(self, seed: int) -> None:
+        self.drawn, self._source, self.sampler = 0, SimulationSource(seed), "simulation"
+
+    def words(self, count: int) -> Words:
+        """The next words of a seeded source."""
+        self.drawn += count
+        return self._source.words(count)
+
+
+def check_answer(query: Query) -> None:
+    """An answer is the exact one through the mechanism, once, and says the mechanism's law."""
+    records, mechanism = search(query).neighbours[0], query.mechanism
+    answer = query.answer(records, SimulationSource(7))
+    expect(answer.values.dtype == np.float64, "answers are numbers")
+    expect(answer.n == len(records[0]), "an answer says how many records were asked")
+    counting: Any = Counting(0)
+    query.exact(query.fitting(records), counting)
+    if counting.drawn:  # a query that draws inside: what it sends is judged by its likelihood
+        return
+    direct = mechanism.randomize(exact_answer(query, records), SimulationSource(7), clip=True)
+    expect(np.array_equal(np.ravel(direct), np.ravel(answer.values)), "more than the mechanism")
+    stated = query.log_likelihood(answer, records, SimulationSource(0))
+    meant = mechanism.log_likelihood(direct, exact_answer(query, records)).sum()
+    expect(math.isclose(stated, meant, rel_tol=1e-12), "the likelihood must be the mechanism's")
+    if isinstance(mechanism, Additive) and answer.law is not None:
+        kept = np.array_equal(answer.law.variance, mechanism.law.variance)
+        expect(kept, "the law that is stated must be the law that is drawn")
+
+
+def check_sums(query: Query) -> None:
+    """Sums of parts add up to the sums of all, in any order."""
+    if not isinstance(query, AdditiveLook):
+        return
+    generator = np.random.default_rng(4)
+    parts = [query.trial(generator, size=size) for size in (1.0, 3.0, 0.1)]
+    parts = [query.fitting(part) for part in parts]
+    together = tuple(np.concatenate(columns) for columns in zip(*parts, strict=True))
+    sums = [query.sums(part) for part in parts]
+    expect(all(part.dtype == np.int64 for part in sums), "sums must be 64-bit integers")
+    one, other = sums[0] + sums[1] + sums[2], sums[2] + sums[0] + sums[1]
+    expect(np.array_equal(one, other), "sums must merge in any order")
+    expect(np.array_equal(one, query.sums(together)), "sums of parts must be the sums of all")
+
+
+def check_hostile_records(query: Query) -> None:
+    """Records of NaN, infinity and huge numbers are answered and move no more than others."""
+    here = search(query).neighbours[0]
+    shape = query.answer(here, SimulationSource(0)).values.shape
+    for value in _HOSTILE:
+        there = spoiled(here, value)
+        answer = query.answer(there, SimulationSource(0))
+        expect(answer.values.shape == shape, f"a record of {value} changes the answer's shape")
+        expect(bool(np.isfinite(answer.values).all()), f"a record of {value} is answered with it")
+        moved = distance(query.mechanism, exact_answer(query, here), exact_answer(query, there))
+        expect(moved <= 1 + _LITTLE, f"a record of {value} moves {moved:.3f} sensitivities")
+
+
+def spoiled(records: Records, value: float) -> Records:
+    """The records with every number of record 0 replaced."""
+    there = tuple(column.copy() for column in records)
+    for column in there:
+        if column.dtype.kind == "f":
+            column[0] = value
+    return there
