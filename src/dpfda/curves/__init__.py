@@ -12,6 +12,7 @@ from dpfda.curves.encoder import CurveEncoder
 from dpfda.curves.fourier import FourierBasis
 from dpfda.curves.identity import IdentityBasis
 from dpfda.curves.rescale import ClipRescaler, MaxAbsRescaler, Rescaler, TanhRescaler
+from dpfda.curves.rows import RowEncoder, read_encoder
 
 discover(__name__, list(__path__))
 
@@ -26,5 +27,7 @@ __all__ = [
     "IdentityBasis",
     "MaxAbsRescaler",
     "Rescaler",
+    "RowEncoder",
     "TanhRescaler",
+    "read_encoder",
 ]

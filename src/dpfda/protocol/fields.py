@@ -43,6 +43,7 @@ MOST_NUMBERS = 1 << 26
 """No array of a query holds more."""
 _KEY = "dpfda"
 _LONGEST_WORD = 200
+_MOST_PARTS = 1 << 12
 Sizes = dict[str, int]
 
 
@@ -175,6 +176,17 @@ class Part(Rule):
         return given
 
 
+@dataclass(frozen=True)
+class Parts(Part):
+    """A tuple of such objects."""
+
+    def read(self, name: str, given: Any, sizes: Sizes) -> Any:
+        """The objects, in order."""
+        if not isinstance(given, (list, tuple)) or len(given) > _MOST_PARTS:
+            raise InvalidParameter(name, f"a list of at most {_MOST_PARTS}", type(given).__name__)
+        return tuple(super(Parts, self).read(name, one, sizes) for one in given)
+
+
 def number(
     *,
     least: float = -LARGEST,
@@ -225,6 +237,11 @@ def vector(like: str = "size", *, least: float = -LARGEST, most: float = LARGEST
 def part(kind: Any) -> Any:
     """A public object with fields of its own; `kind` is a function that names its class."""
     return _field(Part(kind), MISSING)
+
+
+def parts(kind: Any, *, default: Any = MISSING) -> Any:
+    """A tuple of public objects."""
+    return _field(Parts(kind), default)
 
 
 def _field(rule: Rule, default: Any) -> Any:
@@ -283,6 +300,7 @@ __all__ = [
     "flag",
     "number",
     "part",
+    "parts",
     "plain",
     "rule_of",
     "vector",

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
-from dpfda.curves import CurveEncoder
+from dpfda.curves import CurveEncoder, read_encoder
 from dpfda.errors import InvalidParameter
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.plan import Label
@@ -124,7 +124,7 @@ class CurveModel:
         promise = dict(parts["guarantee"])
         promise["assumptions"] = tuple(promise["assumptions"])
         parts["guarantee"] = Guarantee(**promise)
-        parts["encoder"] = CurveEncoder.from_dict(parts["encoder"])
+        parts["encoder"] = read_encoder(parts["encoder"])
         parts["classes"] = tuple(parts["classes"])
         return cls(**parts)
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 import msgspec
 
 from dpfda import _validate
-from dpfda.curves import CurveEncoder
+from dpfda.curves import CurveEncoder, read_encoder
 from dpfda.errors import InvalidParameter, ProtocolError
 from dpfda.privacy.guarantee import CURVES_ARE_PUBLIC, LABELS_ARE_PUBLIC, Guarantee
 from dpfda.protocol.task import Task
@@ -121,6 +121,6 @@ class StudyPlan:
         for key in ("epsilon", "n_people", "encoder", "classes"):
             if key not in given:
                 raise InvalidParameter(key, "given in a study plan", None)
-        given["encoder"] = CurveEncoder.from_dict(given["encoder"])
+        given["encoder"] = read_encoder(given["encoder"])
         given["classes"] = tuple(given["classes"])
         return cls(**given)
