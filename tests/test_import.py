@@ -25,7 +25,7 @@ class Blocker(MetaPathFinder):
             return None
         spec = PathFinder.find_spec(name, path)
         if spec is not None and "site-packages" in str(spec.origin):
-            raise ImportError(f"blocked: {name}")
+            raise ModuleNotFoundError(f"blocked: {name}", name=name)
 sys.meta_path.insert(0, Blocker())
 """
 
@@ -58,6 +58,32 @@ from dpfda import CurveEncoder, Mechanism, SecureSource
 encoded = CurveEncoder("bspline", n_basis=4).encode(np.zeros((1, 20)))
 laplace = Mechanism.named("laplace")(epsilon=1.0, dimension=4)
 assert laplace.randomize(encoded, SecureSource()).shape == (1, 4)
+"""
+    done = run(BLOCKER + code)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", ["mrma", "mrma_stream", "exchange", "questions", "moments"])
+def test_a_device_finds_designs_without_the_extras(name: str) -> None:
+    """Whoever takes part checks tasks against the design: no learner, no scikit-learn."""
+    code = f"""
+import sys
+from dpfda.protocol import Design
+assert Design.named("{name}").name == "{name}"
+"""
+    done = run(BLOCKER + code)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_person_takes_part_in_mrma_without_the_extras() -> None:
+    code = """
+from dpfda import CurveEncoder, Ledger, Person
+from dpfda.protocol import StudyPlan
+plan = StudyPlan(epsilon=1.0, n_people=9, encoder=CurveEncoder(n_basis=4), classes=(0, 1),
+                 design={"name": "mrma"})
+task = plan.read_task({"name": "vector", "epsilon": 1.0, "people": 1, "dimension": 4})
+reply = Person(plan, curve=[0.1, 0.2, 0.3], label=1, ledger=Ledger(1.0)).answer(task)
+assert reply.values.shape == (1, 5)
 """
     done = run(BLOCKER + code)
     assert done.returncode == 0, done.stderr

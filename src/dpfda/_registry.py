@@ -22,7 +22,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from types import ModuleType
 from typing import Any, ClassVar, Self
 
@@ -93,10 +93,13 @@ class Registered:
             raise InvalidParameter("name", f"given (the {cls.family}'s registered name)", None)
         member = cls.named(data["name"])
         parameters = {key: value for key, value in data.items() if key != "name"}
-        known = {field.name for field in fields(member) if field.init}  # type: ignore[arg-type]
+        known = {field.name: field for field in fields(member) if field.init}  # type: ignore[arg-type]
         for key, value in parameters.items():
             if key not in known:
                 raise InvalidParameter(key, f"a parameter of {data['name']}", value)
+        for key, field in known.items():
+            if key not in parameters and field.default is field.default_factory is MISSING:
+                raise InvalidParameter(key, f"given ({data['name']} needs it)", None)
         return member(**parameters)
 
 

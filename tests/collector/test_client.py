@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import dpfda.questions  # noqa: F401 (brings its designs along)
 from dpfda.client import RemoteClient
 from dpfda.client.http import Unreachable
 from dpfda.client.remote import Refusal
-from dpfda.errors import BudgetExceeded, InvalidParameter, ProtocolError, UnknownName
+from dpfda.errors import BudgetExceeded, InvalidParameter, ProtocolError
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server
 
@@ -80,14 +79,26 @@ def plan(make_plan: Any) -> StudyPlan:
 
 
 @pytest.fixture
-def villain(plan: StudyPlan) -> Iterator[Villain]:
-    server = Villain(plan)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    yield server
-    server.shutdown()
-    server.server_close()
-    thread.join()
+def serve() -> Iterator[Callable[[StudyPlan], Villain]]:
+    begun: list[tuple[Villain, threading.Thread]] = []
+
+    def start(plan: StudyPlan) -> Villain:
+        server = Villain(plan)
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        begun.append((server, thread))
+        return server
+
+    yield start
+    for server, thread in begun:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@pytest.fixture
+def villain(plan: StudyPlan, serve: Callable[[StudyPlan], Villain]) -> Villain:
+    return serve(plan)
 
 
 @pytest.fixture
@@ -172,7 +183,13 @@ def test_a_plan_above_the_ceiling_is_refused(client: RemoteClient, villain: Vill
     ("change", "error"),
     [
         ({"epsilon": 1.5}, ProtocolError),
-        ({"name": "everything"}, UnknownName),
+        ({"name": "everything"}, ProtocolError),
+        ({"name": "vector", "positive": [[1] * 2000]}, ProtocolError),
+        ({"randomizer": "laplace"}, ProtocolError),
+        ({"positive": [7]}, ProtocolError),
+        ({"positive": [0]}, ProtocolError),
+        ({"dimension": 1}, ProtocolError),
+        ({"epsilon": 0.5}, ProtocolError),
         ({"randomizer": "cap_index"}, ProtocolError),
         ({"extra": 1}, ProtocolError),
         ({"people": 2, "positive": [1, 1]}, ProtocolError),
@@ -188,6 +205,50 @@ def test_bad_tasks_cost_nothing(
         client.prepare(study, curve=CURVE, label="yes")
     assert client.ledger.spent.epsilon == 0
     assert villain.received == []
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        {"name": "vector", "epsilon": 1.0, "people": 1, "dimension": 2, "positive": [[1] * 2000]},
+        {"name": "vector", "epsilon": 1.0, "people": 1, "dimension": 2, "randomizer": "cap_index"},
+        {"name": "vector", "epsilon": 1.0, "people": 1, "dimension": 2, "label_share": 0.999},
+        {"name": "vector", "epsilon": 1.0, "people": 1, "dimension": 2, "protects": "features"},
+        {"name": "vector", "epsilon": 1.0, "people": 1, "dimension": 2, "positive": 7},
+        {"name": "moment", "epsilon": 1.0, "people": 1, "dimension": 2, "positive": [1]},
+        {
+            "name": "evaluation", "epsilon": 1.0, "people": 1,
+            "intercept": np.zeros((1, 1, 50)).tolist(), "coefficients": [[[1, 0]]],
+            "centres": [[[0, 0]]], "scales": [[[1, 1]]],
+        },
+    ],
+)  # fmt: skip
+def test_what_mrma_does_not_ask_costs_nothing(
+    client: RemoteClient, make_plan: Any, serve: Any, task: dict[str, Any], tmp_path: Path
+) -> None:
+    """Through the client, and through the command line."""
+    villain = serve(make_plan(10, epsilon=1.0, name="mrma"))
+    villain.task = task
+    study = joined(client, villain)
+    with pytest.raises(ProtocolError):
+        client.prepare(study, curve=CURVE, label="yes")
+    assert client.ledger.spent.epsilon == 0
+    done = submitted(tmp_path / "home", study)
+    assert done.exit_code == 2
+    assert "Traceback" not in done.output
+    assert RemoteClient(tmp_path / "home").ledger.spent.epsilon == 0
+    assert villain.received == []
+
+
+def submitted(home: Path, study: str) -> Any:
+    from click.testing import CliRunner
+
+    from dpfda.cli._group import dpfda
+
+    curve = home.parent / "curve.csv"
+    curve.write_text("0.2\n-0.4\n")
+    command = ["submit", study, str(curve), "--label", "yes", "--home", str(home)]
+    return CliRunner().invoke(dpfda, command)
 
 
 def test_a_second_question_is_not_answered(client: RemoteClient, villain: Villain) -> None:

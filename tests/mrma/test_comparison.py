@@ -9,7 +9,7 @@ import pytest
 
 from dpfda.mrma import comparison
 from dpfda.mrma.comparison import People, Setting
-from dpfda.mrma.design import MRMADesign
+from dpfda.mrma.designs import MRMADesign
 from dpfda.mrma.members import intercept_shrinkage
 from dpfda.mrma.rules import CellRule, ConstantRule, LinearRule, MembersRule
 from dpfda.mrma.training import named_learner

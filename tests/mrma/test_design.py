@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpfda.errors import InvalidParameter, ProtocolError, UnknownName
-from dpfda.mrma.design import MRMADesign
+from dpfda.mrma.designs import MRMADesign
 from dpfda.mrma.ensemble import CurveEnsemble
 from dpfda.noise import SimulationSource
 from dpfda.protocol import Server, StudyPlan

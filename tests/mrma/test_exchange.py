@@ -7,8 +7,7 @@ import pytest
 
 from dpfda.curves import CurveEncoder
 from dpfda.errors import BudgetExceeded, InvalidParameter
-from dpfda.mrma.design import MRMADesign
-from dpfda.mrma.exchange import ExchangeDesign
+from dpfda.mrma.designs import ExchangeDesign, MRMADesign
 from dpfda.mrma.multi_server import MultiServerMRMA
 from dpfda.noise import SimulationSource
 from dpfda.privacy.ledger import Ledger

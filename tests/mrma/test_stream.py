@@ -7,10 +7,10 @@ import pytest
 
 from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidParameter
+from dpfda.mrma.designs import StreamDesign
 from dpfda.mrma.members import Candidates
 from dpfda.mrma.memory import Memory
 from dpfda.mrma.online import OnlineMRMA
-from dpfda.mrma.stream import StreamDesign
 from dpfda.noise import SimulationSource
 from dpfda.protocol import Server, StudyPlan
 

@@ -207,7 +207,7 @@ def test_a_task_dearer_than_the_plan_is_refused_and_costs_nothing():
     ledger = Ledger(limit_epsilon=5.0)
     mine = {"curve": [0.1, 0.2, 0.3, 0.4], "label": 1}
     dear = Server(make_plan(10, epsilon=2.0)).issue(1)
-    with pytest.raises(ProtocolError, match="costs ε = 2"):
+    with pytest.raises(ProtocolError, match="epsilon of a stump task"):
         Person(plan, **mine, ledger=ledger).answer(dear)
     assert not ledger.entries
 

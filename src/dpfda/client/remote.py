@@ -20,7 +20,6 @@ from dpfda.privacy.ledger import BaseLedger
 from dpfda.privacy.ledger_file import FileLedger
 from dpfda.protocol.person import Person
 from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.task import Task
 
 
 class RemoteClient:
@@ -118,7 +117,7 @@ class RemoteClient:
         plan = StudyPlan.from_dict(letter.plan)
         if letter.body is None:
             message = self._task(letter, plan_hash)
-            task = Task.from_dict(message.task)
+            task = plan.read_task(message.task)
             person = Person(
                 plan,
                 curve=curve,
@@ -161,7 +160,7 @@ class RemoteClient:
         return self.send(plan_hash)
 
     def _task(self, letter: Letter, plan_hash: str) -> TaskMessage:
-        """The task, once there is one, checked against the plan."""
+        """The message with the task, once there is one."""
         path = f"/api/studies/{plan_hash[:16]}/task"
         deadline = time.monotonic() + self._patience
         with self._connect(letter.url) as connection:
@@ -174,15 +173,10 @@ class RemoteClient:
                 self._sleep(0.5)
         try:
             message = msgspec.json.decode(answer.body, type=TaskMessage)
-            task = Task.from_dict(message.task)
-            _ = task.mechanism, task.width
-        except (msgspec.DecodeError, TypeError, ValueError, KeyError, IndexError):
-            raise ProtocolError("the collector's task cannot be understood") from None
+        except msgspec.DecodeError:
+            raise ProtocolError("the collector's message cannot be understood") from None
         if message.plan != plan_hash:
             raise ProtocolError("the task belongs to another study")
-        if task.people != 1:
-            raise ProtocolError("the task is not for one person")
-        StudyPlan.from_dict(letter.plan).check(task)
         return message
 
     def _letter(self, plan_hash: str) -> Letter:

@@ -12,8 +12,6 @@ from typing import Any
 import msgspec
 import numpy as np
 
-import dpfda.mrma
-import dpfda.questions  # noqa: F401 (designs register when they are imported)
 from dpfda._validate import FloatArray, IntArray
 from dpfda.client.wire import ReplyMessage
 from dpfda.collector.summary import summarize
@@ -159,11 +157,11 @@ def _describe(server: Server, *, people: int) -> Conclusion:
 
 def _carried(server: Server) -> str | None:
     """The plan of the next round, where the design is one round of a stream."""
-    after = getattr(getattr(server.progress, "design", None), "after", None)
+    after = getattr(server.plan.built_design, "after", None)
     if after is None or not server.finished:
         return None
     plan = server.plan.to_dict() | {
-        "design": after(server.progress).to_dict(),
+        "design": after(server.progress.memory.to_dict()).to_dict(),
         "seed": server.plan.seed + 1,
     }
     return msgspec.json.encode(plan).decode()

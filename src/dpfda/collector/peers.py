@@ -10,7 +10,7 @@ import msgspec
 from dpfda.client.http import Connection
 from dpfda.collector.refusal import Refused
 from dpfda.errors import DpfdaError
-from dpfda.mrma.exchange import ExchangeDesign
+from dpfda.mrma.designs import ExchangeDesign
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
 

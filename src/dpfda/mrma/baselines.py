@@ -14,9 +14,9 @@ from dpfda.mrma.comparison import (
     pooled_rules,
     reference_rules,
 )
-from dpfda.mrma.design import MRMADesign
+from dpfda.mrma.designs import MRMADesign
 from dpfda.mrma.rules import Rule
-from dpfda.mrma.training import learner_gram
+from dpfda.mrma.training import learner_gram, named_learner
 from dpfda.noise import SimulationSource
 from dpfda.protocol.plan import StudyPlan
 
@@ -42,7 +42,7 @@ def baseline_rules(
     people = People.plain(features[None], np.where(numbers == 1, 1.0, -1.0)[None])
     setting = Setting(
         epsilon=plan.epsilon,
-        learner=design.reports.build_learner(),
+        learner=named_learner(design.learner, design.learner_parameters),
         n_classifiers=min(design.n_classifiers, len(numbers) // 2),
         randomizer=design.randomizer,
         label_share=design.label_share,

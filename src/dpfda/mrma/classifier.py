@@ -12,7 +12,7 @@ from dpfda.curve_classifier import CurveClassifierBase, count_rows, plain_classe
 from dpfda.errors import InvalidParameter
 from dpfda.mrma.averaging import DEFAULT_STRICTNESS
 from dpfda.mrma.baselines import baseline_rules
-from dpfda.mrma.design import MRMADesign
+from dpfda.mrma.designs import MRMADesign
 from dpfda.mrma.members import DEFAULT_SPREAD
 from dpfda.mrma.plots import draw
 from dpfda.mrma.result import MRMAResult

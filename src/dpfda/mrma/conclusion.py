@@ -7,21 +7,11 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.errors import InvalidParameter
 from dpfda.mrma.ensemble import CurveEnsemble
 from dpfda.mrma.members import Candidates, Judgement
 from dpfda.protocol.estimate import Estimate, accuracy_estimate
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.task import Task
-from dpfda.protocol.tasks.evaluation import EvaluationTask
-
-
-def require_two_classes(plan: StudyPlan) -> None:
-    """Refuse a plan with several classes: what is not wrong need not be right there."""
-    if plan.n_classes != 2:
-        rule = "two labels (with more, a reversed classifier is not the right one)"
-        raise InvalidParameter("classes", rule, plan.classes)
 
 
 def classifier(
@@ -66,18 +56,6 @@ class FinalCheck:
         self.epsilon = epsilon
         self.total = total
         self.people = people
-
-    def task(self, model: CurveModel, people: int) -> Task:
-        """The same question to everybody: is the finished classifier right on you?"""
-        return EvaluationTask(
-            epsilon=self.epsilon,
-            people=people,
-            intercept=np.repeat(model.intercept[None], people, axis=0),
-            coefficients=np.repeat(model.coefficients[None], people, axis=0),
-            centres=np.repeat(model.centres[None], people, axis=0),
-            scales=np.repeat(model.scales[None], people, axis=0),
-            clipped=model.clipped,
-        )
 
     def absorb(self, verdicts: FloatArray) -> None:
         """Add ±1 verdicts."""

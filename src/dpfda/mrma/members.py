@@ -14,7 +14,6 @@ from dpfda.mrma.averaging import Weights, average_parameters, default_cutoff, un
 from dpfda.mrma.evaluation import Accuracies, accuracies
 from dpfda.mrma.reversal import directions, strengths
 from dpfda.protocol.public_randomness import public_uniforms
-from dpfda.protocol.tasks.member import MemberTask
 
 DEFAULT_SPREAD = 0.3
 """How far from the middle of [-1, 1]^d a good boundary is expected."""
@@ -113,7 +112,7 @@ class Candidates:
 
     Example:
         >>> candidates = Candidates([0.0, 0.1], [[1.0], [-1.0]])
-        >>> candidates.task(0, 3, epsilon=1.0).member.tolist()
+        >>> candidates.rows(0, 3)["member"].tolist()
         [0, 1, 0]
     """
 
@@ -131,19 +130,17 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.intercept)
 
-    def task(self, start: int, people: int, *, epsilon: float) -> MemberTask:
+    def rows(self, start: int, people: int) -> dict[str, Any]:
         """Tickets start, ... judge the candidates in turn, so that groups differ by one at most."""
         member = np.arange(start, start + people) % len(self)
         rows = self.coefficients[member][:, None, :]
-        return MemberTask(
-            epsilon=epsilon,
-            people=people,
-            intercept=self.intercept[member][:, None],
-            coefficients=rows,
-            centres=np.zeros_like(rows),
-            scales=np.ones_like(rows),
-            member=member,
-        )
+        return {
+            "intercept": self.intercept[member][:, None],
+            "coefficients": rows,
+            "centres": np.zeros_like(rows),
+            "scales": np.ones_like(rows),
+            "member": member,
+        }
 
     def absorb(self, member: IntArray, verdicts: FloatArray) -> None:
         """Add ±1 verdicts about the given candidates."""

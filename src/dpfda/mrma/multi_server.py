@@ -12,8 +12,7 @@ from dpfda._validate import FloatArray, IntArray
 from dpfda.curve_classifier import CurveClassifierBase, count_rows, plain_classes, stamped
 from dpfda.errors import InvalidParameter
 from dpfda.mrma.averaging import DEFAULT_STRICTNESS
-from dpfda.mrma.design import MRMADesign
-from dpfda.mrma.exchange import ExchangeDesign
+from dpfda.mrma.designs import ExchangeDesign, MRMADesign
 from dpfda.mrma.members import DEFAULT_SPREAD
 from dpfda.mrma.training import ALIASES
 from dpfda.noise import Source
@@ -182,7 +181,7 @@ class MultiServerMRMA(CurveClassifierBase):
         )
         plan = self._plan(len(taking_part), design.to_dict(), seed, epsilon=self.epsilon)
         server = simulate(plan, _people(people, taking_part), source=source)
-        reports = design.phases(len(taking_part))[0].people
+        reports = design.n_reports(len(taking_part))
         return server, taking_part[reports:] if split else roster[len(taking_part) :]
 
     def _exchange_study(

@@ -9,10 +9,11 @@ import numpy as np
 from dpfda.curve_classifier import CurveClassifierBase, count_rows, plain_classes, stamped
 from dpfda.errors import InvalidParameter
 from dpfda.mrma.averaging import DEFAULT_STRICTNESS
+from dpfda.mrma.designs import StreamDesign
 from dpfda.mrma.members import DEFAULT_SPREAD
 from dpfda.mrma.plots import draw
 from dpfda.mrma.result import MRMAResult
-from dpfda.mrma.stream import StreamDesign, StreamProgress
+from dpfda.mrma.stream import StreamProgress
 from dpfda.mrma.training import ALIASES
 from dpfda.protocol.plan import StudyPlan
 from dpfda.simulate import people_from, simulate
@@ -164,7 +165,7 @@ class OnlineMRMA(CurveClassifierBase):
         self.rounds_ += 1
         if progress.drifted:
             self.drifts_.append(self.rounds_)
-        self._round = self._round.after(progress)
+        self._round = self._round.after(progress.memory.to_dict())
         self.plan_ = plan
         self.guarantee_ = plan.guarantee.drawn_from(self._stream_source)
         self.model_ = stamped(progress.model, self.guarantee_)

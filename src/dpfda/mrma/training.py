@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,10 @@ import numpy as np
 from dpfda._validate import FloatArray
 from dpfda.errors import InvalidParameter
 from dpfda.learners import Learner, LinearModels
+from dpfda.mrma.designs import ReportedDesign
 from dpfda.mrma.members import Candidates, intercept_shrinkage, public_members
 from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.task import Task
 from dpfda.protocol.tasks.vector import VectorTask
 
 ALIASES = {"cg": "conjugate_gradient", "svm": "linear_svm"}
@@ -22,44 +23,18 @@ _MEMBERS_STREAM = 1 << 32
 """Number of the public random stream that draws members; phases of a study count from 0."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReportDesign:
-    """What is reported and which weak learner it is for; the fields of `MRMADesign`."""
+def check_training(design: ReportedDesign, report: Task) -> float:
+    """Refuse unknown learners, randomizers and parameters before anybody reports.
 
-    member_size: int
-    learner: str
-    learner_parameters: Mapping[str, Any]
-    randomizer: str
-    label_share: float | None
-    boundary_spread: float | None
-
-    def task(self, plan: StudyPlan, people: int) -> VectorTask:
-        """Report the encoded curve and the label, both perturbed."""
-        return VectorTask(
-            epsilon=plan.epsilon,
-            people=people,
-            dimension=plan.encoder.n_features,
-            randomizer=self.randomizer,
-            label_share=self.label_share,
-            protects=plan.protects,
-        )
-
-    def noise_variance(self, plan: StudyPlan) -> float:
-        """Variance of the noise on one coordinate of a report; public."""
-        if plan.protects == "labels":
-            return 0.0
-        middle = np.zeros((1, plan.encoder.n_features))
-        return float(self.task(plan, 0).mechanism.parts[0].variance(middle)[0, 0])
-
-    def check(self, plan: StudyPlan) -> None:
-        """Refuse unknown learners, randomizers and parameters before anybody reports."""
-        task = self.task(plan, 0)
-        assert task.mechanism.epsilon > 0
-        self.build_learner()
-
-    def build_learner(self) -> Learner:
-        """The weak learner."""
-        return named_learner(self.learner, self.learner_parameters)
+    Returns:
+        The variance of the noise on one coordinate of a report; public.
+    """
+    named_learner(design.learner, design.learner_parameters)
+    assert isinstance(report, VectorTask)
+    randomizer = report.mechanism.parts[0]
+    if report.protects == "labels":
+        return 0.0
+    return float(randomizer.variance(np.zeros((1, report.dimension)))[0, 0])
 
 
 def named_learner(name: str, parameters: Mapping[str, Any] | None = None) -> Learner:
@@ -73,7 +48,13 @@ def named_learner(name: str, parameters: Mapping[str, Any] | None = None) -> Lea
 
 
 def train_members(
-    reports: FloatArray, *, members: int, plan: StudyPlan, design: ReportDesign, stream: int = 0
+    reports: FloatArray,
+    *,
+    members: int,
+    plan: StudyPlan,
+    design: ReportedDesign,
+    noise_variance: float,
+    stream: int = 0,
 ) -> Candidates:
     """Fit `members` weak classifiers to public random subsets of the reports, all at once.
 
@@ -82,6 +63,7 @@ def train_members(
         members: B.
         plan: the study.
         design: learner and subset size.
+        noise_variance: of one coordinate of a report.
         stream: a different number draws different subsets.
     """
     dimension = plan.encoder.n_features
@@ -95,14 +77,12 @@ def train_members(
         size=size,
         among=len(reports),
     )
-    models = design.build_learner().fit(
+    models = named_learner(design.learner, design.learner_parameters).fit(
         reports[:, :-1][chosen], reports[:, -1][chosen], gram=learner_gram(plan)
     )
     if not isinstance(models, LinearModels):
         raise InvalidParameter("learner", "linear in the encoded curve", design.learner)
-    shrunk = intercept_shrinkage(
-        design.noise_variance(plan), size=size, spread=design.boundary_spread
-    )
+    shrunk = intercept_shrinkage(noise_variance, size=size, spread=design.boundary_spread)
     return Candidates(shrunk * np.asarray(models.intercept), np.asarray(models.coefficients))
 
 

@@ -1,10 +1,11 @@
 """One protocol for every carrier: plan, tasks and replies, people, server, model."""
 
 from dpfda.protocol import tasks
-from dpfda.protocol.design import Design, Progress
+from dpfda.protocol.design import Design
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.person import Person
 from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.progress import Progress
 from dpfda.protocol.server import Server
 from dpfda.protocol.task import Task
 

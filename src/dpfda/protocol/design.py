@@ -1,104 +1,70 @@
-"""What a server does with replies: a design, and a study of that design in progress."""
+"""What a study may ask: a design names its tasks, and people hold the server to it.
+
+A design is what a person's device knows of a way to learn: frozen public parameters, and `asks`.
+What the server makes of the replies is a `Progress` of the same name (`protocol.progress`), which
+may need more than a device has.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from dpfda._registry import Registered
-from dpfda._validate import FloatArray
-from dpfda.protocol.model import CurveModel
-from dpfda.protocol.plan import StudyPlan
+from dpfda.errors import ProtocolError
+from dpfda.protocol.fields import Array, Part, rule_of
 from dpfda.protocol.task import Task
+
+if TYPE_CHECKING:  # a plan checks tasks against its design, so it imports this file
+    from dpfda.protocol.plan import StudyPlan
+
+Terms = Mapping[str, Any]
+"""Fields of a task and lengths of its arrays, by name. Each has one value, or a `range` that all
+entries lie in, or a tuple of possible values."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Design(Registered, family="design"):
-    """The public parameters of a way to learn: MRMA, moments, questions, ...
-
-    A new design is one file: its parameters in a `Design`, its phases in a `Progress`.
-    """
-
-    @abstractmethod
-    def begin(self, plan: StudyPlan) -> Progress:
-        """A study of this design, before its first person."""
-
-
-@dataclass(frozen=True)
-class Phase:
-    """A part of a study whose tasks are all known when it begins.
-
-    Attributes:
-        kind: what is asked in this phase.
-        people: how many people it wants.
-    """
-
-    kind: str
-    people: int
-
-
-class Progress(ABC):
-    """A study under way: its phases and what was learnt so far.
-
-    People of one phase may be asked at the same time and answer in any order; the tasks of the next
-    phase depend on their replies. How many people each phase wants follows from public numbers.
-    """
-
-    def __init__(self, plan: StudyPlan, phases: Sequence[Phase]) -> None:
-        self.plan = plan
-        self.phases = list(phases)
-        self.phase = 0
-        self._pass_empty_phases()
-
-    @property
-    def finished(self) -> bool:
-        """Whether every phase is over."""
-        return self.phase >= len(self.phases)
-
-    @property
-    def quota(self) -> int:
-        """How many people the present phase wants; 0 when the study is finished."""
-        return 0 if self.finished else self.phases[self.phase].people
-
-    @property
-    def kind(self) -> str:
-        """What the present phase asks; ``finished`` at the end."""
-        return "finished" if self.finished else self.phases[self.phase].kind
-
-    def close(self) -> None:
-        """End the present phase, with however many replies came, and begin the next."""
-        self._learn()
-        self.phase += 1
-        self._pass_empty_phases()
-
-    def _pass_empty_phases(self) -> None:
-        while not self.finished and self.quota == 0:
-            self._learn()
-            self.phase += 1
+class Design(
+    Registered,
+    family="design",
+    homes=("dpfda.mrma", "dpfda.questions", "dpfda.boosting"),
+):
+    """The public parameters of a way to learn: MRMA, moments, questions, ..."""
 
     @abstractmethod
-    def tasks(self, start: int, people: int) -> Task:
-        """The tasks of tickets start, ..., start + people - 1 of the present phase."""
+    def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
+        """Every task that it may ask under this plan, by name, and what is fixed of each.
 
-    @abstractmethod
-    def absorb(self, task: Task, reply: FloatArray) -> None:
-        """Take in the replies to some tickets of the present phase (checked, in any order)."""
+        ``epsilon`` and ``unit`` are the plan's where nothing else is said. What is not said of a
+        field means its default; arrays of real numbers are free within their declared ranges, but
+        every length must be said.
+        """
 
-    @abstractmethod
-    def _learn(self) -> None:
-        """Draw the conclusions from the present phase; it may have had no replies at all."""
 
-    @property
-    @abstractmethod
-    def model(self) -> CurveModel:
-        """The classifier as it is now."""
+def check_terms(task: Task, terms: Terms) -> None:
+    """Refuse a task that is not what its design may ask."""
+    for field in fields(task):
+        rule = rule_of(field)
+        free = isinstance(rule, Part) or (isinstance(rule, Array) and rule.kind == "real")
+        if field.name == "people" or (free and field.name not in terms):
+            continue
+        given, wanted = getattr(task, field.name), terms.get(field.name, field.default)
+        if not _agrees(given, wanted):
+            raise ProtocolError(f"{field.name} of a {task.name} task must be {wanted} here")
+    named = {field.name for field in fields(task)}
+    for name, size in task.sizes.items():
+        if name not in named and not _agrees(size, terms.get(name, ())):
+            raise ProtocolError(f"a {task.name} task of {name} = {size} is not asked here")
 
-    @abstractmethod
-    def state(self) -> dict[str, Any]:
-        """Everything learnt so far, as plain values: with the plan, enough to resume the study."""
 
-    @abstractmethod
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from `state`."""
+def _agrees(given: Any, wanted: Any) -> bool:
+    if isinstance(wanted, tuple):
+        return any(_agrees(given, one) for one in wanted)
+    if isinstance(wanted, range):
+        entries = np.asarray(given)
+        return bool(np.all((entries >= wanted.start) & (entries < wanted.stop)))
+    return bool(np.all(np.asarray(given) == wanted))

@@ -81,6 +81,11 @@ class CurveModel:
             **parts,
         )
 
+    def rows(self, people: int) -> dict[str, FloatArray]:
+        """Its numbers once for each of `people`, as tasks carry them."""
+        names = ("intercept", "coefficients", "centres", "scales")
+        return {name: np.repeat(getattr(self, name)[None], people, axis=0) for name in names}
+
     def scores(self, features: FloatArray) -> FloatArray:
         """Scores of encoded curves, shape (n, m)."""
         used = np.asarray(features)[:, None, : self.coefficients.shape[1]]

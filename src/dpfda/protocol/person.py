@@ -123,6 +123,8 @@ class Crowd(Holder):
     def _check(self, query: Query) -> None:
         if not isinstance(query, Task):
             raise ProtocolError("people answer tasks")
+        if self.asked + query.people > self.plan.n_people:
+            raise ProtocolError(f"the plan is for {self.plan.n_people} people")
         self.plan.check(query)
 
     def _respond(self, query: Query, number: int) -> Answer:

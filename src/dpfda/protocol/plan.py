@@ -14,6 +14,7 @@ from dpfda import _validate
 from dpfda.curves import CurveEncoder, read_encoder
 from dpfda.errors import InvalidParameter, ProtocolError
 from dpfda.privacy.guarantee import CURVES_ARE_PUBLIC, LABELS_ARE_PUBLIC, Guarantee
+from dpfda.protocol.design import Design, Terms, check_terms
 from dpfda.protocol.task import Task
 
 Protects = Literal["both", "features", "labels"]
@@ -75,6 +76,27 @@ class StudyPlan:
         return len(self.classes)
 
     @property
+    def n_scores(self) -> int:
+        """One for two classes, else one a class against the rest."""
+        return 1 if self.n_classes == 2 else self.n_classes
+
+    @property
+    def positives(self) -> int | range:
+        """The label numbers that may count as +1: number 1 of two classes, else any."""
+        return 1 if self.n_classes == 2 else range(self.n_classes)
+
+    @cached_property
+    def built_design(self) -> Design:
+        """The design as an object; unknown names and parameters are refused."""
+        return Design.from_dict(self.design)
+
+    @cached_property
+    def asks(self) -> Mapping[str, Terms]:
+        """Every task that people may be asked in this study, and what is fixed of each."""
+        common = {"epsilon": self.epsilon, "unit": self.unit}
+        return {name: common | dict(terms) for name, terms in self.built_design.asks(self).items()}
+
+    @property
     def guarantee(self) -> Guarantee:
         """What every person is promised."""
         promise = Guarantee(epsilon=self.epsilon, model="local", unit=self.unit)
@@ -82,13 +104,22 @@ class StudyPlan:
         return promise if self.protects == "both" else promise.assuming(other[self.protects])
 
     def check(self, task: Task) -> None:
-        """Refuse a task that costs more than this plan says, or protects less."""
-        if task.epsilon > self.epsilon:
-            raise ProtocolError(
-                f"the task costs ε = {task.epsilon:g}, the plan says {self.epsilon:g}"
-            )
-        if getattr(task, "protects", self.protects) != self.protects:
-            raise ProtocolError("the task protects something else than the plan says")
+        """Refuse a task that this study may not ask: another kind, price, size, protection."""
+        if task.name not in self.asks:
+            raise ProtocolError(f"this study asks no {task.name} task")
+        check_terms(task, self.asks[task.name])
+
+    def read_task(self, sent: Any) -> Task:
+        """A task that somebody sent, if this study may ask it; nothing is imported for others."""
+        name = sent.get("name") if isinstance(sent, Mapping) else None
+        if not isinstance(name, str) or name not in self.asks:
+            raise ProtocolError("this study asks no such task")
+        try:
+            task = Task.from_dict(sent)
+        except Exception:  # whatever a hostile sender found
+            raise ProtocolError("the task cannot be understood") from None
+        self.check(task)
+        return task
 
     @cached_property
     def hash(self) -> str:

@@ -8,9 +8,9 @@ import numpy as np
 
 from dpfda import _validate
 from dpfda.errors import ProtocolError
-from dpfda.protocol.design import Design
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.progress import begin
 from dpfda.protocol.task import Task, check_reply
 
 
@@ -22,7 +22,6 @@ class Server:
     moves on by itself; `close_phase` moves it on without the people who never answered.
 
     Example:
-        >>> import dpfda.questions  # brings its designs along
         >>> from dpfda.curves import CurveEncoder
         >>> plan = StudyPlan(epsilon=1.0, n_people=100, encoder=CurveEncoder(n_basis=4),
         ...                  classes=(0, 1), design={"name": "moments"})
@@ -33,7 +32,7 @@ class Server:
 
     def __init__(self, plan: StudyPlan) -> None:
         self.plan = plan
-        self._progress = Design.from_dict(plan.design).begin(plan)
+        self._progress = begin(plan)
         self._begin_phase()
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,16 +12,16 @@ from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import InvalidParameter
 from dpfda.mechanisms.question_response import QuestionResponse, best_questions
-from dpfda.protocol.design import Design, Phase, Progress
+from dpfda.protocol.design import Design, Terms
 from dpfda.protocol.estimate import Estimate, accuracy_estimate
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.progress import Phase, Progress
 from dpfda.protocol.public_randomness import public_subsets, public_uniforms
 from dpfda.protocol.task import Task
 from dpfda.protocol.tasks.calibration import CalibrationTask
-from dpfda.protocol.tasks.evaluation import EvaluationTask
 from dpfda.protocol.tasks.stump import StumpTask
-from dpfda.questions import estimation, rules
+from dpfda.questions import estimation, sizes
 
 _CENTRE_WIDTHS = (1 / 3, 1 / 4)  # of the scale h, batch after batch
 _INTERCEPT_BATCHES = 4
@@ -61,12 +62,33 @@ class QuestionDesign(Design, name="questions"):
         if self.n_features is not None:
             _validate.whole("n_features", self.n_features, most=len(scales))
 
-    def begin(self, plan: StudyPlan) -> QuestionProgress:
-        """A study before its first person."""
-        return QuestionProgress(self, plan)
+    def dimension(self, plan: StudyPlan) -> int:
+        """d, how many features are asked about."""
+        most = min(len(self.scales), plan.encoder.n_features)
+        if self.n_features is not None:
+            return min(self.n_features, most)
+        effective = sizes.effective_people(plan.n_people, plan.epsilon)
+        by_rule = sizes.number_of_features(effective / plan.n_scores, most=most)
+        return by_rule if self.ordered else most
+
+    def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
+        """Questions about single features, about the intercept, and about the finished classifier.
+
+        Each of them protects curve and label, whatever the plan promises.
+        """
+        d = self.dimension(plan)
+        k = best_questions(plan.epsilon, most=d)
+        asked = {"positive": plan.positives}
+        stump = {"k": k, "coordinates": range(d), "uses_label": (False, True)}
+        intercept = {"k": best_questions(plan.epsilon, most=_INTERCEPT_QUESTIONS), "d": d}
+        return {
+            "stump": asked | stump,
+            "calibration": asked | intercept,
+            "evaluation": {"m": plan.n_scores, "d": d, "clipped": True},
+        }
 
 
-class QuestionProgress(Progress):
+class QuestionProgress(Progress, name="questions"):
     """A question study under way. All it keeps is sums and the estimates made of them.
 
     With K > 2 classes each person of the direction and intercept phases helps one class against the
@@ -75,11 +97,8 @@ class QuestionProgress(Progress):
 
     def __init__(self, design: QuestionDesign, plan: StudyPlan) -> None:
         self.design = design
-        self.n_scores = 1 if plan.n_classes == 2 else plan.n_classes
-        effective = rules.effective_people(plan.n_people, plan.epsilon)
-        most = min(len(design.scales), plan.encoder.n_features)
-        by_rule = rules.number_of_features(effective / self.n_scores, most=most)
-        self.d = design.n_features or (by_rule if design.ordered else most)
+        self.n_scores, self.d = plan.n_scores, design.dimension(plan)
+        self.k = best_questions(plan.epsilon, most=self.d)
         self.scales: FloatArray = np.array(design.scales[: self.d])
         self.centres: FloatArray = np.zeros(self.d)
         self.centre_variance: FloatArray = (self.scales / 2) ** 2
@@ -88,19 +107,19 @@ class QuestionProgress(Progress):
         self.intercepts: FloatArray = np.zeros(self.n_scores)
         self.intercept_information: FloatArray = np.zeros(self.n_scores)
         self.error_estimate: Estimate | None = None
-        size = rules.groups(
+        size = sizes.groups(
             plan.n_people,
-            effective,
+            sizes.effective_people(plan.n_people, plan.epsilon),
             centre_known=design.centre_known,
             evaluation_share=design.evaluation_share,
         )
         self._sums: dict[str, FloatArray] = {}
         phases = [
-            *(Phase("centre", n) for n in rules.split_evenly(size.centre, len(_CENTRE_WIDTHS))),
+            *(Phase("centre", n) for n in sizes.split_evenly(size.centre, len(_CENTRE_WIDTHS))),
             Phase("direction", size.direction),
             *(
                 Phase("intercept", n)
-                for n in rules.split_evenly(size.intercept, _INTERCEPT_BATCHES)
+                for n in sizes.split_evenly(size.intercept, _INTERCEPT_BATCHES)
             ),
             Phase("evaluation", size.evaluation),
         ]
@@ -118,39 +137,38 @@ class QuestionProgress(Progress):
         }
         return asked[self.kind](start, people)
 
-    def _centre_questions(self, start: int, people: int) -> StumpTask:
-        k = best_questions(self.plan.epsilon, most=self.d)
+    def _centre_questions(self, start: int, people: int) -> Task:
         uniforms = self._public(start, people, 2 * self.d)
-        chosen = public_subsets(uniforms[:, : self.d], choose=k, weights=self._weights)
+        chosen = public_subsets(uniforms[:, : self.d], choose=self.k, weights=self._weights)
         dither = 2 * np.take_along_axis(uniforms[:, self.d :], chosen, axis=1) - 1
-        return StumpTask(
-            epsilon=self.plan.epsilon,
-            people=people,
+        return self._ask(
+            "stump",
+            people,
             coordinates=chosen,
             thresholds=self.centres[chosen] + self._centre_width[chosen] * dither,
             positive=np.ones(people, dtype=np.int64),
             uses_label=False,
         )
 
-    def _direction_questions(self, start: int, people: int) -> StumpTask:
-        k = best_questions(self.plan.epsilon, most=self.d)
+    def _direction_questions(self, start: int, people: int) -> Task:
         uniforms = self._public(start, people, self.d)
-        chosen = public_subsets(uniforms, choose=k, weights=self._weights)
-        return StumpTask(
-            epsilon=self.plan.epsilon,
-            people=people,
+        chosen = public_subsets(uniforms, choose=self.k, weights=self._weights)
+        return self._ask(
+            "stump",
+            people,
             coordinates=chosen,
             thresholds=self.centres[chosen],
             positive=self._positive(start, people),
+            uses_label=True,
         )
 
-    def _intercept_questions(self, start: int, people: int) -> CalibrationTask:
+    def _intercept_questions(self, start: int, people: int) -> Task:
         k = best_questions(self.plan.epsilon, most=_INTERCEPT_QUESTIONS)
         positive = self._positive(start, people)
         score = positive if self.n_scores > 1 else np.zeros(people, dtype=np.int64)
-        return CalibrationTask(
-            epsilon=self.plan.epsilon,
-            people=people,
+        return self._ask(
+            "calibration",
+            people,
             intercept=self.intercepts[score],
             slopes=self.slopes[score],
             centres=np.broadcast_to(self.centres, (people, self.d)),
@@ -159,17 +177,8 @@ class QuestionProgress(Progress):
             positive=positive,
         )
 
-    def _evaluation_questions(self, start: int, people: int) -> EvaluationTask:
-        model = self.model
-        return EvaluationTask(
-            epsilon=self.plan.epsilon,
-            people=people,
-            intercept=np.broadcast_to(model.intercept, (people, self.n_scores)),
-            coefficients=np.broadcast_to(model.coefficients, (people, self.n_scores, self.d)),
-            centres=np.broadcast_to(model.centres, (people, self.n_scores, self.d)),
-            scales=np.broadcast_to(model.scales, (people, self.n_scores, self.d)),
-            clipped=True,
-        )
+    def _evaluation_questions(self, start: int, people: int) -> Task:
+        return self._ask("evaluation", people, **self.model.rows(people))
 
     def _public(self, start: int, people: int, width: int) -> FloatArray:
         return public_uniforms(
@@ -184,7 +193,7 @@ class QuestionProgress(Progress):
 
     @property
     def _weights(self) -> FloatArray:
-        return rules.asking_weights(self.d, ordered=self.design.ordered)
+        return sizes.asking_weights(self.d, ordered=self.design.ordered)
 
     @property
     def _centre_width(self) -> FloatArray:
@@ -240,13 +249,12 @@ class QuestionProgress(Progress):
             total=self._sum("total", 1, self.d).sum(axis=0),
             asked=self._sum("asked", 1, self.d).sum(axis=0),
             width=self._centre_width,
-            alpha=self._alpha(best_questions(self.plan.epsilon, most=self.d)),
+            alpha=self._alpha(self.k),
         )
 
     def _learn_direction(self) -> None:
         m, d = self.n_scores, self.d
-        k = best_questions(self.plan.epsilon, most=d)
-        alpha = self._alpha(k)
+        alpha = self._alpha(self.k)
         total, asked = self._sum("total", m, d), self._sum("asked", m, d)
         pairs = self._sum("pair_total", m, d, d), self._sum("pair_asked", m, d, d)
         for score in range(m):
@@ -256,7 +264,7 @@ class QuestionProgress(Progress):
                 pair_total=pairs[0][score],
                 pair_asked=pairs[1][score],
                 alpha=alpha,
-                whiten=k > 1,
+                whiten=self.k > 1,
                 ordered=self.design.ordered,
             )
             self.correlations.append(

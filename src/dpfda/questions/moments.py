@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,10 +10,11 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.mechanisms import Mechanism
-from dpfda.protocol.design import Design, Phase, Progress
+from dpfda.protocol.design import Design, Terms
 from dpfda.protocol.estimate import Estimate
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.progress import Phase, Progress
 from dpfda.protocol.task import Task
 from dpfda.protocol.tasks.moment import MomentTask
 
@@ -34,32 +36,28 @@ class MomentDesign(Design, name="moments"):
     def __post_init__(self) -> None:
         Mechanism.named(self.randomizer)
 
-    def begin(self, plan: StudyPlan) -> MomentProgress:
-        """A study before its first person."""
-        return MomentProgress(self, plan)
+    def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
+        """Label times curve, as one noisy vector."""
+        asked = {"dimension": plan.encoder.n_features, "positive": plan.positives}
+        return {"moment": asked | {"randomizer": self.randomizer}}
 
 
-class MomentProgress(Progress):
+class MomentProgress(Progress, name="moments"):
     """A moment study under way: two sums, whatever the number of people."""
 
     def __init__(self, design: MomentDesign, plan: StudyPlan) -> None:
         self.design = design
-        self.n_scores = 1 if plan.n_classes == 2 else plan.n_classes
+        self.n_scores = plan.n_scores
         self.total: FloatArray = np.zeros((self.n_scores, plan.encoder.n_features))
         self.square: FloatArray = np.zeros_like(self.total)
         self.people: FloatArray = np.zeros(self.n_scores)
         super().__init__(plan, [Phase("moments", plan.n_people)])
 
-    def tasks(self, start: int, people: int) -> MomentTask:
+    def tasks(self, start: int, people: int) -> Task:
         """Everybody is asked the same, for one class in turn if there are more than two."""
         turn = np.arange(start, start + people, dtype=np.int64) % self.n_scores
-        return MomentTask(
-            epsilon=self.plan.epsilon,
-            people=people,
-            dimension=self.plan.encoder.n_features,
-            positive=turn if self.n_scores > 1 else np.ones(people, dtype=np.int64),
-            randomizer=self.design.randomizer,
-        )
+        positive = turn if self.n_scores > 1 else np.ones(people, dtype=np.int64)
+        return self._ask("moment", people, positive=positive)
 
     def absorb(self, task: Task, reply: FloatArray) -> None:
         """Add to the sums."""

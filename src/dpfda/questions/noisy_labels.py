@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +11,10 @@ import numpy as np
 from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.errors import InvalidParameter
-from dpfda.protocol.design import Design, Phase, Progress
+from dpfda.protocol.design import Design, Terms
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.progress import Phase, Progress
 from dpfda.protocol.task import Task
 from dpfda.protocol.tasks.vector import VectorTask
 
@@ -34,21 +36,22 @@ class NoisyLabelDesign(Design, name="noisy_labels"):
     def __post_init__(self) -> None:
         _validate.positive("ridge", self.ridge)
 
-    def begin(self, plan: StudyPlan) -> NoisyLabelProgress:
-        """A study before its first person."""
+    def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
+        """Features in clear, a randomized label."""
         if plan.protects != "labels":
             raise InvalidParameter(
                 "protects", "'labels' for the design noisy_labels", plan.protects
             )
-        return NoisyLabelProgress(self, plan)
+        asked = {"dimension": plan.encoder.n_features, "positive": plan.positives}
+        return {"vector": asked | {"protects": "labels"}}
 
 
-class NoisyLabelProgress(Progress):
+class NoisyLabelProgress(Progress, name="noisy_labels"):
     """Sums of products: for every score, one right-hand side and one matrix."""
 
     def __init__(self, design: NoisyLabelDesign, plan: StudyPlan) -> None:
         self.design = design
-        self.n_scores = 1 if plan.n_classes == 2 else plan.n_classes
+        self.n_scores = plan.n_scores
         size = plan.encoder.n_features + 1
         self.products: FloatArray = np.zeros((self.n_scores, size, size))
         self.targets: FloatArray = np.zeros((self.n_scores, size))
@@ -59,15 +62,9 @@ class NoisyLabelProgress(Progress):
         ]
         super().__init__(plan, phases)
 
-    def tasks(self, start: int, people: int) -> VectorTask:
+    def tasks(self, start: int, people: int) -> Task:
         """Features in clear, a randomized label: class number `phase` against the rest."""
-        return VectorTask(
-            epsilon=self.plan.epsilon,
-            people=people,
-            dimension=self.plan.encoder.n_features,
-            positive=1 if self.n_scores == 1 else self.phase,
-            protects="labels",
-        )
+        return self._ask("vector", people, positive=1 if self.n_scores == 1 else self.phase)
 
     def absorb(self, task: Task, reply: FloatArray) -> None:
         """Add to the present score's sums."""
