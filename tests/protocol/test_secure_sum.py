@@ -9,46 +9,52 @@ import pytest
 from scipy import stats
 
 from dpfda.errors import InvalidParameter, ProtocolError
-from dpfda.noise import SimulationSource
+from dpfda.noise import SimulationSource, discrete_gaussian
 from dpfda.protocol.secure_sum import (
     Aggregator,
     Identity,
     MaskedVector,
+    Member,
     RoundFailed,
     RoundId,
-    Site,
     Terms,
     add_up,
     shamir,
 )
+from dpfda.protocol.secure_sum.bindings import list_digest, pair_seed
+from dpfda.protocol.secure_sum.keys import RoundKey
 from dpfda.protocol.secure_sum.masks import expand, pairwise, to_integers
 from dpfda.protocol.secure_sum.session import STEPS
-from dpfda.protocol.secure_sum.site import pair_seed
 
 SIZE = 4
+KEEPER = Identity()  # the coordinator's
 
 
 def consortium(count, *, colluders=0, dropouts=0, sigma=50, seed=0, study="test"):
-    """Sites with known contributions."""
+    """Members with known contributions."""
     identities = {f"site{i}": Identity() for i in range(count)}
     roster = tuple((name, one.public) for name, one in identities.items())
-    terms = Terms(study=study, roster=roster, colluders=colluders, dropouts=dropouts)
-    sources = SimulationSource(seed).spawn(count)
-    sites = [
-        Site(name, one, terms, source)
-        for (name, one), source in zip(identities.items(), sources, strict=True)
-    ]
+    terms = Terms(
+        study=study,
+        coordinator=KEEPER.public,
+        roster=roster,
+        colluders=colluders,
+        dropouts=dropouts,
+    )
+    sites = [Member(name, one, terms) for name, one in identities.items()]
     exact = np.arange(count * SIZE).reshape(count, SIZE) * 10**6 - 10**7
-    for site, values in zip(sites, exact, strict=True):
-        site.contribute(0, values, sigma=sigma)
-    noisy = np.array([to_integers(site._vectors[0]) for site in sites])
+    sources = SimulationSource(seed).spawn(count)
+    noise = [discrete_gaussian(SIZE, sigma=sigma, source=source) for source in sources]
+    noisy = exact + np.array(noise)
+    for site, values in zip(sites, noisy, strict=True):
+        site.contribute(0, values)
     return sites, terms, exact, noisy
 
 
 @pytest.mark.parametrize("count", [2, 3, 7])
 def test_the_sum_is_exact(count):
     sites, terms, exact, noisy = consortium(count)
-    result = add_up(sites, terms, stage=0, size=SIZE)
+    result = add_up(sites, terms, KEEPER, stage=0, size=SIZE)
     assert (result.total == noisy.sum(0)).all()
     assert np.abs(noisy - exact).max() > 0  # there is noise
     assert np.abs(noisy - exact).max() < 50 * 8
@@ -60,7 +66,12 @@ def test_sites_may_fall_silent_at_every_step(step, gone):
     sites, terms, _, noisy = consortium(7, dropouts=2)
 
     result = add_up(
-        sites, terms, stage=0, size=SIZE, silent=lambda at, _: set(gone) if at == step else set()
+        sites,
+        terms,
+        KEEPER,
+        stage=0,
+        size=SIZE,
+        silent=lambda at, _: set(gone) if at == step else set(),
     )
     lost = step in ("advertise", "share", "mask")  # later, the vector has arrived already
     left = [site.name for site in sites if not (lost and site.name in gone)]
@@ -76,7 +87,7 @@ def test_two_sites_falling_silent_at_different_steps(early, late):
     def silent(step, _):
         return {"site2"} if step == early else {"site5"} if step == late else set()
 
-    result = add_up(sites, terms, stage=0, size=SIZE, silent=silent)
+    result = add_up(sites, terms, KEEPER, stage=0, size=SIZE, silent=silent)
     numbers = [int(name[4:]) for name in result.survivors]
     assert len(numbers) >= 5
     assert (result.total == noisy[numbers].sum(0)).all()
@@ -88,7 +99,7 @@ def test_too_many_silent_sites_make_the_round_repeat_with_the_same_noise():
     def silent(step, attempt):
         return {"site0", "site1"} if attempt == 1 and step == "mask" else set()
 
-    result = add_up(sites, terms, stage=0, size=SIZE, silent=silent)
+    result = add_up(sites, terms, KEEPER, stage=0, size=SIZE, silent=silent)
     assert result.attempt == 2
     assert (result.total == noisy.sum(0)).all()
 
@@ -98,7 +109,7 @@ def test_or_fail_saying_why(step):
     sites, terms, _, _ = consortium(5, dropouts=1)
     with pytest.raises(RoundFailed, match="needed"):
         add_up(
-            sites, terms, stage=0, size=SIZE,
+            sites, terms, KEEPER, stage=0, size=SIZE,
             silent=lambda at, _: {"site0", "site1", "site2"} if at == step else set(),
         )  # fmt: skip
 
@@ -106,7 +117,7 @@ def test_or_fail_saying_why(step):
 def test_an_opened_stage_is_never_opened_again():
     # A second sum over other survivors would leave one site's vector under its own noise alone.
     sites, terms, _, _ = consortium(5, dropouts=1)
-    add_up(sites, terms, stage=0, size=SIZE)
+    add_up(sites, terms, KEEPER, stage=0, size=SIZE)
     with pytest.raises(ProtocolError, match="opened already"):
         sites[0].advertise(RoundId(stage=0, attempt=9))
 
@@ -116,31 +127,37 @@ def test_failing_at_the_last_step_cannot_be_repeated():
     gone = {"site0", "site1", "site2"}
     with pytest.raises(RoundFailed) as caught:
         add_up(
-            sites, terms, stage=0, size=SIZE, silent=lambda at, _: gone if at == "unmask" else set()
+            sites,
+            terms,
+            KEEPER,
+            stage=0,
+            size=SIZE,
+            silent=lambda at, _: gone if at == "unmask" else set(),
         )
     assert not caught.value.repeatable
 
 
-def test_noise_is_drawn_once():
-    sites, _, _, _ = consortium(3)
-    before = sites[0]._vectors[0].copy()
-    with pytest.raises(ProtocolError, match="never drawn again"):
-        sites[0].contribute(0, np.zeros(SIZE, dtype=np.int64), sigma=50)
-    assert (sites[0]._vectors[0] == before).all()
+def test_a_vector_is_fixed_once():
+    sites, terms, _, noisy = consortium(3)
+    with pytest.raises(ProtocolError, match="never replaced"):
+        sites[0].contribute(0, np.zeros(SIZE, dtype=np.int64))
+    total = add_up(sites, terms, KEEPER, stage=0, size=SIZE).total
+    assert (total == noisy.sum(0)).all()
 
 
-def transcript(sites, terms, *, until="unmask"):
+def transcript(sites, terms):
     """Everything that passes through the aggregator in one round."""
     round_id = RoundId(stage=0, attempt=1)
-    aggregator = Aggregator(terms, round_id, size=SIZE)
+    aggregator = Aggregator(terms, KEEPER, round_id, size=SIZE)
     offers = aggregator.offers([site.advertise(round_id) for site in sites])
     shared = [site.share(offers) for site in sites]
     routed = aggregator.route(shared)
     vectors = [site.mask(routed[site.name]) for site in sites]
     survivors = aggregator.collect(vectors)
     confirmations = aggregator.confirmations([site.confirm(survivors) for site in sites])
-    opened = [site.unmask(confirmations) for site in sites] if until == "unmask" else []
-    return aggregator, {one.site: one for one in offers}, vectors, opened
+    keys = {site.name: site._round.mask for site in sites}  # forgotten once the sum is open
+    opened = [site.unmask(confirmations) for site in sites]
+    return aggregator, offers, vectors, opened, keys
 
 
 def residues(message):
@@ -152,13 +169,13 @@ def test_single_masked_messages_are_uniform():
     seen = []
     identities = [Identity() for _ in range(3)]
     roster = tuple((f"site{i}", one.public) for i, one in enumerate(identities))
-    terms = Terms(study="uniform", roster=roster)
-    sites = [Site(f"site{i}", one, terms, SimulationSource(i)) for i, one in enumerate(identities)]
+    terms = Terms(study="uniform", coordinator=KEEPER.public, roster=roster)
+    sites = [Member(f"site{i}", one, terms) for i, one in enumerate(identities)]
     for site in sites:
-        site.contribute(0, np.zeros(SIZE, dtype=np.int64), sigma=5)
+        site.contribute(0, np.zeros(SIZE, dtype=np.int64))
     for attempt in range(1, 301):
         round_id = RoundId(stage=0, attempt=attempt)
-        aggregator = Aggregator(terms, round_id, size=SIZE)
+        aggregator = Aggregator(terms, KEEPER, round_id, size=SIZE)
         offers = aggregator.offers([site.advertise(round_id) for site in sites])
         routed = aggregator.route([site.share(offers) for site in sites])
         seen.append(residues(sites[0].mask(routed["site0"])))
@@ -175,7 +192,7 @@ def test_a_repeated_round_masks_the_same_vector_anew():
     messages = []
     for attempt in (1, 2):
         round_id = RoundId(stage=0, attempt=attempt)
-        aggregator = Aggregator(terms, round_id, size=SIZE)
+        aggregator = Aggregator(terms, KEEPER, round_id, size=SIZE)
         offers = aggregator.offers([site.advertise(round_id) for site in sites])
         routed = aggregator.route([site.share(offers) for site in sites])
         messages.append(residues(sites[0].mask(routed["site0"])))
@@ -191,11 +208,11 @@ def test_coordinator_and_colluders_can_subtract_no_more_than_stated():
     masked_left = []
     for seed in range(60):
         sites, terms, exact, noisy = consortium(count, colluders=colluders, sigma=sigma, seed=seed)
-        aggregator, offers, vectors, opened = transcript(sites, terms)
+        aggregator, listed, vectors, opened, keys = transcript(sites, terms)
+        offers = {one.site: one for one in listed.offers}
         total = aggregator.open(opened).total
-        bad = sites[0]
         # The colluder's own noisy vector is known; what is left is the sum of the honest ones.
-        known = to_integers(bad._vectors[0])
+        known = noisy[0]
         honest_sum = total - known
         spare.append(honest_sum - exact[1:].sum(0))  # even with all honest exact values known
         # A single honest message, with every mask they know taken off: the opened self mask and
@@ -203,8 +220,10 @@ def test_coordinator_and_colluders_can_subtract_no_more_than_stated():
         target = 1
         left = residues(vectors[target]).copy()
         left -= expand(aggregator._seed("site1", opened), SIZE)
+        digest = list_digest(terms, listed.round, listed.offers)
+        key = keys["site0"]
         seed_bytes = pair_seed(
-            terms, RoundId(stage=0, attempt=1), bad._round.mask, bad.name, offers["site1"]
+            terms, listed.round, digest, key, owner="site0", other=offers["site1"]
         )
         left -= pairwise(seed_bytes, SIZE, first=False)  # the target comes after the colluder
         masked_left.append(left)
@@ -222,9 +241,9 @@ def test_a_late_message_of_a_dropped_site_stays_hidden():
     """Its mask key is opened, its self mask never is."""
     sites, terms, _, noisy = consortium(5, dropouts=1)
     round_id = RoundId(stage=0, attempt=1)
-    aggregator = Aggregator(terms, round_id, size=SIZE)
-    offers = aggregator.offers([site.advertise(round_id) for site in sites])
-    routed = aggregator.route([site.share(offers) for site in sites])
+    aggregator = Aggregator(terms, KEEPER, round_id, size=SIZE)
+    listed = aggregator.offers([site.advertise(round_id) for site in sites])
+    routed = aggregator.route([site.share(listed) for site in sites])
     vectors = [site.mask(routed[site.name]) for site in sites]
     late = vectors[0]
     survivors = aggregator.collect(vectors[1:])
@@ -232,14 +251,14 @@ def test_a_late_message_of_a_dropped_site_stays_hidden():
     opened = [site.unmask(confirmations) for site in sites[1:]]
     aggregator.open(opened)
     assert all("site0" not in one.seeds and "site0" in one.keys for one in opened)
-    by_name = {one.site: one for one in offers}
-    from dpfda.protocol.secure_sum.keys import RoundKey
-
+    by_name = {one.site: one for one in listed.offers}
+    digest = list_digest(terms, round_id, listed.offers)
     shares = {terms.number(one.site) + 1: one.keys["site0"] for one in opened}
     key = RoundKey(shamir.recover(shares, threshold=terms.threshold))
     left = residues(late).copy()
-    for name in survivors:
-        left -= pairwise(pair_seed(terms, round_id, key, "site0", by_name[name]), SIZE, first=True)
+    for name in survivors.sites:
+        seed = pair_seed(terms, round_id, digest, key, owner="site0", other=by_name[name])
+        left -= pairwise(seed, SIZE, first=True)
     assert (to_integers(left) != noisy[0]).all()  # the self mask is still on
     left -= expand(sites[0]._round.seed, SIZE)
     assert (to_integers(left) == noisy[0]).all()  # and is all that is
@@ -247,53 +266,14 @@ def test_a_late_message_of_a_dropped_site_stays_hidden():
 
 def test_never_both_shares_of_one_site():
     sites, terms, _, _ = consortium(5, dropouts=1)
-    _, _, _, opened = transcript(sites, terms)
+    _, _, _, opened, _ = transcript(sites, terms)
     for one in opened:
         assert not set(one.seeds) & set(one.keys)
 
 
-def test_two_sets_of_survivors_are_refused():
-    sites, terms, _, _ = consortium(5, dropouts=1)
-    round_id = RoundId(stage=0, attempt=1)
-    aggregator = Aggregator(terms, round_id, size=SIZE)
-    offers = aggregator.offers([site.advertise(round_id) for site in sites])
-    routed = aggregator.route([site.share(offers) for site in sites])
-    for site in sites:
-        site.mask(routed[site.name])
-    names = terms.names
-    sites[4].confirm(names)
-    with pytest.raises(ProtocolError, match="another set"):
-        sites[4].confirm(names[1:])
-    with pytest.raises(ProtocolError, match="needed"):
-        sites[3].confirm(names[2:])
-    confirmations = [site.confirm(names) for site in sites[:2]]
-    with pytest.raises(ProtocolError, match="needed"):
-        sites[4].unmask(confirmations)
-
-
-def test_tampering_is_noticed():
-    sites, terms, _, _ = consortium(3)
-    round_id = RoundId(stage=0, attempt=1)
-    aggregator = Aggregator(terms, round_id, size=SIZE)
-    offers = [site.advertise(round_id) for site in sites]
-    swapped = [msgspec.structs.replace(offers[0], mask_key=offers[1].mask_key), *offers[1:]]
-    with pytest.raises(ProtocolError, match="signature"):
-        aggregator.offers(swapped)
-    with pytest.raises(ProtocolError, match="signature"):
-        sites[1].share(swapped)
-    sites, terms, _, _ = consortium(3)
-    aggregator = Aggregator(terms, round_id, size=SIZE)
-    offers = aggregator.offers([site.advertise(round_id) for site in sites])
-    routed = aggregator.route([site.share(offers) for site in sites])
-    changed = dict(routed["site0"])
-    changed["site1"] = changed["site1"][:-1] + bytes([changed["site1"][-1] ^ 1])
-    with pytest.raises(ProtocolError, match="changed on its way"):
-        sites[0].mask(changed)
-
-
 def test_wrong_shares_never_give_a_sum():
     sites, terms, _, _ = consortium(4)
-    aggregator, _, _, opened = transcript(sites, terms)
+    aggregator, _, _, opened, _ = transcript(sites, terms)
     broken = dict(opened[0].seeds)
     broken["site2"] = bytes(shamir.SHARE_BYTES - 1) + b"\1"
     with pytest.raises(RoundFailed):
@@ -303,7 +283,7 @@ def test_wrong_shares_never_give_a_sum():
 def test_masks_with_another_set_of_sites_never_give_a_sum():
     sites, terms, _, _ = consortium(4, dropouts=1)
     round_id = RoundId(stage=0, attempt=1)
-    aggregator = Aggregator(terms, round_id, size=SIZE)
+    aggregator = Aggregator(terms, KEEPER, round_id, size=SIZE)
     offers = aggregator.offers([site.advertise(round_id) for site in sites])
     routed = aggregator.route([site.share(offers) for site in sites])
     fewer = {sender: text for sender, text in routed["site0"].items() if sender != "site3"}
@@ -314,7 +294,7 @@ def test_masks_with_another_set_of_sites_never_give_a_sum():
 
 def test_messages_travel_as_bytes():
     sites, terms, _, _ = consortium(3)
-    _, _, vectors, _ = transcript(sites, terms)
+    _, _, vectors, _, _ = transcript(sites, terms)
     text = msgspec.msgpack.encode(vectors[0])
     assert msgspec.msgpack.decode(text, type=MaskedVector) == vectors[0]
 
@@ -325,7 +305,7 @@ def test_sites_show_and_store_nothing():
     with pytest.raises(TypeError):
         pickle.dumps(sites[0])
     with pytest.raises(ProtocolError, match="identity"):
-        Site("site0", Identity(), terms)
+        Member("site0", Identity(), terms)
 
 
 @pytest.mark.parametrize(
@@ -333,14 +313,15 @@ def test_sites_show_and_store_nothing():
     [(3, 0, 1, True), (3, 1, 1, False), (5, 1, 1, True), (4, 0, 2, False), (2, 0, 0, True)],
 )
 def test_terms_that_cannot_be_kept_are_refused(count, colluders, dropouts, fine):
-    roster = tuple((f"s{i}", bytes(32)) for i in range(count))
+    facts = {"study": "x", "coordinator": b"k" * 32, "colluders": colluders, "dropouts": dropouts}
+    roster = tuple((f"s{i}", bytes([i]) * 32) for i in range(count))
     if fine:
-        terms = Terms(study="x", roster=roster, colluders=colluders, dropouts=dropouts)
+        terms = Terms(roster=roster, **facts)
         assert terms.colluders < terms.threshold <= terms.needed
         assert 2 * terms.threshold > terms.sites + terms.colluders
     else:
         with pytest.raises(InvalidParameter):
-            Terms(study="x", roster=roster, colluders=colluders, dropouts=dropouts)
+            Terms(roster=roster, **facts)
 
 
 def test_shamir_threshold():

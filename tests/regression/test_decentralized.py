@@ -8,7 +8,7 @@ import pytest
 from dpfda.curves import CurveEncoder
 from dpfda.errors import BudgetExceeded, InvalidData, InvalidParameter
 from dpfda.noise import SimulationSource
-from dpfda.protocol.secure_sum import Identity, RoundFailed, Site, Terms
+from dpfda.protocol.secure_sum import Identity, Member, RoundFailed, Terms
 from dpfda.protocol.secure_sum.session import STEPS
 from dpfda.regression.decentralized import DecentralizedRegression, RegressionSite
 from dpfda.regression.estimators import PrivateLinearRegression
@@ -160,11 +160,13 @@ def test_a_site_keeps_its_own_account():
     """A coordinator that asks for more than the budget is refused by every site."""
     data, _, _ = hospitals(2, n=300)
     identities = {f"s{i}": Identity() for i in range(2)}
-    terms = Terms(study="x", roster=tuple((n, one.public) for n, one in identities.items()))
+    roster = tuple((n, one.public) for n, one in identities.items())
+    terms = Terms(study="x", coordinator=bytes(32), roster=roster)
     problem = Problem(task="linear", epsilon=1.0, delta=1e-5, center=np.zeros(3))
     site = RegressionSite(
-        Site("s0", identities["s0"], terms, SimulationSource(0)),
+        Member("s0", identities["s0"], terms),
         *data[0],
+        source=SimulationSource(0),
         terms=terms,
         mu=problem.mu,
     )

@@ -16,9 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.errors import BudgetExceeded, InvalidData, InvalidParameter
-from dpfda.noise import SecureSource, SimulationSource, Source
+from dpfda.noise import SecureSource, SimulationSource, Source, discrete_gaussian
 from dpfda.privacy.guarantee import Guarantee
-from dpfda.protocol.secure_sum import Identity, Site, Terms, add_up
+from dpfda.protocol.secure_sum import Identity, Member, Terms, add_up
 from dpfda.protocol.secure_sum.session import Silence
 from dpfda.regression.estimators import PrivateLinearRegression, PrivateLogisticRegression
 from dpfda.regression.fitting import source_for
@@ -40,27 +40,31 @@ class RegressionSite:
         rows, targets: its people; they never leave this object.
         terms: what all sites agreed on.
         mu: the whole budget.
+        source: where its noise comes from.
         alone: add all the noise instead of a share of it.
 
     Example:
         >>> identity = Identity()
-        >>> terms = Terms(study="s", roster=(("a", identity.public), ("b", bytes(32))))
-        >>> role = Site("a", identity, terms)
-        >>> RegressionSite(role, np.zeros((5, 2)), np.zeros(5), terms=terms, mu=0.1)
+        >>> roster = (("a", identity.public), ("b", bytes(32)))
+        >>> terms = Terms(study="s", coordinator=b"k" * 32, roster=roster)
+        >>> role, source = Member("a", identity, terms), SimulationSource(0)
+        >>> RegressionSite(role, np.zeros((5, 2)), np.zeros(5), terms=terms, mu=0.1, source=source)
         RegressionSite('a', 5 rows)
     """
 
     def __init__(
         self,
-        site: Site,
+        site: Member,
         rows: FloatArray,
         targets: FloatArray,
         *,
         terms: Terms,
         mu: float,
+        source: Source,
         alone: bool = False,
     ) -> None:
         self.site = site
+        self._source = source
         self.size = len(rows)
         self._rows = rows
         self._targets = targets
@@ -76,7 +80,8 @@ class RegressionSite:
         self._left -= stage.budget**2
         exact = stage.statistic(stage.sums(self._rows, self._targets))
         lattice = np.rint(exact / (stage.sigma / GAUSSIAN_STEPS)).astype(np.int64)
-        self.site.contribute(number, lattice, sigma=self._sigma)
+        noise = discrete_gaussian(len(lattice), sigma=self._sigma, source=self._source)
+        self.site.contribute(number, lattice + noise)
 
     def __repr__(self) -> str:
         return f"RegressionSite({self.site.name!r}, {self.size} rows)"
@@ -205,8 +210,10 @@ class DecentralizedRegression(BaseEstimator):  # type: ignore[misc]
         people = sum(len(rows) for rows, _ in held.values())
         problem = replace(face._problem(widths.pop()), rows=people)
         identities = {name: Identity() for name in held}
+        coordinator = Identity()
         terms = Terms(
             study="regression",
+            coordinator=coordinator.public,
             roster=tuple((name, one.public) for name, one in identities.items()),
             colluders=self.colluders,
             dropouts=self.dropouts,
@@ -214,10 +221,11 @@ class DecentralizedRegression(BaseEstimator):  # type: ignore[misc]
         sources = _sources(self.random_state, len(held))
         members = {
             name: RegressionSite(
-                Site(name, identities[name], terms, source),
+                Member(name, identities[name], terms),
                 *held[name],
                 terms=terms,
                 mu=problem.mu,
+                source=source,
                 alone=self.aggregation == "conventional",
             )
             for name, source in zip(held, sources, strict=True)
@@ -228,7 +236,7 @@ class DecentralizedRegression(BaseEstimator):  # type: ignore[misc]
         self.noise_ratio_: tuple[float, ...] = ()
         stage, number = next(conversation), 0
         while True:
-            noisy = self._answer(members, terms, stage, number, silent)
+            noisy = self._answer(members, terms, coordinator, stage, number, silent=silent)
             try:
                 stage, number = conversation.send(noisy), number + 1
             except StopIteration as end:
@@ -265,8 +273,10 @@ class DecentralizedRegression(BaseEstimator):  # type: ignore[misc]
         self,
         members: Mapping[str, RegressionSite],
         terms: Terms,
+        coordinator: Identity,
         stage: Stage,
         number: int,
+        *,
         silent: Silence | None,
     ) -> Noisy:
         for member in members.values():
@@ -275,6 +285,7 @@ class DecentralizedRegression(BaseEstimator):  # type: ignore[misc]
         result = add_up(
             [member.site for member in members.values()],
             terms,
+            coordinator,
             stage=number,
             size=stage.size,
             silent=silent,

@@ -9,35 +9,45 @@ A round in five steps; every arrow is a message, and who carries it is not decid
     5 unmask      site -> aggregator   shares: of the seed of those who are in the set, of the
                                        mask key of those who are not, never both
 
+Each step comes once a round. Everything from step 2 on is bound to the whole list of keys; list and
+set are signed by the coordinator, so that one who tells two sites two things learns nothing and is
+named (`Cheated`).
+
 The aggregator learns the sum over the set, or nothing and why. Each site's vector carries its own
 discrete-Gaussian noise, drawn once per stage, so that the honest survivors' noise alone is enough.
 """
 
 from dpfda.protocol.secure_sum.aggregator import Aggregator
 from dpfda.protocol.secure_sum.keys import Identity
+from dpfda.protocol.secure_sum.member import Member
 from dpfda.protocol.secure_sum.messages import (
+    Cheated,
     Confirmation,
     KeyOffer,
     MaskedVector,
+    OfferList,
     RoundFailed,
     RoundId,
     SealedShares,
+    Survivors,
     Unmasking,
 )
 from dpfda.protocol.secure_sum.session import add_up
-from dpfda.protocol.secure_sum.site import Site
 from dpfda.protocol.secure_sum.terms import Terms
 
 __all__ = [
     "Aggregator",
+    "Cheated",
     "Confirmation",
     "Identity",
     "KeyOffer",
     "MaskedVector",
+    "Member",
+    "OfferList",
     "RoundFailed",
     "RoundId",
     "SealedShares",
-    "Site",
+    "Survivors",
     "Terms",
     "Unmasking",
     "add_up",

@@ -12,20 +12,28 @@ import numpy.typing as npt
 from dpfda import _validate
 from dpfda.errors import ProtocolError
 from dpfda.protocol.secure_sum import shamir
-from dpfda.protocol.secure_sum.keys import RoundKey, check_signature
+from dpfda.protocol.secure_sum.bindings import (
+    confirmed_content,
+    list_digest,
+    offer_content,
+    pair_seed,
+    told_content,
+)
+from dpfda.protocol.secure_sum.keys import Identity, RoundKey, check_signature, signed
 from dpfda.protocol.secure_sum.masks import expand, pairwise, to_integers
 from dpfda.protocol.secure_sum.messages import (
     Confirmation,
     KeyOffer,
     MaskedVector,
     Message,
+    OfferList,
     RoundFailed,
     RoundId,
     SealedShares,
+    Survivors,
     Unmasking,
     commitment,
 )
-from dpfda.protocol.secure_sum.site import offer_content, pair_seed, survivor_content
 from dpfda.protocol.secure_sum.terms import Terms
 
 M = TypeVar("M", bound=Message)
@@ -45,21 +53,28 @@ class Aggregator:
 
     A round ends in the right sum, or in `RoundFailed` that says why; never in a sum with masks left
     in it (every reconstructed secret is checked against what its owner published), and never in one
-    with too few sites' noise.
+    with too few sites' noise. What it tells the sites it signs, so that none can be told another
+    thing unnoticed.
 
     Args:
         terms: what all sites agreed on.
-        round_id: stage and attempt.
+        identity: the coordinator's lasting key.
+        round_id: stage, attempt and question.
         size: length of the vectors.
 
     Example:
-        >>> terms = Terms(study="s", roster=(("a", bytes(32)), ("b", bytes(32))))
-        >>> Aggregator(terms, RoundId(stage=0, attempt=1), size=3).size
+        >>> keys = [Identity() for _ in range(3)]
+        >>> roster = (("a", keys[1].public), ("b", keys[2].public))
+        >>> terms = Terms(study="s", coordinator=keys[0].public, roster=roster)
+        >>> Aggregator(terms, keys[0], RoundId(stage=0, attempt=1), size=3).size
         3
     """
 
-    def __init__(self, terms: Terms, round_id: RoundId, *, size: int) -> None:
+    def __init__(self, terms: Terms, identity: Identity, round_id: RoundId, *, size: int) -> None:
+        if terms.coordinator != identity.public:
+            raise ProtocolError("the terms name another coordinator")
         self._terms = terms
+        self._identity = identity
         self.round = round_id
         self.size = _validate.whole("size", size)
         self._offers: dict[str, KeyOffer] = {}
@@ -67,7 +82,7 @@ class Aggregator:
         self._vectors: dict[str, MaskedVector] = {}
         self.survivors: tuple[str, ...] = ()
 
-    def offers(self, received: Sequence[KeyOffer]) -> list[KeyOffer]:
+    def offers(self, received: Sequence[KeyOffer]) -> OfferList:
         """Step 1: the list of keys to pass to every site."""
         for offer in self._checked(received):
             content = offer_content(
@@ -76,13 +91,19 @@ class Aggregator:
             check_signature(self._terms.identity(offer.site), offer.signature, content)
             self._offers[offer.site] = offer
         self._require(len(self._offers), self._terms.needed, "offered keys")
-        return list(self._offers.values())
+        offers = sorted(self._offers.values(), key=lambda offer: self._terms.number(offer.site))
+        self._list = list_digest(self._terms, self.round, offers)
+        return OfferList(
+            round=self.round, offers=tuple(offers), signature=self._identity.sign(self._list)
+        )
 
     def route(self, received: Sequence[SealedShares]) -> dict[str, dict[str, bytes]]:
         """Step 2: for each site, the shares that the others sealed for it."""
         for message in self._checked(received):
             if message.site not in self._offers:
                 raise ProtocolError("a share comes from a site that offered no keys")
+            if set(message.sealed) != set(self._offers) - {message.site}:
+                raise ProtocolError(f"site {message.site!r} sealed no share for every other site")
             self._shared[message.site] = message
         self._require(len(self._shared), self._terms.needed, "shared their keys")
         return {
@@ -94,7 +115,7 @@ class Aggregator:
             for name in self._shared
         }
 
-    def collect(self, received: Sequence[MaskedVector]) -> tuple[str, ...]:
+    def collect(self, received: Sequence[MaskedVector]) -> Survivors:
         """Step 3: the sites whose vectors arrived, in roster order."""
         for message in self._checked(received):
             if message.site not in self._shared or len(message.residues) != 8 * self.size:
@@ -105,14 +126,21 @@ class Aggregator:
             self._vectors[message.site] = message
         self._require(len(self._vectors), self._terms.needed, "sent their vectors")
         self.survivors = tuple(sorted(self._vectors, key=self._terms.number))
-        return self.survivors
+        content = told_content(self._terms, self.round, self._list, self.survivors)
+        return Survivors(
+            round=self.round, sites=self.survivors, signature=self._identity.sign(content)
+        )
 
     def confirmations(self, received: Sequence[Confirmation]) -> list[Confirmation]:
-        """Step 4: the signatures to pass to every survivor."""
-        content = survivor_content(self._terms, self.round, self.survivors)
-        kept = [one for one in self._checked(received) if one.survivors == self.survivors]
-        for one in kept:
-            check_signature(self._terms.identity(one.site), one.signature, content)
+        """Step 4: the signatures to pass to every survivor; others would make them leave."""
+        content = confirmed_content(self._terms, self.round, self._list, self.survivors)
+        kept = [
+            one
+            for one in self._checked(received)
+            if one.survivors == self.survivors
+            and one.site in self.survivors
+            and signed(self._terms.identity(one.site), one.signature, content)
+        ]
         self._require(len(kept), self._terms.threshold, "confirmed the survivors")
         return kept
 
@@ -157,7 +185,8 @@ class Aggregator:
             raise RoundFailed("a mask key was not recovered correctly", repeatable=False)
         total = np.zeros(self.size, dtype=np.uint64)
         for survivor in self.survivors:
-            seed = pair_seed(self._terms, self.round, key, name, self._offers[survivor])
+            other = self._offers[survivor]
+            seed = pair_seed(self._terms, self.round, self._list, key, owner=name, other=other)
             first = self._terms.number(survivor) < self._terms.number(name)
             total += pairwise(seed, self.size, first=first)
         return total

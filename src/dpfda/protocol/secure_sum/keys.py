@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from dpfda.errors import ProtocolError
 
+SIGNATURE_BYTES = 64
 _NONCE = bytes(12)  # every sealing key is derived for one message only
 
 
@@ -39,10 +40,17 @@ class Identity:
 
 def check_signature(public: bytes, signature: bytes, content: bytes) -> None:
     """Refuse what the owner of `public` did not sign."""
+    if not signed(public, signature, content):
+        raise ProtocolError("a signature does not match its sender")
+
+
+def signed(public: bytes, signature: bytes, content: bytes) -> bool:
+    """Whether the owner of `public` signed the content."""
     try:
         Ed25519PublicKey.from_public_bytes(public).verify(signature, content)
     except (InvalidSignature, ValueError):
-        raise ProtocolError("a signature does not match its sender") from None
+        return False
+    return True
 
 
 class RoundKey:

@@ -21,26 +21,40 @@ class RoundFailed(ProtocolError):
         self.repeatable = repeatable
 
 
+class Cheated(ProtocolError):
+    """A signature proves that somebody broke the rules; this site leaves the round.
+
+    Attributes:
+        culprit: ``the coordinator``, or the site.
+    """
+
+    def __init__(self, culprit: str, deed: str) -> None:
+        super().__init__(f"{culprit} {deed}")
+        self.culprit = culprit
+
+
 class RoundId(msgspec.Struct, frozen=True):
-    """Which round: a stage of the study, and which attempt at it.
+    """Which round: a stage of the study, which attempt at it, and what is asked in it.
 
     Example:
         >>> RoundId(stage=1, attempt=2)
-        RoundId(stage=1, attempt=2)
+        RoundId(stage=1, attempt=2, question='')
     """
 
     stage: int
     attempt: int
+    question: str = ""
+    """Digest of the query: vectors that answer different ones are never added."""
 
     def context(self, digest: bytes, purpose: str, *parts: bytes) -> bytes:
         """Bytes that name the terms, the round and a purpose, without ambiguity."""
-        pieces = [digest, str(self.stage).encode(), str(self.attempt).encode(), purpose.encode()]
-        pieces += parts
+        pieces = [digest, str(self.stage).encode(), str(self.attempt).encode()]
+        pieces += [self.question.encode(), purpose.encode(), *parts]
         return hashlib.sha256(b"".join(len(p).to_bytes(4, "big") + p for p in pieces)).digest()
 
 
 class Message(msgspec.Struct, frozen=True):
-    """What every message says: which round, and from whom."""
+    """What every message of a site says: which round, and from whom."""
 
     round: RoundId
     site: str
@@ -51,6 +65,14 @@ class KeyOffer(Message, frozen=True):
 
     cipher_key: bytes
     mask_key: bytes
+    signature: bytes
+
+
+class OfferList(msgspec.Struct, frozen=True):
+    """The coordinator's answer to step 1: everybody's keys, signed, one list a round."""
+
+    round: RoundId
+    offers: tuple[KeyOffer, ...]
     signature: bytes
 
 
@@ -68,10 +90,19 @@ class MaskedVector(Message, frozen=True):
     residues: bytes
 
 
+class Survivors(msgspec.Struct, frozen=True):
+    """The coordinator's answer to step 3: whose vectors arrived, signed, one set a round."""
+
+    round: RoundId
+    sites: tuple[str, ...]
+    signature: bytes
+
+
 class Confirmation(Message, frozen=True):
-    """Step 4: a signature on the set of sites whose vectors arrived."""
+    """Step 4: a site's signature on the set it was told, and the coordinator's on the same."""
 
     survivors: tuple[str, ...]
+    told: bytes
     signature: bytes
 
 

@@ -6,31 +6,35 @@ from collections.abc import Callable, Sequence
 
 from dpfda import _validate
 from dpfda.protocol.secure_sum.aggregator import Aggregator, SecureSum
+from dpfda.protocol.secure_sum.keys import Identity
+from dpfda.protocol.secure_sum.member import STEPS, Member
 from dpfda.protocol.secure_sum.messages import RoundFailed, RoundId
-from dpfda.protocol.secure_sum.site import Site
 from dpfda.protocol.secure_sum.terms import Terms
 
-STEPS = ("advertise", "share", "mask", "confirm", "unmask")
 Silence = Callable[[str, int], set[str]]
 """(step, attempt) -> the sites that fall silent at this step; for tests and rehearsals."""
 
 
 def add_up(
-    sites: Sequence[Site],
+    members: Sequence[Member],
     terms: Terms,
+    coordinator: Identity,
     *,
     stage: int,
     size: int,
+    question: str = "",
     attempts: int = 3,
     silent: Silence | None = None,
 ) -> SecureSum:
     """The sum of the sites' vectors for a stage; repeats a failed round with new masks.
 
     Args:
-        sites: the sites that can be reached.
+        members: the sites that can be reached.
         terms: what all sites agreed on.
+        coordinator: whose key the terms name.
         stage: which of the sites' contributions.
         size: length of the vectors.
+        question: digest of what they answer.
         attempts: how often to try.
         silent: which sites fall silent when; None: nobody does.
 
@@ -39,8 +43,9 @@ def add_up(
     """
     _validate.whole("attempts", attempts)
     for attempt in range(1, attempts + 1):
+        round_id = RoundId(stage=stage, attempt=attempt, question=question)
         try:
-            return _one_round(sites, terms, RoundId(stage=stage, attempt=attempt), size, silent)
+            return _one_round(members, Aggregator(terms, coordinator, round_id, size=size), silent)
         except RoundFailed as failure:
             if not failure.repeatable or attempt == attempts:
                 raise
@@ -48,19 +53,20 @@ def add_up(
 
 
 def _one_round(
-    sites: Sequence[Site], terms: Terms, round_id: RoundId, size: int, silent: Silence | None
+    members: Sequence[Member], aggregator: Aggregator, silent: Silence | None
 ) -> SecureSum:
-    alive = list(sites)
+    alive = list(members)
 
-    def step(name: str) -> list[Site]:
-        gone = silent(name, round_id.attempt) if silent is not None else set()
-        alive[:] = [site for site in alive if site.name not in gone]
+    def step(name: str) -> list[Member]:
+        gone = silent(name, aggregator.round.attempt) if silent is not None else set()
+        alive[:] = [member for member in alive if member.name not in gone]
         return list(alive)
 
-    aggregator = Aggregator(terms, round_id, size=size)
-    offers = aggregator.offers([site.advertise(round_id) for site in step("advertise")])
-    routed = aggregator.route([site.share(offers) for site in step("share")])
-    vectors = [site.mask(routed[site.name]) for site in step("mask")]
-    survivors = aggregator.collect(vectors)
-    confirmed = aggregator.confirmations([site.confirm(survivors) for site in step("confirm")])
-    return aggregator.open([site.unmask(confirmed) for site in step("unmask")])
+    offers = aggregator.offers([one.advertise(aggregator.round) for one in step("advertise")])
+    routed = aggregator.route([one.share(offers) for one in step("share")])
+    survivors = aggregator.collect([one.mask(routed[one.name]) for one in step("mask")])
+    confirmed = aggregator.confirmations([one.confirm(survivors) for one in step("confirm")])
+    return aggregator.open([one.unmask(confirmed) for one in step("unmask")])
+
+
+__all__ = ["STEPS", "Silence", "add_up"]

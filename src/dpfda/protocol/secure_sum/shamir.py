@@ -35,6 +35,8 @@ def recover(shares: Mapping[int, bytes], *, threshold: int) -> bytes:
     """The secret, by Lagrange interpolation at 0 from the first `threshold` shares."""
     if len(shares) < threshold:
         raise ProtocolError(f"{len(shares)} shares are fewer than the threshold {threshold}")
+    if any(len(share) != SHARE_BYTES for share in shares.values()):
+        raise ProtocolError(f"a share is not {SHARE_BYTES} bytes long")
     chosen = sorted(shares)[:threshold]
     total = 0
     for point in chosen:

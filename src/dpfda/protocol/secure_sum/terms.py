@@ -11,6 +11,7 @@ from dpfda.errors import InvalidParameter, ProtocolError
 
 MOST_SITES = 256
 """With more sites one site's noise would have fewer than 2^20 lattice steps."""
+_KEY_BYTES = 32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +20,7 @@ class Terms:
 
     Attributes:
         study: a name that no other study has.
+        coordinator: identity key of the coordinator, who signs what it tells the sites.
         roster: (site, identity key) pairs; the order gives each site its number.
         colluders: c, how many sites may pool all they know with the aggregator.
         dropouts: k, how many sites may fall silent in a round.
@@ -29,13 +31,14 @@ class Terms:
         groups of t sites share an honest one, so that nothing can be opened twice.
 
     Example:
-        >>> roster = tuple((f"hospital {i}", bytes(32)) for i in range(5))
-        >>> terms = Terms(study="s", roster=roster, dropouts=1)
+        >>> roster = tuple((f"hospital {i}", bytes([i]) * 32) for i in range(5))
+        >>> terms = Terms(study="s", coordinator=b"k" * 32, roster=roster, dropouts=1)
         >>> terms.threshold, terms.needed
         (3, 4)
     """
 
     study: str
+    coordinator: bytes
     roster: tuple[tuple[str, bytes], ...]
     colluders: int = 0
     dropouts: int = 0
@@ -45,6 +48,12 @@ class Terms:
         _validate.whole("sites", len(names), least=2, most=MOST_SITES)
         if len(set(names)) != len(names):
             raise InvalidParameter("roster", "made of different names", names)
+        keys = [self.coordinator, *[key for _, key in self.roster]]
+        if any(not isinstance(key, bytes) or len(key) != _KEY_BYTES for key in keys):
+            raise InvalidParameter("keys", f"{_KEY_BYTES} bytes each", sorted(set(map(len, keys))))
+        if len(set(keys)) != len(keys):
+            # One party under two names would count twice among those who are noisy or honest.
+            raise InvalidParameter("keys", "different for everybody in the terms", names)
         _validate.whole("colluders", self.colluders, least=0)
         _validate.whole("dropouts", self.dropouts, least=0)
         if self.threshold > self.needed:
@@ -80,6 +89,7 @@ class Terms:
     def digest(self) -> bytes:
         """A fingerprint that every key and signature is bound to."""
         parts = [self.study.encode(), str((self.colluders, self.dropouts)).encode()]
+        parts.append(self.coordinator)
         parts += [piece for name, key in self.roster for piece in (name.encode(), key)]
         return hashlib.sha256(b"".join(len(p).to_bytes(4, "big") + p for p in parts)).digest()
 

@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from dpfda.noise import SimulationSource
-from dpfda.protocol.secure_sum import Identity, Site, Terms, add_up
+from dpfda.noise import SimulationSource, discrete_gaussian
+from dpfda.protocol.secure_sum import Identity, Member, Terms, add_up
 from dpfda.regression.estimators import PrivateLinearRegression, PrivateLogisticRegression
 from dpfda.regression.stage import GAUSSIAN_STEPS
 from dpfda.study.outcome import Outcome, at_most
@@ -76,16 +76,17 @@ def aggregate_variance_ratio(sites: int, *, size: int, seed: int) -> float:
     """Variance of the noise in a secure sum, over that of one curator's release (c = k = 0)."""
     identities = {f"s{number}": Identity() for number in range(sites)}
     roster = tuple((name, identity.public) for name, identity in identities.items())
-    terms = Terms(study="variance", roster=roster)
+    coordinator = Identity()
+    terms = Terms(study="variance", coordinator=coordinator.public, roster=roster)
     sigma = int(np.ceil(GAUSSIAN_STEPS / np.sqrt(terms.noisy_sites)))
     members = []
     for (name, identity), source in zip(
         identities.items(), SimulationSource(seed).spawn(sites), strict=True
     ):
-        member = Site(name, identity, terms, source)
-        member.contribute(0, np.zeros(size, dtype=np.int64), sigma=sigma)
+        member = Member(name, identity, terms)
+        member.contribute(0, discrete_gaussian(size, sigma=sigma, source=source))
         members.append(member)
-    total = add_up(members, terms, stage=0, size=size).total
+    total = add_up(members, terms, coordinator, stage=0, size=size).total
     return float(np.mean((total / GAUSSIAN_STEPS) ** 2))
 
 
