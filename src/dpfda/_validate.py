@@ -6,7 +6,7 @@ offending value. `batch` and `labels` check *private* data and describe shape an
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Collection, Iterable
 from typing import Any
 
@@ -21,21 +21,21 @@ IntArray = npt.NDArray[np.int64]
 
 def finite(name: str, value: Any) -> float:
     """A finite real number."""
-    if not _is_number(value) or not math.isfinite(value):
+    if not _is_number(value) or not _is_finite(value):
         raise InvalidParameter(name, "a finite number", value)
     return float(value)
 
 
 def positive(name: str, value: Any) -> float:
     """A finite number above 0."""
-    if not _is_number(value) or not math.isfinite(value) or value <= 0:
+    if not _is_number(value) or not _is_finite(value) or value <= 0:
         raise InvalidParameter(name, "a finite number above 0", value)
     return float(value)
 
 
 def non_negative(name: str, value: Any) -> float:
     """A finite number, 0 or above."""
-    if not _is_number(value) or not math.isfinite(value) or value < 0:
+    if not _is_number(value) or not _is_finite(value) or value < 0:
         raise InvalidParameter(name, "a finite number, 0 or above", value)
     return float(value)
 
@@ -71,7 +71,7 @@ def interval(name: str, value: Any) -> tuple[float, float]:
     if isinstance(value, str) or not isinstance(value, Collection) or len(value) != 2:
         raise InvalidParameter(name, rule, value)
     low, high = tuple(value)
-    if not (_is_number(low) and _is_number(high) and math.isfinite(low) and math.isfinite(high)):
+    if not (_is_number(low) and _is_number(high) and _is_finite(low) and _is_finite(high)):
         raise InvalidParameter(name, rule, value)
     if low >= high:
         raise InvalidParameter(name, rule, value)
@@ -147,6 +147,11 @@ def _inside(name: str, array: FloatArray, bound: float | None, clip: bool) -> Fl
     if np.any(np.abs(array) > bound):
         raise InvalidData(name, f"inside [-{bound:g}, {bound:g}] (or pass clip=True)")
     return array
+
+
+def _is_finite(value: Any) -> bool:
+    """Whether a number is finite as a float; an integer may be too large for that."""
+    return bool(abs(value) <= sys.float_info.max)
 
 
 def _is_number(value: Any) -> bool:

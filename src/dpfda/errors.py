@@ -14,6 +14,8 @@ DpfdaError
 
 from __future__ import annotations
 
+_LONGEST = 300
+
 
 class DpfdaError(Exception):
     """Base of every error in this package."""
@@ -23,9 +25,18 @@ class InvalidParameter(DpfdaError, ValueError):
     """A public argument breaks a rule. The message names parameter, rule and value."""
 
     def __init__(self, name: str, rule: str, value: object) -> None:
-        super().__init__(f"{name} must be {rule}, got {value!r}")
+        super().__init__(f"{name} must be {rule}, got {_shown(value)}")
         self.name = name
         self.rule = rule
+
+
+def _shown(value: object) -> str:
+    """A value as it is written, cut where it goes on and on."""
+    try:
+        written = repr(value)
+    except ValueError:  # an integer of more digits than Python likes to write
+        return "a very large number"
+    return written if len(written) <= _LONGEST else f"{written[:_LONGEST]}…"
 
 
 class InvalidData(DpfdaError, ValueError):

@@ -13,6 +13,7 @@ from dpfda.mechanisms.additive import Additive
 from dpfda.mechanisms.exponential import Exponential
 from dpfda.noise import SimulationSource
 from dpfda.protocol.query import Query, Records
+from dpfda.protocol.task import Task
 
 _SIZES = (0.3, 1.0, 3.0, 1e3)
 _PROBES = 64
@@ -69,8 +70,12 @@ def measured(query: Query, pair: tuple[Records, Records]) -> Found:
 
 
 def exact_answer(query: Query, records: Records) -> FloatArray:
-    """What goes into the mechanism, as one of its rows."""
-    exact = query.exact(query.fitting(records), SimulationSource(0))
+    """What goes into the mechanism about record 0, as one of its rows."""
+    fitting, source = query.fitting(records), SimulationSource(0)
+    if isinstance(query, Task):
+        exact = query._computed(fitting, source)[:1]
+    else:
+        exact = query.exact(fitting, source)
     single = np.ndim(query.mechanism.worst_cases()[0][0]) == 1
     return np.reshape(exact, -1 if single else (1, -1))
 

@@ -26,7 +26,7 @@ import numpy as np
 
 from dpfda._registry import Registered
 from dpfda._validate import FloatArray, IntArray
-from dpfda.errors import InvalidData, ProtocolError
+from dpfda.errors import DpfdaError, InvalidData, ProtocolError
 from dpfda.mechanisms import Mechanism
 from dpfda.mechanisms.additive import Additive
 from dpfda.noise import Source
@@ -114,6 +114,18 @@ class Query(
         return {"name": self.name} | {
             field.name: plain(getattr(self, field.name)) for field in fields(self) if field.init
         }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Rebuild from `to_dict`; what cannot be priced is refused here, before anybody agrees."""
+        try:
+            query = super().from_dict(data)
+            _ = query.event
+        except DpfdaError:
+            raise
+        except (ArithmeticError, MemoryError, TypeError, ValueError):
+            raise ProtocolError(f"no query {data.get('name')!r} with these numbers") from None
+        return query
 
     @cached_property
     def digest(self) -> str:
