@@ -139,7 +139,7 @@ def test_failing_at_the_last_step_cannot_be_repeated():
 
 def test_a_vector_is_fixed_once():
     sites, terms, _, noisy = consortium(3)
-    with pytest.raises(ProtocolError, match="never replaced"):
+    with pytest.raises(ProtocolError, match="fixed already"):
         sites[0].contribute(0, np.zeros(SIZE, dtype=np.int64))
     total = add_up(sites, terms, KEEPER, stage=0, size=SIZE).total
     assert (total == noisy.sum(0)).all()

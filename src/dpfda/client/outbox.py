@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from dpfda.errors import LedgerDamaged
+from dpfda.privacy.durable import keep
 
 
 class Letter(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,20 +55,7 @@ class Outbox:
 
     def keep(self, plan_hash: str, letter: Letter) -> None:
         """Store a letter for good: complete or not at all, also if the power fails."""
-        path = self._path(plan_hash)
-        draft = path.with_suffix(".new")
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.json.encode(letter))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, path)
-        if hasattr(os, "O_DIRECTORY"):
-            folder = os.open(self._folder, os.O_DIRECTORY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+        keep(self._path(plan_hash), msgspec.json.encode(letter))
 
     def _path(self, plan_hash: str) -> Path:
         assert plan_hash.isalnum()

@@ -14,7 +14,9 @@ from dpfda.privacy.calibration import gaussian_mu
 from dpfda.privacy.events import Event, GaussianEvent, PureEvent
 from dpfda.privacy.price import Price, exact, rounded_down
 
-_KEPT_BACK = 1 + Fraction(1, 10**10)  # of μ: what `gaussian_mu` keeps back so that parts fit again
+# Half of what `gaussian_mu` keeps back of μ: rounded parts fit into the limit, and the limit into a
+# ledger of the same (ε, δ).
+_ROOM = 1 + Fraction(1, 2 * 10**10)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +101,7 @@ def limit(*, epsilon: float, delta: float) -> Price:
     """
     if not delta:
         return Price(epsilon=exact(epsilon))
-    return Price(precision=(Fraction(gaussian_mu(epsilon=epsilon, delta=delta)) * _KEPT_BACK) ** 2)
+    return Price(precision=(Fraction(gaussian_mu(epsilon=epsilon, delta=delta)) * _ROOM) ** 2)
 
 
 def within(price: Price, most: Price) -> bool:

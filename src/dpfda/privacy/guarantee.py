@@ -15,6 +15,8 @@ NUMBER_IS_PUBLIC = "the number of records is public"
 CLASSES_ARE_PUBLIC = "the set of labels is public"
 LABELS_ARE_PUBLIC = "labels are public"
 CURVES_ARE_PUBLIC = "curves are public"
+SITE_SIZES_ARE_PUBLIC = "each site's number of records is public"
+SITES_DRAW_THEIR_NOISE = "every site draws its own noise from the operating system"
 """Assumptions in the words that holders accept or refuse."""
 
 

@@ -15,7 +15,7 @@ answer. Nothing that a record holds decides whether an answer leaves.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,13 +69,9 @@ class Holder(ABC):
 
     def answer(self, query: Query, *, number: int) -> Answer:
         """The answer to question `number`; asked again, the same answer again."""
-        if number < len(self.transcript):
-            kept = self.transcript[number]
-            if kept.query.digest != query.digest:
-                raise ProtocolError(f"question {number} was another one")
-            return kept.answer
-        if number > len(self.transcript):
-            raise ProtocolError(f"question {len(self.transcript)} comes first")
+        kept = self._kept(query, number)
+        if kept is not None:
+            return kept
         self._agree(query)
         self._spend(query)
         answer = self._respond(query, number)
@@ -86,6 +82,12 @@ class Holder(ABC):
     def events(self) -> list[Event]:
         """What was spent, in order."""
         return [exchange.query.event for exchange in self.transcript]
+
+    def _kept(self, query: Query, number: int) -> Answer | None:
+        """What was answered before; another question, or one out of turn, is refused."""
+        asked = [exchange.query.digest for exchange in self.transcript]
+        in_turn(asked, query.digest, number)
+        return self.transcript[number].answer if number < len(asked) else None
 
     def _agree(self, query: Query) -> None:
         """Refuse, with nothing spent, what this holder did not agree to."""
@@ -127,6 +129,14 @@ class Holder(ABC):
 
     def __reduce__(self) -> str:
         raise TypeError("a holder keeps private records and cannot be pickled")
+
+
+def in_turn(asked: Sequence[str], digest: str, number: int) -> None:
+    """Refuse a question that is not the next one, and not the one asked before."""
+    if number > len(asked):
+        raise ProtocolError(f"question {len(asked)} comes first")
+    if number < len(asked) and asked[number] != digest:
+        raise ProtocolError(f"question {number} was another one")
 
 
 class Curator(Holder):

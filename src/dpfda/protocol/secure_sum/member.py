@@ -11,6 +11,7 @@ import numpy as np
 
 from dpfda._validate import IntArray
 from dpfda.errors import InvalidData, ProtocolError
+from dpfda.protocol.account import Account
 from dpfda.protocol.secure_sum import shamir
 from dpfda.protocol.secure_sum.bindings import (
     confirmed_content,
@@ -29,7 +30,7 @@ from dpfda.protocol.secure_sum.keys import (
     signed,
     unseal,
 )
-from dpfda.protocol.secure_sum.masks import Residues, expand, pairwise, to_residues
+from dpfda.protocol.secure_sum.masks import expand, pairwise, to_residues
 from dpfda.protocol.secure_sum.messages import (
     Cheated,
     Confirmation,
@@ -78,6 +79,7 @@ class Member:
         name: this site's name in the roster.
         identity: its lasting key.
         terms: what all sites agreed on.
+        account: what must outlive this object; in memory by default.
 
     Example:
         >>> from dpfda.protocol.secure_sum import add_up
@@ -92,14 +94,15 @@ class Member:
         array([30, -9])
     """
 
-    def __init__(self, name: str, identity: Identity, terms: Terms) -> None:
+    def __init__(
+        self, name: str, identity: Identity, terms: Terms, account: Account | None = None
+    ) -> None:
         if terms.identity(name) != identity.public:
             raise ProtocolError("the roster lists another identity key for this site")
         self.name = name
+        self.terms = terms
+        self.account = Account() if account is None else account
         self._identity = identity
-        self._terms = terms
-        self._vectors: dict[int, tuple[str, Residues]] = {}
-        self._opened: set[int] = set()
         self._attempts: dict[int, int] = {}
         self._round: _Round | None = None
 
@@ -113,30 +116,30 @@ class Member:
 
     def contribute(self, stage: int, noisy: IntArray, *, question: str = "") -> None:
         """Fix this site's vector for a stage: integers that carry their noise already."""
-        if stage in self._vectors:
-            raise ProtocolError("this stage's vector is fixed already and is never replaced")
         values = np.asarray(noisy)
         if values.ndim != 1 or values.dtype.kind != "i" or len(values) == 0:
             raise InvalidData("noisy", "a one-dimensional array of signed integers")
-        self._vectors[stage] = question, to_residues(values.astype(np.int64))
+        if stage not in self.account.stages:
+            self.account.begin(stage, question)
+        self.account.fix(stage, values.astype(np.int64))
 
     # -- the five steps ---------------------------------------------------------------------------
 
     def advertise(self, round_id: RoundId) -> KeyOffer:
         """Step 1: new keys for a new round."""
-        stage = round_id.stage
-        if stage not in self._vectors:
-            raise ProtocolError("this site has nothing to contribute to the stage")
-        if round_id.question != self._vectors[stage][0]:
+        stage = self.account.stages.get(round_id.stage)
+        if stage is not None and round_id.question != stage.question:
             raise ProtocolError("this site answered another question in this stage")
-        if stage in self._opened:
+        if stage is not None and stage.opened:
             raise ProtocolError("this stage was opened already; a second sum would tell too much")
-        if round_id.attempt <= self._attempts.get(stage, 0):
+        if stage is None or stage.noisy is None:
+            raise ProtocolError("this site has nothing to contribute to the stage")
+        if round_id.attempt <= self._attempts.get(round_id.stage, 0):
             raise ProtocolError("this attempt was used already; keys are fresh for every round")
-        self._attempts[stage] = round_id.attempt
+        self._attempts[round_id.stage] = round_id.attempt
         self._round = current = _Round(round_id)
         keys = current.cipher.public, current.mask.public
-        signature = self._identity.sign(offer_content(self._terms, round_id, self.name, *keys))
+        signature = self._identity.sign(offer_content(self.terms, round_id, self.name, *keys))
         return KeyOffer(
             round=round_id,
             site=self.name,
@@ -149,24 +152,24 @@ class Member:
         """Step 2: check everybody's keys; seal shares of the own secrets for each of them."""
         current = self._current("share", listed.round)
         offers = self._checked(listed)
-        digest = list_digest(self._terms, current.id, offers.values())
-        check_signature(self._terms.coordinator, listed.signature, digest)
+        digest = list_digest(self.terms, current.id, offers.values())
+        check_signature(self.terms.coordinator, listed.signature, digest)
         if offers.get(self.name) is None or offers[self.name].mask_key != current.mask.public:
             self._accuse(COORDINATOR, "signed a list of keys that does not hold this site's own")
-        self._require(len(offers), self._terms.needed, "offered keys")
+        self._require(len(offers), self.terms.needed, "offered keys")
         current.offers, current.list, current.list_signature = offers, digest, listed.signature
-        points = [self._terms.number(name) + 1 for name in offers]
-        threshold = self._terms.threshold
+        points = [self.terms.number(name) + 1 for name in offers]
+        threshold = self.terms.threshold
         seeds = shamir.split(current.seed, threshold=threshold, points=points)
         keys = shamir.split(current.mask.secret(), threshold=threshold, points=points)
         current.next = "mask"
         sealed = {}
         for name, offer in offers.items():
-            point = self._terms.number(name) + 1
+            point = self.terms.number(name) + 1
             if name == self.name:
                 current.shares[name] = (seeds[point], keys[point])
                 continue
-            context = share_context(self._terms, current.id, self.name, name)
+            context = share_context(self.terms, current.id, self.name, name)
             key = current.cipher.agree(offer.cipher_key, context)
             content = current.list + current.list_signature + seeds[point] + keys[point]
             sealed[name] = seal(key, content, context)
@@ -181,44 +184,47 @@ class Member:
             sealed: the shares that other sites sealed for this one, by sender.
         """
         current = self._current("mask")
+        noisy = self.account.stages[current.id.stage].noisy
+        if noisy is None:
+            raise ProtocolError("this stage was opened already; a second sum would tell too much")
         shares = {sender: self._unsealed(sender, content) for sender, content in sealed.items()}
-        self._require(1 + len(shares), self._terms.needed, "shared their keys")
+        self._require(1 + len(shares), self.terms.needed, "shared their keys")
         current.next = "confirm"
         current.shares |= shares
-        vector = self._vectors[current.id.stage][1].copy()
+        vector = to_residues(noisy)
         vector += expand(current.seed, len(vector))
         for name in shares:
             other = current.offers[name]
             seed = pair_seed(
-                self._terms, current.id, current.list, current.mask, owner=self.name, other=other
+                self.terms, current.id, current.list, current.mask, owner=self.name, other=other
             )
-            first = self._terms.number(self.name) < self._terms.number(name)
+            first = self.terms.number(self.name) < self.terms.number(name)
             vector += pairwise(seed, len(vector), first=first)
         return MaskedVector(
             round=current.id,
             site=self.name,
-            partners=tuple(sorted(current.shares, key=self._terms.number)),
+            partners=tuple(sorted(current.shares, key=self.terms.number)),
             residues=vector.astype("<u8").tobytes(),
         )
 
     def confirm(self, told: Survivors) -> Confirmation:
         """Step 4: sign the set of sites whose vectors arrived; one set a round."""
         current = self._current("confirm", told.round, also="unmask")
-        content = told_content(self._terms, current.id, current.list, told.sites)
-        check_signature(self._terms.coordinator, told.signature, content)
+        content = told_content(self.terms, current.id, current.list, told.sites)
+        check_signature(self.terms.coordinator, told.signature, content)
         if current.survivors:
             if told.sites != current.survivors:
                 self._accuse(COORDINATOR, "told this site two different sets of survivors")
             raise ProtocolError("a set of survivors is confirmed once a round")
-        if told.sites != tuple(sorted(set(told.sites), key=self._terms.number)):
+        if told.sites != tuple(sorted(set(told.sites), key=self.terms.number)):
             raise ProtocolError("survivors come in roster order, each once")
         if self.name not in told.sites:
             raise ProtocolError("the set of survivors does not hold this site")
         if not set(told.sites) <= set(current.shares):
             self._accuse(COORDINATOR, "named survivors that did not share their keys")
-        self._require(len(told.sites), self._terms.needed, "sent their vectors")
+        self._require(len(told.sites), self.terms.needed, "sent their vectors")
         current.next, current.survivors = "unmask", told.sites
-        content = confirmed_content(self._terms, current.id, current.list, told.sites)
+        content = confirmed_content(self.terms, current.id, current.list, told.sites)
         return Confirmation(
             round=current.id,
             site=self.name,
@@ -230,12 +236,10 @@ class Member:
     def unmask(self, confirmations: Sequence[Confirmation]) -> Unmasking:
         """Step 5: help to open the sum that a threshold of sites confirmed, once a stage."""
         current = self._current("unmask")
-        if current.id.stage in self._opened:
-            raise ProtocolError("this stage was opened already; a second sum would tell too much")
         signers = {self._agreed(one) for one in confirmations}
-        self._require(len(signers), self._terms.threshold, "confirmed the same survivors")
-        self._opened.add(current.id.stage)
+        self._require(len(signers), self.terms.threshold, "confirmed the same survivors")
         self._round = None
+        self.account.open(current.id.stage)
         alive = set(current.survivors)
         return Unmasking(
             round=current.id,
@@ -251,9 +255,9 @@ class Member:
         offers: dict[str, KeyOffer] = {}
         for offer in listed.offers:
             content = offer_content(
-                self._terms, listed.round, offer.site, offer.cipher_key, offer.mask_key
+                self.terms, listed.round, offer.site, offer.cipher_key, offer.mask_key
             )
-            check_signature(self._terms.identity(offer.site), offer.signature, content)
+            check_signature(self.terms.identity(offer.site), offer.signature, content)
             if offer.round != listed.round or offer.site in offers:
                 raise ProtocolError("a site offered keys twice, or for another round")
             offers[offer.site] = offer
@@ -265,7 +269,7 @@ class Member:
         current = self._round
         if sender not in current.offers or sender == self.name:
             raise ProtocolError("a share comes from a site that offered no keys")
-        context = share_context(self._terms, current.id, sender, self.name)
+        context = share_context(self.terms, current.id, sender, self.name)
         key = current.cipher.agree(current.offers[sender].cipher_key, context)
         opened = unseal(key, content, context)
         shares = opened[_DIGEST_BYTES + SIGNATURE_BYTES :]
@@ -274,7 +278,7 @@ class Member:
         listed = opened[:_DIGEST_BYTES]
         if listed != current.list:
             signature = opened[_DIGEST_BYTES : _DIGEST_BYTES + SIGNATURE_BYTES]
-            if signed(self._terms.coordinator, signature, listed):
+            if signed(self.terms.coordinator, signature, listed):
                 self._accuse(COORDINATOR, f"showed {_site(sender)} another list of keys")
             self._accuse(_site(sender), "holds a list of keys that the coordinator did not sign")
         return shares[: shamir.SHARE_BYTES], shares[shamir.SHARE_BYTES :]
@@ -285,10 +289,10 @@ class Member:
         current, who = self._round, _site(one.site)
         if one.round != current.id:
             raise ProtocolError("a message belongs to another round")
-        place = self._terms, current.id, current.list, one.survivors
-        check_signature(self._terms.identity(one.site), one.signature, confirmed_content(*place))
+        place = self.terms, current.id, current.list, one.survivors
+        check_signature(self.terms.identity(one.site), one.signature, confirmed_content(*place))
         if one.survivors != current.survivors:
-            if signed(self._terms.coordinator, one.told, told_content(*place)):
+            if signed(self.terms.coordinator, one.told, told_content(*place)):
                 self._accuse(COORDINATOR, f"told {who} another set of survivors")
             self._accuse(who, "confirmed a set of survivors that the coordinator did not sign")
         if one.site not in one.survivors:

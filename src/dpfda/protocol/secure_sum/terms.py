@@ -8,6 +8,7 @@ from functools import cached_property
 
 from dpfda import _validate
 from dpfda.errors import InvalidParameter, ProtocolError
+from dpfda.privacy.guarantee import SITE_SIZES_ARE_PUBLIC
 
 MOST_SITES = 256
 """With more sites one site's noise would have fewer than 2^20 lattice steps."""
@@ -79,6 +80,17 @@ class Terms:
     def noisy_sites(self) -> int:
         """How many honest survivors the noise can count on: S - c - k."""
         return self.sites - self.colluders - self.dropouts
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the noise of all sites together protects against, in words."""
+        return (
+            SITE_SIZES_ARE_PUBLIC,
+            f"at most {self.colluders} of {self.sites} sites collude with the coordinator",
+            f"at most {self.dropouts} fall silent in a stage",
+            f"{self.threshold} sites are needed to open a sum",
+            "X25519, HKDF-SHA256 and ChaCha20 are secure",
+        )
 
     @cached_property
     def names(self) -> tuple[str, ...]:

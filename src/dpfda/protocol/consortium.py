@@ -1,0 +1,168 @@
+"""One conversation with several sites that trust nobody: `curate` without a curator.
+
+Every answer is a secure sum. The conversation does not notice: it is any conversation whose looks
+are sums with Gaussian noise (`AdditiveLook.linear`, δ > 0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+
+from dpfda.mechanisms.gaussian import Gaussian
+from dpfda.noise import SecureSource, SimulationSource, Source
+from dpfda.privacy.guarantee import SITE_SIZES_ARE_PUBLIC, SITES_DRAW_THEIR_NOISE, Guarantee
+from dpfda.privacy.ledger import BaseLedger
+from dpfda.protocol.answer import Answer
+from dpfda.protocol.conversation import Conversation, converse
+from dpfda.protocol.query import Query, Records
+from dpfda.protocol.secure_sum import Identity, Member, Terms, add_up
+from dpfda.protocol.secure_sum.session import Silence
+from dpfda.protocol.site import Site
+
+Result = TypeVar("Result")
+
+
+class Consortium:
+    """Carries queries to sites and adds up what they hand out under masks.
+
+    Args:
+        sites: those that can be reached, in one process.
+        coordinator: whose key the sites' terms name.
+        silent: (step, attempt) -> sites that fall silent, to rehearse dropouts.
+
+    Attributes:
+        survivors, noise_ratio: of each answer: who took part, and the variance of the noise in
+            units of one curator's.
+    """
+
+    def __init__(
+        self, sites: Sequence[Site], coordinator: Identity, *, silent: Silence | None = None
+    ) -> None:
+        self.sites = {site.member.name: site for site in sites}
+        self.terms = sites[0].member.terms
+        self.survivors: tuple[tuple[str, ...], ...] = ()
+        self.noise_ratio: tuple[float, ...] = ()
+        self._coordinator, self._silent = coordinator, silent
+
+    def ask(self, query: Query, number: int) -> Answer:
+        """The sum of all sites' answers to question `number`, with the law of its noise."""
+        receipts = {name: site.answer(query, number=number) for name, site in self.sites.items()}
+        mechanism = query.mechanism
+        assert isinstance(mechanism, Gaussian)  # sites refuse any other
+        result = add_up(
+            [site.member for site in self.sites.values()],
+            self.terms,
+            self._coordinator,
+            stage=number,
+            question=query.digest,
+            size=len(mechanism.axes),
+            silent=self._silent,
+        )
+        law = receipts[result.survivors[0]].noise.times(np.sqrt(len(result.survivors)))
+        self.survivors += (result.survivors,)
+        self.noise_ratio += (float(law.scales[0] / mechanism.scales[0]) ** 2,)
+        return Answer(
+            values=np.asarray(result.total * mechanism.lattice_step),
+            n=sum(receipts[name].n for name in result.survivors),
+            law=law,
+        )
+
+    def guarantee(self, promise: Guarantee) -> Guarantee:
+        """A conversation's promise, kept among these sites, whose sources are known here."""
+        sites = self.sites.values()
+        return decentralized(
+            promise,
+            self.terms,
+            alone=all(site.alone for site in sites),
+            sources=[site.source for site in sites],
+        )
+
+
+def convene(
+    conversation: Conversation[Result],
+    records: Mapping[str, Records],
+    *,
+    source: Source,
+    colluders: int = 0,
+    dropouts: int = 0,
+    alone: bool = False,
+    ledgers: Mapping[str, BaseLedger] | None = None,
+    silent: Silence | None = None,
+) -> tuple[Result, Consortium]:
+    """Ask sites all questions of a conversation, in one process.
+
+    Args:
+        conversation: public; its looks are sums with Gaussian noise.
+        records: by site; each site's are held by it and by nobody else.
+        source: what the sites' own sources are made of.
+        colluders: how many sites may pool what they know with the coordinator.
+        dropouts: how many may fall silent in a stage.
+        alone: every site adds all the noise.
+        ledgers: the sites' budgets over all conversations, of those that have one.
+        silent: rehearses dropouts.
+
+    Returns:
+        The public result, and the consortium with its sites.
+    """
+    identities = {name: Identity() for name in records}
+    coordinator = Identity()
+    terms = Terms(
+        study=type(conversation).__name__,
+        coordinator=coordinator.public,
+        roster=tuple((name, one.public) for name, one in identities.items()),
+        colluders=colluders,
+        dropouts=dropouts,
+    )
+    sites = [
+        Site(
+            held,
+            member=Member(name, identities[name], terms),
+            most=conversation.most,
+            source=own,
+            unit=conversation.unit,
+            accepts=conversation.assumptions,
+            ledger=(ledgers or {}).get(name),
+            label=type(conversation).__name__,
+            alone=alone,
+        )
+        for (name, held), own in zip(
+            records.items(), sources_like(source, len(records)), strict=True
+        )
+    ]
+    consortium = Consortium(sites, coordinator, silent=silent)
+    return converse(conversation, consortium.ask), consortium
+
+
+def decentralized(
+    promise: Guarantee,
+    terms: Terms,
+    *,
+    alone: bool = False,
+    sources: Sequence[Source] | None = None,
+) -> Guarantee:
+    """A curator's promise as sites keep it: under what their terms assume.
+
+    Args:
+        promise: what the conversation promises with one curator.
+        terms: what the sites agreed on.
+        alone: every site adds all the noise, whoever the others are.
+        sources: where all of them drew their noise, if that is known here; a coordinator who
+            cannot know it assumes it, and says so.
+    """
+    assumptions = (SITE_SIZES_ARE_PUBLIC,) if alone else terms.assumptions
+    kept = replace(promise, model="decentralised").assuming(*assumptions)
+    if sources is None:
+        return kept.assuming(SITES_DRAW_THEIR_NOISE)
+    exact = all(source.sampler == "exact" for source in sources)
+    return replace(kept, sampler="exact" if exact else "simulation")
+
+
+def sources_like(source: Source, count: int) -> list[Source]:
+    """A source of its own for each of several sites: of one seed, or of the operating system."""
+    if isinstance(source, SimulationSource):
+        return list(source.spawn(count))
+    return [SecureSource() for _ in range(count)]

@@ -1,0 +1,150 @@
+"""A site: one hospital's records, asked together with others', shown to nobody."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+from dpfda.errors import BudgetExceeded, ProtocolError
+from dpfda.mechanisms.gaussian import Gaussian
+from dpfda.noise import SecureSource, Source, discrete_gaussian
+from dpfda.privacy.ledger import BaseLedger
+from dpfda.privacy.price import Price, compose
+from dpfda.protocol.answer import Answer
+from dpfda.protocol.holder import Holder, in_turn
+from dpfda.protocol.query import AdditiveLook, Query, Records
+from dpfda.protocol.secure_sum.member import Member
+
+
+class Site(Holder):
+    """Holds one hospital's records; its part of an answer leaves under masks only.
+
+    Asked a look, it computes its own statistic, rounds it to the look's public lattice, adds its
+    share of the noise and hands the integers to its `Member`, which masks them. What `answer`
+    returns says that it took part, and holds no value.
+
+    Privacy:
+        μ-Gaussian DP for replacing one of its records, towards all that the member's `Terms` name:
+        the noise of S - c - k honest sites adds up to that of one curator's release. The price is
+        the whole look's. The account, on disk where the member's is, is written before noise is
+        drawn: a restarted site has the same noisy vector masked again, or refuses.
+
+    Args:
+        records: its people; they never leave this object.
+        member: its role in the secure sum, with terms and account.
+        most: what the conversation announced.
+        source: where its noise comes from; the operating system by default.
+        unit, accepts, ledger, label: as in `Holder`; the terms' assumptions are accepted as well.
+        alone: add all the noise instead of a share of it.
+
+    Example:
+        >>> from dpfda.protocol.secure_sum import Identity, Terms
+        >>> identity, other, coordinator = Identity(), Identity(), Identity()
+        >>> roster = (("north", identity.public), ("south", other.public))
+        >>> terms = Terms(study="beds", coordinator=coordinator.public, roster=roster)
+        >>> Site((np.zeros((5, 2)),), member=Member("north", identity, terms), most=Price())
+        Site('north', 5 records)
+    """
+
+    def __init__(
+        self,
+        records: Records,
+        *,
+        member: Member,
+        most: Price,
+        source: Source | None = None,
+        unit: str = "person",
+        accepts: Iterable[str] = (),
+        ledger: BaseLedger | None = None,
+        label: str = "look",
+        alone: bool = False,
+    ) -> None:
+        super().__init__(
+            most=most,
+            source=SecureSource() if source is None else source,
+            unit=unit,
+            accepts=(*accepts, *member.terms.assumptions),
+            ledger=ledger,
+            label=label,
+        )
+        self.member = member
+        self.n = len(records[0])
+        self.__records = records
+        self.alone = alone
+        self._sharing = 1 if alone else member.terms.noisy_sites
+        stages = member.account.stages.values()
+        self._spent = compose([stage.event for stage in stages if stage.event is not None])
+        if ledger is not None and ledger.would_exceed(_rest(most, self._spent)):
+            raise BudgetExceeded(f"{label}: the ledger cannot pay for all of it; nothing was spent")
+
+    def _kept(self, query: Query, number: int) -> Answer | None:
+        stages = self.member.account.stages
+        in_turn([stages[k].question for k in range(len(stages))], query.digest, number)
+        if number == len(stages):
+            return None
+        if stages[number].noisy is None and not stages[number].opened:
+            raise ProtocolError(
+                f"this site stopped while it answered question {number}, and never answers it"
+            )
+        return self._receipt(query)
+
+    def _check(self, query: Query) -> None:
+        if not isinstance(query, AdditiveLook) or not query.linear:
+            raise ProtocolError(f"sites answer looks that are sums; {query.name} is none")
+        if not isinstance(query.mechanism, Gaussian):
+            raise ProtocolError(f"sites add Gaussian noise; {query.name} asks for another (δ = 0?)")
+        query.fitting(self.__records)
+
+    def _spend(self, query: Query) -> None:
+        super()._spend(query)
+        account = self.member.account
+        account.begin(len(account.stages), query.digest, query.event)
+
+    def _pay(self, query: Query) -> None:
+        assert self._ledger is not None
+        number = len(self.member.account.stages)
+        self._ledger.spend(
+            query.event,
+            label=f"{self._label}: {query.name}",
+            key=f"{self.member.terms.digest.hex()} {number}",
+            assumptions=sorted(self._accepts),
+        )
+
+    def _respond(self, query: Query, number: int) -> Answer:
+        mechanism = query.mechanism
+        assert isinstance(mechanism, Gaussian)
+        exact = mechanism.lattice(query.exact(query.fitting(self.__records), self.source))
+        sigma = site_sigma(mechanism.steps, self._sharing)
+        noise = discrete_gaussian(len(exact), sigma=sigma, source=self.source)
+        self.member.contribute(number, exact + noise, question=query.digest)
+        return self._receipt(query)
+
+    def _receipt(self, query: Query) -> Answer:
+        mechanism = query.mechanism
+        assert isinstance(mechanism, Gaussian)
+        share = site_sigma(mechanism.steps, self._sharing) / mechanism.steps
+        return Answer(values=np.zeros(0), n=self.n, law=mechanism.law.times(np.asarray(share)))
+
+    def __repr__(self) -> str:
+        return f"Site({self.member.name!r}, {self.n} records)"
+
+
+def site_sigma(steps: int, sharing: int) -> int:
+    """Lattice steps of one site's noise: `sharing` sites together reach `steps`; rounded up.
+
+    Example:
+        >>> site_sigma(2**24, 1) == 2**24, site_sigma(2**24, 4) == 2**23
+        (True, True)
+    """
+    return math.isqrt((steps**2 - 1) // sharing) + 1
+
+
+def _rest(most: Price, spent: Price) -> Price:
+    """What a conversation may still cost."""
+    return Price(
+        epsilon=most.epsilon - spent.epsilon,
+        delta=most.delta - spent.delta,
+        precision=most.precision - spent.precision,
+    )

@@ -1,0 +1,24 @@
+"""Shares of a budget: parts fit into the limit, and the limit into a ledger of the same size."""
+
+from fractions import Fraction
+
+import pytest
+
+from dpfda.privacy.cost import Cost, limit, within
+from dpfda.privacy.ledger import Ledger
+from dpfda.privacy.price import compose
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-9, 1e-5, 0.1])
+@pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 7.0])
+def test_all_of_a_budget_fits_exactly_once(epsilon, delta):
+    most = limit(epsilon=epsilon, delta=delta)
+    ledger = Ledger(epsilon, limit_delta=delta)
+    assert not ledger.would_exceed(most)
+    whole = Cost(epsilon=epsilon, delta=delta)
+    for parts in (1, 3, 7, 1000):
+        events = [whole.part(Fraction(1, parts)).event] * parts
+        assert within(compose(events), most)
+        assert not within(compose([*events, whole.part(Fraction(1, 10**6)).event]), most)
+    for event in [whole.part(Fraction(1, 3)).event] * 3:
+        ledger.spend(event, label="part")
