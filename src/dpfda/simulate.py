@@ -16,9 +16,7 @@ from dpfda.errors import InvalidData
 from dpfda.noise import Source
 from dpfda.protocol.person import Crowd, People, encode_people
 from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.server import Server
-
-_CROWD = 1 << 12  # people asked at once: bounds the memory, not the result
+from dpfda.protocol.server import BLOCK, Server
 
 
 def simulate(
@@ -44,7 +42,7 @@ def simulate(
     server, crowd = Server(plan), Crowd(plan, people, source=source)
     while not server.finished:
         start = server.issued
-        task = server.issue(min(server.wanted, _CROWD))
+        task = server.issue(min(server.wanted, BLOCK))
         everybody = np.arange(crowd.asked, crowd.asked + task.people)
         reply = crowd.answer(task)
         missing = None if answers is None else ~np.asarray(answers(everybody), dtype=bool)

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from dpfda.client.http import Answer, Connection, Unreachable
-from dpfda.client.wire import ReplyMessage
 from dpfda.noise import SimulationSource
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.task import Task
+from dpfda.protocol.wire import ReplyMessage
 from dpfda.study.running import CollectorProcess
 
 

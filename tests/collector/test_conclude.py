@@ -13,13 +13,13 @@ import msgspec
 import numpy as np
 import pytest
 
-from dpfda.client.wire import ReplyMessage
 from dpfda.collector.conclude import Conclusion, begin, conclude
 from dpfda.collector.group_commit import GroupCommit
 from dpfda.collector.worker import Worker
 from dpfda.noise import SimulationSource
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server
+from dpfda.protocol.wire import ReplyMessage
 
 
 def begun(plan: StudyPlan) -> Conclusion:
@@ -56,23 +56,19 @@ def test_the_carrier_changes_nothing(make_plan: Any, design: dict[str, Any]) -> 
         task = direct.issue(direct.wanted)
         features = rng.uniform(-1, 1, (task.people, 2))
         reply = task.answer((features, (features[:, 0] > 0).astype(np.int64)), source).values
+        if task.mechanism.name != "question_response" and task.width > 1:
+            reply[:3, :-1] *= 1e4  # liars
         silent = rng.random(task.people) < 0.1
         numbers = np.flatnonzero(~silent).tolist()
         phase = direct.phase
         answers = bodies(plan, phase, reply, numbers)
-        # Clipping at 4 standard deviations is the collector's own; here nothing is out there.
         stored = conclude(text, stored.following["state"], answers)
-        bounded = np.clip(reply, -1e9, 1e9)
-        direct.receive(bounded, start=0, missing=silent)
+        direct.receive(reply, start=0, missing=silent)
         if direct.phase == phase and not direct.finished:
             direct.close_phase()
         assert stored.people == len(numbers)
     assert stored.following["status"] == "finished"
-    found, expected = (
-        msgspec.json.decode(stored.document),
-        msgspec.json.decode(direct.model.to_json()),
-    )
-    assert np.allclose(found["coefficients"], expected["coefficients"], rtol=1e-12, atol=1e-15)
+    assert stored.document == direct.model.to_json().decode()
 
 
 def test_liars_and_the_median_of_means(make_plan: Any) -> None:

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from dpfda.client.wire import token_hash
 from dpfda.collector.app import create_app
 from dpfda.collector.settings import Settings, StudySettings
+from dpfda.protocol.wire import token_hash
 from dpfda.study.running import CollectorProcess
 
 KEY = "k" * 24

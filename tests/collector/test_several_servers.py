@@ -15,7 +15,7 @@ from dpfda.curves import CurveEncoder
 from dpfda.noise import SimulationSource
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
-from dpfda.study.crowd import Crowd
+from dpfda.study.crowd import RemoteCrowd
 from dpfda.study.running import CollectorProcess
 
 ENCODER = CurveEncoder("identity", bounds=[(-1, 1)] * 2)
@@ -50,7 +50,7 @@ def everybody(
     features = rng.uniform(-1, 1, (plan.n_people, 2))
     labels = (sign * features[:, 0] + 0.1 * rng.normal(size=plan.n_people) > 0).astype(np.int64)
     source = SimulationSource(seed)
-    asyncio.run(Crowd(collector.url, plan, features, labels, source=source).take_part())
+    asyncio.run(RemoteCrowd(collector.url, plan, features, labels, source=source).take_part())
     collector.wait_until(plan.hash[:16])
     return CurveModel.from_dict(collector.request("GET", f"/api/studies/{plan.hash[:16]}/model"))
 
@@ -131,7 +131,9 @@ def test_several_studies_at_once(collectors: list[CollectorProcess], tmp_path: P
         for plan in plans:
             features = np.zeros((plan.n_people, 2))
             labels = np.zeros(plan.n_people, dtype=np.int64)
-            crowds.append(Crowd(collector.url, plan, features, labels, source=SimulationSource(0)))
+            crowds.append(
+                RemoteCrowd(collector.url, plan, features, labels, source=SimulationSource(0))
+            )
         await asyncio.gather(*(crowd.take_part(connections=4) for crowd in crowds))
 
     asyncio.run(both())

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpfda.noise import SimulationSource
-from dpfda.study.crowd import Crowd
+from dpfda.study.crowd import RemoteCrowd
 from dpfda.study.running import CollectorProcess
 
 
@@ -20,7 +20,7 @@ def test_two_workers_run_one_study(database: str, make_plan: Any) -> None:
         collector.create(plan)
         features = np.random.default_rng(0).uniform(-1, 1, (120, 2))
         labels = (features[:, 0] > 0).astype(np.int64)
-        crowd = Crowd(collector.url, plan, features, labels, source=SimulationSource(0))
+        crowd = RemoteCrowd(collector.url, plan, features, labels, source=SimulationSource(0))
         asyncio.run(crowd.take_part(connections=12))
         assert collector.wait_until(plan.hash[:16])["status"] == "finished"
         history = collector.request("GET", f"/api/studies/{plan.hash[:16]}/models")

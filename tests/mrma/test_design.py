@@ -35,7 +35,7 @@ def test_finds_the_right_classifier(make_plan, crowd) -> None:
     error = np.mean(server.model.decide(features) != numbers)
     best = np.mean((features[:, 0] > 0) != numbers)
     assert error < best + 0.05
-    estimate = server.progress.error_estimate
+    estimate = server.findings.error
     assert estimate.people == 600
     # The model's error on new people, five standard errors of the private estimate either way.
     assert abs(estimate.value - error) < 5 * estimate.standard_error
@@ -77,7 +77,7 @@ def test_resumes_anywhere(make_plan, crowd, stop: int) -> None:
     for half in (server, resumed):
         run(half, features, numbers, seed=6, first=stop)
     np.testing.assert_array_equal(server.model.coefficients, resumed.model.coefficients)
-    assert server.progress.error_estimate == resumed.progress.error_estimate
+    assert server.findings.error == resumed.findings.error
 
 
 def test_members_are_public_randomness(make_plan, crowd) -> None:
@@ -97,14 +97,14 @@ def test_nobody_answers(make_plan) -> None:
     while not server.finished:
         server.close_phase()
     assert np.isfinite(server.model.coefficients).all()
-    assert not server.progress.judgement.weight.survived
-    assert server.progress.error_estimate is None
+    assert not server.findings.judgement.weight.survived
+    assert server.findings.error is None
 
 
 def test_more_members_than_judges(make_plan, crowd) -> None:
     server = Server(make_plan(60, n_classifiers=50, member_size=10, training_share=0.5))
     run(server, *crowd(60, seed=9))
-    judgement = server.progress.judgement
+    judgement = server.findings.judgement
     assert judgement.accuracy.people.sum() == 30
     assert (judgement.weight.value[judgement.accuracy.people == 0] == 0).all()
 

@@ -38,7 +38,7 @@ def test_uses_reverses_and_ignores(crowd) -> None:
     """A right, an opposite and a useless classifier: weight, reversed weight, none."""
     server = Server(plan(final_share=0.2))
     finish(server, *crowd(1500, seed=1))
-    judgement = server.progress.judgement
+    judgement = server.findings.judgement
     assert judgement.reversed.tolist()[:2] == [False, True]
     # 400 verdicts each at ε = 2: the useless one passes one standard error once in three; its
     # weight stays small beside two that lie twelve above.
@@ -46,7 +46,7 @@ def test_uses_reverses_and_ignores(crowd) -> None:
     features, numbers = crowd(2000, seed=2)
     best = np.mean((features[:, 0] > 0) != numbers)
     assert np.mean(server.model.decide(features) != numbers) < best + 0.03
-    assert abs(server.progress.error_estimate.value - best) < 0.25  # 300 verdicts: 5 × 0.04
+    assert abs(server.findings.error.value - best) < 0.25  # 300 verdicts: 5 × 0.04
 
 
 def test_resumes(crowd) -> None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import inspect
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-import dpfda.mrma  # noqa: F401 (registers its designs)
 from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidParameter, ProtocolError, UnknownName
 from dpfda.noise import SimulationSource
 from dpfda.protocol import Server, StudyPlan
+from dpfda.protocol.robust import report_bound
 
 
 def plan(**changes) -> StudyPlan:
@@ -92,6 +93,47 @@ def test_missing_people() -> None:
     assert server.phase_name == "evaluate"
     with pytest.raises(ProtocolError):
         server.receive(reply[:1], start=0)
+
+
+@pytest.mark.parametrize("design", [{"name": "moments"}, {}])
+def test_a_liar_counts_no_more_than_a_few_honest_people(design) -> None:
+    study = plan() if not design else replace(plan(), design=design)
+    server, bound = Server(study), report_bound(Server(study).issue(1))
+    absorbed = []
+    server.progress.absorb = lambda task, reply: absorbed.append(reply)  # type: ignore[method-assign]
+    server.issue(1)
+    server.receive(np.full((1, server.task(0).width), 1e9) if design else [[1e9, -1e9, 1]], start=0)
+    server.close_phase()
+    assert bound is not None
+    assert np.abs(absorbed[0]).max() == bound
+
+
+@pytest.mark.parametrize("design", [{"name": "moments"}, {}])
+@pytest.mark.parametrize("median_group", [0, 5])
+def test_the_order_of_arrival_changes_no_bit(design, median_group: int, monkeypatch) -> None:
+    """However replies are split and whoever comes first, sums are taken in the order of tickets."""
+    monkeypatch.setattr("dpfda.protocol.server.BLOCK", 8)
+    study = plan() if not design else replace(plan(), design=design)
+    rng, models = np.random.default_rng(0), []
+    for split in (1, 7, 60):
+        server = Server(study, median_group=median_group)
+        while not server.finished:
+            wanted, phase = server.wanted, server.phase
+            task = server.issue(wanted)
+            features = np.random.default_rng(phase).uniform(-1, 1, (wanted, 2))
+            labels = (features[:, 0] > 0).astype(int)
+            reply = task.answer((features, labels), SimulationSource(phase)).values
+            starts = rng.permutation(np.arange(0, wanted, split))
+            for start in starts[:-1] if split == 7 else starts:
+                server.receive(reply[start : start + split], start=int(start))
+                server = Server.resume(
+                    study, json.loads(json.dumps(server.state())), median_group=median_group
+                )
+            if split == 7:
+                last = int(starts[-1])
+                server.receive(reply[last : last + split], start=last)
+        models.append(server.model.to_json())
+    assert len(set(models)) == 1
 
 
 def test_missing_must_match() -> None:

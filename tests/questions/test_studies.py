@@ -165,7 +165,7 @@ def test_honest_error_estimate_covers_the_truth():
     for seed in range(5):
         z, y = crowd(4000, seed=seed)
         server = run(make_plan(4000, 2.0, design=design), z, y, seed=seed)
-        estimate = server.progress.error_estimate
+        estimate = server.findings.error
         assert estimate.people == 2000
         low, high = estimate.interval(0.999)
         assert low < np.mean(server.model.decide(test_z) != test_y) < high
@@ -174,11 +174,11 @@ def test_honest_error_estimate_covers_the_truth():
 def test_correlations_have_intervals():
     z, y = crowd(4000)
     server = run(make_plan(4000, 2.0, design=QUESTIONS | {"centre_known": True}), z, y)
-    lead = server.progress.correlations[0][0]
+    lead = server.findings.features[0][0]
     truth = np.mean((2 * y - 1) * np.sign(z[:, 0]))
     low, high = lead.interval(0.9999)
     assert low < truth < high
-    assert all(e.standard_error < np.inf for e in server.progress.intercept_estimates)
+    assert all(e.standard_error < np.inf for e in server.findings.intercepts)
 
 
 def test_state_does_not_grow_with_people():

@@ -10,9 +10,9 @@ import msgspec
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.client.wire import ReplyMessage
 from dpfda.protocol.person import one_curve
 from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.wire import ReplyMessage
 
 _POINTS = 41
 

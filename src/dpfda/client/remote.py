@@ -13,13 +13,13 @@ from dpfda import _validate
 from dpfda.client.http import Answer, Connection, persistently
 from dpfda.client.outbox import Letter, Outbox
 from dpfda.client.preview import Preview, describe
-from dpfda.client.wire import ReplyMessage, TaskMessage
 from dpfda.errors import BudgetExceeded, DpfdaError, InvalidParameter, ProtocolError
 from dpfda.noise import Source
 from dpfda.privacy.ledger import BaseLedger
 from dpfda.privacy.ledger_file import FileLedger
 from dpfda.protocol.person import Person
 from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.wire import ReplyMessage, TaskMessage
 
 
 class RemoteClient:

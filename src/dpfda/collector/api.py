@@ -11,13 +11,13 @@ from litestar.datastructures import State
 from litestar.di import NamedDependency, Provide
 from litestar.params import HeaderParameter, JSONBody, PathParameter
 
-from dpfda.client.wire import Receipt, ReplyMessage, TaskMessage, token_hash
 from dpfda.collector.limits import RateLimit
 from dpfda.collector.peers import Peer, exchange_plan
 from dpfda.collector.refusal import Refused, no_token
 from dpfda.collector.service import Collector
 from dpfda.collector.settings import Settings, StudySettings
 from dpfda.collector.storage.base import StudyRecord
+from dpfda.protocol.wire import Receipt, ReplyMessage, TaskMessage, token_hash
 
 T = TypeVar("T")
 Asked = Request[Any, Any, State]

@@ -13,15 +13,12 @@ import msgspec
 import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
-from dpfda.client.wire import ReplyMessage
 from dpfda.collector.summary import summarize
 from dpfda.errors import DpfdaError, InvalidParameter
 from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.robust import clipped, steadied
-from dpfda.protocol.server import Server
-from dpfda.protocol.task import Task
+from dpfda.protocol.server import BLOCK, Server
+from dpfda.protocol.wire import ReplyMessage
 
-_BLOCK = 1 << 12
 MOST_PEOPLE = 10**7
 MOST_FEATURES = 1000
 
@@ -102,33 +99,23 @@ def conclude(
     contract = read_plan(plan)
     start = msgspec.json.decode(state)
     quota = resume(contract, state).progress.quota
-    server = Server.resume(contract, start | {"issued": quota})
+    server = Server.resume(contract, start | {"issued": quota}, median_group=median_group)
     phase = server.phase
     if replies:
         numbers = np.array([number for number, _ in replies], dtype=np.int64)
         values = np.array(
             [msgspec.json.decode(body, type=ReplyMessage).values for _, body in replies]
         )
-        values = _defended(server.progress.tasks(0, 1), values, contract, median_group)
         _receive(server, numbers, values, quota)
     if server.phase == phase and not server.finished:
         server.close_phase()
     return _describe(server, people=len(replies))
 
 
-def _defended(task: Task, values: FloatArray, plan: StudyPlan, median_group: int) -> FloatArray:
-    """Replies of which no single one weighs more than a few honest ones."""
-    kept = clipped(task, values)
-    groups = len(kept) // median_group if median_group else 0
-    if task.name == "moment" and plan.n_classes == 2 and groups >= 3:
-        return steadied(kept, groups=groups)
-    return kept
-
-
 def _receive(server: Server, numbers: IntArray, values: FloatArray, quota: int) -> None:
     """Hand all replies to the server, a block of tickets at a time."""
-    for first in range(0, quota, _BLOCK):
-        last = min(first + _BLOCK, quota)
+    for first in range(0, quota, BLOCK):
+        last = min(first + BLOCK, quota)
         here = (numbers >= first) & (numbers < last)
         if here.any():
             block = np.zeros((last - first, values.shape[1]))
@@ -157,11 +144,8 @@ def _describe(server: Server, *, people: int) -> Conclusion:
 
 def _carried(server: Server) -> str | None:
     """The plan of the next round, where the design is one round of a stream."""
-    after = getattr(server.plan.built_design, "after", None)
-    if after is None or not server.finished:
+    following = server.findings.following
+    if following is None:
         return None
-    plan = server.plan.to_dict() | {
-        "design": after(server.progress.memory.to_dict()).to_dict(),
-        "seed": server.plan.seed + 1,
-    }
+    plan = server.plan.to_dict() | {"design": following.to_dict(), "seed": server.plan.seed + 1}
     return msgspec.json.encode(plan).decode()

@@ -6,13 +6,13 @@ from collections import OrderedDict
 
 import msgspec
 
-from dpfda.client.wire import ReplyMessage, TaskMessage
 from dpfda.collector.conclude import read_plan, resume
 from dpfda.collector.refusal import Refused
 from dpfda.collector.settings import StudySettings
 from dpfda.collector.storage.base import StudyRecord
 from dpfda.errors import ProtocolError
 from dpfda.protocol.task import Task, check_reply
+from dpfda.protocol.wire import ReplyMessage, TaskMessage
 
 _KEPT = 1 << 13  # tasks remembered between question and answer
 

@@ -18,7 +18,6 @@ from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 
-from dpfda.client.wire import Receipt, ReplyMessage, TaskMessage, receipt_of, token_hash
 from dpfda.collector.conclude import Conclusion, begin, conclude, read_plan
 from dpfda.collector.group_commit import GroupCommit
 from dpfda.collector.open_phase import OpenPhase
@@ -36,6 +35,7 @@ from dpfda.collector.storage.base import (
 )
 from dpfda.collector.worker import Worker
 from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.wire import Receipt, ReplyMessage, TaskMessage, receipt_of, token_hash
 
 P = ParamSpec("P")
 R = TypeVar("R")

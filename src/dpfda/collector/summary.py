@@ -16,46 +16,19 @@ _LEVEL = 0.95
 
 def summarize(server: Server) -> dict[str, Any]:
     """Phases, members, slope function, error estimate: whatever the design knows."""
-    progress = server.progress
+    found = server.findings
     return {
-        "phases": [{"kind": phase.kind, "people": phase.people} for phase in progress.phases],
-        "members": _members(progress),
-        "estimates": _estimates(progress),
+        "phases": [{"kind": phase.kind, "people": phase.people} for phase in found.phases],
+        "members": found.members(_LEVEL),
+        "estimates": [
+            {"score": score, "feature": feature + 1, **(_estimate(estimate) or {})}
+            for score, row in enumerate(found.features)
+            for feature, estimate in enumerate(row)
+        ],
         "slope": _slope(server),
-        "error": _estimate(getattr(progress, "error_estimate", None)),
-        "drifted": bool(getattr(progress, "drifted", False)),
+        "error": _estimate(found.error),
+        "drifted": found.drifted,
     }
-
-
-def _members(progress: Any) -> list[dict[str, Any]]:
-    """One row a member of an MRMA study."""
-    judgement = getattr(progress, "judgement", None)
-    if judgement is None:
-        return []
-    low, high = judgement.accuracy.interval(_LEVEL)
-    columns = {
-        "accuracy": judgement.accuracy.value,
-        "low": low,
-        "high": high,
-        "people": judgement.accuracy.people,
-        "reversed": judgement.reversed,
-        "cutoff": judgement.cutoff,
-        "weight": judgement.weight.value,
-    }
-    return [
-        {name: np.asarray(column)[b].item() for name, column in columns.items()}
-        for b in range(len(judgement.accuracy.value))
-    ]
-
-
-def _estimates(progress: Any) -> list[dict[str, Any]]:
-    """What a question or moment study learnt about each feature."""
-    rows = getattr(progress, "correlations", None) or getattr(progress, "moments", None) or []
-    return [
-        {"score": score, "feature": feature + 1, **(_estimate(estimate) or {})}
-        for score, row in enumerate(rows)
-        for feature, estimate in enumerate(row)
-    ]
 
 
 def _estimate(estimate: Estimate | None) -> dict[str, Any] | None:

@@ -66,7 +66,7 @@ class StudyClassifier(CurveClassifierBase):
         self.server_ = simulate(self.plan_, people, source=source)
         self.guarantee_ = self.plan_.guarantee.drawn_from(source)
         self.model_ = replace(self.server_.model, guarantee=self.guarantee_)
-        self.result_ = StudyResult(estimates=self._estimates())
+        self.result_ = StudyResult(estimates=self.server_.findings.estimates())
         self._fit_non_private(rows, y)
         return self
 
@@ -83,7 +83,7 @@ class StudyClassifier(CurveClassifierBase):
         None unless people were set aside for it (``evaluation_share``).
         """
         check_is_fitted(self)
-        return getattr(self.server_.progress, "error_estimate", None)
+        return self.server_.findings.error
 
     def evaluate(self, curves: Any, labels: Any, *, grid_points: Any = None) -> StudyResult:
         """Errors on held-out people, beside the majority class and the non-private error.
@@ -105,10 +105,7 @@ class StudyClassifier(CurveClassifierBase):
     def plot(self) -> Any:
         """Slope function, what was learnt with intervals, and who was asked what."""
         check_is_fitted(self)
-        progress = self.server_.progress
-        stumps, moments = getattr(progress, "correlations", None), getattr(progress, "moments", [])
-        title = "is this stump right?" if stumps else "mean of label times feature"
-        return draw_study(self.model_, stumps or moments, progress.phases, title=title)
+        return draw_study(self.model_, self.server_.findings)
 
     def slope(self, points: Any = None) -> FloatArray:
         """The slope function β(t) at `points`, one row a score; for vectors, feature weights.
@@ -117,21 +114,6 @@ class StudyClassifier(CurveClassifierBase):
         """
         check_is_fitted(self)
         return slope_of(self.model_, points)
-
-    def _estimates(self) -> dict[str, Estimate]:
-        """Everything the server estimated, by name."""
-        progress = self.server_.progress
-        centres = getattr(progress, "centre_estimates", [])
-        named = {f"centre {j + 1}": estimate for j, estimate in enumerate(centres)}
-        for kind in ("correlations", "moments"):
-            for score, row in enumerate(getattr(progress, kind, [])):
-                against = "" if len(self.classes_) == 2 else f", class {self.classes_[score]}"
-                named |= {f"{kind[:-1]} {j + 1}{against}": e for j, e in enumerate(row)}
-        for score, estimate in enumerate(getattr(progress, "intercept_estimates", [])):
-            against = "" if len(self.classes_) == 2 else f", class {self.classes_[score]}"
-            named[f"intercept{against}"] = estimate
-        error = getattr(progress, "error_estimate", None)
-        return named if error is None else named | {"error, estimated by people": error}
 
     def _fit_non_private(self, curves: Any, labels: npt.NDArray[Any]) -> None:
         """The comparison that only a simulation may make."""

@@ -8,13 +8,11 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.errors import MissingExtra
-from dpfda.protocol.estimate import Estimate
+from dpfda.protocol.findings import Findings
 from dpfda.protocol.model import CurveModel
 
 
-def draw_study(
-    model: CurveModel, learnt: list[list[Estimate]], phases: list[Any], *, title: str
-) -> Any:
+def draw_study(model: CurveModel, findings: Findings) -> Any:
     """Slope function (or weights), what was learnt with intervals, people by phase."""
     try:
         from matplotlib.figure import Figure
@@ -24,15 +22,15 @@ def draw_study(
     left, middle, right = figure.subplots(1, 3)
     _draw_slopes(left, model)
     names = list(model.classes) if len(model.coefficients) > 1 else [None]
-    for score, row in enumerate(learnt):
+    for score, row in enumerate(findings.features):
         place = np.arange(1, len(row) + 1) + 0.1 * score
         values = [estimate.value for estimate in row]
         errors = [min(1.96 * estimate.standard_error, 10.0) for estimate in row]
         middle.errorbar(place, values, yerr=errors, fmt="o", capsize=3, label=names[score])
     middle.axhline(0, color="0.6", linewidth=0.8)
-    middle.set(title=f"{title} (95 %)", xlabel="feature")
-    middle.set_xticks(range(1, max((len(row) for row in learnt), default=1) + 1))
-    asked = [phase for phase in phases if phase.people]
+    middle.set(title=f"{findings.title} (95 %)", xlabel="feature")
+    middle.set_xticks(range(1, max((len(row) for row in findings.features), default=1) + 1))
+    asked = [phase for phase in findings.phases if phase.people]
     steps = [f"{number + 1}. {phase.kind}" for number, phase in enumerate(asked)]
     right.barh(steps, [phase.people for phase in asked], height=0.6)
     right.set_ylim(-0.9, max(len(asked), 3) - 0.1)

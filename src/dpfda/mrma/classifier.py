@@ -12,6 +12,7 @@ from dpfda.curve_classifier import CurveClassifierBase, count_rows, plain_classe
 from dpfda.errors import InvalidParameter
 from dpfda.mrma.averaging import DEFAULT_STRICTNESS
 from dpfda.mrma.baselines import baseline_rules
+from dpfda.mrma.conclusion import MRMAFindings
 from dpfda.mrma.designs import MRMADesign
 from dpfda.mrma.members import DEFAULT_SPREAD
 from dpfda.mrma.plots import draw
@@ -137,9 +138,10 @@ class MRMAClassifier(CurveClassifierBase):
         server = simulate(self.plan_, people, source=source)
         self.guarantee_ = person_level(self.plan_.guarantee.drawn_from(source), groups)
         self.model_ = stamped(server.model, self.guarantee_)
-        progress = server.progress
-        self.error_estimate_ = progress.error_estimate
-        self.result_ = MRMAResult(progress.candidates, progress.judgement, self.error_estimate_)
+        findings = server.findings
+        assert isinstance(findings, MRMAFindings)
+        self.error_estimate_ = findings.error
+        self.result_ = MRMAResult(*findings.judged, self.error_estimate_)
         if comparing:
             features, numbers = encode_people(self.plan_, curves, labels, grid_points=grid_points)
             design = MRMADesign.from_dict(self.plan_.design)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from dpfda._validate import FloatArray
 from dpfda.mrma.ensemble import CurveEnsemble
 from dpfda.mrma.members import Candidates, Judgement
 from dpfda.protocol.estimate import Estimate, accuracy_estimate
+from dpfda.protocol.findings import Findings
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
 
@@ -47,6 +49,30 @@ def unknown_model(plan: StudyPlan) -> CurveModel:
         coefficients=np.zeros((1, plan.encoder.n_features)),
         guarantee=plan.guarantee,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MRMAFindings(Findings):
+    """What people said about members.
+
+    Attributes:
+        candidates: the members and the sums of their verdicts; None before there are any.
+        judgement: what follows for each.
+    """
+
+    candidates: Candidates | None = None
+    judgement: Judgement | None = None
+
+    def members(self, level: float = 0.95) -> list[dict[str, Any]]:
+        """One row a member: accuracy as made, with its interval, reversal and weight."""
+        return [] if self.judgement is None else self.judgement.table(level)
+
+    @property
+    def judged(self) -> tuple[Candidates, Judgement]:
+        """Members and judgement of a study that got so far."""
+        assert self.candidates is not None
+        assert self.judgement is not None
+        return self.candidates, self.judgement
 
 
 class FinalCheck:

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.mrma.conclusion import FinalCheck, classifier
+from dpfda.mrma.conclusion import FinalCheck, MRMAFindings, classifier
 from dpfda.mrma.designs import ExchangeDesign
 from dpfda.mrma.members import Candidates, Judgement, judge
-from dpfda.protocol.estimate import Estimate
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.progress import Phase, Progress
@@ -61,10 +60,15 @@ class ExchangeProgress(Progress, name="exchange"):
             self.candidates, self.judgement, plan=self.plan, average=self.design.average
         )
 
-    @property
-    def error_estimate(self) -> Estimate | None:
-        """Error of the result, from people who judged nothing else here."""
-        return self._check.error()
+    def findings(self) -> MRMAFindings:
+        """Whom this server's people trust, and the error by people who judged nothing else."""
+        return MRMAFindings(
+            classes=self.plan.classes,
+            phases=self.phases,
+            error=self._check.error(),
+            candidates=self.candidates,
+            judgement=self.judgement,
+        )
 
     def state(self) -> dict[str, Any]:
         """Sums of verdicts."""

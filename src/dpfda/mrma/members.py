@@ -48,6 +48,23 @@ class Judgement:
         """Weights with the reversals in their signs."""
         return self.weight.value * self.direction
 
+    def table(self, level: float = 0.95) -> list[dict[str, Any]]:
+        """One row a candidate: accuracy as made, with its interval, reversal and weight."""
+        low, high = self.accuracy.interval(level)
+        columns = {
+            "accuracy": self.accuracy.value,
+            "low": low,
+            "high": high,
+            "people": self.accuracy.people,
+            "reversed": self.reversed,
+            "cutoff": self.cutoff,
+            "weight": self.weight.value,
+        }
+        return [
+            {"member": b} | {name: column[b].item() for name, column in columns.items()}
+            for b in range(len(self.accuracy.value))
+        ]
+
 
 def judge(
     totals: Any,

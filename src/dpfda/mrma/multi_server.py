@@ -56,7 +56,7 @@ class MultiServerMRMA(CurveClassifierBase):
         servers_: the servers' names.
         local_models_: what each server shared.
         models_: what each server uses in the end.
-        exchanges_: the finished exchange of each server: `judgement` says whom it trusts.
+        exchanges_: what each server found in the exchange: `judgement` says whom it trusts.
         guarantee_: what every person was promised.
 
     Example:
@@ -130,13 +130,14 @@ class MultiServerMRMA(CurveClassifierBase):
             for k, roster in enumerate(rosters)
         ]
         shared = [server.model for server, _ in own]
-        self.exchanges_ = [
+        judged = [
             self._exchange_study(people, judges, shared, k, seed=seed + k, source=source)
             for k, (_, judges) in enumerate(own)
         ]
         self.guarantee_ = whole.guarantee.drawn_from(source)
         self.local_models_ = [stamped(model, self.guarantee_) for model in shared]
-        self.models_ = [stamped(progress.model, self.guarantee_) for progress in self.exchanges_]
+        self.exchanges_ = [server.findings for server in judged]
+        self.models_ = [stamped(server.model, self.guarantee_) for server in judged]
         self.model_ = self.models_[0]
         return self
 
@@ -193,7 +194,7 @@ class MultiServerMRMA(CurveClassifierBase):
         *,
         seed: int,
         source: Source,
-    ) -> Any:
+    ) -> Server:
         """One server's people judge everybody's classifiers."""
         cutoff = self.exchange_cutoff
         if isinstance(cutoff, Mapping):
@@ -206,7 +207,7 @@ class MultiServerMRMA(CurveClassifierBase):
         )
         epsilon = self.epsilon / 2 if self.exchange == "split" else self.epsilon
         plan = self._plan(max(1, len(judges)), design.to_dict(), seed, epsilon=epsilon)
-        return simulate(plan, _people(people, judges), source=source).progress
+        return simulate(plan, _people(people, judges), source=source)
 
     def _plan(
         self, n_people: int, design: dict[str, Any], seed: int, *, epsilon: float

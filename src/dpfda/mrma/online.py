@@ -9,13 +9,15 @@ import numpy as np
 from dpfda.curve_classifier import CurveClassifierBase, count_rows, plain_classes, stamped
 from dpfda.errors import InvalidParameter
 from dpfda.mrma.averaging import DEFAULT_STRICTNESS
+from dpfda.mrma.conclusion import MRMAFindings
 from dpfda.mrma.designs import StreamDesign
 from dpfda.mrma.members import DEFAULT_SPREAD
 from dpfda.mrma.plots import draw
 from dpfda.mrma.result import MRMAResult
-from dpfda.mrma.stream import StreamProgress
 from dpfda.mrma.training import ALIASES
+from dpfda.protocol.design import Design
 from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.server import Server
 from dpfda.simulate import people_from, simulate
 
 
@@ -132,8 +134,7 @@ class OnlineMRMA(CurveClassifierBase):
             seed=self._stream_seed + self.rounds_,
         )
         people = people_from(plan, curves, labels, grid_points=grid_points)
-        progress = simulate(plan, people, source=self._stream_source).progress
-        self._finish_round(plan, progress)
+        self._finish_round(plan, simulate(plan, people, source=self._stream_source))
         return self
 
     def plot(self, *, level: float = 0.95) -> Any:
@@ -147,7 +148,7 @@ class OnlineMRMA(CurveClassifierBase):
         self._stream_seed = self._public_seed() >> 1  # room for the rounds to count up
         self.rounds_ = 0
         self.drifts_: list[int] = []
-        self._round = StreamDesign(
+        self._round: Design = StreamDesign(
             n_classifiers=self.n_classifiers,
             new_classifiers=self.new_classifiers,
             member_size=self.member_size,
@@ -161,14 +162,15 @@ class OnlineMRMA(CurveClassifierBase):
             strictness=self.strictness,
         )
 
-    def _finish_round(self, plan: StudyPlan, progress: StreamProgress) -> None:
+    def _finish_round(self, plan: StudyPlan, server: Server) -> None:
+        findings = server.findings
+        assert isinstance(findings, MRMAFindings)
         self.rounds_ += 1
-        if progress.drifted:
+        if findings.drifted:
             self.drifts_.append(self.rounds_)
-        self._round = self._round.after(progress.memory.to_dict())
+        assert findings.following is not None
+        self._round = findings.following
         self.plan_ = plan
         self.guarantee_ = plan.guarantee.drawn_from(self._stream_source)
-        self.model_ = stamped(progress.model, self.guarantee_)
-        judgement = progress.judgement
-        assert judgement is not None
-        self.result_ = MRMAResult(progress.memory.candidates, judgement)
+        self.model_ = stamped(server.model, self.guarantee_)
+        self.result_ = MRMAResult(*findings.judged)

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.mrma.conclusion import FinalCheck, classifier, unknown_model
+from dpfda.mrma.conclusion import FinalCheck, MRMAFindings, classifier, unknown_model
 from dpfda.mrma.designs import MRMADesign
 from dpfda.mrma.members import Candidates, Judgement, judge
 from dpfda.mrma.training import check_training, train_members
-from dpfda.protocol.estimate import Estimate
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.progress import Phase, Progress
@@ -93,10 +92,15 @@ class MRMAProgress(Progress, name="mrma"):
             return unknown_model(self.plan)
         return classifier(self.candidates, judgement, plan=self.plan, average=self.design.average)
 
-    @property
-    def error_estimate(self) -> Estimate | None:
-        """Error of the finished classifier, from people who judged nothing else; None without."""
-        return self._check.error()
+    def findings(self) -> MRMAFindings:
+        """Members, and the error by people who judged nothing else."""
+        return MRMAFindings(
+            classes=self.plan.classes,
+            phases=self.phases,
+            error=self._check.error(),
+            candidates=self.candidates,
+            judgement=self.judgement,
+        )
 
     # -- keeping ----------------------------------------------------------------------------------
 

@@ -91,20 +91,7 @@ class MRMAResult:
 
     def members(self, level: float = 0.95) -> list[dict[str, Any]]:
         """One row a member: accuracy as made, with its interval, reversal and weight."""
-        low, high = self.judgement.accuracy.interval(level)
-        columns = {
-            "accuracy": self.judgement.accuracy.value,
-            "low": low,
-            "high": high,
-            "people": self.judgement.accuracy.people,
-            "reversed": self.judgement.reversed,
-            "cutoff": self.judgement.cutoff,
-            "weight": self.judgement.weight.value,
-        }
-        return [
-            {"member": b} | {name: column[b].item() for name, column in columns.items()}
-            for b in range(len(self.candidates))
-        ]
+        return self.judgement.table(level)
 
 
 _ORDER = (

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.mrma.conclusion import classifier, unknown_model
+from dpfda.mrma.conclusion import MRMAFindings, classifier, unknown_model
 from dpfda.mrma.designs import StreamDesign
 from dpfda.mrma.evaluation import accuracies
 from dpfda.mrma.members import Candidates, Judgement
@@ -121,6 +121,17 @@ class StreamProgress(Progress, name="mrma_stream"):
             self._judge(self.memory),
             plan=self.plan,
             average=self.design.average,
+        )
+
+    def findings(self) -> MRMAFindings:
+        """Members as they are remembered, whether they were turned, and the next round."""
+        return MRMAFindings(
+            classes=self.plan.classes,
+            phases=self.phases,
+            drifted=self.drifted,
+            following=self.design.after(self.memory.to_dict()) if self.finished else None,
+            candidates=self.memory.candidates if len(self.memory) else None,
+            judgement=self.judgement,
         )
 
     def state(self) -> dict[str, Any]:

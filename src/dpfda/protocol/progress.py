@@ -4,27 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 from dpfda._registry import Registered
 from dpfda._validate import FloatArray
+from dpfda.protocol.findings import Findings, Phase
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.task import Task
-
-
-@dataclass(frozen=True)
-class Phase:
-    """A part of a study whose tasks are all known when it begins.
-
-    Attributes:
-        kind: what is asked in this phase.
-        people: how many people it wants.
-    """
-
-    kind: str
-    people: int
 
 
 class Progress(
@@ -66,6 +54,11 @@ class Progress(
         """What the present phase asks; ``finished`` at the end."""
         return "finished" if self.finished else self.phases[self.phase].kind
 
+    @property
+    def averaged(self) -> bool:
+        """Whether all that the present phase makes of its replies is their mean."""
+        return False
+
     def close(self) -> None:
         """End the present phase, with however many replies came, and begin the next."""
         self._learn()
@@ -104,6 +97,10 @@ class Progress(
     def model(self) -> CurveModel:
         """The classifier as it is now."""
 
+    def findings(self) -> Findings:
+        """What was estimated so far, with its uncertainty."""
+        return Findings(classes=self.plan.classes, phases=self.phases)
+
     @abstractmethod
     def state(self) -> dict[str, Any]:
         """Everything learnt so far, as plain values: with the plan, enough to resume the study."""
@@ -118,3 +115,6 @@ def begin(plan: StudyPlan) -> Progress:
     assert plan.asks
     design = plan.built_design
     return Progress.named(design.name)(design, plan)  # type: ignore[arg-type]
+
+
+__all__ = ["Findings", "Phase", "Progress", "begin"]

@@ -7,11 +7,17 @@ from typing import Any
 import numpy as np
 
 from dpfda import _validate
+from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import ProtocolError
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.progress import begin
+from dpfda.protocol.progress import Findings, Progress, begin
+from dpfda.protocol.robust import clipped, steadied
 from dpfda.protocol.task import Task, check_reply
+
+BLOCK = 1 << 12
+"""Tickets whose replies are absorbed at once."""
+_FEWEST_GROUPS = 3
 
 
 class Server:
@@ -20,6 +26,15 @@ class Server:
     Tickets number the people of a phase. `issue` hands out the next tickets' tasks; `receive` takes
     the replies to any of them, each once. When every ticket of a phase has been answered the study
     moves on by itself; `close_phase` moves it on without the people who never answered.
+
+    What one liar can do is bounded: replies are clipped where honest ones end. Replies are absorbed
+    in blocks, in the order of tickets: floating-point sums, and so every bit of the model, are the
+    same however replies arrive and whoever carries them.
+
+    Args:
+        plan: the public contract.
+        median_group: where replies are averaged, take the median of means over groups of this many
+            people instead: fewer liars than half the groups then change little. 0 averages.
 
     Example:
         >>> from dpfda.curves import CurveEncoder
@@ -30,8 +45,9 @@ class Server:
         (100, 3)
     """
 
-    def __init__(self, plan: StudyPlan) -> None:
+    def __init__(self, plan: StudyPlan, *, median_group: int = 0) -> None:
         self.plan = plan
+        self._median_group = _validate.whole("median_group", median_group, least=0)
         self._progress = begin(plan)
         self._begin_phase()
 
@@ -66,8 +82,13 @@ class Server:
         return self._progress.model
 
     @property
-    def progress(self) -> Any:
-        """The study under way, with its design's own estimates."""
+    def findings(self) -> Findings:
+        """What the design estimated so far."""
+        return self._progress.findings()
+
+    @property
+    def progress(self) -> Progress:
+        """The study under way."""
         return self._progress
 
     def issue(self, people: int) -> Task:
@@ -75,13 +96,13 @@ class Server:
         _validate.whole("people", people, least=0)
         start = self._issued
         self._issued += min(people, self.wanted)
-        return self._progress.tasks(start, self._issued - start)
+        return self._tasks(start, self._issued - start)
 
     def task(self, ticket: int) -> Task:
         """The task of one ticket of the present phase, again."""
         if not 0 <= ticket < self._issued:
             raise ProtocolError("this ticket was not issued in the present phase")
-        return self._progress.tasks(ticket, 1)
+        return self._tasks(ticket, 1)
 
     def receive(self, reply: Any, *, start: int, missing: Any = None) -> None:
         """Take the replies to tickets start, start + 1, ...
@@ -98,27 +119,82 @@ class Server:
             raise ProtocolError("a reply must belong to an issued ticket of the present phase")
         if self._answered[start : start + rows].any():
             raise ProtocolError("this ticket was answered before")
-        task = self._progress.tasks(start, rows)
+        task = self._tasks(start, rows)
         here = np.ones(rows, dtype=bool) if missing is None else ~np.asarray(missing, dtype=bool)
         if here.shape != (rows,):
             raise ProtocolError("missing must have one entry for each row of the reply")
         if not here.all():
             task, reply = task.rows(here), _as_array(reply)[here]
-        self._progress.absorb(task, check_reply(task, reply))
+        self._keep(start + np.flatnonzero(here), self._bounded(task, check_reply(task, reply)))
         self._answered[start : start + rows] = here
         if self._answered.all():
             self.close_phase()
+        elif not self._steadying:
+            self._absorb_blocks()
 
     def close_phase(self) -> None:
         """End the present phase with the replies that came; unanswered tickets lapse."""
         if self.finished:
             raise ProtocolError("the study is finished")
+        if self._steadying:
+            self._steady()
+        self._absorb_blocks(incomplete=True)
         self._progress.close()
         self._begin_phase()
 
     def _begin_phase(self) -> None:
-        self._issued = 0
+        self._issued = self._absorbed = 0
         self._answered = np.zeros(self._progress.quota, dtype=bool)
+        self._blocks: dict[int, FloatArray] = {}
+        self._asked: tuple[tuple[int, int, int], Task] | None = None
+
+    def _tasks(self, start: int, people: int) -> Task:
+        """Tasks of the present phase; the last ones are kept, since they are needed again."""
+        key = (self._progress.phase, start, people)
+        if self._asked is None or self._asked[0] != key:
+            self._asked = key, self._progress.tasks(start, people)
+        return self._asked[1]
+
+    def _bounded(self, task: Task, reply: FloatArray) -> FloatArray:
+        """Replies of which no single one weighs more than a few honest ones."""
+        return clipped(task, reply)
+
+    def _keep(self, tickets: IntArray, rows: FloatArray) -> None:
+        for number in np.unique(tickets // BLOCK).tolist():
+            mine = tickets // BLOCK == number
+            size = min(BLOCK, self._progress.quota - number * BLOCK)
+            block = self._blocks.setdefault(number, np.zeros((size, rows.shape[1])))
+            block[tickets[mine] - number * BLOCK] = rows[mine]
+
+    def _absorb_blocks(self, *, incomplete: bool = False) -> None:
+        """Hand over the next blocks, as far as everybody in them answered."""
+        while (first := self._absorbed * BLOCK) < self._progress.quota:
+            here = self._answered[first : first + BLOCK]
+            if not incomplete and not here.all():
+                return
+            block = self._blocks.pop(self._absorbed, None)
+            if block is not None:
+                task = self._tasks(first, len(here))
+                present = task if here.all() else task.rows(here)
+                self._progress.absorb(present, block[here])
+            self._absorbed += 1
+
+    @property
+    def _steadying(self) -> bool:
+        return self._median_group > 0 and self._progress.averaged
+
+    def _steady(self) -> None:
+        """Move all replies of the phase together to their median of means."""
+        numbers = sorted(self._blocks)
+        heres = [self._answered[n * BLOCK : (n + 1) * BLOCK] for n in numbers]
+        replies = [self._blocks[n][here] for n, here in zip(numbers, heres, strict=True)]
+        groups = sum(map(len, replies)) // self._median_group
+        if groups < _FEWEST_GROUPS:
+            return
+        moved = steadied(np.concatenate(replies), groups=groups)
+        parts = np.split(moved, np.cumsum([len(part) for part in replies])[:-1])
+        for number, here, part in zip(numbers, heres, parts, strict=True):
+            self._blocks[number][here] = part
 
     def state(self) -> dict[str, Any]:
         """Everything needed to go on later, at any person; plain values."""
@@ -126,20 +202,23 @@ class Server:
             "plan_hash": self.plan.hash,
             "issued": self._issued,
             "answered": np.packbits(self._answered).tobytes().hex(),
+            "absorbed": self._absorbed,
+            "waiting": {str(number): block.tolist() for number, block in self._blocks.items()},
             "progress": self._progress.state(),
         }
 
     @classmethod
-    def resume(cls, plan: StudyPlan, state: dict[str, Any]) -> Server:
+    def resume(cls, plan: StudyPlan, state: dict[str, Any], *, median_group: int = 0) -> Server:
         """The server that `state` was taken from."""
         if state.get("plan_hash") != plan.hash:
             raise ProtocolError("the stored study has another plan")
-        server = cls(plan)
+        server = cls(plan, median_group=median_group)
         server._progress.restore(state["progress"])
         server._begin_phase()
-        server._issued = state["issued"]
+        server._issued, server._absorbed = state["issued"], state["absorbed"]
         packed = np.frombuffer(bytes.fromhex(state["answered"]), dtype=np.uint8)
         server._answered = np.unpackbits(packed, count=server._progress.quota).astype(bool)
+        server._blocks = {int(n): np.asarray(block) for n, block in state["waiting"].items()}
         return server
 
 

@@ -16,7 +16,7 @@ from dpfda.protocol.design import Design, Terms
 from dpfda.protocol.estimate import Estimate, accuracy_estimate
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.progress import Phase, Progress
+from dpfda.protocol.progress import Findings, Phase, Progress
 from dpfda.protocol.public_randomness import public_subsets, public_uniforms
 from dpfda.protocol.task import Task
 from dpfda.protocol.tasks.calibration import CalibrationTask
@@ -307,24 +307,28 @@ class QuestionProgress(Progress, name="questions"):
 
     # -- results --------------------------------------------------------------------------------
 
-    @property
-    def centre_estimates(self) -> list[Estimate]:
-        """Each feature's middle with its standard error; the public one where nobody was asked."""
-        asked = sum(phase.people for phase in self.phases if phase.kind == "centre")
-        return [
-            Estimate(float(c), float(v**0.5), asked)
-            for c, v in zip(self.centres, self.centre_variance, strict=True)
-        ]
-
-    @property
-    def intercept_estimates(self) -> list[Estimate]:
-        """Each score's intercept with its standard error."""
+    def findings(self) -> Findings:
+        """Middles (the public one where nobody was asked), stumps, intercepts, error."""
         information = np.maximum(self.intercept_information, 1e-12)
-        asked = sum(phase.people for phase in self.phases if phase.kind == "intercept")
-        return [
-            Estimate(float(a), float(p**-0.5), asked)
-            for a, p in zip(self.intercepts, information, strict=True)
-        ]
+        asked = {"centre": 0, "intercept": 0}
+        for phase in self.phases:
+            asked[phase.kind] = asked.get(phase.kind, 0) + phase.people
+        return Findings(
+            classes=self.plan.classes,
+            phases=self.phases,
+            learnt="correlation",
+            title="is this stump right?",
+            features=self.correlations,
+            centres=[
+                Estimate(float(c), float(v**0.5), asked["centre"])
+                for c, v in zip(self.centres, self.centre_variance, strict=True)
+            ],
+            intercepts=[
+                Estimate(float(a), float(p**-0.5), asked["intercept"])
+                for a, p in zip(self.intercepts, information, strict=True)
+            ],
+            error=self.error_estimate,
+        )
 
     @property
     def model(self) -> CurveModel:

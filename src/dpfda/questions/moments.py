@@ -14,7 +14,7 @@ from dpfda.protocol.design import Design, Terms
 from dpfda.protocol.estimate import Estimate
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.progress import Phase, Progress
+from dpfda.protocol.progress import Findings, Phase, Progress
 from dpfda.protocol.task import Task
 from dpfda.protocol.tasks.moment import MomentTask
 
@@ -59,6 +59,11 @@ class MomentProgress(Progress, name="moments"):
         positive = turn if self.n_scores > 1 else np.ones(people, dtype=np.int64)
         return self._ask("moment", people, positive=positive)
 
+    @property
+    def averaged(self) -> bool:
+        """With several scores, several means."""
+        return self.n_scores == 1
+
     def absorb(self, task: Task, reply: FloatArray) -> None:
         """Add to the sums."""
         assert isinstance(task, MomentTask)
@@ -72,16 +77,21 @@ class MomentProgress(Progress, name="moments"):
     def _learn(self) -> None:
         """The sums say everything."""
 
-    @property
-    def moments(self) -> list[list[Estimate]]:
+    def findings(self) -> Findings:
         """E y z* for each score and feature, with standard errors."""
         people = np.maximum(self.people, 1)[:, None]
         mean = self.total / people
         error = np.sqrt(np.maximum(self.square / people - mean**2, 0) / people)
-        return [
-            [Estimate(float(a), float(b), int(n)) for a, b in zip(*rows, strict=True)]
-            for *rows, n in zip(mean, error, self.people, strict=True)
-        ]
+        return Findings(
+            classes=self.plan.classes,
+            phases=self.phases,
+            learnt="moment",
+            title="mean of label times feature",
+            features=[
+                [Estimate(float(a), float(b), int(n)) for a, b in zip(*rows, strict=True)]
+                for *rows, n in zip(mean, error, self.people, strict=True)
+            ],
+        )
 
     @property
     def model(self) -> CurveModel:

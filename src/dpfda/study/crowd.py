@@ -11,11 +11,11 @@ import msgspec
 import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
-from dpfda.client.wire import ReplyMessage, TaskMessage
 from dpfda.errors import DpfdaError
 from dpfda.noise import Source
+from dpfda.protocol.person import Crowd
 from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.task import Task
+from dpfda.protocol.wire import ReplyMessage, TaskMessage
 
 _PAUSE = 0.1  # seconds until somebody who was not wanted asks again
 
@@ -85,13 +85,12 @@ def reply_body(
 ) -> bytes:
     """What one person answers to a task message."""
     message = msgspec.json.decode(asked, type=TaskMessage)
-    task = Task.from_dict(message.task)
-    plan.check(task)
-    values = task.answer((features, labels), source).values[0].tolist()
+    person = Crowd(plan, lambda start, stop: (features[start:stop], labels), source=source)
+    values = person.answer(plan.read_task(message.task)).values[0].tolist()
     return msgspec.json.encode(ReplyMessage(message.plan, message.phase, message.ticket, values))
 
 
-class Crowd:
+class RemoteCrowd:
     """The people of one study, who take part one after the other on each connection.
 
     Args:

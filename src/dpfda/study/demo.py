@@ -24,7 +24,7 @@ from dpfda.noise import SimulationSource
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.person import encode_people
 from dpfda.protocol.plan import StudyPlan
-from dpfda.study.crowd import Crowd
+from dpfda.study.crowd import RemoteCrowd
 from dpfda.study.outcome import Outcome
 from dpfda.study.running import CollectorProcess
 
@@ -122,7 +122,7 @@ async def _all_crowds(
             plan, data.X[own], _labels(data)[own], grid_points=data.grid_points
         )
         source = SimulationSource(number)
-        crowds.append(Crowd(url, plan, features, labels, source=source, progress=one_more))
+        crowds.append(RemoteCrowd(url, plan, features, labels, source=source, progress=one_more))
     await asyncio.gather(*(crowd.take_part() for crowd in crowds))
     return sum(crowd.bytes_sent for crowd in crowds)
 

@@ -6,15 +6,12 @@ from typing import Any
 
 import numpy as np
 
-import dpfda.mrma
-import dpfda.questions  # noqa: F401 (designs register when they are imported)
-from dpfda._validate import FloatArray
+from dpfda._validate import FloatArray, IntArray
 from dpfda.curves import CurveEncoder
 from dpfda.datasets import simulate_001
 from dpfda.noise import SimulationSource
-from dpfda.protocol.person import encode_people
+from dpfda.protocol.person import Crowd, encode_people
 from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.robust import clipped, steadied
 from dpfda.protocol.server import Server
 from dpfda.protocol.task import Task
 from dpfda.study.outcome import Goal, Outcome, at_most
@@ -28,6 +25,8 @@ GOALS: dict[str, Goal] = {
 
 _EPSILON = 2.0
 _HELD_OUT = 4000
+_GROUP = 8
+Rows = tuple[FloatArray, IntArray]
 _ENCODER = CurveEncoder("cosine", n_basis=4, rescale="clip", scale=6.0)
 _DESIGNS: dict[str, dict[str, Any]] = {
     "moments": {"name": "moments"},
@@ -87,20 +86,40 @@ def _error(
     data = simulate_001(people, rng=seed)
     features, labels = encode_people(plan, data.X, data.y, grid_points=data.grid_points)
     liars = np.random.default_rng(seed).random(people) < share
-    server, source, first = Server(plan), SimulationSource(seed), 0
+    server, source, first = _server(plan, defence), SimulationSource(seed), 0
     while not server.finished:
         task = server.issue(server.wanted)
         own = slice(first, first + task.people)
         first += task.people
-        reply = task.answer((features[own], labels[own]), source).values
-        reply[liars[own]] = _lies(task, features[own], labels[own], reply)[liars[own]]
-        server.receive(_defended(task, reply, defence), start=0)
+        rows = features[own], labels[own]
+        reply = _told(plan, task, rows, source)
+        reply[liars[own]] = _lies(plan, task, rows, reply)[liars[own]]
+        server.receive(reply, start=0)
     wrong = server.model.predict(test.X, test.grid_points) != test.y
     return float(np.mean(wrong))
 
 
-def _lies(task: Task, features: FloatArray, labels: Any, reply: FloatArray) -> FloatArray:
+class Undefended(Server):
+    """A server that believes everything."""
+
+    def _bounded(self, task: Task, reply: FloatArray) -> FloatArray:
+        return reply
+
+
+def _server(plan: StudyPlan, defence: str) -> Server:
+    if defence == "none":
+        return Undefended(plan)
+    return Server(plan, median_group=_GROUP if defence == "median of means" else 0)
+
+
+def _told(plan: StudyPlan, task: Task, rows: Rows, source: SimulationSource) -> FloatArray:
+    """What these people answer if they are honest."""
+    return Crowd(plan, lambda start, stop: rows, source=source).answer(task).values.copy()
+
+
+def _lies(plan: StudyPlan, task: Task, rows: Rows, reply: FloatArray) -> FloatArray:
     """The reply that does most damage: real values far out on the wrong side, bits inverted."""
+    features, labels = rows
     if task.name == "vector":  # a far curve with the label it should not have
         far = 1e6 * np.sign(features)
         return np.column_stack([far, np.where(labels == 1, -1.0, 1.0)])
@@ -109,14 +128,5 @@ def _lies(task: Task, features: FloatArray, labels: Any, reply: FloatArray) -> F
         direction = np.sign((signs * features).mean(axis=0))
         return np.tile(-1e6 * direction, (len(reply), 1))
     # Bits: the most probable answers of many draws, turned around.
-    told = sum(task.answer((features, labels), SimulationSource(k)).values for k in range(9))
+    told = sum(_told(plan, task, rows, SimulationSource(k)) for k in range(9))
     return np.where(np.asarray(told) > 0, -1.0, 1.0)
-
-
-def _defended(task: Task, reply: FloatArray, defence: str) -> FloatArray:
-    if defence == "none":
-        return reply
-    kept = clipped(task, reply)
-    if defence == "median of means" and task.name == "moment":
-        return steadied(kept, groups=max(3, len(reply) // 8))
-    return kept

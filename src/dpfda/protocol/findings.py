@@ -1,0 +1,70 @@
+"""What a study found, in one shape for every design: tables, plots and pages read this."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dpfda.protocol.design import Design
+from dpfda.protocol.estimate import Estimate
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A part of a study whose tasks are all known when it begins.
+
+    Attributes:
+        kind: what is asked in this phase.
+        people: how many people it wants.
+    """
+
+    kind: str
+    people: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Findings:
+    """Estimates from replies alone; what a design does not estimate is empty.
+
+    Attributes:
+        classes: the labels.
+        phases: who was asked what.
+        learnt: in one word, what was estimated of each feature.
+        title: the same as a question.
+        features: these estimates, one row a score.
+        centres: the middle of each feature.
+        intercepts: one a score.
+        error: error of the finished classifier, by people who judged nothing else.
+        drifted: older replies were forgotten because new ones contradict them.
+        following: the design of a study that goes on from here.
+    """
+
+    classes: tuple[Any, ...]
+    phases: Sequence[Phase]
+    learnt: str = ""
+    title: str = ""
+    features: Sequence[Sequence[Estimate]] = ()
+    centres: Sequence[Estimate] = ()
+    intercepts: Sequence[Estimate] = ()
+    error: Estimate | None = None
+    drifted: bool = False
+    following: Design | None = None
+
+    def estimates(self) -> dict[str, Estimate]:
+        """Everything that was estimated, by name."""
+        named = {f"centre {j + 1}": estimate for j, estimate in enumerate(self.centres)}
+        for score, row in enumerate(self.features):
+            named |= {f"{self.learnt} {j + 1}{self._against(score)}": e for j, e in enumerate(row)}
+        for score, estimate in enumerate(self.intercepts):
+            named[f"intercept{self._against(score)}"] = estimate
+        if self.error is not None:
+            named["error, estimated by people"] = self.error
+        return named
+
+    def members(self, level: float = 0.95) -> list[dict[str, Any]]:
+        """One row a member, where classifiers were judged: accuracy, interval, weight."""
+        return []
+
+    def _against(self, score: int) -> str:
+        return "" if len(self.classes) == 2 else f", class {self.classes[score]}"
