@@ -8,12 +8,13 @@ import pytest
 from dpfda.curves import CurveEncoder
 from dpfda.errors import BudgetExceeded, InvalidData, InvalidParameter
 from dpfda.noise import SimulationSource
+from dpfda.privacy.cost import Cost
 from dpfda.protocol.secure_sum import Identity, Member, RoundFailed, Terms
 from dpfda.protocol.secure_sum.session import STEPS
 from dpfda.regression.decentralized import DecentralizedRegression, RegressionSite
 from dpfda.regression.estimators import PrivateLinearRegression
-from dpfda.regression.location_stage import LocationStage
-from dpfda.regression.problem import Problem
+from dpfda.regression.location_look import LocationLook
+from dpfda.regression.problem import Bounds, Problem
 from dpfda.study.benchmarks.regression import aggregate_variance_ratio
 
 
@@ -162,18 +163,19 @@ def test_a_site_keeps_its_own_account():
     identities = {f"s{i}": Identity() for i in range(2)}
     roster = tuple((n, one.public) for n, one in identities.items())
     terms = Terms(study="x", coordinator=bytes(32), roster=roster)
-    problem = Problem(task="linear", epsilon=1.0, delta=1e-5, center=np.zeros(3))
+    problem = Problem(task="linear", bounds=Bounds(center=np.zeros(3)))
+    whole = Cost(epsilon=1.0, delta=1e-5)
     site = RegressionSite(
         Member("s0", identities["s0"], terms),
         *data[0],
         source=SimulationSource(0),
         terms=terms,
-        mu=problem.mu,
+        mu=whole.mu,
     )
-    honest = LocationStage(problem=problem, budget=problem.mu)
+    honest = LocationLook(problem=problem, cost=whole)
     site.answer(0, honest)
     with pytest.raises(BudgetExceeded):
-        site.answer(1, replace(honest, budget=1e-3))
+        site.answer(1, replace(honest, cost=whole.part(1e-3)))
 
 
 def test_encoded_curves_at_every_site():

@@ -13,6 +13,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidData, InvalidParameter, ProtocolError
+from dpfda.noise import SecureSource
 from dpfda.regression.estimators import PrivateLinearRegression, PrivateLogisticRegression
 from dpfda.regression.fixed_point import BLOCK, ONE, ball, segment
 
@@ -71,9 +72,26 @@ def test_labels_must_be_the_public_classes():
     model = PrivateLogisticRegression(1.0, classes=("well", "sick"), random_state=0)
     assert set(model.fit(X, labels).predict(X)) <= {"sick", "well"}
     with pytest.raises(InvalidData) as caught:
-        PrivateLogisticRegression(1.0, random_state=0).fit(X, labels)
+        PrivateLogisticRegression(1.0, classes=(0, 1), random_state=0).fit(X, labels)
     assert "sick" not in str(caught.value)
     assert "classes=" in str(caught.value)
+
+
+@few
+def test_labels_of_the_data_are_found_by_simulations_only():
+    # One person with another label would show in `classes_` with probability 1.
+    X, _ = rows(20)
+    labels = np.where(X[:, 0] > 0, "sick", "well")
+    found = PrivateLogisticRegression(1.0, random_state=0).fit(X, labels)
+    assert list(found.classes_) == ["sick", "well"]
+    assert "the set of labels is public" in found.guarantee_.assumptions
+    told = PrivateLogisticRegression(1.0, classes=("sick", "well"), random_state=0)
+    assert told.fit(X, labels).guarantee_.assumptions == ("the number of records is public",)
+    for secure in (None, SecureSource()):
+        with pytest.raises(InvalidParameter, match="classes must be given"):
+            PrivateLogisticRegression(1.0, random_state=secure).fit(X, labels)
+    with pytest.raises(InvalidParameter, match="classes must be given"):
+        PrivateLogisticRegression(1.0, random_state=0).partial_fit(X, labels)
 
 
 def test_default_source_is_exact_and_unrepeatable():
@@ -115,8 +133,8 @@ def test_a_half_finished_fit_cannot_leave_the_process():
     X, y = rows(100)
     model = PrivateLinearRegression(1.0, random_state=4).partial_fit(X, y)
     with pytest.raises(TypeError, match="private sums"):
-        pickle.dumps(model._fitting)
-    assert "0." not in repr(model._fitting)
+        pickle.dumps(model._passes)
+    assert "0." not in repr(model._passes)
     model.next_stage()
     with pytest.raises(ProtocolError):
         model.next_stage()

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from dpfda.privacy.calibration import gaussian_epsilon
-from dpfda.regression.location_stage import LocationStage
+from dpfda.privacy.cost import Cost
+from dpfda.regression.location_look import LocationLook
 from dpfda.regression.methods.fm import published_l1
-from dpfda.regression.moment_stage import MomentStage
-from dpfda.regression.problem import Problem
+from dpfda.regression.problem import Bounds, Problem
 from dpfda.regression.published import published_epsilon, published_mu
 from dpfda.regression.sensitivity import best_weight, joint_l1, joint_l2
 
@@ -83,8 +83,8 @@ def test_location_stage_sensitivity(dimension):
 
         return np.linalg.norm(answer(x, y) - answer(x2, y2), axis=1)
 
-    problem = Problem(task="linear", epsilon=1.0, delta=1e-5, center=np.zeros(dimension))
-    claimed = LocationStage(problem=problem, budget=1.0).sensitivity
+    problem = Problem(task="linear", bounds=Bounds(center=np.zeros(dimension)))
+    claimed = LocationLook(problem=problem, cost=Cost(epsilon=1.0, delta=1e-5)).l2
     found = search(distance, dimension, np.random.default_rng(4))
     assert 0.995 * claimed <= found <= claimed * (1 + 1e-9)
 
@@ -140,12 +140,3 @@ def test_as_published_supremum_is_found_by_search():
     mu = published_mu(1.0, delta=1e-5, task="linear")
     assert 0.99 * mu <= found <= mu * (1 + 1e-9)
     assert gaussian_epsilon(delta=1e-5, multiplier=1 / found) > 1.3
-
-
-def test_moment_stage_weights_match_its_sensitivity():
-    stage = MomentStage(
-        budget=1.0, center=np.zeros(2), radius=1.0, target_center=0.0, target_radius=1.0
-    )
-    x, y = np.array([[1.0, 0.0], [0.25, math.sqrt(1 - 1 / 16)]]), np.array([1.0, -1.0])
-    one, other = (stage.statistic(stage.sums(x[i : i + 1], y[i : i + 1])) for i in (0, 1))
-    assert np.linalg.norm(one - other) <= stage.sensitivity

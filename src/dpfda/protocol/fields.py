@@ -28,7 +28,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -265,6 +265,28 @@ def check_fields(subject: Any) -> Mapping[str, int]:
     return MappingProxyType(sizes)
 
 
+class Declared:
+    """A public object made of declared fields: checked when it is built, to JSON and back."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its fields, as plain values for JSON."""
+        fields: tuple[dataclasses.Field[Any], ...] = dataclasses.fields(self)  # type: ignore[arg-type]
+        return {field.name: plain(getattr(self, field.name)) for field in fields}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Rebuild from `to_dict`: known fields only."""
+        fields: tuple[dataclasses.Field[Any], ...] = dataclasses.fields(cls)  # type: ignore[arg-type]
+        known = {field.name for field in fields}
+        needed = {field.name for field in fields if field.default is MISSING}
+        if not needed <= set(data) <= known:
+            raise InvalidParameter(cls.__name__, f"made of {sorted(known)}", sorted(map(str, data)))
+        return cls(**data)
+
+
 def plain(value: Any) -> Any:
     """A field's value as JSON has it."""
     if isinstance(value, np.ndarray):
@@ -292,6 +314,7 @@ def _bind(name: str, length: str, size: int, sizes: Sizes) -> None:
 __all__ = [
     "LARGEST",
     "Array",
+    "Declared",
     "FloatArray",
     "Rule",
     "array",

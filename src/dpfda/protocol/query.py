@@ -58,6 +58,9 @@ class Query(
     attained: ClassVar[float | None] = 0.99
     """What part of the sensitivity a search must reach; None where the proof needs no bound."""
 
+    inside: ClassVar[bool] = False
+    """Whether it draws before its mechanism: `log_likelihood` alone says what it gives away."""
+
     unit: str = choice(default="person")
 
     def __post_init__(self) -> None:

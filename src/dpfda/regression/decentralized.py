@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -16,14 +15,17 @@ from sklearn.utils.validation import check_is_fitted
 from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.errors import BudgetExceeded, InvalidData, InvalidParameter
-from dpfda.noise import SecureSource, SimulationSource, Source, discrete_gaussian
+from dpfda.mechanisms.gaussian import Gaussian
+from dpfda.noise import SecureSource, SimulationSource, Source, discrete_gaussian, source_for
+from dpfda.noise.law import NoiseLaw
 from dpfda.privacy.guarantee import Guarantee
+from dpfda.protocol.answer import Answer
+from dpfda.protocol.conversation import converse
+from dpfda.protocol.query import AdditiveLook, Query
 from dpfda.protocol.secure_sum import Identity, Member, Terms, add_up
 from dpfda.protocol.secure_sum.session import Silence
 from dpfda.regression.estimators import PrivateLinearRegression, PrivateLogisticRegression
-from dpfda.regression.fitting import source_for
-from dpfda.regression.methods import Method
-from dpfda.regression.stage import GAUSSIAN_STEPS, Noisy, Stage
+from dpfda.regression.methods import Method, Regression
 
 _SITES = "a mapping or a list with one pair (X, y) for each site"
 
@@ -71,17 +73,17 @@ class RegressionSite:
         self._sigma = site_sigma(1 if alone else terms.noisy_sites)
         self._left = mu**2 * (1 + 1e-12)
 
-    def answer(self, number: int, stage: Stage) -> None:
-        """Contribute this site's part of a stage's sum: fixed-point integers plus noise."""
-        if not stage.linear_in_rows or stage.noise != "gaussian":
-            raise InvalidParameter("method", "one whose stages are sums", type(stage).__name__)
-        if stage.budget**2 > self._left:
+    def answer(self, number: int, query: Query) -> None:
+        """Contribute this site's part of a sum: fixed-point integers plus noise."""
+        noise = query.mechanism
+        if not (isinstance(query, AdditiveLook) and query.linear and isinstance(noise, Gaussian)):
+            raise InvalidParameter("method", "one whose stages are sums", type(query).__name__)
+        if noise.mu**2 > self._left:
             raise BudgetExceeded("this stage would cost more than is left of the budget")
-        self._left -= stage.budget**2
-        exact = stage.statistic(stage.sums(self._rows, self._targets))
-        lattice = np.rint(exact / (stage.sigma / GAUSSIAN_STEPS)).astype(np.int64)
-        noise = discrete_gaussian(len(lattice), sigma=self._sigma, source=self._source)
-        self.site.contribute(number, lattice + noise)
+        self._left -= noise.mu**2
+        exact = query.statistic(query.sums(query.fitting((self._rows, self._targets))))
+        drawn = discrete_gaussian(len(exact), sigma=self._sigma, source=self._source)
+        self.site.contribute(number, noise.lattice(exact) + drawn)
 
     def __repr__(self) -> str:
         return f"RegressionSite({self.site.name!r}, {self.size} rows)"
@@ -94,7 +96,7 @@ def site_sigma(sharing: int) -> int:
         >>> site_sigma(1) == 2**24, site_sigma(4) == 2**23
         (True, True)
     """
-    return math.isqrt((GAUSSIAN_STEPS**2 - 1) // sharing) + 1
+    return math.isqrt((Gaussian.steps**2 - 1) // sharing) + 1
 
 
 class DecentralizedRegression(BaseEstimator):  # type: ignore[misc]
@@ -208,7 +210,16 @@ class DecentralizedRegression(BaseEstimator):  # type: ignore[misc]
         if len(widths) != 1:
             raise InvalidData("sites", "rows with the same features at every site")
         people = sum(len(rows) for rows, _ in held.values())
-        problem = replace(face._problem(widths.pop()), rows=people)
+        regression = Regression(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            unit=self.unit,
+            problem=face._problem(widths.pop(), rows=people),
+            method=self.method if isinstance(self.method, Method) else Method.named(self.method)(),
+        )
+        if regression.method.pure:
+            rule = "one whose stages are sums with Gaussian noise"
+            raise InvalidParameter("method", rule, regression.method.name)
         identities = {name: Identity() for name in held}
         coordinator = Identity()
         terms = Terms(
@@ -224,27 +235,23 @@ class DecentralizedRegression(BaseEstimator):  # type: ignore[misc]
                 Member(name, identities[name], terms),
                 *held[name],
                 terms=terms,
-                mu=problem.mu,
+                mu=regression.whole.mu,
                 source=source,
                 alone=self.aggregation == "conventional",
             )
             for name, source in zip(held, sources, strict=True)
         }
-        method = self.method if isinstance(self.method, Method) else Method.named(self.method)()
-        conversation = method.converse(problem)
         self.survivors_: tuple[tuple[str, ...], ...] = ()
         self.noise_ratio_: tuple[float, ...] = ()
-        stage, number = next(conversation), 0
-        while True:
-            noisy = self._answer(members, terms, coordinator, stage, number, silent=silent)
-            try:
-                stage, number = conversation.send(noisy), number + 1
-            except StopIteration as end:
-                self.fit_ = end.value
-                break
+        self.fit_ = converse(
+            regression,
+            lambda query, number: self._answer(
+                members, terms, coordinator, query, number, silent=silent
+            ),
+        )
         self.coef_, self.intercept_ = self.fit_.slope, self.fit_.intercept
         self.clipping_inflation_ = self.fit_.inflation
-        self.n_features_in_ = problem.dimension
+        self.n_features_in_ = regression.problem.dimension
         self.terms_ = terms
         self.guarantee_ = self._guarantee(terms).drawn_from(sources[0])
         for text in self.fit_.warnings:
@@ -274,28 +281,33 @@ class DecentralizedRegression(BaseEstimator):  # type: ignore[misc]
         members: Mapping[str, RegressionSite],
         terms: Terms,
         coordinator: Identity,
-        stage: Stage,
+        query: Query,
         number: int,
         *,
         silent: Silence | None,
-    ) -> Noisy:
+    ) -> Answer:
         for member in members.values():
-            member.answer(number, stage)
+            member.answer(number, query)
+        noise = query.mechanism
+        assert isinstance(noise, Gaussian)
         sigma = site_sigma(1 if self.aggregation == "conventional" else terms.noisy_sites)
         result = add_up(
             [member.site for member in members.values()],
             terms,
             coordinator,
             stage=number,
-            size=stage.size,
+            size=len(noise.axes),
             silent=silent,
         )
         self.survivors_ += (result.survivors,)
-        step = stage.sigma / GAUSSIAN_STEPS
+        steps = noise.lattice_step
         deviation = sigma * math.sqrt(len(result.survivors))
-        self.noise_ratio_ += ((deviation / GAUSSIAN_STEPS) ** 2,)
-        n = sum(members[name].size for name in result.survivors)
-        return Noisy(np.asarray(result.total * step), deviation * step, n)
+        self.noise_ratio_ += ((deviation / noise.steps) ** 2,)
+        return Answer(
+            values=np.asarray(result.total * steps),
+            n=sum(members[name].size for name in result.survivors),
+            law=NoiseLaw(law="gaussian", scales=deviation * steps),
+        )
 
     def _face(self) -> PrivateLinearRegression | PrivateLogisticRegression:
         """The pooled estimator with the same public bounds: reads and checks rows alike."""
@@ -311,7 +323,7 @@ class DecentralizedRegression(BaseEstimator):  # type: ignore[misc]
         _validate.one_of("task", self.task, ("linear", "logistic"))
         face: PrivateLinearRegression | PrivateLogisticRegression
         if self.task == "logistic":
-            face = PrivateLogisticRegression(**shared)
+            face = PrivateLogisticRegression(**shared, classes=(0, 1))
         else:
             face = PrivateLinearRegression(
                 **shared, target_bound=self.target_bound, target_center=self.target_center

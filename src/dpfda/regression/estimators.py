@@ -5,35 +5,38 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
-from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.privacy.guarantee import Guarantee
+from dpfda.curate import curate
+from dpfda.errors import BudgetExceeded, InvalidData, InvalidParameter
+from dpfda.noise import Source, source_for
+from dpfda.privacy.ledger import BaseLedger
+from dpfda.protocol.holder import Holder, Stream
 from dpfda.regression import fixed_point
-from dpfda.regression.fitting import Fitting, source_for
-from dpfda.regression.methods import Fitted, Method
-from dpfda.regression.problem import Problem, Task, center_vector
+from dpfda.regression.methods import Fitted, Method, Regression
+from dpfda.regression.passes import Passes
+from dpfda.regression.problem import Bounds, Problem, Task, center_vector
 from dpfda.regression.targets import one_column
 
 Chunks = Callable[[], Iterable[tuple[Any, Any]]]
 
 
 class _PrivateRegression(BaseEstimator):  # type: ignore[misc]
-    """What both tasks share: bounds, stages, streams, guarantee."""
+    """What both tasks share: bounds, questions, streams, guarantee."""
 
     _task: ClassVar[Task]
 
     # -- fitting ---------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, grid_points: Any = None) -> Self:
-        """Fit privately: one pass over the rows for each stage of the method.
+        """Fit privately: one pass over the rows for each question of the method.
 
         Args:
             X: private rows (n, D), or curves where `encoder` is given.
@@ -42,8 +45,9 @@ class _PrivateRegression(BaseEstimator):  # type: ignore[misc]
         """
         self.grid_points_ = grid_points
         rows, targets = self._read(X, y)
-        self._begin(rows.shape[1], rows=len(rows))
-        self._finish(self._fitting.whole(rows, targets))
+        regression, source = self._regression(rows.shape[1], rows=len(rows))
+        fitted, curator = curate(regression, (rows, targets), source=source, ledger=self.ledger)
+        self._finish(fitted, curator, regression)
         return self
 
     def partial_fit(self, X: Any, y: Any) -> Self:
@@ -54,26 +58,30 @@ class _PrivateRegression(BaseEstimator):  # type: ignore[misc]
         """
         if not hasattr(self, "grid_points_"):
             self.grid_points_ = None
+        if self._task == "logistic" and self.classes is None:
+            raise InvalidParameter("classes", "given: a chunk need not hold both labels", None)
         rows, targets = self._read(X, y)
-        if not hasattr(self, "_fitting"):
-            self._begin(rows.shape[1])
-        self._fitting.add(rows, targets)
+        if not hasattr(self, "_passes"):
+            self._begin(*self._regression(rows.shape[1]))
+        self._passes.add(rows, targets)
         return self
 
     def next_stage(self) -> bool:
         """Release the stage in progress; True while another pass over the chunks is needed."""
-        if not hasattr(self, "_fitting"):
+        if not hasattr(self, "_passes"):
             raise InvalidData("X", "given through partial_fit before next_stage")
-        self._fitting.release()
-        if self._fitting.done:
-            self._finish(self._fitting.fitted)
-            return False
-        return True
+        passes = self._passes
+        passes.release()
+        if passes.fitted is None:
+            return True
+        del self._passes
+        self._finish(passes.fitted, passes.stream, passes.regression)
+        return False
 
     def fit_stream(self, chunks: Chunks) -> Self:
         """Fit from a function that starts a new pass over chunks (X, y); memory O(D²)."""
-        if hasattr(self, "_fitting"):
-            del self._fitting
+        if hasattr(self, "_passes"):
+            del self._passes
         more = True
         while more:
             for X, y in chunks():
@@ -83,20 +91,35 @@ class _PrivateRegression(BaseEstimator):  # type: ignore[misc]
 
     # -- pieces ------------------------------------------------------------------------------
 
-    def _begin(self, dimension: int, *, rows: int | None = None) -> None:
+    def _regression(self, dimension: int, *, rows: int | None = None) -> tuple[Regression, Source]:
+        """The conversation that public parameters ask for, and where its noise comes from."""
         method = self.method if isinstance(self.method, Method) else Method.named(self.method)()
         source = source_for(self.random_state)
-        problem = replace(self._problem(dimension), rows=rows)
         self.n_features_in_ = dimension
-        self._guarantee = Guarantee(
-            epsilon=problem.epsilon,
-            delta=0.0 if method.pure else problem.delta,
-            model="central",
+        regression = Regression(
+            epsilon=self.epsilon,
+            delta=self.delta,
             unit=self.unit,
-        ).drawn_from(source)
-        self._fitting = Fitting(method, problem, source)
+            problem=self._problem(dimension, rows=rows),
+            method=method,
+            found_classes=self._task == "logistic" and self.classes is None,
+        )
+        return regression, source
 
-    def _finish(self, fitted: Fitted) -> None:
+    def _begin(self, regression: Regression, source: Source) -> None:
+        if self.ledger is not None and self.ledger.would_exceed(regression.most):
+            raise BudgetExceeded("the ledger cannot pay for the whole fit; nothing was spent")
+        stream = Stream(
+            most=regression.most,
+            source=source,
+            unit=regression.unit,
+            accepts=regression.assumptions,
+            ledger=self.ledger,
+            label=type(regression).__name__,
+        )
+        self._passes = Passes(regression, stream)
+
+    def _finish(self, fitted: Fitted, holder: Holder, regression: Regression) -> None:
         self.fit_ = fitted
         self.coef_ = fitted.slope
         self.intercept_ = fitted.intercept
@@ -104,10 +127,9 @@ class _PrivateRegression(BaseEstimator):  # type: ignore[misc]
         covariance = None if fitted.clips else fitted.covariance
         self.coef_standard_error_ = None if covariance is None else np.sqrt(np.diag(covariance))
         self.clipping_inflation_ = fitted.inflation
-        self.n_seen_ = self._fitting.answers[-1].n
-        self.stages_ = len(self._fitting.answers)
-        self.guarantee_ = self._guarantee
-        del self._fitting, self._guarantee
+        self.n_seen_ = holder.transcript[-1].answer.n
+        self.stages_ = len(holder.transcript)
+        self.guarantee_ = regression.guarantee.drawn_from(holder.source)
         for text in fitted.warnings:
             warnings.warn(text, UserWarning, stacklevel=3)
 
@@ -130,7 +152,7 @@ class _PrivateRegression(BaseEstimator):  # type: ignore[misc]
     def _read(self, X: Any, y: Any) -> tuple[FloatArray, FloatArray]:
         # Public parameters first: what is wrong with them is no secret.
         self._problem(max(1, np.size(self.feature_center)))
-        columns = getattr(self, "n_features_in_", None) if hasattr(self, "_fitting") else None
+        columns = self.n_features_in_ if hasattr(self, "_passes") else None
         rows, targets = fixed_point.check_rows(self._rows(X), self._targets(y), columns=columns)
         center, radius = self._bounds(rows.shape[1])
         if not self.clip:
@@ -145,7 +167,7 @@ class _PrivateRegression(BaseEstimator):  # type: ignore[misc]
     def _targets(self, y: Any) -> FloatArray:
         raise NotImplementedError
 
-    def _problem(self, dimension: int) -> Problem:
+    def _problem(self, dimension: int, *, rows: int | None = None) -> Problem:
         raise NotImplementedError
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -173,6 +195,8 @@ class PrivateLinearRegression(RegressorMixin, _PrivateRegression):  # type: igno
         encoder: a `CurveEncoder`, for curves or for features with public ranges. Encoders move
             features into their ranges by design, whatever `clip` says.
         unit: whom one row stands for.
+        ledger: the data set's budget over all fits; spent before noise is drawn, and refused
+            before anything is spent where it cannot pay for the whole fit.
         random_state: None for exact noise; a seed for simulations.
 
     Attributes:
@@ -193,8 +217,8 @@ class PrivateLinearRegression(RegressorMixin, _PrivateRegression):  # type: igno
         >>> model = PrivateLinearRegression(epsilon=1.0, random_state=0).fit(X, y)
         >>> np.abs(model.predict(X) - y).mean() < 0.05
         np.True_
-        >>> print(model.guarantee_)
-        ε = 1, δ = 1e-05, central, unit = person, sampler = simulation (seeded)
+        >>> print(model.guarantee_)  # doctest: +ELLIPSIS
+        ε = 1, δ = 1e-05, central, unit = person, sampler = simulation (seeded), assuming ...
     """
 
     _task: ClassVar[Task] = "linear"
@@ -213,6 +237,7 @@ class PrivateLinearRegression(RegressorMixin, _PrivateRegression):  # type: igno
         clip: bool = False,
         encoder: Any = None,
         unit: str = "person",
+        ledger: BaseLedger | None = None,
         random_state: Any = None,
     ) -> None:
         self.epsilon = epsilon
@@ -226,6 +251,7 @@ class PrivateLinearRegression(RegressorMixin, _PrivateRegression):  # type: igno
         self.clip = clip
         self.encoder = encoder
         self.unit = unit
+        self.ledger = ledger
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
@@ -238,6 +264,11 @@ class PrivateLinearRegression(RegressorMixin, _PrivateRegression):  # type: igno
         low, high = self.target_center - self.target_bound, self.target_center + self.target_bound
         return np.clip(self._linear(X), low, high)
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² of the predictions; not private."""
+        targets = _validate.vector("y", one_column(y))
+        return float(r2_score(targets, self.predict(X), sample_weight=sample_weight))
+
     def _targets(self, y: Any) -> FloatArray:
         targets = _validate.vector("y", one_column(y))
         if not self.clip:
@@ -245,17 +276,16 @@ class PrivateLinearRegression(RegressorMixin, _PrivateRegression):  # type: igno
             fixed_point.require_segment(targets, center=self.target_center, radius=radius)
         return targets
 
-    def _problem(self, dimension: int) -> Problem:
+    def _problem(self, dimension: int, *, rows: int | None = None) -> Problem:
         center, radius = self._bounds(dimension)
-        return Problem(
-            task="linear",
-            epsilon=self.epsilon,
-            delta=self.delta,
+        bounds = Bounds(
             center=center,
             radius=radius,
             target_center=self.target_center,
-            target_radius=self.target_bound,
-            fit_intercept=self.fit_intercept,
+            target_radius=_validate.positive("target_bound", self.target_bound),
+        )
+        return Problem(
+            task="linear", bounds=bounds, fit_intercept=bool(self.fit_intercept), rows=rows
         )
 
 
@@ -267,8 +297,10 @@ class PrivateLogisticRegression(ClassifierMixin, _PrivateRegression):  # type: i
 
     Args:
         epsilon, delta, method, fit_intercept, feature_norm_bound, feature_center, clip, encoder,
-            unit, random_state: as in `PrivateLinearRegression`.
-        classes: the two public labels; the second is the one whose log-odds are modelled.
+            unit, ledger, random_state: as in `PrivateLinearRegression`.
+        classes: the two public labels; the second is the one whose log-odds are modelled. Which
+            labels there are is private: only a seeded simulation may find them in the data, and
+            its guarantee says so.
 
     Attributes:
         coef_, intercept_: of the log-odds inside the clipping ball.
@@ -296,10 +328,11 @@ class PrivateLogisticRegression(ClassifierMixin, _PrivateRegression):  # type: i
         fit_intercept: bool = True,
         feature_norm_bound: float | None = 1.0,
         feature_center: Any = 0.0,
-        classes: tuple[Any, Any] = (0, 1),
+        classes: tuple[Any, Any] | None = None,
         clip: bool = False,
         encoder: Any = None,
         unit: str = "person",
+        ledger: BaseLedger | None = None,
         random_state: Any = None,
     ) -> None:
         self.epsilon = epsilon
@@ -312,6 +345,7 @@ class PrivateLogisticRegression(ClassifierMixin, _PrivateRegression):  # type: i
         self.clip = clip
         self.encoder = encoder
         self.unit = unit
+        self.ledger = ledger
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
@@ -320,13 +354,10 @@ class PrivateLogisticRegression(ClassifierMixin, _PrivateRegression):  # type: i
         tags.classifier_tags.multi_class = False
         return tags
 
-    @property
-    def classes_(self) -> np.ndarray[Any, Any]:
-        """The two public labels."""
-        labels = np.asarray(self.classes)
-        if labels.shape != (2,) or labels[0] == labels[1]:
-            raise InvalidParameter("classes", "two different labels", self.classes)
-        return labels
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Part of the labels that are predicted; not private."""
+        right = self.predict(X) == self._labels(y)
+        return float(np.average(right, weights=sample_weight))
 
     def decision_function(self, X: Any) -> FloatArray:
         """Log-odds of the second class."""
@@ -342,9 +373,8 @@ class PrivateLogisticRegression(ClassifierMixin, _PrivateRegression):  # type: i
         return np.asarray(np.stack([1 - likely, likely], axis=1), np.float64)
 
     def _targets(self, y: Any) -> FloatArray:
-        labels = np.asarray(one_column(y))
-        if labels.ndim != 1:
-            raise InvalidData("y", "a one-dimensional array (n,)", f"shape {labels.shape}")
+        labels = self._labels(y)
+        self.classes_ = self._two_classes(labels)
         first, second = self.classes_
         positive = labels == second
         if not np.all(positive | (labels == first)):
@@ -352,15 +382,31 @@ class PrivateLogisticRegression(ClassifierMixin, _PrivateRegression):  # type: i
             raise InvalidData("y", rule + "; pass classes=(..., ...) for others")
         return np.asarray(positive, dtype=np.float64)
 
-    def _problem(self, dimension: int) -> Problem:
+    def _labels(self, y: Any) -> np.ndarray[Any, Any]:
+        labels = np.asarray(one_column(y))
+        if labels.ndim != 1:
+            raise InvalidData("y", "a one-dimensional array (n,)", f"shape {labels.shape}")
+        return labels
+
+    def _two_classes(self, labels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        if self.classes is not None:
+            classes = np.asarray(self.classes)
+            if classes.shape != (2,) or classes[0] == classes[1]:
+                raise InvalidParameter("classes", "two different labels", self.classes)
+            return classes
+        if source_for(self.random_state).sampler == "exact":
+            raise InvalidParameter("classes", "given: which labels there are is private", None)
+        try:
+            found = np.unique(labels)
+        except TypeError:
+            raise InvalidData("y", "made of labels of one type") from None
+        if len(found) != 2:
+            raise InvalidData("y", "made of two classes", f"{len(found)} class(es)")
+        return found
+
+    def _problem(self, dimension: int, *, rows: int | None = None) -> Problem:
         center, radius = self._bounds(dimension)
+        bounds = Bounds(center=center, radius=radius, target_center=0.5, target_radius=0.5)
         return Problem(
-            task="logistic",
-            epsilon=self.epsilon,
-            delta=self.delta,
-            center=center,
-            radius=radius,
-            target_center=0.5,
-            target_radius=0.5,
-            fit_intercept=self.fit_intercept,
+            task="logistic", bounds=bounds, fit_intercept=bool(self.fit_intercept), rows=rows
         )

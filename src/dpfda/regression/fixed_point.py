@@ -25,6 +25,9 @@ BLOCK = 1 << 16
 MOST_ROWS = 1 << 27
 """Most rows of one fit: their sum stays below 2^63."""
 
+MOST_FEATURES = 1 << 12
+"""Most features: a float norm of so many squares errs by less than a row is drawn inward."""
+
 _INWARD = 1.0 - 2.0**-40  # room for the rounding of a float norm, before cutting to the grid
 _SLACK = 1.0 + 1e-9  # a row stored as float32 may exceed its bound by this much; it is clipped
 
@@ -47,6 +50,11 @@ def segment(values: FloatArray, *, center: float, radius: float) -> FloatArray:
     """Whole numbers (as floats): (value - center)/radius, clipped to [-1, 1], times 2^18."""
     scaled = np.clip((values - center) / radius, -1.0, 1.0)
     return np.trunc(scaled * ONE)
+
+
+def with_constant(x: FloatArray) -> FloatArray:
+    """(x, 1)/√2, cut to the grid: still in the unit ball."""
+    return np.asarray(np.trunc(np.column_stack([x, np.full(len(x), ONE)]) / np.sqrt(2.0)))
 
 
 def clip_to_ball(rows: FloatArray, *, center: FloatArray, radius: float) -> FloatArray:

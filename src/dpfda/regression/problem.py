@@ -1,84 +1,93 @@
-"""The public facts of a regression: task, bounds and budget. Never holds data."""
+"""The public facts of a regression: task and bounds. Never holds data."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
-from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.errors import InvalidParameter
-from dpfda.privacy.calibration import gaussian_mu
+from dpfda.protocol.fields import Declared, choice, flag, number, part, vector, whole
+from dpfda.regression.fixed_point import MOST_FEATURES, ball, segment, with_constant
 
 Task = Literal["linear", "logistic"]
+_LEAST = 1e-100  # no quotient by a radius overflows
 
 
-@dataclass(frozen=True, kw_only=True)
-class Problem:
-    """What everybody may know before any row is read.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Bounds(Declared):
+    """The public ball that rows are clipped to, and the public segment of targets.
 
     Attributes:
-        task: ``linear`` (targets within `target_radius` of `target_center`) or ``logistic`` (0/1).
-        epsilon, delta: the whole budget; δ = 0 asks for pure ε.
-        center, radius: every row lies in this ball, or is clipped to it.
-        fit_intercept: whether predictions may have a constant term.
-        rows: how many rows there are, where it is known beforehand (public).
+        center, radius: of the rows.
+        target_center, target_radius: of the targets.
 
     Example:
-        >>> problem = Problem(task="linear", epsilon=0.5, delta=1e-5, center=np.zeros(3))
-        >>> problem.dimension, round(problem.mu, 4)
-        (3, 0.1422)
+        >>> Bounds(center=np.zeros(2)).rows(np.array([[3.0, 4.0]])) / 2**18
+        array([[0.59999847, 0.79999924]])
     """
 
-    task: Task
-    epsilon: float
-    delta: float
-    center: FloatArray
-    radius: float = 1.0
-    target_center: float = 0.0
-    target_radius: float = 1.0
-    fit_intercept: bool = True
-    rows: int | None = None
+    center: FloatArray = vector("features")
+    radius: float = number(least=_LEAST, default=1.0)
+    target_center: float = number(default=0.0)
+    target_radius: float = number(least=_LEAST, default=1.0)
 
     def __post_init__(self) -> None:
-        _validate.one_of("task", self.task, ("linear", "logistic"))
-        _validate.positive("epsilon", self.epsilon)
-        if self.delta:
-            _validate.fraction("delta", self.delta)
-        _validate.positive("feature_norm_bound", self.radius)
-        _validate.positive("target_bound", self.target_radius)
-        _validate.finite("target_center", self.target_center)
+        super().__post_init__()
+        if not 1 <= len(self.center) <= MOST_FEATURES:
+            raise InvalidParameter("center", f"1 to {MOST_FEATURES} numbers", len(self.center))
 
     @property
     def dimension(self) -> int:
         """Number of features D."""
         return len(self.center)
 
+    def rows(self, rows: FloatArray) -> FloatArray:
+        """Rows in the unit ball, as whole numbers of 2^-18."""
+        return ball(rows, center=self.center, radius=self.radius)
+
+    def targets(self, targets: FloatArray) -> FloatArray:
+        """Targets in [-1, 1], as whole numbers of 2^-18."""
+        return segment(targets, center=self.target_center, radius=self.target_radius)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Problem(Declared):
+    """What everybody may know before any row is read.
+
+    Attributes:
+        task: ``linear`` (targets within their bounds) or ``logistic`` (0/1).
+        bounds: every row lies in them, or is clipped to them.
+        fit_intercept: whether predictions may have a constant term.
+        rows: how many rows there are, where it is known beforehand (public).
+
+    Example:
+        >>> problem = Problem(task="linear", bounds=Bounds(center=np.zeros(3)))
+        >>> problem.dimension, problem.size
+        (3, 4)
+    """
+
+    task: Task = choice("linear", "logistic")
+    bounds: Bounds = part(lambda: Bounds)
+    fit_intercept: bool = flag(default=True)
+    rows: int | None = whole(optional=True, default=None)
+
     @property
-    def pure(self) -> bool:
-        """Whether δ = 0."""
-        return not self.delta
+    def dimension(self) -> int:
+        """Number of features D."""
+        return self.bounds.dimension
 
-    @cached_property
-    def mu(self) -> float:
-        """μ of the whole budget: the Gaussian mechanism with σ = S/μ is exactly (ε, δ)."""
-        if self.pure:
-            raise InvalidParameter("delta", "above 0 for Gaussian noise", self.delta)
-        return gaussian_mu(epsilon=self.epsilon, delta=self.delta)
+    @property
+    def size(self) -> int:
+        """Number of coefficients: the intercept counts, where there is one."""
+        return self.dimension + self.fit_intercept
 
-    def clarity(self, rows: int) -> float:
-        """nμ/√D: below 10, noise hides nearly everything; above 1000, very little."""
-        budget = self.epsilon if self.pure else self.mu
-        return rows * budget / math.sqrt(self.dimension)
-
-    def require_delta(self, method: str) -> None:
-        """Refuse δ = 0 for a method that has no exact pure-ε sampler."""
-        if self.pure:
-            raise InvalidParameter("delta", f"above 0 for method {method!r}", self.delta)
+    def unit_rows(self, rows: FloatArray, targets: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Whole numbers, 2^18 being 1: rows (x, 1)/√2 or x, and targets in [-1, 1]."""
+        x = self.bounds.rows(rows)
+        return with_constant(x) if self.fit_intercept else x, self.bounds.targets(targets)
 
 
 def center_vector(center: Any, dimension: int) -> FloatArray:

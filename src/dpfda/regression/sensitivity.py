@@ -63,5 +63,46 @@ def best_weight(linear: float, quadratic: float, *, dimension: int) -> float:
     return math.exp(start) if noise(start) <= found.fun else math.exp(float(found.x))
 
 
+def eigenvalue_l2(linear: float, quadratic: float) -> float:
+    """Euclidean sensitivity of (λ_min(Σ xxᵀ), P Σ xy, Q svec Σ xxᵀ).
+
+    Let M = xxᵀ - x'x'ᵀ, r = |x|² ≥ s = |x'|², k = cosine · √s. Weyl: λ_min moves by no more than
+    M's largest eigenvalue λ, which like |xy - x'y'| and |M|_F grows with r, so r = 1. Then
+    λ² = (1 - s)λ + (s - k²) ≤ 1 - k² because λ ≤ 1, and in all
+    |h|² ≤ P²(1 + s + 2k) + Q²(1 + s² - 2k²) + 1 - k², which grows with s: at s = 1 it is
+    P²(2 + 2k) + (Q² + ½)(2 - 2k²), the joint sensitivity of moments with a larger weight.
+
+    Example:
+        >>> round(eigenvalue_l2(0.5, math.sqrt(0.5)) ** 2, 6)
+        2.53125
+    """
+    return joint_l2(linear, math.hypot(quadratic, math.sqrt(0.5)))
+
+
 LOCATION_WEIGHT = 1.6
 """Weight g of |z|² beside z: (z, g|z|²) has sensitivity 2, as z alone, for every g ≤ 1.665."""
+
+
+def location_l1(dimension: int) -> float:
+    """Sum-of-absolutes sensitivity of (z, g|z|²), g = 1.6, z in the unit ball of R^D.
+
+    |z - z'|₁ ≤ √D (|z| + |z'|), with equality for opposite z, z' along a diagonal. The rest,
+    √D (r + s) + g |r² - s²|, is largest at r = 1, and there at s = √D/2g or s = 1.
+
+    Example:
+        >>> round(location_l1(1), 3), location_l1(16)
+        (2.756, 8.0)
+    """
+    root = math.sqrt(_validate.whole("dimension", dimension))
+    other = min(1.0, root / (2 * LOCATION_WEIGHT))
+    return root * (1 + other) + LOCATION_WEIGHT * (1 - other**2)
+
+
+NEWTON_L2 = math.sqrt(8.0)
+"""Euclidean sensitivity of (r x, r, 2c), r = p - y, c = p(1 - p): that of (r x, r) alone.
+
+With a = |r|, b = |r'| in [0, 1], c = a(1 - a), and (r x, r) moves by at most √2 (a + b):
+|h|² ≤ 2u² + 4(a - b)²(1 - u)² with u = a + b. To come near √8 both residuals must be near 1, and
+there the curvature is near 0 on both sides: it rides free. Exactly: |a - b| ≤ min(u, 2 - u). For
+u ≤ 1, |h|² ≤ 2 + 4u²(1 - u)² ≤ 2.25. For u = 2 - w ≥ 1, |h|² ≤ 2(2 - w)² + 4w²(1 - w)²
+= 8 - w (8 - 2w - 4w(1 - w)²) ≤ 8, because the bracket is at least 8 - 2 - 4."""

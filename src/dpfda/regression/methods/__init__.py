@@ -1,8 +1,8 @@
 """Ways to a private linear predictor, one file each, found by name."""
 
 from dpfda._registry import discover
-from dpfda.regression.methods.base import Conversation, Fitted, Method
+from dpfda.regression.methods.base import Fitted, Method, Regression
 
 discover(__name__, list(__path__))
 
-__all__ = ["Conversation", "Fitted", "Method"]
+__all__ = ["Fitted", "Method", "Regression"]

@@ -3,55 +3,74 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, Self
 
 import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
+from dpfda.privacy.cost import Cost
+from dpfda.protocol.answer import Answer
+from dpfda.protocol.conversation import Questions
+from dpfda.protocol.query import Records
 from dpfda.regression.fixed_point import BITS
-from dpfda.regression.methods.base import Conversation, Method
-from dpfda.regression.methods.gaussian_fm import in_units, moment_stage
-from dpfda.regression.moment_stage import MomentStage
-from dpfda.regression.problem import Problem
-from dpfda.regression.sensitivity import joint_l2
-from dpfda.regression.stage import Noisy
+from dpfda.regression.methods.base import Fitted, Method, Regression
+from dpfda.regression.methods.gaussian_fm import in_units
+from dpfda.regression.moment_look import MomentLook, Moments
+from dpfda.regression.problem import Bounds
+from dpfda.regression.sensitivity import eigenvalue_l2
 from dpfda.regression.symmetric import noise_covariance, unfold
 
+_SQUARE = 2.0 ** (-2 * BITS)
 
-@dataclass(frozen=True, kw_only=True)
-class EigenvalueStage(MomentStage):
-    """(λ_min(Σxxᵀ), Σxy/2, svec Σxxᵀ/√2): every part moves by at most 1.
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class EigenvalueLook(MomentLook, name="regression_eigenvalue"):
+    """(λ_min(Σxxᵀ), w1 Σxy, w2 svec Σxxᵀ).
 
     Privacy:
-        λ_min is 1-Lipschitz in the spectral norm, |xxᵀ - x'x'ᵀ|₂ ≤ 1; the moments add `joint_l2`.
+        `eigenvalue_l2(w1, w2)`: λ_min moves by no more than the largest eigenvalue of xxᵀ - x'x'ᵀ,
+        which is short where the moments move far.
     """
 
-    additive: ClassVar[bool] = True
-    linear_in_rows: ClassVar[bool] = False
+    linear: ClassVar[bool] = False
 
-    @property
+    @cached_property
     def weights(self) -> FloatArray:
         """One place in front, for the eigenvalue."""
-        return np.concatenate([[2.0 ** (-2 * BITS)], super().weights])
+        return np.concatenate([[_SQUARE], self.moment_weights])
 
     @property
-    def sensitivity(self) -> float:
-        """√(1² + joint²)."""
-        return math.hypot(1.0, joint_l2(self.linear_weight, self.quadratic_weight))
+    def l2(self) -> float:
+        """`eigenvalue_l2`."""
+        return eigenvalue_l2(self.linear_weight, self.quadratic_weight)
 
-    def block(self, rows: FloatArray, targets: FloatArray) -> FloatArray:
+    def block(self, records: Records) -> FloatArray:
         """The moments; the eigenvalue comes with `statistic`."""
-        return np.concatenate([[0.0], super().block(rows, targets)])
+        return np.concatenate([[0.0], super().block(records)])
 
     def statistic(self, totals: IntArray) -> FloatArray:
         """Weighted moments with their smallest eigenvalue in front."""
-        size = self.dimension
-        matrix = unfold(np.asarray(totals[1 + size :] * 2.0 ** (-2 * BITS)), size)
-        values = np.asarray(totals * self.weights)
+        size = self.coefficients
+        values = super().statistic(totals)
+        matrix = unfold(np.asarray(totals[1 + size :] * _SQUARE), size)
         values[0] = np.linalg.eigvalsh(matrix)[0]
         return values
+
+    def read(self, answer: Answer) -> Moments:
+        """The moments behind the eigenvalue."""
+        return super().read(replace(answer, values=answer.values[1:]))
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """AdaSSP's weights, and others."""
+        cost, bounds = Cost(epsilon=1.0, delta=0.05), Bounds(center=np.zeros(2))
+        return [
+            cls(cost=cost, bounds=bounds, linear_weight=linear, quadratic_weight=quadratic)
+            for linear, quadratic in ((0.5, math.sqrt(0.5)), (1.0, 0.3))
+        ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,8 +78,8 @@ class AdaSSP(Method, name="adassp"):
     """Noisy XᵀX and Xᵀy with an adaptive ridge; a logistic task regresses the label ±1.
 
     Privacy:
-        The three statistics are one Gaussian release of joint sensitivity 1.6 (three separate ones:
-        √3); exact calibration.
+        The three statistics are one Gaussian release of joint sensitivity √2.53 = 1.59 (three
+        separate ones: √3); exact calibration.
 
     Attributes:
         failure: probability that the ridge is too small.
@@ -75,18 +94,22 @@ class AdaSSP(Method, name="adassp"):
     def __post_init__(self) -> None:
         _validate.fraction("failure", self.failure)
 
-    def converse(self, problem: Problem) -> Conversation:
+    def questions(self, regression: Regression) -> Questions[Fitted]:
         """One question, one answer."""
-        problem.require_delta(self.name)
-        plain = moment_stage(
-            problem, budget=problem.mu, linear_weight=0.5, quadratic_weight=math.sqrt(0.5)
+        problem = regression.problem
+        look = EigenvalueLook(
+            cost=regression.whole,
+            unit=regression.unit,
+            bounds=problem.bounds,
+            constant=problem.fit_intercept,
+            linear_weight=0.5,
+            quadratic_weight=math.sqrt(0.5),
         )
-        stage = EigenvalueStage(**vars(plain))
-        answer = yield stage
-        size = stage.dimension
+        answer = yield look
+        size = problem.size
         tail = math.sqrt(2 * math.log(6 / self.failure)) * answer.sigma
         smallest = max(0.0, float(answer.values[0]) - tail)
-        moments = MomentStage.read(plain, Noisy(answer.values[1:], answer.sigma, answer.n))
+        moments = look.read(answer)
         spread = math.sqrt(size * math.log(2 * size**2 / self.failure))
         ridge = max(0.0, spread * moments.quadratic_sigma * answer.n - smallest) / answer.n
         inverse = np.asarray(
@@ -97,5 +120,5 @@ class AdaSSP(Method, name="adassp"):
             inverse, w, linear=moments.linear_sigma, quadratic=moments.quadratic_sigma
         )
         # A logistic task: the line predicts ±1; around it, log-odds are about twice the line.
-        unit = problem.target_radius if problem.task == "linear" else 2.0
+        unit = problem.bounds.target_radius if problem.task == "linear" else 2.0
         return in_units(problem, w, unit=unit, covariance=covariance)

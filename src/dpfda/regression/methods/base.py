@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
-from collections.abc import Generator
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Self
 
 import numpy as np
 
 from dpfda._registry import Registered
 from dpfda._validate import FloatArray
 from dpfda.errors import InvalidParameter
+from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC
+from dpfda.privacy.price import Price, exact
+from dpfda.protocol.conversation import Conversation, Questions
+from dpfda.protocol.query import Records
 from dpfda.regression.fixed_point import clip_to_ball
-from dpfda.regression.problem import Problem
-from dpfda.regression.stage import Noisy, Stage
-
-Conversation = Generator[Stage, Noisy, "Fitted"]
-"""Yields stages, is sent their noisy answers, returns the fit."""
+from dpfda.regression.problem import Bounds, Problem
 
 
 @dataclass(frozen=True)
@@ -67,12 +67,101 @@ class Method(Registered, family="regression method"):
 
     pure: ClassVar[bool] = False
     """Whether the fit costs no δ whatever δ was allowed."""
+    pure_too: ClassVar[bool] = False
+    """Whether it can do without δ."""
+    additive: ClassVar[bool] = True
+    """Whether its questions are sums, so that rows may come in chunks."""
+    gaussian: ClassVar[bool] = True
+    """Whether a budget with δ is all spent on Gaussian noise, whose μ² add up."""
 
     @abstractmethod
-    def converse(self, problem: Problem) -> Conversation:
-        """Ask for noisy sums, one stage after the other, and return the fit."""
+    def questions(self, regression: Regression) -> Questions[Fitted]:
+        """Ask for noisy sums, one look after the other, and return the fit."""
 
-    def require_task(self, problem: Problem, *tasks: str) -> None:
-        """Refuse a task this method is not made for."""
-        if problem.task not in tasks:
-            raise InvalidParameter("method", f"made for {problem.task} regression", self.name)
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Regression(Conversation[Fitted], name="regression"):
+    """A private regression: one of the methods, asking about one problem.
+
+    Attributes:
+        problem: task and public bounds.
+        method: how the budget is spent.
+        found_classes: whether labels that were not given were found in the data.
+
+    Example:
+        >>> from dpfda.curate import curate
+        >>> from dpfda.noise import SimulationSource
+        >>> problem = Problem(task="linear", bounds=Bounds(center=np.zeros(2)))
+        >>> method = Method.named("moments")()
+        >>> regression = Regression(epsilon=1.0, delta=1e-5, problem=problem, method=method)
+        >>> records = np.full((500, 2), 0.1), np.full(500, 0.5)
+        >>> fitted, curator = curate(regression, records, source=SimulationSource(0))
+        >>> fitted.slope.shape, len(curator.transcript)
+        ((2,), 2)
+    """
+
+    problem: Problem
+    method: Method
+    found_classes: bool = False
+
+    def __post_init__(self) -> None:
+        if self.method.pure:
+            object.__setattr__(self, "delta", 0.0)
+        super().__post_init__()
+        if not (self.delta or self.method.pure or self.method.pure_too):
+            rule = f"above 0 for method {self.method.name!r}"
+            raise InvalidParameter("delta", rule, self.delta)
+
+    def questions(self) -> Questions[Fitted]:
+        """Those of the method."""
+        return self.method.questions(self)
+
+    def clarity(self, rows: int) -> float:
+        """nμ/√D: below 10, noise hides nearly everything; above 1000, very little."""
+        budget = self.whole.mu if self.delta else self.epsilon
+        return rows * budget / math.sqrt(self.problem.dimension)
+
+    @property
+    def most(self) -> Price:
+        """The limit; a method that is not Gaussian announces ε and δ as they are."""
+        if self.method.gaussian or not self.delta:
+            return super().most
+        return Price(epsilon=exact(self.epsilon), delta=exact(self.delta))
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """The number of rows is public; found labels are taken to be."""
+        found = (CLASSES_ARE_PUBLIC,) if self.found_classes else ()
+        return (*super().assumptions, *found)
+
+    @classmethod
+    def examples(cls, *, n: int, epsilon: float, delta: float) -> list[Self]:
+        """Every method that can do with or without δ, both tasks, few rows and many."""
+        bounds = Bounds(center=np.zeros(2))
+        line = Problem(task="linear", bounds=bounds)
+        classes = Problem(
+            task="logistic", bounds=replace(bounds, target_center=0.5, target_radius=0.5)
+        )
+        methods = [member() for member in Method.members().values() if delta or member.pure_too] + [
+            Method.named("fm")()
+        ] * (not delta)
+        found = [(problem, method) for method in methods for problem in (line, classes)]
+        if delta:
+            found.append((replace(line, rows=2), Method.named("moments")()))
+            steep = Method.from_dict({"name": "moments", "newton_steps": 2})
+            found.append((replace(classes, fit_intercept=False), steep))
+        return [
+            cls(epsilon=epsilon, delta=delta, problem=problem, method=method)
+            for problem, method in found
+        ]
+
+    def neighbours(self, n: int) -> tuple[Records, Records]:
+        """Everybody alike, and one row that lies at the other end of both balls."""
+        bounds = self.problem.bounds
+        rows = np.tile(bounds.center, (n, 1))
+        rows[:, 0] += bounds.radius
+        targets = np.full(n, bounds.target_center + bounds.target_radius)
+        other, low = rows.copy(), targets.copy()
+        other[0, 0] -= 2 * bounds.radius
+        low[0] -= 2 * bounds.target_radius
+        return (rows, targets), (other, targets if self.problem.task == "linear" else low)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 from numpy.polynomial import chebyshev
 
 from dpfda import _validate
-from dpfda.regression.methods.base import Conversation, Fitted, Method
-from dpfda.regression.moment_stage import Moments, MomentStage
-from dpfda.regression.problem import Problem
+from dpfda.protocol.conversation import Questions
+from dpfda.protocol.fields import choice
+from dpfda.regression.methods.base import Fitted, Method, Regression
+from dpfda.regression.moment_look import MomentLook, Moments
+from dpfda.regression.problem import Problem, Task
 from dpfda.regression.sensitivity import best_weight
 from dpfda.regression.symmetric import floored_inverse, noise_covariance
 
@@ -62,33 +64,41 @@ class GaussianFM(Method, name="gaussian_fm"):
         )
         return float(series.convert(kind=np.polynomial.Polynomial).coef[2])
 
-    def converse(self, problem: Problem) -> Conversation:
+    def questions(self, regression: Regression) -> Questions[Fitted]:
         """One question, one answer."""
-        problem.require_delta(self.name)
-        size = problem.dimension + problem.fit_intercept
+        problem = regression.problem
+        size = problem.size
         linear, quadratic = COEFFICIENTS[problem.task]
-        stage = moment_stage(
-            problem,
-            budget=problem.mu,
+        look = MomentLook(
+            cost=regression.whole,
+            unit=regression.unit,
+            bounds=problem.bounds,
+            constant=problem.fit_intercept,
             linear_weight=linear,
             quadratic_weight=quadratic * best_weight(linear, quadratic, dimension=size),
         )
-        moments = stage.read((yield stage))
+        moments = look.read((yield look))
         floor = self.floor * moments.quadratic_sigma * math.sqrt(size)
         return minimise(problem, moments, floor=floor, curvature=self.curvature)
 
 
-def moment_stage(problem: Problem, *, budget: float, **options: object) -> MomentStage:
-    """Moments of the rows in the public ball, with a constant feature for the intercept."""
-    return MomentStage(
-        budget=budget,
-        center=problem.center,
-        radius=problem.radius,
-        target_center=problem.target_center,
-        target_radius=problem.target_radius,
-        constant=problem.fit_intercept,
-        **options,  # type: ignore[arg-type]
-    )
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ObjectiveLook(MomentLook):
+    """The coefficients of an objective: moments whose weights the task fixes.
+
+    Attributes:
+        task: which objective.
+    """
+
+    linear_weight: float = field(init=False)
+    quadratic_weight: float = field(init=False)
+    task: Task = choice("linear", "logistic")
+
+    def __post_init__(self) -> None:
+        weights = COEFFICIENTS[_validate.one_of("task", self.task, COEFFICIENTS)]
+        for name, weight in zip(("linear_weight", "quadratic_weight"), weights, strict=True):
+            object.__setattr__(self, name, weight)
+        super().__post_init__()
 
 
 def minimise(problem: Problem, moments: Moments, *, floor: float, curvature: float) -> Fitted:
@@ -99,7 +109,7 @@ def minimise(problem: Problem, moments: Moments, *, floor: float, curvature: flo
         inverse, w, linear=moments.linear_sigma, quadratic=moments.quadratic_sigma
     )
     # Linear: the target's radius. Logistic, v = ±1: -½ Λ2⁻¹ Λ1 = M⁻¹ mean(vx) / (4 curvature).
-    unit = problem.target_radius if problem.task == "linear" else 1 / (4 * curvature)
+    unit = problem.bounds.target_radius if problem.task == "linear" else 1 / (4 * curvature)
     return in_units(problem, w, unit=unit, covariance=covariance)
 
 
@@ -107,18 +117,18 @@ def in_units(
     problem: Problem, w: np.ndarray, *, unit: float, covariance: np.ndarray | None = None
 ) -> Fitted:
     """A predictor on unit-ball rows (with its constant feature, if any) in the caller's units."""
-    dimension = problem.dimension
+    dimension, bounds = problem.dimension, problem.bounds
     shrunk = math.sqrt(2.0) if problem.fit_intercept else 1.0  # rows are (x, 1)/√2
-    slope = w[:dimension] * unit / (problem.radius * shrunk)
+    slope = w[:dimension] * unit / (bounds.radius * shrunk)
     offset = w[dimension] * unit / shrunk if problem.fit_intercept else 0.0
     if problem.task == "linear":
-        offset += problem.target_center
+        offset += bounds.target_center
     if covariance is not None:
-        covariance = covariance[:dimension, :dimension] * (unit / (problem.radius * shrunk)) ** 2
+        covariance = covariance[:dimension, :dimension] * (unit / (bounds.radius * shrunk)) ** 2
     return Fitted(
         slope=slope,
         offset=float(offset),
-        center=problem.center,
-        radius=problem.radius,
+        center=bounds.center,
+        radius=bounds.radius,
         covariance=covariance,
     )

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
-from dpfda.regression.location_stage import Location, LocationStage
-from dpfda.regression.methods.base import Conversation, Fitted, Method
+from dpfda.protocol.conversation import Questions
+from dpfda.regression.location_look import Location, LocationLook
+from dpfda.regression.methods.base import Fitted, Method, Regression
 from dpfda.regression.methods.gaussian_fm import GaussianFM
-from dpfda.regression.moment_stage import Moments, MomentStage
-from dpfda.regression.newton_stage import NewtonStage, Slope
+from dpfda.regression.moment_look import AbsoluteMomentLook, MomentLook, Moments
+from dpfda.regression.newton_look import NewtonLook, Slope
 from dpfda.regression.problem import Problem
 from dpfda.regression.symmetric import floored_inverse, noise_covariance
 
 _FLOOR = 8.0  # eigenvalues below this many noise levels are raised to it; does not grow with D
-_PURE_SHARE = 0.25
+_PURE_SHARE = Fraction(1, 4)
 _FEW = 10.0  # nμ/√D below which one question is better than two
 _WARNING = "too few rows for this budget: expect a fit hardly better than a constant"
 _NEWTON_FROM = 1200.0  # nμ/√D from which one more pass pays
@@ -51,6 +54,8 @@ class TwoStageMoments(Method, name="moments"):
         0.2
     """
 
+    pure_too: ClassVar[bool] = True
+
     share: float = 0.2
     newton_steps: int | None = None
     newton_share: float = 0.25
@@ -62,57 +67,45 @@ class TwoStageMoments(Method, name="moments"):
         if self.newton_steps is not None:
             _validate.whole("newton_steps", self.newton_steps, least=0)
 
-    def converse(self, problem: Problem) -> Conversation:
+    def questions(self, regression: Regression) -> Questions[Fitted]:
         """Location, then moments, then perhaps a few Newton steps."""
+        problem, whole = regression.problem, regression.whole
         known = problem.rows
-        if not problem.pure and known is not None and problem.clarity(known) < _FEW:
+        if not whole.pure and known is not None and regression.clarity(known) < _FEW:
             # Too little to learn for two questions: ask one, about the public ball.
-            fitted = yield from GaussianFM().converse(problem)
+            fitted = yield from GaussianFM().questions(regression)
             return replace(fitted, warnings=(_WARNING,))
-        if problem.pure:
-            first = LocationStage(
-                problem=problem, budget=_PURE_SHARE * problem.epsilon, noise="laplace"
-            )
-        else:
-            first = LocationStage(problem=problem, budget=problem.mu * math.sqrt(self.share))
+        unit = regression.unit
+        share = whole.part(_PURE_SHARE if whole.pure else self.share)
+        first = LocationLook(cost=share, problem=problem, unit=unit)
         found = yield first
         location = first.read(found)
-        steps = self._steps(problem, found.n)
-        kept = self.newton_share if steps else 0.0
-        budget = (
-            (1 - _PURE_SHARE) * problem.epsilon
-            if problem.pure
-            else problem.mu * math.sqrt(1 - self.share - kept)
-        )
-        second = MomentStage(
-            budget=budget,
-            noise=first.noise,
-            center=location.center,
-            radius=location.radius,
-            target_center=location.target_center,
-            target_radius=location.target_radius,
+        steps = self._steps(regression, found.n)
+        kept = [whole.part(self.newton_share).part(Fraction(1, max(steps, 1)))] * steps
+        second = (AbsoluteMomentLook if whole.pure else MomentLook)(
+            cost=whole.rest(share, *kept), bounds=location.bounds, unit=unit
         )
         answer = yield second
         moments = second.read(answer)
-        fitted = solve(problem, location, moments, n=answer.n)
+        fitted = solve(regression, location, moments, n=answer.n)
         floor = _FLOOR * moments.quadratic_sigma
-        for _ in range(steps):
-            stage = NewtonStage(
-                budget=problem.mu * math.sqrt(kept / steps),
-                center=fitted.center,
-                radius=fitted.radius,
+        for cost in kept:
+            look = NewtonLook(
+                cost=cost,
+                bounds=location.bounds,
                 theta=fitted.slope * fitted.radius,
                 offset=fitted.offset,
+                unit=unit,
             )
-            fitted = newton_step(fitted, stage.read((yield stage)), moments.quadratic, floor=floor)
+            fitted = newton_step(fitted, look.read((yield look)), moments.quadratic, floor=floor)
         return fitted
 
-    def _steps(self, problem: Problem, n: int) -> int:
-        if problem.task != "logistic" or problem.pure:
+    def _steps(self, regression: Regression, n: int) -> int:
+        if regression.problem.task != "logistic" or not regression.delta:
             return 0
         if self.newton_steps is not None:
             return self.newton_steps
-        return 1 if problem.clarity(n) >= _NEWTON_FROM else 0
+        return 1 if regression.clarity(n) >= _NEWTON_FROM else 0
 
 
 def newton_step(fitted: Fitted, slope: Slope, quadratic: FloatArray, *, floor: float) -> Fitted:
@@ -128,8 +121,9 @@ def newton_step(fitted: Fitted, slope: Slope, quadratic: FloatArray, *, floor: f
     )
 
 
-def solve(problem: Problem, location: Location, moments: Moments, *, n: int) -> Fitted:
+def solve(regression: Regression, location: Location, moments: Moments, *, n: int) -> Fitted:
     """w = V max(Λ, 8σ₂)⁻¹ Vᵀ b̂, and for a logistic task its log-odds scale (post-processing)."""
+    problem = regression.problem
     inverse = floored_inverse(moments.quadratic, _FLOOR * moments.quadratic_sigma)
     w = inverse @ moments.linear
     covariance = noise_covariance(
@@ -140,7 +134,7 @@ def solve(problem: Problem, location: Location, moments: Moments, *, n: int) -> 
     scale = 1.0
     if problem.task == "logistic":
         scale = 1 / residual_variance(location, moments, w, float(np.trace(inverse)))
-        offset = (offset - problem.target_center) * scale
+        offset = (offset - problem.bounds.target_center) * scale
     return Fitted(
         slope=w * unit * scale,
         offset=offset,
@@ -150,15 +144,16 @@ def solve(problem: Problem, location: Location, moments: Moments, *, n: int) -> 
         clips=clips(problem, location),
         # The noise of the log-odds' scale has no simple form; half an error bar would mislead.
         covariance=covariance * unit**2 if problem.task == "linear" else None,
-        warnings=() if problem.clarity(n) >= _FEW else (_WARNING,),
+        warnings=() if regression.clarity(n) >= _FEW else (_WARNING,),
         details={"target_variance": location.target_variance, "floor": _FLOOR},
     )
 
 
 def clips(problem: Problem, location: Location) -> bool:
     """Whether the released ball leaves out any part of the public one."""
-    shift = float(np.linalg.norm(location.center - problem.center))
-    return location.radius < problem.radius + shift
+    bounds = problem.bounds
+    shift = float(np.linalg.norm(location.center - bounds.center))
+    return location.radius < bounds.radius + shift
 
 
 def inflation(location: Location, moments: Moments) -> float:

@@ -2,51 +2,82 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Self
 
 import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
+from dpfda.errors import InvalidParameter
+from dpfda.privacy.cost import Cost
+from dpfda.protocol.conversation import Questions
+from dpfda.protocol.fields import part, vector
+from dpfda.protocol.query import Records
 from dpfda.regression.fixed_point import BITS, ONE
-from dpfda.regression.methods.base import Conversation, Method
+from dpfda.regression.look import RowSums
+from dpfda.regression.methods.base import Fitted, Method, Regression
 from dpfda.regression.methods.gaussian_fm import in_units
-from dpfda.regression.problem import Problem
-from dpfda.regression.rows import unit_rows
-from dpfda.regression.stage import Stage
+from dpfda.regression.problem import Bounds, Problem
 
 
-@dataclass(frozen=True, kw_only=True)
-class GradientStage(Stage):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GradientLook(RowSums, name="regression_gradient"):
     """Σ r(x, y; θ) x, with |r| ≤ 1 and |x| ≤ 1.
 
     Privacy:
         Euclidean sensitivity 2: two gradients of length 1.
+
+    Attributes:
+        problem: the loss and the balls.
+        theta: where the gradient is taken.
     """
 
-    problem: Problem
-    theta: FloatArray
+    problem: Problem = part(lambda: Problem)
+    theta: FloatArray = vector("coefficients")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.theta) != self.problem.size:
+            raise InvalidParameter("theta", f"of length {self.problem.size}", len(self.theta))
 
     @property
+    def dimension(self) -> int:
+        """D."""
+        return self.problem.dimension
+
+    @cached_property
     def weights(self) -> FloatArray:
         """Grid steps to units."""
-        return np.full(len(self.theta), 2.0 ** (-2 * BITS))
+        return np.full(self.problem.size, 2.0 ** (-2 * BITS))
 
     @property
-    def sensitivity(self) -> float:
+    def l2(self) -> float:
         """Two unit vectors apart."""
         return 2.0
 
-    def block(self, rows: FloatArray, targets: FloatArray) -> FloatArray:
+    def block(self, records: Records) -> FloatArray:
         """Exact sum of the gradients, the residual cut to the grid."""
-        x, v = unit_rows(self.problem, rows, targets)
+        x, v = self.problem.unit_rows(*records)
         line = x @ (self.theta / ONE)
         if self.problem.task == "linear":
             residual = np.clip(line - v / ONE, -1.0, 1.0)  # a long residual is clipped
         else:
             residual = 1 / (1 + np.exp(-np.clip(line, -50, 50))) - (v > 0)
         return np.asarray(np.trunc(residual * ONE) @ x)
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Both losses; the logistic one at a steep line, where the sensitivity is reached."""
+        cost, bounds = Cost(epsilon=1.0, delta=0.05), Bounds(center=np.zeros(2))
+        line = Problem(task="linear", bounds=bounds)
+        classes = Problem(task="logistic", bounds=bounds, fit_intercept=False)
+        return [
+            cls(cost=cost.part(Fraction(1, 25)), problem=line, theta=np.zeros(3)),
+            cls(cost=cost, problem=classes, theta=np.array([300.0, 100.0])),
+        ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,19 +102,19 @@ class NoisyGradient(Method, name="noisy_gradient"):
     def __post_init__(self) -> None:
         _validate.whole("steps", self.steps)
 
-    def converse(self, problem: Problem) -> Conversation:
+    def questions(self, regression: Regression) -> Questions[Fitted]:
         """T questions; the answer is the average of the second half of the path."""
-        problem.require_delta(self.name)
-        theta = np.zeros(problem.dimension + problem.fit_intercept)
+        problem = regression.problem
+        theta = np.zeros(problem.size)
         rate = 1.0 if problem.task == "linear" else 4.0  # 1/smoothness
+        cost = regression.whole.part(Fraction(1, self.steps))
         path = []
         for _ in range(self.steps):
-            stage = GradientStage(
-                problem=problem, theta=theta, budget=problem.mu / math.sqrt(self.steps)
+            answer = yield GradientLook(
+                cost=cost, unit=regression.unit, problem=problem, theta=theta
             )
-            answer = yield stage
             theta = theta - rate * answer.values / answer.n
             path.append(theta)
         average = np.mean(path[self.steps // 2 :], axis=0)
-        unit = problem.target_radius if problem.task == "linear" else 1.0
+        unit = problem.bounds.target_radius if problem.task == "linear" else 1.0
         return in_units(problem, average, unit=unit)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy.special import ndtri
@@ -11,47 +13,148 @@ from scipy.special import ndtri
 from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.errors import InvalidParameter
+from dpfda.mechanisms.gaussian import Gaussian
 from dpfda.noise import Source, discrete_gaussian
-from dpfda.privacy.calibration import gaussian_sigma
-from dpfda.regression.empirical_risk import CURVATURE, LIPSCHITZ, TOLERANCE, minimise_risk
+from dpfda.privacy.calibration import gaussian_mu
+from dpfda.privacy.cost import Cost
+from dpfda.privacy.events import ApproximateEvent, Event
+from dpfda.protocol.answer import Answer
+from dpfda.protocol.conversation import Questions
+from dpfda.protocol.fields import number, part
+from dpfda.protocol.query import Records, WholeLook
+from dpfda.regression.empirical_risk import CURVATURE, LIPSCHITZ, TOLERANCE, Risk, minimise_risk
 from dpfda.regression.fixed_point import ONE
-from dpfda.regression.methods.base import Conversation, Method
+from dpfda.regression.look import RowLook
+from dpfda.regression.methods.base import Fitted, Method, Regression
 from dpfda.regression.methods.gaussian_fm import in_units
-from dpfda.regression.problem import Problem
-from dpfda.regression.rows import unit_rows
-from dpfda.regression.stage import GAUSSIAN_STEPS, WholeStage
+from dpfda.regression.problem import Bounds, Problem
 
+_LAST = 0.02  # share of (ε, δ) for the output noise
 _LATTICE_DELTA = 2.0**-50
 """Total-variation distance of the discrete from the rounded Gaussian at σ = 2^24 steps, at most,
 for one coordinate: the rounded density differs by the factor 1 + (k²/σ² - 1)/(24σ²) + O(σ⁻⁴)."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class TiltedStage(WholeStage):
-    """Λθ̂ for the minimiser of Σ loss + Λ/2 |θ|² + bᵀθ, b Gaussian."""
+class Tilted(Gaussian):
+    """A Gaussian tilt of an objective, and Gaussian noise on its scaled minimiser Λθ̂.
 
-    problem: Problem
+    Privacy:
+        (ε, δ) as `ObjectivePerturbation` proves; the noise on Λθ̂ is the smaller part.
+
+    Attributes:
+        cost: ε and δ of both together.
+        ridge: Λ.
+        tilt_sigma: standard deviation of the tilt.
+    """
+
+    cost: Cost
     ridge: float
     tilt_sigma: float
 
     @property
-    def weights(self) -> FloatArray:
-        """All coordinates alike."""
-        return np.ones(self.problem.dimension + self.problem.fit_intercept)
+    def event(self) -> Event:
+        """Both parts: ε and δ add up."""
+        return ApproximateEvent(epsilon=self.cost.epsilon, delta=self.cost.delta)
+
+    def tilt(self, source: Source) -> FloatArray:
+        """b, on a lattice of 2^24 steps a standard deviation."""
+        steps = discrete_gaussian(len(self.axes), sigma=self.steps, source=source)
+        return np.asarray(steps * (self.tilt_sigma / self.steps))
+
+
+def tilted(cost: Cost, *, size: int, curvature: float, ridge_share: float) -> Tilted:
+    """The randomness that ε and δ pay for, or a refusal that names the larger of the two limits."""
+    name = "objective_perturbation"
+    if cost.pure or cost.share != 1:
+        raise InvalidParameter("cost", f"a whole budget with δ above 0 for {name}", cost.delta)
+    # The lattice costs δ in proportion to 1 + e^ε, so a large ε would leave none of it.
+    ratio = (1 - _LAST) * cost.delta / (size * _LATTICE_DELTA)
+    if ratio <= 2.0:
+        least = 2 * size * _LATTICE_DELTA / (1 - _LAST)
+        raise InvalidParameter("delta", f"above {least:.2g} for {name}", cost.delta)
+    most = math.log(ratio - 1)
+    if cost.epsilon >= most:
+        rule = f"below {most:.3g} for {name} with delta={cost.delta:g}"
+        raise InvalidParameter("epsilon", rule, cost.epsilon)
+    epsilon = (1 - _LAST) * cost.epsilon
+    delta = (1 - _LAST) * cost.delta - size * _LATTICE_DELTA * (1 + math.exp(cost.epsilon))
+    sigma = tilt_sigma((1 - ridge_share) * epsilon, delta)
+    return Tilted(
+        cost=cost,
+        ridge=curvature / math.expm1(ridge_share * epsilon),
+        tilt_sigma=sigma,
+        # What the inexact solver and the lattice of b can move Λθ̂, on both sides together.
+        sensitivity=2 * TOLERANCE + math.sqrt(size) * sigma / Tilted.steps,
+        mu=gaussian_mu(epsilon=_LAST * cost.epsilon, delta=_LAST * cost.delta),
+        delta=_LAST * cost.delta,
+        axes=(1.0,) * size,
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TiltedLook(RowLook, WholeLook, name="regression_tilted"):
+    """Λθ̂ for the minimiser of Σ loss + Λ/2 |θ|² + bᵀθ, b Gaussian.
+
+    Privacy:
+        That of `ObjectivePerturbation`. The tilt is drawn before the minimiser is known, so there
+        is no exact answer to compare: `log_likelihood` says what an attacker learns.
+
+    Attributes:
+        problem: the loss and the balls.
+        ridge_share: part of ε spent on the determinant; it sets Λ.
+    """
+
+    inside: ClassVar[bool] = True
+
+    problem: Problem = part(lambda: Problem)
+    ridge_share: float = number(least=1e-3, most=0.999, default=0.25)
 
     @property
-    def sensitivity(self) -> float:
-        """What the inexact solver and the lattice of b can move Λθ̂, on both sides together."""
-        step = self.tilt_sigma / GAUSSIAN_STEPS
-        return 2 * TOLERANCE + math.sqrt(self.size) * step
+    def dimension(self) -> int:
+        """D."""
+        return self.problem.dimension
 
-    def evaluate(self, rows: FloatArray, targets: FloatArray, source: Source) -> FloatArray:
+    @property
+    def size(self) -> int:
+        """One for each coefficient."""
+        return self.problem.size
+
+    @cached_property
+    def mechanism(self) -> Tilted:
+        """The tilt, and noise on the minimiser."""
+        curvature = CURVATURE[self.problem.task]
+        return tilted(self.cost, size=self.size, curvature=curvature, ridge_share=self.ridge_share)
+
+    def exact(self, records: Records, source: Source) -> FloatArray:
         """Draw the tilt and minimise."""
-        x, v = unit_rows(self.problem, rows, targets)
-        steps = discrete_gaussian(self.size, sigma=GAUSSIAN_STEPS, source=source)
-        tilt = np.asarray(steps * (self.tilt_sigma / GAUSSIAN_STEPS))
-        theta = minimise_risk(x / ONE, v / ONE, task=self.problem.task, ridge=self.ridge, tilt=tilt)
-        return self.ridge * theta
+        x, v = self.problem.unit_rows(*records)
+        ridge, tilt = self.mechanism.ridge, self.mechanism.tilt(source)
+        task = self.problem.task
+        return ridge * minimise_risk(x / ONE, v / ONE, task=task, ridge=ridge, tilt=tilt)
+
+    def log_likelihood(self, answer: Answer, records: Records, source: Source) -> float:
+        """Density of the exact minimiser: that of b = -Σ∇loss(θ) - Λθ, times the determinant."""
+        gradient, hessian = self.untilted(answer, records)
+        log_density = -float(gradient @ gradient) / (2 * self.mechanism.tilt_sigma**2)
+        return log_density + float(np.linalg.slogdet(hessian)[1])
+
+    def untilted(self, answer: Answer, records: Records) -> tuple[FloatArray, FloatArray]:
+        """Gradient of the objective without its tilt, which is -b, and its second derivatives."""
+        x, v = self.problem.unit_rows(*self.fitting(records))
+        ridge = self.mechanism.ridge
+        risk = Risk(
+            x=x / ONE, v=v / ONE, task=self.problem.task, ridge=ridge, tilt=np.zeros(self.size)
+        )
+        return risk.derivatives(answer.values / ridge)
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Both losses."""
+        cost, bounds = Cost(epsilon=1.0, delta=0.05), Bounds(center=np.zeros(2))
+        line = Problem(task="linear", bounds=bounds)
+        classes = Problem(task="logistic", bounds=bounds, fit_intercept=False)
+        return [cls(cost=cost, problem=problem) for problem in (line, classes)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,37 +179,26 @@ class ObjectivePerturbation(Method, name="objective_perturbation"):
         0.25
     """
 
+    additive: ClassVar[bool] = False
+    gaussian: ClassVar[bool] = False
+
     ridge_share: float = 0.25
 
     def __post_init__(self) -> None:
         _validate.fraction("ridge_share", self.ridge_share)
 
-    def converse(self, problem: Problem) -> Conversation:
+    def questions(self, regression: Regression) -> Questions[Fitted]:
         """One question, asked of all rows at once."""
-        problem.require_delta(self.name)
-        size = problem.dimension + problem.fit_intercept
-        last = 0.02  # share of (ε, δ) for the output noise
-        epsilon = (1 - last) * problem.epsilon
-        # The lattice costs δ in proportion to 1 + e^ε, so a large ε would leave none of it.
-        ratio = (1 - last) * problem.delta / (size * _LATTICE_DELTA)
-        if ratio <= 2.0:
-            least = 2 * size * _LATTICE_DELTA / (1 - last)
-            raise InvalidParameter("delta", f"above {least:.2g} for {self.name}", problem.delta)
-        most = math.log(ratio - 1)
-        if problem.epsilon >= most:
-            rule = f"below {most:.3g} for {self.name} with delta={problem.delta:g}"
-            raise InvalidParameter("epsilon", rule, problem.epsilon)
-        delta = (1 - last) * problem.delta - size * _LATTICE_DELTA * (1 + math.exp(problem.epsilon))
-        ridge = CURVATURE[problem.task] / math.expm1(self.ridge_share * epsilon)
-        stage = TiltedStage(
+        problem = regression.problem
+        look = TiltedLook(
+            cost=regression.whole,
+            unit=regression.unit,
             problem=problem,
-            ridge=ridge,
-            tilt_sigma=tilt_sigma((1 - self.ridge_share) * epsilon, delta),
-            budget=1 / gaussian_sigma(epsilon=last * problem.epsilon, delta=last * problem.delta),
+            ridge_share=self.ridge_share,
         )
-        answer = yield stage
-        unit = problem.target_radius if problem.task == "linear" else 1.0
-        return in_units(problem, answer.values / ridge, unit=unit)
+        answer = yield look
+        unit = problem.bounds.target_radius if problem.task == "linear" else 1.0
+        return in_units(problem, answer.values / look.mechanism.ridge, unit=unit)
 
 
 def tilt_sigma(epsilon: float, delta: float) -> float:

@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from dpfda.mechanisms.gaussian import Gaussian
 from dpfda.noise import SimulationSource, discrete_gaussian
 from dpfda.protocol.secure_sum import Identity, Member, Terms, add_up
 from dpfda.regression.estimators import PrivateLinearRegression, PrivateLogisticRegression
-from dpfda.regression.stage import GAUSSIAN_STEPS
 from dpfda.study.outcome import Outcome, at_most
 
 GOALS = {
@@ -38,7 +38,7 @@ def run(quick: bool = False) -> Outcome:
             ),
             (
                 "logistic_over_sklearn",
-                lambda: PrivateLogisticRegression(1.0).fit(X, labels),
+                lambda: PrivateLogisticRegression(1.0, classes=(0, 1)).fit(X, labels),
                 lambda: LogisticRegression().fit(X, labels),
             ),
         ]
@@ -78,7 +78,7 @@ def aggregate_variance_ratio(sites: int, *, size: int, seed: int) -> float:
     roster = tuple((name, identity.public) for name, identity in identities.items())
     coordinator = Identity()
     terms = Terms(study="variance", coordinator=coordinator.public, roster=roster)
-    sigma = int(np.ceil(GAUSSIAN_STEPS / np.sqrt(terms.noisy_sites)))
+    sigma = int(np.ceil(Gaussian.steps / np.sqrt(terms.noisy_sites)))
     members = []
     for (name, identity), source in zip(
         identities.items(), SimulationSource(seed).spawn(sites), strict=True
@@ -87,7 +87,7 @@ def aggregate_variance_ratio(sites: int, *, size: int, seed: int) -> float:
         member.contribute(0, discrete_gaussian(size, sigma=sigma, source=source))
         members.append(member)
     total = add_up(members, terms, coordinator, stage=0, size=size).total
-    return float(np.mean((total / GAUSSIAN_STEPS) ** 2))
+    return float(np.mean((total / Gaussian.steps) ** 2))
 
 
 def _data(n: int) -> tuple[Any, Any, Any]:

@@ -10,9 +10,10 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.noise import SimulationSource
+from dpfda.privacy.cost import Cost
 from dpfda.regression.fixed_point import clip_to_ball
-from dpfda.regression.location_stage import LocationStage
-from dpfda.regression.problem import Problem
+from dpfda.regression.location_look import LocationLook
+from dpfda.regression.problem import Bounds, Problem
 from dpfda.regression.symmetric import floored_inverse
 from dpfda.study.benchmarks.regression_utility import private_guess, score
 from dpfda.study.outcome import Outcome
@@ -84,12 +85,10 @@ def matrix_laplace(
 ) -> FloatArray:
     """Predictions of the two-stage release with a float matrix Laplace: a simulation."""
     n, dimension = X.shape
-    problem = Problem(
-        task="linear", epsilon=epsilon, delta=0.0, center=np.zeros(dimension), target_center=0.5,
-        target_radius=0.5,
-    )  # fmt: skip
-    stage = LocationStage(problem=problem, budget=epsilon / 4, noise="laplace")
-    found = stage.read(stage.release(stage.sums(X, y), n=n, source=SimulationSource(seed)))
+    bounds = Bounds(center=np.zeros(dimension), target_center=0.5, target_radius=0.5)
+    problem = Problem(task="linear", bounds=bounds)
+    look = LocationLook(problem=problem, cost=Cost(epsilon=epsilon).part(0.25))
+    found = look.read(look.answer((X, y), SimulationSource(seed)))
     rows = clip_to_ball(X, center=found.center, radius=found.radius) / found.radius
     values = np.clip((y - found.target_center) / found.target_radius, -1, 1)
     joint = np.column_stack([rows, _TARGET_WEIGHT * values])

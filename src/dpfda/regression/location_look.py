@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
 
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.regression.fixed_point import BITS, ball, segment
-from dpfda.regression.problem import Problem
-from dpfda.regression.sensitivity import LOCATION_WEIGHT
-from dpfda.regression.stage import Noisy, Stage
+from dpfda.privacy.cost import Cost
+from dpfda.protocol.answer import Answer
+from dpfda.protocol.fields import part
+from dpfda.protocol.query import Records
+from dpfda.regression.fixed_point import BITS
+from dpfda.regression.look import RowSums
+from dpfda.regression.problem import Bounds, Problem
+from dpfda.regression.sensitivity import LOCATION_WEIGHT, location_l1
 
 _TARGET_WEIGHT = 0.5
 _LEAST_SPREAD = 0.01  # of mean |z|²; a radius of zero would clip everything
@@ -40,42 +46,69 @@ class Location:
     target_radius: float
     target_variance: float
 
+    @property
+    def bounds(self) -> Bounds:
+        """The balls of the second stage."""
+        return Bounds(
+            center=self.center,
+            radius=self.radius,
+            target_center=self.target_center,
+            target_radius=self.target_radius,
+        )
 
-@dataclass(frozen=True, kw_only=True)
-class LocationStage(Stage):
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LocationLook(RowSums, name="regression_location"):
     """Σ (z, 1.6|z|², ½v, 0.8v²) with z, v the row and target in their public balls (methods 8.9).
 
     Privacy:
         Euclidean sensitivity √(2² + 1²): (z, 1.6|z|²) moves by at most 2, the squared norm rides
-        free, and (½v, 0.8v²) = ½(v, 1.6v²) by at most 1. Sum of absolutes: 2√D + 1.6 and 1 + 0.8.
+        free, and (½v, 0.8v²) = ½(v, 1.6v²) by at most 1. Sum of absolutes: `location_l1`.
     """
 
-    problem: Problem
+    problem: Problem = part(lambda: Problem)
 
     @property
+    def dimension(self) -> int:
+        """D."""
+        return self.problem.dimension
+
+    @cached_property
     def weights(self) -> FloatArray:
         """Grid steps to weighted units."""
         line, square = 2.0**-BITS, LOCATION_WEIGHT * 2.0 ** (-2 * BITS)
         ends = [square, _TARGET_WEIGHT * line, _TARGET_WEIGHT * square]
-        return np.concatenate([np.full(self.problem.dimension, line), ends])
+        return np.concatenate([np.full(self.dimension, line), ends])
 
     @property
-    def sensitivity(self) -> float:
-        """√5 in ℓ2; in ℓ1 the parts add up."""
-        if self.noise == "gaussian":
-            return math.sqrt(4.0 + 4.0 * _TARGET_WEIGHT**2)
-        rows = 2 * math.sqrt(self.problem.dimension) + LOCATION_WEIGHT
-        return rows + _TARGET_WEIGHT * (2 + LOCATION_WEIGHT)
+    def l2(self) -> float:
+        """√5."""
+        return math.sqrt(4.0 + 4.0 * _TARGET_WEIGHT**2)
 
-    def block(self, rows: FloatArray, targets: FloatArray) -> FloatArray:
+    @property
+    def l1(self) -> float:
+        """The two parts add up."""
+        return location_l1(self.dimension) + _TARGET_WEIGHT * location_l1(1)
+
+    def block(self, records: Records) -> FloatArray:
         """Exact sums of z, |z|², v, v²."""
-        z = ball(rows, center=self.problem.center, radius=self.problem.radius)
-        v = segment(targets, center=self.problem.target_center, radius=self.problem.target_radius)
+        bounds = self.problem.bounds
+        z, v = bounds.rows(records[0]), bounds.targets(records[1])
         return np.concatenate([np.ones(len(z)) @ z, [np.vdot(z, z), v.sum(), v @ v]])
 
-    def read(self, answer: Noisy) -> Location:
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Gaussian and Laplace, in one dimension and in two."""
+        far = Bounds(center=np.array([0.3, -0.2]), radius=2.0, target_center=0.5)
+        line = Problem(task="linear", bounds=Bounds(center=np.zeros(1)))
+        space = Problem(task="logistic", bounds=far)
+        gaussian, pure = Cost(epsilon=1.0, delta=0.05), Cost(epsilon=1.0)
+        costs = (gaussian.part(0.2), pure.part(0.25))
+        return [cls(cost=cost, problem=problem) for cost in costs for problem in (line, space)]
+
+    def read(self, answer: Answer) -> Location:
         """Centre and spread from the noisy sums (free post-processing)."""
-        problem, dimension = self.problem, self.problem.dimension
+        problem, bounds, dimension = self.problem, self.problem.bounds, self.dimension
         mean, noise = answer.values / answer.n, answer.sigma / answer.n
         z = mean[:dimension]
         square = float(np.clip(mean[dimension] / LOCATION_WEIGHT, 0.0, 1.0))
@@ -93,16 +126,16 @@ class LocationStage(Stage):
         variance = max(v_square - v * v, _LEAST_TARGET_SPREAD)
         target_radius = min(_TARGET_RADIUS * math.sqrt(variance), 1 + abs(v))
         return Location(
-            center=problem.center + problem.radius * shift,
-            radius=radius_factor(answer, dimension) * math.sqrt(spread) * problem.radius,
-            spread=spread * problem.radius**2,
-            target_center=problem.target_center + problem.target_radius * v,
-            target_radius=target_radius * problem.target_radius,
-            target_variance=variance * problem.target_radius**2,
+            center=bounds.center + bounds.radius * shift,
+            radius=radius_factor(answer, dimension) * math.sqrt(spread) * bounds.radius,
+            spread=spread * bounds.radius**2,
+            target_center=bounds.target_center + bounds.target_radius * v,
+            target_radius=target_radius * bounds.target_radius,
+            target_variance=variance * bounds.target_radius**2,
         )
 
 
-def radius_factor(answer: Noisy, dimension: int) -> float:
+def radius_factor(answer: Answer, dimension: int) -> float:
     """How many root-mean-square distances the second stage keeps: more, the less noise there is."""
     clarity = math.sqrt(5.0) * answer.n / (answer.sigma * math.sqrt(0.2 * dimension))
     low, high = _RADIUS
