@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,9 @@ import numpy as np
 import pytest
 
 from dpfda.client import RemoteClient
-from dpfda.client.http import Unreachable
-from dpfda.client.remote import Refusal
+from dpfda.client.http import Connection, Unreachable
+from dpfda.client.remote import NotGranted
+from dpfda.curves import CurveEncoder
 from dpfda.errors import BudgetExceeded, InvalidParameter, ProtocolError
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server
@@ -160,7 +162,7 @@ def test_what_was_spent_but_not_stored_is_not_drawn_again(
 def test_a_refusal_is_final(client: RemoteClient, villain: Villain) -> None:
     study = joined(client, villain)
     villain.failures = [410]
-    with pytest.raises(Refusal, match="refused"):
+    with pytest.raises(NotGranted, match="refused"):
         client.submit(study, curve=CURVE, label="yes")
     assert len(villain.received) == 1
 
@@ -171,6 +173,84 @@ def test_another_plan_is_refused(client: RemoteClient, villain: Villain) -> None
         joined(client, villain)
     with pytest.raises(InvalidParameter, match="64 digits"):
         client.join(villain.url, "../../etc/passwd", most_epsilon=1.0)
+
+
+def test_assumptions_are_the_persons_to_accept(
+    client: RemoteClient, make_plan: Any, serve: Any
+) -> None:
+    """A plan may protect the curve alone and tell labels in clear: only who agrees takes part."""
+    plan = replace(make_plan(10, epsilon=1.0, name="mrma"), protects="features")
+    villain = serve(plan)
+    with pytest.raises(ProtocolError, match="labels are public: this was not agreed to"):
+        joined(client, villain)
+    assert client.studies() == []
+    client.join(villain.url, plan.hash, most_epsilon=1.0, accepts=["labels are public"])
+    client.submit(plan.hash, curve=CURVE, label="yes")
+    assert client.ledger.entries[0].assumptions == ("labels are public",)
+    assert json.loads(villain.received[0])["values"][-1] == 1.0, "in clear, as agreed"
+
+
+def test_a_device_that_did_not_accept_answers_nothing(
+    client: RemoteClient, make_plan: Any, serve: Any, tmp_path: Path
+) -> None:
+    """Also where a letter of this study lies in the outbox already."""
+    plan = replace(make_plan(10, epsilon=1.0, name="mrma"), protects="features")
+    villain = serve(plan)
+    client.join(villain.url, plan.hash, most_epsilon=1.0, accepts=["labels are public"])
+    path = tmp_path / "home" / "studies" / f"{plan.hash}.json"
+    path.write_text(path.read_text().replace('["labels are public"]', "[]"))
+    with pytest.raises(ProtocolError, match="not agreed"):
+        client.submit(plan.hash, curve=CURVE, label="yes")
+    assert client.ledger.spent.epsilon == 0
+    assert villain.received == []
+
+
+def test_the_command_line_asks_for_assumptions(make_plan: Any, serve: Any, tmp_path: Path) -> None:
+    from click.testing import CliRunner
+
+    from dpfda.cli._group import dpfda
+
+    plan = replace(make_plan(10, epsilon=1.0, name="mrma"), protects="features")
+    villain = serve(plan)
+    command = ["join", villain.url, plan.hash, "--most-epsilon", "1", "--limit-epsilon", "2"]
+    command += ["--home", str(tmp_path / "home")]
+    refused = CliRunner().invoke(dpfda, command)
+    assert refused.exit_code == 2
+    assert "not agreed to" in refused.output
+    done = CliRunner().invoke(dpfda, [*command, "--accept", "labels are public"])
+    assert done.exit_code == 0, done.output
+
+
+@pytest.mark.parametrize("host", ["collector.example.org", "10.0.0.7", "127.0.0.1.example.org"])
+def test_nothing_travels_in_clear_to_another_machine(client: RemoteClient, host: str) -> None:
+    with pytest.raises(InvalidParameter, match="https"):
+        client.join(f"http://{host}/", "0" * 64, most_epsilon=1.0)
+    Connection(f"http://{host}/", insecure=True)
+
+
+def test_shapes_without_sizes_can_be_submitted(
+    client: RemoteClient, make_plan: Any, serve: Any
+) -> None:
+    """`max_abs` cannot be undone: its preview shows the shape."""
+    for encoder in (
+        CurveEncoder("cosine", n_basis=3, rescale="max_abs"),
+        CurveEncoder("identity", n_basis=2, rescale="max_abs"),
+    ):
+        plan = replace(make_plan(10, epsilon=1.0), encoder=encoder)
+        villain = serve(plan)
+        joined(client, villain)
+        preview = client.prepare(plan.hash, curve=CURVE, label="yes")
+        assert np.isfinite(preview.original).all()
+        assert client.send(plan.hash) == "r"
+        assert villain.received == [preview.body]
+
+
+def test_a_plan_that_is_none_is_refused(client: RemoteClient, villain: Villain) -> None:
+    for plan in ({}, [], None, villain.plan | {"design": {"name": "mind_reading"}}):
+        villain.plan = plan
+        with pytest.raises(ProtocolError, match="understood"):
+            joined(client, villain)
+    assert client.studies() == []
 
 
 def test_a_plan_above_the_ceiling_is_refused(client: RemoteClient, villain: Villain) -> None:

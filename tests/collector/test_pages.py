@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import shutil
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,6 +16,8 @@ import numpy as np
 import pytest
 
 from dpfda.client.http import Connection
+from dpfda.collector.pages.session import new_session
+from dpfda.collector.settings import Settings
 from dpfda.curves import CurveEncoder
 from dpfda.noise import SimulationSource
 from dpfda.protocol.plan import StudyPlan
@@ -199,6 +202,20 @@ def test_no_page_without_the_key(collector: CollectorProcess, finished: StudyPla
         assert form(connection, "/login", "key=wrong").status == 401
         assert form(connection, "/new", "title=x", Cookie="dpfda_session=1.2.3").status == 303
         assert form(connection, "/logout", "").status == 303
+
+
+def test_a_session_ends_by_itself(
+    collector: CollectorProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cookie that was signed with the right key, but nine hours ago."""
+    settings, now = Settings(database="", admin_key=collector.admin_key), time.time()
+    with Connection(collector.url) as connection:
+        for age, status in ((0, 200), (9 * 3600, 303)):
+            with monkeypatch.context() as patch:
+                patch.setattr(time, "time", lambda age=age: now - age)
+                cookie = new_session(settings)
+            headers = {"Cookie": f"{cookie.key}={cookie.value}"}
+            assert connection.ask("GET", "/", headers=headers).status == status
 
 
 def test_forms_from_elsewhere_are_refused(collector: CollectorProcess) -> None:

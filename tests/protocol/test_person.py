@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import dpfda.mrma  # noqa: F401 (registers its designs)
 from dpfda.curves import CurveEncoder
 from dpfda.errors import AlreadySpent, BudgetExceeded, ProtocolError
 from dpfda.noise import SimulationSource
@@ -86,6 +85,44 @@ def test_dear_or_careless_tasks_are_refused_before_anything_is_spent() -> None:
         with pytest.raises(ProtocolError):
             one.answer(task)
     assert ledger.remaining.epsilon == 100.0
+
+
+def test_what_a_plan_takes_for_granted_must_be_accepted() -> None:
+    """Also where no task of the design needs it: what is promised is what the plan says."""
+    for design in ({"name": "mrma"}, {"name": "questions", "scales": [0.5] * 4}):
+        study, ledger = plan(protects="features", design=design), Ledger(limit_epsilon=1.0)
+        task = Server(study).issue(1)
+        with pytest.raises(ProtocolError, match="labels are public"):
+            person(study, ledger).answer(task)
+        with pytest.raises(ProtocolError, match="labels are public"):
+            person(study, ledger, accepts=["curves are public"]).answer(task)
+        assert not ledger.entries
+        person(study, ledger, accepts=["labels are public", "more"]).answer(task)
+        assert ledger.entries[0].assumptions == ("labels are public",)
+
+
+class Watched(SimulationSource):
+    """A source that tells what was spent when it was first drawn from."""
+
+    ledger: Ledger
+    spent_before: float | None = None
+
+    def words(self, count: int):
+        if self.spent_before is None:
+            self.spent_before = self.ledger.spent.epsilon
+        return super().words(count)
+
+
+def test_nothing_is_drawn_before_it_is_paid_for() -> None:
+    source = Watched(0)
+    source.ledger = Ledger(limit_epsilon=1.0)
+    person(plan(), source.ledger, source=source).answer(Server(plan()).issue(1))
+    assert source.spent_before == pytest.approx(1.0)
+    empty = Watched(0)
+    empty.ledger = Ledger(limit_epsilon=0.5)
+    with pytest.raises(BudgetExceeded):
+        person(plan(), empty.ledger, source=empty).answer(Server(plan()).issue(1))
+    assert empty.spent_before is None
 
 
 @pytest.mark.parametrize(

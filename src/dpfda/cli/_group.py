@@ -38,10 +38,10 @@ class CommandFiles(click.Group):
         try:
             return super().invoke(ctx)
         except DpfdaError as error:
-            raise Refusal(" ".join(str(error).split())) from error
+            raise Complaint(" ".join(str(error).split())) from error
 
 
-class Refusal(click.ClickException):
+class Complaint(click.ClickException):
     """An error of the package, shown on one line of stderr."""
 
     exit_code = 2

@@ -16,27 +16,40 @@ from dpfda.study.results import to_json
 @click.option("--most-epsilon", type=float, required=True, help="Your ceiling for this study.")
 @click.option("--limit-epsilon", type=float,
     help="What all studies together may cost you; needed the first time.")  # fmt: skip
+@click.option("--accept", "accepts", multiple=True, metavar="ASSUMPTION",
+    help='What you take for granted, such as "labels are public". May be repeated.')  # fmt: skip
 @click.option("--home", type=click.Path(file_okay=False, path_type=Path),
     default=Path.home() / ".dpfda", help="Where your budget and replies are kept.")  # fmt: skip
 @click.option("--token-file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="File with the token of your invitation.")  # fmt: skip
 @click.option("--certificates", type=click.Path(exists=True, dir_okay=False),
     help="Certificates to trust instead of the system's (PEM).")  # fmt: skip
+@click.option("--insecure", is_flag=True,
+    help="Allow http:// to another machine: anybody in between can read it.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
 def command(
     url: str,
     plan_hash: str,
     most_epsilon: float,
     limit_epsilon: float | None,
+    accepts: tuple[str, ...],
     home: Path,
     token_file: Path | None,
     certificates: str | None,
+    insecure: bool,
     as_json: bool,
 ) -> None:
     """Take part in the study with this HASH at the collector URL. Nothing about you is sent yet."""
     client = RemoteClient(home, limit_epsilon=limit_epsilon, certificates=certificates)
     token = None if token_file is None else token_file.read_text(encoding="utf-8").strip()
-    plan = client.join(url, plan_hash, most_epsilon=most_epsilon, token=token)
+    plan = client.join(
+        url,
+        plan_hash,
+        most_epsilon=most_epsilon,
+        accepts=accepts,
+        token=token,
+        insecure=insecure,
+    )
     if as_json:
         click.echo(to_json(plan.to_dict()))
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import ipaddress
 import json
 import ssl
 import time
@@ -45,15 +46,27 @@ class Connection:
     """A connection to one collector that is opened again when it was lost.
 
     Args:
-        url: where the collector is: ``https://host`` or, on loopback and in tests, ``http://``.
+        url: where the collector is: ``https://host``, or ``http://`` on this machine.
         timeout: seconds to wait for an answer.
         certificates: file of certificates to trust instead of the system's.
+        insecure: allow ``http://`` to other machines: tokens and replies travel in clear, and
+            whoever is in between can take part in their stead.
     """
 
-    def __init__(self, url: str, *, timeout: float = 30.0, certificates: str | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        timeout: float = 30.0,
+        certificates: str | None = None,
+        insecure: bool = False,
+    ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise InvalidParameter("url", "an http:// or https:// address", url)
+        if parts.scheme == "http" and not insecure and not is_loopback(parts.hostname):
+            rule = "https://, or http:// to this machine (insecure allows others)"
+            raise InvalidParameter("url", rule, url)
         self._base = parts.path.rstrip("/")
         self._connection: http.client.HTTPConnection
         if parts.scheme == "https":
@@ -99,6 +112,19 @@ class Connection:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name can only mean this machine.
+
+    Example:
+        >>> is_loopback("localhost"), is_loopback("::1"), is_loopback("127.0.0.1.example.org")
+        (True, True, False)
+    """
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def persistently(

@@ -18,6 +18,8 @@ class Letter(msgspec.Struct, frozen=True, kw_only=True):
         url: the collector.
         plan: the plan that was agreed to.
         token: this person's, secret.
+        accepts: assumptions that the person agreed to.
+        insecure: the person agreed to send without encryption.
         task: what was asked, once it was asked.
         body: the reply's exact bytes, once they exist. They are never drawn again.
         receipt: what the collector answered.
@@ -26,6 +28,8 @@ class Letter(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     plan: dict[str, Any]
     token: str
+    accepts: tuple[str, ...] = ()
+    insecure: bool = False
     task: dict[str, Any] | None = None
     body: str | None = None
     receipt: str | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -66,21 +66,32 @@ class RemoteClient:
         """Hashes of the studies that were joined."""
         return self._outbox.hashes()
 
-    def fetch_plan(self, url: str, plan_hash: str) -> StudyPlan:
+    def fetch_plan(self, url: str, plan_hash: str, *, insecure: bool = False) -> StudyPlan:
         """The plan behind a hash, from a collector that need not be trusted."""
         known = self._outbox.find(_checked(plan_hash))
         if known is not None:
             return StudyPlan.from_dict(known.plan)
-        with self._connect(url) as connection:
+        with self._connect(url, insecure) as connection:
             answer = self._granted(lambda: connection.ask("GET", f"/api/studies/{plan_hash[:16]}"))
         found = answer.json()
-        plan = StudyPlan.from_dict(found["plan"] if isinstance(found, dict) else {})
+        try:
+            plan = StudyPlan.from_dict(found["plan"])
+            assert plan.asks
+        except Exception:  # whatever a hostile collector sent
+            raise ProtocolError("the collector's plan cannot be understood") from None
         if plan.hash != plan_hash:
             raise ProtocolError("the collector's plan is not the one with this hash")
         return plan
 
     def join(
-        self, url: str, plan_hash: str, *, most_epsilon: float, token: str | None = None
+        self,
+        url: str,
+        plan_hash: str,
+        *,
+        most_epsilon: float,
+        accepts: Iterable[str] = (),
+        token: str | None = None,
+        insecure: bool = False,
     ) -> StudyPlan:
         """Agree to a plan and get a token for it; joining again changes nothing.
 
@@ -88,20 +99,28 @@ class RemoteClient:
             url: the collector.
             plan_hash: the hash the person was given, from somewhere they trust.
             most_epsilon: the person's ceiling for this study.
+            accepts: what the person agrees to take for granted, such as "labels are public"; a
+                plan that assumes more is refused.
             token: the token of an invitation.
+            insecure: allow a collector on another machine without encryption.
         """
-        plan = self.fetch_plan(url, plan_hash)
+        plan = self.fetch_plan(url, plan_hash, insecure=insecure)
         if plan.epsilon > _validate.positive("most_epsilon", most_epsilon):
             raise BudgetExceeded(f"the study costs ε = {plan.epsilon:g}, above the ceiling")
         if self._outbox.find(plan_hash) is not None:
             return plan
+        agreed = tuple(accepts)
+        plan.check_accepted(agreed)
         if token is None:
-            with self._connect(url) as connection:
+            with self._connect(url, insecure) as connection:
                 answer = self._granted(
                     lambda: connection.ask("POST", f"/api/studies/{plan_hash[:16]}/enrol")
                 )
-            token = str(answer.json()["token"])
-        self._outbox.keep(plan_hash, Letter(url=url, plan=plan.to_dict(), token=token))
+            token = _text(answer, "token")
+        letter = Letter(
+            url=url, plan=plan.to_dict(), token=token, accepts=agreed, insecure=insecure
+        )
+        self._outbox.keep(plan_hash, letter)
         return plan
 
     def prepare(
@@ -124,7 +143,7 @@ class RemoteClient:
                 label=label,
                 grid_points=grid_points,
                 ledger=self.ledger,
-                accepts=plan.guarantee.assumptions,
+                accepts=letter.accepts,
                 source=self._rng,
             )
             values = person.answer(task).values
@@ -146,11 +165,11 @@ class RemoteClient:
             raise ProtocolError("nothing was prepared for this study")
         body = letter.body.encode()
         path = f"/api/studies/{plan_hash[:16]}/reply"
-        with self._connect(letter.url) as connection:
+        with self._connect(letter.url, letter.insecure) as connection:
             answer = self._granted(
                 lambda: connection.ask("POST", path, body=body, headers=_bearer(letter))
             )
-        receipt = str(answer.json()["receipt"])
+        receipt = _text(answer, "receipt")
         self._outbox.keep(plan_hash, msgspec.structs.replace(letter, receipt=receipt))
         return receipt
 
@@ -163,7 +182,7 @@ class RemoteClient:
         """The message with the task, once there is one."""
         path = f"/api/studies/{plan_hash[:16]}/task"
         deadline = time.monotonic() + self._patience
-        with self._connect(letter.url) as connection:
+        with self._connect(letter.url, letter.insecure) as connection:
             while True:
                 answer = self._granted(lambda: connection.ask("GET", path, headers=_bearer(letter)))
                 if answer.status == 200:
@@ -185,22 +204,31 @@ class RemoteClient:
             raise ProtocolError("this device has not joined the study")
         return letter
 
-    def _connect(self, url: str) -> Connection:
-        return Connection(url, certificates=self._certificates)
+    def _connect(self, url: str, insecure: bool) -> Connection:
+        return Connection(url, certificates=self._certificates, insecure=insecure)
 
     def _granted(self, request: Callable[[], Answer]) -> Answer:
         answer = persistently(request, sleep=self._sleep)
         if answer.status not in (200, 201, 202):
-            raise Refusal(answer.status, answer.reason)
+            raise NotGranted(answer.status, answer.reason)
         return answer
 
 
-class Refusal(DpfdaError):
-    """The collector refused a request."""
+class NotGranted(DpfdaError):
+    """The collector said no to a request of this device."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(f"the collector refused: {reason}")
         self.status = status
+
+
+def _text(answer: Answer, name: str) -> str:
+    """One word of the collector's answer."""
+    found = answer.json()
+    word = found.get(name) if isinstance(found, dict) else None
+    if not isinstance(word, str):
+        raise ProtocolError(f"the collector's answer holds no {name}")
+    return word
 
 
 def _bearer(letter: Letter) -> dict[str, str]:

@@ -24,11 +24,13 @@ class Peer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         url: where that collector is.
         study: id of the study there.
         key: sent as a bearer credential, if that collector asks for one.
+        insecure: allow a collector on another machine without encryption.
     """
 
     url: Annotated[str, msgspec.Meta(pattern="^https?://", max_length=2000)]
     study: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{1,64}$")]
     key: str | None = None
+    insecure: bool = False
 
 
 def exchange_plan(
@@ -73,7 +75,7 @@ def exchange_plan(
 def _pull(peer: Peer) -> CurveModel:
     headers = {} if peer.key is None else {"Authorization": f"Bearer {peer.key}"}
     try:
-        with Connection(peer.url, timeout=10.0) as connection:
+        with Connection(peer.url, timeout=10.0, insecure=peer.insecure) as connection:
             answer = connection.ask("GET", f"/api/studies/{peer.study}/model", headers=headers)
         if answer.status != 200 or len(answer.body) > _MOST_BYTES:
             raise Refused(424, "no_peer", "a peer did not hand out its model")

@@ -79,13 +79,17 @@ class Person(Holder):
     def _check(self, query: Query) -> None:
         if not isinstance(query, Task) or query.people != 1:
             raise ProtocolError("a person answers tasks for one person")
+        self.plan.check_accepted(self._accepts)
         self.plan.check(query)
         query.fitting(self.__records)
 
     def _pay(self, query: Query) -> None:
         assert self._ledger is not None
         self._ledger.spend(
-            query.event, label=self._label, key=self.plan.hash, assumptions=sorted(self._accepts)
+            query.event,
+            label=self._label,
+            key=self.plan.hash,
+            assumptions=self.plan.guarantee.assumptions,
         )
 
     def _respond(self, query: Query, number: int) -> Answer:

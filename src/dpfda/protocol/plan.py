@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Self
@@ -102,6 +102,12 @@ class StudyPlan:
         promise = Guarantee(epsilon=self.epsilon, model="local", unit=self.unit)
         other = {"features": LABELS_ARE_PUBLIC, "labels": CURVES_ARE_PUBLIC}
         return promise if self.protects == "both" else promise.assuming(other[self.protects])
+
+    def check_accepted(self, accepted: Collection[str]) -> None:
+        """Refuse for a holder who did not agree to all that this plan takes for granted."""
+        for assumption in self.guarantee.assumptions:
+            if assumption not in accepted:
+                raise ProtocolError(f"the study assumes that {assumption}: this was not agreed to")
 
     def check(self, task: Task) -> None:
         """Refuse a task that this study may not ask: another kind, price, size, protection."""
