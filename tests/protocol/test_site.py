@@ -338,9 +338,9 @@ def test_a_short_ledger_refuses_at_the_opening(tmp_path):
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        (Squares(cost=WHOLE, dimension=2), "looks that are sums"),
-        (Laplacian(cost=WHOLE, dimension=2), "Gaussian"),
-        (BoxSum(cost=Cost(epsilon=0.1), dimension=2), "Gaussian"),
+        (Squares(cost=WHOLE, dimension=2), "sums with Gaussian"),
+        (Laplacian(cost=WHOLE, dimension=2), "sums with Gaussian"),
+        (BoxSum(cost=Cost(epsilon=0.1), dimension=2), "sums with Gaussian"),
         (Assuming(cost=WHOLE, dimension=2), "not agreed to"),
         (BoxSum(cost=WHOLE, dimension=2, unit="household"), "about a household"),
         (BoxSum(cost=WHOLE, dimension=5), "columns"),

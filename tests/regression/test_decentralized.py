@@ -1,20 +1,15 @@
 """Regression among sites: the pooled noise, flat in the number of sites, and dropouts."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from dpfda.curves import CurveEncoder
 from dpfda.errors import BudgetExceeded, InvalidData, InvalidParameter
-from dpfda.noise import SimulationSource
-from dpfda.privacy.cost import Cost
-from dpfda.protocol.secure_sum import Identity, Member, RoundFailed, Terms
+from dpfda.privacy.ledger import Ledger
+from dpfda.protocol.secure_sum import RoundFailed
 from dpfda.protocol.secure_sum.session import STEPS
-from dpfda.regression.decentralized import DecentralizedRegression, RegressionSite
+from dpfda.regression.decentralized import DecentralizedRegression
 from dpfda.regression.estimators import PrivateLinearRegression
-from dpfda.regression.location_look import LocationLook
-from dpfda.regression.problem import Bounds, Problem
 from dpfda.study.benchmarks.regression import aggregate_variance_ratio
 
 
@@ -111,7 +106,7 @@ def test_other_methods_that_are_sums(method):
 @pytest.mark.parametrize("method", ["adassp", "objective_perturbation", "fm"])
 def test_methods_that_are_not_are_refused(method):
     data, _, _ = hospitals(3, n=300)
-    with pytest.raises(InvalidParameter, match="stages are sums"):
+    with pytest.raises(InvalidParameter, match="questions are sums"):
         DecentralizedRegression(2.0, method=method, random_state=0).fit(data)
 
 
@@ -157,25 +152,28 @@ def test_exact_by_default():
     assert DecentralizedRegression(1.0).fit(data).guarantee_.sampler == "exact"
 
 
-def test_a_site_keeps_its_own_account():
-    """A coordinator that asks for more than the budget is refused by every site."""
-    data, _, _ = hospitals(2, n=300)
-    identities = {f"s{i}": Identity() for i in range(2)}
-    roster = tuple((n, one.public) for n, one in identities.items())
-    terms = Terms(study="x", coordinator=bytes(32), roster=roster)
-    problem = Problem(task="linear", bounds=Bounds(center=np.zeros(3)))
-    whole = Cost(epsilon=1.0, delta=1e-5)
-    site = RegressionSite(
-        Member("s0", identities["s0"], terms),
-        *data[0],
-        source=SimulationSource(0),
-        terms=terms,
-        mu=whole.mu,
-    )
-    honest = LocationLook(problem=problem, cost=whole)
-    site.answer(0, honest)
-    with pytest.raises(BudgetExceeded):
-        site.answer(1, replace(honest, cost=whole.part(1e-3)))
+def test_every_site_spends_from_its_own_ledger():
+    data, _, _ = hospitals(3, n=900)
+    ledgers = {name: Ledger(1.0, limit_delta=1e-5) for name in ("site1", "site3")}
+    model = DecentralizedRegression(1.0, ledgers=ledgers, random_state=0).fit(data)
+    for ledger in ledgers.values():
+        assert len(ledger.entries) == len(model.survivors_)
+        assert set(model.guarantee_.assumptions) <= set(ledger.entries[0].assumptions)
+    with pytest.raises(BudgetExceeded, match="nothing was spent"):
+        model.fit(data)
+    assert [len(ledger.entries) for ledger in ledgers.values()] == [2, 2]
+    with pytest.raises(InvalidParameter, match="ledgers must be by site"):
+        DecentralizedRegression(1.0, ledgers={"sitr1": Ledger(1.0)}).fit(data)
+
+
+def test_what_is_public_is_said():
+    data, _, _ = hospitals(3, n=300)
+    assumptions = DecentralizedRegression(1.0, random_state=0).fit(data).guarantee_.assumptions
+    assert "the number of records is public" in assumptions
+    assert "each site's number of records is public" in assumptions
+    alone = DecentralizedRegression(1.0, aggregation="conventional", random_state=0).fit(data)
+    assert "each site's number of records is public" in alone.guarantee_.assumptions
+    assert not any("collude" in text for text in alone.guarantee_.assumptions)
 
 
 def test_encoded_curves_at_every_site():

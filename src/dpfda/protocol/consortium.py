@@ -12,12 +12,14 @@ from typing import TypeVar
 
 import numpy as np
 
+from dpfda.errors import InvalidParameter
 from dpfda.mechanisms.gaussian import Gaussian
 from dpfda.noise import SecureSource, SimulationSource, Source
 from dpfda.privacy.guarantee import SITE_SIZES_ARE_PUBLIC, SITES_DRAW_THEIR_NOISE, Guarantee
 from dpfda.privacy.ledger import BaseLedger
 from dpfda.protocol.answer import Answer
 from dpfda.protocol.conversation import Conversation, converse
+from dpfda.protocol.holder import Exchange
 from dpfda.protocol.query import Query, Records
 from dpfda.protocol.secure_sum import Identity, Member, Terms, add_up
 from dpfda.protocol.secure_sum.session import Silence
@@ -35,6 +37,7 @@ class Consortium:
         silent: (step, attempt) -> sites that fall silent, to rehearse dropouts.
 
     Attributes:
+        transcript: questions and answers: public.
         survivors, noise_ratio: of each answer: who took part, and the variance of the noise in
             units of one curator's.
     """
@@ -44,6 +47,7 @@ class Consortium:
     ) -> None:
         self.sites = {site.member.name: site for site in sites}
         self.terms = sites[0].member.terms
+        self.transcript: list[Exchange] = []
         self.survivors: tuple[tuple[str, ...], ...] = ()
         self.noise_ratio: tuple[float, ...] = ()
         self._coordinator, self._silent = coordinator, silent
@@ -65,11 +69,13 @@ class Consortium:
         law = receipts[result.survivors[0]].noise.times(np.sqrt(len(result.survivors)))
         self.survivors += (result.survivors,)
         self.noise_ratio += (float(law.scales[0] / mechanism.scales[0]) ** 2,)
-        return Answer(
+        answer = Answer(
             values=np.asarray(result.total * mechanism.lattice_step),
             n=sum(receipts[name].n for name in result.survivors),
             law=law,
         )
+        self.transcript.append(Exchange(query, answer))
+        return answer
 
     def guarantee(self, promise: Guarantee) -> Guarantee:
         """A conversation's promise, kept among these sites, whose sources are known here."""
@@ -108,6 +114,9 @@ def convene(
     Returns:
         The public result, and the consortium with its sites.
     """
+    budgets = dict(ledgers or {})
+    if not set(budgets) <= set(records):
+        raise InvalidParameter("ledgers", f"by site: {sorted(records)}", sorted(budgets))
     identities = {name: Identity() for name in records}
     coordinator = Identity()
     terms = Terms(
@@ -125,7 +134,7 @@ def convene(
             source=own,
             unit=conversation.unit,
             accepts=conversation.assumptions,
-            ledger=(ledgers or {}).get(name),
+            ledger=budgets.get(name),
             label=type(conversation).__name__,
             alone=alone,
         )

@@ -91,10 +91,8 @@ class Site(Holder):
         return self._receipt(query)
 
     def _check(self, query: Query) -> None:
-        if not isinstance(query, AdditiveLook) or not query.linear:
-            raise ProtocolError(f"sites answer looks that are sums; {query.name} is none")
-        if not isinstance(query.mechanism, Gaussian):
-            raise ProtocolError(f"sites add Gaussian noise; {query.name} asks for another (δ = 0?)")
+        if not addable(query):
+            raise ProtocolError(f"sites answer sums with Gaussian noise; {query.name} is none")
         query.fitting(self.__records)
 
     def _spend(self, query: Query) -> None:
@@ -129,6 +127,12 @@ class Site(Holder):
 
     def __repr__(self) -> str:
         return f"Site({self.member.name!r}, {self.n} records)"
+
+
+def addable(query: Query) -> bool:
+    """Whether sites can answer it together: a sum over records, with Gaussian noise (δ > 0)."""
+    linear = isinstance(query, AdditiveLook) and query.linear
+    return linear and isinstance(query.mechanism, Gaussian)
 
 
 def site_sigma(steps: int, sharing: int) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self
@@ -14,95 +13,22 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
-from dpfda.errors import BudgetExceeded, InvalidData, InvalidParameter
-from dpfda.mechanisms.gaussian import Gaussian
-from dpfda.noise import SecureSource, SimulationSource, Source, discrete_gaussian, source_for
-from dpfda.noise.law import NoiseLaw
-from dpfda.privacy.guarantee import Guarantee
-from dpfda.protocol.answer import Answer
-from dpfda.protocol.conversation import converse
-from dpfda.protocol.query import AdditiveLook, Query
-from dpfda.protocol.secure_sum import Identity, Member, Terms, add_up
+from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.noise import source_for
+from dpfda.privacy.ledger import BaseLedger
+from dpfda.protocol.consortium import convene
 from dpfda.protocol.secure_sum.session import Silence
+from dpfda.protocol.site import addable
 from dpfda.regression.estimators import PrivateLinearRegression, PrivateLogisticRegression
 from dpfda.regression.methods import Method, Regression
 
 _SITES = "a mapping or a list with one pair (X, y) for each site"
 
 
-class RegressionSite:
-    """A site with its own rows: answers a stage with a noisy, later masked, vector of integers.
-
-    Privacy:
-        The site draws its own share of the noise, as its terms demand, and keeps its own account: a
-        stage that would take Σμ_i² above μ² is refused, whoever asks.
-
-    Args:
-        site: its role in the secure sum.
-        rows, targets: its people; they never leave this object.
-        terms: what all sites agreed on.
-        mu: the whole budget.
-        source: where its noise comes from.
-        alone: add all the noise instead of a share of it.
-
-    Example:
-        >>> identity = Identity()
-        >>> roster = (("a", identity.public), ("b", bytes(32)))
-        >>> terms = Terms(study="s", coordinator=b"k" * 32, roster=roster)
-        >>> role, source = Member("a", identity, terms), SimulationSource(0)
-        >>> RegressionSite(role, np.zeros((5, 2)), np.zeros(5), terms=terms, mu=0.1, source=source)
-        RegressionSite('a', 5 rows)
-    """
-
-    def __init__(
-        self,
-        site: Member,
-        rows: FloatArray,
-        targets: FloatArray,
-        *,
-        terms: Terms,
-        mu: float,
-        source: Source,
-        alone: bool = False,
-    ) -> None:
-        self.site = site
-        self._source = source
-        self.size = len(rows)
-        self._rows = rows
-        self._targets = targets
-        self._sigma = site_sigma(1 if alone else terms.noisy_sites)
-        self._left = mu**2 * (1 + 1e-12)
-
-    def answer(self, number: int, query: Query) -> None:
-        """Contribute this site's part of a sum: fixed-point integers plus noise."""
-        noise = query.mechanism
-        if not (isinstance(query, AdditiveLook) and query.linear and isinstance(noise, Gaussian)):
-            raise InvalidParameter("method", "one whose stages are sums", type(query).__name__)
-        if noise.mu**2 > self._left:
-            raise BudgetExceeded("this stage would cost more than is left of the budget")
-        self._left -= noise.mu**2
-        exact = query.statistic(query.sums(query.fitting((self._rows, self._targets))))
-        drawn = discrete_gaussian(len(exact), sigma=self._sigma, source=self._source)
-        self.site.contribute(number, noise.lattice(exact) + drawn)
-
-    def __repr__(self) -> str:
-        return f"RegressionSite({self.site.name!r}, {self.size} rows)"
-
-
-def site_sigma(sharing: int) -> int:
-    """Lattice steps of one site's noise, so that `sharing` sites together reach 2^24; rounded up.
-
-    Example:
-        >>> site_sigma(1) == 2**24, site_sigma(4) == 2**23
-        (True, True)
-    """
-    return math.isqrt((Gaussian.steps**2 - 1) // sharing) + 1
-
-
 class DecentralizedRegression(BaseEstimator):  # type: ignore[misc]
     """Linear or logistic regression among sites that trust neither each other nor a coordinator.
 
-    Every stage of the method is one secure sum: each site adds its own share of the noise, hides
+    Every question of the method is one secure sum: each site adds its own share of the noise, hides
     its vector under masks modulo 2^64, and only the sum over sites is ever seen. With no colluders
     and no dropouts the noise is that of one curator who holds all rows, for any number of sites.
 
@@ -118,7 +44,7 @@ class DecentralizedRegression(BaseEstimator):  # type: ignore[misc]
     Args:
         epsilon, delta: the budget of the whole fit.
         task: ``linear`` or ``logistic``.
-        method: one whose stages are sums with Gaussian noise: ``moments``, ``gaussian_fm``,
+        method: one whose questions are sums with Gaussian noise: ``moments``, ``gaussian_fm``,
             ``relaxed_fm``, ``noisy_gradient``.
         colluders: c, sites that may collude.
         dropouts: k, sites that may fall silent in a stage.
@@ -128,6 +54,8 @@ class DecentralizedRegression(BaseEstimator):  # type: ignore[misc]
             encoder, unit, random_state: as in `PrivateLinearRegression`; every site encodes its own
             curves.
         grid_points: the points of curves given as arrays.
+        ledgers: the sites' budgets over all fits, by site; each is spent before its site draws
+            noise. A site without one is not refused.
 
     Attributes:
         coef_, intercept_, clipping_inflation_: as in `PrivateLinearRegression`.
@@ -167,6 +95,7 @@ class DecentralizedRegression(BaseEstimator):  # type: ignore[misc]
         encoder: Any = None,
         grid_points: Any = None,
         unit: str = "person",
+        ledgers: Mapping[str, BaseLedger] | None = None,
         random_state: Any = None,
     ) -> None:
         self.epsilon = epsilon
@@ -185,6 +114,7 @@ class DecentralizedRegression(BaseEstimator):  # type: ignore[misc]
         self.encoder = encoder
         self.grid_points = grid_points
         self.unit = unit
+        self.ledgers = ledgers
         self.random_state = random_state
 
     def fit(
@@ -217,43 +147,25 @@ class DecentralizedRegression(BaseEstimator):  # type: ignore[misc]
             problem=face._problem(widths.pop(), rows=people),
             method=self.method if isinstance(self.method, Method) else Method.named(self.method)(),
         )
-        if regression.method.pure:
-            rule = "one whose stages are sums with Gaussian noise"
+        if not addable(next(regression.questions())):
+            rule = "one whose questions are sums with Gaussian noise"
             raise InvalidParameter("method", rule, regression.method.name)
-        identities = {name: Identity() for name in held}
-        coordinator = Identity()
-        terms = Terms(
-            study="regression",
-            coordinator=coordinator.public,
-            roster=tuple((name, one.public) for name, one in identities.items()),
+        self.fit_, consortium = convene(
+            regression,
+            held,
+            source=source_for(self.random_state),
             colluders=self.colluders,
             dropouts=self.dropouts,
+            alone=self.aggregation == "conventional",
+            ledgers=self.ledgers,
+            silent=silent,
         )
-        sources = _sources(self.random_state, len(held))
-        members = {
-            name: RegressionSite(
-                Member(name, identities[name], terms),
-                *held[name],
-                terms=terms,
-                mu=regression.whole.mu,
-                source=source,
-                alone=self.aggregation == "conventional",
-            )
-            for name, source in zip(held, sources, strict=True)
-        }
-        self.survivors_: tuple[tuple[str, ...], ...] = ()
-        self.noise_ratio_: tuple[float, ...] = ()
-        self.fit_ = converse(
-            regression,
-            lambda query, number: self._answer(
-                members, terms, coordinator, query, number, silent=silent
-            ),
-        )
+        self.survivors_, self.noise_ratio_ = consortium.survivors, consortium.noise_ratio
         self.coef_, self.intercept_ = self.fit_.slope, self.fit_.intercept
         self.clipping_inflation_ = self.fit_.inflation
         self.n_features_in_ = regression.problem.dimension
-        self.terms_ = terms
-        self.guarantee_ = self._guarantee(terms).drawn_from(sources[0])
+        self.terms_ = consortium.terms
+        self.guarantee_ = consortium.guarantee(regression.guarantee)
         for text in self.fit_.warnings:
             warnings.warn(text, UserWarning, stacklevel=2)
         return self
@@ -276,39 +188,6 @@ class DecentralizedRegression(BaseEstimator):  # type: ignore[misc]
 
     # -- pieces -----------------------------------------------------------------------------------
 
-    def _answer(
-        self,
-        members: Mapping[str, RegressionSite],
-        terms: Terms,
-        coordinator: Identity,
-        query: Query,
-        number: int,
-        *,
-        silent: Silence | None,
-    ) -> Answer:
-        for member in members.values():
-            member.answer(number, query)
-        noise = query.mechanism
-        assert isinstance(noise, Gaussian)
-        sigma = site_sigma(1 if self.aggregation == "conventional" else terms.noisy_sites)
-        result = add_up(
-            [member.site for member in members.values()],
-            terms,
-            coordinator,
-            stage=number,
-            size=len(noise.axes),
-            silent=silent,
-        )
-        self.survivors_ += (result.survivors,)
-        steps = noise.lattice_step
-        deviation = sigma * math.sqrt(len(result.survivors))
-        self.noise_ratio_ += ((deviation / noise.steps) ** 2,)
-        return Answer(
-            values=np.asarray(result.total * steps),
-            n=sum(members[name].size for name in result.survivors),
-            law=NoiseLaw(law="gaussian", scales=deviation * steps),
-        )
-
     def _face(self) -> PrivateLinearRegression | PrivateLogisticRegression:
         """The pooled estimator with the same public bounds: reads and checks rows alike."""
         shared = {
@@ -330,19 +209,6 @@ class DecentralizedRegression(BaseEstimator):  # type: ignore[misc]
             )
         face.grid_points_ = self.grid_points
         return face
-
-    def _guarantee(self, terms: Terms) -> Guarantee:
-        promise = Guarantee(
-            epsilon=self.epsilon, delta=self.delta, model="decentralised", unit=self.unit
-        )
-        if self.aggregation == "conventional":
-            return promise
-        return promise.assuming(
-            f"at most {terms.colluders} of {terms.sites} sites collude with the coordinator",
-            f"at most {terms.dropouts} fall silent in a stage",
-            f"{terms.threshold} sites are needed to open a sum",
-            "X25519, HKDF-SHA256 and ChaCha20 are secure",
-        )
 
 
 def _named(
@@ -372,11 +238,3 @@ def _held(
         found = str(error).partition(", got ")[2]
         rule = error.rule.partition("; pass classes")[0]  # among sites they are 0 and 1
         raise InvalidData(f"{error.name} of site {name!r}", rule, found) from None
-
-
-def _sources(random_state: Any, count: int) -> list[Source]:
-    """A source of its own for every site."""
-    first = source_for(random_state)
-    if isinstance(first, SimulationSource):
-        return list(first.spawn(count))
-    return [SecureSource() for _ in range(count)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -11,9 +12,11 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from dpfda.mechanisms.gaussian import Gaussian
-from dpfda.noise import SimulationSource, discrete_gaussian
-from dpfda.protocol.secure_sum import Identity, Member, Terms, add_up
+from dpfda.noise import SimulationSource
+from dpfda.protocol.consortium import convene
 from dpfda.regression.estimators import PrivateLinearRegression, PrivateLogisticRegression
+from dpfda.regression.methods import Method, Regression
+from dpfda.regression.problem import Bounds, Problem
 from dpfda.study.outcome import Outcome, at_most
 
 GOALS = {
@@ -73,21 +76,23 @@ def run(quick: bool = False) -> Outcome:
 
 
 def aggregate_variance_ratio(sites: int, *, size: int, seed: int) -> float:
-    """Variance of the noise in a secure sum, over that of one curator's release (c = k = 0)."""
-    identities = {f"s{number}": Identity() for number in range(sites)}
-    roster = tuple((name, identity.public) for name, identity in identities.items())
-    coordinator = Identity()
-    terms = Terms(study="variance", coordinator=coordinator.public, roster=roster)
-    sigma = int(np.ceil(Gaussian.steps / np.sqrt(terms.noisy_sites)))
-    members = []
-    for (name, identity), source in zip(
-        identities.items(), SimulationSource(seed).spawn(sites), strict=True
-    ):
-        member = Member(name, identity, terms)
-        member.contribute(0, discrete_gaussian(size, sigma=sigma, source=source))
-        members.append(member)
-    total = add_up(members, terms, coordinator, stage=0, size=size).total
-    return float(np.mean((total / Gaussian.steps) ** 2))
+    """Variance of the noise in a secure sum, over that of one curator's release (c = k = 0).
+
+    Sites whose rows are all 0 answer a question with about `size` numbers: all they send is noise.
+    """
+    dimension = math.isqrt(2 * size)
+    regression = Regression(
+        epsilon=1.0,
+        delta=1e-5,
+        problem=Problem(task="linear", bounds=Bounds(center=np.zeros(dimension))),
+        method=Method.from_dict({"name": "gaussian_fm"}),
+    )
+    records = {f"s{number}": (np.zeros((1, dimension)), np.zeros(1)) for number in range(sites)}
+    _, consortium = convene(regression, records, source=SimulationSource(seed))
+    (exchange,) = consortium.transcript
+    mechanism = exchange.query.mechanism
+    assert isinstance(mechanism, Gaussian)
+    return float(np.mean((exchange.answer.values / mechanism.scales) ** 2))
 
 
 def _data(n: int) -> tuple[Any, Any, Any]:
