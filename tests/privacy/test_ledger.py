@@ -32,6 +32,7 @@ from dpfda.privacy.events import (
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.privacy.ledger import BaseLedger, Budget, Ledger
 from dpfda.privacy.ledger_file import FileLedger
+from dpfda.privacy.ledger_mark import locked_mark
 from dpfda.privacy.ledger_sqlite import SQLiteLedger
 from dpfda.privacy.ledger_stored import StoredLedger
 
@@ -45,8 +46,8 @@ class UnpricedEvent(Event, name="unpriced"):
 
 @pytest.fixture(params=LEDGERS, ids=lambda member: member.name)
 def make(request, tmp_path):
-    def make(limit_epsilon=1.0, limit_delta=0.0):
-        return request.param.example(tmp_path, limit_epsilon=limit_epsilon, limit_delta=limit_delta)
+    def make(limit_epsilon=1.0, **limits):
+        return request.param.example(tmp_path, limit_epsilon=limit_epsilon, **limits)
 
     return make
 
@@ -104,7 +105,7 @@ def test_entries_say_what_happened(make):
 
 
 def test_a_guarantee_can_be_spent(make):
-    ledger = make(limit_delta=1e-5)
+    ledger = make(limit_delta=1e-5, composition="sum")
     ledger.spend(Guarantee(epsilon=0.25), label="pure")
     ledger.spend(Guarantee(epsilon=0.25, delta=1e-6), label="approximate")
     assert [entry.event for entry in ledger.entries] == [
@@ -149,7 +150,7 @@ def test_gaussian_parts_of_a_budget_fit_exactly(make):
         ledger.spend(GaussianEvent(multiplier=multiplier), label="moment")
     assert 1 - 1e-8 < ledger.spent.epsilon <= 1
     assert ledger.spent.delta == 1e-5
-    with pytest.raises(BudgetExceeded, match="the release does not fit"):
+    with pytest.raises(BudgetExceeded, match=r"μ = 0\.0001 \(of 0\.268.*\) does not fit"):
         ledger.spend(GaussianEvent(multiplier=1e4), label="more")
 
 
@@ -160,10 +161,44 @@ def test_a_gaussian_release_calibrated_to_the_limit_fits(make):
 
 
 def test_many_small_releases_compose_tightly_where_delta_is_allowed(make):
-    ledger = make(limit_epsilon=3.0, limit_delta=1e-5)
+    ledger = make(limit_epsilon=4.0, limit_delta=1e-5)
     for _ in range(2):
         ledger.spend(ComposedEvent(events=(tenth(),), repeated=25), label="25 × 0.1")
-    assert ledger.spent.epsilon < 3.0 < 5.0  # the sum would be 5
+    assert 3.5 < ledger.spent.epsilon < 4.0 < 5.0  # the sum would be 5
+
+
+def test_assumptions_are_kept(make):
+    ledger = make()
+    promise = Guarantee(epsilon=0.1).assuming("n is public")
+    ledger.spend(promise, label="mean", assumptions=["labels are public", "n is public"])
+    ledger.spend(tenth(), label="plain")
+    ledger.spend(tenth(), label="other", assumptions=("labels are public",))
+    first, second, third = ledger.entries
+    assert first.assumptions == ("n is public", "labels are public")
+    assert second.assumptions == ()
+    assert third.assumptions == ("labels are public",)
+    assert ledger.assumptions == ("n is public", "labels are public")
+    assert "entries: 3, assuming n is public, assuming labels are public" in repr(ledger)
+    table = ledger.table().splitlines()
+    assert table[0] == "ε = 0.3 of ε = 1 spent"
+    assert "mean: PureEvent(epsilon=0.1), assuming n is public, assuming labels" in table[1]
+    assert len(table) == 4
+
+
+@pytest.mark.parametrize("wrong", ["n is public", [""], [3], 3, None, [["n"]]])
+def test_refuses_assumptions_that_are_no_words(make, wrong):
+    ledger = make()
+    with pytest.raises(InvalidParameter, match="assumptions must be"):
+        ledger.spend(tenth(), label="x", assumptions=wrong)
+    assert ledger.entries == ()
+
+
+def test_a_refusal_says_why(make):
+    ledger = make()
+    assert ledger.refusal(tenth()) == ""
+    assert "does not fit" in ledger.refusal(PureEvent(epsilon=2.0))
+    ledger.spend(tenth(), label="x", key="k")
+    assert ledger.refusal(tenth(), key="k") == "the key was spent before"
 
 
 @pytest.mark.parametrize(
@@ -252,10 +287,13 @@ def test_spends_are_accepted_exactly_while_their_sum_fits(amounts):
 def test_survives_reopening(stored, tmp_path):
     path = tmp_path / "budget"
     first = stored(path, limit_epsilon=1.0, limit_delta=1e-6)
-    first.spend(RandomizedResponseEvent(epsilon=np.float32(0.25), categories=3), label="a", key="k")
+    response = RandomizedResponseEvent(epsilon=np.float32(0.03125), categories=3)
+    first.spend(response, label="a", key="k", assumptions=["n is public"])
     first.spend(GaussianEvent(multiplier=np.float64(20.0)), label="b")
     second = stored(path)
     assert second.limit == first.limit
+    assert second.rule == first.rule
+    assert second.spent == first.spent
     assert second.entries == first.entries
     with pytest.raises(AlreadySpent):
         second.spend(tenth(), label="a", key="k")
@@ -279,6 +317,10 @@ def test_limit_is_stored_once(stored, tmp_path):
         stored(path, limit_epsilon=2.0)
     with pytest.raises(InvalidParameter, match=r"limit_delta must be 0\.0, as stored"):
         stored(path, limit_epsilon=1.0, limit_delta=1e-6)
+    other = stored(tmp_path / "other", limit_epsilon=1.0, limit_delta=1e-6, composition="sum")
+    assert stored(tmp_path / "other").rule == other.rule
+    with pytest.raises(InvalidParameter, match="composition must be 'sum', as stored"):
+        stored(tmp_path / "other", composition="gaussian")
 
 
 def test_a_new_ledger_needs_a_limit(stored, tmp_path):
@@ -305,12 +347,124 @@ def test_a_foreign_file_is_left_alone(stored, tmp_path, ending):
     with pytest.raises(LedgerDamaged):
         stored(path, limit_epsilon=1.0)
     assert path.read_text() == text
+    assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX permissions")
 def test_only_the_owner_can_read_it(stored, tmp_path):
     stored(tmp_path / "budget", limit_epsilon=1.0)
     assert all(file.stat().st_mode & 0o077 == 0 for file in tmp_path.iterdir())
+
+
+# The mark beside it
+
+
+def spent_thrice(stored, path):
+    ledger = stored(path, limit_epsilon=1.0)
+    for number in range(3):
+        ledger.spend(tenth(), label=f"release {number}")
+    return ledger
+
+
+def checkpointed(path):
+    """Everything in one file, where that is a database."""
+    if path.read_bytes().startswith(b"SQLite"):
+        connection = sqlite3.connect(path)
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection.close()
+    return path.read_bytes()
+
+
+def test_an_emptied_ledger_is_damage(stored, tmp_path):
+    path = tmp_path / "budget"
+    ledger = spent_thrice(stored, path)
+    checkpointed(path)
+    path.write_bytes(b"")
+    with pytest.raises(LedgerDamaged, match="lost records"):
+        stored(path, limit_epsilon=1.0)
+    with pytest.raises(LedgerDamaged):
+        ledger.spend(tenth(), label="x")
+    assert path.read_bytes()[:1] in (b"", b"S")
+
+
+def test_a_removed_ledger_is_damage_while_its_mark_is_there(stored, tmp_path):
+    path = tmp_path / "budget"
+    spent_thrice(stored, path)
+    for file in tmp_path.iterdir():
+        if file.suffix != ".mark":
+            file.unlink()
+    with pytest.raises(LedgerDamaged, match="lost records"):
+        stored(path, limit_epsilon=1.0)
+
+
+def test_a_ledger_put_back_is_damage(stored, tmp_path):
+    path = tmp_path / "budget"
+    ledger = stored(path, limit_epsilon=1.0)
+    ledger.spend(tenth(), label="kept")
+    backup = checkpointed(path)
+    ledger.spend(tenth(), label="lost")
+    checkpointed(path)
+    path.write_bytes(backup)
+    with pytest.raises(LedgerDamaged, match="lost records"):
+        stored(path)
+
+
+def test_another_ledger_in_its_place_is_damage(stored, tmp_path):
+    path, other = tmp_path / "budget", tmp_path / "other"
+    spent_thrice(stored, path)
+    spent_thrice(stored, other)
+    path.write_bytes(checkpointed(other))
+    with pytest.raises(LedgerDamaged, match="lost records"):
+        stored(path)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"nonsense", 2 * b"nonsense" + 130 * b"x"])
+def test_a_lost_or_spoiled_mark_is_damage(stored, tmp_path, content):
+    path = tmp_path / "budget"
+    ledger, mark = spent_thrice(stored, path), tmp_path / "budget.mark"
+    mark.unlink() if content is None else mark.write_bytes(content)
+    for attempt in (lambda: ledger.spend(tenth(), label="x"), lambda: stored(path)):
+        with pytest.raises(LedgerDamaged):
+            attempt()
+
+
+def test_an_older_mark_is_damage(stored, tmp_path):
+    path, mark = tmp_path / "budget", tmp_path / "budget.mark"
+    ledger = stored(path, limit_epsilon=1.0)
+    old = mark.read_bytes()
+    for _ in range(2):
+        ledger.spend(tenth(), label="x")
+    mark.write_bytes(old)
+    with pytest.raises(LedgerDamaged, match="older than its ledger"):
+        stored(path)
+
+
+def test_a_crash_between_record_and_mark_counts_the_record(stored, tmp_path):
+    path, mark = tmp_path / "budget", tmp_path / "budget.mark"
+    ledger = stored(path, limit_epsilon=1.0)
+    for number in range(4):
+        before = mark.read_bytes()
+        ledger.spend(tenth(), label="x")
+        after = mark.read_bytes()
+        pairs = enumerate(zip(before, after, strict=False))
+        torn = bytes(new if k % 3 else old for k, (old, new) in pairs)
+        # The first time that a slot is used, it may be there in part.
+        for left in (before, torn if number else after[:100]):
+            mark.write_bytes(left)
+            assert len(stored(path).entries) == number + 1
+            assert stored(path).remaining == ledger.remaining
+
+
+def test_a_torn_mark_hides_no_missing_record(lines):
+    path, content = lines
+    mark = path.with_name(path.name + ".mark")
+    states = mark.read_bytes()
+    mark.write_bytes(states[:64] + b"x" * 64)  # says 3; the state of 4 is torn
+    FileLedger(path)
+    mark.write_bytes(states[:64] + b"x" * 64)
+    path.write_bytes(b"".join(content[:-1]))
+    with pytest.raises(LedgerDamaged, match="lost records"):
+        FileLedger(path)
 
 
 # The file
@@ -338,11 +492,23 @@ def test_file_is_json_lines_without_anything_private(lines):
     }
 
 
-def test_a_torn_last_line_loses_no_acknowledged_spend(lines):
+def unacknowledge(path: Path, count: int) -> None:
+    """Put the mark back to `count` records, as if a crash had come before it was moved."""
+    checksums = [json.loads(line)["checksum"] for line in path.read_bytes().splitlines()]
+    with locked_mark(path) as mark:
+        os.truncate(mark._path, 0)
+        mark.count = 0
+        mark.move(count, checksums[count - 1])
+
+
+def test_a_torn_last_line_was_never_acknowledged(lines):
     path, content = lines
+    unacknowledge(path, 3)
+    marked = path.with_name(path.name + ".mark").read_bytes()
     whole, last = b"".join(content[:-1]), content[-1]
     for cut in range(len(last)):
         path.write_bytes(whole + last[:cut])
+        path.with_name(path.name + ".mark").write_bytes(marked)
         ledger = FileLedger(path)
         # Complete but for its line end: counted, to be on the safe side. Otherwise cut off.
         counted = 3 if cut == len(last) - 1 else 2
@@ -351,9 +517,20 @@ def test_a_torn_last_line_loses_no_acknowledged_spend(lines):
         assert len(FileLedger(path).entries) == counted + 1
 
 
+def test_a_cut_acknowledged_line_is_damage(lines):
+    path, content = lines
+    for cut in range(len(content[-1]) - 1):
+        kept = b"".join(content[:-1]) + content[-1][:cut]
+        path.write_bytes(kept)
+        with pytest.raises(LedgerDamaged, match="lost records that were acknowledged"):
+            FileLedger(path)
+        assert path.read_bytes() == kept  # evidence is left alone
+
+
 def test_a_torn_first_line_is_written_again(lines):
     path, content = lines
     path.write_bytes(content[0][:20])
+    os.truncate(path.with_name(path.name + ".mark"), 0)
     with pytest.raises(InvalidParameter, match="limit_epsilon must be given"):
         FileLedger(path)
     assert FileLedger(path, limit_epsilon=0.5).remaining == Budget(epsilon=0.5)
@@ -400,6 +577,15 @@ def test_a_full_disk_spends_nothing(lines, monkeypatch):
     assert ledger.spend(tenth(), label="x").sequence == 4
 
 
+@pytest.mark.parametrize("kept", range(4))
+def test_removed_last_lines_are_damage(lines, kept):
+    """Down to an emptied file."""
+    path, content = lines
+    path.write_bytes(b"".join(content[:kept]))
+    with pytest.raises(LedgerDamaged, match="lost records that were acknowledged"):
+        FileLedger(path, limit_epsilon=1.0)
+
+
 def test_a_failed_sync_is_not_acknowledged_but_counted(lines, monkeypatch):
     path, _ = lines
     ledger = FileLedger(path)
@@ -424,30 +610,46 @@ def test_database_is_durable_and_append_only(tmp_path):
     connection = sqlite3.connect(path)
     try:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-        for statement in (
-            "DELETE FROM dpfda_ledger_entry",
-            "UPDATE dpfda_ledger_entry SET label = 'y'",
-            "UPDATE dpfda_ledger_limit SET epsilon = 9",
-        ):
-            with pytest.raises(sqlite3.IntegrityError, match="a ledger"):
+        for statement in ("DELETE FROM dpfda_ledger", "UPDATE dpfda_ledger SET checksum = ''"):
+            with pytest.raises(sqlite3.IntegrityError, match="a ledger is append-only"):
                 connection.execute(statement)
+        query = "SELECT record ->> 'label' FROM dpfda_ledger WHERE sequence = 1"
+        assert connection.execute(query).fetchone() == ("x",)
     finally:
         connection.close()
     assert ledger.entries[0].label == "x"
 
 
-def test_database_notices_lost_entries(tmp_path):
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DELETE FROM dpfda_ledger WHERE sequence = 2",
+        "DELETE FROM dpfda_ledger WHERE sequence = 3",
+        "DELETE FROM dpfda_ledger WHERE sequence > 0",
+        "DELETE FROM dpfda_ledger",
+        "DROP TABLE dpfda_ledger",
+        "UPDATE dpfda_ledger SET record = replace(record, '0.1', '0.01')",
+        "UPDATE dpfda_ledger SET record = replace(record, ':1.0', ':9.0') WHERE sequence = 0",
+        "UPDATE dpfda_ledger SET record = '[' WHERE sequence = 1",
+        "UPDATE dpfda_ledger SET sequence = sequence + 1 WHERE sequence = 3",
+    ],
+)
+def test_database_notices_what_was_lost_or_changed(tmp_path, change):
     path = tmp_path / "budget.sqlite"
     ledger = SQLiteLedger(path, limit_epsilon=1.0)
     for _ in range(3):
         ledger.spend(tenth(), label="x")
     connection = sqlite3.connect(path)
-    connection.execute("DROP TRIGGER dpfda_ledger_loses_no_entry")
-    connection.execute("DELETE FROM dpfda_ledger_entry WHERE sequence = 2")
+    connection.execute("DROP TRIGGER dpfda_ledger_loses_no_record")
+    connection.execute("DROP TRIGGER dpfda_ledger_keeps_records")
+    connection.execute(change)
     connection.commit()
     connection.close()
-    with pytest.raises(LedgerDamaged, match="lost entries"):
-        SQLiteLedger(path)
+    with pytest.raises(LedgerDamaged):
+        SQLiteLedger(path, limit_epsilon=1.0)
+    if "sequence = 3" in change or "DROP" in change:  # the one that still knows all of it
+        with pytest.raises(LedgerDamaged):
+            ledger.spend(tenth(), label="x")
 
 
 def test_database_may_hold_other_tables(tmp_path):

@@ -1,8 +1,12 @@
-"""What several releases cost together.
+"""What several releases cost together, when the list of them is fixed in advance.
 
 `compose` adds releases up into a `Price`; an `Accountant` turns a price into ε for a given δ;
 `total` asks the accountants and takes the smallest answer. Pure ε adds up exactly and needs no
 extra. An unknown kind of release is refused.
+
+What is asked may depend on earlier answers; kinds, sizes and number of releases may not. For those
+that do there is a `filter`, which ledgers use: to ask `total` along the way and to go on while it
+stays below a limit gives away nearly twice δ.
 """
 
 from __future__ import annotations
@@ -13,7 +17,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dpfda import _validate
-from dpfda.errors import MissingExtra
 from dpfda.privacy.calibration import gaussian_epsilon
 from dpfda.privacy.events import Event
 from dpfda.privacy.loss_distribution import LossDistributionAccountant
@@ -26,9 +29,7 @@ __all__ = [
     "Price",
     "RenyiAccountant",
     "SumAccountant",
-    "best_known",
     "compose",
-    "fits",
     "total",
 ]
 
@@ -58,7 +59,7 @@ class SumAccountant(Accountant, name="sum"):
 
 
 def total(events: Iterable[Event] | Price, *, delta: float = 0.0) -> tuple[float, float]:
-    """The smallest known (ε, δ) of several releases, with at most the given δ.
+    """The smallest known (ε, δ) of releases fixed in advance, with at most the given δ.
 
     Args:
         events: the releases, or their composed price.
@@ -82,39 +83,10 @@ def total(events: Iterable[Event] | Price, *, delta: float = 0.0) -> tuple[float
     price = events if isinstance(events, Price) else compose(events)
     if delta:
         _validate.fraction("delta", delta)
-    return _smallest(price, delta, Accountant.members().values())
-
-
-def fits(price: Price, *, epsilon: float, delta: float) -> bool:
-    """Whether the price lies within a limit, as far as the installed accountants can show.
-
-    Example:
-        >>> from dpfda.privacy.events import PureEvent
-        >>> fits(compose([PureEvent(epsilon=0.1)] * 10), epsilon=1.0, delta=0.0)
-        True
-    """
-    if SumAccountant().epsilon(price, delta=delta) <= epsilon:
-        return True  # the cheap answer first
-    return best_known(price, delta=delta)[0] <= epsilon
-
-
-def best_known(price: Price, *, delta: float) -> tuple[float, float]:
-    """As `total`, but content with looser bounds where the extra ``accounting`` is not installed.
-
-    No bound is ever below the true ε, so a ledger that relies on this refuses earlier, not later.
-    """
-    try:
-        return total(price, delta=delta)
-    except MissingExtra:
-        return _smallest(price, delta, [SumAccountant, RenyiAccountant])
-
-
-def _smallest(
-    price: Price, delta: float, accountants: Iterable[type[Accountant]]
-) -> tuple[float, float]:
     summed = SumAccountant().epsilon(price, delta=delta)
     if delta and price.epsilon:  # otherwise the sum is exact
-        tight = min(accountant().epsilon(price, delta=delta) for accountant in accountants)
+        members = Accountant.members().values()
+        tight = min(accountant().epsilon(price, delta=delta) for accountant in members)
         if tight < summed:
             return tight, delta
     return summed, delta if price.precision else rounded_up(price.delta)

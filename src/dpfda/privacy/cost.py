@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Self
 
 from dpfda import _validate
@@ -92,6 +93,7 @@ class Cost:
         return replace(self, share=self.share - sum(part.share for part in parts))
 
 
+@lru_cache(maxsize=64)
 def limit(*, epsilon: float, delta: float) -> Price:
     """The most that a conversation may spend, fixed before its first question.
 

@@ -2,7 +2,9 @@
 
 `Ledger` keeps its entries in memory; `FileLedger` and `SQLiteLedger` keep them on disk, survive
 kill -9 and serve several processes at once. All three behave alike. A ledger belongs to one
-protected unit (a person, a data set); it stores what was released, never what it was about.
+protected unit (a person, a data set); it stores what was released, never what it was about. Its
+rule of adding up is fixed when it is created (`filter`), so that the limit holds although later
+releases may depend on earlier answers.
 """
 
 from __future__ import annotations
@@ -10,35 +12,19 @@ from __future__ import annotations
 import threading
 import time
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
 from dpfda import _validate
 from dpfda._registry import Registered
 from dpfda.errors import AlreadySpent, BudgetExceeded, InvalidParameter
-from dpfda.privacy.accountant import best_known, fits
 from dpfda.privacy.events import ApproximateEvent, Event, PureEvent
+from dpfda.privacy.filter import Budget, Filter, chosen
 from dpfda.privacy.guarantee import Guarantee
-from dpfda.privacy.price import Price, compose, exact, rounded_down, rounded_up
-
-
-@dataclass(frozen=True, kw_only=True)
-class Budget:
-    """An amount of privacy.
-
-    Example:
-        >>> print(Budget(epsilon=1.0, delta=1e-6))
-        ε = 1, δ = 1e-06
-    """
-
-    epsilon: float
-    delta: float = 0.0
-
-    def __str__(self) -> str:
-        return f"ε = {self.epsilon:g}" + (f", δ = {self.delta:g}" if self.delta else "")
+from dpfda.privacy.price import Price, compose
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +47,11 @@ class Entry:
     key: str | None = None
     assumptions: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(self.time))
+        assuming = "".join(f", assuming {text}" for text in self.assumptions)
+        return f"{when}  {self.label}: {self.event}{assuming}"
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {
@@ -73,21 +64,36 @@ class Entry:
         }
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        """Rebuild from `to_dict`."""
-        event, assumptions = Event.from_dict(data["event"]), tuple(data["assumptions"])
-        return cls(**data | {"event": event, "assumptions": assumptions})
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Rebuild from `to_dict`; every field is checked."""
+        names = {field.name for field in fields(cls)}
+        if not isinstance(data, Mapping) or set(data) != names:
+            raise InvalidParameter("entry", "a record of " + ", ".join(sorted(names)), data)
+        _validate.whole("sequence", data["sequence"])
+        _validate.finite("time", data["time"])
+        _check_text("label", data["label"])
+        if data["key"] is not None:
+            _check_text("key", data["key"])
+        event, assumptions = (
+            Event.from_dict(data["event"]),
+            _texts("assumptions", data["assumptions"]),
+        )
+        return cls(**{**data, "event": event, "assumptions": assumptions})
 
 
 class BaseLedger(Registered, family="ledger"):
     """What all ledgers share; a storage form says how to lock, read and append.
 
     Attributes:
-        limit: what may be spent in all. With a δ above 0, entries are composed by
-            `accountant.best_known`; with δ = 0 their ε add up exactly.
+        rule: how entries add up, and against which limit; fixed when the ledger is created.
     """
 
-    limit: Budget
+    rule: Filter
+
+    @property
+    def limit(self) -> Budget:
+        """What may be spent in all."""
+        return self.rule.limit
 
     def spend(
         self,
@@ -112,22 +118,23 @@ class BaseLedger(Registered, family="ledger"):
             UnknownEvent: no accountant can price the release.
         """
         event = _as_event(release)
-        price = compose([event])
         _check_text("label", label)
         if key is not None:
             _check_text("key", key)
+        assumptions = (*getattr(release, "assumptions", ()), *_texts("assumptions", assumptions))
+        price = compose([event])
         with self._exclusive():
             if key in self._keys:
                 raise AlreadySpent(f"the key {key!r} was spent before; resend the stored answer")
-            if not self._allows(price):
-                raise BudgetExceeded(self._refusal(price))
+            if reason := self._refusal(price):
+                raise BudgetExceeded(reason)
             entry = Entry(
                 sequence=len(self._entries) + 1,
                 label=label,
                 event=event,
                 time=time.time(),
                 key=key,
-                assumptions=(*getattr(release, "assumptions", ()), *assumptions),
+                assumptions=tuple(dict.fromkeys(assumptions)),
             )
             self._append(entry)
             self._note(entry)
@@ -135,9 +142,13 @@ class BaseLedger(Registered, family="ledger"):
 
     def would_exceed(self, release: Event | Guarantee | Price, *, key: str | None = None) -> bool:
         """Whether `spend` would be refused now. Others may be faster: only `spend` binds."""
+        return bool(self.refusal(release, key=key))
+
+    def refusal(self, release: Event | Guarantee | Price, *, key: str | None = None) -> str:
+        """Why `spend` would be refused now; empty if it would not."""
         price = release if isinstance(release, Price) else compose([_as_event(release)])
         with self._exclusive():
-            return key in self._keys or not self._allows(price)
+            return "the key was spent before" if key in self._keys else self._refusal(price)
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -146,44 +157,53 @@ class BaseLedger(Registered, family="ledger"):
             return tuple(self._entries)
 
     @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What all entries together rest on."""
+        return tuple(dict.fromkeys(text for entry in self.entries for text in entry.assumptions))
+
+    @property
     def spent(self) -> Budget:
-        """The (ε, δ) of all entries together, rounded up."""
+        """The part of the limit that is used, as (ε, δ), rounded up.
+
+        This is what entries cost together if their sizes were fixed in advance. Where sizes
+        depended on answers, `limit` is what holds.
+        """
         with self._exclusive():
-            return self._spent()
+            return self.rule.spent(self._charged)
 
     @property
     def remaining(self) -> Budget:
-        """What is left, rounded down: a pure release of this ε will be accepted."""
-        spent = self.spent
-        return Budget(
-            epsilon=_difference(self.limit.epsilon, spent.epsilon),
-            delta=_difference(self.limit.delta, spent.delta),
-        )
+        """What is left, rounded down.
 
-    def _allows(self, price: Price) -> bool:
-        return fits(self._price + price, epsilon=self.limit.epsilon, delta=self.limit.delta)
+        By sums: a pure release of this ε is accepted. By Gaussian noise: a conversation announced
+        with this (ε, δ) is accepted, while pure releases cost what `gaussian_dp` says.
+        """
+        with self._exclusive():
+            return self.rule.remaining(self._charged)
 
-    def _spent(self) -> Budget:
-        price = self._price
-        plain = Budget(epsilon=rounded_up(price.epsilon), delta=rounded_up(price.delta))
-        within = plain.epsilon <= self.limit.epsilon and plain.delta <= self.limit.delta
-        if within and not price.precision:
-            return plain
-        epsilon, delta = best_known(price, delta=self.limit.delta)
-        return Budget(epsilon=epsilon, delta=delta)
+    def table(self) -> str:
+        """Everything spent so far, a line each, for people."""
+        lines = [f"{entry.sequence:>4}  {entry}" for entry in self.entries]
+        return "\n".join([f"{self.spent} of {self.limit} spent", *lines])
 
     def _refusal(self, price: Price) -> str:
-        cost = f"ε = {float(price.epsilon):g}" if price.epsilon else "the release"
-        return f"{cost} does not fit into {self.limit}, of which {self._spent()} is spent"
+        try:
+            charge = self.rule.charge(price)
+        except BudgetExceeded as error:
+            return str(error)
+        if self.rule.allows(self._charged, charge):
+            return ""
+        cost, spent = self.rule.said(price), self.rule.spent(self._charged)
+        return f"{cost} does not fit into {self.limit}, of which {spent} is spent"
 
     def _forget(self) -> None:
         """Start from an empty picture; stored forms then read everything again."""
         self._entries: list[Entry] = []
         self._keys: set[str | None] = set()
-        self._price = Price()
+        self._charged = Price()
 
     def _note(self, entry: Entry) -> None:
-        self._price = self._price + compose([entry.event])
+        self._charged = self._charged + self.rule.charge(compose([entry.event]))
         if entry.key is not None:
             self._keys.add(entry.key)
         self._entries.append(entry)
@@ -198,11 +218,16 @@ class BaseLedger(Registered, family="ledger"):
 
     @classmethod
     @abstractmethod
-    def example(cls, directory: Path, *, limit_epsilon: float, limit_delta: float = 0.0) -> Self:
+    def example(cls, directory: Path, *, limit_epsilon: float, **limits: Any) -> Self:
         """A ledger for tests, kept in `directory` if it is kept at all."""
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(limit {self.limit})"
+        # As of the last operation: a repr neither waits for a lock nor reads a file.
+        known = dict.fromkeys(text for entry in self._entries for text in entry.assumptions)
+        assuming = "".join(f", assuming {text}" for text in known)
+        by = f" by {self.rule.name}" if self.limit.delta else ""
+        name, number = type(self).__name__, len(self._entries)
+        return f"{name}(limit {self.limit}{by}, entries: {number}{assuming})"
 
 
 class Ledger(BaseLedger, name="memory"):
@@ -211,6 +236,9 @@ class Ledger(BaseLedger, name="memory"):
     Args:
         limit_epsilon: ε that may be spent in all.
         limit_delta: δ that may be spent in all.
+        composition: the rule of adding up, fixed from now on. ``sum``, the default where δ = 0:
+            Σε and Σδ, for pure and (ε, δ) releases. ``gaussian``, the default where δ > 0: Σμ²,
+            for Gaussian noise and for many small pure releases.
 
     Example:
         >>> ledger = Ledger(1.0)
@@ -222,8 +250,10 @@ class Ledger(BaseLedger, name="memory"):
         True
     """
 
-    def __init__(self, limit_epsilon: float, *, limit_delta: float = 0.0) -> None:
-        self.limit = checked_limit(limit_epsilon, limit_delta)
+    def __init__(
+        self, limit_epsilon: float, *, limit_delta: float = 0.0, composition: str | None = None
+    ) -> None:
+        self.rule = chosen(limit_epsilon, limit_delta, composition)
         self._lock = threading.Lock()
         self._forget()
 
@@ -234,17 +264,9 @@ class Ledger(BaseLedger, name="memory"):
         """Nothing to do: `_note` is the storage."""
 
     @classmethod
-    def example(cls, directory: Path, *, limit_epsilon: float, limit_delta: float = 0.0) -> Self:
+    def example(cls, directory: Path, *, limit_epsilon: float, **limits: Any) -> Self:
         """A new ledger; `directory` stays untouched."""
-        return cls(limit_epsilon, limit_delta=limit_delta)
-
-
-def checked_limit(limit_epsilon: Any, limit_delta: Any) -> Budget:
-    """A limit that can be kept: ε above 0, δ either 0 or strictly between 0 and 1."""
-    epsilon = _validate.positive("limit_epsilon", limit_epsilon)
-    if limit_delta == 0:
-        return Budget(epsilon=epsilon)
-    return Budget(epsilon=epsilon, delta=_validate.fraction("limit_delta", limit_delta))
+        return cls(limit_epsilon, **limits)
 
 
 def _as_event(release: Event | Guarantee) -> Event:
@@ -262,5 +284,11 @@ def _check_text(name: str, value: object) -> None:
         raise InvalidParameter(name, "a string that is not empty", value)
 
 
-def _difference(limit: float, spent: float) -> float:
-    return rounded_down(exact(limit) - exact(spent)) if spent < limit else 0.0
+def _texts(name: str, values: object) -> tuple[str, ...]:
+    """Public words, one or several."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InvalidParameter(name, "a sequence of strings", values)
+    texts = tuple(values)
+    for text in texts:
+        _check_text(name, text)
+    return texts

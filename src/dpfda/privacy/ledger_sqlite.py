@@ -1,4 +1,7 @@
-"""A ledger in an SQLite database, which may hold other tables as well."""
+"""A ledger in an SQLite database, which may hold other tables as well.
+
+Records are JSON: ``SELECT record ->> 'label', record ->> 'time' FROM dpfda_ledger`` reads them.
+"""
 
 from __future__ import annotations
 
@@ -8,34 +11,23 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from typing import Any
 
 from dpfda.errors import LedgerDamaged
-from dpfda.privacy.ledger import Budget, Entry
 from dpfda.privacy.ledger_stored import StoredLedger, canonical_json
 
 _PATIENCE = 60.0  # seconds to wait for other processes
 
-_SCHEMA = """
-CREATE TABLE dpfda_ledger_limit (
-    one INTEGER PRIMARY KEY CHECK (one = 1), epsilon REAL NOT NULL, delta REAL NOT NULL
-) STRICT;
-CREATE TABLE dpfda_ledger_entry (
-    sequence INTEGER PRIMARY KEY, label TEXT NOT NULL, event TEXT NOT NULL, time REAL NOT NULL,
-    key TEXT UNIQUE, assumptions TEXT NOT NULL
-) STRICT;
-CREATE TRIGGER dpfda_ledger_keeps_entries BEFORE UPDATE ON dpfda_ledger_entry
-BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END;
-CREATE TRIGGER dpfda_ledger_loses_no_entry BEFORE DELETE ON dpfda_ledger_entry
-BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END;
-CREATE TRIGGER dpfda_ledger_keeps_limit BEFORE UPDATE ON dpfda_ledger_limit
-BEGIN SELECT RAISE(ABORT, 'a ledger keeps its limit'); END;
-"""
-
-_EXISTS = "SELECT 1 FROM sqlite_master WHERE name = 'dpfda_ledger_limit'"
-_NEWER = """
-SELECT sequence, label, event, time, key, assumptions FROM dpfda_ledger_entry
-WHERE sequence > ? ORDER BY sequence
-"""
+_SCHEMA = (
+    """CREATE TABLE dpfda_ledger (
+        sequence INTEGER PRIMARY KEY, record TEXT NOT NULL, checksum TEXT NOT NULL) STRICT""",
+    """CREATE TRIGGER dpfda_ledger_keeps_records BEFORE UPDATE ON dpfda_ledger
+        BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END""",
+    """CREATE TRIGGER dpfda_ledger_loses_no_record BEFORE DELETE ON dpfda_ledger
+        BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END""",
+)
+_EXISTS = "SELECT 1 FROM sqlite_master WHERE name = 'dpfda_ledger'"
+_SINCE = "SELECT sequence, record, checksum FROM dpfda_ledger WHERE sequence >= ? ORDER BY sequence"
 
 
 class SQLiteLedger(StoredLedger, name="sqlite"):
@@ -53,7 +45,7 @@ class SQLiteLedger(StoredLedger, name="sqlite"):
     """
 
     @contextmanager
-    def _locked(self, *, create: bool = False) -> Iterator[None]:
+    def _opened(self, *, create: bool) -> Iterator[None]:
         # Without O_CREAT a ledger that vanished is an error, not a new budget.
         os.close(os.open(self.path, os.O_RDWR | (os.O_CREAT if create else 0), 0o600))
         try:
@@ -65,43 +57,35 @@ class SQLiteLedger(StoredLedger, name="sqlite"):
                 raise LedgerDamaged(f"{self.path} is not a sound SQLite database") from error
             raise
 
-    def _store_limit(self, limit: Budget) -> None:
-        # Not `executescript`, which would commit the transaction first.
-        for statement in _SCHEMA.split(";\n"):
-            if statement:
+    def _records(self) -> Iterator[tuple[Any, str]]:
+        rows, known = [], max(len(self._checksums) - 1, 0)
+        if self._connection.execute(_EXISTS).fetchone() is not None:
+            # Beginning with the last one known, to see that it is still there.
+            rows = self._connection.execute(_SINCE, (known,)).fetchall()
+        if self._checksums:
+            last = rows.pop(0)[::2] if rows else None
+            if last != (known, self._checksums[-1]):
+                raise LedgerDamaged(f"{self.path} lost records")
+        for sequence, record, checksum in rows:
+            if sequence != len(self._checksums):
+                raise LedgerDamaged(f"{self.path} lost records")
+            yield _parsed(record), checksum
+
+    def _add(self, record: dict[str, Any], checksum: str) -> None:
+        if not self._checksums:
+            for statement in _SCHEMA:  # not `executescript`, which would commit first
                 self._connection.execute(statement)
         self._connection.execute(
-            "INSERT INTO dpfda_ledger_limit VALUES (1, ?, ?)", (limit.epsilon, limit.delta)
+            "INSERT INTO dpfda_ledger VALUES (?, ?, ?)",
+            (len(self._checksums), canonical_json(record), checksum),
         )
 
-    def _read(self) -> None:
-        if self._stored_limit is None:
-            if self._connection.execute(_EXISTS).fetchone() is None:
-                return
-            limit = self._connection.execute("SELECT epsilon, delta FROM dpfda_ledger_limit")
-            epsilon, delta = limit.fetchone()
-            self._stored_limit = Budget(epsilon=epsilon, delta=delta)
-        for row in self._connection.execute(_NEWER, (len(self._entries),)):
-            sequence, label, event, when, key, assumptions = row
-            if sequence != len(self._entries) + 1:
-                raise LedgerDamaged(f"{self.path} has lost entries")
-            data = {"sequence": sequence, "label": label, "time": when, "key": key}
-            parsed = {"event": json.loads(event), "assumptions": json.loads(assumptions)}
-            self._note(Entry.from_dict(data | parsed))
 
-    def _append(self, entry: Entry) -> None:
-        event = canonical_json(entry.event.to_dict())
-        self._connection.execute(
-            "INSERT INTO dpfda_ledger_entry VALUES (?, ?, ?, ?, ?, ?)",
-            (
-                entry.sequence,
-                entry.label,
-                event,
-                entry.time,
-                entry.key,
-                json.dumps(entry.assumptions),
-            ),
-        )
+def _parsed(record: str) -> Any:
+    try:
+        return json.loads(record)
+    except (ValueError, RecursionError):
+        return None  # which has another checksum
 
 
 def _begun(path: os.PathLike[str]) -> sqlite3.Connection:

@@ -1,34 +1,45 @@
-"""What ledgers on disk share: one stored limit, several processes, crashes at any moment."""
+"""What ledgers on disk share: a chain of records, several processes, crashes at any moment.
+
+The first record holds the limit and the rule, the others one entry each. A checksum covers its
+record and the checksum before it, so a changed, missing or reordered record is noticed; the mark
+beside the ledger (`ledger_mark`) says how many there are, so missing last ones are noticed too.
+Checksums are no signatures: whoever rewrites both files on purpose is not stopped.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import threading
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-from dpfda.errors import DpfdaError, InvalidParameter
-from dpfda.privacy.ledger import BaseLedger, Budget, checked_limit
+from dpfda.errors import DpfdaError, InvalidParameter, LedgerDamaged
+from dpfda.privacy.filter import Filter, chosen
+from dpfda.privacy.ledger import BaseLedger, Entry
+from dpfda.privacy.ledger_mark import Mark, locked_mark
+
+_FORMAT = "dpfda-ledger-2"
 
 
 class StoredLedger(BaseLedger):
     """A ledger on disk. Each operation opens the storage, locks it, and reads what others appended.
 
     Opening anew each time is what makes forks, threads and restarts safe: no descriptor or
-    database handle outlives an operation.
+    database handle outlives an operation. Beside the ledger lies ``PATH.mark``; move or copy both
+    or none. Removing both is a new budget: that cannot be noticed from inside.
 
     Args:
         path: where the ledger is, or will be, stored.
         limit_epsilon: ε that may be spent in all. May be left out for an existing ledger, whose
             stored limit rules; a different one is refused.
         limit_delta: likewise for δ; 0 for a new ledger.
+        composition: likewise for the rule of adding up, see `Ledger`.
     """
-
-    _stored_limit: Budget | None
 
     def __init__(
         self,
@@ -36,32 +47,33 @@ class StoredLedger(BaseLedger):
         *,
         limit_epsilon: float | None = None,
         limit_delta: float | None = None,
+        composition: str | None = None,
     ) -> None:
         self.path = Path(path)
         if limit_epsilon is None and not self.path.exists():
             raise InvalidParameter("limit_epsilon", "given for a new ledger", limit_epsilon)
-        asked = checked_limit(1.0 if limit_epsilon is None else limit_epsilon, limit_delta or 0)
+        asked = None
+        if limit_epsilon is not None:
+            asked = chosen(limit_epsilon, 0 if limit_delta is None else limit_delta, composition)
         self._process, self._lock = os.getpid(), threading.Lock()
         self._forget()
         with self._locked(create=True):
-            self._read()
-            stored = self._stored_limit
-            if stored is None and limit_epsilon is not None:
-                self._store_limit(asked)
-                stored = self._stored_limit = asked
-        if stored is None:
-            raise InvalidParameter("limit_epsilon", "given for a new ledger", limit_epsilon)
+            if not self._checksums:
+                if asked is None:
+                    raise InvalidParameter("limit_epsilon", "given for a new ledger", limit_epsilon)
+                self._append_record(_header(asked))
+                self.rule = asked
         for name, value, kept in (
-            ("limit_epsilon", limit_epsilon, stored.epsilon),
-            ("limit_delta", limit_delta, stored.delta),
+            ("limit_epsilon", limit_epsilon, self.limit.epsilon),
+            ("limit_delta", limit_delta, self.limit.delta),
+            ("composition", composition, self.rule.name),
         ):
             if value is not None and value != kept:
                 raise InvalidParameter(name, f"{kept!r}, as stored in the ledger", value)
-        self.limit = stored
 
     def _forget(self) -> None:
         super()._forget()
-        self._stored_limit = None
+        self._checksums: list[str] = []  # of all records read so far
 
     @contextmanager
     def _exclusive(self) -> Iterator[None]:
@@ -71,7 +83,6 @@ class StoredLedger(BaseLedger):
         with self._lock:
             try:
                 with self._locked():
-                    self._read()
                     yield
             except DpfdaError:
                 raise  # refused: what is known stays true
@@ -79,25 +90,85 @@ class StoredLedger(BaseLedger):
                 self._forget()  # unclear how far it went: read everything again next time
                 raise
 
-    @abstractmethod
-    def _locked(self, *, create: bool = False) -> AbstractContextManager[None]:
-        """Open the storage for one operation, shutting out every other process."""
+    @contextmanager
+    def _locked(self, *, create: bool = False) -> Iterator[None]:
+        """Shut out every other process, read what is new, and acknowledge what is added inside."""
+        with locked_mark(self.path, create=create) as mark:
+            with self._opened(create=create):
+                for record, checksum in self._records():
+                    self._take(record, checksum)
+                self._acknowledge(mark)  # what a process that died had stored
+                yield
+            self._acknowledge(mark)
+
+    def _acknowledge(self, mark: Mark) -> None:
+        known = self._checksums
+        mark.check(len(known), known[mark.count - 1] if 0 < mark.count <= len(known) else None)
+        if known:
+            mark.move(len(known), known[-1])
+
+    def _take(self, record: Any, checksum: str) -> None:
+        """Note one stored record."""
+        if checksum != self._chained(record):
+            raise LedgerDamaged(f"{self.path} has a record that does not match its checksum")
+        try:
+            if self._checksums:
+                entry = Entry.from_dict(record)
+                if entry.sequence != len(self._checksums):
+                    raise InvalidParameter("sequence", str(len(self._checksums)), entry.sequence)
+                self._note(entry)
+            else:
+                self.rule = _rule(record)
+        except DpfdaError as error:
+            raise LedgerDamaged(f"{self.path} has a record that is not a ledger's") from error
+        self._checksums.append(checksum)
+
+    def _append(self, entry: Entry) -> None:
+        self._append_record(entry.to_dict())
+
+    def _append_record(self, record: dict[str, Any]) -> None:
+        checksum = self._chained(record)
+        self._add(record, checksum)
+        self._checksums.append(checksum)
+
+    def _chained(self, record: Any) -> str:
+        text = (self._checksums[-1] if self._checksums else "") + canonical_json(record)
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
     @abstractmethod
-    def _store_limit(self, limit: Budget) -> None:
-        """Store the limit of a new ledger."""
+    def _opened(self, *, create: bool) -> AbstractContextManager[None]:
+        """Open the storage; what was added inside is durable when this ends without an error."""
 
     @abstractmethod
-    def _read(self) -> None:
-        """Note the limit, if there is one, and the entries appended since the last time."""
+    def _records(self) -> Iterable[tuple[Any, str]]:
+        """Records and checksums after those in `_checksums`."""
+
+    @abstractmethod
+    def _add(self, record: dict[str, Any], checksum: str) -> None:
+        """Store one more record."""
 
     @classmethod
-    def example(cls, directory: Path, *, limit_epsilon: float, limit_delta: float = 0.0) -> Self:
+    def example(cls, directory: Path, *, limit_epsilon: float, **limits: Any) -> Self:
         """The ledger in `directory`, created if need be."""
-        return cls(directory / "ledger", limit_epsilon=limit_epsilon, limit_delta=limit_delta)
+        return cls(directory / "ledger", limit_epsilon=limit_epsilon, **limits)
 
 
-def canonical_json(data: dict[str, Any]) -> str:
+def canonical_json(data: Any) -> str:
     """The one way in which ledgers write a record."""
     # Numbers may be numpy scalars, which know themselves as Python numbers.
     return json.dumps(data, sort_keys=True, separators=(",", ":"), default=lambda x: x.item())
+
+
+def _header(rule: Filter) -> dict[str, Any]:
+    return {
+        "format": _FORMAT,
+        "limit_epsilon": rule.limit.epsilon,
+        "limit_delta": rule.limit.delta,
+        "composition": rule.name,
+    }
+
+
+def _rule(record: Any) -> Filter:
+    if not isinstance(record, Mapping) or record.get("format") != _FORMAT:
+        raise InvalidParameter("format", _FORMAT, None)
+    return chosen(record.get("limit_epsilon"), record.get("limit_delta"), record.get("composition"))

@@ -27,6 +27,8 @@ from dpfda.privacy.events import (
     RandomizedResponseEvent,
 )
 
+_HUGE = Fraction(10**300)  # of a precision: no protection left, and a finite float
+
 
 def exact(number: float) -> Fraction:
     """The number as written: the shortest decimal that reads as this float.
@@ -90,11 +92,12 @@ class Price:
     @property
     def multiplier(self) -> float:
         """The noise multiplier of all Gaussian releases seen as one; infinite without any."""
-        return 1 / math.sqrt(self.precision) if self.precision else math.inf
+        precision = float(min(self.precision, _HUGE))
+        return 1 / math.sqrt(precision) if precision else math.inf
 
 
 def compose(events: Iterable[Event]) -> Price:
-    """The price of several releases about the same unit, possibly adaptive.
+    """The price of several releases about the same unit.
 
     Raises:
         UnknownEvent: a release is of a kind that no accountant can price.

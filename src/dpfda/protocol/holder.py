@@ -161,8 +161,8 @@ class Curator(Holder):
         ledger: BaseLedger | None = None,
         label: str = "look",
     ) -> None:
-        if ledger is not None and ledger.would_exceed(most):
-            raise BudgetExceeded(f"{label}: the ledger cannot pay for all of it; nothing was spent")
+        if ledger is not None and (reason := ledger.refusal(most)):
+            raise BudgetExceeded(f"{label}: nothing was spent: {reason}")
         super().__init__(
             most=most, source=source, unit=unit, accepts=accepts, ledger=ledger, label=label
         )
