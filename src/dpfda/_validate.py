@@ -6,7 +6,7 @@ offending value. `batch` and `labels` check *private* data and describe shape an
 
 from __future__ import annotations
 
-import sys
+import math
 from collections.abc import Collection, Iterable
 from typing import Any
 
@@ -151,7 +151,10 @@ def _inside(name: str, array: FloatArray, bound: float | None, clip: bool) -> Fl
 
 def _is_finite(value: Any) -> bool:
     """Whether a number is finite as a float; an integer may be too large for that."""
-    return bool(abs(value) <= sys.float_info.max)
+    try:
+        return math.isfinite(value)  # not a comparison, in which single precision would overflow
+    except OverflowError:
+        return False
 
 
 def _is_number(value: Any) -> bool:
