@@ -21,9 +21,10 @@ from dpfda.protocol.server import BLOCK, Server
 
 def simulate(
     plan: StudyPlan,
-    people: People,
+    people: People | Crowd,
     *,
     source: Source,
+    at_once: int = BLOCK,
     answers: Callable[[IntArray], Any] | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Server:
@@ -33,16 +34,18 @@ def simulate(
         plan: the public contract.
         people: the simulated people, in the order in which they take part.
         source: where their randomness comes from.
+        at_once: people asked at once; part of what a seed stands for.
         answers: for people numbers, which of them answer at all; everybody by default.
         progress: called with the share of people done.
 
     Returns:
         The server at the end: its `model`, and its design's own estimates in `progress`.
     """
-    server, crowd = Server(plan), Crowd(plan, people, source=source)
+    server = Server(plan)
+    crowd = people if isinstance(people, Crowd) else Crowd(plan, people, source=source)
     while not server.finished:
         start = server.issued
-        task = server.issue(min(server.wanted, BLOCK))
+        task = server.issue(min(server.wanted, at_once))
         everybody = np.arange(crowd.asked, crowd.asked + task.people)
         reply = crowd.answer(task)
         missing = None if answers is None else ~np.asarray(answers(everybody), dtype=bool)

@@ -1,18 +1,18 @@
-"""Owners and data users small enough for tests."""
+"""Owners, requests and plans small enough for tests."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
+from dpfda.boosting.design import owners_plan
 from dpfda.boosting.ensemble import Ensemble
-from dpfda.boosting.owners import OwnerRows
-from dpfda.boosting.requests.feedback import FeedbackRequest
-from dpfda.boosting.requests.gradient import GradientRequest
-from dpfda.boosting.requests.local_classifier import ClassifierRequest
-from dpfda.boosting.requests.sample import SampleRequest
-from dpfda.boosting.requests.statistic import StatisticRequest
-from dpfda.boosting.rules import StumpRule
+from dpfda.boosting.feature_map import FeatureMap
+from dpfda.boosting.gradient_study import GradientDesign
+from dpfda.boosting.owner_rows import OwnerRows
+from dpfda.boosting.requests import Request
+from dpfda.boosting.samme_study import SammeDesign
+from dpfda.boosting.weak_rules import StumpRule
 
 
 def make_two_classes(n, *, seed, d=4, gap=1.5):
@@ -41,25 +41,53 @@ def make_owners(n=6, *, size=3, d=2, classes=2, seed=0):
     return OwnerRows.grouped(X, y, groups=np.repeat(np.arange(n), size))
 
 
-def make_requests(classes=2, d=2):
-    """One request of each type, in the middle of a study."""
-    vote = Ensemble.empty([(-1.0, 1.0)] * d, classes=classes)
-    rule = StumpRule(feature=0, threshold=0.1, below=0, above=1)
-    vote = vote.joined(rule, alpha=0.7)
-    gradient = GradientRequest.example()
-    if classes > 2:
-        gradient = GradientRequest(
-            features=gradient.features,
-            coefficients=np.zeros((classes - 1, 3)),
-            projection=np.eye((classes - 1) * 3),
+STUMP = {"feature": 0, "threshold": 0.1, "below": 0, "above": 1}
+
+
+def make_request(name, *, people=1, epsilon=1.0, classes=2, d=2, n_rows=3, **fields):
+    """One request of a type, in the middle of a study; `fields` change it."""
+    common = {"epsilon": epsilon, "people": people, "dimension": d, "n_classes": classes}
+    common["n_rows"] = n_rows
+    rule = StumpRule(**STUMP)
+    vote = Ensemble.empty([(-1.0, 1.0)] * d, classes=classes).joined(rule, alpha=0.7)
+    own = {"ensemble": vote}
+    if name == "gradient":
+        features = FeatureMap.learnt(np.random.default_rng(0).normal(size=(50, d)), products=0)
+        slopes = (classes - 1) * features.size
+        own = {
+            "features": features,
+            "coefficients": np.zeros((classes - 1, features.size)),
+            "projection": np.eye(slopes),
+        }
+    elif name == "statistic":
+        own["thresholds"] = np.full((d, 2), [-0.2, 0.3])
+    elif name == "feedback":
+        own["rule"] = rule
+    return Request.named(name)(**common | own | fields)
+
+
+def make_plan(name, *, owners=20, epsilon=1.0, classes=(0, 1), d=2, n_rows=3, **fields):
+    """A plan under which requests of `make_request` may be asked."""
+    protects = fields.pop("protects", "both")
+    if name == "gradient":
+        rows = np.random.default_rng(0).normal(size=(50, d))
+        features = FeatureMap.learnt(rows, products=0)
+        design = GradientDesign(features=features, reference=rows, n_rows=n_rows, **fields)
+    else:
+        judges = {"judges": 1} if "labels" not in fields else {}
+        share = "statistic" if name == "feedback" else name
+        design = SammeDesign(
+            **{
+                "share": share,
+                "bounds": [(-1.0, 1.0)] * d,
+                "owners_per_round": max(owners // 4, 1),
+                "thresholds": np.full((d, 2), [-0.2, 0.3]),
+                "n_rows": n_rows,
+            }
+            | judges
+            | fields
         )
-    return {
-        "gradient": gradient,
-        "sample": SampleRequest(ensemble=vote),
-        "statistic": StatisticRequest(ensemble=vote, thresholds=np.full((d, 2), [-0.2, 0.3])),
-        "classifier": ClassifierRequest(ensemble=vote),
-        "feedback": FeedbackRequest(ensemble=vote, rule=rule),
-    }
+    return owners_plan(design, epsilon=epsilon, owners=owners, classes=classes, protects=protects)
 
 
 @pytest.fixture(scope="session")
@@ -73,5 +101,10 @@ def owners():
 
 
 @pytest.fixture(scope="session")
-def requests():
-    return make_requests
+def request_of():
+    return make_request
+
+
+@pytest.fixture(scope="session")
+def plan_of():
+    return make_plan

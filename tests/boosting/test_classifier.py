@@ -6,6 +6,7 @@ import json
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -13,6 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from dpfda.boosting.classifier import SHARES, LocalBoostingClassifier
 from dpfda.boosting.model import BoostedModel
 from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC, ROWS_ARE_PUBLIC, USER_IS_NOT_PROTECTED
 
 
 @pytest.mark.parametrize("share", SHARES)
@@ -139,8 +141,50 @@ def test_without_reference_public_bounds_do(two_classes):
 
 def test_secure_randomness_is_the_default(study):
     X, y, groups, own, *_ = study
-    classifier = LocalBoostingClassifier(1.0, n_rounds=2).fit(X, y, groups=groups, reference=own)
+    classifier = LocalBoostingClassifier(1.0, n_rounds=2, classes=(0, 1), rows_per_owner=4)
+    classifier.fit(X, y, groups=groups, reference=own)
     assert classifier.guarantee_.sampler == "exact"
+    assert classifier.guarantee_.assumptions == (USER_IS_NOT_PROTECTED,)
+
+
+def test_what_is_read_off_the_data_is_said(study):
+    X, y, groups, own, *_ = study
+    fitted = LocalBoostingClassifier(1.0, n_rounds=2, random_state=0)
+    fitted.fit(X, y, groups=groups, reference=own)
+    assert CLASSES_ARE_PUBLIC in fitted.guarantee_.assumptions
+    assert ROWS_ARE_PUBLIC in fitted.guarantee_.assumptions
+    with pytest.raises(InvalidParameter, match="classes"):
+        LocalBoostingClassifier(1.0).fit(X, y, groups=groups, reference=own)
+
+
+@pytest.mark.parametrize("kind", [list, np.array, pd.DataFrame])
+def test_text_is_refused_without_quoting_it(study, kind):
+    X, y, groups, own, *_ = study
+    fitted = LocalBoostingClassifier(1.0, n_rounds=1, random_state=0)
+    fitted.fit(X, y, groups=groups, reference=own)
+    rows = [["SECRET42", 1.0, 2.0, 3.0], [1.0, 2.0, 3.0, 4.0]]
+    odd = rows if kind is list else kind(np.array(rows, dtype=object))
+    for ask in (
+        lambda: clone(fitted).fit(odd, [0, 1]),
+        lambda: fitted.predict(odd),
+        lambda: fitted.decision_function(odd),
+        lambda: clone(fitted).fit(X, y, reference=odd),
+    ):
+        with pytest.raises(InvalidData) as caught:
+            ask()
+        assert "SECRET" not in str(caught.value)
+        assert caught.value.__cause__ is None
+
+
+def test_owners_with_more_rows_than_count_use_their_first(study):
+    X, y, groups, own, _, test, _ = study
+    first = np.zeros(len(X), dtype=bool)
+    for owner in range(1500):
+        first[np.flatnonzero(groups == owner)[:2]] = True
+    two = LocalBoostingClassifier(1.0, rows_per_owner=2, random_state=0)
+    cut = clone(two).fit(X, y, groups=groups, reference=own)
+    short = two.fit(X[first], y[first], groups=groups[first], reference=own)
+    assert np.array_equal(cut.decision_function(test), short.decision_function(test))
 
 
 @pytest.mark.parametrize(
@@ -162,7 +206,7 @@ def test_secure_randomness_is_the_default(study):
 def test_bad_parameters_are_named(study, parameters, name):
     X, y, groups, own, own_y, *_ = study
     with pytest.raises(InvalidParameter, match=name):
-        LocalBoostingClassifier(**parameters).fit(
+        LocalBoostingClassifier(**{"classes": (0, 1)} | parameters).fit(
             X, y, groups=groups, reference=own, reference_labels=own_y
         )
 
@@ -175,7 +219,7 @@ def test_bad_data_are_refused(study):
     with pytest.raises(InvalidData, match="groups"):
         classifier.fit(X, y, groups=groups[:5], reference=own)
     with pytest.raises(InvalidParameter, match="reference_labels"):
-        LocalBoostingClassifier(share="sample").fit(X, y, groups=groups, reference=own)
+        clone(classifier).set_params(share="sample").fit(X, y, groups=groups, reference=own)
     with pytest.raises(InvalidData, match="reference"):
         classifier.fit(X, y, groups=groups, reference=own[:, :2])
 

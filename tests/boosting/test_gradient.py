@@ -7,37 +7,36 @@ import pytest
 
 from dpfda.boosting.feature_map import FeatureMap
 from dpfda.boosting.logistic import information, most_likely, prior_precision, probabilities
-from dpfda.boosting.owners import OwnerRows
+from dpfda.boosting.owner_rows import OwnerRows
 from dpfda.boosting.posterior import Posterior, best_view, report_slope
 from dpfda.boosting.requests.gradient import GradientRequest
 from dpfda.noise import SimulationSource
 
 
-def test_reports_are_unbiased_for_the_shortened_gradient():
-    request = GradientRequest.example()
+def test_reports_are_unbiased_for_the_shortened_gradient(request_of):
+    request = request_of("gradient", people=40_000, epsilon=3.0)
     rows = OwnerRows.grouped([[0.9, -0.4], [0.2, 1.0]], [1, 0], groups=[0, 0])
     phi = request.features(rows.features)[0]
     gradient = ((np.array([1, 0]) - 0.5) @ phi) / 2 @ request.projection
     length = np.linalg.norm(gradient)
     wanted = gradient / length * min(length / request.longest(np.array([2]))[0], 1.0)
     many = rows.take(np.zeros(40_000, dtype=int))
-    replies = request.answer(many, epsilon=3.0, rng=SimulationSource(1))
-    decoded = request.decode(replies, epsilon=3.0, sizes=many.sizes)
+    decoded = request.estimates(request.answer(many, SimulationSource(1)).values)
     # Standard error: each report has variance about 1/m² = 0.75 a coordinate; 4.5 of them.
     tolerance = 4.5 * np.sqrt(0.8 / 40_000)
     assert np.abs(decoded.mean(axis=0) - wanted).max() < tolerance
     assert np.abs(wanted).max() > 10 * tolerance
 
 
-def test_padding_changes_nothing():
-    request = GradientRequest.example()
+def test_padding_changes_nothing(request_of):
+    request = request_of("gradient", epsilon=5.0, n_rows=5)
     one = OwnerRows.grouped([[0.3, 0.2], [0.5, 0.1]], [1, 0], groups=[0, 0])
     padded = OwnerRows(
         np.concatenate([one.features, np.full((1, 3, 2), 7.0)], axis=1),
         np.concatenate([one.labels, np.ones((1, 3), dtype=np.int64)], axis=1),
         np.array([[True, True, False, False, False]]),
     )
-    replies = [request.answer(rows, epsilon=5.0, rng=SimulationSource(2)) for rows in (one, padded)]
+    replies = [request.answer(rows, SimulationSource(2)).values for rows in (one, padded)]
     assert np.array_equal(*replies)
 
 
@@ -71,15 +70,22 @@ def test_slope_of_reports_matches_a_simulation():
     phi = features(reference)
     view = best_view(belief, phi, owners=1000, rows=4, gain=1.2)
     request = GradientRequest(
-        features=features, coefficients=belief.coefficients, projection=view.projection
+        epsilon=5.0,
+        people=20_000,
+        dimension=3,
+        n_classes=2,
+        n_rows=4,
+        features=features,
+        coefficients=belief.coefficients,
+        projection=view.projection,
     )
     slope = report_slope(request, phi, sizes=np.array([4]), generator=rng)
     move = np.array([[0.0, 0.3, -0.2, 0.1]])
     X = rng.normal(size=(80_000, 3))
     y = (rng.random(80_000) < probabilities(features(X), move)[:, 0]).astype(int)
     owners = OwnerRows.grouped(X, y, groups=np.repeat(np.arange(20_000), 4))
-    replies = request.answer(owners, epsilon=5.0, rng=SimulationSource(0))
-    mean = request.decode(replies, epsilon=5.0, sizes=owners.sizes).mean(axis=0)
+    replies = request.answer(owners, SimulationSource(0)).values
+    mean = request.estimates(replies).mean(axis=0)
     expected = slope * view.design @ move.ravel()
     # Noise: 1/m² = 0.3 over 20 000 owners, 5 standard errors; 10 % for the second order.
     assert np.abs(mean - expected).max() < 5 * np.sqrt(0.35 / 20_000) + 0.1 * np.abs(expected).max()

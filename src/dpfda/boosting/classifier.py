@@ -14,17 +14,19 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
+from dpfda.boosting.design import BoostingDesign, BoostingProgress, owners_plan
 from dpfda.boosting.ensemble import Ensemble
 from dpfda.boosting.feature_map import FeatureMap
-from dpfda.boosting.gradient_user import GradientUser
-from dpfda.boosting.owners import OwnerRows
+from dpfda.boosting.gradient_study import GradientDesign
+from dpfda.boosting.owner import Owners
+from dpfda.boosting.owner_rows import OwnerRows
 from dpfda.boosting.plots import draw_rounds
-from dpfda.boosting.requests.base import Request
-from dpfda.boosting.requests.share import Labels, ShareRequest
-from dpfda.boosting.roles import Crowd, DataUser, run
-from dpfda.boosting.samme_user import SammeUser
+from dpfda.boosting.samme_study import SammeDesign
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.noise import SecureSource, SimulationSource, Source
+from dpfda.noise import source_for
+from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC, ROWS_ARE_PUBLIC, USER_IS_NOT_PROTECTED
+from dpfda.protocol.task import BOX_RANDOMIZERS
+from dpfda.simulate import simulate
 
 SHARES = ("gradient", "sample", "statistic", "classifier")
 _NOISE_STREAM = 1
@@ -46,7 +48,7 @@ class LocalBoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         mechanism: of the last three: ``piecewise``, ``duchi``, ``laplace`` or ``hybrid``.
         n_rounds: how many rounds.
         owners_per_round: H; by default all owners are shared evenly among the rounds.
-        labels: ``public`` tells labels in clear (share ``sample`` only), which must be asked for.
+        labels: ``public`` tells labels in clear (share ``sample`` only): owners must have agreed.
         feature_bounds: public (low, high) of all features, or one pair a feature; by default the
             range of the data user's rows, or [-1, 1] without any.
         products: how many leading whitened features are multiplied with each other (gradient).
@@ -57,7 +59,10 @@ class LocalBoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         validation: ``clean``: the data user's labelled rows weigh the rounds; ``feedback``: half of
             a round's owners judge the rule of the others, and no clean label is needed.
         retries: how often a round that is no better than chance is repeated with other owners.
-        classes: the label set; by default the labels that occur, which are then public.
+        rows_per_owner: N, how many rows of an owner count. By default as many as anybody has, or
+            (sample) as owners have on average; these numbers are then public.
+        classes: the label set; must be given unless a seed makes it a simulation. By default the
+            labels that occur, which are then public.
         random_state: None draws from the operating system; an integer is a simulation.
 
     Privacy:
@@ -85,7 +90,7 @@ class LocalBoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         mechanism: str = "piecewise",
         n_rounds: int = 10,
         owners_per_round: int | None = None,
-        labels: Labels = "private",
+        labels: Literal["private", "public"] = "private",
         feature_bounds: Any = None,
         products: int | None = None,
         radius: float = 0.5,
@@ -93,6 +98,7 @@ class LocalBoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         coefficient_bound: float = 1.0,
         validation: Literal["clean", "feedback"] = "clean",
         retries: int = 3,
+        rows_per_owner: int | None = None,
         classes: Sequence[Any] | None = None,
         random_state: int | None = None,
     ) -> None:
@@ -109,6 +115,7 @@ class LocalBoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         self.coefficient_bound = coefficient_bound
         self.validation = validation
         self.retries = retries
+        self.rows_per_owner = rows_per_owner
         self.classes = classes
         self.random_state = random_state
 
@@ -131,22 +138,32 @@ class LocalBoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             reference_labels: labels of the first of these rows, as far as the data user has any.
         """
         self._check_parameters()
-        rows = validate_data(self, _validate_rows(X), dtype=np.float64)
+        rows = validate_data(self, _real_rows(X), dtype=np.float64)
         numbers = self._label_numbers(self._read_labels(y, len(rows)), reset=True)
         owners = OwnerRows.grouped(rows, numbers, groups=groups)
         seed = secrets.randbits(62) if self.random_state is None else self.random_state
-        source = self._source()
-        crowd = Crowd(owners, epsilon=self._epsilons(groups, len(owners)), rng=source)
+        source = source_for(self.random_state, stream=_NOISE_STREAM)
+        epsilons = self._epsilons(groups, owners.owners)
         own, labelled = self._own_rows(reference, reference_labels, seed)
-        self.data_user_ = self._data_user(crowd, owners, own, labelled, seed)
-        order = np.random.default_rng([seed, 2]).permutation(len(owners))
-        question = self.data_user_.request
-        self.owners_spent_ = run(self.data_user_, crowd, order=order)
-        self.n_owners_ = len(owners)
-        self.model_ = self.data_user_.model
-        self.history_ = self.data_user_.history
-        promise = question.guarantee(float(crowd.epsilons.max())).drawn_from(source)
-        self.guarantee_ = promise.assuming("the data user's own rows are not protected")
+        self.plan_ = owners_plan(
+            self._design(owners, epsilons, own, labelled),
+            epsilon=float(np.max(epsilons)),
+            owners=owners.owners,
+            classes=self.classes_.tolist(),
+            protects="both" if self.labels == "private" else "features",
+            seed=seed,
+        )
+        order = np.random.default_rng([seed, 2]).permutation(owners.owners)
+        crowd = Owners(self.plan_, owners, order=order, epsilons=epsilons, source=source)
+        server = simulate(self.plan_, crowd, source=source, at_once=owners.owners)
+        progress = server.progress
+        assert isinstance(progress, BoostingProgress)
+        self.owners_spent_, self.n_owners_ = crowd.asked, owners.owners
+        self.model_, self.history_ = progress.boosted, progress.history
+        assumed = [USER_IS_NOT_PROTECTED]
+        assumed += [ROWS_ARE_PUBLIC] if self.rows_per_owner is None else []
+        assumed += [CLASSES_ARE_PUBLIC] if self.classes is None else []
+        self.guarantee_ = self.plan_.guarantee.drawn_from(source).assuming(*assumed)
         return self
 
     def predict(self, X: Any) -> Any:
@@ -177,22 +194,29 @@ class LocalBoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         _validate.whole("n_thresholds", self.n_thresholds, most=64)
         if self.owners_per_round is not None:
             _validate.whole("owners_per_round", self.owners_per_round)
+        if self.rows_per_owner is not None:
+            _validate.whole("rows_per_owner", self.rows_per_owner)
         if self.random_state is not None:
             _validate.whole("random_state", self.random_state, least=0)
+        elif self.classes is None:
+            rule = "given unless random_state makes this a simulation (labels are private)"
+            raise InvalidParameter("classes", rule, None)
 
-    def _source(self) -> Source:
-        if self.random_state is None:
-            return SecureSource()
-        return SimulationSource(np.random.SeedSequence([self.random_state, _NOISE_STREAM]))
-
-    def _epsilons(self, groups: Any, owners: int) -> Any:
-        if not isinstance(self.epsilon, Mapping):
-            return self.epsilon
-        names = np.unique(np.arange(owners) if groups is None else np.asarray(groups)).tolist()
-        missing = [name for name in names if name not in self.epsilon]
-        if missing:
-            raise InvalidParameter("epsilon", "given for every owner", f"{len(missing)} missing")
-        return [self.epsilon[name] for name in names]
+    def _epsilons(self, groups: Any, owners: int) -> FloatArray:
+        """What each owner spends, in the order of the sorted owners."""
+        given: Any = self.epsilon
+        if isinstance(given, Mapping):
+            names = np.unique(np.arange(owners) if groups is None else np.asarray(groups)).tolist()
+            missing = sum(name not in given for name in names)
+            if missing:
+                raise InvalidParameter("epsilon", "given for every owner", f"{missing} missing")
+            given = [given[name] for name in names]
+        each = np.asarray(given, dtype=np.float64)
+        if each.ndim > 1 or (each.ndim == 1 and each.shape != (owners,)):
+            raise InvalidData("epsilon", f"one number or {owners}", f"shape {each.shape}")
+        for value in np.unique(each):
+            _validate.positive("epsilon", value)
+        return np.broadcast_to(each, (owners,))
 
     def _own_rows(
         self, reference: Any, labels: Any, seed: int
@@ -228,62 +252,63 @@ class LocalBoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             raise InvalidParameter("feature_bounds", f"a pair, or {d} pairs", len(given))
         return [_validate.interval("feature_bounds", pair) for pair in given]
 
-    def _data_user(
+    def _design(
         self,
-        crowd: Crowd,
         owners: OwnerRows,
+        epsilons: FloatArray,
         own: FloatArray,
         labelled: tuple[FloatArray, IntArray] | None,
-        seed: int,
-    ) -> DataUser:
-        study = f"boosting-{seed}"
-        classes, number = len(self.classes_), len(owners)
+    ) -> BoostingDesign:
+        rows, labels = ([], []) if labelled is None else labelled
+        common: dict[str, Any] = {
+            "n_rounds": self.n_rounds,
+            "n_rows": self.rows_per_owner or self._usual_rows(owners),
+            "own_budgets": bool(np.ptp(epsilons)),
+            "labelled": rows,
+            "labels": labels,
+        }
         if self.share == "gradient":
-            used = number
-            if self.owners_per_round is not None:
-                used = min(number, self.owners_per_round * self.n_rounds)
-            return GradientUser(
-                study,
+            typical = np.minimum(owners.sizes, common["n_rows"]).mean()
+            return GradientDesign(
                 features=FeatureMap.learnt(own, products=self.products),
                 reference=own[:_PRETENDED_ROWS],
-                classes=classes,
-                owners=used,
-                epsilon=float(np.median(crowd.epsilons)),
-                rows=float(owners.sizes.mean()),
-                rounds=self.n_rounds,
-                labelled=labelled,
+                owners_per_round=self.owners_per_round,
                 radius=self.radius,
-                seed=seed,
+                typical_rows=float(typical) if self.rows_per_owner is None else None,
+                typical_epsilon=float(np.median(epsilons)),
+                **common,
             )
         if self.validation == "clean" and labelled is None:
             rule = "given for this share (or pass validation='feedback')"
             raise InvalidParameter("reference_labels", rule, None)
         # A third more rounds than asked for leave owners for repeated ones.
+        number = owners.owners
         per_round = self.owners_per_round or max(1, 3 * number // (4 * self.n_rounds))
         judges = 0
         if self.validation == "feedback":
             judges, per_round = per_round - (per_round + 1) // 2, (per_round + 1) // 2
-        return SammeUser(
-            study,
-            request=self._share_request(own, classes),
-            owners_per_round=per_round,
-            rounds=self.n_rounds,
-            retries=self.retries,
-            validation=labelled if self.validation == "clean" else None,
-            feedback_owners=judges,
-        )
-
-    def _share_request(self, own: FloatArray, classes: int) -> ShareRequest:
-        ensemble = Ensemble.empty(self._bounds(own), classes=classes)
-        extra: dict[str, Any] = {"mechanism": self.mechanism, "labels": self.labels}
+            common |= {"labelled": [], "labels": []}
+        bounds = np.asarray(self._bounds(own))
         if self.share == "statistic":
             cuts = np.arange(1, self.n_thresholds + 1) / (self.n_thresholds + 1)
-            extra["thresholds"] = np.quantile(ensemble.scaled(own), cuts, axis=0).T
-        if self.share == "classifier":
-            extra["bound"] = self.coefficient_bound
-        made = Request.named(self.share)(ensemble=ensemble, **extra)  # type: ignore[call-arg]
-        assert isinstance(made, ShareRequest)
-        return made
+            scaled = Ensemble.empty(bounds, classes=2).scaled(own)
+            common["thresholds"] = np.quantile(scaled, cuts, axis=0).T
+        return SammeDesign(
+            share=self.share,
+            randomizer=_validate.one_of("mechanism", self.mechanism, BOX_RANDOMIZERS),
+            bounds=bounds,
+            owners_per_round=per_round,
+            judges=judges,
+            retries=self.retries,
+            coefficient_bound=self.coefficient_bound,
+            **common,
+        )
+
+    def _usual_rows(self, owners: OwnerRows) -> int:
+        """As many as anybody has; for rows that share ε, as many as owners have on average."""
+        if self.share == "sample":
+            return round(float(owners.sizes.mean()))
+        return int(owners.features.shape[1])
 
     def _read_labels(self, labels: Any, count: int) -> npt.NDArray[Any]:
         if labels is None:
@@ -307,7 +332,7 @@ class LocalBoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
 
     def _new_rows(self, X: Any) -> FloatArray:
         check_is_fitted(self, "model_")
-        return np.asarray(validate_data(self, _validate_rows(X), dtype=np.float64, reset=False))
+        return np.asarray(validate_data(self, _real_rows(X), dtype=np.float64, reset=False))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -316,13 +341,12 @@ class LocalBoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         return tags
 
 
-def _validate_rows(rows: Any) -> Any:
-    """Refuse text before a library's error message quotes it."""
-    if hasattr(rows, "dtype") and getattr(rows.dtype, "kind", "f") in "OUS":
-        try:
-            return np.asarray(rows, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            if isinstance(error, TypeError):
-                raise
-            raise InvalidData("X", "an array of real numbers") from None
+def _real_rows(rows: Any) -> Any:
+    """The rows; text in them is refused here, before a library's error message quotes it."""
+    try:
+        values = np.asarray(rows)
+        if values.dtype.kind in "OUS" and values.ndim == 2:
+            values.astype(np.float64)
+    except ValueError:
+        raise InvalidData("X", "an array of real numbers") from None
     return rows

@@ -1,8 +1,7 @@
-"""A weighted vote of base learners (SAMME), and the sample weights that follow from it."""
+"""A weighted vote of weak rules (SAMME), and the sample weights that follow from it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,9 +9,10 @@ import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.boosting.model import BoostedModel
-from dpfda.boosting.owners import OwnerRows
-from dpfda.boosting.rules import Rule
+from dpfda.boosting.owner_rows import OwnerRows
+from dpfda.boosting.weak_rules import WeakRule
 from dpfda.errors import InvalidParameter
+from dpfda.protocol.fields import array, parts, vector, whole
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -23,43 +23,44 @@ class Ensemble(BoostedModel, name="ensemble"):
         classes: K.
         centre: middle of the public range of each feature.
         half_range: half its width.
-        rules: the base learners T_m.
+        rules: the weak rules T_m.
         alphas: their weights α_m > 0.
 
     Example:
-        >>> from dpfda.boosting.rules import StumpRule
+        >>> from dpfda.boosting.weak_rules import StumpRule
         >>> vote = Ensemble.empty([(0.0, 10.0)], classes=2)
         >>> vote = vote.joined(StumpRule(feature=0, threshold=0.0, below=0, above=1), alpha=1.0)
         >>> vote.decide(np.array([[2.0], [8.0]]))
         array([0, 1])
     """
 
-    classes: int
-    centre: FloatArray
-    half_range: FloatArray
-    rules: tuple[Rule, ...] = ()
-    alphas: tuple[float, ...] = ()
+    classes: int = whole(least=2, most=1 << 10)
+    centre: FloatArray = vector("columns")
+    half_range: FloatArray = vector("columns", least=1e-100)
+    rules: tuple[WeakRule, ...] = parts(lambda: WeakRule, default=())
+    alphas: FloatArray = array("real", "rules", least=0, most=1e3, default=())
 
     def __post_init__(self) -> None:
-        for name in ("centre", "half_range"):
-            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=np.float64))
-        if not (self.half_range > 0).all():
-            raise InvalidParameter(
-                "feature_bounds", "pairs (low, high) with low < high", "no range"
-            )
-        made = (Rule.from_dict(rule) if isinstance(rule, Mapping) else rule for rule in self.rules)
-        object.__setattr__(self, "rules", tuple(made))
-        object.__setattr__(self, "alphas", tuple(map(float, self.alphas)))
+        super().__post_init__()
+        if len(self.rules) != len(self.alphas):
+            raise InvalidParameter("alphas", "one for each rule", len(self.alphas))
+        if not all(rule.fits(columns=self.columns, classes=self.classes) for rule in self.rules):
+            raise InvalidParameter("rules", "about these features and classes", "others")
 
     @classmethod
     def empty(cls, bounds: Any, *, classes: int) -> Ensemble:
-        """No base learner yet; `bounds` are the public (low, high) of each feature."""
+        """No rule yet; `bounds` are the public (low, high) of each feature."""
         low, high = np.asarray(bounds, dtype=np.float64).T
         return cls(classes=classes, centre=(low + high) / 2, half_range=(high - low) / 2)
 
-    def joined(self, rule: Rule, *, alpha: float) -> Ensemble:
-        """The vote with one more base learner."""
-        return replace(self, rules=(*self.rules, rule), alphas=(*self.alphas, alpha))
+    @property
+    def columns(self) -> int:
+        """d."""
+        return len(self.centre)
+
+    def joined(self, rule: WeakRule, *, alpha: float) -> Ensemble:
+        """The vote with one more rule."""
+        return replace(self, rules=(*self.rules, rule), alphas=np.append(self.alphas, alpha))
 
     def scaled(self, rows: FloatArray) -> FloatArray:
         """Rows inside the box; what lies outside the public bounds is clipped."""
@@ -90,14 +91,3 @@ class Ensemble(BoostedModel, name="ensemble"):
         inside = self.scaled(rows.features)
         weights = np.minimum(self.weights(inside, rows.labels) / cap, 1.0)
         return inside, weights * rows.present
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "name": self.name,
-            "classes": self.classes,
-            "centre": self.centre.tolist(),
-            "half_range": self.half_range.tolist(),
-            "rules": [rule.to_dict() for rule in self.rules],
-            "alphas": list(self.alphas),
-        }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -10,6 +9,9 @@ import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
+from dpfda.errors import InvalidParameter
+from dpfda.protocol.declared import Declared
+from dpfda.protocol.fields import LARGEST, array, vector, whole
 
 _CLIP = 4.0
 _SMALLEST_SHARE = 1e-3  # of the largest eigenvalue; directions below carry rounding, not signal
@@ -18,7 +20,7 @@ _INTERCEPT_VARIANCE, _LINEAR_VARIANCE, _PRODUCT_VARIANCE = 4.0, 16.0, 8.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FeatureMap:
+class FeatureMap(Declared, family="feature map", name="whitened"):
     """φ(x) = (1, z, products of the first z): z = (x - centre) W, clipped at ±4.
 
     Learnt from the data user's own rows, without labels; owners only apply it.
@@ -37,12 +39,19 @@ class FeatureMap:
         (200, 7)
     """
 
-    centre: FloatArray
-    whitening: FloatArray
-    products: int
-    product_centre: FloatArray
-    product_scale: FloatArray
-    prior_variance: FloatArray
+    centre: FloatArray = vector("columns")
+    whitening: FloatArray = array("real", "columns", "directions")
+    products: int = whole(least=0, most=1 << 8)
+    product_centre: FloatArray = vector("pairs", least=-1e3, most=1e3)
+    product_scale: FloatArray = vector("pairs", least=1e-9, most=1e3)
+    prior_variance: FloatArray = vector("size", least=1e-300)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        pairs = self.products * (self.products + 1) // 2
+        wanted = {"pairs": pairs, "size": 1 + self.sizes["directions"] + pairs}
+        if self.products > self.sizes["directions"] or wanted.items() - self.sizes.items():
+            raise InvalidParameter("products", "as many as there are scales", self.products)
 
     @classmethod
     def learnt(cls, rows: Any, *, products: int | None = None, most: int = 50) -> Self:
@@ -62,6 +71,7 @@ class FeatureMap:
         kept = max(1, min(int((values > _SMALLEST_SHARE * values[0]).sum()), most))
         spread = np.maximum(values[:kept], 1e-300)
         whitening = vectors[:, :kept] / np.sqrt(spread + _RIDGE * spread.mean())
+        whitening = np.clip(whitening, -LARGEST, LARGEST)  # rows without any spread
         share = spread / spread.sum()
         if products is None:
             products = min(kept, 10) if kept <= 20 else 0
@@ -101,24 +111,3 @@ class FeatureMap:
     def size(self) -> int:
         """D."""
         return len(self.prior_variance)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "centre": self.centre.tolist(),
-            "whitening": self.whitening.tolist(),
-            "products": self.products,
-            "product_centre": self.product_centre.tolist(),
-            "product_scale": self.product_scale.tolist(),
-            "prior_variance": self.prior_variance.tolist(),
-        }
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Rebuild from `to_dict`."""
-        arrays = {
-            name: np.asarray(value, dtype=np.float64)
-            for name, value in data.items()
-            if name != "products"
-        }
-        return cls(products=int(data["products"]), **arrays)

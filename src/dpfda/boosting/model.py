@@ -5,17 +5,22 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
+import msgspec
 import numpy as np
 
-from dpfda._registry import Registered
 from dpfda._validate import FloatArray, IntArray
 from dpfda.boosting.feature_map import FeatureMap
 from dpfda.boosting.logistic import probabilities
+from dpfda.privacy.guarantee import Guarantee
+from dpfda.protocol.declared import Declared
+from dpfda.protocol.fields import array, part
+from dpfda.protocol.plan import Label
 
 
-class BoostedModel(Registered, family="boosted model"):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BoostedModel(Declared, family="boosted model"):
     """Scores rows, one score a class; the largest wins (for two classes, ties go to class 1)."""
 
     @abstractmethod
@@ -39,13 +44,8 @@ class LogisticModel(BoostedModel, name="logistic"):
         coefficients: θ, shape (K - 1, D).
     """
 
-    features: FeatureMap
-    coefficients: FloatArray
-
-    def __post_init__(self) -> None:
-        if isinstance(self.features, Mapping):
-            object.__setattr__(self, "features", FeatureMap.from_dict(self.features))
-        object.__setattr__(self, "coefficients", np.asarray(self.coefficients, dtype=np.float64))
+    features: FeatureMap = part(lambda: FeatureMap)
+    coefficients: FloatArray = array("real", "scores", "size", least=-1e50, most=1e50)
 
     def scores(self, rows: FloatArray) -> FloatArray:
         """0 for class 0, θ_k·φ for class k."""
@@ -57,10 +57,55 @@ class LogisticModel(BoostedModel, name="logistic"):
         chances = probabilities(self.features(np.asarray(rows)), self.coefficients)
         return np.concatenate([1 - chances.sum(axis=1, keepdims=True), chances], axis=1)
 
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RowModel:
+    """What a study of owners ends with: a boosted model, its labels and its guarantee.
+
+    Example:
+        >>> from dpfda.boosting.ensemble import Ensemble
+        >>> model = RowModel(boosted=Ensemble.empty([(0, 1)], classes=2), classes=("no", "yes"),
+        ...                  guarantee=Guarantee(epsilon=1.0, model="local", unit="owner"))
+        >>> RowModel.from_json(model.to_json()).predict([[0.5]]).tolist()
+        ['yes']
+    """
+
+    boosted: BoostedModel
+    classes: tuple[Label, ...]
+    guarantee: Guarantee
+
+    def decide(self, rows: FloatArray) -> IntArray:
+        """Label numbers of rows (n, d)."""
+        return self.boosted.decide(rows)
+
+    def predict(self, curves: Any) -> Any:
+        """Labels of rows (n, d)."""
+        return np.asarray(self.classes)[self.decide(np.asarray(curves, dtype=np.float64))]
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {
-            "name": self.name,
-            "features": self.features.to_dict(),
-            "coefficients": self.coefficients.tolist(),
+            "boosted": self.boosted.to_dict(),
+            "classes": list(self.classes),
+            "guarantee": self.guarantee.to_dict(),
         }
+
+    def to_json(self) -> bytes:
+        """The model as a JSON document."""
+        return msgspec.json.encode(self.to_dict())
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Rebuild from `to_dict`."""
+        promise = dict(data["guarantee"])
+        promise["assumptions"] = tuple(promise["assumptions"])
+        return cls(
+            boosted=BoostedModel.from_dict(data["boosted"]),
+            classes=tuple(data["classes"]),
+            guarantee=Guarantee(**promise),
+        )
+
+    @classmethod
+    def from_json(cls, document: bytes | str) -> Self:
+        """Rebuild from `to_json`."""
+        return cls.from_dict(msgspec.json.decode(document))

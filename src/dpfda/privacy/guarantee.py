@@ -17,6 +17,8 @@ LABELS_ARE_PUBLIC = "labels are public"
 CURVES_ARE_PUBLIC = "curves are public"
 SITE_SIZES_ARE_PUBLIC = "each site's number of records is public"
 SITES_DRAW_THEIR_NOISE = "every site draws its own noise from the operating system"
+ROWS_ARE_PUBLIC = "the largest and the mean number of rows of an owner are public"
+USER_IS_NOT_PROTECTED = "the data user's own rows are not protected"
 """Assumptions in the words that holders accept or refuse."""
 
 

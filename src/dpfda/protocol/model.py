@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import msgspec
 import numpy as np
@@ -14,6 +14,20 @@ from dpfda.curves import CurveEncoder, read_encoder
 from dpfda.errors import InvalidParameter
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.plan import Label
+
+
+class StudyModel(Protocol):
+    """What any study ends with: labels for new data, and what people were promised."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What they were promised."""
+
+    def predict(self, curves: Any) -> Any:
+        """Labels of new curves or rows."""
+
+    def to_json(self) -> bytes:
+        """The model as a JSON document."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

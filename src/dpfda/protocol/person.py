@@ -15,10 +15,10 @@ from dpfda.privacy.ledger import BaseLedger
 from dpfda.protocol.answer import Answer
 from dpfda.protocol.holder import Holder
 from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.query import Query
+from dpfda.protocol.query import Query, Records
 from dpfda.protocol.task import Task, check_reply
 
-People = Callable[[int, int], tuple[FloatArray, IntArray]]
+People = Callable[[int, int], Records]
 """Encoded curves and label numbers of people start, ..., stop - 1. Each is asked once."""
 
 
@@ -66,7 +66,11 @@ class Person(Holder):
             label=f"study {plan.hash}",
         )
         self.plan = plan
-        self.__records = encode_people(plan, one_curve(curve), [label], grid_points=grid_points)
+        self.__records = self._encoded(curve, label, grid_points)
+
+    def _encoded(self, curve: Any, label: Any, grid_points: Any) -> Records:
+        """The records, as tasks take them."""
+        return encode_people(self.plan, one_curve(curve), [label], grid_points=grid_points)
 
     def answer(self, query: Query, *, number: int = 0) -> Answer:
         """Spend, compute, randomize: the reply to send, shape (1, width).
@@ -135,7 +139,11 @@ class Crowd(Holder):
         assert isinstance(query, Task)
         records = self.__people(number, number + query.people)
         self.asked += query.people
-        return _replies(query, query.answer(records, self.source))
+        return _replies(query, self._answers(query, records, number))
+
+    def _answers(self, query: Query, records: Records, number: int) -> Answer:
+        """The replies of people number, number + 1, ..., who hold these records."""
+        return query.answer(records, self.source)
 
 
 def _replies(query: Query, answer: Answer) -> Answer:

@@ -10,7 +10,7 @@ from typing import Any
 from dpfda._registry import Registered
 from dpfda._validate import FloatArray
 from dpfda.protocol.findings import Findings, Phase
-from dpfda.protocol.model import CurveModel
+from dpfda.protocol.model import StudyModel
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.task import Task
 
@@ -94,7 +94,7 @@ class Progress(
 
     @property
     @abstractmethod
-    def model(self) -> CurveModel:
+    def model(self) -> StudyModel:
         """The classifier as it is now."""
 
     def findings(self) -> Findings:

@@ -17,14 +17,13 @@ from __future__ import annotations
 import hashlib
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import msgspec
 import numpy as np
 
-from dpfda._registry import Registered
 from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import DpfdaError, InvalidData, ProtocolError
 from dpfda.mechanisms import Mechanism
@@ -32,7 +31,8 @@ from dpfda.mechanisms.additive import Additive
 from dpfda.noise import Source
 from dpfda.privacy.events import Event
 from dpfda.protocol.answer import Answer
-from dpfda.protocol.fields import LARGEST, check_fields, choice, plain
+from dpfda.protocol.declared import Declared
+from dpfda.protocol.fields import LARGEST, choice
 
 Records = tuple[Any, ...]
 """Columns of equal length: rows (n, d), or rows and targets (n,), ... Entry i is one record."""
@@ -40,7 +40,7 @@ Records = tuple[Any, ...]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Query(
-    Registered,
+    Declared,
     family="query",
     homes=(
         "dpfda.protocol.tasks",
@@ -62,12 +62,6 @@ class Query(
     """Whether it draws before its mechanism: `log_likelihood` alone says what it gives away."""
 
     unit: str = choice(default="person")
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "sizes", check_fields(self))
-
-    sizes: ClassVar[Mapping[str, int]]
-    """Lengths of its arrays, by name."""
 
     @property
     @abstractmethod
@@ -111,12 +105,6 @@ class Query(
     @abstractmethod
     def trial(self, generator: np.random.Generator, *, size: float = 1.0) -> Records:
         """Made-up records of the shapes it asks for, their numbers about `size`, for checks."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Name and public parameters, as plain values for JSON."""
-        return {"name": self.name} | {
-            field.name: plain(getattr(self, field.name)) for field in fields(self) if field.init
-        }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:

@@ -33,7 +33,7 @@ def report_bound(task: Task) -> float | None:
     """
     mechanism = task.mechanism.parts[0] if isinstance(task.mechanism, Joined) else task.mechanism
     dimension = getattr(mechanism, "dimension", None)
-    if dimension is None or task.width == 1:
+    if dimension is None or task.width == 1 or not task.boxed:
         return None
     edge = mechanism.variance(np.ones((1, dimension)))
     return 1 + _DEVIATIONS * math.sqrt(float(np.max(edge)))

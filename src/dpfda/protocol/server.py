@@ -9,7 +9,6 @@ import numpy as np
 from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import ProtocolError
-from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.progress import Findings, Progress, begin
 from dpfda.protocol.robust import clipped, steadied
@@ -77,8 +76,8 @@ class Server:
         return self._progress.phase
 
     @property
-    def model(self) -> CurveModel:
-        """The classifier as it is now."""
+    def model(self) -> Any:
+        """The classifier as it is now: a `CurveModel`, or what else the design ends with."""
         return self._progress.model
 
     @property

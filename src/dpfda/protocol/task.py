@@ -38,6 +38,8 @@ class Task(Query):
     """
 
     attained: ClassVar[float | None] = None  # a local randomizer's proof holds for any input
+    boxed: ClassVar[bool] = True
+    """Whether a reply is made of noisy numbers of [-1, 1], which a server may cut."""
 
     epsilon: float = number(least=1e-6, most=1e6)
     people: int = whole(least=0)

@@ -1,109 +1,132 @@
-"""The one interface of all requests."""
+"""A task for owners: what all requests have in common."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 
-from dpfda._registry import Registered
 from dpfda._validate import FloatArray, IntArray
-from dpfda.boosting.owners import OwnerRows
+from dpfda.boosting.owner_rows import OwnerRows
 from dpfda.errors import ProtocolError
 from dpfda.noise import Source
-from dpfda.privacy.guarantee import Guarantee
+from dpfda.protocol.answer import Answer
+from dpfda.protocol.fields import choice, flag, whole
+from dpfda.protocol.query import Records, finite
+from dpfda.protocol.task import Task
 
-_LARGEST = 1e100
+_SMALLEST_EPSILON = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Request(Registered, family="request"):
-    """One public question to all owners of a round; `answer` is all that happens to their data.
+class Request(Task):
+    """One public question to all owners of a round.
 
-    A request depends on the data user's own rows and on other owners' replies, never on the data of
-    an owner who gets it. Arrays are public; `to_dict` gives plain values for any carrier.
+    Privacy:
+        ε-LDP for everything an owner holds, the number of rows included: an owner's first `n_rows`
+        rows count, fewer are averaged over what there is, and neither number nor rows leave but
+        through the mechanism.
+
+    Attributes:
+        dimension: d, how many features a row has.
+        n_classes: K.
+        n_rows: N, how many rows of an owner count: public.
+        own_budgets: whether owners may spend less than ε; a reply then begins with what it cost.
     """
 
-    @property
-    @abstractmethod
-    def width(self) -> int:
-        """How many numbers one reply holds."""
+    boxed: ClassVar[bool] = False
+
+    unit: str = choice("owner", default="owner")
+    dimension: int = whole(most=1 << 16)
+    n_classes: int = whole(least=2, most=1 << 10)
+    n_rows: int = whole(most=1 << 12)
+    own_budgets: bool = flag(default=False)
 
     @property
     @abstractmethod
+    def sent(self) -> int:
+        """How many numbers the mechanism and what is public anyway make."""
+
+    @abstractmethod
+    def decode(self, sent: FloatArray) -> FloatArray:
+        """Unbiased estimates, owner by owner, of what they computed."""
+
+    def possible(self, sent: FloatArray) -> npt.NDArray[np.bool_]:
+        """For each row: can the mechanism send it?"""
+        return np.ones(len(sent), dtype=bool)
+
+    @property
     def columns(self) -> int:
-        """d, how many features a row has."""
+        """d."""
+        return self.dimension
 
     @property
-    @abstractmethod
-    def classes(self) -> int:
-        """K."""
+    def width(self) -> int:
+        """What is sent, after what it cost where that differs."""
+        return self.sent + self.own_budgets
 
-    @abstractmethod
-    def answer(self, rows: OwnerRows, *, epsilon: float, rng: Source) -> FloatArray:
-        """Compute and randomize the replies of H owners, shape (H, width), in one batch.
+    def at(self, epsilon: float) -> Self:
+        """The same request to owners who spend `epsilon`."""
+        return self if epsilon == self.epsilon else replace(self, epsilon=epsilon)
 
-        Args:
-            rows: private rows; each owner's device has one owner only.
-            epsilon: what each of these owners spends.
-            rng: where randomness comes from.
-        """
+    def fitting(self, records: Records) -> OwnerRows:
+        """N places for rows of each owner; an unknown label becomes 0, large numbers are cut."""
+        features, labels, present = (np.asarray(column) for column in records)
+        shape = (self.people, *features.shape[1:2])
+        if features.ndim != 3 or not features.shape[:2] == labels.shape == present.shape == shape:
+            raise ProtocolError(f"the request is for {self.people} owners with rows and labels")
+        if features.shape[2] != self.dimension:
+            raise ProtocolError(f"the request is about rows of {self.dimension} features")
+        known = (labels >= 0) & (labels < self.n_classes)
+        inside = finite(features.astype(np.float64, copy=False))
+        numbers = np.where(known, labels, 0).astype(np.int64)
+        return OwnerRows(inside, numbers, present.astype(bool)).first(self.n_rows)
 
-    @abstractmethod
-    def decode(self, replies: FloatArray, *, epsilon: float, sizes: IntArray) -> FloatArray:
-        """Unbiased estimates of what the owners computed; refuses impossible replies."""
+    def answer(self, records: Records, source: Source) -> Answer:
+        """Replies, shape (H, width)."""
+        answer = super().answer(records, source)
+        if not self.own_budgets:
+            return answer
+        cost = np.full((self.people, 1), self.epsilon)
+        return replace(answer, values=np.concatenate([cost, answer.values], axis=1))
 
-    @abstractmethod
-    def guarantee(self, epsilon: float) -> Guarantee:
-        """What answering promises the owner."""
+    def _sent(self, answer: Answer) -> FloatArray:
+        return super()._sent(replace(answer, values=answer.values[:, int(self.own_budgets) :]))
 
-    def fitting(self, rows: OwnerRows) -> OwnerRows:
-        """Rows that `answer` can take: refused before anything is spent, or made so.
+    def spent(self, replies: FloatArray) -> FloatArray:
+        """What each reply cost its owner."""
+        return replies[:, 0] if self.own_budgets else np.full(len(replies), self.epsilon)
 
-        An unknown label becomes number 0, and features are cut where sums could overflow: refusing
-        to report would itself reveal something.
-        """
-        if rows.features.shape[2] != self.columns:
-            raise ProtocolError(f"the request is about rows of {self.columns} features")
-        known = (rows.labels >= 0) & (rows.labels < self.classes)
-        features = rows.features.astype(np.float64, copy=False)  # the bound is no float32
-        return replace(
-            rows,
-            features=np.clip(features, -_LARGEST, _LARGEST),
-            labels=np.where(known, rows.labels, 0),
-        )
+    def estimates(self, replies: FloatArray) -> FloatArray:
+        """`decode`, whatever each owner spent."""
+        kinds = [(who, asked.decode(sent)) for asked, who, sent in self._kinds(replies)]
+        decoded = np.empty((len(replies), kinds[0][1].shape[1]))
+        for who, part in kinds:
+            decoded[who] = part
+        return decoded
 
-    def check(self, replies: Any) -> FloatArray:
-        """Replies as a finite matrix of the right width, or a `ProtocolError`."""
-        try:
-            values = np.asarray(replies, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise ProtocolError("replies must be an array of numbers") from None
-        if values.ndim != 2 or values.shape[1] != self.width or not np.isfinite(values).all():
-            raise ProtocolError(f"replies must be finite, with {self.width} columns")
-        return values
+    def allows(self, reply: FloatArray) -> npt.NDArray[np.bool_]:
+        """Bought with at most ε, and a possible output at that price."""
+        spent = self.spent(reply)
+        fine = (spent >= _SMALLEST_EPSILON) & (spent <= self.epsilon)
+        for asked, who, sent in self._kinds(reply[fine]):
+            fine[np.flatnonzero(fine)[who]] = asked.possible(sent)
+        return fine
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        plain: dict[str, Any] = {"name": self.name}
-        for field in fields(self):
-            value = getattr(self, field.name)
-            plain[field.name] = _plain(value)
-        return plain
+    def _kinds(self, replies: FloatArray) -> Iterator[tuple[Self, IntArray, FloatArray]]:
+        """Replies by what they cost: the request at that price, which they are, what was sent."""
+        spent, body = self.spent(replies), replies[:, int(self.own_budgets) :]
+        for epsilon in np.unique(spent):
+            who = np.flatnonzero(spent == epsilon)
+            yield self.at(float(epsilon)), who, body[who]
 
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if hasattr(value, "to_dict"):
-        return value.to_dict()
-    if isinstance(value, (tuple, list)):
-        return [_plain(entry) for entry in value]
-    return value
-
-
-def owner_guarantee(epsilon: float) -> Guarantee:
-    """ε for everything an owner holds."""
-    return Guarantee(epsilon=epsilon, model="local", unit="owner")
+    def trial(self, generator: np.random.Generator, *, size: float = 1.0) -> Records:
+        """Owners with up to N rows; labels that exist and one that does not."""
+        shape = (self.people, self.n_rows)
+        features = size * generator.normal(size=(*shape, self.dimension))
+        labels = generator.integers(0, self.n_classes + 1, shape)
+        return OwnerRows(features, labels, generator.random(shape) < 0.8)

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
-from dpfda import _validate
-from dpfda._validate import FloatArray, IntArray
-from dpfda.boosting.ensemble import Ensemble
-from dpfda.boosting.model import BoostedModel
-from dpfda.boosting.owners import OwnerRows
-from dpfda.boosting.requests.base import Request, owner_guarantee
-from dpfda.boosting.rules import Rule
-from dpfda.errors import ProtocolError
+from dpfda._validate import FloatArray
+from dpfda.boosting.owner_rows import OwnerRows
+from dpfda.boosting.requests.share import VoteRequest
+from dpfda.boosting.weak_rules import StumpRule, WeakRule
+from dpfda.errors import InvalidParameter
 from dpfda.mechanisms.categorical_response import CategoricalResponse
 from dpfda.noise import Source
 from dpfda.noise.uniform import below
-from dpfda.privacy.guarantee import Guarantee
+from dpfda.protocol.fields import part
+from dpfda.protocol.query import Records
 
 _COIN = 1 << 30
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FeedbackRequest(Request, name="feedback"):
+class FeedbackRequest(VoteRequest, name="feedback"):
     """An owner draws one of their rows; it counts with probability w: right, wrong or not counted.
 
     Of many owners, P(wrong)/(P(right) + P(wrong)) is the weighted error of the rule.
@@ -33,58 +33,48 @@ class FeedbackRequest(Request, name="feedback"):
         ε-LDP for everything the owner holds: one of three answers through randomized response.
 
     Attributes:
-        ensemble: the vote so far; it gives the weights.
-        rule: the new base learner.
-        cap: weights are divided by this public number and cut at 1.
+        rule: the new weak rule.
     """
 
-    ensemble: Ensemble
-    rule: Rule
-    cap: float = 1.0
+    rule: WeakRule = part(lambda: WeakRule)
 
     def __post_init__(self) -> None:
-        if isinstance(self.ensemble, Mapping):
-            object.__setattr__(self, "ensemble", BoostedModel.from_dict(self.ensemble))
-        if isinstance(self.rule, Mapping):
-            object.__setattr__(self, "rule", Rule.from_dict(self.rule))
-        _validate.positive("cap", self.cap)
+        super().__post_init__()
+        if not self.rule.fits(columns=self.dimension, classes=self.n_classes):
+            raise InvalidParameter("rule", "about these features and classes", "others")
 
     @property
-    def width(self) -> int:
+    def sent(self) -> int:
         """One category."""
         return 1
 
-    @property
-    def columns(self) -> int:
-        """d."""
-        return len(self.ensemble.centre)
+    @cached_property
+    def mechanism(self) -> CategoricalResponse:
+        """Randomized response on three categories."""
+        return CategoricalResponse(epsilon=self.epsilon, categories=3)
 
-    @property
-    def classes(self) -> int:
-        """K."""
-        return self.ensemble.classes
-
-    def answer(self, rows: OwnerRows, *, epsilon: float, rng: Source) -> FloatArray:
+    def exact(self, records: Records, source: Source) -> FloatArray:
         """0: wrong, 1: right, 2: the row did not count."""
+        rows = OwnerRows(*records)
         inside, weights = self.ensemble.prepared(rows, cap=self.cap)
         right = self.rule.decide(inside) == rows.labels
         # Any choice of the row is private; a word modulo N is uniform to one part in 2^60.
-        chosen = (rng.words(len(rows)) % rows.sizes.astype(np.uint64)).astype(np.int64)
-        place = np.argsort(~rows.present, axis=1, kind="stable")
-        row = np.take_along_axis(place, chosen[:, None], axis=1)
-        weight = np.take_along_axis(weights, row, axis=1)[:, 0]
-        counts = below(_COIN, len(rows), rng) < (weight * _COIN).astype(np.uint64)
-        verdict = np.take_along_axis(right, row, axis=1)[:, 0].astype(np.float64)
-        truth = np.where(counts, verdict, 2.0)
-        return CategoricalResponse(epsilon=epsilon, categories=3).randomize(truth, rng)[:, None]
+        chosen = (source.words(rows.owners) % rows.sizes.astype(np.uint64)).astype(np.int64)
+        weight = np.take_along_axis(weights, chosen[:, None], axis=1)[:, 0]
+        counts = below(_COIN, rows.owners, source) < (weight * _COIN).astype(np.uint64)
+        verdict = np.take_along_axis(right, chosen[:, None], axis=1)[:, 0].astype(np.float64)
+        return np.where(counts, verdict, 2.0)
 
-    def decode(self, replies: FloatArray, *, epsilon: float, sizes: IntArray) -> FloatArray:
+    def possible(self, sent: FloatArray) -> npt.NDArray[np.bool_]:
+        """One of three categories."""
+        return np.isin(sent[:, 0], (0.0, 1.0, 2.0))
+
+    def decode(self, sent: FloatArray) -> FloatArray:
         """Unbiased indicators of wrong, right and not counted, shape (H, 3)."""
-        values = self.check(replies)
-        if not np.isin(values, [0.0, 1.0, 2.0]).all():
-            raise ProtocolError("a reply must be 0, 1 or 2")
-        return CategoricalResponse(epsilon=epsilon, categories=3).debias(values[:, 0])
+        return self.mechanism.debias(sent[:, 0])
 
-    def guarantee(self, epsilon: float) -> Guarantee:
-        """ε for the owner."""
-        return owner_guarantee(epsilon)
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """A rule that is often wrong."""
+        rule: Any = StumpRule(feature=1, threshold=0.0, below=1, above=0)
+        return [cls(**cls.example_fields(rule=rule))]

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Self
 
 import numpy as np
+import numpy.typing as npt
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.boosting.feature_map import FeatureMap
 from dpfda.boosting.logistic import probabilities
-from dpfda.boosting.owners import OwnerRows
-from dpfda.boosting.requests.base import Request, owner_guarantee
-from dpfda.errors import InvalidParameter, ProtocolError
+from dpfda.boosting.owner_rows import OwnerRows
+from dpfda.boosting.requests.base import Request
+from dpfda.errors import InvalidParameter
 from dpfda.mechanisms.cap_index import CODEBOOKS, CapIndex
 from dpfda.noise import Source
-from dpfda.privacy.guarantee import Guarantee
+from dpfda.protocol.fields import array, number, part
+from dpfda.protocol.query import Records
 
 _MANY_CODEWORDS_FROM = 7.0
+_LARGEST = 1e50  # of a coefficient or a direction: no product or square of sums overflows
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -33,107 +36,101 @@ class GradientRequest(Request, name="gradient"):
         features: how a row becomes φ.
         coefficients: θ, shape (K - 1, D).
         projection: k directions in which to look at the gradient, shape ((K - 1) D, k).
-        radius: gradients longer than radius · √(k/N) are shortened to that.
+        radius: the gradient of an owner with n rows is cut at radius · √(k/n).
 
     Example:
         >>> from dpfda.noise import SimulationSource
         >>> rows = np.random.default_rng(0).normal(size=(100, 2))
         >>> request = GradientRequest(
+        ...     epsilon=3.0, people=25, dimension=2, n_classes=2, n_rows=4,
         ...     features=FeatureMap.learnt(rows, products=0), coefficients=np.zeros((1, 3)),
         ...     projection=np.eye(3))
         >>> owners = OwnerRows.grouped(rows, rows[:, 0] > 0, groups=np.arange(100) // 4)
-        >>> replies = request.answer(owners, epsilon=3.0, rng=SimulationSource(0))
-        >>> replies.shape, request.decode(replies, epsilon=3.0, sizes=owners.sizes).shape
+        >>> replies = request.answer(owners, SimulationSource(0)).values
+        >>> replies.shape, request.estimates(replies).shape
         ((25, 2), (25, 3))
     """
 
-    features: FeatureMap
-    coefficients: FloatArray
-    projection: FloatArray
-    radius: float = 0.5
+    features: FeatureMap = part(lambda: FeatureMap)
+    coefficients: FloatArray = array("real", "scores", "size", least=-_LARGEST, most=_LARGEST)
+    projection: FloatArray = array("real", "slopes", "directions", least=-_LARGEST, most=_LARGEST)
+    radius: float = number(least=1e-6, most=1e6, default=0.5)
 
     def __post_init__(self) -> None:
-        if isinstance(self.features, Mapping):
-            object.__setattr__(self, "features", FeatureMap.from_dict(self.features))
-        for name in ("coefficients", "projection"):
-            array = np.asarray(getattr(self, name), dtype=np.float64)
-            if array.ndim != 2 or not np.isfinite(array).all():
-                raise InvalidParameter(name, "a finite matrix", f"shape {array.shape}")
-            object.__setattr__(self, name, array)
-        if self.coefficients.shape[1] != self.features.size:
-            rule = f"of {self.features.size} columns"
+        super().__post_init__()
+        if len(self.features.centre) != self.dimension:
+            raise InvalidParameter("features", f"of {self.dimension} columns", "others")
+        if self.coefficients.shape != (self.n_classes - 1, self.features.size):
+            rule = f"of shape {(self.n_classes - 1, self.features.size)}"
             raise InvalidParameter("coefficients", rule, self.coefficients.shape)
-        if len(self.projection) != self.coefficients.size:
-            rule = f"of {self.coefficients.size} rows"
+        if len(self.projection) != self.coefficients.size or not self.directions:
+            rule = f"of {self.coefficients.size} rows and at least one column"
             raise InvalidParameter("projection", rule, self.projection.shape)
 
     @property
-    def width(self) -> int:
+    def sent(self) -> int:
         """Number of the codebook and of the codeword."""
         return 2
-
-    @property
-    def columns(self) -> int:
-        """d."""
-        return len(self.features.centre)
-
-    @property
-    def classes(self) -> int:
-        """K."""
-        return len(self.coefficients) + 1
 
     @property
     def directions(self) -> int:
         """k."""
         return int(self.projection.shape[1])
 
-    def mechanism(self, epsilon: float) -> CapIndex:
-        """The randomizer of an owner who spends ε."""
-        return CapIndex(
-            epsilon=epsilon, dimension=self.directions, codewords=codebook_size(epsilon)
-        )
+    @cached_property
+    def mechanism(self) -> CapIndex:
+        """A codeword near a direction."""
+        size = codebook_size(self.epsilon)
+        return CapIndex(epsilon=self.epsilon, dimension=self.directions, codewords=size)
 
-    @staticmethod
-    def gain(epsilon: float) -> float:
-        """m of a report with ε, in any number of directions."""
-        return CapIndex(epsilon=epsilon, codewords=codebook_size(epsilon)).gain
-
-    def answer(self, rows: OwnerRows, *, epsilon: float, rng: Source) -> FloatArray:
-        """Gradient, projected, shortened, and one codeword near it."""
+    def exact(self, records: Records, source: Source) -> FloatArray:
+        """The mean gradient, projected, in units of the length at which it is cut."""
+        rows = OwnerRows(*records)
         phi = self.features(rows.features)
         residual = -probabilities(phi, self.coefficients)
-        classes = np.arange(1, len(self.coefficients) + 1)
-        residual += rows.labels[..., None] == classes
+        residual += rows.labels[..., None] == np.arange(1, self.n_classes)
         residual *= rows.present[..., None]
         sizes = rows.sizes
         gradient = np.einsum("hnk,hnd->hkd", residual, phi, optimize=True)
-        projected = gradient.reshape(len(rows), -1) @ self.projection / sizes[:, None]
-        return self.mechanism(epsilon).randomize(
-            projected / self.longest(sizes)[:, None], rng, clip=True
-        )
+        projected = gradient.reshape(rows.owners, -1) @ self.projection / sizes[:, None]
+        cut = projected / self.longest(sizes)[:, None]
+        return np.asarray(cut / np.maximum(np.linalg.norm(cut, axis=1, keepdims=True), 1.0))
 
     def longest(self, sizes: IntArray) -> FloatArray:
-        """ρ, the length at which a gradient of N rows is cut."""
+        """ρ, the length at which a gradient of n rows is cut."""
         return np.asarray(self.radius * np.sqrt(self.directions / sizes))
 
-    def decode(self, replies: FloatArray, *, epsilon: float, sizes: IntArray) -> FloatArray:
-        """Unbiased estimates of the shortened gradients, in units of ρ, shape (H, k)."""
-        values, mechanism = self.check(replies), self.mechanism(epsilon)
-        whole = (values == np.rint(values)) & (values >= 0)
-        if not (whole & (values < [CODEBOOKS, mechanism.codewords])).all():
-            raise ProtocolError("a reply must be the numbers of a codebook and of a codeword")
-        return mechanism.debias(values)
+    def possible(self, sent: FloatArray) -> npt.NDArray[np.bool_]:
+        """Numbers of a codebook and of a codeword in it."""
+        whole = (sent == np.rint(sent)) & (sent >= 0)
+        return np.asarray((whole & (sent < [CODEBOOKS, self.mechanism.codewords])).all(axis=1))
 
-    def guarantee(self, epsilon: float) -> Guarantee:
-        """ε for the owner."""
-        return owner_guarantee(epsilon)
+    def decode(self, sent: FloatArray) -> FloatArray:
+        """Unbiased estimates of the shortened gradients, in units of ρ, shape (H, k)."""
+        return self.mechanism.debias(sent)
 
     @classmethod
-    def example(cls) -> Any:
-        """A small request, for audits."""
+    def examples(cls) -> list[Self]:
+        """Two features, two and three classes, few and many directions."""
         rows = np.random.default_rng(0).normal(size=(50, 2))
-        features = FeatureMap.learnt(rows, products=0)
-        return cls(features=features, coefficients=np.zeros((1, 3)), projection=np.eye(3))
+        made = []
+        for classes, products in ((2, 0), (3, 1)):
+            features = FeatureMap.learnt(rows, products=products)
+            slopes = (classes - 1) * features.size
+            made.append(
+                cls(
+                    epsilon=1.0, people=1, dimension=2, n_classes=classes, n_rows=2,
+                    features=features,
+                    coefficients=np.zeros((classes - 1, features.size)),
+                    projection=np.eye(slopes)[:, : slopes // classes + 1],
+                )
+            )  # fmt: skip
+        return made
+
+
+def report_gain(epsilon: float) -> float:
+    """m of a report with ε, in any number of directions."""
+    return CapIndex(epsilon=epsilon, codewords=codebook_size(epsilon)).gain
 
 
 def codebook_size(epsilon: float) -> int:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
 from dpfda.boosting.requests.share import ShareRequest
-from dpfda.boosting.rules import LinearRule
+from dpfda.boosting.weak_rules import LinearRule
+from dpfda.protocol.fields import number
 
 _STEPS, _CHUNK = 12, 500
 
@@ -19,7 +19,8 @@ class ClassifierRequest(ShareRequest, name="classifier"):
     """Each owner fits a ridge logistic regression and sends its coefficients, cut to a public box.
 
     One class against the rest where there are more than two; the intercept is one of the
-    coefficients. The loss is -y log σ - (1 - y) log(1 - σ) (C17).
+    coefficients. The loss is -y log σ - (1 - y) log(1 - σ) (C17). A fixed number of Newton steps
+    with a penalty that is never small: it cannot fail on some rows and work on others.
 
     Privacy:
         ε-LDP for everything the owner holds.
@@ -29,27 +30,18 @@ class ClassifierRequest(ShareRequest, name="classifier"):
         ridge: weight of the penalty ½‖θ‖² of an owner's fit.
     """
 
-    bound: float = 1.0
-    ridge: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _validate.positive("bound", self.bound)
-        _validate.positive("ridge", self.ridge)
+    bound: float = number(least=1e-6, most=1e6, default=1.0)
+    ridge: float = number(least=1e-3, most=1e6, default=1.0)
 
     @property
-    def _scores(self) -> int:
-        return 1 if self.classes == 2 else self.classes
-
-    @property
-    def width(self) -> int:
+    def sent(self) -> int:
         """Coefficients and intercept of every score."""
-        return self._scores * (self.columns + 1)
+        return self.scores * (self.dimension + 1)
 
     def share(self, inside: FloatArray, labels: IntArray, weights: FloatArray) -> FloatArray:
-        """Coefficients over the bound, cut at ±1."""
+        """Coefficients over the bound; `exact` cuts them at ±1."""
         z = np.concatenate([inside, np.ones((*labels.shape, 1))], axis=2)
-        wanted = [1] if self.classes == 2 else range(self.classes)
+        wanted = [1] if self.n_classes == 2 else range(self.n_classes)
         fits = []
         for start in range(0, len(z), _CHUNK):
             part = slice(start, start + _CHUNK)
@@ -58,11 +50,11 @@ class ClassifierRequest(ShareRequest, name="classifier"):
                 for k in wanted
             ]
             fits.append(np.concatenate(scores, axis=1))
-        return np.clip(np.concatenate(fits) / self.bound, -1.0, 1.0)
+        return np.asarray(np.concatenate(fits) / self.bound)
 
     def base_learner(self, mean: FloatArray) -> LinearRule:
         """The averaged coefficients."""
-        table = mean.reshape(self._scores, -1)
+        table = mean.reshape(self.scores, -1)
         return LinearRule(coefficients=table[:, :-1], intercepts=table[:, -1])
 
 

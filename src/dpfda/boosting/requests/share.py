@@ -3,63 +3,63 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from functools import cached_property
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
 from dpfda.boosting.ensemble import Ensemble
-from dpfda.boosting.model import BoostedModel
-from dpfda.boosting.owners import OwnerRows
-from dpfda.boosting.requests.base import Request, owner_guarantee
-from dpfda.boosting.rules import Rule
+from dpfda.boosting.owner_rows import OwnerRows
+from dpfda.boosting.requests.base import Request
+from dpfda.boosting.weak_rules import StumpRule, WeakRule
+from dpfda.errors import InvalidParameter
 from dpfda.mechanisms import Mechanism
 from dpfda.noise import Source
-from dpfda.privacy.guarantee import Guarantee
-
-Labels = Literal["private", "public"]
-BOX_MECHANISMS = ("piecewise", "duchi", "laplace", "hybrid")
+from dpfda.protocol.fields import choice, number, part
+from dpfda.protocol.query import Records
+from dpfda.protocol.task import BOX_RANDOMIZERS
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ShareRequest(Request):
+class VoteRequest(Request):
+    """A request about a vote so far, which gives an owner's rows their weights.
+
+    Attributes:
+        ensemble: the vote.
+        cap: weights are divided by this public number and cut at 1.
+    """
+
+    ensemble: Ensemble = part(lambda: Ensemble)
+    cap: float = number(least=1e-12, most=1.0, default=1.0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.ensemble.columns, self.ensemble.classes) != (self.dimension, self.n_classes):
+            raise InvalidParameter("ensemble", "about these features and classes", "others")
+
+    @classmethod
+    def example_fields(cls, **fields: Any) -> dict[str, Any]:
+        """Two features, two rows an owner, in the middle of a study; for checks and audits."""
+        vote = Ensemble.empty([(-1.0, 1.0)] * 2, classes=2)
+        vote = vote.joined(StumpRule(feature=0, threshold=0.1, below=0, above=1), alpha=0.7)
+        common = {"epsilon": 1.0, "people": 1, "dimension": 2, "n_classes": 2, "n_rows": 2}
+        return common | {"ensemble": vote, "cap": 0.9} | fields
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ShareRequest(VoteRequest):
     """Each owner sends one perturbed share, a vector in [-1, 1]^s (004, Algorithm 4).
 
     Attributes:
-        ensemble: the vote so far; it gives the weights of an owner's rows.
-        mechanism: registered name of the randomizer.
-        cap: weights are divided by this public number and cut at 1, which keeps shares in the box.
-        labels: ``public`` only where the owners agreed to it (C16).
+        randomizer: registered name of the randomizer of the box.
     """
 
     room: ClassVar[float] = 2.0
     """How many times the mean weight `cap` should be: the box is used, and little is cut off."""
 
-    ensemble: Ensemble
-    mechanism: str = "piecewise"
-    cap: float = 1.0
-    labels: Labels = "private"
-
-    def __post_init__(self) -> None:
-        if isinstance(self.ensemble, Mapping):
-            made = BoostedModel.from_dict(self.ensemble)
-            object.__setattr__(self, "ensemble", made)
-        _validate.one_of("mechanism", self.mechanism, BOX_MECHANISMS)
-        _validate.one_of("labels", self.labels, ("private", "public"))
-        _validate.positive("cap", self.cap)
-
-    @property
-    def classes(self) -> int:
-        """K."""
-        return self.ensemble.classes
-
-    @property
-    def columns(self) -> int:
-        """d."""
-        return len(self.ensemble.centre)
+    randomizer: str = choice(*BOX_RANDOMIZERS, default="piecewise")
 
     @abstractmethod
     def share(self, inside: FloatArray, labels: IntArray, weights: FloatArray) -> FloatArray:
@@ -72,37 +72,43 @@ class ShareRequest(Request):
         """
 
     @abstractmethod
-    def base_learner(self, mean: FloatArray) -> Rule:
-        """The weak rule behind the mean of all decoded shares."""
+    def base_learner(self, mean: FloatArray) -> WeakRule:
+        """The weak rule behind the mean of all estimates."""
 
-    def answer(self, rows: OwnerRows, *, epsilon: float, rng: Source) -> FloatArray:
-        """Weigh, compute the share, perturb it with the whole ε."""
+    @property
+    def scores(self) -> int:
+        """One for two classes, else one a class."""
+        return 1 if self.n_classes == 2 else self.n_classes
+
+    @cached_property
+    def mechanism(self) -> Mechanism:
+        """The box mechanism on the whole share, with the whole budget."""
+        return self._box(self.epsilon, self.sent)
+
+    def _box(self, epsilon: float, dimension: int) -> Mechanism:
+        return Mechanism.from_dict(
+            {"name": self.randomizer, "epsilon": epsilon, "dimension": dimension}
+        )
+
+    def exact(self, records: Records, source: Source) -> FloatArray:
+        """Weigh, and compute the share."""
+        rows = OwnerRows(*records)
         inside, weights = self.weighted(rows)
-        shares = self.share(inside, rows.labels, weights)
-        return self.randomizer(epsilon).randomize(shares, rng, clip=True)
+        return np.clip(self.share(inside, rows.labels, weights), -1.0, 1.0)
 
     def weighted(self, rows: OwnerRows) -> tuple[FloatArray, FloatArray]:
         """Scaled rows, and weights for which shares stay in the box."""
         return self.ensemble.prepared(rows, cap=self.cap)
 
-    def randomizer(self, epsilon: float) -> Mechanism:
-        """The box mechanism on s numbers."""
-        made: Mechanism = Mechanism.named(self.mechanism)(epsilon=epsilon, dimension=self.width)  # type: ignore[call-arg]
-        return made
-
-    def decode(self, replies: FloatArray, *, epsilon: float, sizes: IntArray) -> FloatArray:
+    def decode(self, sent: FloatArray) -> FloatArray:
         """Box mechanisms are unbiased as sent."""
-        return self.check(replies)
+        return sent
 
-    def guarantee(self, epsilon: float) -> Guarantee:
-        """ε for everything the owner holds (C18)."""
-        return owner_guarantee(epsilon)
-
-    def with_ensemble(self, ensemble: Ensemble, *, cap: float) -> ShareRequest:
-        """The same question after another base learner joined."""
+    def with_ensemble(self, ensemble: Ensemble, *, cap: float) -> Self:
+        """The same question after another weak rule joined."""
         return replace(self, ensemble=ensemble, cap=cap)
 
-
-def per_owner(values: FloatArray, sizes: IntArray) -> FloatArray:
-    """Sums over an owner's rows divided by their number."""
-    return np.asarray(values / sizes[:, None])
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Each randomizer."""
+        return [cls(**cls.example_fields(randomizer=name)) for name in BOX_RANDOMIZERS]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
-from dpfda.boosting.owners import OwnerRows
+from dpfda.boosting.owner_rows import OwnerRows
 from dpfda.boosting.requests.share import ShareRequest
-from dpfda.boosting.rules import StumpRule
-from dpfda.errors import InvalidParameter
+from dpfda.boosting.weak_rules import StumpRule
+from dpfda.protocol.fields import array
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -30,23 +30,12 @@ class StatisticRequest(ShareRequest, name="statistic"):
 
     room: ClassVar[float] = 1.0
 
-    thresholds: FloatArray = field(default_factory=lambda: np.zeros((1, 1)))
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        cuts = np.asarray(self.thresholds, dtype=np.float64)
-        if cuts.ndim != 2 or len(cuts) != self.columns or not np.isfinite(cuts).all():
-            raise InvalidParameter("thresholds", f"finite, {self.columns} rows", cuts.shape)
-        object.__setattr__(self, "thresholds", cuts)
+    thresholds: FloatArray = array("real", "dimension", "cuts", least=-2, most=2)
 
     @property
-    def _scores(self) -> int:
-        return 1 if self.classes == 2 else self.classes
-
-    @property
-    def width(self) -> int:
+    def sent(self) -> int:
         """Scores × 2 sides × thresholds."""
-        return self._scores * 2 * self.thresholds.size
+        return self.scores * 2 * self.thresholds.size
 
     def weighted(self, rows: OwnerRows) -> tuple[FloatArray, FloatArray]:
         """The bound is on an owner's mean weight: single rows may weigh more."""
@@ -56,10 +45,10 @@ class StatisticRequest(ShareRequest, name="statistic"):
 
     def share(self, inside: FloatArray, labels: IntArray, weights: FloatArray) -> FloatArray:
         """Mean signed weight on either side of every threshold."""
-        if self.classes == 2:
+        if self.n_classes == 2:
             signed = (weights * (2 * labels - 1))[..., None]
         else:
-            signed = weights[..., None] * (labels[..., None] == np.arange(self.classes))
+            signed = weights[..., None] * (labels[..., None] == np.arange(self.n_classes))
         present = np.maximum((weights > 0).sum(axis=1), 1)[:, None, None]
         total = signed.sum(axis=1)[:, :, None] / present
         above = []
@@ -71,8 +60,8 @@ class StatisticRequest(ShareRequest, name="statistic"):
 
     def base_learner(self, mean: FloatArray) -> StumpRule:
         """The threshold that separates best, with the leaf classes of the same table."""
-        table = mean.reshape(self._scores, 2, *self.thresholds.shape)
-        if self.classes == 2:
+        table = mean.reshape(self.scores, 2, *self.thresholds.shape)
+        if self.n_classes == 2:
             below, above = table[0]
             worth = np.abs(below) + np.abs(above)  # φ of Eq. (8)
         else:
@@ -86,10 +75,15 @@ class StatisticRequest(ShareRequest, name="statistic"):
         )
 
     def _leaves(self, below: FloatArray, above: FloatArray) -> dict[str, int]:
-        if self.classes > 2:
+        if self.n_classes > 2:
             return {"below": int(below.argmax()), "above": int(above.argmax())}
         left, right = int(below >= 0), int(above >= 0)
         if left == right:  # a constant rule teaches nothing: go by the contrast
             right = int(above >= below)
             left = 1 - right
         return {"below": left, "above": right}
+
+    @classmethod
+    def example_fields(cls, **fields: Any) -> dict[str, Any]:
+        """Two thresholds for each of two features."""
+        return super().example_fields(thresholds=[[-0.2, 0.3]] * 2, **fields)

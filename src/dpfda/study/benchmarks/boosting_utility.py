@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from dpfda.boosting.design import owners_plan
 from dpfda.boosting.feature_map import FeatureMap
-from dpfda.boosting.gradient_user import GradientUser
-from dpfda.boosting.roles import Crowd
-from dpfda.boosting.roles import run as run_study
+from dpfda.boosting.gradient_study import GradientDesign, GradientProgress
 from dpfda.noise import SimulationSource
 from dpfda.study.outcome import Outcome, at_most
 from dpfda.study.reproductions import _p004 as common
@@ -114,12 +113,11 @@ def ours(
 ) -> float:
     """Error of gradient reports."""
     owners = _OWNERS[name] * _ROUNDS
-    crowd = Crowd(
-        data.grouped(owners, _ROWS, seed=seed), epsilon=epsilon, rng=SimulationSource(100 + seed)
-    )
-    user = _user(data, features, owners=owners, epsilon=epsilon, labels=labels, seed=seed)
-    run_study(user, crowd, order=np.arange(owners))
-    return common.error(user, data)
+    rows = data.grouped(owners, _ROWS, seed=seed)
+    study = _study(data, features, owners=owners, epsilon=epsilon, labels=labels, seed=seed)
+    for _ in common.asked(study, rows, SimulationSource(100 + seed)):
+        pass
+    return common.error(study, data)
 
 
 def user_alone(
@@ -129,26 +127,24 @@ def user_alone(
     source = Data(*(data.owners, data.owner_labels) * 2, data.test, data.test_labels)
     used = source if owners else data
     return common.error(
-        _user(used, features, owners=0, epsilon=1.0, labels=labels, seed=seed), data
+        _study(used, features, owners=1, epsilon=1.0, labels=labels, seed=seed), data
     )
 
 
-def _user(
+def _study(
     data: Data, features: FeatureMap, *, owners: int, epsilon: float, labels: int, seed: int
-) -> GradientUser:
+) -> GradientProgress:
     chosen = np.random.default_rng([seed, 9]).permutation(len(data.user))[:labels]
-    return GradientUser(
-        "benchmark",
+    design = GradientDesign(
         features=features,
         reference=data.user[:_REFERENCE],
-        classes=2,
-        owners=owners,
-        epsilon=epsilon,
-        rows=_ROWS,
-        rounds=_ROUNDS,
-        labelled=(data.user[chosen], data.user_labels[chosen]),
-        seed=seed,
+        n_rows=_ROWS,
+        n_rounds=_ROUNDS,
+        labelled=data.user[chosen],
+        labels=data.user_labels[chosen],
     )
+    plan = owners_plan(design, epsilon=epsilon, owners=owners, classes=(0, 1), seed=seed)
+    return GradientProgress(design, plan)
 
 
 def _shares(kind: str, data: Data, name: str, epsilon: float, seed: int) -> float:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -12,15 +13,13 @@ import numpy as np
 from sklearn.datasets import make_classification
 
 from dpfda._validate import FloatArray, IntArray
-from dpfda.boosting.ensemble import Ensemble
-from dpfda.boosting.owners import OwnerRows
-from dpfda.boosting.requests.local_classifier import ClassifierRequest
+from dpfda.boosting.design import BoostingProgress, owners_plan
+from dpfda.boosting.owner_rows import OwnerRows
 from dpfda.boosting.requests.sample import SampleRequest
-from dpfda.boosting.requests.share import ShareRequest
-from dpfda.boosting.requests.statistic import StatisticRequest
-from dpfda.boosting.roles import Crowd, DataUser
-from dpfda.boosting.samme_user import SammeUser
+from dpfda.boosting.samme_study import SammeDesign, SammeProgress
 from dpfda.noise import SimulationSource, Source
+from dpfda.protocol.answer import Answer
+from dpfda.protocol.query import Records
 from dpfda.study.images import ImageStudy, image_study
 
 EPSILONS = (1.0, 3.0, 5.0, 7.0, 9.0)
@@ -104,61 +103,101 @@ class PublishedSample(SampleRequest):
     Not registered, so that no carrier can ask for it. Its true guarantee covers features only.
     """
 
-    def answer(self, rows: OwnerRows, *, epsilon: float, rng: Source) -> FloatArray:
+    @property
+    def sent(self) -> int:
+        """Sums and weights of each class."""
+        return self.n_classes * (self.dimension + 1)
+
+    def answer(self, records: Records, source: Source) -> Answer:
         """w x' by class, and the class weights, in clear."""
+        rows = self.fitting(records)
         inside, weights = self.weighted(rows)
         h, n, d = inside.shape
-        noisy = self._randomizer(epsilon / n, d).randomize(inside.reshape(-1, d), rng)
+        noisy = self._box(self.epsilon / n, d).randomize(inside.reshape(-1, d), source)
         told = np.concatenate([noisy.reshape(h, n, d), np.ones((h, n, 1))], axis=2)
-        own = rows.labels[..., None] == np.arange(self.classes)
+        own = rows.labels[..., None] == np.arange(self.n_classes)
         sums = np.einsum("hnd,hnk->hkd", told * weights[..., None], own) / n
-        return np.concatenate([sums.reshape(h, -1), np.zeros((h, self.width - sums[0].size))], 1)
+        return Answer(values=sums.reshape(h, -1), n=h)
+
+    def decode(self, sent: FloatArray) -> FloatArray:
+        """As sent."""
+        return sent
 
     def _kept(self, centroids: FloatArray) -> FloatArray:
         return centroids
 
 
-def first_request(kind: str, data: Data, *, mechanism: str) -> ShareRequest:
-    """The question of the first round: ``published``, ``sample``, ``statistic``, ``classifier``."""
-    vote = Ensemble.empty([(-1.0, 1.0)] * data.user.shape[1], classes=2)
-    if kind == "statistic":
-        cuts = np.median(data.user, axis=0)[:, None]
-        return StatisticRequest(ensemble=vote, mechanism=mechanism, thresholds=cuts)
-    if kind == "classifier":
-        return ClassifierRequest(ensemble=vote, mechanism=mechanism)
-    return (PublishedSample if kind == "published" else SampleRequest)(
-        ensemble=vote, mechanism=mechanism
+class PublishedProgress(SammeProgress):
+    """SAMME with the printed request."""
+
+    def _share(self, people: int) -> PublishedSample:
+        request = super()._share(people)
+        return PublishedSample(
+            **{field.name: getattr(request, field.name) for field in fields(request)}
+        )
+
+
+def shares(
+    kind: str,
+    data: Data,
+    rows: OwnerRows,
+    *,
+    mechanism: str = "piecewise",
+    epsilon: float,
+    owners: int | None = None,
+    rounds: int = 1,
+) -> SammeProgress:
+    """A study of ``published``, ``sample``, ``statistic`` or ``classifier`` before its first round.
+
+    `owners` are asked in each round, all of them by default.
+    """
+    design = SammeDesign(
+        share="sample" if kind == "published" else kind,
+        randomizer=mechanism,
+        bounds=np.tile([-1.0, 1.0], (data.user.shape[1], 1)),
+        thresholds=np.median(data.user, axis=0)[:, None],
+        owners_per_round=owners or rows.owners,
+        n_rounds=rounds,
+        n_rows=rows.features.shape[1],
+        retries=1,
+        labelled=data.user,
+        labels=data.user_labels,
     )
+    plan = owners_plan(design, epsilon=epsilon, owners=rows.owners, classes=(0, 1))
+    return (PublishedProgress if kind == "published" else SammeProgress)(design, plan)
 
 
 def boosted(
     kind: str, data: Data, rows: OwnerRows, *, epsilon: float, owners: int, rounds: int, seed: int
 ) -> tuple[list[float], list[dict[str, Any]]]:
     """Test error after each kept round, and the history with err and α."""
-    user = SammeUser(
-        "reproduction",
-        request=first_request(kind, data, mechanism="piecewise"),
-        owners_per_round=owners,
-        rounds=rounds,
-        retries=1,
-        validation=(data.user, data.user_labels),
-    )
-    crowd = Crowd(rows, epsilon=epsilon, rng=SimulationSource(seed))
-    return errors_by_round(user, crowd, data), user.history
+    progress = shares(kind, data, rows, epsilon=epsilon, owners=owners, rounds=rounds)
+    return errors_by_round(progress, rows, data, SimulationSource(seed)), progress.history
 
 
-def errors_by_round(user: DataUser, crowd: Crowd, data: Data) -> list[float]:
+def asked(progress: BoostingProgress, rows: OwnerRows, source: Source) -> Iterator[None]:
+    """Ask owners in their order until the study is finished; pauses after each phase."""
+    start = 0
+    while not progress.finished:
+        task, stop = progress.tasks(0, progress.quota), start + progress.quota
+        progress.absorb(task, task.answer(rows.take(slice(start, stop)), source).values)
+        progress.close()
+        start = stop
+        yield
+
+
+def errors_by_round(
+    progress: BoostingProgress, rows: OwnerRows, data: Data, source: Source
+) -> list[float]:
     """Run a study and look at the test error after each round (as an onlooker)."""
-    errors, position = [], 0
-    while (wanted := user.wanted) and position + wanted <= len(crowd.spent):
-        rounds = len(user.history)
-        user.absorb(crowd.answer(user.request, np.arange(position, position + wanted)))
-        position += wanted
-        if len(user.history) > rounds and user.history[-1].get("kept", True):
-            errors.append(error(user, data))
+    errors, rounds = [], 0
+    for _ in asked(progress, rows, source):
+        if len(progress.history) > rounds and progress.history[-1].get("kept", True):
+            errors.append(error(progress, data))
+        rounds = len(progress.history)
     return errors
 
 
-def error(user: DataUser, data: Data) -> float:
+def error(progress: BoostingProgress, data: Data) -> float:
     """Share of test rows that the present model gets wrong."""
-    return float(np.mean(user.model.decide(data.test) != data.test_labels))
+    return float(np.mean(progress.boosted.decide(data.test) != data.test_labels))

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from dpfda.boosting.design import owners_plan
 from dpfda.boosting.feature_map import FeatureMap
-from dpfda.boosting.gradient_user import GradientUser
-from dpfda.boosting.roles import Crowd
+from dpfda.boosting.gradient_study import GradientDesign, GradientProgress
 from dpfda.noise import SimulationSource
 from dpfda.study.outcome import Outcome
 from dpfda.study.reproductions import _p004 as common
@@ -104,18 +104,16 @@ def _curve(
             kind, data, rows, epsilon=epsilon, owners=owners, rounds=_ROUNDS, seed=seed
         )
     else:
-        user = GradientUser(
-            "reproduction",
+        design = GradientDesign(
             features=FeatureMap.learnt(data.user),
             reference=data.user[:1000],
-            classes=2,
-            owners=owners * _ROUNDS,
-            epsilon=epsilon,
-            rows=size,
-            seed=seed,
+            n_rows=size,
         )
-        crowd = Crowd(rows, epsilon=epsilon, rng=SimulationSource(seed))
-        errors, history = common.errors_by_round(user, crowd, data), user.history
+        asked = owners * _ROUNDS
+        plan = owners_plan(design, epsilon=epsilon, owners=asked, classes=(0, 1), seed=seed)
+        progress = GradientProgress(design, plan)
+        errors = common.errors_by_round(progress, rows, data, SimulationSource(seed))
+        history = progress.history
     spent = np.cumsum([row["owners"] for row in history])
     return errors, [row | {"spent": int(s)} for row, s in zip(history, spent, strict=True)]
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dpfda.boosting.owners import OwnerRows
+from dpfda.boosting.owner_rows import OwnerRows
+from dpfda.boosting.requests.sample import SampleRequest
 from dpfda.noise import SimulationSource
 from dpfda.study.outcome import Outcome, at_least, at_most
 from dpfda.study.reproductions import _p004 as common
@@ -96,11 +97,13 @@ def distance(
 ) -> tuple[float, float]:
     """Mean distance of noisy and true centroids of the same owners, and the gap of the true."""
     owners = data.grouped(OWNERS[name], _ROWS, seed=seed)
-    request = common.first_request(kind, data, mechanism=mechanism)
+    study = common.shares(kind, data, owners, mechanism=mechanism, epsilon=epsilon)
+    request = study.tasks(0, owners.owners)
+    assert isinstance(request, SampleRequest)
     entropy = [seed, common.MECHANISMS.index(mechanism), int(epsilon)]
     source = SimulationSource(np.random.SeedSequence(entropy))
-    reply = request.answer(owners, epsilon=epsilon, rng=source)
-    noisy = request.base_learner(reply.mean(axis=0)).centroids  # type: ignore[attr-defined]
+    estimates = request.estimates(request.answer(owners, source).values)
+    noisy = request.base_learner(estimates.mean(axis=0)).centroids
     true = centroids(owners)
     return float(np.linalg.norm(noisy - true, axis=1).mean()), float(
         np.linalg.norm(true[1] - true[0])

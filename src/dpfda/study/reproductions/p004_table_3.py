@@ -85,10 +85,10 @@ def disturbance(
     """Mean over features of (φ' - φ)², and the mean difference of φ between features."""
     number, size = OWNERS[name]
     owners = data.grouped(number, size, seed=seed)
-    request = common.first_request("statistic", data, mechanism=mechanism)
-    inside, weights = request.ensemble.prepared(owners, cap=1.0)
-    true = request.share(inside, owners.labels, weights).mean(axis=0)
-    reply = request.answer(owners, epsilon=epsilon, rng=SimulationSource(seed)).mean(axis=0)
+    study = common.shares("statistic", data, owners, mechanism=mechanism, epsilon=epsilon)
+    request, source = study.tasks(0, number), SimulationSource(seed)
+    true = request.exact(request.fitting(owners), source).mean(axis=0)
+    reply = request.answer(owners, source).values.mean(axis=0)
     phi, noisy = (np.abs(table.reshape(2, -1)).sum(axis=0) for table in (true, reply))
     gap = np.mean([abs(one - other) for one, other in combinations(phi, 2)])
     return float(np.mean((noisy - phi) ** 2)), float(gap)

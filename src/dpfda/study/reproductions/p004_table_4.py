@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dpfda.boosting.requests.local_classifier import ClassifierRequest
 from dpfda.noise import SimulationSource
 from dpfda.study.outcome import Outcome, at_least
 from dpfda.study.reproductions import _p004 as common
@@ -91,10 +92,11 @@ def coefficient_error(
 ) -> tuple[float, float, float, float, float]:
     """RMSE, MSE, mean |θ|, and test errors of the noisy and the noiseless average."""
     owners = data.grouped(_OWNERS, _ROWS, seed=seed)
-    request = common.first_request("classifier", data, mechanism=mechanism)
-    inside, weights = request.ensemble.prepared(owners, cap=1.0)
-    true = request.share(inside, owners.labels, weights).mean(axis=0)
-    noisy = request.answer(owners, epsilon=epsilon, rng=SimulationSource(seed)).mean(axis=0)
+    study = common.shares("classifier", data, owners, mechanism=mechanism, epsilon=epsilon)
+    request, source = study.tasks(0, _OWNERS), SimulationSource(seed)
+    assert isinstance(request, ClassifierRequest)
+    true = request.exact(request.fitting(owners), source).mean(axis=0)
+    noisy = request.answer(owners, source).values.mean(axis=0)
     square = float(np.mean((noisy - true) ** 2))
     wrong = [
         float(np.mean(request.base_learner(mean).decide(data.test) != data.test_labels))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +12,8 @@ from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import InvalidData
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class OwnerRows:
-    """Private rows of H owners, each with up to N of them.
+class OwnerRows(NamedTuple):
+    """Private rows of H owners, each with up to N of them: records as requests take them.
 
     Attributes:
         features: shape (H, N, d); 0 where an owner has fewer rows.
@@ -24,7 +22,7 @@ class OwnerRows:
 
     Example:
         >>> rows = OwnerRows.grouped([[0.1], [0.2], [0.3]], [1, 0, 1], groups=["a", "b", "a"])
-        >>> len(rows), rows.sizes.tolist()
+        >>> rows.owners, rows.sizes.tolist()
         (2, [2, 1])
     """
 
@@ -33,7 +31,7 @@ class OwnerRows:
     present: npt.NDArray[np.bool_]
 
     @classmethod
-    def grouped(cls, features: Any, labels: Any, *, groups: Any = None) -> Self:
+    def grouped(cls, features: Any, labels: Any, *, groups: Any = None) -> OwnerRows:
         """Rows sorted by owner; without `groups` every row is an owner of its own.
 
         Owners come in the order of their sorted names.
@@ -59,16 +57,34 @@ class OwnerRows:
         return cls(padded, marks, present)
 
     @property
+    def owners(self) -> int:
+        """H."""
+        return len(self.features)
+
+    @property
     def sizes(self) -> IntArray:
-        """N^h, how many rows each owner has: public."""
-        return np.asarray(self.present.sum(axis=1), dtype=np.int64)
+        """How many rows each owner has, 1 for one who has none: private."""
+        return np.asarray(np.maximum(self.present.sum(axis=1), 1), dtype=np.int64)
 
     def take(self, index: Any) -> OwnerRows:
         """Some of the owners."""
         return OwnerRows(self.features[index], self.labels[index], self.present[index])
 
-    def __len__(self) -> int:
-        return len(self.features)
+    def first(self, most: int) -> OwnerRows:
+        """Every owner's first `most` rows, in as many places whether there are rows or not."""
+        rows = self
+        if not self.present.all():  # rows before gaps
+            place = np.argsort(~self.present, axis=1, kind="stable")
+            rows = OwnerRows(
+                np.take_along_axis(self.features, place[..., None], axis=1),
+                np.take_along_axis(self.labels, place, axis=1),
+                np.take_along_axis(self.present, place, axis=1),
+            )
+        lacking = max(most - rows.features.shape[1], 0)
+        kept: list[Any] = [column[:, :most] for column in rows]
+        if lacking:
+            kept = [np.pad(c, [(0, 0), (0, lacking)] + [(0, 0)] * (c.ndim - 2)) for c in kept]
+        return OwnerRows(*kept)
 
     def __repr__(self) -> str:
-        return f"OwnerRows({len(self)} owners)"
+        return f"OwnerRows({self.owners} owners)"

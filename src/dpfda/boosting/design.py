@@ -1,0 +1,134 @@
+"""Studies of owners: what their designs have in common, and the plan of one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpfda._validate import FloatArray, IntArray
+from dpfda.boosting.model import BoostedModel, RowModel
+from dpfda.curves import RowEncoder
+from dpfda.errors import InvalidParameter
+from dpfda.protocol.declared import Declared
+from dpfda.protocol.design import Design, Terms
+from dpfda.protocol.fields import array, flag, whole
+from dpfda.protocol.plan import Label, Protects, StudyPlan
+from dpfda.protocol.progress import Phase, Progress
+from dpfda.protocol.task import Task
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BoostingDesign(Declared, Design):
+    """Rounds of requests, each to fresh owners, nobody twice.
+
+    The data user's own rows are a part of the plan: whoever takes part can read them.
+
+    Attributes:
+        n_rounds: how many rounds.
+        n_rows: N, how many rows of an owner count.
+        own_budgets: whether owners may spend less than the plan's ε; their replies say how much.
+        labelled: the data user's labelled rows; not protected.
+        labels: their label numbers.
+    """
+
+    n_rounds: int = whole(default=10)
+    n_rows: int = whole(most=1 << 12, default=1)
+    own_budgets: bool = flag(default=False)
+    labelled: FloatArray = array("real", "labelled", "columns", default=())
+    labels: IntArray = array("whole", "labelled", least=0, most=1 << 10, default=())
+
+    def __post_init__(self) -> None:
+        if not len(self.labelled):  # JSON does not tell how wide nothing is
+            object.__setattr__(self, "labelled", np.zeros((0, self.columns)))
+        super().__post_init__()
+
+    @property
+    def columns(self) -> int:
+        """d."""
+        raise NotImplementedError
+
+    def terms(self, plan: StudyPlan, **more: Any) -> Terms:
+        """What is fixed of every request of a study."""
+        if plan.unit != "owner" or plan.encoder.n_features != self.columns:
+            raise InvalidParameter("design", "for owners, with the plan's columns", self.name)
+        return {
+            "dimension": self.columns,
+            "n_classes": plan.n_classes,
+            "n_rows": self.n_rows,
+            "own_budgets": self.own_budgets,
+            **more,
+        }
+
+
+def owners_plan(
+    design: BoostingDesign,
+    *,
+    epsilon: float,
+    owners: int,
+    classes: Sequence[Label],
+    protects: Protects = "both",
+    seed: int = 0,
+    title: str = "",
+) -> StudyPlan:
+    """The contract of a study of owners, who hold rows instead of a curve."""
+    return StudyPlan(
+        epsilon=epsilon,
+        n_people=owners,
+        encoder=RowEncoder(design.columns),
+        classes=tuple(classes),
+        design=design.to_dict(),
+        protects=protects,
+        unit="owner",
+        seed=seed,
+        title=title,
+    )
+
+
+class BoostingProgress(Progress):
+    """A study of owners under way. Replies of a phase are looked at together, at its end.
+
+    Attributes:
+        history: one dictionary a round.
+    """
+
+    def __init__(self, plan: StudyPlan, phases: Sequence[Phase]) -> None:
+        self.history: list[dict[str, Any]] = []
+        self._replies: list[FloatArray] = []
+        super().__init__(plan, phases)
+
+    @property
+    def boosted(self) -> BoostedModel:
+        """The rule as it is now."""
+        raise NotImplementedError
+
+    @property
+    def model(self) -> RowModel:
+        """The classifier as it is now, with labels and guarantee."""
+        promise = self.plan.guarantee
+        return RowModel(boosted=self.boosted, classes=self.plan.classes, guarantee=promise)
+
+    def absorb(self, task: Task, reply: FloatArray) -> None:
+        """Keep the replies until the phase is over."""
+        self._replies.append(reply)
+
+    def _collected(self, width: int) -> FloatArray:
+        """All replies of the present phase."""
+        replies = np.concatenate([np.zeros((0, width)), *self._replies])
+        self._replies = []
+        return replies
+
+    def state(self) -> dict[str, Any]:
+        """Phase, history, and the replies of an unfinished phase."""
+        return {
+            "phase": self.phase,
+            "history": list(self.history),
+            "replies": [reply.tolist() for reply in self._replies],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from `state`."""
+        self.phase, self.history = state["phase"], list(state["history"])
+        self._replies = [np.asarray(reply) for reply in state["replies"]]

@@ -1,0 +1,115 @@
+"""Who holds rows: one owner, and a crowd of simulated ones. An owner is a person with rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from dpfda import _validate
+from dpfda._validate import IntArray
+from dpfda.boosting.owner_rows import OwnerRows
+from dpfda.boosting.requests.base import Request
+from dpfda.errors import BudgetExceeded, InvalidData
+from dpfda.noise import Source
+from dpfda.privacy.ledger import BaseLedger
+from dpfda.protocol.answer import Answer
+from dpfda.protocol.person import Crowd, Person, encode_people
+from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.query import Query, Records
+
+
+class Owner(Person):
+    """One owner of a few rows, who answers one request of a study, once.
+
+    Args:
+        plan: the plan the owner agreed to.
+        curve: the owner's rows, shape (n, d); they never leave this object.
+        label: their labels, one for each row.
+        ledger: the owner's budget; what is spent is spent before the reply exists.
+        epsilon: what the owner is willing to spend; the plan's ε by default.
+        accepts: assumptions that the owner agreed to, such as labels being public.
+        source: where randomness comes from; the operating system by default.
+    """
+
+    def __init__(
+        self,
+        plan: StudyPlan,
+        *,
+        curve: Any,
+        label: Any,
+        grid_points: Any = None,
+        ledger: BaseLedger,
+        epsilon: float | None = None,
+        accepts: Iterable[str] = (),
+        source: Source | None = None,
+    ) -> None:
+        self.epsilon = plan.epsilon if epsilon is None else _validate.positive("epsilon", epsilon)
+        if self.epsilon < plan.epsilon and not plan.design.get("own_budgets"):
+            raise BudgetExceeded(f"the study costs ε = {plan.epsilon:g}, above the owner's")
+        super().__init__(
+            plan, curve=curve, label=label, ledger=ledger, accepts=accepts, source=source
+        )
+
+    def _encoded(self, curve: Any, label: Any, grid_points: Any) -> Records:
+        labels = np.ravel(label)
+        features, numbers = encode_people(self.plan, curve, labels)
+        if len(features) != len(numbers):
+            raise InvalidData("labels", "one for each row")
+        present = np.ones((1, len(numbers)), dtype=bool)
+        return OwnerRows(features[None], numbers[None], present)
+
+    def _at_own_price(self, query: Query) -> Query:
+        """The request as this owner answers it."""
+        assert isinstance(query, Request)
+        return query.at(min(self.epsilon, query.epsilon)) if query.own_budgets else query
+
+    def _spend(self, query: Query) -> None:
+        super()._spend(self._at_own_price(query))
+
+    def _respond(self, query: Query, number: int) -> Answer:
+        return super()._respond(self._at_own_price(query), number)
+
+
+class Owners(Crowd):
+    """Many simulated owners, each asked once, in a public order.
+
+    Args:
+        plan: what all of them agreed to.
+        rows: their private rows.
+        order: in which they take part.
+        epsilons: what each of them spends, where these differ; at most the plan's ε.
+        source: where their randomness comes from.
+    """
+
+    def __init__(
+        self,
+        plan: StudyPlan,
+        rows: OwnerRows,
+        *,
+        source: Source,
+        order: IntArray | None = None,
+        epsilons: Any = None,
+    ) -> None:
+        self._order = np.arange(rows.owners) if order is None else order
+        self._epsilons = np.broadcast_to(
+            plan.epsilon if epsilons is None else np.asarray(epsilons), (rows.owners,)
+        )
+        super().__init__(
+            plan, lambda start, stop: rows.take(self._order[start:stop]), source=source
+        )
+
+    def _answers(self, query: Query, records: Records, number: int) -> Answer:
+        """All owners who spend the same in one batch."""
+        assert isinstance(query, Request)
+        rows = OwnerRows(*records)
+        if not query.own_budgets:
+            return super()._answers(query, records, number)
+        spent = self._epsilons[self._order[number : number + query.people]]
+        values = np.empty((query.people, query.width))
+        for epsilon in np.unique(spent):
+            who = np.flatnonzero(spent == epsilon)
+            part = query.rows(who).at(float(epsilon))
+            values[who] = part.answer(rows.take(who), self.source).values
+        return Answer(values=values, n=query.people)

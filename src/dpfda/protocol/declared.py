@@ -1,0 +1,27 @@
+"""Public objects with declared fields: checked when they are made, plain values in JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+from dpfda._registry import Registered
+from dpfda.protocol.fields import check_fields, plain
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Declared(Registered):
+    """Base of queries, and of what they are made of: whoever sent one, its numbers are bounded."""
+
+    sizes: ClassVar[Mapping[str, int]]
+    """Lengths of its arrays, by name."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sizes", dict(check_fields(self)))  # a dict can be pickled
+
+    def to_dict(self) -> dict[str, Any]:
+        """Name and public parameters, as plain values for JSON."""
+        return {"name": self.name} | {
+            field.name: plain(getattr(self, field.name)) for field in fields(self) if field.init
+        }
