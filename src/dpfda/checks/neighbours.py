@@ -17,6 +17,7 @@ from dpfda.protocol.task import Task
 
 _SIZES = (0.3, 1.0, 3.0, 1e3)
 _PROBES = 64
+_ROUNDED = 1e-13  # what the logarithm of a small probability is rounded by
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +89,8 @@ def distance(mechanism: Mechanism, one: FloatArray, other: FloatArray) -> float:
         return float(np.abs(one - other).max())
     # A local randomizer takes any input: what counts is the loss itself.
     reports = mechanism.randomize(np.repeat(one, _PROBES, axis=0), SimulationSource(0), clip=True)
-    return float(losses(mechanism, reports, one, other).max() / mechanism.epsilon)
+    lost = float(losses(mechanism, reports, one, other).max()) - _ROUNDED
+    return max(lost, 0.0) / mechanism.epsilon
 
 
 def losses(

@@ -36,6 +36,7 @@ class RemoteClient:
         rng: where randomness comes from; the operating system by default.
         certificates: file of certificates to trust instead of the system's.
         patience: seconds to wait until the collector wants somebody.
+        holder: what answers: a person with a curve, or another kind of `Person`.
 
     Example:
         >>> import tempfile
@@ -53,6 +54,7 @@ class RemoteClient:
         rng: Source | None = None,
         certificates: str | None = None,
         patience: float = 60.0,
+        holder: Callable[..., Person] = Person,
     ) -> None:
         place = Path(folder)
         self._outbox = Outbox(place / "studies")
@@ -60,6 +62,7 @@ class RemoteClient:
         self._rng = rng
         self._certificates = certificates
         self._patience = patience
+        self._holder = holder
         self._sleep: Callable[[float], None] = time.sleep
 
     def studies(self) -> list[str]:
@@ -137,7 +140,7 @@ class RemoteClient:
         if letter.body is None:
             message = self._task(letter, plan_hash)
             task = plan.read_task(message.task)
-            person = Person(
+            person = self._holder(
                 plan,
                 curve=curve,
                 label=label,
