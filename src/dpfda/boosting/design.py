@@ -15,8 +15,9 @@ from dpfda.errors import InvalidParameter
 from dpfda.protocol.declared import Declared
 from dpfda.protocol.design import Design, Terms
 from dpfda.protocol.fields import array, flag, whole
+from dpfda.protocol.findings import Phase
 from dpfda.protocol.plan import Label, Protects, StudyPlan
-from dpfda.protocol.progress import Phase, Progress
+from dpfda.protocol.progress import Progress
 from dpfda.protocol.task import Task
 
 

@@ -17,8 +17,8 @@ from dpfda.boosting.posterior import Posterior, absorb, best_view, report_slope
 from dpfda.boosting.requests.gradient import GradientRequest, report_gain
 from dpfda.protocol.design import Terms
 from dpfda.protocol.fields import array, number, part, whole
+from dpfda.protocol.findings import Phase
 from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.progress import Phase
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -20,8 +20,8 @@ from dpfda.boosting.weak_rules import WeakRule
 from dpfda.errors import InvalidParameter
 from dpfda.protocol.design import Terms
 from dpfda.protocol.fields import array, choice, number, whole
+from dpfda.protocol.findings import Phase
 from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.progress import Phase
 from dpfda.protocol.task import BOX_RANDOMIZERS
 
 _JUDGED_ROOM = 3.0
