@@ -12,8 +12,9 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
 from dpfda.curves import CurveEncoder
-from dpfda.errors import InvalidData, InvalidParameter, ProtocolError
+from dpfda.errors import BudgetExceeded, InvalidData, InvalidParameter, ProtocolError
 from dpfda.noise import SecureSource
+from dpfda.privacy.ledger import Ledger
 from dpfda.regression.estimators import PrivateLinearRegression, PrivateLogisticRegression
 from dpfda.regression.fixed_point import BLOCK, ONE, ball, segment
 
@@ -305,3 +306,83 @@ def test_scikit_learn_checks_where_its_data_model_applies():
     failed = {one["check_name"] for one in results if one["status"] == "failed"}
     assert failed <= refused_on_purpose
     assert len(results) > 40
+
+
+def chunked(X, y):
+    return lambda: ((X[part], y[part]) for part in np.array_split(np.arange(len(X)), 3))
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_ledger_pays_look_by_look_or_not_at_all(streamed):
+    X, y = rows(2000)
+    ledger = Ledger(1.0, limit_delta=1e-5)
+
+    def fit(epsilon):
+        model = PrivateLinearRegression(epsilon, ledger=ledger, random_state=0)
+        return model.fit_stream(chunked(X, y)) if streamed else model.fit(X, y)
+
+    with pytest.raises(BudgetExceeded):
+        fit(1.1)
+    assert ledger.entries == ()
+    model = fit(1.0)
+    assert len(ledger.entries) == model.stages_ == 2
+    assert ledger.entries[0].assumptions == model.guarantee_.assumptions
+    plain = PrivateLinearRegression(1.0, random_state=0).fit(X, y)
+    assert np.array_equal(model.coef_, plain.coef_)
+    with pytest.raises(BudgetExceeded):
+        fit(0.1)
+    assert len(ledger.entries) == 2
+
+
+def test_bad_rows_are_refused_before_the_ledger_is_asked():
+    X, y = rows(200)
+    ledger = Ledger(1.0, limit_delta=1e-5)
+    with pytest.raises(InvalidData):
+        PrivateLinearRegression(1.0, ledger=ledger).fit(2 * X, 2 * y)
+    with pytest.raises(InvalidParameter, match="classes"):
+        PrivateLogisticRegression(1.0, ledger=ledger).fit(X, y > 0)
+    assert ledger.entries == ()
+
+
+@few
+@pytest.mark.parametrize("estimator", [PrivateLinearRegression, PrivateLogisticRegression])
+def test_no_error_quotes_a_private_value(estimator):
+    X, y = rows(50)
+    labels = y if estimator is PrivateLinearRegression else (y > 0.1).astype(int)
+    model = estimator(1.0, random_state=0).fit(X, labels)
+    secret, cells = np.array(["SECRET42"] * 50), X.astype(object)
+    cells[3, 1] = "SECRET42"
+    mixed = np.array([*labels[:-1], "SECRET42"], dtype=object)
+    calls = [
+        lambda: model.predict(cells),
+        lambda: clone(model).fit(cells, labels),
+        lambda: clone(model).fit(X, mixed),
+        lambda: clone(model).fit(X, secret),
+        lambda: model.score(cells, labels),
+        lambda: model.score(X, secret),
+        lambda: model.score(X, mixed),
+        lambda: model.score(X, secret[:, None].repeat(2, axis=1)),
+    ]
+    for call in calls:
+        try:
+            call()
+        except Exception as error:
+            chain = [
+                error,
+                error.__cause__,
+                None if error.__suppress_context__ else error.__context__,
+            ]
+            assert not any("SECRET" in str(one) for one in chain)
+
+
+def test_hostile_numbers_of_a_curator_are_refused_before_anything_is_spent():
+    X, y = rows(50)
+    for value in (np.nan, np.inf, -np.inf):
+        spoiled = X.copy()
+        spoiled[7] = value
+        with pytest.raises(InvalidData, match="finite"):
+            PrivateLinearRegression(1.0, clip=True, random_state=0).fit(spoiled, y)
+    spoiled[7] = 1e308  # finite: clipped
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        PrivateLinearRegression(1.0, clip=True, random_state=0).fit(spoiled, y)

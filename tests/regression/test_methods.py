@@ -89,15 +89,6 @@ def test_audit_catches_the_published_twin():
     assert found.lower_bound > 2.0
 
 
-def test_objective_perturbation_budget():
-    from scipy.stats import norm
-
-    from dpfda.regression.methods.objective_perturbation import tilt_sigma
-
-    sigma, q = tilt_sigma(0.5, 1e-5), norm.isf(1e-5 / 4)
-    assert (2 * q * sigma + 2) / sigma**2 == pytest.approx(0.5)
-
-
 @pytest.mark.parametrize(
     ("method", "task"),
     [("gaussian_fm", "linear"), ("gaussian_fm", "logistic"), ("moments", "linear")],

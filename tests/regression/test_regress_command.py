@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from dpfda.cli._group import dpfda
+from dpfda.privacy.ledger_file import FileLedger
 
 
 @pytest.fixture
@@ -211,3 +212,17 @@ def test_few_rows_warn_on_a_line(patients):
     done = linear(patients, "--epsilon", "0.1", file="few.csv")
     assert done.exit_code == 0
     assert "warning: too few rows" in done.output
+
+
+def test_a_ledger_on_disk(patients):
+    budget = patients / "budget.jsonl"
+    missing = linear(patients, "--ledger", budget)
+    assert missing.exit_code != 0
+    assert "--ledger-limit must be given" in missing.output
+    begun = linear(patients, "--ledger", budget, "--ledger-limit", "2.5", "1e-5", "--json")
+    assert begun.exit_code == 0, begun.output
+    assert len(FileLedger(budget).entries) == json.loads(begun.output)["stages"] == 2
+    refused = linear(patients, "--ledger", budget)
+    assert refused.exit_code != 0
+    assert len(FileLedger(budget).entries) == 2
+    assert linear(patients, "--ledger-limit", "3", "1e-5").exit_code != 0

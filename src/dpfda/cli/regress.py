@@ -15,12 +15,12 @@ from rich.table import Table
 
 from dpfda import _validate
 from dpfda.cli import _columns
+from dpfda.cli._ledger import ledger_options, open_ledger
 from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.regression.estimators import PrivateLinearRegression, PrivateLogisticRegression
 from dpfda.regression.methods import Method
 
-_WHOLE = ("objective_perturbation", "output_perturbation")
 _SLACK = 1.0 + 1e-9  # as the estimators': a value stored as float32 may exceed its bound by this
 
 Ranges = list[tuple[float, float]]
@@ -56,6 +56,7 @@ Ranges = list[tuple[float, float]]
 @click.option("--classes", type=(str, str), default=("0", "1"), show_default=True,
     help="The two public labels (logistic).")  # fmt: skip
 @click.option("--clip", is_flag=True, help="Move values to the bounds instead of refusing them.")
+@ledger_options
 @click.option("--seed", type=int, help="Seeded simulation instead of exact noise: not private.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(file: Path, as_json: bool, **options: Any) -> None:
@@ -63,7 +64,7 @@ def command(file: Path, as_json: bool, **options: Any) -> None:
 
     Bounds are public knowledge and must be given: --ranges for features in their own units, or
     --norm-bound for rows that are scaled already. A CSV file is read in chunks, once for each stage
-    of the method.
+    of the method. Without --ledger every run spends its budget anew.
 
     The default method is made for prediction and clips rows; where coefficients are the question,
     choose --method gaussian_fm.
@@ -90,7 +91,7 @@ def _fit(
     """Fit to the file at once, or in chunks where file and method allow it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # printed with the result
-        if not _columns.is_csv(file) or options["method"] in _WHOLE:
+        if not _columns.is_csv(file) or not Method.named(options["method"]).additive:
             model.fit(*_rows(_columns.columns(file), features, ranges, options))
             return
         chosen = [*features, options["target"]]
@@ -123,6 +124,7 @@ def _model(options: dict[str, Any], ranges: Ranges | None) -> Any:
         "feature_norm_bound": None if ranges else options["norm_bound"],
         "encoder": CurveEncoder("identity", bounds=ranges) if ranges else None,
         "clip": options["clip"],
+        "ledger": open_ledger(options),
         "random_state": options["seed"],
     }
     if options["task"] == "logistic":

@@ -225,6 +225,7 @@ class WholeLook(Look):
 
 def finite(column: Any) -> Any:
     """A column of numbers without NaN and without any whose square overflows."""
-    if np.abs(column).max(initial=0.0) <= LARGEST:
+    flat = np.ravel(column)
+    if np.vdot(flat, flat) <= LARGEST**2:  # one pass, and NaN is not below anything
         return column
     return np.nan_to_num(np.clip(column, -LARGEST, LARGEST))

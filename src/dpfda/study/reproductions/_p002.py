@@ -15,8 +15,8 @@ from scipy.special import expit
 from dpfda._validate import FloatArray
 from dpfda.privacy.calibration import gaussian_epsilon
 from dpfda.regression.empirical_risk import CURVATURE, minimise_risk
-from dpfda.regression.published import published_epsilon, published_sensitivity
 from dpfda.study.preparation import Prepared
+from dpfda.study.reproductions._p002_published import published_epsilon, published_sensitivity
 
 DELTA = 1e-5
 FM_FAMILY = ("fm", "relaxed_fm", "gaussian_fm")

@@ -10,7 +10,6 @@ from sklearn.linear_model import LinearRegression
 
 from dpfda._validate import FloatArray
 from dpfda.regression.decentralized import DecentralizedRegression
-from dpfda.regression.published import published_cape_epsilon
 from dpfda.study.benchmarks.regression_utility import private_guess, score
 from dpfda.study.preparation import Prepared, folds
 from dpfda.study.reproductions._p002 import (
@@ -22,6 +21,7 @@ from dpfda.study.reproductions._p002 import (
     published_weights,
     true_epsilon,
 )
+from dpfda.study.reproductions._p002_published import published_cape_epsilon
 
 SOUND = ("gaussian_fm", "moments")
 

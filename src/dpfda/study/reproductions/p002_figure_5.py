@@ -11,7 +11,6 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.regression.decentralized import DecentralizedRegression
-from dpfda.regression.published import published_cape_epsilon
 from dpfda.study.benchmarks.regression_utility import score
 from dpfda.study.outcome import Outcome
 from dpfda.study.preparation import Prepared, folds, prepare
@@ -22,6 +21,7 @@ from dpfda.study.reproductions._p002 import (
     published_weights,
     synthetic,
 )
+from dpfda.study.reproductions._p002_published import published_cape_epsilon
 
 TITLE = "Utility against the number of sites, ε = 0.5 (002 Figures 5 and A4)"
 EPSILON = 0.5

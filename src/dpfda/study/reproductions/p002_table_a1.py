@@ -8,9 +8,9 @@ from typing import Any
 
 from dpfda.regression.methods.fm import published_l1
 from dpfda.regression.problem import Task
-from dpfda.regression.published import published_sensitivity
 from dpfda.regression.sensitivity import joint_l2
 from dpfda.study.outcome import Outcome
+from dpfda.study.reproductions._p002_published import published_sensitivity
 
 TITLE = "Sensitivities of the objective's coefficients, times N (002 Table A1)"
 _SHORT = {"fm": "fm", "relaxed_fm": "rel.", "gaussian_fm": "gfm"}  # a table of 80 characters
