@@ -18,6 +18,9 @@ from click.testing import CliRunner
 from dpfda import __version__
 from dpfda.cli._group import CommandFiles, dpfda
 from dpfda.errors import BudgetExceeded
+from dpfda.privacy.events import PureEvent
+from dpfda.privacy.ledger_file import FileLedger
+from dpfda.privacy.ledger_sqlite import SQLiteLedger
 from dpfda.study import catalog
 from dpfda.study.outcome import Outcome, at_least, at_most
 
@@ -239,3 +242,21 @@ def test_demo_as_json(tmp_path: Path) -> None:
     assert report["name"] == "demo"
     assert report["rows"]
     assert Path(report["report"]).is_file()
+
+
+@pytest.mark.parametrize("form", [FileLedger, SQLiteLedger])
+def test_ledger_shows_what_was_spent_and_what_it_rests_on(form: Any, tmp_path: Path) -> None:
+    path = tmp_path / "budget"
+    event = PureEvent(epsilon=0.25)
+    form(path, limit_epsilon=1.0).spend(event, label="mean", key="k", assumptions=["n is public"])
+    shown = invoke("ledger", str(path))
+    assert shown.exit_code == 0
+    assert shown.stdout.startswith("ε = 0.25 of ε = 1 spent")
+    assert "mean: PureEvent(epsilon=0.25), assuming n is public" in shown.stdout
+    (entry,) = json.loads(invoke("ledger", str(path), "--json").stdout)
+    assert entry["key"] == "k"
+    assert entry["assumptions"] == ["n is public"]
+    (tmp_path / "budget.mark").unlink()
+    damaged = invoke("ledger", str(path))
+    assert damaged.exit_code == 2
+    assert "budget.mark is missing or empty" in damaged.stderr

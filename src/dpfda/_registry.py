@@ -89,7 +89,7 @@ class Registered:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Rebuild from `to_dict`: only registered names, only known parameters."""
-        if "name" not in data:
+        if not isinstance(data, Mapping) or "name" not in data:
             raise InvalidParameter("name", f"given (the {cls.family}'s registered name)", None)
         member = cls.named(data["name"])
         parameters = {key: value for key, value in data.items() if key != "name"}

@@ -1,4 +1,5 @@
 import json
+import math
 
 import pytest
 from hypothesis import given
@@ -6,6 +7,7 @@ from hypothesis import strategies as st
 
 from dpfda.errors import InvalidParameter, UnknownName
 from dpfda.privacy.events import ComposedEvent, Event, GaussianEvent, LaplaceEvent, PureEvent
+from dpfda.privacy.price import compose
 
 numbers = st.floats(1e-6, 100)
 event_lists = st.lists(
@@ -35,3 +37,58 @@ def test_refuses_unknown_and_malformed_parts():
         ComposedEvent(events=(0.5,))  # type: ignore[arg-type]
     with pytest.raises(InvalidParameter, match="epsilon must be"):
         Event.from_dict({"name": "composed", "events": [{"name": "pure", "epsilon": -1}]})
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        None,
+        [],
+        "pure",
+        {},
+        {"name": None},
+        {"name": ["pure"]},
+        {"name": "os.system"},
+        {"name": "pure"},
+        {"name": "pure", "epsilon": 1.0, "delta": 0.0},
+        {"name": "pure", "epsilon": True},
+        {"name": "pure", "epsilon": "1"},
+        {"name": "pure", "epsilon": [1]},
+        {"name": "pure", "epsilon": 10**400},
+        {"name": "pure", "epsilon": math.nan},
+        {"name": "laplace", "ratio": math.inf},
+        {"name": "laplace", "ratio": 0},
+        {"name": "gaussian", "multiplier": -math.inf},
+        {"name": "gaussian", "multiplier": None},
+        {"name": "approximate", "epsilon": 1.0, "delta": math.nan},
+        {"name": "approximate", "epsilon": 1.0, "delta": 1},
+        {"name": "approximate", "epsilon": 1.0, "delta": 10**400},
+        {"name": "randomized_response", "epsilon": 1.0, "categories": 1},
+        {"name": "randomized_response", "epsilon": 1.0, "categories": 2.0},
+        {"name": "randomized_response", "epsilon": 1.0, "categories": 2**62 + 1},
+        {"name": "composed"},
+        {"name": "composed", "events": 5},
+        {"name": "composed", "events": {"name": "pure", "epsilon": 1.0}},
+        {"name": "composed", "events": "pure"},
+        {"name": "composed", "events": [None]},
+        {"name": "composed", "events": [], "repeated": 0},
+        {"name": "composed", "events": [], "repeated": 2.0},
+        {"name": "composed", "events": [], "repeated": 2**53 + 1},
+    ],
+)
+def test_hostile_records_are_refused_in_our_words(data):
+    with pytest.raises((InvalidParameter, UnknownName)):
+        Event.from_dict(data)
+
+
+def test_deep_nesting_is_refused_before_it_is_followed():
+    data = {"name": "pure", "epsilon": 1.0}
+    for _ in range(15):
+        data = {"name": "composed", "events": [data]}
+    assert compose([Event.from_dict(data)]).epsilon == 1
+    for _ in range(100_000):
+        data = {"name": "composed", "events": [data]}
+    with pytest.raises(InvalidParameter, match="events must be nested at most 16 times"):
+        Event.from_dict(data)
+    while "events" in data:  # taken apart by hand: freeing it at once would recurse as deeply
+        (data,) = data["events"]

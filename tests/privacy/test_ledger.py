@@ -600,6 +600,39 @@ def test_a_failed_sync_is_not_acknowledged_but_counted(lines, monkeypatch):
     assert len(ledger.entries) == len(FileLedger(path).entries) == 4
 
 
+@pytest.mark.parametrize(
+    "record",
+    [
+        None,
+        [],
+        {},
+        {"sequence": 4},
+        {"event": {"name": "pure", "epsilon": math.nan}},
+        {"event": {"name": "pure", "epsilon": -1}},
+        {"event": {"name": "gaussian", "multiplier": 9.0}},  # no place in this ledger
+        {"event": None},
+        {"sequence": 9},
+        {"sequence": "4"},
+        {"time": math.inf},
+        {"label": ""},
+        {"key": 7},
+        {"assumptions": "none"},
+        {"assumptions": [None]},
+        {"more": 1},
+    ],
+)
+def test_a_record_that_is_no_entry_is_damage_whatever_its_checksum_says(lines, record):
+    path, content = lines
+    if isinstance(record, dict) and record:
+        entry = json.loads(content[-1])["record"] | {"sequence": 4, "key": "new"}
+        record = entry | record if record != {"sequence": 4} else record
+    ledger = FileLedger(path)
+    with ledger._exclusive():
+        ledger._append_record(record)
+    with pytest.raises(LedgerDamaged, match="a record that is not a ledger's"):
+        FileLedger(path)
+
+
 # The database
 
 

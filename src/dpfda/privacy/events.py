@@ -8,15 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from dpfda import _validate
 from dpfda._registry import Registered
 from dpfda.errors import InvalidParameter
 
+_DEEPEST = 16  # levels of composed releases in what arrives from elsewhere
+_MOST_TIMES = 2**53
+_MOST_CATEGORIES = 2**62
+
 
 class Event(Registered, family="event"):
     """One release."""
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Rebuild from `to_dict`, wherever it came from: every field is checked."""
+        layer: list[Any] = [data]
+        for _ in range(_DEEPEST):
+            layer = [part for item in layer for part in _nested(item)]
+        if layer:
+            raise InvalidParameter("events", f"nested at most {_DEEPEST} times", "more")
+        return super().from_dict(data)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +101,7 @@ class RandomizedResponseEvent(Event, name="randomized_response"):
 
     def __post_init__(self) -> None:
         _validate.positive("epsilon", self.epsilon)
-        _validate.whole("categories", self.categories, least=2)
+        _validate.whole("categories", self.categories, least=2, most=_MOST_CATEGORIES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,12 +140,20 @@ class ComposedEvent(Event, name="composed"):
     repeated: int = 1
 
     def __post_init__(self) -> None:
-        _validate.whole("repeated", self.repeated)
+        _validate.whole("repeated", self.repeated, most=_MOST_TIMES)
+        if not isinstance(self.events, (list, tuple)):
+            raise InvalidParameter("events", "a sequence of events", self.events)
         object.__setattr__(self, "events", tuple(map(_as_event, self.events)))
 
     def to_dict(self) -> dict[str, Any]:
         """Name, nested events and count, ready for JSON."""
         return super().to_dict() | {"events": [event.to_dict() for event in self.events]}
+
+
+def _nested(item: Any) -> list[Any]:
+    """What a composed event holds, before anything of it is believed."""
+    inner = item.get("events") if isinstance(item, Mapping) else None
+    return list(inner) if isinstance(inner, (list, tuple)) else []
 
 
 def _as_event(value: Any) -> Event:

@@ -43,17 +43,13 @@ class Mark:
             raise LedgerDamaged(f"{path} does not match its checksum")
         self.count, self.checksum = max(states, default=(0, ""))
 
-    @property
-    def fresh(self) -> bool:
-        """Whether nothing was ever acknowledged."""
-        return self.count == 0
-
     def check(self, count: int, checksum: str | None) -> None:
         """Compare with a ledger of `count` records; `checksum` is that of record ``self.count``."""
         if count < self.count + self.torn or (self.count and checksum != self.checksum):
             raise LedgerDamaged(f"{self._path.stem} lost records that were acknowledged")
         if count > self.count + 1:
-            raise LedgerDamaged(f"{self._path} is older than its ledger")
+            what = "older than its ledger" if self.count else "missing or empty"
+            raise LedgerDamaged(f"{self._path} is {what}")
 
     def move(self, count: int, checksum: str) -> None:
         """Acknowledge `count` records: durable when this returns."""
@@ -62,7 +58,7 @@ class Mark:
         os.lseek(self._descriptor, _SLOT * ((count + 1) % 2), os.SEEK_SET)
         os.write(self._descriptor, _slot(count, checksum))
         os.fsync(self._descriptor)
-        if self.fresh:
+        if not self.count:
             sync_directory(self._path.parent)
         self.count, self.checksum, self.torn = count, checksum, False
 
