@@ -21,7 +21,7 @@ from dpfda._validate import FloatArray
 from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.noise import SecureSource, SimulationSource, Source
-from dpfda.privacy.guarantee import Guarantee
+from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC, Guarantee
 from dpfda.protocol.model import CurveModel
 
 _NOISE_STREAM = 1
@@ -33,6 +33,7 @@ class CurveClassifierBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     encoder: Any
     random_state: Any
+    classes: Any
     classes_: Any
     grid_points_: Any
     model_: CurveModel
@@ -75,7 +76,9 @@ class CurveClassifierBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             curves = curves.to_grid()
         if _own_grids(curves):
             return curves
-        rules = {"dtype": np.float64, "ensure_all_finite": "allow-nan"}
+        # With real noise, what a person holds decides nothing: infinities are encoded as 0.
+        finite = "allow-nan" if self.random_state is not None else False
+        rules = {"dtype": np.float64, "ensure_all_finite": finite}
         try:
             if own_points:
                 return check_array(curves, **rules)
@@ -87,28 +90,53 @@ class CurveClassifierBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise
 
     def _read_labels(self, labels: Any, count: int) -> np.ndarray[Any, np.dtype[Any]]:
+        """Labels as a vector. With real noise none of them is refused: unknown ones are number 0.
+
+        A simulation says what is wrong with them.
+        """
         if labels is None:
             raise ValueError("This classifier requires y to be passed, but the target y is None")
-        values = np.asarray(column_or_1d(labels, warn=True))
-        if values.dtype.kind == "O" and len({type(value) for value in values}) > 1:
-            raise InvalidData("labels", "all of one kind (numbers or words), none missing")
+        if self.random_state is None:
+            values = _one_by_one(labels)
+        else:
+            values = np.asarray(column_or_1d(labels, warn=True))
+            if values.dtype.kind == "O" and len({type(value) for value in values}) > 1:
+                raise InvalidData("labels", "all of one kind (numbers or words), none missing")
         if len(values) != count:
             raise InvalidData("labels", f"{count} labels, one for each curve")
-        if values.dtype.kind == "f" and not np.all(np.isfinite(values)):
-            raise ValueError("Input y contains NaN or infinity.")
-        check_classification_targets(values)
+        if self.random_state is not None:
+            if values.dtype.kind == "f" and not np.all(np.isfinite(values)):
+                raise ValueError("Input y contains NaN or infinity.")
+            check_classification_targets(values)
         return values
 
     def _set_classes(self, labels: Any, classes: Any = None) -> None:
-        found = np.unique(labels if classes is None else np.asarray(classes))
-        if len(found) == 1:
-            raise ValueError("Classifier can't train when only one class is present.")
-        if len(found) != 2:
+        """The public set of labels: given, or in a simulation those that occur."""
+        given = self.classes if classes is None else classes
+        if given is None and self.random_state is None:
+            rule = "given where random_state is None: a set read off private labels is not private"
+            raise InvalidParameter("classes", rule, None)
+        self._classes_given = given is not None
+        self.classes_ = np.unique(labels if given is None else np.asarray(given))
+        if len(self.classes_) < 2:
+            rule = "of at least 2 classes, not one class only (or pass classes=)"
+            raise InvalidData("labels" if given is None else "classes", rule)
+        if len(self.classes_) != 2 and not self.__sklearn_tags__().classifier_tags.multi_class:
             raise ValueError(
                 "Only binary classification is supported: a classifier that is wrong about one of "
-                f"several classes is not right when reversed. The labels have {len(found)} classes."
+                f"several classes is not right when reversed. There are {len(self.classes_)} "
+                "classes."
             )
-        self.classes_ = found
+        self._check_labels(labels)
+
+    def _check_labels(self, labels: Any) -> None:
+        if self.random_state is not None and not np.all(np.isin(labels, self.classes_)):
+            raise InvalidData("labels", "among the given classes")
+
+    def _promise(self, promise: Guarantee, source: Source) -> Guarantee:
+        """What people were promised, stamped with what only this simulation knows."""
+        stamped = promise.drawn_from(source)
+        return stamped if self._classes_given else stamped.assuming(CLASSES_ARE_PUBLIC)
 
     # -- prediction -------------------------------------------------------------------------------
 
@@ -168,6 +196,17 @@ def stamped(model: CurveModel, guarantee: Guarantee) -> CurveModel:
 def count_rows(curves: Any) -> int:
     """How many people the input holds."""
     return int(curves.shape[0]) if hasattr(curves, "shape") else len(curves)
+
+
+def _one_by_one(labels: Any) -> np.ndarray[Any, np.dtype[Any]]:
+    """Labels as they are: none changes how another one is read, as a common dtype would."""
+    if isinstance(labels, np.ndarray) or hasattr(labels, "to_numpy"):
+        values = np.asarray(labels)
+        return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+    values = np.empty(len(labels), dtype=object)
+    for place, label in enumerate(labels):
+        values[place] = label
+    return values
 
 
 def _own_grids(curves: Any) -> bool:

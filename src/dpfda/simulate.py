@@ -26,7 +26,7 @@ def simulate(
     source: Source,
     at_once: int = BLOCK,
     answers: Callable[[IntArray], Any] | None = None,
-    progress: Callable[[float], None] | None = None,
+    tell: Callable[[float], None] | None = None,
 ) -> Server:
     """Run a study from the first person to the last.
 
@@ -36,10 +36,10 @@ def simulate(
         source: where their randomness comes from.
         at_once: people asked at once; part of what a seed stands for.
         answers: for people numbers, which of them answer at all; everybody by default.
-        progress: called with the share of people done.
+        tell: called with the share of people done.
 
     Returns:
-        The server at the end: its `model`, and its design's own estimates in `progress`.
+        The server at the end: its `model`, and what its design estimated in `findings`.
     """
     server = Server(plan)
     crowd = people if isinstance(people, Crowd) else Crowd(plan, people, source=source)
@@ -53,8 +53,8 @@ def simulate(
         server.receive(reply.values, start=start, missing=missing)
         if missing is not None and server.phase == phase and server.wanted == 0:
             server.close_phase()  # the deadline: who has not answered by now never will
-        if progress is not None:
-            progress(crowd.asked / plan.n_people)
+        if tell is not None:
+            tell(crowd.asked / plan.n_people)
     return server
 
 

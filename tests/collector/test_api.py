@@ -96,6 +96,7 @@ def test_a_study_from_plan_to_model(collector: CollectorProcess, http: Any, stud
     assert status["status"] == "finished"
     model = CurveModel.from_json(http("GET", f"/api/studies/{study['id']}/model").body)
     assert model.guarantee.epsilon == 4.0
+    assert model.guarantee.sampler == "unknown", "people's devices draw, out of sight"
     history = http("GET", f"/api/studies/{study['id']}/models").json()
     assert [(entry["phase"], entry["people"]) for entry in history] == [(-1, 0), (0, 4)]
     assert CurveModel.from_dict(history[-1]["model"]).to_json() == model.to_json()

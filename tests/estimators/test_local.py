@@ -42,7 +42,8 @@ def test_learns_the_simulation_of_001(classifier):
 
 
 def test_secure_by_default():
-    fitted = LocalCurveClassifier(epsilon=1.0, value_range=(-6, 6)).fit(TRAIN.X[:50], TRAIN.y[:50])
+    classifier = LocalCurveClassifier(epsilon=1.0, value_range=(-6, 6), classes=(-1, 1))
+    fitted = classifier.fit(TRAIN.X[:50], TRAIN.y[:50])
     assert fitted.guarantee_.sampler == "exact"
     assert "non-private" not in fitted.evaluate(TEST.X, TEST.y).errors
 

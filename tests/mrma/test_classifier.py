@@ -55,18 +55,21 @@ def test_shrunk_intercepts_are_what_makes_small_budgets_work() -> None:
 
 
 def test_the_guarantee_travels(fitted: MRMAClassifier) -> None:
-    assert str(fitted.guarantee_) == "ε = 2, local, unit = person, sampler = simulation (seeded)"
+    stamp = "sampler = simulation (seeded), assuming the set of labels is public"
+    assert str(fitted.guarantee_) == f"ε = 2, local, unit = person, {stamp}"
     assert fitted.model_.guarantee == fitted.guarantee_
-    real = MRMAClassifier(ENCODER, epsilon=2.0).fit(DATA.X[:300], DATA.y[:300])
+    real = MRMAClassifier(ENCODER, epsilon=2.0, classes=(-1, 1)).fit(DATA.X[:300], DATA.y[:300])
     assert real.guarantee_.sampler == "exact"
     assert real.result_.rules == {}
     for protects, words in (("features", "labels are public"), ("labels", "curves are public")):
-        clf = MRMAClassifier(ENCODER, protects=protects, random_state=0, compare=False)
+        clf = MRMAClassifier(
+            ENCODER, protects=protects, classes=(-1, 1), random_state=0, compare=False
+        )
         assert clf.fit(DATA.X[:300], DATA.y[:300]).guarantee_.assumptions == (words,)
 
 
 def test_several_rows_of_a_person_multiply() -> None:
-    clf = MRMAClassifier(ENCODER, epsilon=0.5, random_state=0, compare=False)
+    clf = MRMAClassifier(ENCODER, epsilon=0.5, classes=(-1, 1), random_state=0, compare=False)
     groups = np.repeat(np.arange(100), 3)
     clf.fit(DATA.X[:300], DATA.y[:300], groups=groups)
     assert clf.guarantee_.epsilon == 1.5
@@ -75,7 +78,7 @@ def test_several_rows_of_a_person_multiply() -> None:
 
 def test_comparing_is_for_simulations_only() -> None:
     with pytest.raises(InvalidParameter, match="compare"):
-        MRMAClassifier(ENCODER, compare=True).fit(DATA.X[:300], DATA.y[:300])
+        MRMAClassifier(ENCODER, compare=True, classes=(-1, 1)).fit(DATA.X[:300], DATA.y[:300])
 
 
 def test_table(fitted: MRMAClassifier) -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from dpfda.mrma import comparison
 from dpfda.mrma.comparison import People, Setting
+from dpfda.mrma.decision_rules import CellRule, ConstantRule, LinearRule, MembersRule
 from dpfda.mrma.designs import MRMADesign
 from dpfda.mrma.members import intercept_shrinkage
-from dpfda.mrma.rules import CellRule, ConstantRule, LinearRule, MembersRule
 from dpfda.mrma.training import named_learner
 from dpfda.noise import SimulationSource
 from dpfda.protocol import Server

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpfda.curves import CurveEncoder
-from dpfda.errors import InvalidParameter
+from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.mrma.designs import StreamDesign
 from dpfda.mrma.members import Candidates
 from dpfda.mrma.memory import Memory
@@ -143,6 +143,6 @@ def test_bad_designs_are_refused(parameters, name: str) -> None:
 def test_labels_must_stay_the_same(crowd) -> None:
     clf = online().partial_fit(*crowd(300, seed=1))
     features, numbers = crowd(300, seed=2)
-    with pytest.raises(InvalidParameter, match="labels") as error:
+    with pytest.raises(InvalidData, match="labels") as error:
         clf.partial_fit(features, numbers + 1)
     assert "2" not in str(error.value)

@@ -11,9 +11,10 @@ import pytest
 
 from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidParameter, ProtocolError, UnknownName
-from dpfda.noise import SimulationSource
+from dpfda.noise import SecureSource, SimulationSource
 from dpfda.protocol import Server, StudyPlan
 from dpfda.protocol.robust import report_bound
+from dpfda.simulate import simulate
 
 
 def plan(**changes) -> StudyPlan:
@@ -134,6 +135,18 @@ def test_the_order_of_arrival_changes_no_bit(design, median_group: int, monkeypa
                 server.receive(reply[last : last + split], start=last)
         models.append(server.model.to_json())
     assert len(set(models)) == 1
+
+
+def test_a_server_does_not_claim_what_it_cannot_know() -> None:
+    """Whether people's devices draw from the operating system: only they know."""
+    study = replace(plan(), design={"name": "moments"})
+    features = np.zeros((60, 2))
+    people = lambda start, stop: (features[start:stop], np.zeros(stop - start, dtype=int))  # noqa: E731
+    for source in (SimulationSource(0), SecureSource()):
+        promise = simulate(study, people, source=source).model.guarantee
+        assert promise.sampler == "unknown"
+        assert "sampler = each person's own" in str(promise)
+        assert promise.drawn_from(source).sampler == source.sampler
 
 
 def test_missing_must_match() -> None:

@@ -54,7 +54,7 @@ def command(
         click.echo(to_json(plan.to_dict()))
         return
     click.echo(f"joined: {plan.title or plan_hash[:16]}")
-    click.echo(f"promise: {plan.guarantee}")
+    click.echo(f"promise: {plan.guarantee.drawn_from(client.source)}")
     click.echo(f"labels: {', '.join(map(str, plan.classes))}; people: {plan.n_people}")
     click.echo(f"left in your budget: ε = {client.ledger.remaining.epsilon:g}")
     click.echo(f"next: dpfda submit {plan_hash} CURVE_FILE --label LABEL")

@@ -14,7 +14,7 @@ from dpfda.client.http import Answer, Connection, persistently
 from dpfda.client.outbox import Letter, Outbox
 from dpfda.client.preview import Preview, describe
 from dpfda.errors import BudgetExceeded, DpfdaError, InvalidParameter, ProtocolError
-from dpfda.noise import Source
+from dpfda.noise import SecureSource, Source
 from dpfda.privacy.ledger import BaseLedger
 from dpfda.privacy.ledger_file import FileLedger
 from dpfda.protocol.person import Person
@@ -59,7 +59,7 @@ class RemoteClient:
         place = Path(folder)
         self._outbox = Outbox(place / "studies")
         self.ledger: BaseLedger = FileLedger(place / "ledger", limit_epsilon=limit_epsilon)
-        self._rng = rng
+        self.source: Source = SecureSource() if rng is None else rng
         self._certificates = certificates
         self._patience = patience
         self._holder = holder
@@ -147,7 +147,7 @@ class RemoteClient:
                 grid_points=grid_points,
                 ledger=self.ledger,
                 accepts=letter.accepts,
-                source=self._rng,
+                source=self.source,
             )
             values = person.answer(task).values
             reply = ReplyMessage(plan_hash, message.phase, message.ticket, values[0].tolist())

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from dpfda._validate import FloatArray
 from dpfda.curve_classifier import CurveClassifierBase, count_rows, plain_classes
 from dpfda.curves import CurveEncoder
-from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.errors import InvalidParameter
 from dpfda.estimators.plots import draw_study, slope_of
 from dpfda.estimators.result import StudyResult, majority_error
 from dpfda.protocol.estimate import Estimate
@@ -50,7 +50,7 @@ class StudyClassifier(CurveClassifierBase):
         if groups is not None:
             keep = one_row_each(groups, seed=seed, rows=len(y))
             rows, y = take(rows, keep), y[keep]
-        self._set_label_set(y)
+        self._set_classes(y)
         self.grid_points_ = grid_points
         source, encoder = self._source(), self._study_encoder()
         self.plan_ = StudyPlan(
@@ -64,7 +64,7 @@ class StudyClassifier(CurveClassifierBase):
         )
         people = people_from(self.plan_, rows, y, grid_points=grid_points)
         self.server_ = simulate(self.plan_, people, source=source)
-        self.guarantee_ = self.plan_.guarantee.drawn_from(source)
+        self.guarantee_ = self._promise(self.plan_.guarantee, source)
         self.model_ = replace(self.server_.model, guarantee=self.guarantee_)
         self.result_ = StudyResult(estimates=self.server_.findings.estimates())
         self._fit_non_private(rows, y)
@@ -121,14 +121,6 @@ class StudyClassifier(CurveClassifierBase):
         if self.random_state is not None and len(np.unique(labels)) > 1:
             features = self.plan_.encoder.encode(curves, self.grid_points_, strict=False)
             self._non_private = LogisticRegression(max_iter=1000).fit(features, labels)
-
-    def _set_label_set(self, labels: npt.NDArray[Any]) -> None:
-        self.classes_ = np.unique(labels if self.classes is None else np.asarray(self.classes))
-        if len(self.classes_) < 2:
-            rule = "of at least 2 classes, not one class only (or pass classes=)"
-            raise InvalidData("labels", rule)
-        if not np.all(np.isin(labels, self.classes_)):
-            raise InvalidData("labels", "among the given classes")
 
     @abstractmethod
     def _study_encoder(self) -> CurveEncoder:

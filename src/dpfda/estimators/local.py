@@ -32,7 +32,7 @@ class LocalCurveClassifier(StudyClassifier):
         centre_known: the middle of the public range is the middle of the data by construction.
         evaluation_share: share of people set aside to estimate the error, see `error_estimate_`.
         protects: ``both``; ``labels`` if curves are public anyway; ``features`` if labels are.
-        classes: the label set; by default the labels that occur, which are then public.
+        classes: the public label set; must be given unless a seed makes this a simulation.
         n_features: overrides the rule for the number of features.
         random_state: None draws from the operating system; an integer is a simulation.
 
@@ -43,7 +43,9 @@ class LocalCurveClassifier(StudyClassifier):
     Example:
         >>> from dpfda.datasets import simulate_001
         >>> study = simulate_001(3000, 0)
-        >>> classifier = LocalCurveClassifier(epsilon=1.0, value_range=(-6, 6), random_state=0)
+        >>> classifier = LocalCurveClassifier(
+        ...     epsilon=1.0, value_range=(-6, 6), classes=(-1, 1), random_state=0
+        ... )
         >>> classifier = classifier.fit(study.X, study.y, grid_points=study.grid_points)
         >>> print(classifier.guarantee_)
         ε = 1, local, unit = person, sampler = simulation (seeded)

@@ -20,7 +20,7 @@ class MomentClassifier(StudyClassifier):
         encoder: how a curve becomes a vector; the default suits curves of moderate size.
         epsilon: what each person spends.
         randomizer: registered name of the randomizer of vectors.
-        classes: the label set; by default the labels that occur, which are then public.
+        classes: the public label set; must be given unless a seed makes this a simulation.
         random_state: None draws from the operating system; an integer is a simulation.
 
     Privacy:

@@ -14,8 +14,8 @@ from dpfda.mrma.comparison import (
     pooled_rules,
     reference_rules,
 )
+from dpfda.mrma.decision_rules import Rule
 from dpfda.mrma.designs import MRMADesign
-from dpfda.mrma.rules import Rule
 from dpfda.mrma.training import learner_gram, named_learner
 from dpfda.noise import SimulationSource
 from dpfda.protocol.plan import StudyPlan

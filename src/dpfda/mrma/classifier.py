@@ -57,6 +57,7 @@ class MRMAClassifier(CurveClassifierBase):
             `error_estimate_` without any held-out data.
         compare: also fit the methods MRMA is compared with. They would ask the same people again,
             so this is for simulations: None means "when seeded".
+        classes: the two labels, public; must be given unless a seed makes this a simulation.
         random_state: None for real data; a seed for simulations.
 
     Attributes:
@@ -96,6 +97,7 @@ class MRMAClassifier(CurveClassifierBase):
         protects: str = "both",
         final_share: float = 0.0,
         compare: bool | None = None,
+        classes: Any = None,
         random_state: int | None = None,
     ) -> None:
         self.encoder = encoder
@@ -114,6 +116,7 @@ class MRMAClassifier(CurveClassifierBase):
         self.protects = protects
         self.final_share = final_share
         self.compare = compare
+        self.classes = classes
         self.random_state = random_state
 
     def fit(self, curves: Any, labels: Any, grid_points: Any = None, groups: Any = None) -> Self:
@@ -136,7 +139,7 @@ class MRMAClassifier(CurveClassifierBase):
         self.plan_ = self._plan(len(labels))
         people = people_from(self.plan_, curves, labels, grid_points=grid_points)
         server = simulate(self.plan_, people, source=source)
-        self.guarantee_ = person_level(self.plan_.guarantee.drawn_from(source), groups)
+        self.guarantee_ = person_level(self._promise(self.plan_.guarantee, source), groups)
         self.model_ = stamped(server.model, self.guarantee_)
         findings = server.findings
         assert isinstance(findings, MRMAFindings)

@@ -18,8 +18,8 @@ from dpfda.learners import Learner, LinearModels
 from dpfda.mechanisms import Mechanism
 from dpfda.mechanisms.randomized_response import RandomizedResponse
 from dpfda.mrma.averaging import average_parameters, unit_norm, weights
+from dpfda.mrma.decision_rules import CellRule, ConstantRule, LinearRule, MembersRule, Rule
 from dpfda.mrma.members import draw_members, intercept_shrinkage, judge
-from dpfda.mrma.rules import CellRule, ConstantRule, LinearRule, MembersRule, Rule
 from dpfda.noise import SimulationSource
 from dpfda.protocol.tasks.cell import grid_cells
 

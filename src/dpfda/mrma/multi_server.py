@@ -50,6 +50,7 @@ class MultiServerMRMA(CurveClassifierBase):
             intercepts are shrunk accordingly. None leaves them as fitted, as the papers do.
         cutoff: r0 of each server's own study; None is the public rule.
         strictness: constant of that rule, in both stages.
+        classes: the two labels, public; must be given unless a seed makes this a simulation.
         random_state: None for real data; a seed for simulations.
 
     Attributes:
@@ -85,6 +86,7 @@ class MultiServerMRMA(CurveClassifierBase):
         boundary_spread: float | None = DEFAULT_SPREAD,
         cutoff: float | None = None,
         strictness: float = DEFAULT_STRICTNESS,
+        classes: Any = None,
         random_state: int | None = None,
     ) -> None:
         self.encoder = encoder
@@ -100,6 +102,7 @@ class MultiServerMRMA(CurveClassifierBase):
         self.boundary_spread = boundary_spread
         self.cutoff = cutoff
         self.strictness = strictness
+        self.classes = classes
         self.random_state = random_state
 
     def fit(self, curves: Any, labels: Any, servers: Any = None, grid_points: Any = None) -> Self:
@@ -134,7 +137,7 @@ class MultiServerMRMA(CurveClassifierBase):
             self._exchange_study(people, judges, shared, k, seed=seed + k, source=source)
             for k, (_, judges) in enumerate(own)
         ]
-        self.guarantee_ = whole.guarantee.drawn_from(source)
+        self.guarantee_ = self._promise(whole.guarantee, source)
         self.local_models_ = [stamped(model, self.guarantee_) for model in shared]
         self.exchanges_ = [server.findings for server in judged]
         self.models_ = [stamped(server.model, self.guarantee_) for server in judged]

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-import numpy as np
-
 from dpfda.curve_classifier import CurveClassifierBase, count_rows, plain_classes, stamped
-from dpfda.errors import InvalidParameter
 from dpfda.mrma.averaging import DEFAULT_STRICTNESS
 from dpfda.mrma.conclusion import MRMAFindings
 from dpfda.mrma.designs import StreamDesign
@@ -48,6 +45,7 @@ class OnlineMRMA(CurveClassifierBase):
         alarm: standard errors below chance at which older verdicts are forgotten.
         cutoff: r0; None is the public rule (C3).
         strictness: constant of that rule.
+        classes: the two labels, public; must be given unless a seed makes this a simulation.
         random_state: None for real data; a seed for simulations.
 
     Attributes:
@@ -83,6 +81,7 @@ class OnlineMRMA(CurveClassifierBase):
         alarm: float = 2.0,
         cutoff: float | None = None,
         strictness: float = DEFAULT_STRICTNESS,
+        classes: Any = None,
         random_state: int | None = None,
     ) -> None:
         self.encoder = encoder
@@ -98,6 +97,7 @@ class OnlineMRMA(CurveClassifierBase):
         self.alarm = alarm
         self.cutoff = cutoff
         self.strictness = strictness
+        self.classes = classes
         self.random_state = random_state
 
     def fit(self, curves: Any, labels: Any, grid_points: Any = None) -> Self:
@@ -114,7 +114,7 @@ class OnlineMRMA(CurveClassifierBase):
         Args:
             curves: as in `MRMAClassifier.fit`.
             labels: one of two values for each.
-            classes: the two values, in the first round, should it lack one of them.
+            classes: the two labels, in the first round, instead of the parameter `classes`.
             grid_points: the points of an array.
         """
         first = not hasattr(self, "_round")
@@ -122,8 +122,8 @@ class OnlineMRMA(CurveClassifierBase):
         labels = self._read_labels(labels, count_rows(curves))
         if first:
             self._begin(labels, classes)
-        elif not np.isin(labels, self.classes_).all():
-            raise InvalidParameter("labels", "those of the first round", "other labels")
+        else:
+            self._check_labels(labels)
         self.grid_points_ = grid_points
         plan = StudyPlan(
             epsilon=self.epsilon,
@@ -171,6 +171,6 @@ class OnlineMRMA(CurveClassifierBase):
         assert findings.following is not None
         self._round = findings.following
         self.plan_ = plan
-        self.guarantee_ = plan.guarantee.drawn_from(self._stream_source)
+        self.guarantee_ = self._promise(plan.guarantee, self._stream_source)
         self.model_ = stamped(server.model, self.guarantee_)
         self.result_ = MRMAResult(*findings.judged)

@@ -11,8 +11,8 @@ from scipy.special import ndtri
 
 from dpfda._validate import FloatArray
 from dpfda.mrma.averaging import weights
+from dpfda.mrma.decision_rules import LinearRule, MembersRule, Rule
 from dpfda.mrma.members import Candidates, Judgement
-from dpfda.mrma.rules import LinearRule, MembersRule, Rule
 from dpfda.protocol.estimate import Estimate
 from dpfda.protocol.model import CurveModel
 

@@ -22,6 +22,13 @@ USER_IS_NOT_PROTECTED = "the data user's own rows are not protected"
 """Assumptions in the words that holders accept or refuse."""
 
 
+_SAMPLERS = {
+    "exact": "exact",
+    "simulation": "simulation (seeded)",
+    "unknown": "each person's own",
+}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Guarantee:
     """A differential-privacy promise about one release.
@@ -35,7 +42,8 @@ class Guarantee:
             ``decentralised``: sites that trust nobody with raw data.
         unit: whose data may be replaced: ``person``, ``owner``, ``sample``, ``scan``, ...
         relation: the neighbouring relation; always ``replace one``, group sizes being public.
-        sampler: ``exact`` noise from OS entropy, or a seeded ``simulation`` that protects nobody.
+        sampler: ``exact`` noise from OS entropy; a seeded ``simulation`` that protects nobody; or
+            ``unknown`` where others drew it: a server cannot see how people's devices draw.
         assumptions: what else must hold, in words.
 
     Example:
@@ -48,7 +56,7 @@ class Guarantee:
     model: Model = "central"
     unit: str = "person"
     relation: Literal["replace one"] = "replace one"
-    sampler: Sampler = "exact"
+    sampler: Sampler | Literal["unknown"] = "exact"
     assumptions: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -77,8 +85,6 @@ class Guarantee:
         if self.delta:
             parts.append(f"δ = {self.delta:g}")
         parts += [self.model, f"unit = {self.unit}"]
-        parts.append(
-            "sampler = exact" if self.sampler == "exact" else "sampler = simulation (seeded)"
-        )
+        parts.append(f"sampler = {_SAMPLERS[self.sampler]}")
         parts += [f"assuming {assumption}" for assumption in self.assumptions]
         return ", ".join(parts)

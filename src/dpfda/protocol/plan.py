@@ -47,7 +47,7 @@ class StudyPlan:
         >>> StudyPlan.from_dict(plan.to_dict()).hash == plan.hash
         True
         >>> print(plan.guarantee)
-        ε = 1, local, unit = person, sampler = exact
+        ε = 1, local, unit = person, sampler = each person's own
     """
 
     epsilon: float
@@ -98,8 +98,8 @@ class StudyPlan:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What every person is promised."""
-        promise = Guarantee(epsilon=self.epsilon, model="local", unit=self.unit)
+        """What every person is promised, if their own device draws as it should."""
+        promise = Guarantee(epsilon=self.epsilon, model="local", unit=self.unit, sampler="unknown")
         other = {"features": LABELS_ARE_PUBLIC, "labels": CURVES_ARE_PUBLIC}
         return promise if self.protects == "both" else promise.assuming(other[self.protects])
 

@@ -99,7 +99,7 @@ class RemoteCrowd:
         features: encoded curves, one row a person.
         labels: label numbers.
         source: where their randomness comes from.
-        progress: called after every person.
+        tell: called after every person.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class RemoteCrowd:
         labels: IntArray,
         *,
         source: Source,
-        progress: Callable[[], None] = lambda: None,
+        tell: Callable[[], None] = lambda: None,
     ) -> None:
         self._url = url
         self._plan = plan
@@ -118,7 +118,7 @@ class RemoteCrowd:
         self._features = features
         self._labels = labels
         self._source = source
-        self._progress = progress
+        self._tell = tell
         self.bytes_sent = 0
 
     async def take_part(self, *, connections: int = 16) -> None:
@@ -130,7 +130,7 @@ class RemoteCrowd:
         wire = Wire(self._url)
         for person in people:
             await self._one(wire, person)
-            self._progress()
+            self._tell()
         wire.close()
 
     async def _one(self, wire: Wire, person: int) -> None:

@@ -49,11 +49,11 @@ _STUDIES: dict[str, tuple[CurveEncoder, dict[str, Any]]] = {
 }
 
 
-def run(progress: Callable[[float], None] | None = None, *, people: int = 2000) -> Outcome:
+def run(tell: Callable[[float], None] | None = None, *, people: int = 2000) -> Outcome:
     """Start a collector, run both studies at once, compare with what knows every curve.
 
     Args:
-        progress: called with the share of people done.
+        tell: called with the share of people done.
         people: how many take part in each study.
     """
     plans = {
@@ -75,7 +75,7 @@ def run(progress: Callable[[float], None] | None = None, *, people: int = 2000) 
         with CollectorProcess(database, options=["--quiet"]) as collector:
             for plan in plans.values():
                 collector.create(plan)
-            sent = asyncio.run(_all_crowds(collector.url, plans, data, progress))
+            sent = asyncio.run(_all_crowds(collector.url, plans, data, tell))
             found = {name: _result(collector, plan, tested) for name, plan in plans.items()}
     seconds = time.perf_counter() - started
     rows = [
@@ -104,7 +104,7 @@ async def _all_crowds(
     url: str,
     plans: dict[str, StudyPlan],
     data: Dataset,
-    progress: Callable[[float], None] | None,
+    tell: Callable[[float], None] | None,
 ) -> int:
     """Both studies' people at the same time; how many bytes their replies had."""
     total, done = len(data.X), 0
@@ -112,8 +112,8 @@ async def _all_crowds(
     def one_more() -> None:
         nonlocal done
         done += 1
-        if progress is not None:
-            progress(done / total)
+        if tell is not None:
+            tell(done / total)
 
     crowds = []
     for number, plan in enumerate(plans.values()):
@@ -122,7 +122,7 @@ async def _all_crowds(
             plan, data.X[own], _labels(data)[own], grid_points=data.grid_points
         )
         source = SimulationSource(number)
-        crowds.append(RemoteCrowd(url, plan, features, labels, source=source, progress=one_more))
+        crowds.append(RemoteCrowd(url, plan, features, labels, source=source, tell=one_more))
     await asyncio.gather(*(crowd.take_part() for crowd in crowds))
     return sum(crowd.bytes_sent for crowd in crowds)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpfda.mrma import comparison
 from dpfda.mrma.comparison import People, Setting
-from dpfda.mrma.rules import Rule
+from dpfda.mrma.decision_rules import Rule
 from dpfda.noise import SimulationSource
 from dpfda.study.outcome import Outcome
 from dpfda.study.reproductions import _p001 as common

@@ -13,7 +13,7 @@ from dpfda._validate import FloatArray
 from dpfda.curves.cosine import CosineBasis
 from dpfda.mrma import comparison
 from dpfda.mrma.comparison import Members, People, Setting
-from dpfda.mrma.rules import ConstantRule, LinearRule
+from dpfda.mrma.decision_rules import ConstantRule, LinearRule
 from dpfda.noise import SimulationSource
 from dpfda.study.outcome import Outcome
 from dpfda.study.reproductions import _p001 as common

@@ -13,8 +13,8 @@ from dpfda._validate import FloatArray
 from dpfda.datasets import load_diabetes
 from dpfda.mrma import comparison
 from dpfda.mrma.comparison import People, Setting
+from dpfda.mrma.decision_rules import MembersRule, Rule
 from dpfda.mrma.members import judge
-from dpfda.mrma.rules import MembersRule, Rule
 from dpfda.mrma.training import named_learner
 from dpfda.noise import SimulationSource
 from dpfda.study.outcome import Outcome, at_most

@@ -10,7 +10,7 @@ import numpy as np
 from dpfda._validate import FloatArray
 from dpfda.datasets import SLOPE_001
 from dpfda.learners import Learner
-from dpfda.mrma.rules import ConstantRule, LinearRule
+from dpfda.mrma.decision_rules import ConstantRule, LinearRule
 from dpfda.study.outcome import Outcome, at_most
 from dpfda.study.reproductions import _p001 as common
 
