@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from dpfda._validate import FloatArray
+from dpfda.curves import RowEncoder
 from dpfda.errors import InvalidParameter
 from dpfda.protocol.person import one_curve
 from dpfda.protocol.plan import StudyPlan
@@ -26,7 +27,7 @@ class Preview:
         kind: what was asked.
         body: the exact bytes.
         points: where curves are drawn; empty for plain vectors.
-        original: the person's curve as the encoder sees it.
+        original: the person's curve as the encoder sees it; an owner's rows.
         perturbed: the curve that the reply shows, if the reply is a noisy curve; else None.
         hides: one sentence on what a reader of the reply can conclude.
     """
@@ -47,6 +48,7 @@ def describe(
     features = plan.encoder.encode(one_curve(curve), grid_points, strict=False)
     values = np.array(msgspec.json.decode(body, type=ReplyMessage).values)
     functional = plan.encoder.basis.functional
+    plain_rows = isinstance(plan.encoder, RowEncoder)  # an owner's, as many as there are
     points = np.linspace(*plan.encoder.basis.domain_range, _POINTS) if functional else np.empty(0)
     shown = values[: plan.encoder.n_features]
     noisy = kind in ("vector", "moment") and len(shown) == plan.encoder.n_features
@@ -54,7 +56,7 @@ def describe(
         kind=kind,
         body=body,
         points=points,
-        original=_drawn(plan, features[0], points),
+        original=features if plain_rows else _drawn(plan, features[0], points),
         perturbed=_drawn(plan, shown, points) if noisy else None,
         hides=(
             f"Whatever your data are, this reply is at most e^ε = {np.exp(plan.epsilon):.3g} "
