@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpfda.boosting.design import owners_plan
 from dpfda.boosting.ensemble import Ensemble
 from dpfda.boosting.feature_map import FeatureMap
 from dpfda.boosting.gradient_study import GradientDesign
@@ -87,7 +86,7 @@ def make_plan(name, *, owners=20, epsilon=1.0, classes=(0, 1), d=2, n_rows=3, **
             | judges
             | fields
         )
-    return owners_plan(design, epsilon=epsilon, owners=owners, classes=classes, protects=protects)
+    return design.plan(epsilon=epsilon, owners=owners, classes=classes, protects=protects)
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpfda.boosting.design import owners_plan
 from dpfda.boosting.ensemble import Ensemble
 from dpfda.boosting.owner import Owners
 from dpfda.boosting.owner_rows import OwnerRows
@@ -146,7 +145,7 @@ def samme(rows, *, epsilon=50.0, classes=(0, 1), seed=0, **parameters):
     defaults = {"share": "statistic", "bounds": [(-1.0, 1.0)] * 2, "n_rows": 4}
     defaults |= {"owners_per_round": 10, "n_rounds": 2, "retries": 2}
     design = SammeDesign(**defaults | parameters)
-    plan = owners_plan(design, epsilon=epsilon, owners=rows.owners, classes=classes)
+    plan = design.plan(epsilon=epsilon, owners=rows.owners, classes=classes)
     owners = Owners(plan, rows, source=SimulationSource(seed))
     return simulate(plan, owners, source=owners.source).progress, owners.asked
 
@@ -202,7 +201,7 @@ def test_a_phase_without_replies_is_a_failed_attempt():
     design = SammeDesign(
         share="statistic", bounds=[(-1.0, 1.0)] * 2, owners_per_round=5, judges=5, n_rounds=1
     )
-    plan = owners_plan(design, epsilon=1.0, owners=20, classes=(0, 1))
+    plan = design.plan(epsilon=1.0, owners=20, classes=(0, 1))
     study = SammeProgress(design, plan)
     while not study.finished:
         study.close()

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
-from dpfda.boosting.design import BoostingDesign, BoostingProgress, owners_plan
+from dpfda.boosting.design import BoostingDesign, BoostingProgress
 from dpfda.boosting.ensemble import Ensemble
 from dpfda.boosting.feature_map import FeatureMap
 from dpfda.boosting.gradient_study import GradientDesign
@@ -145,8 +145,7 @@ class LocalBoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         source = source_for(self.random_state, stream=_NOISE_STREAM)
         epsilons = self._epsilons(groups, owners.owners)
         own, labelled = self._own_rows(reference, reference_labels, seed)
-        self.plan_ = owners_plan(
-            self._design(owners, epsilons, own, labelled),
+        self.plan_ = self._design(owners, epsilons, own, labelled).plan(
             epsilon=float(np.max(epsilons)),
             owners=owners.owners,
             classes=self.classes_.tolist(),

@@ -16,7 +16,7 @@ from dpfda.protocol.declared import Declared
 from dpfda.protocol.design import Design, Terms
 from dpfda.protocol.fields import array, flag, whole
 from dpfda.protocol.findings import Phase
-from dpfda.protocol.plan import Label, Protects, StudyPlan
+from dpfda.protocol.plan import Label, StudyPlan
 from dpfda.protocol.progress import Progress
 from dpfda.protocol.task import Task
 
@@ -63,29 +63,19 @@ class BoostingDesign(Declared, Design):
             **more,
         }
 
-
-def owners_plan(
-    design: BoostingDesign,
-    *,
-    epsilon: float,
-    owners: int,
-    classes: Sequence[Label],
-    protects: Protects = "both",
-    seed: int = 0,
-    title: str = "",
-) -> StudyPlan:
-    """The contract of a study of owners, who hold rows instead of a curve."""
-    return StudyPlan(
-        epsilon=epsilon,
-        n_people=owners,
-        encoder=RowEncoder(design.columns),
-        classes=tuple(classes),
-        design=design.to_dict(),
-        protects=protects,
-        unit="owner",
-        seed=seed,
-        title=title,
-    )
+    def plan(
+        self, *, epsilon: float, owners: int, classes: Sequence[Label], **more: Any
+    ) -> StudyPlan:
+        """The contract of a study of owners, who hold rows instead of a curve."""
+        return StudyPlan(
+            epsilon=epsilon,
+            n_people=owners,
+            encoder=RowEncoder(self.columns),
+            classes=tuple(classes),
+            design=self.to_dict(),
+            unit="owner",
+            **more,
+        )
 
 
 class BoostingProgress(Progress):

@@ -5,18 +5,15 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
-import msgspec
 import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.boosting.feature_map import FeatureMap
-from dpfda.boosting.logistic import probabilities
-from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.declared import Declared
 from dpfda.protocol.fields import array, part
-from dpfda.protocol.plan import Label
+from dpfda.protocol.model import StudyModel
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -52,18 +49,14 @@ class LogisticModel(BoostedModel, name="logistic"):
         scores = self.features(np.asarray(rows)) @ self.coefficients.T
         return np.concatenate([np.zeros((len(scores), 1)), scores], axis=1)
 
-    def probabilities(self, rows: FloatArray) -> FloatArray:
-        """P(y = k), shape (n, K)."""
-        chances = probabilities(self.features(np.asarray(rows)), self.coefficients)
-        return np.concatenate([1 - chances.sum(axis=1, keepdims=True), chances], axis=1)
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RowModel:
+class RowModel(StudyModel):
     """What a study of owners ends with: a boosted model, its labels and its guarantee.
 
     Example:
         >>> from dpfda.boosting.ensemble import Ensemble
+        >>> from dpfda.privacy.guarantee import Guarantee
         >>> model = RowModel(boosted=Ensemble.empty([(0, 1)], classes=2), classes=("no", "yes"),
         ...                  guarantee=Guarantee(epsilon=1.0, model="local", unit="owner"))
         >>> RowModel.from_json(model.to_json()).predict([[0.5]]).tolist()
@@ -71,41 +64,20 @@ class RowModel:
     """
 
     boosted: BoostedModel
-    classes: tuple[Label, ...]
-    guarantee: Guarantee
 
-    def decide(self, rows: FloatArray) -> IntArray:
+    def decide(self, features: FloatArray) -> IntArray:
         """Label numbers of rows (n, d)."""
-        return self.boosted.decide(rows)
+        return self.boosted.decide(features)
 
-    def predict(self, curves: Any) -> Any:
+    def predict(self, rows: Any) -> Any:
         """Labels of rows (n, d)."""
-        return np.asarray(self.classes)[self.decide(np.asarray(curves, dtype=np.float64))]
+        return np.asarray(self.classes)[self.decide(np.asarray(rows, dtype=np.float64))]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {
-            "boosted": self.boosted.to_dict(),
-            "classes": list(self.classes),
-            "guarantee": self.guarantee.to_dict(),
-        }
-
-    def to_json(self) -> bytes:
-        """The model as a JSON document."""
-        return msgspec.json.encode(self.to_dict())
+        plain = {"classes": list(self.classes), "guarantee": self.guarantee.to_dict()}
+        return {"boosted": self.boosted.to_dict(), **plain}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Rebuild from `to_dict`."""
-        promise = dict(data["guarantee"])
-        promise["assumptions"] = tuple(promise["assumptions"])
-        return cls(
-            boosted=BoostedModel.from_dict(data["boosted"]),
-            classes=tuple(data["classes"]),
-            guarantee=Guarantee(**promise),
-        )
-
-    @classmethod
-    def from_json(cls, document: bytes | str) -> Self:
-        """Rebuild from `to_json`."""
-        return cls.from_dict(msgspec.json.decode(document))
+    def _parts(cls, data: Mapping[str, Any]) -> dict[str, Any]:
+        return {"boosted": BoostedModel.from_dict(data["boosted"])}

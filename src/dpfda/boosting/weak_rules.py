@@ -10,6 +10,7 @@ import numpy as np
 from dpfda._validate import FloatArray, IntArray
 from dpfda.protocol.declared import Declared
 from dpfda.protocol.fields import array, number, vector, whole
+from dpfda.protocol.linear_scores import decided
 
 _LARGEST = 1e9  # of any number in a rule: far beyond the box, far from overflow
 _MOST_CLASSES = 1 << 10
@@ -41,8 +42,7 @@ class CentroidRule(WeakRule, name="centroid"):
 
     def decide(self, rows: FloatArray) -> IntArray:
         """|x|² is the same for all centroids."""
-        scores = rows @ self.centroids.T - (self.centroids**2).sum(axis=1) / 2
-        return np.asarray(scores.argmax(axis=-1), dtype=np.int64)
+        return decided(rows @ self.centroids.T - (self.centroids**2).sum(axis=1) / 2)
 
     def fits(self, *, columns: int, classes: int) -> bool:
         """One centroid a class."""
@@ -87,10 +87,7 @@ class LinearRule(WeakRule, name="linear"):
 
     def decide(self, rows: FloatArray) -> IntArray:
         """Scores of all classes at once."""
-        scores = rows @ self.coefficients.T + self.intercepts
-        if scores.shape[-1] == 1:
-            return (scores[..., 0] >= 0).astype(np.int64)
-        return np.asarray(scores.argmax(axis=-1), dtype=np.int64)
+        return decided(rows @ self.coefficients.T + self.intercepts)
 
     def fits(self, *, columns: int, classes: int) -> bool:
         """One score for two classes, else one a class."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import msgspec
 import numpy as np
@@ -13,25 +14,55 @@ from dpfda._validate import FloatArray, IntArray
 from dpfda.curves import CurveEncoder, read_encoder
 from dpfda.errors import InvalidParameter
 from dpfda.privacy.guarantee import Guarantee
+from dpfda.protocol.linear_scores import decided, linear_scores
 from dpfda.protocol.plan import Label
 
 
-class StudyModel(Protocol):
-    """What any study ends with: labels for new data, and what people were promised."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StudyModel(ABC):
+    """What any study ends with: labels for new data, and what people were promised.
 
-    @property
-    def guarantee(self) -> Guarantee:
-        """What they were promised."""
+    Attributes:
+        classes: the labels.
+        guarantee: what the people behind the model were promised.
+    """
 
-    def predict(self, curves: Any) -> Any:
-        """Labels of new curves or rows."""
+    classes: tuple[Label, ...]
+    guarantee: Guarantee
+
+    @abstractmethod
+    def decide(self, features: FloatArray) -> IntArray:
+        """Label numbers of encoded curves or rows."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
 
     def to_json(self) -> bytes:
         """The model as a JSON document."""
+        return msgspec.json.encode(self.to_dict())
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Rebuild from `to_dict`."""
+        promise = dict(data["guarantee"])
+        promise["assumptions"] = tuple(promise["assumptions"])
+        own = {"guarantee": Guarantee(**promise), "classes": tuple(data["classes"])}
+        return cls(**(dict(data) | cls._parts(data) | own))
+
+    @classmethod
+    @abstractmethod
+    def _parts(cls, data: Mapping[str, Any]) -> dict[str, Any]:
+        """What else JSON does not hold as it is."""
+
+    @classmethod
+    def from_json(cls, document: bytes | str) -> Self:
+        """Rebuild from `to_json`."""
+        return cls.from_dict(msgspec.json.decode(document))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CurveModel:
+class CurveModel(StudyModel):
     """A linear classifier of encoded curves, one score a class (or one score for two classes).
 
     score = intercept + coefficients · squash((z* - centres)/scales), where `squash` clips to ±1 if
@@ -40,13 +71,11 @@ class CurveModel:
 
     Attributes:
         encoder: how a curve becomes z*.
-        classes: the labels.
         intercept: shape (m,), m scores.
         coefficients: shape (m, d), for the first d features.
         centres: shape (m, d).
         scales: shape (m, d).
         clipped: whether centred and scaled features are clipped to ±1.
-        guarantee: what the people behind the model were promised.
 
     Example:
         >>> from dpfda.curves import CurveEncoder
@@ -62,13 +91,11 @@ class CurveModel:
     """
 
     encoder: CurveEncoder
-    classes: tuple[Label, ...]
     intercept: FloatArray
     coefficients: FloatArray
     centres: FloatArray
     scales: FloatArray
     clipped: bool
-    guarantee: Guarantee
 
     def __post_init__(self) -> None:
         for name in ("intercept", "coefficients", "centres", "scales"):
@@ -102,18 +129,18 @@ class CurveModel:
 
     def scores(self, features: FloatArray) -> FloatArray:
         """Scores of encoded curves, shape (n, m)."""
-        used = np.asarray(features)[:, None, : self.coefficients.shape[1]]
-        scaled = (used - self.centres) / self.scales
-        if self.clipped:
-            scaled = np.clip(scaled, -1, 1)
-        return np.asarray(np.einsum("nmd,md->nm", scaled, self.coefficients) + self.intercept)
+        return linear_scores(
+            features,
+            intercept=self.intercept,
+            coefficients=self.coefficients,
+            centres=self.centres,
+            scales=self.scales,
+            clipped=self.clipped,
+        )
 
     def decide(self, features: FloatArray) -> IntArray:
         """Label numbers of encoded curves."""
-        scores = self.scores(features)
-        if scores.shape[1] == 1:
-            return (scores[:, 0] >= 0).astype(np.int64)
-        return np.asarray(scores.argmax(axis=1), dtype=np.int64)
+        return decided(self.scores(features))
 
     def predict(self, curves: Any, grid_points: Any = None) -> Any:
         """Labels of new curves."""
@@ -132,22 +159,6 @@ class CurveModel:
             "guarantee": self.guarantee.to_dict(),
         }
 
-    def to_json(self) -> bytes:
-        """The model as a JSON document."""
-        return msgspec.json.encode(self.to_dict())
-
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Rebuild from `to_dict`."""
-        parts = dict(data)
-        promise = dict(parts["guarantee"])
-        promise["assumptions"] = tuple(promise["assumptions"])
-        parts["guarantee"] = Guarantee(**promise)
-        parts["encoder"] = read_encoder(parts["encoder"])
-        parts["classes"] = tuple(parts["classes"])
-        return cls(**parts)
-
-    @classmethod
-    def from_json(cls, document: bytes | str) -> Self:
-        """Rebuild from `to_json`."""
-        return cls.from_dict(msgspec.json.decode(document))
+    def _parts(cls, data: Mapping[str, Any]) -> dict[str, Any]:
+        return {"encoder": read_encoder(data["encoder"])}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -103,10 +103,6 @@ class ShareRequest(VoteRequest):
     def decode(self, sent: FloatArray) -> FloatArray:
         """Box mechanisms are unbiased as sent."""
         return sent
-
-    def with_ensemble(self, ensemble: Ensemble, *, cap: float) -> Self:
-        """The same question after another weak rule joined."""
-        return replace(self, ensemble=ensemble, cap=cap)
 
     @classmethod
     def examples(cls) -> list[Self]:

@@ -13,6 +13,7 @@ from dpfda._validate import FloatArray, IntArray
 from dpfda.mechanisms.question_response import QuestionResponse
 from dpfda.noise import Source
 from dpfda.protocol.fields import array
+from dpfda.protocol.linear_scores import linear_scores
 from dpfda.protocol.query import Records
 from dpfda.protocol.task import Task
 
@@ -69,8 +70,14 @@ class CalibrationTask(Task, name="calibration"):
     def exact(self, records: Records, source: Source) -> FloatArray:
         """True answers, ±1."""
         z, y = records
-        inside = np.clip((z[:, : self.columns] - self.centres) / self.scales, -1, 1)
-        score = self.intercept + np.einsum("nd,nd->n", self.slopes, inside)
+        score = linear_scores(
+            z,
+            intercept=self.intercept[:, None],
+            coefficients=self.slopes[:, None],
+            centres=self.centres[:, None],
+            scales=self.scales[:, None],
+            clipped=True,
+        )[:, 0]
         signs = np.where(y == self.positive, 1.0, -1.0)
         off = (signs - np.tanh(score / 2)) / 2
         return np.where(off[:, None] > self.dithers, 1.0, -1.0)

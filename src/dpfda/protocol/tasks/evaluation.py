@@ -13,6 +13,7 @@ from dpfda._validate import FloatArray
 from dpfda.mechanisms.randomized_response import RandomizedResponse
 from dpfda.noise import Source
 from dpfda.protocol.fields import array, flag
+from dpfda.protocol.linear_scores import decided, linear_scores
 from dpfda.protocol.query import Records
 from dpfda.protocol.task import Task
 
@@ -67,12 +68,15 @@ class EvaluationTask(Task, name="evaluation"):
     def exact(self, records: Records, source: Source) -> FloatArray:
         """+1: the candidate is right on me; -1: it is wrong."""
         z, y = records
-        scaled = (z[:, None, : self.columns] - self.centres) / self.scales
-        if self.clipped:
-            scaled = np.clip(scaled, -1, 1)
-        scores = self.intercept + np.einsum("nmd,nmd->nm", self.coefficients, scaled)
-        decided = scores[:, 0] >= 0 if scores.shape[1] == 1 else scores.argmax(axis=1)
-        return np.where(decided == y, 1.0, -1.0)
+        scores = linear_scores(
+            z,
+            intercept=self.intercept,
+            coefficients=self.coefficients,
+            centres=self.centres,
+            scales=self.scales,
+            clipped=self.clipped,
+        )
+        return np.where(decided(scores) == y, 1.0, -1.0)
 
     def allows(self, reply: FloatArray) -> npt.NDArray[np.bool_]:
         """One bit."""

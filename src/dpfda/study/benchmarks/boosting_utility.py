@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from dpfda.boosting.design import owners_plan
 from dpfda.boosting.feature_map import FeatureMap
 from dpfda.boosting.gradient_study import GradientDesign, GradientProgress
 from dpfda.noise import SimulationSource
@@ -143,7 +142,7 @@ def _study(
         labelled=data.user[chosen],
         labels=data.user_labels[chosen],
     )
-    plan = owners_plan(design, epsilon=epsilon, owners=owners, classes=(0, 1), seed=seed)
+    plan = design.plan(epsilon=epsilon, owners=owners, classes=(0, 1), seed=seed)
     return GradientProgress(design, plan)
 
 

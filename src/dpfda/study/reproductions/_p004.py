@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.datasets import make_classification
 
 from dpfda._validate import FloatArray, IntArray
-from dpfda.boosting.design import BoostingProgress, owners_plan
+from dpfda.boosting.design import BoostingProgress
 from dpfda.boosting.owner_rows import OwnerRows
 from dpfda.boosting.requests.sample import SampleRequest
 from dpfda.boosting.samme_study import SammeDesign, SammeProgress
@@ -163,7 +163,7 @@ def shares(
         labelled=data.user,
         labels=data.user_labels,
     )
-    plan = owners_plan(design, epsilon=epsilon, owners=rows.owners, classes=(0, 1))
+    plan = design.plan(epsilon=epsilon, owners=rows.owners, classes=(0, 1))
     return (PublishedProgress if kind == "published" else SammeProgress)(design, plan)
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from dpfda.boosting.design import owners_plan
 from dpfda.boosting.feature_map import FeatureMap
 from dpfda.boosting.gradient_study import GradientDesign, GradientProgress
 from dpfda.noise import SimulationSource
@@ -110,7 +109,7 @@ def _curve(
             n_rows=size,
         )
         asked = owners * _ROUNDS
-        plan = owners_plan(design, epsilon=epsilon, owners=asked, classes=(0, 1), seed=seed)
+        plan = design.plan(epsilon=epsilon, owners=asked, classes=(0, 1), seed=seed)
         progress = GradientProgress(design, plan)
         errors = common.errors_by_round(progress, rows, data, SimulationSource(seed))
         history = progress.history
