@@ -36,16 +36,6 @@ def test_same_numbers(learner, library):
     scores = models.scores(library.asarray(features))
     assert type(scores) is type(library.asarray(features)), "the result stays in the library"
     assert np.allclose(to_numpy(scores), expected.scores(features), rtol=1e-7, atol=1e-9)
-    assert models.to_dict().keys() == expected.to_dict().keys()
-    # Combining stays in the library too, with plain lists as arguments.
-    mean = models.reversed_where([True] + [False] * 6).normalised().select([0, 2]).average([1, 3])
-    wanted = expected.reversed_where([True] + [False] * 6).normalised().select([0, 2])
-    assert np.allclose(
-        to_numpy(mean.scores(library.asarray(features[0]))),
-        wanted.average([1, 3]).scores(features[0]),
-        rtol=1e-7,
-        atol=1e-9,
-    )
 
 
 def test_plain_lists_are_numpy():

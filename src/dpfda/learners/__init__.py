@@ -3,7 +3,7 @@
 `Learner` is the family; one file holds one learner, registered by name:
 
     >>> sorted(Learner.members())
-    ['conjugate_gradient', 'dwd', 'histogram', 'linear_svm', 'logistic', 'nearest_centroid']
+    ['conjugate_gradient', 'dwd', 'linear_svm', 'logistic', 'nearest_centroid']
     >>> import numpy as np
     >>> features = np.array([[[0.0], [1.0], [3.0], [4.0]]] * 2)  # two members, the same rows
     >>> models = Learner.named("nearest_centroid")().fit(features, [[-1, -1, 1, 1], [1, 1, -1, -1]])
@@ -13,10 +13,9 @@
 """
 
 from dpfda._registry import discover
-from dpfda.learners.base import Learner, LinearLearner
-from dpfda.learners.histogram import HistogramModels
-from dpfda.learners.models import LinearModels, Models
+from dpfda.learners.base import Learner
+from dpfda.learners.models import LinearModels
 
 discover(__name__, __path__)
 
-__all__ = ["HistogramModels", "Learner", "LinearLearner", "LinearModels", "Models"]
+__all__ = ["Learner", "LinearModels"]

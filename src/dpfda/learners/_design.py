@@ -50,25 +50,19 @@ class Design:
         intercept = parameters[:, 0] - dot(coefficients, self.centre)
         return intercept, coefficients
 
-    def penalty(self, *, intercept: bool = False) -> Array:
-        """(B, d + 1): the parameters' share in ‖coefficients‖² (+ intercept², if asked)."""
+    def penalty(self) -> Array:
+        """(B, d + 1): the parameters' share in ‖coefficients‖²."""
         xp = namespace(self.scale)
-        first = xp.full_like(self.scale[:, :1], float(intercept))
-        return xp.concat([first, 1.0 / (self.scale * self.scale)], axis=1)
+        free = xp.zeros_like(self.scale[:, :1])
+        return xp.concat([free, 1.0 / (self.scale * self.scale)], axis=1)
 
 
-def design(batch: Batch, *, centred: bool = True) -> Design:
-    """Standardise a batch with its own (weighted) means and variances.
-
-    Args:
-        batch: the rows.
-        centred: subtract the mean of every feature; without it only the scale changes, which
-            keeps the intercept's own meaning for those who penalise it.
-    """
+def design(batch: Batch) -> Design:
+    """Standardise a batch with its own (weighted) means and variances."""
     xp = namespace(batch.features)
     numbers = batch.features.shape[1] * (batch.features.shape[2] + 1)
     size = members_in_cache(numbers, on_cpu=on_cpu(batch.features))
-    made = [_standardised(part, centred) for part in batch.parts(size)]
+    made = [_standardised(part) for part in batch.parts(size)]
     if len(made) == 1:
         return made[0]
     joined = {
@@ -78,14 +72,13 @@ def design(batch: Batch, *, centred: bool = True) -> Design:
     return Design(**joined)
 
 
-def _standardised(batch: Batch, centred: bool) -> Design:
+def _standardised(batch: Batch) -> Design:
     xp = namespace(batch.features)
     total = xp.sum(batch.weights, axis=1)
     total = xp.where(total > 0, total, xp.ones_like(total))
     share = batch.weights / total[:, None]
     columns = contiguous(xp.matrix_transpose(batch.features))
-    mean = times_weights(columns, share)
-    centre = mean if centred else xp.zeros_like(mean)
+    centre = times_weights(columns, share)
     columns = columns - centre[:, :, None]
     deviation = xp.sqrt(times_weights(columns * columns, share))
     smallest = xp.maximum(_CONSTANT * xp.abs(centre), scalar(_SMALLEST, like=total))

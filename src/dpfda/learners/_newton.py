@@ -22,8 +22,8 @@ classes, fewer rows than features, repeated features) it picks the finite answer
 
 def minimise(
     loss: Loss, data: Design, *, penalty: Array, tolerance: float, max_iterations: int
-) -> Array:
-    """Parameters (B, p) that minimise the penalised loss of every member.
+) -> tuple[Array, Array]:
+    """Intercept (B,) and coefficients (B, d) that minimise every member's penalised loss.
 
     Args:
         loss: the margin loss.
@@ -56,15 +56,8 @@ def minimise(
         if bool(xp.any((largest > loss.radius) & live)):
             slope = -dot(descent, direction)
             bend = dot(direction, times_rows(quadratic, direction))
-            share = _descending_share(
-                loss,
-                margins,
-                change,
-                weights,
-                slope=slope,
-                straight=dot(pull, direction),
-                bend=bend,
-            )
+            along = (slope, dot(pull, direction), bend)
+            share = _descending_share(loss, margins, change, weights, along)
         share = (share * xp.astype(live, share.dtype))[:, None]
         moved = (parameters + share * direction, margins + share * change)
         return moved, largest <= tolerance
@@ -78,24 +71,20 @@ def minimise(
         return parameters, times_rows(rows, parameters)
 
     fixed = (data.rows, data.weights, penalty)
-    return iterate(begin, step, fixed=fixed, max_iterations=max_iterations)[0]
+    found = iterate(begin, step, fixed=fixed, max_iterations=max_iterations)
+    return data.to_features(found[0])
 
 
 def _descending_share(
-    loss: Loss,
-    margins: Array,
-    change: Array,
-    weights: Array,
-    *,
-    slope: Array,
-    straight: Array,
-    bend: Array,
+    loss: Loss, margins: Array, change: Array, weights: Array, along: Arrays
 ) -> Array:
     """Shorten the step until the objective falls by a fair part of what its slope promises.
 
     Armijo's rule; the next trial is the minimum of the parabola through what is known, kept
-    between a tenth and a half of the last one.
+    between a tenth and a half of the last one. `along` the step: the slope of the objective, and
+    slope and curvature of the penalty.
     """
+    slope, straight, bend = along
     xp = namespace(margins)
     share = xp.ones_like(slope)
     before = dot(weights, loss.value(margins))

@@ -1,4 +1,4 @@
-"""The family of weak learners, and what all linear ones share."""
+"""The family of weak learners, and what all of them share."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any, Self
 
 from dpfda._registry import Registered
 from dpfda.learners._arrays import Array, Batch, checked, checked_gram, namespace
-from dpfda.learners.models import LinearModels, Models
+from dpfda.learners.models import LinearModels
 
 
 class Learner(Registered, ABC, family="learner"):
-    """Fits B classifiers at once, each on its own n rows.
+    """Fits B linear classifiers at once, each on its own n rows.
 
     A learner is a frozen set of public parameters. It sees what people sent (noisy features and
     labels) and never adds or needs privacy of its own: fitting is post-processing.
 
-    Degenerate members have a defined result, the same for every linear learner: rows of one class
+    Degenerate members have a defined result, the same for every learner: rows of one class
     only give the constant score of that class (±1), no rows at all (every weight 0) the score 0.
     Constant features get the coefficient 0.
     """
@@ -26,8 +26,9 @@ class Learner(Registered, ABC, family="learner"):
         """Parameter choices that the contract checks try; the defaults unless overridden."""
         return (cls(),)
 
-    @abstractmethod
-    def fit(self, features: Any, labels: Any, *, weights: Any = None, gram: Any = None) -> Models:
+    def fit(
+        self, features: Any, labels: Any, *, weights: Any = None, gram: Any = None
+    ) -> LinearModels:
         """Fit one classifier for each member of the batch.
 
         Args:
@@ -42,23 +43,12 @@ class Learner(Registered, ABC, family="learner"):
         Returns:
             B models in double precision, in the array library of `features`.
         """
-
-
-class LinearLearner(Learner):
-    """A learner whose members are linear: checks, chunks and degenerate members in one place."""
-
-    def fit(
-        self, features: Any, labels: Any, *, weights: Any = None, gram: Any = None
-    ) -> LinearModels:
-        """Fit one linear classifier for each member; see `Learner.fit`."""
         batch = checked(features, labels, weights)
         matrix = checked_gram(gram, like=batch.features)
         parts = [self._fit_members(chunk, matrix) for chunk in batch.chunks()]
         xp = namespace(batch.features)
-        return LinearModels(
-            intercept=xp.concat([part[0] for part in parts]),
-            coefficients=xp.concat([part[1] for part in parts]),
-        )
+        intercept, coefficients = (xp.concat(arrays) for arrays in zip(*parts, strict=True))
+        return LinearModels(intercept=intercept, coefficients=coefficients)
 
     @abstractmethod
     def _fit_chunk(self, batch: Batch, gram: Array) -> tuple[Array, Array]:

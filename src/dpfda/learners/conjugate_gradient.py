@@ -9,7 +9,7 @@ from dpfda._validate import whole
 from dpfda.learners._arrays import Array, Batch, namespace
 from dpfda.learners._design import dot, times_rows
 from dpfda.learners._moments import Moments, moments
-from dpfda.learners.base import LinearLearner
+from dpfda.learners.base import Learner
 
 _BREAKDOWN = 1e-12
 """Curvature or residual below this share of its first size: the Krylov space is used up."""
@@ -19,7 +19,7 @@ _NO_VARIATION = 1e-24
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConjugateGradient(LinearLearner, name="conjugate_gradient"):
+class ConjugateGradient(Learner, name="conjugate_gradient"):
     """Project on ψ, an early conjugate gradient iterate of Kψ = μ₁ − μ₀ (Kraus & Stefanucci 2019).
 
     K is the covariance operator within the classes and μ₁ − μ₀ the difference of the mean curves.

@@ -13,11 +13,11 @@ from dpfda.learners._arrays import Array, Batch, as_double, namespace
 from dpfda.learners._design import Design, design
 from dpfda.learners._losses import DistanceWeightedLoss
 from dpfda.learners._newton import minimise
-from dpfda.learners.base import LinearLearner
+from dpfda.learners.base import Learner
 
 
 @dataclass(frozen=True, kw_only=True)
-class DWD(LinearLearner, name="dwd"):
+class DWD(Learner, name="dwd"):
     """Distance weighted discrimination with a penalised slope function (Sang et al. 2022).
 
     The score of a curve x = Σ z_k φ_k is α + ∫ x β with β = Σ b_k φ_k, that is α + bᵀGz with G the
@@ -60,14 +60,13 @@ class DWD(LinearLearner, name="dwd"):
 
     def _fit_chunk(self, batch: Batch, gram: Array) -> tuple[Array, Array]:
         data = design(batch)
-        parameters = minimise(
+        return minimise(
             DistanceWeightedLoss(),
             data,
             penalty=self._penalty(data, gram),
             tolerance=self.tolerance,
             max_iterations=self.max_iterations,
         )
-        return data.to_features(parameters)
 
     def _penalty(self, data: Design, gram: Array) -> Array:
         """2λ G⁻¹ΩG⁻¹ in the standardised coefficients, with the intercept free."""

@@ -12,27 +12,21 @@ from dpfda.learners._design import Design, design, diagonal
 from dpfda.learners._hinge import middle_intercept, minimise_hinge
 from dpfda.learners._losses import SquaredHingeLoss
 from dpfda.learners._newton import minimise
-from dpfda.learners.base import LinearLearner
+from dpfda.learners.base import Learner
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinearSVM(LinearLearner, name="linear_svm"):
+class LinearSVM(Learner, name="linear_svm"):
     """Linear SVM: minimise ½ ‖coefficients‖² + C Σ w·loss(y·score).
 
-    | loss | penalise_intercept | the same problem in scikit-learn |
-    |---|---|---|
-    | ``"hinge"``: max(0, 1 − m) | False (default) | ``SVC(kernel="linear")`` |
-    | ``"hinge"`` | True | ``LinearSVC(loss="hinge")`` |
-    | ``"squared_hinge"``: max(0, 1 − m)² | True | ``LinearSVC()`` |
-
-    Where the intercept of the first is not unique (no row exactly on the margin), it is the middle
-    of the interval of solutions, as in LIBSVM. With noisy features and unequal classes the solution
-    is often a constant: its coefficients are then exactly 0.
+    The loss is the hinge max(0, 1 − m), as in scikit-learn's ``SVC(kernel="linear")``, or its
+    square. The intercept is not penalised. Where the hinge does not determine it (no row exactly
+    on the margin), it is the middle of the interval of solutions, as in LIBSVM. With noisy features
+    and unequal classes the solution is often a constant: its coefficients are then exactly 0.
 
     Attributes:
         C: weight of the rows against the penalty, above 0.
         loss: ``"hinge"`` or ``"squared_hinge"``.
-        penalise_intercept: whether the penalty includes the intercept squared.
         standardise: divide every feature by its standard deviation in the member's rows (divisor
             Σw − 1, at least Σw/2) before the penalty applies, as R's ``e1071::svm`` does by
             default. The model returned is for the features as given.
@@ -48,7 +42,6 @@ class LinearSVM(LinearLearner, name="linear_svm"):
 
     C: float = 1.0
     loss: str = "hinge"
-    penalise_intercept: bool = False
     standardise: bool = False
     tolerance: float = 1e-9
     max_iterations: int = 100
@@ -58,41 +51,31 @@ class LinearSVM(LinearLearner, name="linear_svm"):
         one_of("loss", self.loss, ("hinge", "squared_hinge"))
         positive("tolerance", self.tolerance)
         whole("max_iterations", self.max_iterations)
-        for name in ("penalise_intercept", "standardise"):
-            if not isinstance(getattr(self, name), bool):
-                raise InvalidParameter(name, "True or False", getattr(self, name))
-        if self.standardise and self.penalise_intercept:
-            raise InvalidParameter("standardise", "False where the intercept is penalised", True)
+        if not isinstance(self.standardise, bool):
+            raise InvalidParameter("standardise", "True or False", self.standardise)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Both losses, with and without a penalised intercept, and standardised."""
-        return (
-            cls(),
-            cls(penalise_intercept=True),
-            cls(loss="squared_hinge"),
-            cls(loss="squared_hinge", penalise_intercept=True),
-            cls(standardise=True, C=0.5),
-        )
+        """Both losses, and standardised."""
+        return (cls(), cls(loss="squared_hinge"), cls(standardise=True, C=0.5))
 
     def _fit_chunk(self, batch: Batch, gram: Array) -> tuple[Array, Array]:
-        data = design(batch, centred=not self.penalise_intercept)
+        data = design(batch)
         penalty = self._penalty(data)
         if self.loss == "hinge":
             return data.to_features(self._fit_hinge(batch, data, penalty))
-        parameters = minimise(
+        return minimise(
             SquaredHingeLoss(),
             data,
             penalty=diagonal(penalty),
             tolerance=self.tolerance,
             max_iterations=self.max_iterations,
         )
-        return data.to_features(parameters)
 
     def _penalty(self, data: Design) -> Array:
         """The diagonal of the penalty, where the weights of a member add up to 1."""
         xp = namespace(data.rows)
-        penalty = data.penalty(intercept=self.penalise_intercept)
+        penalty = data.penalty()
         total = data.total[:, None]
         if self.standardise:
             # Unit variance with divisor Σw is what `data` has; Σw − 1 changes it by this factor.
@@ -117,7 +100,7 @@ class LinearSVM(LinearLearner, name="linear_svm"):
         flat = xp.max(xp.abs(parameters[:, 1:]), axis=1, keepdims=True) <= 10.0 * self.tolerance
         slopes = xp.where(flat, xp.zeros_like(parameters[:, 1:]), parameters[:, 1:])
         parameters = xp.concat([parameters[:, :1], slopes], axis=1)
-        if self.penalise_intercept or bool(xp.all(pinned)):
+        if bool(xp.all(pinned)):
             return parameters
         middle = middle_intercept(data.rows, costs, parameters, labels=batch.labels)
         intercept = xp.where(pinned, parameters[:, 0], middle)

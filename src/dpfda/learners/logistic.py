@@ -10,11 +10,11 @@ from dpfda.learners._arrays import Array, Batch
 from dpfda.learners._design import design, diagonal
 from dpfda.learners._losses import LogisticLoss
 from dpfda.learners._newton import minimise
-from dpfda.learners.base import LinearLearner
+from dpfda.learners.base import Learner
 
 
 @dataclass(frozen=True, kw_only=True)
-class Logistic(LinearLearner, name="logistic"):
+class Logistic(Learner, name="logistic"):
     """Logistic regression: minimise Σ w log(1 + e^{−y·score}) + ½ l2 ‖coefficients‖².
 
     The intercept is not penalised; `l2` is the 1/C of scikit-learn's ``LogisticRegression``.
@@ -50,11 +50,10 @@ class Logistic(LinearLearner, name="logistic"):
 
     def _fit_chunk(self, batch: Batch, gram: Array) -> tuple[Array, Array]:
         data = design(batch)
-        parameters = minimise(
+        return minimise(
             LogisticLoss(),
             data,
             penalty=diagonal(self.l2 / data.total[:, None] * data.penalty()),
             tolerance=self.tolerance,
             max_iterations=self.max_iterations,
         )
-        return data.to_features(parameters)

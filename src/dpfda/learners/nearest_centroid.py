@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from dpfda.learners._arrays import Array, Batch
 from dpfda.learners._design import dot
 from dpfda.learners._moments import moments
-from dpfda.learners.base import LinearLearner
+from dpfda.learners.base import Learner
 
 
 @dataclass(frozen=True, kw_only=True)
-class NearestCentroid(LinearLearner, name="nearest_centroid"):
+class NearestCentroid(Learner, name="nearest_centroid"):
     """Assign a curve to the class whose mean curve is nearer in L².
 
     With μ₁, μ₀ the class means of the coefficients, m the point halfway and G the Gram matrix of

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.errors import InvalidParameter
-from dpfda.learners import Learner, LinearModels
+from dpfda.learners import Learner
 from dpfda.mechanisms import Mechanism
 from dpfda.mechanisms.randomized_response import RandomizedResponse
 from dpfda.mrma.averaging import average_parameters, unit_norm, weights
@@ -123,8 +122,6 @@ def fit_members(setting: Setting, features: FloatArray, labels: FloatArray) -> M
     models = setting.learner.fit(
         features.reshape(-1, n, d), labels.reshape(-1, n), gram=setting.gram
     )
-    if not isinstance(models, LinearModels):
-        raise InvalidParameter("learner", "linear in the features", setting.learner.name)
     intercept = np.asarray(models.intercept).reshape(studies, members)
     return intercept, np.asarray(models.coefficients).reshape(studies, members, d)
 

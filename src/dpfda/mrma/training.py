@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.errors import InvalidParameter
-from dpfda.learners import Learner, LinearModels
+from dpfda.learners import Learner
 from dpfda.mrma.designs import ReportedDesign
 from dpfda.mrma.members import Candidates, intercept_shrinkage, public_members
 from dpfda.protocol.plan import StudyPlan
@@ -80,8 +79,6 @@ def train_members(
     models = named_learner(design.learner, design.learner_parameters).fit(
         reports[:, :-1][chosen], reports[:, -1][chosen], gram=learner_gram(plan)
     )
-    if not isinstance(models, LinearModels):
-        raise InvalidParameter("learner", "linear in the encoded curve", design.learner)
     shrunk = intercept_shrinkage(noise_variance, size=size, spread=design.boundary_spread)
     return Candidates(shrunk * np.asarray(models.intercept), np.asarray(models.coefficients))
 
