@@ -127,3 +127,14 @@ def test_constraints_pin_exact_versions_and_name_no_place(root: Path) -> None:
     lines = (root / "constraints.txt").read_text(encoding="utf-8").splitlines()
     assert len(lines) > 50
     assert [line for line in lines if "==" not in line or "/" in line or "@" in line] == []
+
+
+def test_finding_one_design_does_not_load_the_others() -> None:
+    """A collector that was just restarted answers its first request at once."""
+    code = """
+import sys
+from dpfda.protocol import Design, Progress
+Design.named("moments"), Progress.named("moments")
+print([name for name in ("sklearn", "dpfda.boosting", "dpfda.learners") if name in sys.modules])
+"""
+    assert run(code).stdout.strip() == "[]"

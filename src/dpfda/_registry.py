@@ -61,11 +61,12 @@ class Registered:
     @classmethod
     def named(cls, name: str) -> type[Self]:
         """The class registered under `name`."""
-        known: dict[Any, type[Self]] = cls._known()
-        if not isinstance(name, str) or name not in known:
-            known = cls.members()
-        if not isinstance(name, str) or name not in known:
-            raise UnknownName(cls.family, name, sorted(known)) from None
+        homes = iter(cls._homes)
+        while not isinstance(name, str) or name not in (known := cls._known()):
+            home = next(homes, None)
+            if home is None:
+                raise UnknownName(cls.family, name, sorted(cls._known())) from None
+            import_if_possible(home)  # one after the other: the last ones may be slow to load
         return known[name]
 
     @classmethod

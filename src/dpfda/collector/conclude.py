@@ -12,6 +12,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
+import dpfda.mrma.progress
+import dpfda.questions  # noqa: F401 (now, so that the first request does not wait for it)
 from dpfda._validate import FloatArray, IntArray
 from dpfda.collector.summary import summarize
 from dpfda.errors import DpfdaError, InvalidParameter

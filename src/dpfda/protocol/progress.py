@@ -20,10 +20,10 @@ class Progress(
     ABC,
     family="progress",
     homes=(
-        "dpfda.mrma.progress",
-        "dpfda.mrma.exchange",
-        "dpfda.mrma.stream",
         "dpfda.questions",
+        "dpfda.mrma.exchange",
+        "dpfda.mrma.progress",
+        "dpfda.mrma.stream",
         "dpfda.boosting",
     ),
 ):

@@ -82,6 +82,7 @@ def crash(collector: CollectorProcess, *, kills: int, load: float = 0.6) -> Cras
         classes=(0, 1),
         design={"name": "moments"},
     )
+    assert plan.asks  # the design is loaded before anybody takes part
     path = f"/api/studies/{plan.hash[:16]}"
     moments = np.random.default_rng(0).uniform(0.02, load, kills)
     people = [_Person(path, plan) for _ in range(_CONNECTIONS)]
