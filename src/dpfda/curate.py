@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from dpfda.noise import Source
 from dpfda.privacy.ledger import BaseLedger
 from dpfda.protocol.conversation import Conversation, converse
-from dpfda.protocol.holder import Curator
+from dpfda.protocol.holder import Curator, Stream
 from dpfda.protocol.query import Records
 
 Result = TypeVar("Result")
@@ -34,14 +34,27 @@ def curate(
     Returns:
         The public result, and the curator with its transcript.
     """
-    curator = Curator(
-        records,
-        most=conversation.most,
-        source=source,
-        unit=conversation.unit,
-        accepts=conversation.assumptions,
-        ledger=ledger,
-        label=type(conversation).__name__,
-    )
+    curator = Curator(records, **_agreed(conversation, source, ledger))
     result = converse(conversation, lambda query, number: curator.answer(query, number=number))
     return result, curator
+
+
+def stream(
+    conversation: Conversation[Any], *, source: Source, ledger: BaseLedger | None = None
+) -> Stream:
+    """Whom to ask the same questions where records pass by in chunks."""
+    return Stream(**_agreed(conversation, source, ledger))
+
+
+def _agreed(
+    conversation: Conversation[Any], source: Source, ledger: BaseLedger | None
+) -> dict[str, Any]:
+    """What a holder agrees to."""
+    return {
+        "most": conversation.most,
+        "source": source,
+        "unit": conversation.unit,
+        "accepts": conversation.assumptions,
+        "ledger": ledger,
+        "label": type(conversation).__name__,
+    }

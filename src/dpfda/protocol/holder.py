@@ -28,7 +28,7 @@ from dpfda.privacy.events import Event
 from dpfda.privacy.ledger import BaseLedger
 from dpfda.privacy.price import Price, compose
 from dpfda.protocol.answer import Answer
-from dpfda.protocol.query import AdditiveLook, Look, Query, Records
+from dpfda.protocol.query import AdditiveLook, Query, Records
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +104,11 @@ class Holder(ABC):
             self._pay(query)
         self._spent = spent
 
+    def _require_all(self) -> None:
+        """Refuse, with nothing spent, a conversation that the ledger cannot pay for as a whole."""
+        if self._ledger is not None and (reason := self._ledger.refusal(self._most)):
+            raise BudgetExceeded(f"{self._label}: nothing was spent: {reason}")
+
     def _afford(self, query: Query) -> Price:
         """What would be spent in all; more than was announced is refused."""
         spent = self._spent + compose([query.event])
@@ -161,17 +166,14 @@ class Curator(Holder):
         ledger: BaseLedger | None = None,
         label: str = "look",
     ) -> None:
-        if ledger is not None and (reason := ledger.refusal(most)):
-            raise BudgetExceeded(f"{label}: nothing was spent: {reason}")
         super().__init__(
             most=most, source=source, unit=unit, accepts=accepts, ledger=ledger, label=label
         )
+        self._require_all()
         self.__records = records
 
     def _check(self, query: Query) -> None:
         query.fitting(self.__records)
-        if isinstance(query, Look):
-            query.count(len(self.__records[0]))
 
     def _respond(self, query: Query, number: int) -> Answer:
         return query.answer(self.__records, self.source)
@@ -181,7 +183,9 @@ class Stream(Holder):
     """Holds sums instead of records, which pass by in chunks: a pass for every question."""
 
     def open(self, query: Query) -> None:
-        """Begin a pass."""
+        """Begin a pass; the first one only if the ledger can pay for all of them."""
+        if not self.transcript:
+            self._require_all()
         if not isinstance(query, AdditiveLook):
             raise InvalidData("X", f"given as a whole: {query.name} does not work from sums")
         self._query, self._n = query, 0
@@ -195,7 +199,6 @@ class Stream(Holder):
     def _check(self, query: Query) -> None:
         if query is not self._query or not self._n:
             raise ProtocolError("no record was added for this question")
-        self._query.count(self._n)
 
     def _respond(self, query: Query, number: int) -> Answer:
         return self._query.release(self._totals, n=self._n, source=self.source)

@@ -155,16 +155,6 @@ class Look(Query):
             size * generator.normal(size=(n, width) if width else n) for width in self.columns
         )
 
-    @property
-    def announced(self) -> int | None:
-        """How many records the noise was computed for; None where that does not matter."""
-        return None
-
-    def count(self, n: int) -> None:
-        """Refuse another number of records than announced; holders ask before they spend."""
-        if self.announced not in (None, n):
-            raise ProtocolError(f"{self.name} asks about {self.announced} records")
-
     def answer(self, records: Records, source: Source) -> Answer:
         """Compute, then randomize."""
         exact = self.exact(self.fitting(records), source)
@@ -217,7 +207,6 @@ class AdditiveLook(Look):
 
     def release(self, totals: IntArray, *, n: int, source: Source) -> Answer:
         """The answer of all whose sums were added."""
-        self.count(n)
         return self.randomize(self.statistic(totals), n, source)
 
     def exact(self, records: Records, source: Source) -> FloatArray:
@@ -237,6 +226,7 @@ class WholeLook(Look):
 def finite(column: Any) -> Any:
     """A column of numbers without NaN and without any whose square overflows."""
     flat = np.ravel(column)
-    if np.vdot(flat, flat) <= LARGEST**2:  # one pass, and NaN is not below anything
+    if float(np.vdot(flat, flat)) <= LARGEST**2:  # one pass, and NaN is not below anything
         return column
-    return np.nan_to_num(np.clip(column, -LARGEST, LARGEST))
+    # In double precision: in single, a bound of 1e100 is infinity.
+    return np.nan_to_num(np.clip(column.astype(np.float64), -LARGEST, LARGEST))

@@ -2,179 +2,25 @@
 
 from __future__ import annotations
 
-import math
-import warnings
-from collections.abc import Callable, Iterable
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import r2_score
-from sklearn.utils.validation import check_is_fitted
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
-from dpfda.curate import curate
-from dpfda.errors import BudgetExceeded, InvalidData, InvalidParameter
-from dpfda.noise import Source, source_for
+from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.noise import SecureSource
 from dpfda.privacy.ledger import BaseLedger
-from dpfda.protocol.holder import Holder, Stream
 from dpfda.regression import fixed_point
-from dpfda.regression.methods import Fitted, Method, Regression
-from dpfda.regression.passes import Passes
-from dpfda.regression.problem import Bounds, Problem, Task, center_vector
+from dpfda.regression.methods import Method
+from dpfda.regression.private_regression import PrivateRegression
+from dpfda.regression.problem import Bounds, Problem, Task
 from dpfda.regression.targets import one_column
 
-Chunks = Callable[[], Iterable[tuple[Any, Any]]]
 
-
-class _PrivateRegression(BaseEstimator):  # type: ignore[misc]
-    """What both tasks share: bounds, questions, streams, guarantee."""
-
-    _task: ClassVar[Task]
-
-    # -- fitting ---------------------------------------------------------------------------
-
-    def fit(self, X: Any, y: Any, grid_points: Any = None) -> Self:
-        """Fit privately: one pass over the rows for each question of the method.
-
-        Args:
-            X: private rows (n, D), or curves where `encoder` is given.
-            y: private targets.
-            grid_points: the points of curves given as an array.
-        """
-        self.grid_points_ = grid_points
-        rows, targets = self._read(X, y)
-        regression, source = self._regression(rows.shape[1], rows=len(rows))
-        fitted, curator = curate(regression, (rows, targets), source=source, ledger=self.ledger)
-        self._finish(fitted, curator, regression)
-        return self
-
-    def partial_fit(self, X: Any, y: Any) -> Self:
-        """Add a chunk of people to the stage in progress; call `next_stage` after the last one.
-
-        Every stage needs all chunks again: see `fit_stream`. Nothing is released before
-        `next_stage`, and each person may appear in one chunk of a stage only.
-        """
-        if not hasattr(self, "grid_points_"):
-            self.grid_points_ = None
-        if self._task == "logistic" and self.classes is None:
-            raise InvalidParameter("classes", "given: a chunk need not hold both labels", None)
-        rows, targets = self._read(X, y)
-        if not hasattr(self, "_passes"):
-            self._begin(*self._regression(rows.shape[1]))
-        self._passes.add(rows, targets)
-        return self
-
-    def next_stage(self) -> bool:
-        """Release the stage in progress; True while another pass over the chunks is needed."""
-        if not hasattr(self, "_passes"):
-            raise InvalidData("X", "given through partial_fit before next_stage")
-        passes = self._passes
-        passes.release()
-        if passes.fitted is None:
-            return True
-        del self._passes
-        self._finish(passes.fitted, passes.stream, passes.regression)
-        return False
-
-    def fit_stream(self, chunks: Chunks) -> Self:
-        """Fit from a function that starts a new pass over chunks (X, y); memory O(D²)."""
-        if hasattr(self, "_passes"):
-            del self._passes
-        more = True
-        while more:
-            for X, y in chunks():
-                self.partial_fit(X, y)
-            more = self.next_stage()
-        return self
-
-    # -- pieces ------------------------------------------------------------------------------
-
-    def _regression(self, dimension: int, *, rows: int | None = None) -> tuple[Regression, Source]:
-        """The conversation that public parameters ask for, and where its noise comes from."""
-        method = self.method if isinstance(self.method, Method) else Method.named(self.method)()
-        source = source_for(self.random_state)
-        self.n_features_in_ = dimension
-        regression = Regression(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            unit=self.unit,
-            problem=self._problem(dimension, rows=rows),
-            method=method,
-            found_classes=self._task == "logistic" and self.classes is None,
-        )
-        return regression, source
-
-    def _begin(self, regression: Regression, source: Source) -> None:
-        if self.ledger is not None and self.ledger.would_exceed(regression.most):
-            raise BudgetExceeded("the ledger cannot pay for the whole fit; nothing was spent")
-        stream = Stream(
-            most=regression.most,
-            source=source,
-            unit=regression.unit,
-            accepts=regression.assumptions,
-            ledger=self.ledger,
-            label=type(regression).__name__,
-        )
-        self._passes = Passes(regression, stream)
-
-    def _finish(self, fitted: Fitted, holder: Holder, regression: Regression) -> None:
-        self.fit_ = fitted
-        self.coef_ = fitted.slope
-        self.intercept_ = fitted.intercept
-        # Clipping biases slopes by more than noise does: no error bar is better than a tiny one.
-        covariance = None if fitted.clips else fitted.covariance
-        self.coef_standard_error_ = None if covariance is None else np.sqrt(np.diag(covariance))
-        self.clipping_inflation_ = fitted.inflation
-        self.n_seen_ = holder.transcript[-1].answer.n
-        self.stages_ = len(holder.transcript)
-        self.guarantee_ = regression.guarantee.drawn_from(holder.source)
-        for text in fitted.warnings:
-            warnings.warn(text, UserWarning, stacklevel=3)
-
-    def _bounds(self, dimension: int) -> tuple[FloatArray, float]:
-        center = center_vector(self.feature_center, dimension)
-        if self.feature_norm_bound is None:
-            # An encoder's features lie in [-1, 1]^d by construction.
-            if self.encoder is None:
-                raise InvalidParameter("feature_norm_bound", "given without an encoder", None)
-            return center, math.sqrt(dimension)
-        return center, _validate.positive("feature_norm_bound", self.feature_norm_bound)
-
-    def _rows(self, X: Any) -> FloatArray:
-        if self.encoder is not None:
-            return np.asarray(self.encoder.encode(X, grid_points=self.grid_points_))
-        if hasattr(X, "toarray"):
-            raise InvalidData("X", "a dense array (sparse input is not supported)")
-        return X  # type: ignore[no-any-return]
-
-    def _read(self, X: Any, y: Any) -> tuple[FloatArray, FloatArray]:
-        # Public parameters first: what is wrong with them is no secret.
-        self._problem(max(1, np.size(self.feature_center)))
-        columns = self.n_features_in_ if hasattr(self, "_passes") else None
-        rows, targets = fixed_point.check_rows(self._rows(X), self._targets(y), columns=columns)
-        center, radius = self._bounds(rows.shape[1])
-        if not self.clip:
-            fixed_point.require_ball(rows, center=center, radius=radius)
-        return rows, targets
-
-    def _linear(self, X: Any) -> FloatArray:
-        check_is_fitted(self, "fit_")
-        rows = _validate.batch("X", self._rows(X), columns=self.n_features_in_)
-        return self.fit_.predict(rows)
-
-    def _targets(self, y: Any) -> FloatArray:
-        raise NotImplementedError
-
-    def _problem(self, dimension: int, *, rows: int | None = None) -> Problem:
-        raise NotImplementedError
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "fit_")
-
-
-class PrivateLinearRegression(RegressorMixin, _PrivateRegression):  # type: ignore[misc]
+class PrivateLinearRegression(RegressorMixin, PrivateRegression):  # type: ignore[misc]
     """Least squares of a bounded target on bounded features, with differential privacy.
 
     Privacy:
@@ -289,7 +135,7 @@ class PrivateLinearRegression(RegressorMixin, _PrivateRegression):  # type: igno
         )
 
 
-class PrivateLogisticRegression(ClassifierMixin, _PrivateRegression):  # type: ignore[misc]
+class PrivateLogisticRegression(ClassifierMixin, PrivateRegression):  # type: ignore[misc]
     """Two-class classification by a private line, with differential privacy.
 
     Privacy:
@@ -356,8 +202,10 @@ class PrivateLogisticRegression(ClassifierMixin, _PrivateRegression):  # type: i
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Part of the labels that are predicted; not private."""
-        right = self.predict(X) == self._labels(y)
-        return float(np.average(right, weights=sample_weight))
+        predicted, labels = self.predict(X), self._labels(y)
+        if len(labels) != len(predicted):
+            raise InvalidData("y", f"of length {len(predicted)}", f"length {len(labels)}")
+        return float(np.average(predicted == labels, weights=sample_weight))
 
     def decision_function(self, X: Any) -> FloatArray:
         """Log-odds of the second class."""
@@ -394,7 +242,7 @@ class PrivateLogisticRegression(ClassifierMixin, _PrivateRegression):  # type: i
             if classes.shape != (2,) or classes[0] == classes[1]:
                 raise InvalidParameter("classes", "two different labels", self.classes)
             return classes
-        if source_for(self.random_state).sampler == "exact":
+        if self.random_state is None or isinstance(self.random_state, SecureSource):
             raise InvalidParameter("classes", "given: which labels there are is private", None)
         try:
             found = np.unique(labels)

@@ -12,10 +12,9 @@ import numpy as np
 from dpfda._validate import FloatArray
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.answer import Answer
-from dpfda.protocol.fields import part
 from dpfda.protocol.query import Records
 from dpfda.regression.fixed_point import BITS
-from dpfda.regression.look import RowSums
+from dpfda.regression.look import ProblemLook, RowSums
 from dpfda.regression.problem import Bounds, Problem
 from dpfda.regression.sensitivity import LOCATION_WEIGHT, location_l1
 
@@ -58,20 +57,13 @@ class Location:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LocationLook(RowSums, name="regression_location"):
+class LocationLook(RowSums, ProblemLook, name="regression_location"):
     """Σ (z, 1.6|z|², ½v, 0.8v²) with z, v the row and target in their public balls (methods 8.9).
 
     Privacy:
         Euclidean sensitivity √(2² + 1²): (z, 1.6|z|²) moves by at most 2, the squared norm rides
         free, and (½v, 0.8v²) = ½(v, 1.6v²) by at most 1. Sum of absolutes: `location_l1`.
     """
-
-    problem: Problem = part(lambda: Problem)
-
-    @property
-    def dimension(self) -> int:
-        """D."""
-        return self.problem.dimension
 
     @cached_property
     def weights(self) -> FloatArray:

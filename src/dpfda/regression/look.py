@@ -16,6 +16,7 @@ from dpfda.privacy.cost import Cost
 from dpfda.protocol.fields import part
 from dpfda.protocol.query import AdditiveLook, Look, Records, finite
 from dpfda.regression.fixed_point import BLOCK, MOST_ROWS
+from dpfda.regression.problem import Problem
 
 _CACHED = 1 << 16  # numbers
 
@@ -85,6 +86,27 @@ class RowLook(Look):
                 f"{self.name} asks for rows of {self.dimension} numbers and a target"
             )
         return records
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ProblemLook(RowLook):
+    """A look that is about a problem's loss and balls.
+
+    Attributes:
+        problem: which.
+    """
+
+    problem: Problem = part(lambda: Problem)
+
+    @property
+    def dimension(self) -> int:
+        """D."""
+        return self.problem.dimension
+
+    @property
+    def size(self) -> int:
+        """One number for each coefficient."""
+        return self.problem.size
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

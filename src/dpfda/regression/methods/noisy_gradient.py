@@ -14,39 +14,32 @@ from dpfda._validate import FloatArray
 from dpfda.errors import InvalidParameter
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
-from dpfda.protocol.fields import part, vector
+from dpfda.protocol.fields import vector
 from dpfda.protocol.query import Records
 from dpfda.regression.fixed_point import BITS, ONE
-from dpfda.regression.look import RowSums
+from dpfda.regression.look import ProblemLook, RowSums
 from dpfda.regression.methods.base import Fitted, Method, Regression
 from dpfda.regression.methods.gaussian_fm import in_units
 from dpfda.regression.problem import Bounds, Problem
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class GradientLook(RowSums, name="regression_gradient"):
+class GradientLook(RowSums, ProblemLook, name="regression_gradient"):
     """Σ r(x, y; θ) x, with |r| ≤ 1 and |x| ≤ 1.
 
     Privacy:
         Euclidean sensitivity 2: two gradients of length 1.
 
     Attributes:
-        problem: the loss and the balls.
         theta: where the gradient is taken.
     """
 
-    problem: Problem = part(lambda: Problem)
     theta: FloatArray = vector("coefficients")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if len(self.theta) != self.problem.size:
             raise InvalidParameter("theta", f"of length {self.problem.size}", len(self.theta))
-
-    @property
-    def dimension(self) -> int:
-        """D."""
-        return self.problem.dimension
 
     @cached_property
     def weights(self) -> FloatArray:

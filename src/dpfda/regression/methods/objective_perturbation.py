@@ -20,11 +20,11 @@ from dpfda.privacy.cost import Cost
 from dpfda.privacy.events import ApproximateEvent, Event
 from dpfda.protocol.answer import Answer
 from dpfda.protocol.conversation import Questions
-from dpfda.protocol.fields import number, part
+from dpfda.protocol.fields import number
 from dpfda.protocol.query import Records, WholeLook
 from dpfda.regression.empirical_risk import CURVATURE, LIPSCHITZ, TOLERANCE, Risk, minimise_risk
 from dpfda.regression.fixed_point import ONE
-from dpfda.regression.look import RowLook
+from dpfda.regression.look import ProblemLook
 from dpfda.regression.methods.base import Fitted, Method, Regression
 from dpfda.regression.methods.gaussian_fm import in_units
 from dpfda.regression.problem import Bounds, Problem
@@ -93,7 +93,7 @@ def tilted(cost: Cost, *, size: int, curvature: float, ridge_share: float) -> Ti
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class TiltedLook(RowLook, WholeLook, name="regression_tilted"):
+class TiltedLook(ProblemLook, WholeLook, name="regression_tilted"):
     """Λθ̂ for the minimiser of Σ loss + Λ/2 |θ|² + bᵀθ, b Gaussian.
 
     Privacy:
@@ -101,24 +101,12 @@ class TiltedLook(RowLook, WholeLook, name="regression_tilted"):
         is no exact answer to compare: `log_likelihood` says what an attacker learns.
 
     Attributes:
-        problem: the loss and the balls.
         ridge_share: part of ε spent on the determinant; it sets Λ.
     """
 
     inside: ClassVar[bool] = True
 
-    problem: Problem = part(lambda: Problem)
     ridge_share: float = number(least=1e-3, most=0.999, default=0.25)
-
-    @property
-    def dimension(self) -> int:
-        """D."""
-        return self.problem.dimension
-
-    @property
-    def size(self) -> int:
-        """One for each coefficient."""
-        return self.problem.size
 
     @cached_property
     def mechanism(self) -> Tilted:

@@ -12,11 +12,10 @@ from dpfda._validate import FloatArray
 from dpfda.noise import Source
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
-from dpfda.protocol.fields import part
 from dpfda.protocol.query import Records, WholeLook
 from dpfda.regression.empirical_risk import LIPSCHITZ, TOLERANCE, minimise_risk
 from dpfda.regression.fixed_point import ONE
-from dpfda.regression.look import RowLook
+from dpfda.regression.look import ProblemLook
 from dpfda.regression.methods.base import Fitted, Method, Regression
 from dpfda.regression.methods.gaussian_fm import in_units
 from dpfda.regression.problem import Bounds, Problem
@@ -25,32 +24,17 @@ _LEAST_RIDGE = 1e-8  # of n: second derivatives can always be inverted
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class MinimizerLook(RowLook, WholeLook, name="regression_minimizer"):
+class MinimizerLook(ProblemLook, WholeLook, name="regression_minimizer"):
     """nλθ*, the ridge minimiser scaled so that one person moves it by at most 2.
 
     Privacy:
         |θ*(D) - θ*(D')| ≤ 2L/(nλ) for a λ-strongly convex mean objective (Chaudhuri et al. 2011);
         the solver adds `TOLERANCE` of gradient on either side.
-
-    Attributes:
-        problem: the loss and the balls.
     """
 
     # Reached as nλ → 0, where lines are steep and everybody else's losses are flat. The ridge that
     # the noise asks for is far from it: with a handful of rows searches find .52 and .32.
     attained: ClassVar[float | None] = 0.3
-
-    problem: Problem = part(lambda: Problem)
-
-    @property
-    def dimension(self) -> int:
-        """D."""
-        return self.problem.dimension
-
-    @property
-    def size(self) -> int:
-        """One for each coefficient."""
-        return self.problem.size
 
     @property
     def l2(self) -> float:
