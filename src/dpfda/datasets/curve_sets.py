@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dpfda.datasets.catalogue import assemble, read
+from dpfda.datasets.catalogue import PathLike, read
 from dpfda.datasets.dataset import Dataset, copies, signs
 from dpfda.errors import InvalidParameter
-
-PathLike = str | Path | None
 
 
 def load_phoneme(
@@ -28,11 +25,8 @@ def load_phoneme(
     """
     data = read("phoneme", path, verify=verify)
     parts = np.array([name.split(".") for name in data["speaker"]])  # train.dr1.mcpm0.sa1
-    dataset = assemble(
-        "phoneme",
-        verify=verify,
-        description="A row is a 32 ms frame; y is its phoneme; groups are the speakers, "
-        "7 to 12 frames each.",
+    dataset = data.dataset(
+        "A row is a 32 ms frame; y is its phoneme; groups are the speakers, 7 to 12 frames each.",
         # The source has five decimals; float32 lost them, rounding brings them back exactly.
         X=np.round(data["X"].astype(np.float64), 5),
         y=data["g"],
@@ -56,10 +50,8 @@ def load_italy_power_demand(path: PathLike = None, *, verify: bool = True) -> Da
 def load_growth(path: PathLike = None, *, verify: bool = True) -> Dataset:
     """Heights of 54 girls (+1) and 39 boys (−1) at 31 ages, in centimetres."""
     data = read("growth", path, verify=verify)
-    return assemble(
-        "growth",
-        verify=verify,
-        description="A row is a child; y is +1 for a girl.",
+    return data.dataset(
+        "A row is a child; y is +1 for a girl.",
         X=data["X"],
         y=signs(data["sex"] == "F"),
         grid_points=data["age"],
@@ -69,33 +61,28 @@ def load_growth(path: PathLike = None, *, verify: bool = True) -> Dataset:
 def load_tecator(path: PathLike = None, *, verify: bool = True) -> Dataset:
     """Near-infrared spectra of 215 pieces of meat, with their fat content in percent."""
     data = read("tecator", path, verify=verify)
-    return assemble(
-        "tecator",
-        verify=verify,
-        description="A row is a spectrum; y is the fat content; groups number the 193 distinct "
+    return data.dataset(
+        "A row is a spectrum; y is the fat content; groups number the 193 distinct "
         "spectra, 22 rows are exact copies.",
         X=data["X"],
         y=data["fat"],
         grid_points=data["wavelength_nm"],
         groups=copies(data["X"]),
-        extra={"water": data["water"], "protein": data["protein"]},
+        extra=data.only("water", "protein"),
     )
 
 
 def load_dti(path: PathLike = None, *, verify: bool = True) -> Dataset:
     """Fractional anisotropy along a brain tract, 382 scans of 142 people."""
     data = read("dti", path, verify=verify)
-    names = ("rcst", "visit", "visit_time", "Nscans", "case", "sex")
-    return assemble(
-        "dti",
-        verify=verify,
-        description="A row is a scan, X its cca profile (NaN where missing); y is the PASAT "
+    return data.dataset(
+        "A row is a scan, X its cca profile (NaN where missing); y is the PASAT "
         "score (NaN for controls); groups are the people.",
         X=data["cca"],
         y=data["pasat"],
         grid_points=np.linspace(0, 1, data["cca"].shape[1]),
         groups=data["ID"],
-        extra={name: data[name] for name in names},
+        extra=data.only("rcst", "visit", "visit_time", "Nscans", "case", "sex"),
     )
 
 
@@ -108,17 +95,13 @@ def load_activity(path: PathLike = None, *, complete: bool = True, verify: bool 
         verify: check the file's sha256.
     """
     data = read("activity", path, verify=verify)
-    curves = np.column_stack([data[f"tlac.{i}"] for i in range(1, 13)])
     names = ("age", "gender", "race", "bmi", "lbxtc", "sys", "sddsrvyr", "mortstat")
-    dataset = assemble(
-        "activity",
-        verify=verify,
-        description="A row is a person, X log-activity in twelve 2-hour windows; y is HDL in "
-        "mg/dL.",
-        X=curves,
+    dataset = data.dataset(
+        "A row is a person, X log-activity in twelve 2-hour windows; y is HDL in mg/dL.",
+        X=np.column_stack([data[f"tlac.{i}"] for i in range(1, 13)]),
         y=data["lbdhdd"].astype(np.float64),
         grid_points=np.arange(1.0, 24.0, 2.0),
-        extra={name: data[name] for name in names},
+        extra=data.only(*names),
     )
     if not complete or dataset.y is None:
         return dataset
@@ -134,11 +117,8 @@ def load_un_mortality(path: PathLike = None, *, verify: bool = True) -> Dataset:
     rates = np.column_stack([data[period] for period in periods])
     curves = rates.reshape(-1, len(ages), len(periods)).transpose(0, 2, 1)
     names = ("name", "region", "location_type", "sex")
-    return assemble(
-        "un_mortality",
-        verify=verify,
-        description="A row is one place, sex and period; location_type 4 is a country; groups "
-        "are the places.",
+    return data.dataset(
+        "A row is one place, sex and period; location_type 4 is a country; groups are the places.",
         X=curves.reshape(-1, len(ages)),
         grid_points=ages.astype(np.float64),
         groups=np.repeat(data["country_code"][first], len(periods)),
@@ -155,10 +135,8 @@ def load_un_deaths(path: PathLike = None, *, verify: bool = True) -> Dataset:
     def by_country(column: str) -> npt.NDArray[Any]:
         return data[column].reshape(-1, len(ages))
 
-    return assemble(
-        "un_deaths",
-        verify=verify,
-        description="A row is a country; y is its region.",
+    return data.dataset(
+        "A row is a country; y is its region.",
         X=by_country("deaths_thousands_2015_2020"),
         y=by_country("region")[:, 0],
         grid_points=ages.astype(np.float64),
@@ -169,15 +147,12 @@ def load_un_deaths(path: PathLike = None, *, verify: bool = True) -> Dataset:
 def load_canadian_weather(path: PathLike = None, *, verify: bool = True) -> Dataset:
     """Daily temperature at 35 Canadian stations, in °C, with their climate region."""
     data = read("canadian_weather", path, verify=verify)
-    names = ("precip_mm", "log10_precip", "place", "province")
-    return assemble(
-        "canadian_weather",
-        verify=verify,
-        description="A row is a station; y is its region.",
+    return data.dataset(
+        "A row is a station; y is its region.",
         X=data["temp_C"],
         y=data["region"],
         grid_points=data["day"].astype(np.float64),
-        extra={name: data[name] for name in names},
+        extra=data.only("precip_mm", "log10_precip", "place", "province"),
     )
 
 
@@ -185,23 +160,19 @@ def load_aemet(path: PathLike = None, *, verify: bool = True) -> Dataset:
     """Daily temperature at 73 Spanish stations, in °C, averaged over 1980 to 2009."""
     data = read("aemet", path, verify=verify)
     names = ("wind_ms", "logprec", "name", "province", "altitude", "longitude", "latitude")
-    return assemble(
-        "aemet",
-        verify=verify,
-        description="A row is a station.",
+    return data.dataset(
+        "A row is a station.",
         X=data["temp_C"],
         grid_points=data["day"],
-        extra={name: data[name] for name in names},
+        extra=data.only(*names),
     )
 
 
 def load_adelaide_demand(path: PathLike = None, *, verify: bool = True) -> Dataset:
     """Half-hourly electricity demand in Adelaide on 3556 consecutive days from July 1997."""
     data = read("adelaide_demand", path, verify=verify)
-    return assemble(
-        "adelaide_demand",
-        verify=verify,
-        description="A row is a day; weekday counts from 0 for Sunday.",
+    return data.dataset(
+        "A row is a day; weekday counts from 0 for Sunday.",
         X=data["Y"],
         grid_points=data["halfhour"].astype(np.float64),
         extra={"weekday": (data["day_index"] - 1) % 7},
@@ -211,16 +182,10 @@ def load_adelaide_demand(path: PathLike = None, *, verify: bool = True) -> Datas
 def _split(name: str, path: PathLike, verify: bool, description: str) -> Dataset:
     """A UCR data set: training and test rows in one, classes 1 and 2 as +1 and −1."""
     data = read(name, path, verify=verify)
-    curves = np.vstack([data["X_train"], data["X_test"]])
-    return assemble(
-        name,
-        verify=verify,
-        description=description,
-        X=curves,
-        y=signs(np.concatenate([data["y_train"], data["y_test"]]) == 1),
-        grid_points=np.arange(curves.shape[1], dtype=np.float64),
-        train=np.arange(len(curves)) < len(data["X_train"]),
-    )
+    rows = data.joined()
+    rows["y"] = signs(rows["y"] == 1)
+    grid = np.arange(rows["X"].shape[1], dtype=np.float64)
+    return data.dataset(description, grid_points=grid, **rows)
 
 
 def _pair(dataset: Dataset, classes: tuple[str, str]) -> Dataset:

@@ -5,16 +5,13 @@ Text columns are coded 0, 1, 2, ... in alphabetical order; `categories` keeps th
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dpfda.datasets.catalogue import Columns, assemble, read
+from dpfda.datasets.catalogue import Columns, PathLike, read
 from dpfda.datasets.dataset import Dataset, copies, signs
-
-PathLike = str | Path | None
 
 
 def load_diabetes(
@@ -28,18 +25,14 @@ def load_diabetes(
         verify: check the file's sha256.
     """
     data = read("diabetes", path, verify=verify)
-    names = tuple(name for name in data if name not in ("Id", "Outcome"))
-    features = np.column_stack([data[name] for name in names]).astype(np.float64)
-    dataset = assemble(
-        "diabetes",
-        verify=verify,
-        description="A row is a visit; y is +1 for diabetes; groups number the distinct rows, so "
+    columns = _coded(data, "Id", "Outcome")
+    dataset = data.dataset(
+        "A row is a visit; y is +1 for diabetes; groups number the distinct rows, so "
         "a split by groups keeps copies together. Zeros in Glucose, BloodPressure, "
         "SkinThickness, Insulin and BMI stand for missing.",
-        X=features,
+        **columns,
         y=signs(data["Outcome"] == 1),
-        groups=copies(np.column_stack([features, data["Outcome"]])),
-        feature_names=names,
+        groups=copies(np.column_stack([columns["X"], data["Outcome"]])),
     )
     if not deduplicate:
         return dataset
@@ -50,49 +43,32 @@ def load_diabetes(
 def load_adult(path: PathLike = None, *, verify: bool = True) -> Dataset:
     """Census records of 48842 adults; does one earn more than 50 000 dollars a year (+1)?"""
     data = read("adult", path, verify=verify)
-    names = tuple(name for name in data if name not in ("income", "split"))
-    features, categories = _coded(data, names)
-    return assemble(
-        "adult",
-        verify=verify,
-        description="A row is a person; y is +1 above 50K. The word '?' is an unknown value.",
-        X=features,
+    return data.dataset(
+        "A row is a person; y is +1 above 50K. The word '?' is an unknown value.",
+        **_coded(data, "income", "split"),
         y=signs(data["income"] == ">50K"),
         train=data["split"] == "train",
-        feature_names=names,
-        categories=categories,
     )
 
 
 def load_phishing(path: PathLike = None, *, verify: bool = True) -> Dataset:
     """Thirty marks −1, 0, 1 of 11055 web sites, legitimate (+1) or phishing (−1)."""
     data = read("phishing", path, verify=verify)
-    names = tuple(name for name in data if name != "Result")
-    features, _ = _coded(data, names)
-    return assemble(
-        "phishing",
-        verify=verify,
-        description="A row is a web site; 5206 rows repeat an earlier one.",
-        X=features,
+    return data.dataset(
+        "A row is a web site; 5206 rows repeat an earlier one.",
+        **_coded(data, "Result"),
         y=signs(data["Result"] == 1),
-        feature_names=names,
     )
 
 
 def load_kdd(path: PathLike = None, *, verify: bool = True) -> Dataset:
     """Network connections of KDD Cup 1999, 50000 sampled rows, attack (+1) or normal (−1)."""
     data = read("kdd", path, verify=verify)
-    names = tuple(name for name in data if name not in ("source_row", "label"))
-    features, categories = _coded(data, names)
-    return assemble(
-        "kdd",
-        verify=verify,
-        description="A row is a connection; y is +1 for an attack; 30743 rows repeat another.",
-        X=features,
+    return data.dataset(
+        "A row is a connection; y is +1 for an attack; 30743 rows repeat another.",
+        **_coded(data, "source_row", "label"),
         y=signs(data["label"] != "normal"),
-        feature_names=names,
-        categories=categories,
-        extra={"label": data["label"]},
+        extra=data.only("label"),
     )
 
 
@@ -128,10 +104,8 @@ def load_warfarin(path: PathLike = None, *, verify: bool = True) -> Dataset:
         "cyp2c9_variants": _alleles(data["CYP2C9 consensus"], lambda allele: allele != "*1"),
     }
     dose = data["Therapeutic Dose of Warfarin"].astype(np.float64)
-    dataset = assemble(
-        "warfarin",
-        verify=verify,
-        description="A row is a patient with a known dose; y is the dose in mg per week.",
+    dataset = data.dataset(
+        "A row is a patient with a known dose; y is the dose in mg per week.",
         X=np.column_stack([column.astype(np.float64) for column in columns.values()]),
         y=dose,
         feature_names=tuple(columns),
@@ -153,40 +127,31 @@ def load_fashion(path: PathLike = None, *, verify: bool = True) -> Dataset:
 def _regression(name: str, path: PathLike, verify: bool, description: str) -> Dataset:
     data = read(name, path, verify=verify)
     note = " Scaled with the data's own extremes, which is not private; norms reach 1 + 2e-8."
-    return assemble(
-        name,
-        verify=verify,
-        description=description + note,
-        X=data["X"].astype(np.float64),
-        y=data["y"].astype(np.float64),
-    )
+    X, y = (data[key].astype(np.float64) for key in ("X", "y"))
+    return data.dataset(description + note, X=X, y=y)
 
 
 def _images(name: str, path: PathLike, verify: bool, positive: int) -> Dataset:
     data = read(name, path, verify=verify)
-    pixels = np.vstack([data["X_train"], data["X_test"]])
-    return assemble(
-        name,
-        verify=verify,
-        description="A row is a picture, read line by line.",
-        X=pixels.astype(np.float32) / np.float32(255),
-        y=signs(np.concatenate([data["y_train"], data["y_test"]]) == positive),
-        train=np.arange(len(pixels)) < len(data["X_train"]),
-    )
+    rows = data.joined()
+    rows["X"] = rows["X"].astype(np.float32) / np.float32(255)
+    rows["y"] = signs(rows["y"] == positive)
+    return data.dataset("A row is a picture, read line by line.", **rows)
 
 
-def _coded(
-    data: Columns, names: tuple[str, ...]
-) -> tuple[npt.NDArray[np.float64], dict[str, tuple[str, ...]]]:
-    """Columns as numbers, and the words behind those that were text."""
-    columns, categories = [], {}
-    for name in names:
+def _coded(data: Columns, *others: str) -> dict[str, Any]:
+    """All columns but `others` as numbers, and the words behind those that were text."""
+    columns, categories = {}, {}
+    for name in data:
         column = data[name]
+        if name in others:
+            continue
         if column.dtype.kind not in "fiub":
             words, column = np.unique(column.astype(str), return_inverse=True)
             categories[name] = tuple(words.tolist())
-        columns.append(column.astype(np.float64))
-    return np.column_stack(columns), categories
+        columns[name] = column.astype(np.float64)
+    features = np.column_stack(list(columns.values()))
+    return {"X": features, "feature_names": tuple(columns), "categories": categories}
 
 
 def _alleles(genotypes: npt.NDArray[Any], counts: Any) -> npt.NDArray[np.float64]:
