@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpfda.central.basis import eigenpairs, given_eigenpairs, spline_basis
+from dpfda.central.functions import eigenpairs, given_eigenpairs, spline_basis
 from dpfda.central.kernels import Kernel, Matern
 from dpfda.central.quadrature import as_grid, norms, trapezoid
 from dpfda.errors import InvalidParameter

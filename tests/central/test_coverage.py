@@ -2,59 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
-from dpfda.central import PrivateMean, adaptive, release
-from dpfda.mechanisms.base import Mechanism
-from dpfda.noise import Source
+from dpfda.central import release
+from dpfda.central.adaptive import Adaptive
+from dpfda.central.function_mechanism import MeanRelease
+from dpfda.central.looks import BallMean
+from dpfda.central.quadrature import as_grid
+from dpfda.curate import curate
+from dpfda.noise import SimulationSource
 
 T = np.linspace(0, 1, 50)
 RELEASES = 150
 N = 1000
 
 
-class Recorder:
-    """A mechanism that notes the noise it added."""
-
-    def __init__(self, inner: Mechanism, noises: list[np.ndarray]) -> None:
-        self.inner, self.noises = inner, noises
-
-    def randomize(self, values: Any, source: Source) -> np.ndarray:
-        noisy = self.inner.randomize(values, source)
-        self.noises.append((noisy - values)[0])
-        return noisy
-
-
 def test_clipping_explains_what_the_band_misses(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    noises: list[np.ndarray] = []
-    scales: list[np.ndarray] = []
-    make, law_of = adaptive.ellipsoid_noise, adaptive.noise_law
-
-    def law(mechanism: Any) -> Any:
-        found = law_of(getattr(mechanism, "inner", mechanism))
-        scales.append(found.scales)
-        return found
-
-    monkeypatch.setattr(
-        adaptive, "ellipsoid_noise", lambda *a, **k: Recorder(make(*a, **k), noises)
-    )
-    monkeypatch.setattr(adaptive, "noise_law", law)
     monkeypatch.setattr(release, "_PATHS", 1000)
     scores = np.random.default_rng(0).normal(size=(N, 3))
     curves = np.sin(3 * T) + 0.3 * scores @ np.stack([np.ones(50), T, T**2])
     raw = curves.mean(axis=0)
+    mean = MeanRelease(epsilon=1.0, n=N, bound=1.5, grid=as_grid(T), mechanism=Adaptive())
+    rows = mean.records(curves)
     inside = np.zeros((RELEASES, 4))
     for seed in range(RELEASES):
-        noises.clear()
-        scales.clear()
-        found = PrivateMean(1.0, bound=1.5, random_state=seed).fit(curves).release_
-        coarse, fine = noises
-        weight = found.noise[0].scales / scales[-1]
+        source = SimulationSource(seed)
+        found, curator = curate(mean, rows, source=source)
+        coarse, fine = (
+            exchange.answer.values - exchange.query.exact(rows, source)
+            for exchange in curator.transcript
+            if isinstance(exchange.query, BallMean)
+        )
+        weight = found.noise[0].scales / curator.transcript[-1].answer.noise.scales
         noise = weight * fine
         noise[: coarse.size] += (1 - weight[: coarse.size]) * coarse
         clipped = (found.noisy - noise) @ found.basis.functions

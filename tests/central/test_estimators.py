@@ -19,12 +19,13 @@ from dpfda.central import (
     PrivateMean,
     Release,
 )
-from dpfda.central.basis import eigenpairs
-from dpfda.central.function_mechanism import FunctionMechanism, Task
+from dpfda.central.function_mechanism import FunctionMechanism, MeanRelease
+from dpfda.central.functions import eigenpairs
 from dpfda.central.kernels import Matern
 from dpfda.central.linear import FiniteLaplace, QuadraticRegularization
 from dpfda.central.quadrature import as_grid, norms, trapezoid
 from dpfda.errors import DpfdaError, InvalidData, InvalidParameter, UnknownName
+from dpfda.study.reproductions._p003 import without_noise
 
 T = np.linspace(0, 1, 40)
 RNG = np.random.default_rng(0)
@@ -324,31 +325,12 @@ def test_kernel_machine_regresses_in_the_plane() -> None:
     assert np.corrcoef(machine.predict(test), test[:, 0] - test[:, 1])[0, 1] > 0.9
 
 
-@pytest.mark.parametrize("loss", ["squared", "logistic", "smoothed_hinge"])
-def test_kernel_machine_stability_holds(loss: str) -> None:
-    """Replace one pair by the worst ones found: minimisers move by at most R."""
-    rng = np.random.default_rng(8)
-    x, y = rng.uniform(size=40), np.sign(rng.normal(size=40))
-
-    def released(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, Any]:
-        machine = PrivateKernelMachine(
-            1e6, loss=loss, domain_range=(0, 1), target_bound=1.0, psi=0.05, random_state=0
-        )
-        machine.fit(x, y)
-        return machine.release_.coefficients, machine
-
-    base, machine = released(x, y)
-    weights = machine.space(((0.0, 1.0),))[1]
-    reach = machine.release_.sensitivity
-    moved = []
-    for place, label in ((0.0, 1.0), (0.0, -1.0), (1.0, 1.0), (0.5, -1.0)):
-        x2, y2 = x.copy(), y.copy()
-        x2[0], y2[0] = place, label
-        other, _ = released(x2, y2)
-        moved.append(np.linalg.norm((other - base) / weights))
-    # Noise at ε = 10^6 is below 1e-3 of R.
-    assert max(moved) <= reach * 1.01
-    assert max(moved) > 0.02 * reach
+def test_classes_of_a_kernel_machine_are_fixed() -> None:
+    x = np.linspace(0, 1, 50)
+    machine = PrivateKernelMachine(1.0, loss="logistic", domain_range=(0, 1), random_state=0)
+    assert machine.fit(x, np.ones(50)).classes_.tolist() == [-1.0, 1.0]
+    with pytest.raises(InvalidData, match="y must"):
+        machine.fit(x, np.arange(50.0))
 
 
 def test_published_noise_of_the_kernel_machine_is_larger() -> None:
@@ -389,8 +371,8 @@ def test_bands_hold_the_summary_as_often_as_they_say() -> None:
     # The mechanism is linear, so the target is known. Coverage over 400 releases is binomial:
     # 4 standard errors are 4·√(0.9·0.1/400) = 0.06.
     mechanism = QuadraticRegularization()
-    plan = mechanism.plan(as_grid(T), Task(n=600, bound=1.5, epsilon=1.0))
-    target = plan.basis.expand(plan.summary(CURVES))
+    mean = MeanRelease(epsilon=1.0, n=600, bound=1.5, grid=as_grid(T), mechanism=mechanism)
+    target = without_noise(mean, CURVES)[0]
     fits = [
         PrivateMean(1.0, bound=1.5, mechanism=mechanism, random_state=seed).fit(CURVES).release_
         for seed in range(400)

@@ -142,7 +142,7 @@ def test_pictures_say_what_they_show() -> None:
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"random_state": 1.5}, "random_state must be an integer"),
+        ({"random_state": 1.5}, "random_state must be None, an integer"),
         ({"random_state": -1}, "random_state must be an integer"),
         ({"centre": "a"}, "centre must be one finite number"),
         ({"centre": [1.0, [2.0]]}, "centre must be one finite number"),

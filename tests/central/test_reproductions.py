@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpfda.central.basis import eigenpairs
-from dpfda.central.function_mechanism import Task
+from dpfda.central.function_mechanism import MeanRelease
+from dpfda.central.functions import eigenpairs
 from dpfda.central.kernels import Matern
 from dpfda.central.linear import FiniteLaplace, QuadraticRegularization
 from dpfda.central.process import Process
-from dpfda.central.quadrature import as_grid
-from dpfda.central.selection import cross_validated
+from dpfda.central.quadrature import as_grid, trapezoid
 from dpfda.datasets import simulate_003
 from dpfda.datasets.catalogue import DataFileMissing
 from dpfda.errors import InvalidParameter
 from dpfda.noise import SimulationSource
 from dpfda.study.benchmarks import density, iclp, mean
 from dpfda.study.reproductions import _p003, p003_figure_3, p003_table_2, p003_table_3
+from dpfda.study.selection import cross_validated
 
 GRID = as_grid(np.linspace(0, 1, 101))
 
@@ -78,17 +78,20 @@ def test_figure_3_has_a_row_for_every_panel() -> None:
 
 def test_cross_validation_must_be_asked_for_by_its_name() -> None:
     data = simulate_003("S-1", 200, 0)
-    task = Task(n=200, bound=4.9, epsilon=1.0)
-    with pytest.raises(InvalidParameter, match="not_private"):
-        cross_validated(FiniteLaplace(), data.X, GRID, task)
     for mechanism in (FiniteLaplace(published=True), QuadraticRegularization(published=True)):
-        tuned = cross_validated(mechanism, data.X, GRID, task, not_private=True)
+        plain = MeanRelease(epsilon=1.0, n=200, bound=4.9, grid=GRID, mechanism=mechanism)
+        with pytest.raises(InvalidParameter, match="not_private"):
+            cross_validated(plain, data.X)
+        tuned = cross_validated(plain, data.X, not_private=True)
         errors = []
-        for chosen in (mechanism, tuned):
-            plan = chosen.plan(GRID, task)
-            miss = plan.basis.expand(plan.summary(data.X)) - data.truth["mean"]
-            errors.append(plan.privacy_error + float(miss**2 @ plan.basis.weights))
+        for release in (plain, tuned):
+            curve, noise = _p003.without_noise(release, data.X)
+            errors.append(noise + float((curve - data.truth["mean"]) ** 2 @ trapezoid(GRID)))
         assert errors[1] <= 1.05 * errors[0]
+        # What was chosen by looking says so, wherever it goes.
+        released = tuned.ask(tuned.records(data.X), source=SimulationSource(0))
+        assert "chosen by looking at the data: not private" in str(released.guarantee)
+        assert "not private" not in str(plain.guarantee)
 
 
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])

@@ -4,31 +4,27 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
+from dpfda import _validate
 from dpfda._validate import FloatArray
-from dpfda.central.basis import FunctionBasis, spline_basis
-from dpfda.central.function_mechanism import (
-    FunctionMechanism,
-    Task,
-    additive,
-    ellipsoid_noise,
-    noise_law,
-)
+from dpfda.central.conversation import far_apart
+from dpfda.central.function_mechanism import FunctionMechanism, MeanRelease
+from dpfda.central.functions import FunctionBasis, spline_basis
+from dpfda.central.looks import BallMean
 from dpfda.central.quadrature import Grid, norm_bound
-from dpfda.central.records import clip_rows, exact_mean
+from dpfda.central.radius import RADII, SEARCH_STEPS, Place, find_radius
 from dpfda.central.release import Release
 from dpfda.central.shrinkage import monotone_shrinkage
-from dpfda.mechanisms.base import Mechanism
-from dpfda.mechanisms.exponential import Exponential
-from dpfda.noise import Source
+from dpfda.errors import InvalidParameter
 from dpfda.noise.law import NoiseLaw
+from dpfda.privacy.cost import Cost
+from dpfda.protocol.conversation import Questions
+from dpfda.protocol.query import Records
 
-_RADII = 32  # candidates 2τ 2^{(2-k)/4}, from 2.8 τ down to τ/76
 ONE_LOOK = 200  # nε below which a second look is not worth its budget
-_SEARCH_STEPS = 5  # halvings that find one of 32 radii
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,14 +33,14 @@ class Schedule:
 
     Attributes:
         first: share of the first look.
-        radius: share of the search for a radius.
+        radius: share of the search for a radius; the second look gets the rest.
         coarse: coefficients of the first look.
         fine: coefficients of the second look.
         outside: share of the curves that the radius should leave outside.
         steepness: p of the prior R^-p over radii.
 
     Example:
-        >>> Schedule.of(Task(n=1000, bound=1.0, epsilon=1.0), most=60).fine
+        >>> Schedule.of(Cost(epsilon=1.0), n=1000, most=60).fine
         32
     """
 
@@ -55,29 +51,24 @@ class Schedule:
     outside: float
     steepness: float = 2.0
 
-    @property
-    def second(self) -> float:
-        """Share of the second look: the rest."""
-        return 1 - self.first - self.radius
-
     @classmethod
-    def of(cls, task: Task, *, most: int) -> Schedule:
+    def of(cls, budget: Cost, *, n: int, most: int) -> Schedule:
         """Rules in the manner of methods.md 8.5, for pure ε and for (ε, δ).
 
         The prior prefers small radii: those are cheap, and without it a radius that holds every
         curve wins once in a hundred releases. It may weigh half as much as the evidence: a
         steeper one would choose the smallest radius whatever the curves when n is small.
         """
-        strength = task.n * task.epsilon
+        strength = n * budget.epsilon
         fine = min(most, math.ceil(math.sqrt(strength)))
-        if task.delta:
-            spread = noise_law(_count(task.part(0.05))).scales[0]
-            outside = min(0.5, max(0.02, 2 * float(spread) / task.n))
+        if not budget.pure:
+            search = budget.part(0.05)
+            outside = min(0.5, max(0.02, 2 * math.sqrt(SEARCH_STEPS) / (search.mu * n)))
             return cls(first=0.2, radius=0.05, coarse=fine, fine=fine, outside=outside)
         radius = min(0.15, max(0.05, 90 / strength))
         outside = min(0.5, max(0.01, 10 / (strength * radius)))
         evidence = (1 - outside) * strength * radius / 2  # of a good radius against a tiny one
-        range_of_radii = (_RADII - 1) / 4 * math.log(2)
+        range_of_radii = (RADII - 1) / 4 * math.log(2)
         return cls(
             first=0.2,
             radius=radius,
@@ -111,120 +102,87 @@ class Adaptive(FunctionMechanism, name="adaptive"):
         'adaptive'
     """
 
+    takes_delta: ClassVar[bool] = True
+
     tilt: float = 0.5
     components: int | None = None
 
-    def release(self, records: FloatArray, grid: Grid, task: Task, source: Source) -> Release:
-        """Noisy mean."""
+    def __post_init__(self) -> None:
+        if not 0 <= _validate.finite("tilt", self.tilt) <= 2:
+            raise InvalidParameter("tilt", "from 0 to 2", self.tilt)
+        if self.components is not None:
+            _validate.whole("components", self.components)
+
+    def basis(self, grid: Grid) -> FunctionBasis:
+        """Splines, as many as the grid or the mechanism allows."""
         most = int(np.prod([axis.size for axis in grid]))
-        size = min(most, self.components or most)
-        basis = spline_basis(grid, size=size)
-        coefficients = basis.project(records)
-        if task.n * task.epsilon < ONE_LOOK:
-            return self._one_look(coefficients, basis, task, source)
-        return self._two_looks(coefficients, basis, task, source)
+        wanted = most if self.components is None else self.components
+        return spline_basis(grid, size=min(most, wanted))
 
-    def _one_look(
-        self, rows: FloatArray, basis: FunctionBasis, task: Task, source: Source
-    ) -> Release:
-        size = min(basis.size, math.ceil((task.n * task.epsilon) ** 0.4))
-        mechanism = ellipsoid_noise(task, axes=np.ones(size), radius=task.radius)
-        noisy = mechanism.randomize(bounded_mean(rows[:, :size], task.bound)[None], source)[0]
-        return _finish(
-            noisy, (noise_law(mechanism),), basis, task, source, stages=1, radius=task.bound
-        )
+    def rows(self, records: FloatArray, grid: Grid) -> FloatArray:
+        """Coefficients."""
+        return self.basis(grid).project(records)
 
-    def _two_looks(
-        self, rows: FloatArray, basis: FunctionBasis, task: Task, source: Source
-    ) -> Release:
-        plan = Schedule.of(task, most=basis.size)
+    def questions(self, mean: MeanRelease) -> Questions[Release]:
+        """One look for few curves, otherwise two and a search between them."""
+        return self._one_look(mean) if mean.strength < ONE_LOOK else self._two_looks(mean)
+
+    def _one_look(self, mean: MeanRelease) -> Questions[Release]:
+        basis = self.basis(mean.grid)
+        size = min(basis.size, math.ceil(mean.strength**0.4))
+        answer = yield _first(mean, mean.whole, size)
+        return _finish(mean, basis, answer.values, (answer.noise,), stages=1, radius=mean.bound)
+
+    def _two_looks(self, mean: MeanRelease) -> Questions[Release]:
+        basis = self.basis(mean.grid)
+        plan = Schedule.of(mean.whole, n=mean.n, most=basis.size)
+        first, search = mean.whole.part(plan.first), mean.whole.part(plan.radius)
         # First look.
-        first = ellipsoid_noise(
-            task.part(plan.first), axes=np.ones(plan.coarse), radius=task.radius
-        )
-        mean = bounded_mean(rows[:, : plan.coarse], task.bound)
-        coarse = _padded(first.randomize(mean[None], source)[0], plan.fine)
-        coarse_law = noise_law(first)
-        coarse_variance = _padded(coarse_law.variance, plan.fine, fill=math.inf)
-        centre = coarse * _padded(
-            monotone_shrinkage(coarse[: plan.coarse], coarse_law.variance), plan.fine
-        )
+        look = yield _first(mean, first, plan.coarse)
+        coarse = _padded(look.values, plan.fine)
+        coarse_variance = _padded(look.noise.variance, plan.fine, fill=math.inf)
+        centre = coarse * _padded(monotone_shrinkage(look.values, look.noise.variance), plan.fine)
         # How far curves lie from it.
         axes = np.arange(1, plan.fine + 1, dtype=np.float64) ** -float(self.tilt)
-        residuals = rows[:, : plan.fine] - centre
-        distances = np.sqrt(((residuals / axes) ** 2).sum(axis=1))
-        radius = choose_radius(distances, task.part(plan.radius), plan, source)
+        place: Place = {"unit": mean.unit, "n": mean.n, "centre": centre, "axes": axes}
+        radius = yield from find_radius(
+            search, place, bound=mean.bound, outside=plan.outside, steepness=plan.steepness
+        )
         # Second look.
-        second = ellipsoid_noise(task.part(plan.second), axes=axes, radius=2 * radius / task.n)
-        shift = bounded_mean(residuals, radius, axes=axes)
-        fine = centre + second.randomize(shift[None], source)[0]
-        fine_law = noise_law(second)
+        second = yield BallMean(cost=mean.whole.rest(first, search), **place, radius=radius)
+        fine = centre + second.values
         # Combine: weights are public, so the noise of the sum is known.
-        weight = 1 / (1 + fine_law.variance / coarse_variance)
+        weight = 1 / (1 + second.noise.variance / coarse_variance)
         noisy = weight * fine + (1 - weight) * coarse
-        laws = (fine_law.times(weight), _widened(coarse_law, plan.fine).times(1 - weight))
-        return _finish(noisy, laws, basis, task, source, stages=2, radius=radius)
+        laws = (second.noise.times(weight), _widened(look.noise, plan.fine).times(1 - weight))
+        return _finish(mean, basis, noisy, laws, stages=2, radius=radius)
+
+    def neighbours(self, mean: MeanRelease) -> tuple[Records, Records]:
+        """One curve at either end of the ball."""
+        return far_apart(mean.n, np.ones(self.basis(mean.grid).size), mean.bound)
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """The default and a flat region."""
-        return [cls(), cls(tilt=0.0)]
+        """The default, a flat region, and a single number."""
+        return [cls(), cls(tilt=0.0), cls(components=1)]
 
 
-def bounded_mean(rows: FloatArray, radius: float, *, axes: FloatArray | float = 1.0) -> FloatArray:
-    """Mean of rows clipped to ‖row/a‖₂ ≤ radius, with a_j ≤ 1, added exactly."""
-    return exact_mean(clip_rows(rows, radius, axes=axes), bound=radius)
-
-
-def radii(bound: float) -> FloatArray:
-    """Public candidates for the radius, largest first."""
-    return np.asarray(2 * bound * 2.0 ** ((2 - np.arange(_RADII)) / 4))
-
-
-def radius_choice(epsilon: float, *, steepness: float) -> Exponential:
-    """Exponential mechanism over the radii with prior ∝ R^-steepness."""
-    prior = tuple(round(1024 * 2 ** (steepness * k / 4)) for k in range(_RADII))
-    return Exponential(epsilon=epsilon, prior=prior)
-
-
-def radius_scores(distances: FloatArray, bound: float, *, outside: float) -> FloatArray:
-    """How far each candidate is from leaving a share `outside` of the curves outside; integers."""
-    target = round((1 - outside) * distances.size)
-    within = np.searchsorted(np.sort(distances), radii(bound), side="right")
-    return np.abs(within - target).astype(np.float64)
-
-
-def choose_radius(distances: FloatArray, task: Task, plan: Schedule, source: Source) -> float:
-    """A radius that holds most of the distances, for the task's share of the budget."""
-    candidates = radii(task.bound)
-    if not task.delta:
-        scores = radius_scores(distances, task.bound, outside=plan.outside)
-        choice = radius_choice(task.epsilon * task.share, steepness=plan.steepness)
-        return float(candidates[int(choice.randomize(scores[None], source)[0])])
-    wanted = (1 - plan.outside) * task.n
-    rising = candidates[::-1]
-    low, high = 0, _RADII - 1
-    while low < high:  # `_SEARCH_STEPS` noisy halvings
-        middle = (low + high) // 2
-        inside = float(np.sum(distances <= rising[middle]))
-        if _count(task).randomize([[inside]], source)[0, 0] >= wanted:
-            high = middle
-        else:
-            low = middle + 1
-    return float(rising[high])
-
-
-def _count(task: Task) -> Mechanism:
-    """Noise on one of the counts that share the task's budget; a neighbour moves each by 1."""
-    return additive(task.part(task.share / _SEARCH_STEPS), sensitivity=1.0, axes=np.ones(1))
+def _first(mean: MeanRelease, cost: Cost, size: int) -> BallMean:
+    return BallMean(
+        unit=mean.unit,
+        cost=cost,
+        n=mean.n,
+        centre=np.zeros(size),
+        axes=np.ones(size),
+        radius=mean.bound,
+    )
 
 
 def _finish(
+    mean: MeanRelease,
+    basis: FunctionBasis,
     noisy: FloatArray,
     laws: tuple[NoiseLaw, ...],
-    basis: FunctionBasis,
-    task: Task,
-    source: Source,
     *,
     stages: int,
     radius: float,
@@ -237,8 +195,8 @@ def _finish(
         noise=laws,
         basis=basis.first(noisy.size),
         centre=np.zeros(basis.weights.size),
-        guarantee=task.guarantee.drawn_from(source),
-        sensitivity=2 * radius / task.n,
+        guarantee=mean.guarantee,
+        sensitivity=2 * radius / mean.n,
         parameters={
             "mechanism": "adaptive",
             "components": noisy.size,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from typing import ClassVar, Self
 
 import numpy as np
@@ -11,14 +11,60 @@ from scipy.interpolate import RegularGridInterpolator
 from scipy.stats import binom
 
 from dpfda import _validate
-from dpfda._validate import FloatArray
-from dpfda.central.basis import FunctionBasis
-from dpfda.central.function_mechanism import FunctionMechanism, Task, additive, noise_law
+from dpfda._validate import FloatArray, IntArray
+from dpfda.central.conversation import far_apart
+from dpfda.central.function_mechanism import FunctionMechanism, MeanRelease
+from dpfda.central.functions import FunctionBasis
+from dpfda.central.looks import CountedLook, integer_sums, mean_of
 from dpfda.central.quadrature import Grid
-from dpfda.central.records import exact_mean
 from dpfda.central.release import Release
-from dpfda.mechanisms.base import Mechanism
-from dpfda.noise import Source
+from dpfda.mechanisms.additive import Additive
+from dpfda.mechanisms.budgeted import l1_noise
+from dpfda.privacy.cost import Cost
+from dpfda.protocol.conversation import Questions
+from dpfda.protocol.fields import number, whole
+from dpfda.protocol.query import Records
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BoxMean(CountedLook, name="box_mean"):
+    """Mean of J numbers, each clipped to [-τ, τ].
+
+    Privacy:
+        Each moves by at most 2τ/n, all together by 2τJ/n in ℓ1.
+    """
+
+    bound: float = number(least=1e-40, most=1e40)
+    values: int = whole(most=1 << 24)
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """The numbers."""
+        return (self.values,)
+
+    @property
+    def size(self) -> int:
+        """J."""
+        return self.values
+
+    @cached_property
+    def mechanism(self) -> Additive:
+        """Equal Laplace noise on every number."""
+        sensitivity = 2 * self.bound / self.n * self.values
+        return l1_noise(self.cost, sensitivity=sensitivity, axes=np.ones(self.values))
+
+    def block(self, records: Records) -> IntArray:
+        """Clipped numbers in units of τ/2^40."""
+        return integer_sums(records[0][:, : self.values], self.bound)
+
+    def statistic(self, totals: IntArray) -> FloatArray:
+        """The mean."""
+        return mean_of(totals, self.bound, self.n)
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """One number and three."""
+        return [cls(cost=Cost(epsilon=1.0), n=4, bound=2.0, values=values) for values in (1, 3)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +73,7 @@ class Bernstein(FunctionMechanism, name="bernstein"):
 
     Privacy:
         ε-DP. The bound it needs is on the largest |X(t)|, not on the norm (C23): every value is
-        clipped to the task's bound, and Δ₁ = 2τ_∞(K+1)^d/n.
+        clipped to the bound, and Δ₁ = 2τ_∞(K+1)^d/n.
 
     Attributes:
         order: K.
@@ -44,7 +90,7 @@ class Bernstein(FunctionMechanism, name="bernstein"):
     def __post_init__(self) -> None:
         _validate.whole("order", self.order)
 
-    def functions(self, grid: Grid) -> FunctionBasis:
+    def basis(self, grid: Grid) -> FunctionBasis:
         """Bernstein polynomials (products of them) on the grid."""
         parts = [
             binom.pmf(
@@ -57,37 +103,39 @@ class Bernstein(FunctionMechanism, name="bernstein"):
         table = reduce(np.kron, parts)
         return FunctionBasis(grid, table, np.ones(table.shape[0]))
 
-    def summary(self, records: FloatArray, grid: Grid, task: Task) -> FloatArray:
-        """Mean of the clipped curves at the lattice points."""
+    def rows(self, records: FloatArray, grid: Grid) -> FloatArray:
+        """Values at the lattice points."""
         lattice = [np.linspace(axis[0], axis[-1], self.order + 1) for axis in grid]
         shape = tuple(axis.size for axis in grid)
         table = np.moveaxis(records.reshape(-1, *shape), 0, -1)
         mesh = np.stack([m.ravel() for m in np.meshgrid(*lattice, indexing="ij")], axis=1)
-        rows = RegularGridInterpolator(grid, table)(mesh).T
-        return exact_mean(rows, bound=task.bound)
+        return np.asarray(RegularGridInterpolator(grid, table)(mesh).T)
 
-    def mechanism(self, grid: Grid, task: Task) -> Mechanism:
-        """Equal Laplace noise on every lattice value."""
-        size = (self.order + 1) ** len(grid)
-        return additive(task, sensitivity=task.radius * size, axes=np.ones(size))
+    def look(self, mean: MeanRelease) -> BoxMean:
+        """The one question."""
+        size = (self.order + 1) ** len(mean.grid)
+        return BoxMean(unit=mean.unit, cost=mean.whole, n=mean.n, bound=mean.bound, values=size)
 
-    def release(self, records: FloatArray, grid: Grid, task: Task, source: Source) -> Release:
+    def questions(self, mean: MeanRelease) -> Questions[Release]:
         """Noisy lattice values as Bernstein coefficients."""
-        self.check(task)
-        mechanism = self.mechanism(grid, task)
-        basis = self.functions(grid)
-        noisy = mechanism.randomize(self.summary(records, grid, task)[None, :], source)[0]
+        look, basis = self.look(mean), self.basis(mean.grid)
+        answer = yield look
         return Release(
             summary="mean",
-            coefficients=noisy,
-            noisy=noisy,
-            noise=(noise_law(mechanism),),
+            coefficients=answer.values,
+            noisy=answer.values,
+            noise=(answer.noise,),
             basis=basis,
             centre=np.zeros(basis.weights.size),
-            guarantee=task.guarantee.drawn_from(source),
-            sensitivity=task.radius * basis.size,
+            guarantee=mean.guarantee,
+            sensitivity=mean.radius * basis.size,
             parameters={"mechanism": self.name, "order": self.order},
         )
+
+    def neighbours(self, mean: MeanRelease) -> tuple[Records, Records]:
+        """Opposite corners of the box."""
+        size = (self.order + 1) ** len(mean.grid)
+        return far_apart(mean.n, np.ones(size), mean.bound * size**0.5)
 
     @classmethod
     def examples(cls) -> list[Self]:

@@ -12,11 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
-from dpfda.central.density_mechanism import Box, DensityMechanism
-from dpfda.central.function_mechanism import Task
+from dpfda.central.cell_looks import Box
+from dpfda.central.density_mechanism import DensityMechanism, DensityRelease
 from dpfda.central.release import Release
-from dpfda.central.sources import source_for
 from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.noise.source import source_for
+from dpfda.privacy.ledger import BaseLedger
 
 
 class PrivateDensity(BaseEstimator):  # type: ignore[misc]
@@ -33,6 +34,7 @@ class PrivateDensity(BaseEstimator):  # type: ignore[misc]
         mechanism: ``"histogram"`` (default), ``"kernel"``, or an instance with parameters.
         project: make the released function a density: not negative, of integral 1.
         unit: whose data one point is.
+        ledger: budget of the data over all releases: spent before noise is drawn.
         random_state: None for exact noise, or a seed for simulations.
 
     Example:
@@ -51,6 +53,7 @@ class PrivateDensity(BaseEstimator):  # type: ignore[misc]
         mechanism: str | DensityMechanism = "histogram",
         project: bool = True,
         unit: str = "person",
+        ledger: BaseLedger | None = None,
         random_state: int | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -59,22 +62,28 @@ class PrivateDensity(BaseEstimator):  # type: ignore[misc]
         self.mechanism = mechanism
         self.project = project
         self.unit = unit
+        self.ledger = ledger
         self.random_state = random_state
 
     def fit(self, points: Any, y: Any = None) -> Self:
         """Release the density of `points`, shape (n,), (n, 1) or (n, 2)."""
         box = as_box(self.domain_range)
         inside = read_points(points, box)
-        task = Task(
-            n=len(inside), bound=1.0, epsilon=self.epsilon, delta=self.delta, unit=self.unit
-        )
         chosen = self.mechanism
-        mechanism = DensityMechanism.named(chosen)() if isinstance(chosen, str) else chosen
-        released = mechanism.release(inside, box, task, source_for(self.random_state))
+        density = DensityRelease(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            unit=self.unit,
+            n=len(inside),
+            box=box,
+            mechanism=DensityMechanism.named(chosen)() if isinstance(chosen, str) else chosen,
+        )
+        source = source_for(self.random_state)
+        released = density.ask((inside,), source=source, ledger=self.ledger)
         self.release_: Release = replace(
             released,
             density=bool(self.project),
-            parameters={"n": task.n, "domain_range": box, **released.parameters},
+            parameters={"n": density.n, "domain_range": box, **released.parameters},
         )
         self.guarantee_ = self.release_.guarantee
         self.n_features_in_ = len(box)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -11,17 +12,119 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
-from dpfda.central.basis import spline_basis
-from dpfda.central.function_mechanism import Task, ellipsoid_noise, noise_law
-from dpfda.central.quadrature import norm_bound
-from dpfda.central.records import clip_rows, exact_mean, public_centre, read_records
+from dpfda.central.conversation import CentralConversation, checked_bound
+from dpfda.central.functions import FunctionBasis, spline_basis
+from dpfda.central.pair_looks import CovariateProducts, CrossProducts
+from dpfda.central.quadrature import as_grid, norm_bound
+from dpfda.central.records import public_centre, read_records
 from dpfda.central.release import Release
 from dpfda.central.shrinkage import monotone_shrinkage
-from dpfda.central.sources import source_for
-from dpfda.central.symmetric import Triangle, floored
+from dpfda.central.symmetric import floored
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.noise import Source
 from dpfda.noise.law import NoiseLaw
+from dpfda.noise.source import source_for
+from dpfda.privacy.ledger import BaseLedger
+from dpfda.protocol.conversation import Questions
+from dpfda.protocol.query import Records
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FunctionOnScalarRelease(CentralConversation, name="function_on_scalar"):
+    """T1 = mean of x xᵀ with a share γ of the budget, T2 = mean of x Yᵀ with the rest; solved.
+
+    Attributes:
+        bound: of the curves.
+        covariate_bound: of the vectors.
+        covariates: how many numbers in a vector.
+        basis: functions that curves are written in.
+        gamma: γ.
+        intercept: whether there is a constant covariate.
+    """
+
+    bound: float
+    covariate_bound: float
+    covariates: int
+    basis: FunctionBasis
+    gamma: float = 0.3
+    intercept: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checked_bound(self.bound)
+        _validate.positive("covariate_bound", checked_bound(self.covariate_bound))
+        _validate.fraction("gamma", self.gamma)
+
+    def questions(self) -> Questions[Release]:
+        """Two looks."""
+        first = self.whole.part(self.gamma)
+        shared: Any = {
+            "unit": self.unit,
+            "n": self.n,
+            "covariates": self.covariates,
+            "coefficients": self.basis.size,
+            "covariate_bound": self.covariate_bound,
+            "bound": self.bound,
+            "intercept": self.intercept,
+        }
+        products = CovariateProducts(cost=first, **shared)
+        pairs = CrossProducts(cost=self.whole.rest(first), **shared)
+        one = yield products
+        spread = math.sqrt(float(one.noise.variance.max()))
+        # C9's floor, with c = 2.
+        gram = floored(products.triangle.matrix(one.values), 2 * spread * math.sqrt(products.width))
+        two = yield pairs
+        shape = pairs.width, self.basis.size
+        scale = np.ones(pairs.width)
+        scale[: self.covariates] /= self.covariate_bound
+        solve = scale[:, None] * np.linalg.inv(gram)
+        noisy = solve @ two.values.reshape(shape)
+        variance = solve**2 @ two.noise.variance.reshape(shape)
+        factors = [monotone_shrinkage(*pair) for pair in zip(noisy, variance, strict=True)]
+        return Release(
+            summary="function-on-scalar coefficients",
+            coefficients=np.stack(factors) * noisy,
+            noisy=noisy,
+            # Sums of many terms with the released T1 taken as known: Gaussian to a good accuracy.
+            noise=(NoiseLaw(law="gaussian", scales=np.sqrt(variance)),),
+            basis=self.basis,
+            centre=np.zeros(self.basis.weights.size),
+            guarantee=self.guarantee,
+            sensitivity=2 * pairs.most / self.n,
+            parameters={
+                "n": self.n,
+                "bound": self.bound / norm_bound(1.0, self.basis.grid),
+                "covariate_bound": self.covariate_bound,
+                "gamma": self.gamma,
+                "components": self.basis.size,
+            },
+        )
+
+    def neighbours(self, n: int) -> tuple[Records, Records]:
+        """One pair with both turned round."""
+        x = np.full((n, self.covariates), self.covariate_bound / math.sqrt(self.covariates))
+        y = np.full((n, self.basis.size), 0.05 * self.bound / math.sqrt(self.basis.size))
+        y[0] *= 20
+        there = x.copy(), y.copy()
+        there[0][0], there[1][0] = -x[0], -y[0]
+        return (x, y), there
+
+    @classmethod
+    def examples(cls, *, n: int, epsilon: float, delta: float) -> list[Self]:
+        """One covariate and one function, with a constant; several without."""
+        grid = as_grid(np.linspace(0.0, 1.0, 9))
+        return [
+            cls(
+                epsilon=epsilon,
+                delta=delta,
+                n=n,
+                bound=1.0,
+                covariate_bound=2.0,
+                covariates=size,
+                basis=spline_basis(grid, size=size),
+                intercept=size == 1,
+            )
+            for size in (1, 3)
+        ]
 
 
 class PrivateFunctionOnScalar(BaseEstimator):  # type: ignore[misc]
@@ -44,6 +147,7 @@ class PrivateFunctionOnScalar(BaseEstimator):  # type: ignore[misc]
         centre: public curve subtracted from every Y first (it belongs to the intercept).
         gamma: share of the budget for T1.
         fit_intercept: add a constant covariate.
+        ledger: budget of the data over all releases: spent look by look, before noise is drawn.
         random_state: None for exact noise, or a seed for simulations.
 
     Example:
@@ -68,6 +172,7 @@ class PrivateFunctionOnScalar(BaseEstimator):  # type: ignore[misc]
         fit_intercept: bool = True,
         domain_range: tuple[float, float] | None = None,
         unit: str = "person",
+        ledger: BaseLedger | None = None,
         random_state: int | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -79,56 +184,37 @@ class PrivateFunctionOnScalar(BaseEstimator):  # type: ignore[misc]
         self.fit_intercept = fit_intercept
         self.domain_range = domain_range
         self.unit = unit
+        self.ledger = ledger
         self.random_state = random_state
 
     def fit(self, X: Any, curves: Any, *, grid_points: Any = None) -> Self:
         """Release β(t) from covariates (n, p) and curves (n, T)."""
         if self.bound is None or self.covariate_bound is None:
             raise InvalidParameter("bound and covariate_bound", "given: public bounds", None)
-        reach = _validate.positive("covariate_bound", self.covariate_bound)
-        gamma = _validate.fraction("gamma", self.gamma)
         records, grid = read_records(curves, grid_points, domain_range=self.domain_range)
+        if len(grid) != 1:
+            raise InvalidParameter("grid_points", "of one variable", f"{len(grid)} variables")
         covariates = _validate.batch("X", X)
         if len(covariates) != len(records):
             raise InvalidData("X", "one row a curve", f"{len(covariates)} rows")
-        bound = norm_bound(self.bound, grid)
-        task = Task(
-            n=len(records), bound=bound, epsilon=self.epsilon, delta=self.delta, unit=self.unit
-        )
-        source = source_for(self.random_state)
-        centre = public_centre(self.centre, records.shape[1])
-        size = min(records.shape[1], math.ceil((task.n * task.epsilon) ** 0.4))
-        basis = spline_basis(grid, size=size)
-        # x/B lies in the unit ball; the intercept's column adds a known 1.
-        x = clip_rows(covariates, reach) / reach
-        if self.fit_intercept:
-            x = np.hstack([x, np.ones((len(x), 1))])
-        radius = math.sqrt(2) if self.fit_intercept else 1.0
-        y = clip_rows(basis.project(records - centre), task.bound)
-        gram = _gram(x, radius, task.part(gamma), source)
-        cross, variance = _cross(x, y, radius, task.part(1 - gamma), source)
-        scale = np.array([1 / reach] * covariates.shape[1] + [1.0] * bool(self.fit_intercept))
-        solve = scale[:, None] * np.linalg.inv(gram)
-        noisy, spread = solve @ cross, solve**2 @ variance
-        factors = np.stack([monotone_shrinkage(*pair) for pair in zip(noisy, spread, strict=True)])
-        self.release_ = Release(
-            summary="function-on-scalar coefficients",
-            coefficients=factors * noisy,
-            noisy=noisy,
-            # Sums of many terms with the released T1 taken as known: Gaussian to a good accuracy.
-            noise=(NoiseLaw(law="gaussian", scales=np.sqrt(spread)),),
+        n, centre = len(records), public_centre(self.centre, records.shape[1])
+        wanted = math.ceil((n * _validate.positive("epsilon", self.epsilon)) ** 0.4)
+        basis = spline_basis(grid, size=min(records.shape[1], wanted))
+        regression = FunctionOnScalarRelease(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            unit=self.unit,
+            n=n,
+            bound=norm_bound(self.bound, grid),
+            covariate_bound=_validate.positive("covariate_bound", self.covariate_bound),
+            covariates=covariates.shape[1],
             basis=basis,
-            centre=np.zeros(basis.weights.size),
-            guarantee=task.guarantee.drawn_from(source),
-            sensitivity=2 * radius * task.bound / task.n,
-            parameters={
-                "n": task.n,
-                "bound": float(self.bound),
-                "covariate_bound": reach,
-                "gamma": gamma,
-                "components": size,
-            },
+            gamma=self.gamma,
+            intercept=bool(self.fit_intercept),
         )
+        pairs = covariates, basis.project(records - centre)
+        source = source_for(self.random_state)
+        self.release_ = regression.ask(pairs, source=source, ledger=self.ledger)
         self.guarantee_ = self.release_.guarantee
         self.n_features_in_ = covariates.shape[1]
         self._centre = centre
@@ -153,27 +239,3 @@ class PrivateFunctionOnScalar(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "release_")
         rows = _validate.batch("X", X, columns=self.n_features_in_)
         return np.asarray(rows @ self.coef_ + self.intercept_)
-
-
-def _gram(x: FloatArray, radius: float, task: Task, source: Source) -> FloatArray:
-    """T1 = mean of x xᵀ: ‖xxᵀ - x'x'ᵀ‖_F ≤ √2 r² for ‖x‖ ≤ r; noisy, eigenvalues floored."""
-    triangle = Triangle(np.ones(x.shape[1]))
-    most = math.sqrt(2) * radius**2
-    mean = exact_mean(triangle.vector(x[:, :, None] * x[:, None, :]), bound=most)
-    mechanism = ellipsoid_noise(task, axes=np.ones(mean.size), radius=most / task.n)
-    noisy = triangle.matrix(mechanism.randomize(mean[None, :], source)[0])
-    spread = math.sqrt(float(noise_law(mechanism).variance.max()))
-    return floored(noisy, 2 * spread * math.sqrt(x.shape[1]))  # C9's floor, with c = 2
-
-
-def _cross(
-    x: FloatArray, y: FloatArray, radius: float, task: Task, source: Source
-) -> tuple[FloatArray, FloatArray]:
-    """T2 = mean of x Yᵀ with ‖x Yᵀ‖_F ≤ r τ: noisy, (p, J), and its variances."""
-    most = radius * task.bound
-    products = (x[:, :, None] * y[:, None, :]).reshape(len(x), -1)
-    mean = exact_mean(products, bound=most)
-    mechanism = ellipsoid_noise(task, axes=np.ones(mean.size), radius=2 * most / task.n)
-    noisy = mechanism.randomize(mean[None, :], source)[0]
-    shape = x.shape[1], y.shape[1]
-    return noisy.reshape(shape), noise_law(mechanism).variance.reshape(shape)

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
-from dpfda.central.basis import FunctionBasis
-from dpfda.central.density_mechanism import Box, DensityMechanism, cells, midpoints
-from dpfda.central.function_mechanism import Task, additive, noise_law
+from dpfda.central.cell_looks import Box, CellCounts
+from dpfda.central.density_mechanism import DensityMechanism, DensityRelease, midpoints
+from dpfda.central.functions import FunctionBasis
 from dpfda.central.release import Release
 from dpfda.central.shrinkage import monotone_shrinkage
-from dpfda.mechanisms.base import Mechanism
-from dpfda.noise import Source
-from dpfda.noise.law import NoiseLaw
+from dpfda.protocol.conversation import Questions
 
 _FINE = {1: 257, 2: 65}  # points of the grid on which the density is drawn
 
@@ -35,42 +33,38 @@ class HistogramDensity(DensityMechanism, name="histogram"):
             √(nε/8): there noise and sampling error of a coefficient are alike.
 
     Example:
-        >>> HistogramDensity().cells_along(Task(n=2000, bound=1.0, epsilon=1.0), 1)
+        >>> HistogramDensity().cells_along(2000.0, 1)
         32
     """
 
     size: int | None = None
 
-    def cells_along(self, task: Task, variables: int) -> int:
-        """The size, given or by the rule."""
+    def __post_init__(self) -> None:
         if self.size is not None:
-            return _validate.whole("size", self.size, least=2)
-        strength = task.n * task.epsilon
+            _validate.whole("size", self.size, least=2)
+
+    def cells_along(self, strength: float, variables: int) -> int:
+        """The size, given or by the rule, for nε = `strength`."""
+        if self.size is not None:
+            return self.size
         wanted = 0.7 * math.sqrt(strength) if variables == 1 else math.sqrt(strength / 8)
         most = 10 if variables == 1 else 6
         return int(2 ** min(most, max(2, round(math.log2(max(wanted, 1.0))))))
 
-    def mechanism(self, task: Task, total: int) -> Mechanism:
-        """Equal noise on every count."""
-        sensitivity = math.sqrt(2) if task.delta else 2.0
-        return additive(task, sensitivity=sensitivity, axes=np.ones(total))
-
-    def release(self, points: FloatArray, box: Box, task: Task, source: Source) -> Release:
+    def questions(self, density: DensityRelease) -> Questions[Release]:
         """Noisy counts, cosine transform, shrinkage."""
-        size = self.cells_along(task, len(box))
-        total = size ** len(box)
-        mechanism = self.mechanism(task, total)
-        counts = np.bincount(cells(points, box, size=size), minlength=total).astype(np.float64)
-        noisy_counts = mechanism.randomize(counts[None, :], source)[0]
+        n, box = density.n, density.box
+        size = self.cells_along(density.strength, len(box))
+        look = CellCounts(**density.asked, along=size)
+        answer = yield look
         basis, mixing = _cosines(box, size)
-        law = noise_law(mechanism)
-        noise = NoiseLaw(law=law.law, scales=law.scales, mixing=mixing / task.n)
-        coefficients = noisy_counts @ mixing / task.n
+        noise = replace(answer.noise, mixing=mixing / n)
+        coefficients = answer.values @ mixing / n
         # The first coefficient says that all n points are somewhere in the box: it is public.
         known = coefficients.copy()
         known[0] = basis.project(np.full(basis.weights.size, 1 / basis.weights.sum()))[0]
         shrunk = known.copy()
-        variance = noise.variance[1:] + 1 / (task.n * basis.weights.sum())
+        variance = noise.variance[1:] + 1 / (n * basis.weights.sum())
         shrunk[1:] *= monotone_shrinkage(known[1:], variance)
         return Release(
             summary="density",
@@ -79,8 +73,8 @@ class HistogramDensity(DensityMechanism, name="histogram"):
             noise=(noise,),
             basis=basis,
             centre=np.zeros(basis.weights.size),
-            guarantee=task.guarantee.drawn_from(source),
-            sensitivity=math.sqrt(2) if task.delta else 2.0,
+            guarantee=density.guarantee,
+            sensitivity=look.sensitivity,
             parameters={"mechanism": self.name, "cells": size},
         )
 

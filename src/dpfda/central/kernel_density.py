@@ -13,13 +13,13 @@ import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
-from dpfda.central.basis import FunctionBasis, eigenpairs
 from dpfda.central.bernstein import Bernstein
-from dpfda.central.density_mechanism import Box, DensityMechanism, nearest, release_features
-from dpfda.central.function_mechanism import Task
+from dpfda.central.cell_looks import Box, NearestMean
+from dpfda.central.density_mechanism import DensityMechanism, DensityRelease
+from dpfda.central.functions import FunctionBasis, eigenpairs
 from dpfda.central.kernels import Exponential, Kernel, SquaredExponential
 from dpfda.central.release import Release
-from dpfda.noise import Source
+from dpfda.protocol.conversation import Questions
 
 _CELLS = {1: 256, 2: 24}
 
@@ -41,8 +41,7 @@ class KernelDensity(DensityMechanism, name="kernel"):
         rough: use the exponential kernel (the paper's choice in two variables).
 
     Example:
-        >>> task = Task(n=1024, bound=1.0, epsilon=1.0)
-        >>> round(KernelDensity(kind="iclp_qr").bandwidth_for(task, 1), 4)
+        >>> round(KernelDensity(kind="iclp_qr").bandwidth_for(1024, 1), 4)
         0.05
     """
 
@@ -57,40 +56,45 @@ class KernelDensity(DensityMechanism, name="kernel"):
         _validate.positive("eta", self.eta)
         _validate.whole("components", self.components)
 
-    def bandwidth_for(self, task: Task, variables: int) -> float:
-        """h, given or by the rule."""
-        chosen = self.bandwidth or 0.2 * task.n ** (-1 / (4 + variables))
-        return _validate.positive("bandwidth", chosen)
+        if self.bandwidth is not None:
+            _validate.positive("bandwidth", self.bandwidth)
 
-    def release(self, points: FloatArray, box: Box, task: Task, source: Source) -> Release:
+    def bandwidth_for(self, n: int, variables: int) -> float:
+        """h, given or by the rule."""
+        if self.bandwidth is not None:
+            return self.bandwidth
+        return float(0.2 * n ** (-1 / (4 + variables)))
+
+    def questions(self, density: DensityRelease) -> Questions[Release]:
         """Noisy kernel estimate."""
-        basis, features, axes = self.layout(box, task)
-        size = basis.grid[0].size
-        counts = np.bincount(nearest(points, box, size=size), minlength=size ** len(box))
-        chosen = {
-            "mechanism": self.kind,
-            "eta": self.eta,
-            "bandwidth": self.bandwidth_for(task, len(box)),
-            "components": len(axes),
-        }
-        return release_features(
-            features, counts, axes=axes, basis=basis, task=task, source=source, parameters=chosen
+        basis, features, axes = self.layout(density.box, density.n)
+        along = basis.grid[0].size
+        look = NearestMean(**density.asked, along=along, features=features, axes=axes)
+        answer = yield look
+        return Release(
+            summary="density",
+            coefficients=answer.values,
+            noisy=answer.values,
+            noise=(answer.noise,),
+            basis=basis,
+            centre=np.zeros(basis.weights.size),
+            guarantee=density.guarantee,
+            sensitivity=look.sensitivity,
+            parameters={
+                "mechanism": self.kind,
+                "eta": self.eta,
+                "bandwidth": self.bandwidth_for(density.n, len(density.box)),
+                "components": len(axes),
+            },
         )
 
-    def estimate(self, points: FloatArray, box: Box, task: Task) -> FloatArray:
-        """The estimate without noise, on the cells' grid: not private, for comparisons only."""
-        basis, features, _ = self.layout(box, task, whole=True)
-        size = basis.grid[0].size
-        counts = np.bincount(nearest(points, box, size=size), minlength=size ** len(box))
-        return basis.expand(counts @ features / task.n)
-
     def layout(
-        self, box: Box, task: Task, *, whole: bool = False
+        self, box: Box, n: int, *, whole: bool = False
     ) -> tuple[FunctionBasis, FloatArray, FloatArray]:
         """Functions, what a point in each cell adds (cells, J), and axes."""
         size = _CELLS[len(box)]
         grid = tuple(np.linspace(*side, size) for side in box)
-        h = self.bandwidth_for(task, len(box))
+        h = self.bandwidth_for(n, len(box))
         # K^η has about bandwidth h if K has length h/√η (exactly so for Gaussian kernels).
         kernel: Kernel = (
             Exponential(length=h) if self.rough else SquaredExponential(length=h / self.eta**0.5)
@@ -119,5 +123,5 @@ def _bernstein(
 ) -> tuple[FunctionBasis, FloatArray, FloatArray]:
     lattice = tuple(np.linspace(axis[0], axis[-1], order + 1) for axis in pairs.grid)
     values = features @ pairs.at(lattice if len(lattice) > 1 else lattice[0])
-    basis = Bernstein(order=order).functions(pairs.grid)
+    basis = Bernstein(order=order).basis(pairs.grid)
     return basis, values, np.ones(basis.size)

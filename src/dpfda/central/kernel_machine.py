@@ -10,32 +10,23 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
-from dpfda.central.basis import FunctionBasis, eigenpairs
 from dpfda.central.density import as_box, read_points
-from dpfda.central.density_mechanism import Box, nearest
-from dpfda.central.function_mechanism import Task, additive, ellipsoid_noise, noise_law
+from dpfda.central.kernel_machine_look import KernelMachineRelease
 from dpfda.central.kernels import Kernel, Matern
 from dpfda.central.losses import Loss
-from dpfda.central.release import Release
-from dpfda.central.sources import source_for
-from dpfda.errors import DpfdaError, InvalidData, InvalidParameter
-from dpfda.mechanisms.base import Mechanism
-
-_CELLS = {1: 200, 2: 24}
-_SMALLEST = 1e-8  # of the largest feature weight; smaller ones are dropped from model and noise
-_TOLERANCE = 1e-9  # of the gradient, charged to the sensitivity
-_NEWTON_STEPS = 200
+from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.noise.source import source_for
+from dpfda.privacy.ledger import BaseLedger
 
 
 class PrivateKernelMachine(BaseEstimator):  # type: ignore[misc]
     """Release f minimising mean loss + ψ‖f‖², for inputs of one or two numbers.
 
     Privacy:
-        (ε, δ)-DP for replacing one pair (x, y). By strong convexity two minimisers differ by at
-        most
-        R = Mκ/(ψn) in the kernel's norm (003 Theorem 9 with C14), plus what the solver's tolerance
-        adds. Noise is calibrated to that ball: coefficients j of f lie in ‖h_j/λ_j^{η/2}‖₂ ≤ R.
-        Inputs are rounded to a public grid, targets clipped to `target_bound` (or ±1).
+        (ε, δ)-DP for replacing one pair (x, y): noise is calibrated to how far one pair can move
+        the computed minimiser (`KernelMachine`: 003 Theorem 9 with C14, tightened). Inputs are
+        rounded to a public grid, targets clipped to `target_bound`; classes are -1 and +1, whatever
+        the data. The solver takes a public number of steps.
 
     Args:
         epsilon: ε.
@@ -46,6 +37,7 @@ class PrivateKernelMachine(BaseEstimator):  # type: ignore[misc]
         kernel: the space; Matérn 5/2 with length 0.3 by default.
         eta: the space's kernel is the given one to the power η.
         psi: ψ; by default chosen from n, ε and the kernel alone (privacy-safe selection).
+        ledger: budget of the data over all releases: spent before noise is drawn.
         published: independent Laplace noise with the scales of C14 instead of spherical noise.
         random_state: None for exact noise, or a seed for simulations.
 
@@ -73,6 +65,7 @@ class PrivateKernelMachine(BaseEstimator):  # type: ignore[misc]
         delta: float = 0.0,
         published: bool = False,
         unit: str = "person",
+        ledger: BaseLedger | None = None,
         random_state: int | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -85,6 +78,7 @@ class PrivateKernelMachine(BaseEstimator):  # type: ignore[misc]
         self.delta = delta
         self.published = published
         self.unit = unit
+        self.ledger = ledger
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -93,85 +87,34 @@ class PrivateKernelMachine(BaseEstimator):  # type: ignore[misc]
         box = as_box(self.domain_range)
         points = read_points(X, box)
         targets, largest = self._targets(y, loss, len(points))
-        task = Task(
-            n=len(points), bound=1.0, epsilon=self.epsilon, delta=self.delta, unit=self.unit
+        machine = KernelMachineRelease(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            unit=self.unit,
+            n=len(points),
+            box=box,
+            loss=self.loss,
+            target_bound=largest,
+            kernel=Matern(nu=2.5, length=0.3) if self.kernel is None else self.kernel,
+            eta=_validate.positive("eta", self.eta),
+            psi=None if self.psi is None else _validate.positive("psi", self.psi),
+            published=bool(self.published),
         )
-        basis, weights, kappa = self.space(box)
-        psi = self.psi or self.safe_psi(task, weights, kappa=kappa, target_bound=largest)
-        psi = _validate.positive("psi", psi)
-        size = basis.grid[0].size
-        table = basis.functions.T * weights
-        solution = _minimise(table[nearest(points, box, size=size)], targets, loss, psi)
-        reach = self.reach(task, psi, kappa=kappa, target_bound=largest)
-        mechanism = self.mechanism(task, weights, reach)
         source = source_for(self.random_state)
-        noisy = mechanism.randomize((solution * weights)[None, :], source)[0]
-        self.release_ = Release(
-            summary="kernel machine",
-            coefficients=noisy,
-            noisy=noisy,
-            noise=(noise_law(mechanism),),
-            basis=basis,
-            centre=np.zeros(basis.weights.size),
-            guarantee=task.guarantee.drawn_from(source),
-            sensitivity=reach,
-            parameters={"n": task.n, "loss": self.loss, "psi": psi, "kappa": kappa},
-        )
+        self.release_ = machine.ask((points, targets), source=source, ledger=self.ledger)
         self.guarantee_ = self.release_.guarantee
         self.n_features_in_ = len(box)
-        self._box = box
+        if loss.classification:
+            self.classes_ = np.array([-1.0, 1.0])  # fixed: never read off the data
+        self._look = machine.look
         return self
-
-    def space(self, box: Box) -> tuple[FunctionBasis, FloatArray, float]:
-        """Functions φ_j on the cells' grid, feature weights λ_j^{η/2}, and κ = sup √C^η(x, x)."""
-        size = _CELLS[len(box)]
-        kernel = self.kernel or Matern(nu=2.5, length=0.3)
-        pairs = eigenpairs(kernel, tuple(np.linspace(*side, size) for side in box))
-        weights = pairs.eigenvalues ** (_validate.positive("eta", self.eta) / 2)
-        kept = int(np.sum(weights > _SMALLEST**0.5 * weights[0]))
-        pairs, weights = pairs.first(kept), weights[:kept]
-        kappa = float(np.sqrt(((pairs.functions * weights[:, None]) ** 2).sum(axis=0)).max())
-        return pairs, weights, kappa
-
-    def reach(self, task: Task, psi: float, *, kappa: float, target_bound: float) -> float:
-        """R: how far apart two computed minimisers can be in the kernel's norm."""
-        loss = Loss.named(self.loss)()
-        constant = loss.lipschitz(kappa=kappa, psi=psi, target_bound=target_bound)
-        # Each computed minimiser is within _TOLERANCE/(2ψ) of the true one.
-        return (constant * kappa / (psi * task.n) + _TOLERANCE / psi) * (1 + 1e-9)
-
-    def safe_psi(
-        self, task: Task, weights: FloatArray, *, kappa: float, target_bound: float
-    ) -> float:
-        """ψ of least noise plus smoothing bias, both known without data (PSS).
-
-        The bias is taken as ψ times the squared norm of a function of size `target_bound` that
-        wiggles a little: six times that of a constant.
-        """
-        bias = 6 * (target_bound / kappa) ** 2
-        candidates = np.geomspace(1e-4, 10.0, 41)
-        risks = []
-        for psi in candidates:
-            reach = self.reach(task, psi, kappa=kappa, target_bound=target_bound)
-            risks.append(
-                noise_law(self.mechanism(task, weights, reach)).variance.sum() + bias * psi
-            )
-        return float(candidates[int(np.argmin(risks))])
-
-    def mechanism(self, task: Task, weights: FloatArray, reach: float) -> Mechanism:
-        """Noise for coefficients with ‖h/weights‖₂ ≤ reach."""
-        if not self.published or task.delta:
-            return ellipsoid_noise(task, axes=weights, radius=reach)
-        # C14: b_j = (R/ε) λ_j^{η/4} √(Σ λ_i^{η/2}).
-        root = np.sqrt(weights)
-        return additive(task, sensitivity=reach * float(np.linalg.norm(root)), axes=root)
 
     def decision_function(self, X: Any) -> FloatArray:
         """f(x), inputs outside the public range being moved to its border."""
         check_is_fitted(self, "release_")
-        points = read_points(X, self._box, least=1)
-        size = self.release_.basis.grid[0].size
-        return np.asarray(self.release_.values().ravel()[nearest(points, self._box, size=size)])
+        box = tuple(zip(self._look.low, self._look.high, strict=True))
+        points = read_points(X, box, least=1)
+        return np.asarray(self.release_.values().ravel()[self._look.places(points)])
 
     def predict(self, X: Any) -> FloatArray:
         """f(x) for squared loss, its sign otherwise."""
@@ -188,25 +131,3 @@ class PrivateKernelMachine(BaseEstimator):  # type: ignore[misc]
             raise InvalidParameter("target_bound", "given: a public bound on |y|", None)
         bound = _validate.positive("target_bound", self.target_bound)
         return np.clip(values, -bound, bound), bound
-
-
-def _minimise(rows: FloatArray, y: FloatArray, loss: Loss, psi: float) -> FloatArray:
-    """argmin of mean loss(y, rows·w) + ψ‖w‖² up to a gradient of `_TOLERANCE`, by damped Newton."""
-    n, size = rows.shape
-    w = np.zeros(size)
-
-    def objective(w: FloatArray) -> float:
-        return float(loss.value(y, rows @ w).mean() + psi * w @ w)
-
-    for _ in range(_NEWTON_STEPS):
-        f = rows @ w
-        gradient = rows.T @ loss.slope(y, f) / n + 2 * psi * w
-        if float(np.linalg.norm(gradient)) <= _TOLERANCE:
-            return w
-        hessian = (rows * loss.curvature(y, f)[:, None]).T @ rows / n + 2 * psi * np.eye(size)
-        step = np.linalg.solve(hessian, gradient)
-        length, here, slope = 1.0, objective(w), float(gradient @ step)
-        while length > 1e-8 and objective(w - length * step) > here - 1e-4 * length * slope:
-            length /= 2
-        w = w - length * step
-    raise DpfdaError("the kernel machine's solver did not reach its tolerance; raise psi")

@@ -1,8 +1,9 @@
 """Linear releases of a mean: FRL, ICLP with either penalty, optimal allocation, Gaussian process.
 
 All take coefficients in the eigenbasis of a kernel, clip each curve to ‖X‖ ≤ τ, shrink their mean
-by public factors and add independent noise along public axes. Sensitivities are the tight ones
-(Cauchy–Schwarz, methods.md 8.3); ``published=True`` uses the larger bounds of 003 instead.
+by public factors and add independent noise along public axes: one `ShrunkMean` each. Sensitivities
+are the tight ones (Cauchy–Schwarz, methods.md 8.3); ``published=True`` uses the larger bounds of
+003 instead.
 """
 
 from __future__ import annotations
@@ -10,19 +11,24 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
-from dpfda.central.basis import FunctionBasis, eigenpairs
-from dpfda.central.function_mechanism import FunctionMechanism, Plan, Task
+from dpfda.central.conversation import far_apart
+from dpfda.central.function_mechanism import CHOSEN_BY_DATA, FunctionMechanism, MeanRelease
+from dpfda.central.functions import FunctionBasis, eigenpairs
 from dpfda.central.kernels import Kernel, Matern
 from dpfda.central.quadrature import Grid
 from dpfda.central.release import Release
+from dpfda.central.shrunk_mean import PublishedShrunkMean, ShrunkMean
 from dpfda.errors import InvalidParameter
-from dpfda.noise import Source
+from dpfda.protocol.conversation import Questions
+from dpfda.protocol.query import Records
+
+_SMALLEST_FACTOR = 1e-12  # of the largest; smaller ones are dropped from summary and noise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,19 +38,67 @@ class LinearMechanism(FunctionMechanism):
     Attributes:
         kernel: covariance kernel of the noise, or eigenpairs on the data's grid.
         published: use the published, larger sensitivity bound.
+        chosen_by_data: somebody looked at the data to choose parameters; the guarantee says so.
     """
 
     kernel: Kernel | FunctionBasis = field(default_factory=Matern)
     published: bool = False
+    chosen_by_data: bool = False
 
     @abstractmethod
-    def plan(self, grid: Grid, task: Task) -> Plan:
-        """Factors, axes and sensitivity."""
+    def choices(self, mean: MeanRelease) -> dict[str, Any]:
+        """Parameters, given or by privacy-safe selection: for the record."""
 
-    def release(self, records: FloatArray, grid: Grid, task: Task, source: Source) -> Release:
+    @abstractmethod
+    def shape(self, eigenvalues: FloatArray, mean: MeanRelease) -> Shape:
+        """Factors, axes and thresholds of the coefficients that are kept."""
+
+    def look(self, mean: MeanRelease) -> ShrunkMean:
+        """The one question."""
+        shape = self.shape(self.basis(mean.grid).eigenvalues, mean)
+        kind = PublishedShrunkMean if self.published else ShrunkMean
+        return kind(
+            unit=mean.unit,
+            cost=mean.whole,
+            n=mean.n,
+            bound=mean.bound,
+            factors=shape.factors,
+            thresholds=np.zeros_like(shape.axes) if shape.thresholds is None else shape.thresholds,
+            axes=shape.axes,
+        )
+
+    def rows(self, records: FloatArray, grid: Grid) -> FloatArray:
+        """Coefficients."""
+        return self.basis(grid).project(records)
+
+    def questions(self, mean: MeanRelease) -> Questions[Release]:
         """Noisy shrunken mean."""
-        self.check(task)
-        return self.plan(grid, task).release(records, source)
+        look = self.look(mean)
+        basis = self.basis(mean.grid).first(look.size)
+        answer = yield look
+        kernel = self.kernel.to_dict() if isinstance(self.kernel, Kernel) else "given eigenpairs"
+        bound = "published" if self.published else "tight"
+        return Release(
+            summary="mean",
+            coefficients=answer.values,
+            noisy=answer.values,
+            noise=(answer.noise,),
+            basis=basis,
+            centre=np.zeros(basis.weights.size),
+            guarantee=mean.guarantee,
+            sensitivity=look.sensitivity,
+            parameters={
+                "mechanism": self.name,
+                "kernel": kernel,
+                "calibration": bound,
+                **self.choices(mean),
+            },
+        )
+
+    def neighbours(self, mean: MeanRelease) -> tuple[Records, Records]:
+        """Cauchy–Schwarz is attained by coefficients ∝ s_j/a_j."""
+        look = self.look(mean)
+        return far_apart(mean.n, look.factors / look.axes, mean.bound)
 
     def basis(self, grid: Grid) -> FunctionBasis:
         """Eigenpairs on the data's grid."""
@@ -62,10 +116,19 @@ class LinearMechanism(FunctionMechanism):
         """β of the kernel; given eigenpairs are taken for Matérn 3/2's."""
         return self.kernel.decay if isinstance(self.kernel, Kernel) else 4.0
 
-    def _choices(self, **chosen: float) -> dict[str, object]:
-        kernel = self.kernel.to_dict() if isinstance(self.kernel, Kernel) else "given eigenpairs"
-        bound = "published" if self.published else "tight"
-        return {"mechanism": self.name, "kernel": kernel, "calibration": bound, **chosen}
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """A mark, where parameters came from the data."""
+        return (CHOSEN_BY_DATA,) if self.chosen_by_data else ()
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Factors s_j, axes a_j and thresholds of the first J coefficients."""
+
+    factors: FloatArray
+    axes: FloatArray
+    thresholds: FloatArray | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,20 +146,21 @@ class FiniteLaplace(LinearMechanism, name="frl"):
 
     components: int | None = None
 
-    def plan(self, grid: Grid, task: Task) -> Plan:
+    def __post_init__(self) -> None:
+        if self.components is not None:
+            _validate.whole("components", self.components)
+
+    def choices(self, mean: MeanRelease) -> dict[str, Any]:
+        """M."""
+        size = self.components
+        if size is None:
+            size = max(1, math.floor(mean.n ** (1 / 3) + 1e-9))
+        return {"components": min(size, self.basis(mean.grid).size)}
+
+    def shape(self, eigenvalues: FloatArray, mean: MeanRelease) -> Shape:
         """M coefficients with equal axes."""
-        basis = self.basis(grid)
-        size = self.components or max(1, math.floor(task.n ** (1 / 3) + 1e-9))
-        size = min(_validate.whole("components", size), basis.size)
-        spread = size if self.published else math.sqrt(size)
-        return Plan(
-            basis=basis.first(size),
-            factors=np.ones(size),
-            axes=np.ones(size),
-            sensitivity=task.radius * spread,
-            task=task,
-            parameters=self._choices(components=size),
-        )
+        ones = np.ones(self.choices(mean)["components"])
+        return Shape(ones, ones)
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -121,30 +185,35 @@ class AbsoluteRegularization(LinearMechanism, name="iclp_ar"):
     eta: float = 1.0
     psi: float | None = None
 
-    def plan(self, grid: Grid, task: Task) -> Plan:
-        """Thresholds ψ/(2 λ_j^{η/2}), axes √λ_j."""
-        basis = self.basis(grid)
-        roots = basis.eigenvalues ** (self.eta / 2)
-        psi = self.psi or self._safe_psi(basis.eigenvalues, task)
-        threshold = _validate.positive("psi", psi) / (2 * roots)
-        size = int(np.sum(threshold < task.bound))
+    def __post_init__(self) -> None:
+        _validate.positive("eta", self.eta)
+        if self.psi is not None:
+            _validate.positive("psi", self.psi)
+
+    def choices(self, mean: MeanRelease) -> dict[str, Any]:
+        """η, ψ and J*."""
+        eigenvalues = self.basis(mean.grid).eigenvalues
+        psi = self._safe_psi(eigenvalues, mean) if self.psi is None else self.psi
+        size = int(np.sum(self._thresholds(eigenvalues, psi) < mean.bound))
         if size == 0:
             raise InvalidParameter("psi", "small enough to keep one coefficient", psi)
-        spread = _spread(1 / np.sqrt(basis.eigenvalues[:size]), self.published)
-        return Plan(
-            basis=basis.first(size),
-            factors=np.ones(size),
-            axes=np.sqrt(basis.eigenvalues[:size]),
-            sensitivity=task.radius * spread,
-            task=task,
-            threshold=threshold[:size],
-            parameters=self._choices(eta=self.eta, psi=psi, components=size),
-        )
+        return {"eta": self.eta, "psi": psi, "components": size}
 
-    def _safe_psi(self, eigenvalues: FloatArray, task: Task) -> float:
-        edges = 2 * task.bound * eigenvalues[1:] ** (self.eta / 2)  # ψ at which J* = 2, 3, ...
+    def shape(self, eigenvalues: FloatArray, mean: MeanRelease) -> Shape:
+        """Thresholds ψ/(2 λ_j^{η/2}), axes √λ_j."""
+        chosen = self.choices(mean)
+        kept = eigenvalues[: chosen["components"]]
+        return Shape(np.ones(kept.size), np.sqrt(kept), self._thresholds(kept, chosen["psi"]))
+
+    def _thresholds(self, eigenvalues: FloatArray, psi: float) -> FloatArray:
+        return np.asarray(psi / (2 * eigenvalues ** (self.eta / 2)))
+
+    def _safe_psi(self, eigenvalues: FloatArray, mean: MeanRelease) -> float:
+        if eigenvalues.size == 1:
+            return float(mean.bound * eigenvalues[0] ** (self.eta / 2))
+        edges = 2 * mean.bound * eigenvalues[1:] ** (self.eta / 2)  # ψ at which J* = 2, 3, ...
         inverse = np.cumsum(1 / eigenvalues)[:-1]
-        noise = 2 * (task.radius / task.epsilon) ** 2 * inverse * np.cumsum(eigenvalues)[:-1]
+        noise = 2 * (mean.radius / mean.epsilon) ** 2 * inverse * np.cumsum(eigenvalues)[:-1]
         return float(edges[np.argmin(noise + edges)])
 
     @classmethod
@@ -163,42 +232,37 @@ class QuadraticRegularization(LinearMechanism, name="iclp_qr"):
         η = 1 + 2/β.
 
     Example:
-        >>> QuadraticRegularization(eta=1.5).smoothing(Task(n=100, bound=1.0, epsilon=1.0))
+        >>> QuadraticRegularization(eta=1.5).smoothing(100)
         (1.5, 0.01)
     """
 
     eta: float | None = None
     psi: float | None = None
 
-    def smoothing(self, task: Task) -> tuple[float, float]:
-        """η and ψ, given or by privacy-safe selection."""
-        eta = self.eta or max(1.01, 1 + 2 / self.decay)
-        return _validate.positive("eta", eta), _validate.positive("psi", self.psi or 1 / task.n)
+    def __post_init__(self) -> None:
+        for name in ("eta", "psi"):
+            if getattr(self, name) is not None:
+                _validate.positive(name, getattr(self, name))
 
-    def factors(self, basis: FunctionBasis, task: Task) -> FloatArray:
+    def smoothing(self, n: int) -> tuple[float, float]:
+        """η and ψ, given or by privacy-safe selection."""
+        eta = max(1.01, 1 + 2 / self.decay) if self.eta is None else self.eta
+        return eta, 1 / n if self.psi is None else self.psi
+
+    def choices(self, mean: MeanRelease) -> dict[str, Any]:
+        """η and ψ."""
+        eta, psi = self.smoothing(mean.n)
+        return {"eta": eta, "psi": psi}
+
+    def factors(self, eigenvalues: FloatArray, n: int) -> FloatArray:
         """s_j."""
-        eta, psi = self.smoothing(task)
-        power = basis.eigenvalues**eta
+        eta, psi = self.smoothing(n)
+        power = eigenvalues**eta
         return np.asarray(power / (power + psi))
 
-    def plan(self, grid: Grid, task: Task) -> Plan:
+    def shape(self, eigenvalues: FloatArray, mean: MeanRelease) -> Shape:
         """Factors s_j, axes √λ_j."""
-        basis = self.basis(grid)
-        factors, axes = self.factors(basis, task), np.sqrt(basis.eigenvalues)
-        return self._plan(basis, factors, axes, _spread(factors / axes, self.published), task)
-
-    def _plan(
-        self, basis: FunctionBasis, factors: FloatArray, axes: FloatArray, spread: float, task: Task
-    ) -> Plan:
-        eta, psi = self.smoothing(task)
-        return Plan(
-            basis=basis,
-            factors=factors,
-            axes=axes,
-            sensitivity=task.radius * spread,
-            task=task,
-            parameters=self._choices(eta=eta, psi=psi),
-        )
+        return Shape(self.factors(eigenvalues, mean.n), np.sqrt(eigenvalues))
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -218,14 +282,10 @@ class OptimalAllocation(QuadraticRegularization, name="allocation"):
         'allocation'
     """
 
-    def plan(self, grid: Grid, task: Task) -> Plan:
+    def shape(self, eigenvalues: FloatArray, mean: MeanRelease) -> Shape:
         """Factors s_j, axes √s_j."""
-        basis = self.basis(grid)
-        factors = self.factors(basis, task)
-        kept = factors > 1e-12 * factors[0]
-        basis, factors = basis.first(int(kept.sum())), factors[kept]
-        axes = np.sqrt(factors)
-        return self._plan(basis, factors, axes, _spread(factors / axes, self.published), task)
+        factors = _large(self.factors(eigenvalues, mean.n))
+        return Shape(factors, np.sqrt(factors))
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -246,16 +306,12 @@ class GaussianProcess(QuadraticRegularization, name="gaussian_process"):
         True
     """
 
-    needs_delta = True
+    needs_delta: ClassVar[bool] = True
 
-    def plan(self, grid: Grid, task: Task) -> Plan:
+    def shape(self, eigenvalues: FloatArray, mean: MeanRelease) -> Shape:
         """Factors s_j, axes s_j (or √λ_j)."""
-        basis = self.basis(grid)
-        factors = self.factors(basis, task)
-        kept = factors > 1e-12 * factors[0]
-        basis, factors = basis.first(int(kept.sum())), factors[kept]
-        axes = np.sqrt(basis.eigenvalues) if self.published else factors
-        return self._plan(basis, factors, axes, float((factors / axes).max()), task)
+        factors = _large(self.factors(eigenvalues, mean.n))
+        return Shape(factors, np.sqrt(eigenvalues[: factors.size]) if self.published else factors)
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -263,6 +319,6 @@ class GaussianProcess(QuadraticRegularization, name="gaussian_process"):
         return [cls(), cls(published=True)]
 
 
-def _spread(weights: FloatArray, published: bool) -> float:
-    """sup Σ w_j|c_j| over ‖c‖₂ ≤ 1, or the published sum of the w_j."""
-    return float(np.abs(weights).sum() if published else np.linalg.norm(weights))
+def _large(factors: FloatArray) -> FloatArray:
+    """Factors fall; those far below the first are dropped."""
+    return np.asarray(factors[factors > _SMALLEST_FACTOR * factors[0]])

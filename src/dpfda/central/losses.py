@@ -1,4 +1,10 @@
-"""Losses of kernel machines: convex, with a known Lipschitz constant in the prediction."""
+"""Losses of kernel machines: convex, smooth, and what one pair can change at a minimiser.
+
+For the minimiser f = ⟨w, r(·)⟩ of mean L(y, f(x)) + ψ‖w‖² let s = ∂L/∂f. Replacing (x, y) by
+(x', y') changes the gradient at w by (s' r(x') - s r(x))/n, and 2ψ-strong convexity turns that into
+a distance of at most ‖s' r(x') - s r(x)‖/(2ψn) between the two minimisers. `widest` bounds the norm
+over all pairs of places, given their kernel matrix and a bound on ‖w‖.
+"""
 
 from __future__ import annotations
 
@@ -11,30 +17,38 @@ import numpy as np
 from scipy.special import expit
 
 from dpfda._registry import Registered
-from dpfda._validate import FloatArray
+from dpfda._validate import FloatArray, IntArray
 
 
 @dataclass(frozen=True, kw_only=True)
 class Loss(Registered, family="loss"):
-    """L(y, f), with derivatives in f."""
+    """L(y, f), with its derivative in f."""
 
     classification: ClassVar[bool] = True
+    smoothness: ClassVar[float]
+    """Largest ∂²L/∂f²."""
 
     @abstractmethod
-    def slope(self, y: FloatArray, f: FloatArray) -> FloatArray:
+    def slope(self, y: float, f: FloatArray) -> FloatArray:
         """∂L/∂f."""
 
     @abstractmethod
-    def curvature(self, y: FloatArray, f: FloatArray) -> FloatArray:
-        """∂²L/∂f², or an upper bound where it jumps."""
+    def at_zero(self, target_bound: float) -> float:
+        """Largest L(y, 0)."""
 
     @abstractmethod
-    def value(self, y: FloatArray, f: FloatArray) -> FloatArray:
-        """L."""
+    def widest(self, gram: FloatArray, *, psi: float, target_bound: float) -> float:
+        """Bound on ‖s' r(x') - s r(x)‖ at a minimiser, for places with this kernel matrix."""
 
-    def lipschitz(self, *, kappa: float, psi: float, target_bound: float) -> float:
-        """M: |∂L/∂f| ≤ M at every minimiser (C14)."""
-        return 1.0
+    def total_slopes(self, f: FloatArray, totals: FloatArray) -> FloatArray:
+        """Sum of slopes at each place, from how many -1 and +1 there are (2, places)."""
+        return np.asarray(totals[0] * self.slope(-1.0, f) + totals[1] * self.slope(1.0, f))
+
+    def tally(self, places: IntArray, y: FloatArray, *, count: int, units: float) -> IntArray:
+        """What `total_slopes` needs, as whole numbers: how many -1 and +1 at each place."""
+        return np.concatenate(
+            [np.bincount(places[side], minlength=count) for side in (y < 0, y >= 0)]
+        )
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -44,58 +58,98 @@ class Loss(Registered, family="loss"):
 
 @dataclass(frozen=True, kw_only=True)
 class Squared(Loss, name="squared"):
-    """(y - f)² with |y| ≤ Y: M = 2Y(1 + κ/√ψ), as the minimiser has ‖f‖ ≤ Y/√ψ."""
+    """(y - f)² with |y| ≤ Y.
+
+    ⟨w, ∇⟩ = 0 gives 2ψ‖w‖² = mean of 2(yf - f²) ≤ Y²/2, and |f| ≤ κ‖w‖ gives more if κ² < ψ:
+    ‖w‖ ≤ Y/(2√ψ), or Yκ/(ψ + κ²).
+    """
 
     classification: ClassVar[bool] = False
+    smoothness: ClassVar[float] = 2.0
 
-    def value(self, y: FloatArray, f: FloatArray) -> FloatArray:
-        """(y - f)²."""
-        return (y - f) ** 2
-
-    def slope(self, y: FloatArray, f: FloatArray) -> FloatArray:
+    def slope(self, y: float, f: FloatArray) -> FloatArray:
         """2(f - y)."""
         return 2 * (f - y)
 
-    def curvature(self, y: FloatArray, f: FloatArray) -> FloatArray:
-        """2."""
-        return np.full_like(f, 2.0)
+    def total_slopes(self, f: FloatArray, totals: FloatArray) -> FloatArray:
+        """From counts and sums of targets."""
+        return np.asarray(2 * (totals[0] * f - totals[1]))
 
-    def lipschitz(self, *, kappa: float, psi: float, target_bound: float) -> float:
-        """2Y(1 + κ/√ψ)."""
-        return 2 * target_bound * (1 + kappa / math.sqrt(psi))
+    def tally(self, places: IntArray, y: FloatArray, *, count: int, units: float) -> IntArray:
+        """Counts, and sums of targets in units."""
+        sums = np.zeros(count, dtype=np.int64)
+        np.add.at(sums, places, np.rint(y * units).astype(np.int64))
+        return np.concatenate([np.bincount(places, minlength=count), sums])
+
+    def at_zero(self, target_bound: float) -> float:
+        """Y²."""
+        return target_bound**2
+
+    def widest(self, gram: FloatArray, *, psi: float, target_bound: float) -> float:
+        """2‖(r'r'ᵀ - rrᵀ)w - (y'r' - yr)‖ ≤ 2(‖r'r'ᵀ - rrᵀ‖ ‖w‖ + Y max ‖r' ± r‖)."""
+        largest = float(np.diag(gram).max())
+        few = largest < psi
+        length = math.sqrt(largest) / (psi + largest) if few else 1 / (2 * math.sqrt(psi))
+        a, b = np.diag(gram)[:, None], np.diag(gram)[None, :]
+        apart = np.sqrt(np.maximum((a + b) ** 2 - 4 * gram**2, 0.0))
+        operator = (np.abs(a - b) + apart) / 2
+        targets = np.sqrt(a + b + 2 * np.abs(gram))
+        return 2 * target_bound * float((length * operator + targets).max())
 
 
 @dataclass(frozen=True, kw_only=True)
 class Logistic(Loss, name="logistic"):
-    """log(1 + e^{-yf}), y = ±1."""
+    """log(1 + e^{-yf}), y = ±1.
 
-    def value(self, y: FloatArray, f: FloatArray) -> FloatArray:
-        """log(1 + e^{-yf})."""
-        return np.asarray(np.logaddexp(0.0, -y * f))
+    ⟨w, ∇⟩ = 0 gives 2ψ‖w‖² = mean of mσ(-m), m = yf: at most 0.27847, and at most κ‖w‖/2 where
+    that matters: ‖w‖ ≤ A = min(√(0.27847/(2ψ)), κ/(4ψ)).
+    """
 
-    def slope(self, y: FloatArray, f: FloatArray) -> FloatArray:
+    smoothness: ClassVar[float] = 0.25
+
+    def slope(self, y: float, f: FloatArray) -> FloatArray:
         """-y σ(-yf)."""
         return np.asarray(-y * expit(-y * f))
 
-    def curvature(self, y: FloatArray, f: FloatArray) -> FloatArray:
-        """σ(f)(1 - σ(f))."""
-        p = expit(f)
-        return np.asarray(p * (1 - p))
+    def at_zero(self, target_bound: float) -> float:
+        """log 2."""
+        return math.log(2)
+
+    def widest(self, gram: FloatArray, *, psi: float, target_bound: float) -> float:
+        """The largest ‖p r ± q r'‖ over a polygon of slopes p, q.
+
+        Each is at most σ(A‖r‖). With opposite labels also p + q ≤ 2σ(A‖r - r'‖/2), as f differs
+        by at most A‖r - r'‖ between the places. The norm is convex: largest at a corner.
+        """
+        diagonal = np.diag(gram)
+        length = min(math.sqrt(0.27847 / (2 * psi)), math.sqrt(float(diagonal.max())) / (4 * psi))
+        a, b = diagonal[:, None], diagonal[None, :]
+        most = expit(length * np.sqrt(diagonal))
+        p, other = most[:, None], most[None, :]
+        apart = np.sqrt(np.maximum(a + b - 2 * gram, 0.0))
+        q = np.minimum(other, 2 * expit(length * apart / 2) - p)
+        corners = (
+            p**2 * a + 0 * b,
+            p**2 * a + q**2 * b + 2 * p * q * gram,  # opposite labels; the other corner by symmetry
+            p**2 * a + other**2 * b - 2 * p * other * gram,  # equal labels
+        )
+        return math.sqrt(max(float(corner.max()) for corner in corners))
 
 
 @dataclass(frozen=True, kw_only=True)
 class SmoothedHinge(Loss, name="smoothed_hinge"):
     """The support vector loss (1 - yf)₊, rounded by a parabola on |1 - yf| < ½."""
 
-    def value(self, y: FloatArray, f: FloatArray) -> FloatArray:
-        """Quadratic near the corner, linear beyond."""
-        m = 1 - y * f
-        return np.where(m > 0.5, m, np.where(m < -0.5, 0.0, (m + 0.5) ** 2 / 2))
+    smoothness: ClassVar[float] = 1.0
 
-    def slope(self, y: FloatArray, f: FloatArray) -> FloatArray:
+    def slope(self, y: float, f: FloatArray) -> FloatArray:
         """-y clip(1 - yf + ½, 0, 1)."""
         return np.asarray(-y * np.clip(1.5 - y * f, 0.0, 1.0))
 
-    def curvature(self, y: FloatArray, f: FloatArray) -> FloatArray:
-        """1 near the corner."""
-        return (np.abs(1 - y * f) <= 0.5).astype(np.float64)
+    def at_zero(self, target_bound: float) -> float:
+        """1."""
+        return 1.0
+
+    def widest(self, gram: FloatArray, *, psi: float, target_bound: float) -> float:
+        """2κ: |s| ≤ 1; attained by turning a label round where |f| ≤ ½."""
+        return 2 * math.sqrt(float(np.diag(gram).max()))

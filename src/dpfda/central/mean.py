@@ -11,12 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
-from dpfda.central.function_mechanism import FunctionMechanism, Task
+from dpfda.central.function_mechanism import FunctionMechanism, MeanRelease
 from dpfda.central.quadrature import norm_bound
 from dpfda.central.records import public_centre, read_records
 from dpfda.central.release import Release
-from dpfda.central.sources import source_for
 from dpfda.errors import InvalidParameter
+from dpfda.noise.source import source_for
+from dpfda.privacy.ledger import BaseLedger
 
 
 class PrivateMean(BaseEstimator):  # type: ignore[misc]
@@ -38,6 +39,7 @@ class PrivateMean(BaseEstimator):  # type: ignore[misc]
         mechanism: ``"adaptive"`` (default), ``"allocation"``, ``"iclp_qr"``, ``"iclp_ar"``,
             ``"frl"``, ``"bernstein"``, ``"gaussian_process"``, or an instance with parameters.
         unit: whose data one row is; several rows of one person multiply the price.
+        ledger: budget of the data over all releases: spent look by look, before noise is drawn.
         random_state: None, or a seed for simulations.
 
     Example:
@@ -46,7 +48,8 @@ class PrivateMean(BaseEstimator):  # type: ignore[misc]
         >>> bool(np.abs(mean.mean_ - np.linspace(0, 1, 40)).max() < 0.1)
         True
         >>> print(mean.guarantee_)
-        ε = 1, central, unit = person, sampler = simulation (seeded)
+        ε = 1, central, unit = person, sampler = simulation (seeded), \
+assuming the number of records is public
     """
 
     def __init__(
@@ -59,6 +62,7 @@ class PrivateMean(BaseEstimator):  # type: ignore[misc]
         mechanism: str | FunctionMechanism = "adaptive",
         domain_range: tuple[float, float] | None = None,
         unit: str = "person",
+        ledger: BaseLedger | None = None,
         random_state: int | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -68,6 +72,7 @@ class PrivateMean(BaseEstimator):  # type: ignore[misc]
         self.mechanism = mechanism
         self.domain_range = domain_range
         self.unit = unit
+        self.ledger = ledger
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
@@ -85,15 +90,22 @@ class PrivateMean(BaseEstimator):  # type: ignore[misc]
         chosen = self.mechanism
         mechanism = FunctionMechanism.named(chosen)() if isinstance(chosen, str) else chosen
         own = bound if mechanism.bounds_largest else norm_bound(bound, grid)
-        task = Task(
-            n=len(records), bound=own, epsilon=self.epsilon, delta=self.delta, unit=self.unit
+        mean = MeanRelease(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            unit=self.unit,
+            n=len(records),
+            bound=own,
+            grid=grid,
+            mechanism=mechanism,
         )
         centre = public_centre(self.centre, records.shape[1])
-        released = mechanism.release(records - centre, grid, task, source_for(self.random_state))
+        source = source_for(self.random_state)
+        released = mean.ask(mean.records(records - centre), source=source, ledger=self.ledger)
         self.release_: Release = replace(
             released,
             centre=centre,
-            parameters={"n": task.n, "bound": bound, **released.parameters},
+            parameters={"n": mean.n, "bound": bound, **released.parameters},
         )
         self.guarantee_ = self.release_.guarantee
         self.n_features_in_ = records.shape[1]

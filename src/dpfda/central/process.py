@@ -11,7 +11,7 @@ import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
-from dpfda.central.basis import FunctionBasis
+from dpfda.central.functions import FunctionBasis
 from dpfda.noise import Source, discrete_gaussian, discrete_laplace
 
 _STEPS = 1 << 20
@@ -24,7 +24,7 @@ class Process:
     Eigenpairs are computed once (and cached by `eigenpairs`); many paths are one matrix product.
 
     Example:
-        >>> from dpfda.central.basis import eigenpairs
+        >>> from dpfda.central.functions import eigenpairs
         >>> from dpfda.central.kernels import Matern
         >>> from dpfda.central.quadrature import as_grid
         >>> from dpfda.noise import SimulationSource

@@ -1,8 +1,4 @@
-"""From what a curator holds to bounded rows: read, fill, clip, average.
-
-Everything here treats one record at a time, by public rules, except `exact_mean`, which adds
-bounded records up in integers so that the order of summation cannot leak through rounding.
-"""
+"""From what a curator holds to bounded rows: read, fill, clip; one record at a time."""
 
 from __future__ import annotations
 
@@ -16,8 +12,6 @@ from dpfda.central.quadrature import Grid, as_grid
 from dpfda.curves.observations import read_curves
 from dpfda.errors import InvalidData, InvalidParameter
 
-_UNITS = 1 << 40  # of a record's bound; n records stay below 2^63 for n < 2^22
-_MOST_RECORDS = 1 << 22
 _DEFAULT_POINTS = 101
 _LARGEST = 1e100  # values beyond are moved here, so that no square overflows into a NaN
 
@@ -81,18 +75,6 @@ def clip_rows(rows: FloatArray, radius: float, *, axes: FloatArray | float = 1.0
     rows = np.clip(rows, -_LARGEST, _LARGEST)
     length = np.sqrt(((rows / axes) ** 2).sum(axis=-1, keepdims=True))
     return np.asarray(rows * np.minimum(1.0, radius / np.maximum(length, radius)))
-
-
-def exact_mean(rows: FloatArray, *, bound: float) -> FloatArray:
-    """Mean of rows with entries in [-bound, bound], rounded to bound/2^40 first and added exactly.
-
-    A sum of floats depends on every record's rounding errors; a sum of integers changes by one
-    record's difference alone (C20).
-    """
-    if rows.shape[0] > _MOST_RECORDS:
-        raise InvalidData("records", f"at most {_MOST_RECORDS} of them", f"{rows.shape[0]}")
-    units = np.rint(np.clip(rows, -bound, bound) * (_UNITS / bound)).astype(np.int64)
-    return np.asarray(units.sum(axis=0) * (bound / (_UNITS * rows.shape[0])))
 
 
 def public_centre(centre: Any, points: int) -> FloatArray:

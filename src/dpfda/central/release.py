@@ -12,7 +12,7 @@ import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
-from dpfda.central.basis import FunctionBasis
+from dpfda.central.functions import FunctionBasis
 from dpfda.central.quadrature import as_places
 from dpfda.errors import InvalidParameter, MissingExtra
 from dpfda.noise.law import NoiseLaw

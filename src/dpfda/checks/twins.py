@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from dpfda._registry import Registered
 from dpfda._validate import FloatArray
+from dpfda.central.shrunk_mean import ShrunkMean
+from dpfda.mechanisms.additive import Additive
 from dpfda.mechanisms.base import box_corners
 from dpfda.mechanisms.cap_index import CapIndex
 from dpfda.mechanisms.laplace import Laplace
@@ -23,6 +25,7 @@ from dpfda.mechanisms.question_response import QuestionResponse
 from dpfda.mechanisms.randomized_response import RandomizedResponse
 from dpfda.noise import Source, discrete_gaussian, discrete_laplace
 from dpfda.noise.uniform import below, coin_signs
+from dpfda.privacy.cost import Cost
 from dpfda.privacy.guarantee import Guarantee
 
 Pairs = list[tuple[FloatArray, FloatArray]]
@@ -254,3 +257,62 @@ class CapTooLikely(Twin, name="cap_index_for_twice_the_cap"):
     def worst_cases(self) -> Pairs:
         """Opposite directions: the cap of one is far outside that of the other."""
         return [(np.array([[1.0, 0.0]]), np.array([[-1.0, 0.0]]))]
+
+
+def _mean_of_four(bound: float) -> ShrunkMean:
+    one = np.ones(1)
+    cost = Cost(epsilon=1.0)
+    return ShrunkMean(cost=cost, n=4, bound=bound, factors=one, thresholds=0 * one, axes=one)
+
+
+class _DataSets(Twin):
+    """A curator's mean of four numbers; a row is a whole data set, in which one is replaced."""
+
+    def randomize(self, values: Any, rng: Source) -> FloatArray:
+        """Means, one a row; equal data sets are summed up once."""
+        data, places = np.unique(np.asarray(values, dtype=np.float64), axis=0, return_inverse=True)
+        noisy = np.empty((len(values), 1))
+        for number, row in enumerate(data):
+            members = np.flatnonzero(places.reshape(-1) == number)
+            look = self.look(row)
+            exact = np.repeat(look.exact((row[:, None],), rng)[None, :], members.size, axis=0)
+            noisy[members] = self.noise(look).randomize(exact, rng)
+        return noisy
+
+    def look(self, row: FloatArray) -> ShrunkMean:
+        """What is asked."""
+        return _mean_of_four(1.0)
+
+    def noise(self, look: ShrunkMean) -> Additive:
+        """What is added."""
+        return look.mechanism
+
+    def worst_cases(self) -> Pairs:
+        """One number turned round, among small ones."""
+        return [(np.array([[1.0, 0.1, 0.0, 0.0]]), np.array([[-0.1, 0.1, 0.0, 0.0]]))]
+
+
+@dataclass(frozen=True)
+class UnitVarianceMean(_DataSets, name="unit_variance_mean"):
+    """A curator's mean with noise of variance one instead of scale one (C10)."""
+
+    flaw = "Theorem 4's σ: noise √2 too small for the mean's sensitivity (C10)"
+
+    def noise(self, look: ShrunkMean) -> Additive:
+        """For a sensitivity divided by √2."""
+        return replace(look.mechanism, sensitivity=look.sensitivity / math.sqrt(2))
+
+    def worst_cases(self) -> Pairs:
+        """One number from end to end."""
+        return [(np.array([[1.0, 0.0, 0.0, 0.0]]), np.array([[-1.0, 0.0, 0.0, 0.0]]))]
+
+
+@dataclass(frozen=True)
+class BoundFromData(_DataSets, name="bound_from_data"):
+    """A curator's mean whose bound is the largest number of the data (C11)."""
+
+    flaw = "the bound is read off the data: how large the noise is tells the largest (C11)"
+
+    def look(self, row: FloatArray) -> ShrunkMean:
+        """With a bound that depends on the data."""
+        return _mean_of_four(float(np.abs(row).max()))

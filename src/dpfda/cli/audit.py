@@ -11,7 +11,6 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from dpfda.central import audit as central
 from dpfda.checks.twins import Twin
 from dpfda.mechanisms import Mechanism
 from dpfda.noise import SecureSource, SimulationSource, Source
@@ -56,18 +55,12 @@ def command(
 
 def _mechanisms(name: str | None) -> list[tuple[str, Auditable]]:
     chosen = list(Mechanism.members().values()) if name is None else [Mechanism.named(name)]
-    own = [(_label(example), example) for member in chosen for example in member.examples()]
-    releases = central.audit_cases() if name is None else []
-    return [*own, *((f"release: {case.name}", case) for case in releases)]
+    return [(_label(example), example) for member in chosen for example in member.examples()]
 
 
 def _twins(name: str | None) -> list[tuple[str, Auditable]]:
     chosen = list(Twin.members().values()) if name is None else [Twin.named(name)]
-    releases = central.broken_twins() if name is None else []
-    return [
-        *((member.name, member()) for member in chosen),
-        *((twin.name.removeprefix("twin: "), twin) for twin in releases),
-    ]
+    return [(member.name, member()) for member in chosen]
 
 
 def _label(mechanism: Mechanism) -> str:

@@ -221,6 +221,10 @@ class BaseLedger(Registered, family="ledger"):
     def example(cls, directory: Path, *, limit_epsilon: float, **limits: Any) -> Self:
         """A ledger for tests, kept in `directory` if it is kept at all."""
 
+    def __deepcopy__(self, memo: object) -> Self:
+        """Itself: a copy, as scikit-learn's `clone` makes one, would spend the budget twice."""
+        return self
+
     def __repr__(self) -> str:
         # As of the last operation: a repr neither waits for a lock nor reads a file.
         known = dict.fromkeys(text for entry in self._entries for text in entry.assumptions)

@@ -28,7 +28,7 @@ from dpfda.privacy.events import Event
 from dpfda.privacy.ledger import BaseLedger
 from dpfda.privacy.price import Price, compose
 from dpfda.protocol.answer import Answer
-from dpfda.protocol.query import AdditiveLook, Query, Records
+from dpfda.protocol.query import AdditiveLook, Look, Query, Records
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,6 +174,8 @@ class Curator(Holder):
 
     def _check(self, query: Query) -> None:
         query.fitting(self.__records)
+        if isinstance(query, Look):
+            query.count(len(self.__records[0]))
 
     def _respond(self, query: Query, number: int) -> Answer:
         return query.answer(self.__records, self.source)
@@ -199,6 +201,7 @@ class Stream(Holder):
     def _check(self, query: Query) -> None:
         if query is not self._query or not self._n:
             raise ProtocolError("no record was added for this question")
+        self._query.count(self._n)
 
     def _respond(self, query: Query, number: int) -> Answer:
         return self._query.release(self._totals, n=self._n, source=self.source)

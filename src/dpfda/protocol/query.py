@@ -155,6 +155,16 @@ class Look(Query):
             size * generator.normal(size=(n, width) if width else n) for width in self.columns
         )
 
+    @property
+    def announced(self) -> int | None:
+        """How many records the noise was computed for; None where that does not matter."""
+        return None
+
+    def count(self, n: int) -> None:
+        """Refuse another number of records than announced; holders ask before they spend."""
+        if self.announced not in (None, n):
+            raise ProtocolError(f"{self.name} asks about {self.announced} records")
+
     def answer(self, records: Records, source: Source) -> Answer:
         """Compute, then randomize."""
         exact = self.exact(self.fitting(records), source)
@@ -207,6 +217,7 @@ class AdditiveLook(Look):
 
     def release(self, totals: IntArray, *, n: int, source: Source) -> Answer:
         """The answer of all whose sums were added."""
+        self.count(n)
         return self.randomize(self.statistic(totals), n, source)
 
     def exact(self, records: Records, source: Source) -> FloatArray:

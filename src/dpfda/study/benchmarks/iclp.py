@@ -11,9 +11,9 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from dpfda._validate import FloatArray
 from dpfda.central.adaptive import Adaptive
-from dpfda.central.basis import decompose, eigenpairs
 from dpfda.central.bernstein import Bernstein
-from dpfda.central.function_mechanism import FunctionMechanism, Task
+from dpfda.central.function_mechanism import FunctionMechanism, MeanRelease
+from dpfda.central.functions import decompose, eigenpairs
 from dpfda.central.kernels import Matern
 from dpfda.central.linear import (
     AbsoluteRegularization,
@@ -75,10 +75,10 @@ def run(quick: bool = False) -> Outcome:
 
 def gains(n: int) -> dict[str, float]:
     """Theorem 6's privacy error over that of the tight bound and of optimal allocation."""
-    task = Task(n=n, bound=1.0, epsilon=1.0)
 
     def error(mechanism: QuadraticRegularization) -> float:
-        return mechanism.plan(_GRID, task).privacy_error
+        release = MeanRelease(epsilon=1.0, n=n, bound=1.0, grid=_GRID, mechanism=mechanism)
+        return mechanism.look(release).privacy_error
 
     published = error(QuadraticRegularization(eta=1.5, published=True))
     return {
@@ -95,11 +95,13 @@ def total_error(
     source = SimulationSource(n)
     bound = _SUP[name] if isinstance(mechanism, Bernstein) else TAU[name]
     delta = 0.01 if mechanism.needs_delta else 0.0
-    task = Task(n=n, bound=bound, epsilon=epsilon, delta=delta)
+    release = MeanRelease(
+        epsilon=epsilon, delta=delta, n=n, bound=bound, grid=_GRID, mechanism=mechanism
+    )
     errors = np.empty(replications)
     for number in range(replications):
         data = simulate_003(name, n, np.random.default_rng([n, number]))
-        released = mechanism.release(data.X, _GRID, task, source).values()
+        released = release.ask(release.records(data.X), source=source).values()
         errors[number] = ((released - data.truth["mean"]) ** 2) @ weights
     return errors
 

@@ -10,7 +10,7 @@ import numpy as np
 from dpfda._validate import FloatArray
 from dpfda.central.adaptive import Adaptive
 from dpfda.central.bernstein import Bernstein
-from dpfda.central.function_mechanism import FunctionMechanism, Task
+from dpfda.central.function_mechanism import FunctionMechanism, MeanRelease
 from dpfda.central.linear import FiniteLaplace, OptimalAllocation, QuadraticRegularization
 from dpfda.central.mean import PrivateMean
 from dpfda.central.quadrature import as_grid, norms, trapezoid
@@ -143,9 +143,9 @@ def _error(
 ) -> float:
     source, rng = SimulationSource(n), np.random.default_rng(n)
     own = bounds[1] if isinstance(mechanism, Bernstein) else bounds[0]
-    task = Task(n=n, bound=own, epsilon=1.0)
+    release = MeanRelease(epsilon=1.0, n=n, bound=own, grid=_GRID, mechanism=mechanism)
     found = [
-        (mechanism.release(mean + errors(rng, n), _GRID, task, source).values() - truth) ** 2
+        (release.ask(release.records(mean + errors(rng, n)), source=source).values() - truth) ** 2
         for _ in range(replications)
     ]
     return float(np.mean(found, axis=0) @ _WEIGHTS)

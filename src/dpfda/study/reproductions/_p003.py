@@ -9,12 +9,15 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.central.bernstein import Bernstein
-from dpfda.central.function_mechanism import FunctionMechanism, Task, noise_law
+from dpfda.central.cell_looks import Box, NearestMean
+from dpfda.central.function_mechanism import FunctionMechanism, MeanRelease
+from dpfda.central.kernel_density import KernelDensity
 from dpfda.central.linear import LinearMechanism
 from dpfda.central.quadrature import Grid, as_grid, norms, trapezoid
 from dpfda.central.records import read_records
 from dpfda.datasets import load_adelaide_demand, load_dti
 from dpfda.noise import SimulationSource
+from dpfda.privacy.cost import Cost
 
 Progress = Callable[[float], None] | None
 EPSILONS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
@@ -35,33 +38,74 @@ def mondays() -> tuple[FloatArray, Grid]:
     return rows, as_grid(np.linspace(0, 1, rows.shape[1]))
 
 
+def release_of(
+    mechanism: FunctionMechanism, records: FloatArray, grid: Grid, *, bound: float, epsilon: float
+) -> MeanRelease:
+    """The conversation about these records' mean."""
+    return MeanRelease(epsilon=epsilon, n=len(records), bound=bound, grid=grid, mechanism=mechanism)
+
+
 def expected_distance(
-    mechanism: FunctionMechanism, records: FloatArray, grid: Grid, task: Task
+    mechanism: LinearMechanism | Bernstein,
+    records: FloatArray,
+    grid: Grid,
+    *,
+    bound: float,
+    epsilon: float,
 ) -> float:
     """E‖μ̃ - X̄‖² of a mechanism that adds independent noise: exact, no simulation."""
     mean, weights = records.mean(axis=0), trapezoid(grid)
-    if isinstance(mechanism, LinearMechanism):
-        plan = mechanism.plan(grid, task)
-        curve = plan.basis.expand(plan.summary(records))
-        return float((curve - mean) ** 2 @ weights) + plan.privacy_error
-    assert isinstance(mechanism, Bernstein)
-    basis = mechanism.functions(grid)
-    curve = basis.expand(mechanism.summary(records, grid, task))
-    variance = noise_law(mechanism.mechanism(grid, task)).variance
-    noise = float(variance @ ((basis.functions**2) @ basis.weights))
+    curve, noise = without_noise(
+        release_of(mechanism, records, grid, bound=bound, epsilon=epsilon), records
+    )
     return float((curve - mean) ** 2 @ weights) + noise
 
 
+def without_noise(release: MeanRelease, records: FloatArray) -> tuple[FloatArray, float]:
+    """The curve that noise is added to, and E‖noise‖²: for comparisons only, not private."""
+    mechanism = release.mechanism
+    assert isinstance(mechanism, LinearMechanism | Bernstein)
+    look = mechanism.look(release)
+    basis = mechanism.basis(release.grid).first(look.size)
+    exact = look.exact(look.fitting(release.records(records)), SimulationSource(0))
+    variance = look.mechanism.law.variance
+    return basis.expand(exact), float(variance @ (basis.functions**2 @ basis.weights))
+
+
 def simulated_distance(
-    mechanism: FunctionMechanism, records: FloatArray, grid: Grid, task: Task, replications: int
+    mechanism: FunctionMechanism,
+    records: FloatArray,
+    grid: Grid,
+    *,
+    bound: float,
+    epsilon: float,
+    replications: int,
 ) -> float:
     """E‖μ̃ - X̄‖² by simulation."""
     mean, weights, source = records.mean(axis=0), trapezoid(grid), SimulationSource(0)
+    release = release_of(mechanism, records, grid, bound=bound, epsilon=epsilon)
+    rows = release.records(records)
     errors = [
-        (mechanism.release(records, grid, task, source).values() - mean) ** 2 @ weights
+        (release.ask(rows, source=source).values() - mean) ** 2 @ weights
         for _ in range(replications)
     ]
     return float(np.mean(errors))
+
+
+def kernel_estimate(density: KernelDensity, points: FloatArray, box: Box) -> FloatArray:
+    """A kernel estimate without noise, on the cells' grid: not private, for comparisons only."""
+    basis, features, axes = density.layout(box, len(points), whole=True)
+    low, high = (np.array([side[end] for side in box]) for end in (0, 1))
+    look = NearestMean(
+        cost=Cost(epsilon=1.0),
+        n=len(points),
+        low=low,
+        high=high,
+        along=basis.grid[0].size,
+        features=features,
+        axes=axes,
+    )
+    return basis.expand(look.exact((points,), SimulationSource(0)))
 
 
 def largest_norm(records: FloatArray, grid: Grid) -> float:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from dpfda.central.function_mechanism import Task
 from dpfda.central.linear import (
     AbsoluteRegularization,
     FiniteLaplace,
@@ -14,11 +13,11 @@ from dpfda.central.linear import (
     QuadraticRegularization,
 )
 from dpfda.central.quadrature import as_grid, trapezoid
-from dpfda.central.selection import cross_validated
 from dpfda.datasets import simulate_003
 from dpfda.study.benchmarks.iclp import TAU
 from dpfda.study.outcome import Outcome
 from dpfda.study.reproductions import _p003 as common
+from dpfda.study.selection import cross_validated
 
 TITLE = "Total error with privacy-safe and with cross-validated parameters (003 Figure 1)"
 
@@ -66,12 +65,9 @@ def run(
 
 def _errors(mechanism: LinearMechanism, name: str, n: int, seed: int) -> tuple[float, float]:
     data = simulate_003(name, n, np.random.default_rng([1, n, seed]))
-    task = Task(n=n, bound=TAU[name], epsilon=1.0)
-    tuned = cross_validated(mechanism, data.X, _GRID, task, not_private=True)
+    release = common.release_of(mechanism, data.X, _GRID, bound=TAU[name], epsilon=1.0)
     found = []
-    for chosen in (mechanism, tuned):
-        plan = chosen.plan(_GRID, task)
-        curve = plan.basis.expand(plan.summary(data.X))
-        miss = float((curve - data.truth["mean"]) ** 2 @ trapezoid(_GRID))
-        found.append(miss + plan.privacy_error)
+    for chosen in (release, cross_validated(release, data.X, not_private=True)):
+        curve, noise = common.without_noise(chosen, data.X)
+        found.append(float((curve - data.truth["mean"]) ** 2 @ trapezoid(_GRID)) + noise)
     return found[0], found[1]

@@ -6,15 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from dpfda.central.density_mechanism import DensityMechanism
-from dpfda.central.function_mechanism import Task
+from dpfda.central.density_mechanism import DensityMechanism, DensityRelease
 from dpfda.central.histogram_density import HistogramDensity
 from dpfda.central.kernel_density import KernelDensity
 from dpfda.central.quadrature import as_grid, trapezoid
 from dpfda.noise import SimulationSource
 from dpfda.study.benchmarks.density import line_sample, line_truth
 from dpfda.study.outcome import Outcome
-from dpfda.study.reproductions._p003 import Progress
+from dpfda.study.reproductions._p003 import Progress, kernel_estimate
 
 TITLE = "Private densities of a two-peaked sample, n = 2000, ε = 1 (003 Figure 3)"
 PANELS: dict[str, DensityMechanism] = {
@@ -33,16 +32,17 @@ def run(replications: int | None = None, quick: bool = False, progress: Progress
     """Ten releases of each mechanism from one sample."""
     times = replications or (3 if quick else 10)
     points = line_sample(2000, np.random.default_rng(0))[:, None]
-    task, x = Task(n=2000, bound=1.0, epsilon=1.0), np.linspace(0, 1, 257)
+    x = np.linspace(0, 1, 257)
     weights = trapezoid(as_grid(x))
     plain = KernelDensity(eta=1.25)
-    grid = plain.layout(_BOX, task)[0].grid[0]
-    estimate = np.interp(x, grid, plain.estimate(points, _BOX, task))
+    grid = plain.layout(_BOX, 2000)[0].grid[0]
+    estimate = np.interp(x, grid, kernel_estimate(plain, points, _BOX))
     curves: dict[str, Any] = {}
     rows = []
     for number, (label, mechanism) in enumerate(PANELS.items()):
         source = SimulationSource(number)
-        drawn = [mechanism.release(points, _BOX, task, source).values(x) for _ in range(times)]
+        release = DensityRelease(epsilon=1.0, n=2000, box=_BOX, mechanism=mechanism)
+        drawn = [release.ask((points,), source=source).values(x) for _ in range(times)]
         curves[label] = np.array(drawn)
         rows.append(
             {

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dpfda.central.density_mechanism import DensityMechanism
-from dpfda.central.function_mechanism import Task
+from dpfda.central.density_mechanism import DensityMechanism, DensityRelease
 from dpfda.central.histogram_density import HistogramDensity
 from dpfda.central.kernel_density import KernelDensity
 from dpfda.central.quadrature import as_grid, trapezoid
@@ -39,7 +38,6 @@ def run(replications: int | None = None, quick: bool = False, progress: Progress
     """Releases of each mechanism from one sample."""
     times = replications or (1 if quick else 3)
     points = plane_sample(2000, np.random.default_rng(0))
-    task = Task(n=2000, bound=1.0, epsilon=1.0)
     axis = np.linspace(-5, 5, 65)
     grid, truth = as_grid((axis, axis)), plane_truth()
     weights = trapezoid(grid)
@@ -47,9 +45,8 @@ def run(replications: int | None = None, quick: bool = False, progress: Progress
     rows: list[dict[str, Any]] = []
     for number, (label, mechanism) in enumerate(PANELS.items()):
         source = SimulationSource(number)
-        drawn = [
-            mechanism.release(points, _BOX, task, source).values(grid).ravel() for _ in range(times)
-        ]
+        release = DensityRelease(epsilon=1.0, n=2000, box=_BOX, mechanism=mechanism)
+        drawn = [release.ask((points,), source=source).values(grid).ravel() for _ in range(times)]
         surfaces[label] = drawn[0]
         error = float(np.mean((np.array(drawn) - truth) ** 2 @ weights))
         rows.append({"mechanism": label, "from the true density": error})

@@ -6,7 +6,7 @@ from typing import Any
 
 from dpfda.central.adaptive import Adaptive
 from dpfda.central.bernstein import Bernstein
-from dpfda.central.function_mechanism import FunctionMechanism, Task
+from dpfda.central.function_mechanism import FunctionMechanism
 from dpfda.central.kernels import Matern
 from dpfda.central.linear import AbsoluteRegularization, FiniteLaplace, QuadraticRegularization
 from dpfda.central.quadrature import trapezoid
@@ -28,7 +28,6 @@ def run(
     for name, (records, grid) in sets.items():
         shift = _PUBLIC[name] / 2
         mean, weights = records.mean(axis=0), trapezoid(grid)
-        task = Task(n=len(records), bound=shift, epsilon=1.0)
         for nu in (1.5, 2.5):
             kernel = Matern(nu=nu)
             mechanisms: dict[str, FunctionMechanism] = {
@@ -38,11 +37,12 @@ def run(
                 "Bernstein": Bernstein(order=20),
                 "adaptive": Adaptive(),
             }
-            curves = {
-                label: mechanism.release(records - shift, grid, task, SimulationSource(1)).values()
-                + shift
-                for label, mechanism in mechanisms.items()
-            }
+            curves = {}
+            for label, mechanism in mechanisms.items():
+                shifted = records - shift
+                release = common.release_of(mechanism, shifted, grid, bound=shift, epsilon=1.0)
+                asked = release.ask(release.records(shifted), source=SimulationSource(1))
+                curves[label] = asked.values() + shift
             pictures[name, nu] = curves | {"sample mean": mean}
             errors = {k: float((curve - mean) ** 2 @ weights) for k, curve in curves.items()}
             rows.append({"data": name, "ν": nu} | errors)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from dpfda.central.basis import decompose, eigenpairs
+from dpfda.central.functions import decompose, eigenpairs
 from dpfda.central.kernels import Exponential, Kernel, Matern, SquaredExponential
 from dpfda.central.process import Process
 from dpfda.study.outcome import Outcome, at_most

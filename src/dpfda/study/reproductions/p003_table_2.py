@@ -8,11 +8,11 @@ from typing import Any
 from dpfda._validate import FloatArray
 from dpfda.central.adaptive import Adaptive
 from dpfda.central.bernstein import Bernstein
-from dpfda.central.function_mechanism import Task
 from dpfda.central.kernels import Matern
 from dpfda.central.linear import (
     AbsoluteRegularization,
     FiniteLaplace,
+    LinearMechanism,
     OptimalAllocation,
     QuadraticRegularization,
 )
@@ -81,13 +81,14 @@ def run(
             row |= _labelled("published", published)
             row |= _labelled("as published", _as_published(records, grid, nu, epsilon))
             row |= _labelled("sound", _sound(records, grid, nu, epsilon, public[name]))
-            task = Task(n=len(records), bound=public[name] / 2, epsilon=epsilon)
-            shifted = records - public[name] / 2
-            kernel = Matern(nu=nu)
+            half = public[name] / 2
+            shifted = records - half
             row["allocation"] = common.expected_distance(
-                OptimalAllocation(kernel=kernel), shifted, grid, task
+                OptimalAllocation(kernel=Matern(nu=nu)), shifted, grid, bound=half, epsilon=epsilon
             )
-            row["adaptive"] = common.simulated_distance(Adaptive(), shifted, grid, task, times)
+            row["adaptive"] = common.simulated_distance(
+                Adaptive(), shifted, grid, bound=half, epsilon=epsilon, replications=times
+            )
             rows.append(row)
             if progress is not None:
                 progress(len(rows) / total)
@@ -122,24 +123,19 @@ def _best_is_qr(row: dict[str, Any], prefix: str) -> bool:
 
 def _as_published(records: FloatArray, grid: Grid, nu: float, epsilon: float) -> tuple[float, ...]:
     n, kernel = len(records), Matern(nu=nu)
-    task = Task(n=n, bound=common.largest_norm(records, grid), epsilon=epsilon)
-    highest = Task(n=n, bound=float(abs(records).max()), epsilon=epsilon)
+    highest = float(abs(records).max())
+
+    def distance(mechanism: LinearMechanism | Bernstein) -> float:
+        largest = isinstance(mechanism, Bernstein)
+        bound = highest if largest else common.largest_norm(records, grid)
+        return common.expected_distance(mechanism, records, grid, bound=bound, epsilon=epsilon)
+
     sizes = range(math.ceil(n ** (1 / 6)), math.floor(n ** (1 / 3)) + 1)
-    first = min(
-        common.expected_distance(
-            FiniteLaplace(kernel=kernel, components=size, published=True), records, grid, task
-        )
-        for size in sizes
-    )
     return (
-        first,
-        common.expected_distance(Bernstein(order=20), records, grid, highest),
-        common.expected_distance(
-            AbsoluteRegularization(kernel=kernel, published=True), records, grid, task
-        ),
-        common.expected_distance(
-            QuadraticRegularization(kernel=kernel, eta=1.5, published=True), records, grid, task
-        ),
+        min(distance(FiniteLaplace(kernel=kernel, components=m, published=True)) for m in sizes),
+        distance(Bernstein(order=20)),
+        distance(AbsoluteRegularization(kernel=kernel, published=True)),
+        distance(QuadraticRegularization(kernel=kernel, eta=1.5, published=True)),
     )
 
 
@@ -147,11 +143,12 @@ def _sound(
     records: FloatArray, grid: Grid, nu: float, epsilon: float, bound: float
 ) -> tuple[float, ...]:
     kernel = Matern(nu=nu)
-    task = Task(n=len(records), bound=bound, epsilon=epsilon)
-    mechanisms = (
+    mechanisms: tuple[LinearMechanism | Bernstein, ...] = (
         FiniteLaplace(kernel=kernel),
         Bernstein(order=20),
         AbsoluteRegularization(kernel=kernel),
         QuadraticRegularization(kernel=kernel),
     )
-    return tuple(common.expected_distance(m, records, grid, task) for m in mechanisms)
+    return tuple(
+        common.expected_distance(m, records, grid, bound=bound, epsilon=epsilon) for m in mechanisms
+    )

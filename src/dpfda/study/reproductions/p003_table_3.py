@@ -8,18 +8,20 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from dpfda._validate import FloatArray
-from dpfda.central.basis import eigenpairs
 from dpfda.central.bernstein import Bernstein
-from dpfda.central.density_mechanism import cell_sensitivity, nearest
-from dpfda.central.function_mechanism import Task, additive, noise_law
+from dpfda.central.cell_looks import cell_sensitivity
+from dpfda.central.density_mechanism import DensityMechanism, DensityRelease
+from dpfda.central.functions import eigenpairs
 from dpfda.central.histogram_density import HistogramDensity
 from dpfda.central.kernel_density import KernelDensity
 from dpfda.central.kernels import SquaredExponential
 from dpfda.central.quadrature import trapezoid
 from dpfda.datasets.catalogue import read
+from dpfda.mechanisms.budgeted import l1_noise
 from dpfda.noise import SimulationSource
+from dpfda.privacy.cost import Cost
 from dpfda.study.outcome import Outcome
-from dpfda.study.reproductions._p003 import Progress
+from dpfda.study.reproductions._p003 import Progress, kernel_estimate
 
 TITLE = "E‖f̃ - f̂‖² of age-at-death densities, × 1000 (003 Table 3)"
 
@@ -69,11 +71,10 @@ def run(replications: int | None = None, quick: bool = False, progress: Progress
     rows: list[dict[str, Any]] = []
     for number, (region, published) in enumerate(PUBLISHED.items()):
         ages = spread(counts[region])
-        task = Task(n=len(ages), bound=1.0, epsilon=1.0)
         row: dict[str, Any] = {"region": region, "n": len(ages)}
         row |= {f"published {name}": value for name, value in zip(COLUMNS, published, strict=True)}
-        row |= dict(zip(COLUMNS, _distances(ages, task), strict=True))
-        row["histogram"] = _histogram(ages, task, times)
+        row |= dict(zip(COLUMNS, _distances(ages), strict=True))
+        row["histogram"] = _histogram(ages, times)
         rows.append(row)
         if progress is not None:
             progress((number + 1) / len(PUBLISHED))
@@ -109,11 +110,11 @@ def spread(counts: FloatArray) -> FloatArray:
     return np.repeat(5.0 * np.arange(len(sizes)), sizes) + 5.0 * within
 
 
-def _distances(ages: FloatArray, task: Task) -> list[float]:
+def _distances(ages: FloatArray) -> list[float]:
     """E‖f̃ - f̂‖² of the five columns, exactly: smoothing plus noise."""
-    pairs = eigenpairs(SquaredExponential(length=_bandwidth(task)), (np.linspace(*_BOX[0], 256),))
-    where = nearest(ages[:, None], _BOX, size=256)
-    shares = np.bincount(where, minlength=256) / task.n
+    n = len(ages)
+    pairs = eigenpairs(SquaredExponential(length=_bandwidth(n)), (np.linspace(*_BOX[0], 256),))
+    shares = np.bincount(np.rint(ages / 100 * 255).astype(np.int64), minlength=256) / n
     mass = float(pairs.eigenvalues @ (pairs.functions[:, 128] * (pairs.functions @ pairs.weights)))
     plain = (pairs.functions * pairs.eigenvalues[:, None] / mass).T  # cells × coefficients of K_x
     target = shares @ plain
@@ -122,46 +123,45 @@ def _distances(ages: FloatArray, task: Task) -> list[float]:
         # The published estimate keeps K^η as it is: its eigenvalues, below 1, shrink everything.
         features = plain * pairs.eigenvalues ** (eta - 1)
         gap = float(((shares @ features - target) ** 2).sum())
-        found.append(gap + _noise(features, np.sqrt(pairs.eigenvalues), np.ones(pairs.size), task))
+        found.append(gap + _noise(features, np.sqrt(pairs.eigenvalues), np.ones(pairs.size), n))
     truncated = [
-        float((target[size:] ** 2).sum())
-        + _noise(plain[:, :size], np.ones(size), np.ones(size), task)
+        float((target[size:] ** 2).sum()) + _noise(plain[:, :size], np.ones(size), np.ones(size), n)
         for size in range(3, _MOST_FRL + 1)
     ]
     found.append(min(truncated))
     curve = target @ pairs.functions
     for order in (10, 20):
-        basis = Bernstein(order=order).functions(pairs.grid)
+        basis = Bernstein(order=order).basis(pairs.grid)
         values = plain @ pairs.at(np.linspace(*_BOX[0], order + 1))
         gap = float(((shares @ values) @ basis.functions - curve) ** 2 @ basis.weights)
         energy = basis.functions**2 @ basis.weights
-        found.append(gap + _noise(values, np.ones(basis.size), energy, task))
+        found.append(gap + _noise(values, np.ones(basis.size), energy, n))
     return [_UNIT * value for value in found]
 
 
-def _noise(features: FloatArray, axes: FloatArray, energy: FloatArray, task: Task) -> float:
+def _noise(features: FloatArray, axes: FloatArray, energy: FloatArray, n: int) -> float:
     """Expected squared norm of the noise, for the exact sensitivity over pairs of ages."""
-    sensitivity = cell_sensitivity(features, axes) / task.n
-    variance = noise_law(additive(task, sensitivity=sensitivity, axes=axes)).variance
-    return float(variance @ energy)
+    sensitivity = cell_sensitivity(features, axes) / n
+    noise = l1_noise(Cost(epsilon=1.0), sensitivity=sensitivity, axes=axes)
+    return float(noise.law.variance @ energy)
 
 
-def _bandwidth(task: Task) -> float:
-    return float(0.2 * task.n ** (-1 / 5))
+def _bandwidth(n: int) -> float:
+    return float(0.2 * n ** (-1 / 5))
 
 
-def _histogram(ages: FloatArray, task: Task, times: int) -> float:
-    plain = KernelDensity(eta=1.0, bandwidth=_bandwidth(task))
-    basis = plain.layout(_BOX, task)[0]
-    target = plain.estimate(ages[:, None], _BOX, task)
-    weights, source = trapezoid(basis.grid), SimulationSource(0)
+def _release(ages: FloatArray, mechanism: DensityMechanism) -> DensityRelease:
+    return DensityRelease(epsilon=1.0, n=len(ages), box=_BOX, mechanism=mechanism)
+
+
+def _histogram(ages: FloatArray, times: int) -> float:
+    plain = KernelDensity(eta=1.0, bandwidth=_bandwidth(len(ages)))
+    grid, points = plain.layout(_BOX, len(ages))[0].grid, ages[:, None]
+    target = kernel_estimate(plain, points, _BOX)
+    weights, source = trapezoid(grid), SimulationSource(0)
+    release = _release(ages, HistogramDensity())
     errors = [
-        (
-            HistogramDensity().release(ages[:, None], _BOX, task, source).values(basis.grid[0])
-            - target
-        )
-        ** 2
-        @ weights
+        (release.ask((points,), source=source).values(grid[0]) - target) ** 2 @ weights
         for _ in range(times)
     ]
     return _UNIT * float(np.mean(errors))
@@ -174,15 +174,16 @@ def _plot(counts: dict[str, FloatArray]) -> Any:
     figure, axes = plt.subplots(1, 4, figsize=(14, 3.2), layout="constrained")
     for place, name in zip(axes, names, strict=True):
         ages = spread(counts[name])
-        task = Task(n=len(ages), bound=1.0, epsilon=1.0)
-        plain = KernelDensity(eta=1.0, bandwidth=_bandwidth(task))
-        grid = plain.layout(_BOX, task)[0].grid[0]
-        place.plot(grid, plain.estimate(ages[:, None], _BOX, task), "k", label="not private")
+        wide = _bandwidth(len(ages))
+        plain = KernelDensity(eta=1.0, bandwidth=wide)
+        grid = plain.layout(_BOX, len(ages))[0].grid[0]
+        place.plot(grid, kernel_estimate(plain, ages[:, None], _BOX), "k", label="not private")
         for label, mechanism in (
-            ("ICLP-QR 1.01", KernelDensity(eta=1.01, bandwidth=_bandwidth(task))),
+            ("ICLP-QR 1.01", KernelDensity(eta=1.01, bandwidth=wide)),
             ("histogram", HistogramDensity()),
         ):
-            released = mechanism.release(ages[:, None], _BOX, task, SimulationSource(1))
+            asked = _release(ages, mechanism)
+            released = asked.ask((ages[:, None],), source=SimulationSource(1))
             place.plot(grid, released.values(grid), label=label, linewidth=1)
         place.set(title=name, xlabel="age")
     axes[0].legend(fontsize="x-small")

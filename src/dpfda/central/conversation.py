@@ -1,0 +1,66 @@
+"""What every conversation of this package has in common: n records, one release."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dpfda import _validate
+from dpfda._validate import FloatArray
+from dpfda.central.looks import MOST_RECORDS
+from dpfda.central.release import Release
+from dpfda.curate import curate
+from dpfda.errors import InvalidParameter
+from dpfda.noise import Source
+from dpfda.privacy.ledger import BaseLedger
+from dpfda.protocol.conversation import Conversation
+from dpfda.protocol.query import Records
+
+_SMALLEST = 1e-4  # ε, or μ: below, a share of it may not pay for rounding to a lattice
+_LARGEST_BOUND = 1e40  # and 1e-40: powers of it stay within what queries allow
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CentralConversation(Conversation[Release]):
+    """Questions to n records that end in one release.
+
+    Whatever could be refused later, with a part of the budget gone, is refused here.
+    """
+
+    n: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _validate.whole("n", self.n, least=2, most=MOST_RECORDS)
+        if min(self.epsilon, self.whole.mu if self.delta else math.inf) < _SMALLEST:
+            rule = f"{_SMALLEST:g} at least, and noise 1/{_SMALLEST:g} at most"
+            raise InvalidParameter("epsilon", rule, self.epsilon)
+
+    @property
+    def strength(self) -> float:
+        """nε."""
+        return self.n * self.epsilon
+
+    def ask(self, records: Records, *, source: Source, ledger: BaseLedger | None = None) -> Release:
+        """The release of a curator's records, stamped with where its noise came from."""
+        released, _ = curate(self, records, source=source, ledger=ledger)
+        return replace(released, guarantee=released.guarantee.drawn_from(source))
+
+
+def checked_bound(bound: float) -> float:
+    """A public bound whose powers are numbers."""
+    if not 1 / _LARGEST_BOUND <= _validate.positive("bound", bound) <= _LARGEST_BOUND:
+        raise InvalidParameter("bound", "from 1e-40 to 1e40", bound)
+    return float(bound)
+
+
+def far_apart(n: int, direction: FloatArray, reach: float) -> tuple[Records, Records]:
+    """n rows near 0, of which one is as far out along a direction as allowed, on either side."""
+    out = reach * direction / float(np.linalg.norm(direction))
+    here = np.random.default_rng(0).normal(size=(n, direction.size))
+    here *= 0.05 * reach / math.sqrt(direction.size)
+    there = here.copy()
+    here[0], there[0] = out, -out
+    return (here,), (there,)

@@ -1,0 +1,170 @@
+"""What a curator of curves is asked: means and products of coefficients in a public ball.
+
+All are sums of integers: a sum of floats depends on every record's rounding errors, a sum of
+integers changes by one record's difference alone (C20).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Self
+
+import numpy as np
+
+from dpfda._validate import FloatArray, IntArray
+from dpfda.central.records import clip_rows
+from dpfda.central.symmetric import Triangle
+from dpfda.mechanisms.additive import Additive
+from dpfda.mechanisms.budgeted import l2_noise
+from dpfda.privacy.cost import Cost
+from dpfda.protocol.fields import number, part, vector, whole
+from dpfda.protocol.query import AdditiveLook, Records
+
+MOST_RECORDS = 1 << 22
+_UNITS = 1 << 40  # of a record's bound; n records stay below 2^63 for n < 2^22
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CountedLook(AdditiveLook):
+    """A look whose noise depends on how many records are asked.
+
+    Attributes:
+        cost: what it may spend.
+        n: how many records.
+    """
+
+    cost: Cost = part(lambda: Cost)
+    n: int = whole(least=2, most=MOST_RECORDS)
+
+    @property
+    def announced(self) -> int:
+        """n."""
+        return self.n
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BallLook(CountedLook):
+    """Residuals of the first J coefficients about a public centre, measured along public axes."""
+
+    centre: FloatArray = vector("coefficients")
+    axes: FloatArray = vector("coefficients", least=1e-12, most=1.0)
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """Coefficients."""
+        return (len(self.centre),)
+
+    def residuals(self, rows: FloatArray) -> FloatArray:
+        """The first J coefficients minus the centre."""
+        return np.asarray(rows[:, : len(self.centre)] - self.centre)
+
+    def distances(self, rows: FloatArray) -> FloatArray:
+        """‖residual/a‖₂ of each record."""
+        return np.asarray(np.sqrt(((self.residuals(rows) / self.axes) ** 2).sum(axis=1)))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BallMean(BallLook, name="ball_mean"):
+    """Mean residual, each clipped to ‖u/a‖₂ ≤ R.
+
+    Privacy:
+        Two points of the ball are at most 2R apart in its norm; the mean moves by 2R/n.
+    """
+
+    radius: float = number(least=1e-100)
+
+    @cached_property
+    def mechanism(self) -> Additive:
+        """Noise for that ball."""
+        return l2_noise(self.cost, sensitivity=2 * self.radius / self.n, axes=self.axes)
+
+    @property
+    def size(self) -> int:
+        """J."""
+        return len(self.centre)
+
+    def block(self, records: Records) -> IntArray:
+        """Residuals in units of R a_j/2^40."""
+        inside = clip_rows(self.residuals(records[0]), self.radius, axes=self.axes)
+        return integer_sums(inside / self.axes, self.radius)
+
+    def statistic(self, totals: IntArray) -> FloatArray:
+        """The mean."""
+        return mean_of(totals, self.radius, self.n) * self.axes
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """About 0 in a round ball, and about a point in a thin one, pure and Gaussian."""
+        pure, gaussian = Cost(epsilon=1.0), Cost(epsilon=1.0, delta=0.05)
+        centre, axes = np.array([0.3, -0.2, 0.1]), np.arange(1.0, 4.0) ** -0.5
+        return [
+            cls(cost=pure, n=4, centre=np.zeros(2), axes=np.ones(2), radius=1.5),
+            cls(cost=pure.part(0.3), n=5, centre=centre, axes=axes, radius=0.4),
+            cls(cost=gaussian.part(0.2), n=5, centre=centre, axes=axes, radius=2.0),
+        ]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BallProducts(BallLook, name="ball_products"):
+    """Mean of uuᵀ over residuals u clipped to ‖u/a‖₂ ≤ R: the triangle j ≤ k, as a vector.
+
+    Privacy:
+        Two products differ by at most √2 R² in the Frobenius norm with axes a_j a_k (C23).
+    """
+
+    block_rows: ClassVar[int] = 1 << 12  # J² numbers a record are held at once
+
+    radius: float = number(least=1e-50, most=1e50)
+
+    @cached_property
+    def triangle(self) -> Triangle:
+        """The order of the entries."""
+        return Triangle(self.axes)
+
+    @property
+    def reach(self) -> float:
+        """√2 R², which no entry over a_j a_k exceeds."""
+        return math.sqrt(2) * self.radius**2
+
+    @cached_property
+    def mechanism(self) -> Additive:
+        """Noise for that distance."""
+        return l2_noise(self.cost, sensitivity=self.reach / self.n, axes=self.triangle.axes)
+
+    @property
+    def size(self) -> int:
+        """J(J + 1)/2."""
+        return len(self.triangle.axes)
+
+    def block(self, records: Records) -> IntArray:
+        """Products in units of the reach a_j a_k/2^40."""
+        inside = clip_rows(self.residuals(records[0]), self.radius, axes=self.axes) / self.axes
+        products = self.triangle.vector(inside[:, :, None] * inside[:, None, :])
+        return integer_sums(products, self.reach)
+
+    def statistic(self, totals: IntArray) -> FloatArray:
+        """The mean."""
+        return mean_of(totals, self.reach, self.n) * self.triangle.axes
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Pure and Gaussian."""
+        pure, gaussian = Cost(epsilon=1.0), Cost(epsilon=1.0, delta=0.05)
+        centre, axes = np.array([0.3, -0.2, 0.1]), np.arange(1.0, 4.0) ** -0.5
+        return [
+            cls(cost=pure.part(0.65), n=5, centre=centre, axes=axes, radius=0.7),
+            cls(cost=gaussian, n=5, centre=centre, axes=axes, radius=2.0),
+        ]
+
+
+def integer_sums(rows: FloatArray, bound: float) -> IntArray:
+    """Sums of entries in [-bound, bound], each rounded to bound/2^40 first."""
+    units = np.rint(np.clip(rows, -bound, bound) * (_UNITS / bound)).astype(np.int64)
+    return np.asarray(units.sum(axis=0))
+
+
+def mean_of(totals: IntArray, bound: float, n: int) -> FloatArray:
+    """The mean of n rows whose integer sums these are."""
+    return np.asarray(totals * (bound / (_UNITS * n)))

@@ -1,0 +1,151 @@
+"""What a curator of pairs (x, Y) is asked: products of covariates, and of covariates and curves."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Self
+
+import numpy as np
+
+from dpfda._validate import FloatArray, IntArray
+from dpfda.central.looks import CountedLook, integer_sums, mean_of
+from dpfda.central.records import clip_rows
+from dpfda.central.symmetric import Triangle
+from dpfda.mechanisms.additive import Additive
+from dpfda.mechanisms.budgeted import l2_noise
+from dpfda.privacy.cost import Cost
+from dpfda.protocol.fields import flag, number, whole
+from dpfda.protocol.query import Records
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PairLook(CountedLook):
+    """Vectors x and coefficients of a curve, each clipped to a public ball.
+
+    Attributes:
+        covariates: numbers in a vector x.
+        coefficients: of a curve.
+        covariate_bound: B; x/B is used, clipped to the unit ball.
+        bound: τ of the coefficients.
+        intercept: whether a constant 1 is appended to x/B.
+    """
+
+    block_rows: ClassVar[int] = 1 << 12  # products of a record are held at once
+
+    covariates: int = whole(most=1 << 12)
+    coefficients: int = whole(most=1 << 12)
+    covariate_bound: float = number(least=1e-40, most=1e40)
+    bound: float = number(least=1e-40, most=1e40)
+    intercept: bool = flag(default=True)
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """Vectors and coefficients."""
+        return self.covariates, self.coefficients
+
+    @property
+    def width(self) -> int:
+        """Numbers in x, the constant counted."""
+        return self.covariates + self.intercept
+
+    @property
+    def radius(self) -> float:
+        """Bound on the norm of x/B, the constant counted."""
+        return math.sqrt(2) if self.intercept else 1.0
+
+    def scaled(self, x: FloatArray) -> FloatArray:
+        """x/B inside the unit ball, and the constant."""
+        reach = self.covariate_bound
+        inside = clip_rows(x[:, : self.covariates], reach) / reach
+        return np.hstack([inside, np.ones((len(x), int(self.intercept)))])
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """With a constant and without, pure and Gaussian."""
+        return [
+            cls(
+                cost=cost,
+                n=5,
+                covariates=2,
+                coefficients=2,
+                covariate_bound=1.5,
+                bound=2.0,
+                intercept=intercept,
+            )
+            for cost in (Cost(epsilon=1.0).part(0.3), Cost(epsilon=1.0, delta=0.05).part(0.7))
+            for intercept in (True, False)
+        ]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CovariateProducts(PairLook, name="covariate_products"):
+    """T1: mean of x xᵀ, the triangle j ≤ k as a vector.
+
+    Privacy:
+        ‖xxᵀ - x'x'ᵀ‖_F ≤ √2 r² for ‖x‖ ≤ r; with a constant, r² = 2, attained by x' = -x.
+    """
+
+    @cached_property
+    def triangle(self) -> Triangle:
+        """The order of the entries."""
+        return Triangle(np.ones(self.width))
+
+    @property
+    def reach(self) -> float:
+        """√2 r²."""
+        return math.sqrt(2) * self.radius**2
+
+    @cached_property
+    def mechanism(self) -> Additive:
+        """Noise for that distance."""
+        return l2_noise(self.cost, sensitivity=self.reach / self.n, axes=np.ones(self.size))
+
+    @property
+    def size(self) -> int:
+        """Entries of the triangle."""
+        return len(self.triangle.axes)
+
+    def block(self, records: Records) -> IntArray:
+        """Products in units of the reach/2^40."""
+        x = self.scaled(records[0])
+        return integer_sums(self.triangle.vector(x[:, :, None] * x[:, None, :]), self.reach)
+
+    def statistic(self, totals: IntArray) -> FloatArray:
+        """The mean."""
+        return mean_of(totals, self.reach, self.n)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CrossProducts(PairLook, name="cross_products"):
+    """T2: mean of x Yᵀ, row by row.
+
+    Privacy:
+        ‖x Yᵀ‖_F ≤ rτ: two differ by at most 2rτ, attained by Y' = -Y.
+    """
+
+    @property
+    def most(self) -> float:
+        """rτ."""
+        return self.radius * self.bound
+
+    @cached_property
+    def mechanism(self) -> Additive:
+        """Noise for that distance."""
+        return l2_noise(self.cost, sensitivity=2 * self.most / self.n, axes=np.ones(self.size))
+
+    @property
+    def size(self) -> int:
+        """All products."""
+        return self.width * self.coefficients
+
+    def block(self, records: Records) -> IntArray:
+        """Products in units of rτ/2^40."""
+        x = self.scaled(records[0])
+        y = clip_rows(records[1][:, : self.coefficients], self.bound)
+        return integer_sums((x[:, :, None] * y[:, None, :]).reshape(len(x), -1), self.most)
+
+    def statistic(self, totals: IntArray) -> FloatArray:
+        """The mean."""
+        return mean_of(totals, self.most, self.n)

@@ -1,0 +1,164 @@
+"""The search for a radius that holds most curves: noisy counts within public radii."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar, Self, TypedDict
+
+import numpy as np
+
+from dpfda._validate import FloatArray, IntArray
+from dpfda.central.looks import BallLook
+from dpfda.mechanisms import Mechanism
+from dpfda.mechanisms.additive import Additive
+from dpfda.mechanisms.budgeted import l2_noise
+from dpfda.mechanisms.exponential import Exponential
+from dpfda.privacy.cost import Cost
+from dpfda.protocol.answer import Answer
+from dpfda.protocol.conversation import Questions
+from dpfda.protocol.fields import array, number, vector, whole
+from dpfda.protocol.query import Records
+
+RADII = 32  # candidates 2τ 2^{(2-k)/4}, from 2.8 τ down to τ/76
+SEARCH_STEPS = 5  # halvings that find one of 32 radii
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RadiusChoice(BallLook, name="radius_choice"):
+    """Which of some public radii leaves about `target` records inside: an exponential mechanism.
+
+    Privacy:
+        A record moves each count, and so each score |count - target|, by at most 1.
+    """
+
+    linear: ClassVar[bool] = False
+
+    radii: FloatArray = vector("radii", least=1e-100)
+    target: int = whole(least=0)
+    prior: IntArray = array("whole", "radii", least=1)
+
+    @cached_property
+    def mechanism(self) -> Mechanism:
+        """A choice with prior odds."""
+        return Exponential(epsilon=self.cost.epsilon_spent, prior=tuple(map(int, self.prior)))
+
+    @property
+    def size(self) -> int:
+        """One count a radius."""
+        return len(self.radii)
+
+    def block(self, records: Records) -> IntArray:
+        """How many records lie within each radius."""
+        ordered = np.sort(self.distances(records[0]))
+        return np.asarray(np.searchsorted(ordered, self.radii, side="right"))
+
+    def statistic(self, totals: IntArray) -> FloatArray:
+        """Scores, low is good."""
+        return np.abs(totals - self.target).astype(np.float64)
+
+    def read(self, answer: Answer) -> float:
+        """The chosen radius."""
+        return float(self.radii[int(answer.values[0])])
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Four radii, a steep prior."""
+        return [
+            cls(
+                cost=Cost(epsilon=1.0),
+                n=5,
+                centre=np.zeros(2),
+                axes=np.ones(2),
+                target=4,
+                radii=np.array([4.0, 2.0, 1.0, 0.5]),
+                prior=np.array([1, 2, 4, 8]),
+            )
+        ]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RadiusCount(BallLook, name="radius_count"):
+    """How many records lie within a public radius.
+
+    Privacy:
+        A neighbour moves the count by 1.
+    """
+
+    radius: float = number(least=1e-100)
+
+    @cached_property
+    def mechanism(self) -> Additive:
+        """Noise on one number."""
+        return l2_noise(self.cost, sensitivity=1.0, axes=np.ones(1))
+
+    @property
+    def size(self) -> int:
+        """One."""
+        return 1
+
+    def block(self, records: Records) -> IntArray:
+        """The count."""
+        return np.array([np.sum(self.distances(records[0]) <= self.radius)])
+
+    def statistic(self, totals: IntArray) -> FloatArray:
+        """As a float."""
+        return totals.astype(np.float64)
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Pure, and a hundredth of a Gaussian budget."""
+        place: Place = {"unit": "person", "n": 5, "centre": np.zeros(2), "axes": np.ones(2)}
+        shares = Cost(epsilon=1.0), Cost(epsilon=1.0, delta=0.05).part(0.01)
+        return [cls(cost=cost, **place, radius=1.0) for cost in shares]
+
+
+class Place(TypedDict):
+    """Where curves are looked at: whose, how many, about which centre, along which axes."""
+
+    unit: str
+    n: int
+    centre: FloatArray
+    axes: FloatArray
+
+
+def find_radius(
+    cost: Cost, place: Place, *, bound: float, outside: float, steepness: float
+) -> Questions[float]:
+    """A radius that holds most curves: one choice, or with a δ a few noisy halvings.
+
+    Args:
+        cost: for the whole search.
+        place: where curves are looked at.
+        bound: τ of the curves.
+        outside: share of the curves that the radius should leave outside.
+        steepness: p of the prior R^-p over radii.
+    """
+    candidates = radii(bound)
+    wanted = (1 - outside) * place["n"]
+    if cost.pure:
+        choice = RadiusChoice(
+            cost=cost,
+            **place,
+            radii=candidates,
+            target=round(wanted),
+            prior=np.rint(1024 * 2 ** (steepness * np.arange(RADII) / 4)).astype(np.int64),
+        )
+        return choice.read((yield choice))
+    count = cost.part(Fraction(1, SEARCH_STEPS))
+    rising = candidates[::-1]
+    low, high = 0, RADII - 1
+    while low < high:  # `SEARCH_STEPS` times
+        middle = (low + high) // 2
+        inside = yield RadiusCount(cost=count, **place, radius=float(rising[middle]))
+        if inside.values[0] >= wanted:
+            high = middle
+        else:
+            low = middle + 1
+    return float(rising[high])
+
+
+def radii(bound: float) -> FloatArray:
+    """Public candidates for the radius, largest first."""
+    return np.asarray(2 * bound * 2.0 ** ((2 - np.arange(RADII)) / 4))
