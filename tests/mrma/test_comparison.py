@@ -128,12 +128,3 @@ def test_intercept_shrinkage() -> None:
     assert intercept_shrinkage(100.0, size=50, spread=None) == 1.0
     assert intercept_shrinkage(0.0, size=50, spread=0.3) == 1.0
     assert intercept_shrinkage(4.5, size=50, spread=0.3) == pytest.approx(0.5)
-
-
-def test_nonlinear_learners_are_refused(crowd) -> None:
-    from dpfda.errors import InvalidParameter
-
-    setting = replace(SETTING, learner=named_learner("histogram"))
-    people = batch(crowd, 1, 200, seed=5)
-    with pytest.raises(InvalidParameter, match="linear"):
-        comparison.reference_rules(setting, people)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 
-from dpfda.protocol.estimate import Estimate
+from dpfda.protocol.estimate import Estimate, wilson
 
 
 @dataclass(repr=False)
@@ -54,23 +52,6 @@ def _row(
         "people": people,
         "from": source,
     }
-
-
-def wilson(share: float, people: int, level: float) -> tuple[float, float]:
-    """Wilson's interval for a proportion.
-
-    Example:
-        >>> [round(end, 3) for end in wilson(0.1, 100, 0.95)]
-        [0.055, 0.174]
-    """
-    if people == 0:
-        return 0.0, 1.0
-    z = float(ndtri((1 + level) / 2))
-    middle = (share + z * z / (2 * people)) / (1 + z * z / people)
-    half = (
-        z * math.sqrt(share * (1 - share) / people + z * z / (4 * people**2)) / (1 + z * z / people)
-    )
-    return middle - half, middle + half
 
 
 def majority_error(labels: Any) -> float:

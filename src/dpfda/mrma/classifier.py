@@ -17,7 +17,7 @@ from dpfda.mrma.designs import MRMADesign
 from dpfda.mrma.members import DEFAULT_SPREAD
 from dpfda.mrma.plots import draw
 from dpfda.mrma.result import MRMAResult
-from dpfda.mrma.training import ALIASES
+from dpfda.mrma.training import design_of
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.person import encode_people
 from dpfda.protocol.plan import StudyPlan
@@ -179,26 +179,12 @@ class MRMAClassifier(CurveClassifierBase):
         return bool(self.compare)
 
     def _plan(self, n_people: int) -> StudyPlan:
-        design = MRMADesign(
-            n_classifiers=self.n_classifiers,
-            member_size=self.member_size,
-            learner=ALIASES.get(self.learner, self.learner),
-            learner_parameters=self.learner_parameters or {},
-            training_share=self.training_share,
-            randomizer=self.randomizer,
-            label_share=self.label_share,
-            boundary_spread=self.boundary_spread,
-            cutoff=self.cutoff,
-            strictness=self.strictness,
-            average=self.average,
-            final_share=self.final_share,
-        )
         return StudyPlan(
             epsilon=self.epsilon,
             n_people=n_people,
             encoder=self._encoder(),
             classes=plain_classes(self.classes_),
-            design=design.to_dict(),
+            design=design_of(MRMADesign, self.get_params(deep=False)).to_dict(),
             protects=self.protects,  # type: ignore[arg-type]
             seed=self._public_seed(),
         )

@@ -14,7 +14,7 @@ from dpfda.errors import InvalidParameter
 from dpfda.mrma.averaging import DEFAULT_STRICTNESS
 from dpfda.mrma.designs import ExchangeDesign, MRMADesign
 from dpfda.mrma.members import DEFAULT_SPREAD
-from dpfda.mrma.training import ALIASES
+from dpfda.mrma.training import design_of
 from dpfda.noise import Source
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.person import encode_people
@@ -172,17 +172,8 @@ class MultiServerMRMA(CurveClassifierBase):
         split = self.exchange == "split"
         kept = 0 if split else round(self.exchange_share * len(roster))
         taking_part = roster[: len(roster) - kept]
-        design = MRMADesign(
-            n_classifiers=self.n_classifiers,
-            member_size=self.member_size,
-            learner=ALIASES.get(self.learner, self.learner),
-            learner_parameters=self.learner_parameters or {},
-            training_share=self.training_share,
-            verdict_share=0.5 if split else 1.0,
-            boundary_spread=self.boundary_spread,
-            cutoff=self.cutoff,
-            strictness=self.strictness,
-        )
+        share = 0.5 if split else 1.0
+        design = design_of(MRMADesign, self.get_params(deep=False), verdict_share=share)
         plan = self._plan(len(taking_part), design.to_dict(), seed, epsilon=self.epsilon)
         server = simulate(plan, _people(people, taking_part), source=source)
         reports = design.n_reports(len(taking_part))

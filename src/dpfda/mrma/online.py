@@ -11,7 +11,7 @@ from dpfda.mrma.designs import StreamDesign
 from dpfda.mrma.members import DEFAULT_SPREAD
 from dpfda.mrma.plots import draw
 from dpfda.mrma.result import MRMAResult
-from dpfda.mrma.training import ALIASES
+from dpfda.mrma.training import design_of
 from dpfda.protocol.design import Design
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server
@@ -148,19 +148,7 @@ class OnlineMRMA(CurveClassifierBase):
         self._stream_seed = self._public_seed() >> 1  # room for the rounds to count up
         self.rounds_ = 0
         self.drifts_: list[int] = []
-        self._round: Design = StreamDesign(
-            n_classifiers=self.n_classifiers,
-            new_classifiers=self.new_classifiers,
-            member_size=self.member_size,
-            learner=ALIASES.get(self.learner, self.learner),
-            learner_parameters=self.learner_parameters or {},
-            training_share=self.training_share,
-            boundary_spread=self.boundary_spread,
-            memory=self.memory,
-            alarm=self.alarm,
-            cutoff=self.cutoff,
-            strictness=self.strictness,
-        )
+        self._round: Design = design_of(StreamDesign, self.get_params(deep=False))
 
     def _finish_round(self, plan: StudyPlan, server: Server) -> None:
         findings = server.findings

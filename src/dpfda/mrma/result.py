@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 
 from dpfda._validate import FloatArray
 from dpfda.mrma.averaging import weights
 from dpfda.mrma.decision_rules import LinearRule, MembersRule, Rule
 from dpfda.mrma.members import Candidates, Judgement
-from dpfda.protocol.estimate import Estimate
+from dpfda.protocol.estimate import Estimate, wilson
 from dpfda.protocol.model import CurveModel
 
 
@@ -77,9 +76,10 @@ class MRMAResult:
         are means over members, it is wider than needed.
         """
         rows = [
-            {"method": name, "error": error, **_wilson(error, self.held_out, level)}
+            {"method": name, "error": error, "low": low, "high": high}
             | {"people": self.held_out, "source": "held-out people"}
             for name, error in self.errors.items()
+            for low, high in [wilson(error, self.held_out, level)]
         ]
         if self.error_estimate is not None:
             low, high = self.error_estimate.interval(level)
@@ -98,13 +98,3 @@ _ORDER = (
     "Weak", "MR only", "MA only", "Voting", "Averaging", "All data", "Histogram", "MRMA",
     "majority class", "non-private",
 )  # fmt: skip
-
-
-def _wilson(share: float, people: int, level: float) -> dict[str, float]:
-    """Wilson's interval of a proportion."""
-    z = float(ndtri((1 + level) / 2))
-    middle = (share + z * z / (2 * people)) / (1 + z * z / people)
-    half = (
-        z * np.sqrt(share * (1 - share) / people + z * z / (4 * people**2)) / (1 + z * z / people)
-    )
-    return {"low": float(middle - half), "high": float(middle + half)}

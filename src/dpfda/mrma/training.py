@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import fields
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -34,6 +35,18 @@ def check_training(design: ReportedDesign, report: Task) -> float:
     if report.protects == "labels":
         return 0.0
     return float(randomizer.variance(np.zeros((1, report.dimension)))[0, 0])
+
+
+D = TypeVar("D", bound=ReportedDesign)
+
+
+def design_of(kind: type[D], parameters: Mapping[str, Any], **more: Any) -> D:
+    """The design with those of an estimator's parameters that bear the names of its own."""
+    known = {field.name for field in fields(kind)}
+    given = {name: value for name, value in parameters.items() if name in known} | more
+    given["learner"] = ALIASES.get(given["learner"], given["learner"])
+    given["learner_parameters"] = given["learner_parameters"] or {}
+    return kind(**given)
 
 
 def named_learner(name: str, parameters: Mapping[str, Any] | None = None) -> Learner:

@@ -60,3 +60,20 @@ def accuracy_estimate(*, total: float, people: int, epsilon: float) -> Estimate:
     p = min(max(said_right, 1 / (2 * people)), 1 - 1 / (2 * people))
     error = math.sqrt(p * (1 - p) / people) / (2 * q - 1)
     return Estimate((said_right + q - 1) / (2 * q - 1), error, people)
+
+
+def wilson(share: float, people: int, level: float) -> tuple[float, float]:
+    """Wilson's interval for a proportion.
+
+    Example:
+        >>> [round(end, 3) for end in wilson(0.1, 100, 0.95)]
+        [0.055, 0.174]
+    """
+    if people == 0:
+        return 0.0, 1.0
+    z = float(ndtri((1 + level) / 2))
+    middle = (share + z * z / (2 * people)) / (1 + z * z / people)
+    half = (
+        z * math.sqrt(share * (1 - share) / people + z * z / (4 * people**2)) / (1 + z * z / people)
+    )
+    return middle - half, middle + half

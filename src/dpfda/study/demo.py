@@ -19,8 +19,9 @@ from sklearn.linear_model import LogisticRegression
 from dpfda._validate import FloatArray
 from dpfda.curves import CurveEncoder
 from dpfda.datasets import Dataset, simulate_001
-from dpfda.estimators.result import majority_error, wilson
+from dpfda.estimators.result import majority_error
 from dpfda.noise import SimulationSource
+from dpfda.protocol.estimate import wilson
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.person import encode_people
 from dpfda.protocol.plan import StudyPlan
