@@ -116,7 +116,8 @@ def test_labels_in_clear_need_the_owners_consent(request_of, plan_of):
 
 HOSTILE = [
     ("gradient", {"projection": np.full((3, 1), 1.7e308)}),
-    ("gradient", {"coefficients": np.full((1, 3), 1e300)}),
+    ("gradient", {"projection": np.full((3, 1), 1e51)}),
+    ("gradient", {"coefficients": np.full((1, 3), 1e51)}),
     ("gradient", {"projection": [[np.nan]] * 3}),
     ("gradient", {"radius": 1e-300}),
     ("classifier", {"ridge": 1e-30}),
@@ -251,11 +252,22 @@ def test_a_crowd_is_asked_once_in_order(plan_of, owners):
         again.answer(task)
 
 
+def test_every_owner_in_a_crowd_spends_their_own(plan_of, owners):
+    plan = plan_of("gradient", owners=10, epsilon=8.0, n_rounds=2, own_budgets=True)
+    order, epsilons = np.random.default_rng(1).permutation(10), np.linspace(0.5, 8.0, 10)
+    crowd = Owners(plan, owners(10), order=order, epsilons=epsilons, source=SimulationSource(0))
+    request = Server(plan).issue(5)
+    spent = [crowd.answer(request).values[:, 0] for _ in range(2)]
+    assert np.concatenate(spent).tolist() == epsilons[order].tolist()
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_single_precision_and_odd_rows_are_answered(name, owners, request_of, plan_of):
     rows = owners()
     single = OwnerRows(rows.features.astype(np.float32), rows.labels, rows.present)
     assert len(request_of(name, people=6).answer(single, SimulationSource(0)).values) == 6
+    nobody = make_owner(plan_of(name), curve=np.zeros((0, 2)), label=[])
+    assert nobody.answer(request_of(name)).values.shape[0] == 1
     odd = make_owner(plan_of(name), curve=[[1e308, -1e308], [np.nan, 0.0]], label=[7, "x"])
     assert odd.answer(request_of(name)).values.shape[0] == 1
     with pytest.raises(ProtocolError, match="2 features"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 
@@ -207,6 +208,16 @@ def test_a_phase_without_replies_is_a_failed_attempt():
         study.close()
     assert [row["kept"] for row in study.history] == [False, False]
     assert study.boosted.rules == ()
+
+
+def test_a_study_that_ended_early_stays_ended():
+    study, spent = samme(crowd(), **clean(), n_rounds=1, retries=5)
+    assert spent == 10
+    again = SammeProgress(study.design, study.plan)
+    assert not again.finished
+    again.restore(json.loads(json.dumps(study.state())))
+    assert again.finished
+    assert again.state() == study.state()
 
 
 def test_three_classes_accept_rules_above_one_third():
