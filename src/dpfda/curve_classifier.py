@@ -20,7 +20,7 @@ from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.noise import SecureSource, SimulationSource, Source
+from dpfda.noise import Source, source_for
 from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC, Guarantee
 from dpfda.protocol.model import CurveModel
 
@@ -43,11 +43,9 @@ class CurveClassifierBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _source(self) -> Source:
         """The operating system's randomness, or a seeded simulation that protects nobody."""
         seed = self.random_state
-        if seed is None:
-            return SecureSource()
         # Not the plain seed: simulated data drawn from the same one would share its random words.
-        entropy = [self._checked_seed(seed), _NOISE_STREAM]
-        return SimulationSource(np.random.SeedSequence(entropy))
+        checked = None if seed is None else self._checked_seed(seed)
+        return source_for(checked, stream=_NOISE_STREAM)
 
     def _public_seed(self) -> int:
         """Seed of what everybody may know: who is asked what."""

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
-import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
@@ -22,18 +18,17 @@ from dpfda.boosting.owner import Owners
 from dpfda.boosting.owner_rows import OwnerRows
 from dpfda.boosting.plots import draw_rounds
 from dpfda.boosting.samme_study import SammeDesign
+from dpfda.curve_classifier import CurveClassifierBase
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.noise import source_for
-from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC, ROWS_ARE_PUBLIC, USER_IS_NOT_PROTECTED
+from dpfda.privacy.guarantee import ROWS_ARE_PUBLIC, USER_IS_NOT_PROTECTED
 from dpfda.protocol.task import BOX_RANDOMIZERS
 from dpfda.simulate import simulate
 
 SHARES = ("gradient", "sample", "statistic", "classifier")
-_NOISE_STREAM = 1
 _PRETENDED_ROWS = 1000
 
 
-class LocalBoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class LocalBoostingClassifier(CurveClassifierBase):
     """Learn from owners with a few rows each, who never send a row: one message, once.
 
     Each round asks a fresh group of owners; nobody takes part twice. The default share sends one
@@ -81,6 +76,8 @@ class LocalBoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         >>> print(classifier.guarantee_)  # doctest: +ELLIPSIS
         ε = 2, local, unit = owner, sampler = simulation (seeded), assuming ...
     """
+
+    model_: Any
 
     def __init__(
         self,
@@ -139,10 +136,11 @@ class LocalBoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         """
         self._check_parameters()
         rows = validate_data(self, _real_rows(X), dtype=np.float64)
-        numbers = self._label_numbers(self._read_labels(y, len(rows)), reset=True)
+        labels = self._read_labels(y, len(rows))
+        self._set_classes(labels)
+        numbers = self._label_numbers(labels, len(rows))
         owners = OwnerRows.grouped(rows, numbers, groups=groups)
-        seed = secrets.randbits(62) if self.random_state is None else self.random_state
-        source = source_for(self.random_state, stream=_NOISE_STREAM)
+        seed, source = self._public_seed(), self._source()
         epsilons = self._epsilons(groups, owners.owners)
         own, labelled = self._own_rows(reference, reference_labels, seed)
         self.plan_ = self._design(owners, epsilons, own, labelled).plan(
@@ -161,16 +159,15 @@ class LocalBoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         self.model_, self.history_ = progress.boosted, progress.history
         assumed = [USER_IS_NOT_PROTECTED]
         assumed += [ROWS_ARE_PUBLIC] if self.rows_per_owner is None else []
-        assumed += [CLASSES_ARE_PUBLIC] if self.classes is None else []
-        self.guarantee_ = self.plan_.guarantee.drawn_from(source).assuming(*assumed)
+        self.guarantee_ = self._promise(self.plan_.guarantee, source).assuming(*assumed)
         return self
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any) -> Any:  # type: ignore[override]
         """Labels of new rows."""
         rows = self._new_rows(X)
         return self.classes_[self.model_.decide(rows)]
 
-    def decision_function(self, X: Any) -> FloatArray:
+    def decision_function(self, X: Any) -> FloatArray:  # type: ignore[override]
         """Scores: (n,) for two classes, (n, K) for more."""
         rows = self._new_rows(X)
         scores = self.model_.scores(rows)
@@ -195,11 +192,6 @@ class LocalBoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             _validate.whole("owners_per_round", self.owners_per_round)
         if self.rows_per_owner is not None:
             _validate.whole("rows_per_owner", self.rows_per_owner)
-        if self.random_state is not None:
-            _validate.whole("random_state", self.random_state, least=0)
-        elif self.classes is None:
-            rule = "given unless random_state makes this a simulation (labels are private)"
-            raise InvalidParameter("classes", rule, None)
 
     def _epsilons(self, groups: Any, owners: int) -> FloatArray:
         """What each owner spends, in the order of the sorted owners."""
@@ -230,10 +222,10 @@ class LocalBoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         own = _validate.batch("reference", reference, columns=self.n_features_in_)
         if labels is None:
             return own, None
-        known = self._read_labels(labels, len(np.ravel(labels)))
-        if len(known) > len(own):
-            raise InvalidData("reference_labels", f"at most {len(own)} labels")
-        return own, (own[: len(known)], self._label_numbers(known, reset=False))
+        known = np.ravel(labels)
+        if len(known) > len(own) or not np.isin(known, self.classes_).all():
+            raise InvalidData("reference_labels", f"at most {len(own)} labels among the classes")
+        return own, (own[: len(known)], self._label_numbers(known, len(known)))
 
     def _bounds(self, own: FloatArray | None) -> Any:
         """Public (low, high) of each feature."""
@@ -309,25 +301,10 @@ class LocalBoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             return round(float(owners.sizes.mean()))
         return int(owners.features.shape[1])
 
-    def _read_labels(self, labels: Any, count: int) -> npt.NDArray[Any]:
-        if labels is None:
-            raise ValueError("This classifier requires y to be passed, but the target y is None")
-        values = np.asarray(column_or_1d(labels, warn=True))
-        if len(values) != count:
-            raise InvalidData("labels", f"{count} labels, one for each row")
-        if values.dtype.kind == "f" and not np.all(np.isfinite(values)):
-            raise ValueError("Input y contains NaN or infinity.")
-        check_classification_targets(values)
-        return values
-
-    def _label_numbers(self, labels: npt.NDArray[Any], *, reset: bool) -> IntArray:
-        if reset:
-            self.classes_ = np.unique(labels if self.classes is None else np.asarray(self.classes))
-        if len(self.classes_) < 2:
-            raise InvalidData("labels", "of at least 2 classes, not one class only")
-        if not np.isin(labels, self.classes_).all():
-            raise InvalidData("labels", "among the given classes")
-        return np.asarray(np.searchsorted(self.classes_, labels), dtype=np.int64)
+    def _label_numbers(self, labels: Any, count: int) -> IntArray:
+        """Of unknown labels: 0."""
+        known = self._read_labels(labels, count)[:, None] == self.classes_[None, :]
+        return np.asarray(known.argmax(axis=1), dtype=np.int64)
 
     def _new_rows(self, X: Any) -> FloatArray:
         check_is_fitted(self, "model_")
@@ -335,8 +312,8 @@ class LocalBoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True  # privacy costs accuracy on their small data sets
-        tags.non_deterministic = self.random_state is None
+        tags.classifier_tags.multi_class = True
+        tags.input_tags.allow_nan = False
         return tags
 
 
