@@ -8,7 +8,6 @@ import pytest
 from dpfda.study.images import (
     Vocabulary,
     enlarged,
-    image_study,
     moved,
     oriented_gradients,
     patches,
@@ -84,11 +83,3 @@ def test_a_bag_of_words_counts_every_patch():
     assert (counts.sum(axis=1) == 121).all()
     nearest = ((patches(pictures[:1])[0][:, None] - vocabulary.centres) ** 2).sum(axis=2)
     assert np.bincount(nearest.argmin(axis=1), minlength=6).tolist() == counts[0].tolist()
-
-
-def test_a_cached_study_is_the_stored_one(tmp_path):
-    stored = {str(i): np.full((2, 2), i) for i in range(6)}
-    np.savez(tmp_path / "mnist_hog_50_0.npz", **stored)
-    study = image_study("mnist", "hog", cache=tmp_path)
-    assert study.user[0, 0] == 0
-    assert study.test_labels[0, 0] == 5

@@ -7,83 +7,20 @@ classes are enlarged by small shifts and rotations, as the paper does.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.cluster import MiniBatchKMeans
 
 from dpfda._validate import FloatArray, IntArray
-from dpfda.datasets import load_fashion, load_mnist_4_9
 
 Images = npt.NDArray[np.float32]
-Kind = Literal["bovw", "hog"]
 
 _BINS, _CELL, _STRIDE = 8, 4, 2
 _SOFT_NORM = 0.3  # keeps descriptors of empty patches near 0
 _CHUNK = 1000
-_USER, _PER_CLASS = 2000, 20_000
 _DEGREES, _PIXELS = 12.0, 1.5
-
-
-@dataclass(frozen=True, eq=False)
-class ImageStudy:
-    """One data set of 004, split into the data user's rows, the owners' and the test rows."""
-
-    user: FloatArray
-    user_labels: IntArray
-    owners: FloatArray
-    owner_labels: IntArray
-    test: FloatArray
-    test_labels: IntArray
-
-
-def image_study(
-    name: Literal["mnist", "fashion"],
-    kind: Kind,
-    *,
-    words: int = 50,
-    seed: int = 0,
-    cache: Path | None = None,
-) -> ImageStudy:
-    """Vectors of MNIST 4/9 or Fashion-MNIST T-shirt/shirt: 2000 of the data user, 40 000 of owners.
-
-    Args:
-        name: which data set.
-        kind: ``bovw``, a histogram of visual words; ``hog``, all gradient histograms.
-        words: size of the vocabulary.
-        seed: of the split, the enlargement and the vocabulary.
-        cache: a folder to keep the vectors in during a run.
-    """
-    file = cache / f"{name}_{kind}_{words}_{seed}.npz" if cache is not None else None
-    if file is not None and file.exists():
-        stored = np.load(file)
-        return ImageStudy(*(stored[key] for key in sorted(stored.files)))
-    loaded = load_mnist_4_9() if name == "mnist" else load_fashion()
-    images = np.asarray(loaded.X, dtype=np.float32).reshape(-1, 28, 28)
-    assert loaded.y is not None
-    assert loaded.train is not None
-    labels = (loaded.y > 0).astype(np.int64)
-    rng = np.random.default_rng(seed)
-    order = rng.permutation(np.flatnonzero(loaded.train))
-    user, rest, test = order[:_USER], order[_USER:], np.flatnonzero(~loaded.train)
-    pictures, classes = enlarged(images[rest], labels[rest], per_class=_PER_CLASS, rng=rng)
-    if kind == "hog":
-        describe: Callable[[Images], FloatArray] = root_histograms
-    else:
-        describe = Vocabulary(images[user], words=words, seed=seed).histograms
-    study = ImageStudy(
-        describe(images[user]), labels[user],
-        describe(pictures), classes,
-        describe(images[test]), labels[test],
-    )  # fmt: skip
-    if file is not None:
-        parts = (study.user, study.user_labels, study.owners, study.owner_labels)
-        named = {f"{i}": p for i, p in enumerate((*parts, study.test, study.test_labels))}
-        np.savez(file, **named)  # type: ignore[arg-type]
-    return study
 
 
 def enlarged(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -17,10 +16,10 @@ import numpy as np
 from dpfda._validate import FloatArray
 from dpfda.curves import CurveEncoder
 from dpfda.datasets import load_dti, load_tecator
-from dpfda.datasets.catalogue import read
+from dpfda.datasets.catalogue import Columns, PathLike, read
 from dpfda.errors import MissingExtra, UnknownName
 
-PathLike = str | Path | None
+Task = Literal["linear", "logistic"]
 
 
 @dataclass(frozen=True)
@@ -36,8 +35,13 @@ class Prepared:
 
     X: FloatArray
     y: FloatArray
-    task: Literal["linear", "logistic"]
+    task: Task
     note: str
+
+    @property
+    def measure(self) -> str:
+        """What a prediction is judged by."""
+        return "mse" if self.task == "linear" else "accuracy"
 
 
 def prepare(name: str, path: PathLike = None) -> Prepared:
@@ -65,19 +69,13 @@ def folds(size: int, *, seed: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any
 
 
 def _crime(path: PathLike) -> Prepared:
-    data = read("crime", path, verify=True)
-    return Prepared(
-        _cube(data["X"]), _unit(data["y"]), "linear",
-        "UCI features in [0, 1]; the file's own common factor (its largest row) is divided out",
-    )  # fmt: skip
+    note = "UCI features in [0, 1]; the file's own common factor (its largest row) is divided out"
+    return _cube(read("crime", path), note)
 
 
 def _twitter(path: PathLike) -> Prepared:
-    data = read("twitter", path, verify=True)
-    return Prepared(
-        _cube(data["X"]), _unit(data["y"]), "linear",
-        "columns were divided by their maxima in the file; the common factor is divided out",
-    )  # fmt: skip
+    note = "columns were divided by their maxima in the file; the common factor is divided out"
+    return _cube(read("twitter", path), note)
 
 
 def _warfarin(path: PathLike) -> Prepared:
@@ -101,11 +99,8 @@ def _warfarin(path: PathLike) -> Prepared:
         _indicator(table["Amiodarone (Cordarone)"] == 1),
         _indicator((table[list(inducers)] == 1).any(axis=1)),
     ]
-    rows = np.column_stack(columns)
-    complete = np.isfinite(rows).all(axis=1) & dose.notna().to_numpy()
-    target = np.sqrt(np.clip(dose.to_numpy(dtype=float)[complete], 0, 100)) / 10
-    return Prepared(
-        rows[complete] / np.sqrt(rows.shape[1]), target, "linear",
+    return _ball(
+        columns, np.sqrt(dose.clip(0, 100)) / 10, "linear",
         "5061 patients with dose, age, weight and both genotypes (002: 5052); "
         "y = sqrt(mg a week)/10; height, where missing, at its public middle",
     )  # fmt: skip
@@ -129,16 +124,12 @@ def _adult(path: PathLike) -> Prepared:
         _range(table["hours_per_week"], 1, 99),
         _indicator(table["native_country"] == "United-States"),
     ]
-    rows = np.column_stack(columns) / np.sqrt(len(columns))
-    target = (table["income"] == ">50K").to_numpy(dtype=float)
-    return Prepared(
-        rows, target, "logistic", "13 attributes (education by its number), coded by hand"
-    )
+    note = "13 attributes (education by its number), coded by hand"
+    return _ball(columns, table["income"] == ">50K", "logistic", note)
 
 
 def _kdd(path: PathLike) -> Prepared:
     table = _table("kdd", path)
-    target = (table["label"] != "normal").to_numpy(dtype=float)
     dropped = ["source_row", "label", "protocol_type", "service", "flag"]
     dropped += ["num_outbound_cmds", "is_host_login"]  # constant by the file's documentation
     numbers = table.drop(columns=dropped)
@@ -149,15 +140,14 @@ def _kdd(path: PathLike) -> Prepared:
             columns.append(_range(np.log1p(values), 0, np.log1p(1e6)))
         else:
             columns.append(_range(values, 0, _KDD_RANGES.get(name, 1.0)))
-    rows = np.column_stack(columns) / np.sqrt(len(columns))
-    return Prepared(rows, target, "logistic", "36 numeric features; sizes by their logarithm")
+    note = "36 numeric features; sizes by their logarithm"
+    return _ball(columns, table["label"] != "normal", "logistic", note)
 
 
 def _phishing(path: PathLike) -> Prepared:
     table = _table("phishing", path)
-    rows = table.drop(columns="Result").to_numpy(dtype=float)
-    target = (table["Result"] == 1).to_numpy(dtype=float)
-    return Prepared(rows / np.sqrt(rows.shape[1]), target, "logistic", "30 attributes coded -1/0/1")
+    columns = list(table.drop(columns="Result").to_numpy(dtype=float).T)
+    return _ball(columns, table["Result"] == 1, "logistic", "30 attributes coded -1/0/1")
 
 
 def _nhanes_hdl(path: PathLike) -> Prepared:
@@ -166,23 +156,16 @@ def _nhanes_hdl(path: PathLike) -> Prepared:
     columns = [_range(table[name], 0, 900) for name in bins]
     columns += [_range(table["age"], 30, 85), _range(table["bmi"], 15, 60)]
     columns += [_indicator(table["gender"] == "Female"), _range(table["lbxtc"], 80, 400)]
-    rows = np.column_stack(columns)
-    target = table["lbdhdd"].to_numpy(dtype=float)
-    complete = np.isfinite(rows).all(axis=1) & np.isfinite(target)
-    return Prepared(
-        rows[complete] / np.sqrt(rows.shape[1]), np.clip(target[complete] / 100, 0, 1), "linear",
-        "activity in twelve two-hour bins, age, BMI, sex, total cholesterol; y = HDL/100",
-    )  # fmt: skip
+    note = "activity in twelve two-hour bins, age, BMI, sex, total cholesterol; y = HDL/100"
+    return _ball(columns, _unit(table["lbdhdd"] / 100), "linear", note)
 
 
 def _tecator(path: PathLike) -> Prepared:
     data = load_tecator(path)
     encoder = CurveEncoder("bspline", n_basis=8, bounds=(2.0, 5.5))
-    rows = encoder.encode(data.X, grid_points=data.unit_grid) / np.sqrt(encoder.n_features)
-    return Prepared(
-        rows, _unit(np.asarray(data.y) / 50), "linear",
-        "encoded spectra: 8 B-spline coefficients; y = fat/50 %",
-    )  # fmt: skip
+    columns = list(encoder.encode(data.X, grid_points=data.unit_grid).T)
+    note = "encoded spectra: 8 B-spline coefficients; y = fat/50 %"
+    return _ball(columns, _unit(np.asarray(data.y) / 50), "linear", note)
 
 
 def _dti(path: PathLike) -> Prepared:
@@ -190,11 +173,9 @@ def _dti(path: PathLike) -> Prepared:
     score = np.asarray(data.y, dtype=float)
     first = (data.extra["visit"] == 1) & np.isfinite(score) & np.isfinite(data.X).all(axis=1)
     encoder = CurveEncoder("bspline", n_basis=6, bounds=(0.2, 0.8))
-    rows = encoder.encode(data.X[first], grid_points=data.grid_points)
-    return Prepared(
-        rows / np.sqrt(encoder.n_features), _unit(score[first] / 60), "linear",
-        "one row a person (first visit): tract profile as 6 B-spline coefficients; y = pasat/60",
-    )  # fmt: skip
+    columns = list(encoder.encode(data.X[first], grid_points=data.grid_points).T)
+    note = "one row a person (first visit): tract profile as 6 B-spline coefficients; y = pasat/60"
+    return _ball(columns, _unit(score[first] / 60), "linear", note)
 
 
 _A_ALLELES = {"G/G": 0.0, "A/G": 1.0, "A/A": 2.0}
@@ -239,10 +220,17 @@ def _unit(values: Any) -> FloatArray:
     return np.asarray(np.clip(np.asarray(values, dtype=float), 0, 1))
 
 
-def _cube(values: Any) -> FloatArray:
+def _cube(data: Columns, note: str) -> Prepared:
     """[0, common maximum]^D mapped to [-1, 1]^D / √D."""
-    rows = np.asarray(values, dtype=float)
-    return np.asarray((2 * rows / rows.max() - 1) / np.sqrt(rows.shape[1]))
+    rows = np.asarray(data["X"], dtype=float)
+    return _ball(list(2 * rows.T / rows.max() - 1), _unit(data["y"]), "linear", note)
+
+
+def _ball(columns: list[FloatArray], target: Any, task: Task, note: str) -> Prepared:
+    """Columns in [-1, 1] as rows with |x|₂ ≤ 1; rows with something missing are left out."""
+    rows, values = np.column_stack(columns), np.asarray(target, dtype=float)
+    complete = np.isfinite(rows).all(axis=1) & np.isfinite(values)
+    return Prepared(rows[complete] / np.sqrt(len(columns)), values[complete], task, note)
 
 
 # -- files --------------------------------------------------------------------------------------
@@ -253,4 +241,4 @@ def _table(name: str, path: PathLike) -> Any:
         import pandas as pd
     except ImportError:
         raise MissingExtra("pandas", "files") from None
-    return pd.DataFrame(read(name, path, verify=True))
+    return pd.DataFrame(read(name, path))

@@ -11,6 +11,7 @@ from dpfda.boosting.classifier import LocalBoostingClassifier
 from dpfda.curves import CurveEncoder
 from dpfda.datasets import simulate_001
 from dpfda.estimators.local import LocalCurveClassifier
+from dpfda.study.measuring import mean_and_error
 from dpfda.study.outcome import Goal, Outcome
 from dpfda.study.reproductions import _p004 as common
 
@@ -37,15 +38,8 @@ def run(quick: bool = False) -> Outcome:
 def _row(
     setting: str, case: str, method: str, epsilon: float, errors: list[float]
 ) -> dict[str, Any]:
-    spread = float(np.std(errors) / np.sqrt(len(errors)))
-    return {
-        "setting": setting,
-        "case": case,
-        "method": method,
-        "epsilon": epsilon,
-        "error": float(np.mean(errors)),
-        "standard_error": spread,
-    }
+    case_of = {"setting": setting, "case": case, "method": method, "epsilon": epsilon}
+    return case_of | mean_and_error(errors)
 
 
 def mixed_owners(runs: int) -> list[dict[str, Any]]:

@@ -8,7 +8,9 @@ import numpy as np
 
 from dpfda.boosting.feature_map import FeatureMap
 from dpfda.boosting.gradient_study import GradientDesign, GradientProgress
+from dpfda.estimators.result import majority_error
 from dpfda.noise import SimulationSource
+from dpfda.study.measuring import mean_and_error
 from dpfda.study.outcome import Outcome, at_most
 from dpfda.study.reproductions import _p004 as common
 from dpfda.study.reproductions._p004 import Data
@@ -37,12 +39,12 @@ def run(quick: bool = False) -> Outcome:
     for name in _LIMITS:
         data = load(name)
         features = FeatureMap.learnt(data.user[:_REFERENCE])
-        add = _Adder(rows, name)
-        add(
-            "majority class",
-            None,
-            [float(min(data.test_labels.mean(), 1 - data.test_labels.mean()))],
-        )
+
+        def add(method: str, epsilon: float | None, errors: list[float], data: str = name) -> None:
+            key = {"data": data, "method": method, "epsilon": epsilon}
+            rows.append(key | mean_and_error(errors))
+
+        add("majority class", None, [majority_error(data.test_labels)])
         for labels in LABELS:
             alone = [user_alone(data, features, labels, seed) for seed in range(1 if quick else 10)]
             add(f"data user alone, {labels} labels", None, alone)
@@ -78,24 +80,6 @@ def run(quick: bool = False) -> Outcome:
             "nearest centroids are weighed by 2000 clean labels.",
         ],
     )
-
-
-class _Adder:
-    """Appends rows of one data set."""
-
-    def __init__(self, rows: list[dict[str, Any]], name: str) -> None:
-        self.rows, self.name = rows, name
-
-    def __call__(self, method: str, epsilon: float | None, errors: list[float]) -> None:
-        self.rows.append(
-            {
-                "data": self.name,
-                "method": method,
-                "epsilon": epsilon,
-                "error": float(np.mean(errors)),
-                "standard_error": float(np.std(errors) / np.sqrt(len(errors))),
-            }
-        )
 
 
 def load(name: str) -> Data:

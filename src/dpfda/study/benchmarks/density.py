@@ -40,30 +40,26 @@ _PLANE_GRID = as_grid((np.linspace(-5, 5, 65), np.linspace(-5, 5, 65)))
 
 def run(quick: bool = False) -> Outcome:
     """The default beside the kernel releases, in one and two variables."""
-    figures, rows = {}, []
-    for n in (500, 2000, 10_000):
-        row: dict[str, Any] = {"variables": 1, "n": n}
-        for label, mechanism in LINE.items():
-            default = isinstance(mechanism, HistogramDensity)
-            many = (40 if quick else 400) if default else (4 if quick else 40)
-            row[label] = line_error(mechanism, n, replications=many)
-        figures[f"n{n}"] = row["histogram (default)"]
-        rows.append(row)
-    plane = []
-    for n in (2000,) if quick else (500, 2000, 10_000):
-        row = {"variables": 2, "n": n}
-        for label, mechanism in PLANE.items():
-            default = isinstance(mechanism, HistogramDensity)
-            many = (10 if quick else 60) if default else (1 if quick else 5)
-            row[label] = plane_error(mechanism, n, replications=many)
-        figures[f"plane_n{n}"] = row["histogram (default)"]
-        plane.append(row)
+    few, rare = ((40, 4), (10, 1)) if quick else ((400, 40), (60, 5))
+    rows = [_row(1, n, few) for n in (500, 2000, 10_000)]
+    plane = [_row(2, n, rare) for n in ((2000,) if quick else (500, 2000, 10_000))]
+    figures = {f"n{row['n']}": row["histogram (default)"] for row in rows}
+    figures |= {f"plane_n{row['n']}": row["histogram (default)"] for row in plane}
     notes = [
-        "two variables, n = {n}: ".format(n=row["n"])
+        f"two variables, n = {row['n']}: "
         + ", ".join(f"{label} {row[label]:.4g}" for label in PLANE)
         for row in plane
     ]
     return Outcome(rows=rows, figures=figures, notes=notes)
+
+
+def _row(variables: int, n: int, replications: tuple[int, int]) -> dict[str, Any]:
+    """Errors of every mechanism; the default, which is fast, has more replications."""
+    mechanisms, error = (LINE, line_error) if variables == 1 else (PLANE, plane_error)
+    return {"variables": variables, "n": n} | {
+        label: error(mechanism, n, replications=replications[label != "histogram (default)"])
+        for label, mechanism in mechanisms.items()
+    }
 
 
 def line_sample(n: int, rng: np.random.Generator) -> FloatArray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +25,7 @@ from dpfda.central.process import Process
 from dpfda.central.quadrature import as_grid, trapezoid
 from dpfda.datasets import simulate_003
 from dpfda.noise import SecureSource, SimulationSource
+from dpfda.study.measuring import seconds
 from dpfda.study.outcome import Goal, Outcome, at_least, at_most
 
 GOALS: dict[str, Goal] = {
@@ -121,7 +121,7 @@ def path_times(*, best_of: int) -> list[dict[str, Any]]:
             "100 exact paths": lambda p=process: p.paths(100, source),  # type: ignore[misc]
         }
         with threadpool_limits(1):  # the decomposition gains nothing from threads at these sizes
-            row = {name: min(_seconds(t) for _ in range(best_of)) for name, t in tasks.items()}
+            row = {name: seconds(t, repeats=best_of, of=min) for name, t in tasks.items()}
         rows.append({"K": size} | row)
     return rows
 
@@ -135,9 +135,3 @@ def _errors(sizes: tuple[int, ...], replications: int) -> list[dict[str, Any]]:
             row[f"n = {n}"] = float(total_error(mechanism, "S-2", n, replications=few).mean())
         rows.append(row)
     return rows
-
-
-def _seconds(task: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    task()
-    return time.perf_counter() - start

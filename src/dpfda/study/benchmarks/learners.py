@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import SVC
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from dpfda._validate import FloatArray
-from dpfda.errors import MissingExtra
 from dpfda.learners import Learner
+from dpfda.study.measuring import seconds
 from dpfda.study.outcome import Outcome, at_least
 
 GOALS = {"logistic_ratio_vs_sklearn": at_least(50.0), "svm_ratio_vs_sklearn": at_least(25.0)}
@@ -22,19 +23,22 @@ _MEMBERS, _ROWS, _FEATURES = 2000, 50, 5
 _ROUNDS = 10
 _FIGURE_FITS = 200_000
 """Fits of one learner in 001 Figure 2: 500 replications, 8 values of ε, 50 members."""
+_RIVALS: dict[str, Callable[[], Any]] = {
+    "logistic": lambda: LogisticRegression(C=np.inf),
+    "linear_svm": lambda: SVC(kernel="linear"),
+}
+"""The same learners in scikit-learn; maximum likelihood is an infinite C."""
 
 
 def run(quick: bool = False) -> Outcome:
     """Fit 2000 members of 50 rows and 5 features with both libraries, in one run."""
     looped = 100 if quick else _MEMBERS
     features, labels = _reports()
-    rivals = _scikit_learn()
-    # One thread for both: on small problems further threads only wait for each other. The limit
-    # holds for libraries that are loaded already, so it comes after the import.
-    with _one_thread():
+    # One thread for both: on small problems further threads only wait for each other.
+    with threadpool_limits(1):
         compared = {
             name: _compare(Learner.named(name)(), theirs, features, labels, looped=looped)
-            for name, theirs in rivals.items()
+            for name, theirs in _RIVALS.items()
         }
         figure = _four_learners(2000 if quick else 25_000)
     return Outcome(
@@ -66,8 +70,8 @@ def _compare(
     """Times of both side by side in every round: the machine may be busy with other things."""
     ours, loops = [], []
     for part in np.array_split(np.arange(looped), _ROUNDS):
-        ours.append(_seconds(partial(learner.fit, features, labels)))
-        loop = _seconds(partial(_loop, theirs, features, labels, part))
+        ours.append(seconds(partial(learner.fit, features, labels)))
+        loop = seconds(partial(_loop, theirs, features, labels, part))
         loops.append(loop / len(part) * _MEMBERS)
     batch, loop = statistics.median(ours), statistics.median(loops)
     return {
@@ -86,28 +90,6 @@ def _reports() -> tuple[FloatArray, FloatArray]:
     odds = np.exp(-2.0 * np.sum(clean * slopes, axis=2))
     labels = np.where(rng.random((_MEMBERS, _ROWS)) < 1.0 / (1.0 + odds), 1.0, -1.0)
     return clean + rng.laplace(0.0, 0.5, clean.shape), labels
-
-
-def _one_thread() -> AbstractContextManager[Any]:
-    try:
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-    except ImportError:
-        raise MissingExtra("scikit-learn", "learn") from None
-    limits: AbstractContextManager[Any] = threadpool_limits(1)
-    return limits
-
-
-def _scikit_learn() -> dict[str, Callable[[], Any]]:
-    """The same learners there; maximum likelihood is an infinite C."""
-    try:
-        from sklearn.linear_model import LogisticRegression
-        from sklearn.svm import SVC
-    except ImportError:
-        raise MissingExtra("scikit-learn", "learn") from None
-    return {
-        "logistic": lambda: LogisticRegression(C=np.inf),
-        "linear_svm": lambda: SVC(kernel="linear"),
-    }
 
 
 def _loop(make: Callable[[], Any], features: FloatArray, labels: FloatArray, part: Any) -> None:
@@ -131,11 +113,5 @@ def _four_learners(members: int) -> float:
     features = np.clip(rng.normal(0.3 * labels[:, :, None], 0.5, (members, 50, 4)), -1, 1)
     features = features + rng.laplace(0.0, 4.0, features.shape)
     names = ("logistic", "linear_svm", "dwd", "conjugate_gradient")
-    taken = _seconds(lambda: [Learner.named(name)().fit(features, labels) for name in names])
+    taken = seconds(lambda: [Learner.named(name)().fit(features, labels) for name in names])
     return taken * _FIGURE_FITS / members
-
-
-def _seconds(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start

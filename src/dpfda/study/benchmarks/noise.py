@@ -5,7 +5,6 @@ from __future__ import annotations
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from dpfda.errors import MissingExtra
 from dpfda.mechanisms.laplace import Laplace
 from dpfda.noise import SecureSource, discrete_laplace
+from dpfda.study.measuring import seconds
 from dpfda.study.outcome import Outcome, at_least, at_most
 
 GOALS = {
@@ -29,9 +29,9 @@ def run(quick: bool = False) -> Outcome:
     """Measure on this machine, all in one run."""
     draws = 20_000 if quick else 1_000_000
     source = SecureSource()
-    ours = draws / _seconds(lambda: discrete_laplace(draws, scale=_SCALE, source=source), repeats=5)
-    integers = draws / _seconds(_opendp_laplace(draws, kind=int, scale=_SCALE), repeats=1)
-    floats = draws / 10 / _seconds(_opendp_laplace(draws // 10, kind=float, scale=1), repeats=1)
+    ours = draws / seconds(lambda: discrete_laplace(draws, scale=_SCALE, source=source), repeats=5)
+    integers = draws / seconds(_opendp_laplace(draws, kind=int, scale=_SCALE), repeats=1)
+    floats = draws / 10 / seconds(_opendp_laplace(draws // 10, kind=float, scale=1), repeats=1)
     figures = {
         "ratio_vs_opendp": ours / integers,
         "report_ms": _report_ms(200 if quick else 2000),
@@ -63,7 +63,7 @@ def _report_ms(repeats: int) -> float:
     mechanism, source = Laplace(epsilon=1.0, dimension=4), SecureSource()
     values = np.array([[0.1, -0.2, 0.3, 1.0]])
     mechanism.randomize(values, source)  # the tables of a scale are built once
-    return 1e3 * _seconds(lambda: mechanism.randomize(values, source), repeats=repeats)
+    return 1e3 * seconds(lambda: mechanism.randomize(values, source), repeats=repeats)
 
 
 def _import_ms(statement: str, repeats: int) -> float:
@@ -74,13 +74,3 @@ def _import_ms(statement: str, repeats: int) -> float:
         for _ in range(repeats)
     ]
     return 1e3 * statistics.median(taken)
-
-
-def _seconds(work: Callable[[], object], *, repeats: int) -> float:
-    """Median time of `work`."""
-    taken = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        work()
-        taken.append(time.perf_counter() - start)
-    return statistics.median(taken)

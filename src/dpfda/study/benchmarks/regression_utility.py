@@ -11,6 +11,7 @@ from sklearn.linear_model import LinearRegression
 from dpfda._validate import FloatArray
 from dpfda.regression.estimators import PrivateLinearRegression, PrivateLogisticRegression
 from dpfda.regression.methods import Method
+from dpfda.study.measuring import mean_and_error
 from dpfda.study.outcome import Outcome, at_least, at_most
 from dpfda.study.preparation import Prepared, folds, prepare
 
@@ -39,16 +40,8 @@ def run(quick: bool = False) -> Outcome:
     for name in names:
         data = prepare(name)
         for label, epsilon, scores in compare(data, methods, epsilons, splits=splits):
-            rows.append(
-                {
-                    "data": name,
-                    "method": label,
-                    "epsilon": epsilon,
-                    "score": "mse" if data.task == "linear" else "accuracy",
-                    "mean": float(np.mean(scores)),
-                    "standard_error": float(np.std(scores) / np.sqrt(len(scores))),
-                }
-            )
+            row = {"data": name, "method": label, "epsilon": epsilon, "score": data.measure}
+            rows.append(row | mean_and_error(scores, "mean"))
             if (label, epsilon) == ("moments", 0.5) and f"{name}_eps0.5" in GOALS:
                 figures[f"{name}_eps0.5"] = float(np.mean(scores))
     return Outcome(
