@@ -197,6 +197,16 @@ def test_a_list_without_ones_own_keys_or_without_a_signature():
         hostile.members[1].share(hostile.listed(swapped))
 
 
+def test_a_list_with_the_keys_of_a_twin():
+    """Another process of the same site: its keys are not this one's."""
+    hostile = HostileCoordinator(3, dropouts=0)
+    twin = Member("site0", hostile.keys["site0"], hostile.terms)
+    twin.contribute(0, np.zeros(SIZE, dtype=np.int64))
+    offers = hostile.advertised()
+    with pytest.raises(Cheated, match="this site's own"):
+        hostile.members[0].share(hostile.listed([twin.advertise(FIRST), *offers[1:]]))
+
+
 def test_two_sets_told_to_one_site_name_the_coordinator():
     hostile = HostileCoordinator()
     offers = hostile.masked()
@@ -305,6 +315,15 @@ def test_a_survivor_that_shared_nothing_names_the_coordinator():
     member.mask({one.site: one.sealed["site0"] for one in shared[1:]})
     with pytest.raises(Cheated, match="did not share"):
         member.confirm(hostile.told(offers, hostile.names))
+
+
+def test_too_few_partners_are_refused():
+    """A vector under the masks of colluders alone would be naked."""
+    hostile = HostileCoordinator()
+    offers = hostile.advertised()
+    shared = [member.share(hostile.listed(offers)) for member in hostile.members]
+    with pytest.raises(ProtocolError, match="3 sites shared their keys; 4 are needed"):
+        hostile.members[0].mask({one.site: one.sealed["site0"] for one in shared[1:3]})
 
 
 def test_a_dropped_site_cannot_be_revived():

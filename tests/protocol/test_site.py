@@ -92,18 +92,32 @@ class Laplacian(BoxSum):
         return l1_noise(cost, sensitivity=2.0 * self.dimension, axes=np.ones(self.dimension))
 
 
+class Agreed(BoxSum):
+    """Rests on something that its conversation says."""
+
+    @property
+    def assumptions(self):
+        return ("the earth is round",)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Means(Conversation):
     """The mean of a box, asked in several parts."""
 
     dimension: int = 3
     looks: int = 2
+    greed: int = 1  # how many times its share each look asks for
+    look: type = BoxSum
+
+    @property
+    def assumptions(self):
+        return (*super().assumptions, "the earth is round")
 
     def questions(self):
         means = []
         for _ in range(self.looks):
-            cost = self.whole.part(Fraction(1, self.looks))
-            answer = yield BoxSum(cost=cost, dimension=self.dimension, unit=self.unit)
+            cost = self.whole.part(Fraction(self.greed, self.looks))
+            answer = yield self.look(cost=cost, dimension=self.dimension, unit=self.unit)
             means.append((answer.values / answer.n, answer.sigma / answer.n))
         return means
 
@@ -191,8 +205,10 @@ def test_another_question_under_the_same_number_is_refused(tmp_path):
 
 def test_an_opened_stage_stays_shut_after_a_restart(tmp_path):
     study = Study(tmp_path)
-    study.consortium().ask(half(), 0)
+    first = study.consortium()
+    first.ask(half(), 0)
     assert not list(tmp_path.glob("*/*.vector"))
+    assert all(kept(site) is None for site in first.sites.values())
     for site in study.consortium(seed=9).sites.values():
         assert kept(site) is None
         site.answer(half(), number=0)  # it took part, and draws nothing
@@ -216,6 +232,10 @@ def test_of_two_processes_one_answers_and_one_opens(tmp_path):
         first.open(0)
     with pytest.raises(ProtocolError, match="fixed already"):
         first.fix(0, np.zeros(2, dtype=np.int64))
+    for account in (first, Account()):
+        account.begin(1, "a")
+        with pytest.raises(ProtocolError, match="begun already"):
+            account.begin(1, "b")
 
 
 DIES = """
@@ -426,6 +446,29 @@ def test_the_law_that_is_stated_is_the_law_of_the_sum():
     assert np.mean((mean / sigma) ** 2) == pytest.approx(1, abs=0.04)
     assert consortium.noise_ratio[0] == pytest.approx(5 / 4, rel=1e-6)
     assert consortium.survivors == (("site0", "site1", "site2", "site4", "site5"),)
+    assert consortium.transcript[0].answer.n == 10  # of those who took part
+
+
+def test_sites_agree_to_what_the_conversation_says():
+    source = SimulationSource(0)
+    greedy = Means(epsilon=EPSILON, delta=DELTA, greed=2)
+    with pytest.raises(BudgetExceeded, match="more than it announced"):
+        convene(greedy, records(3), source=source)
+    convene(
+        Means(epsilon=EPSILON, delta=DELTA, unit="household", look=Agreed),
+        records(3),
+        source=source,
+    )
+    with pytest.raises(ProtocolError, match="not agreed to"):
+        convene(Means(epsilon=EPSILON, delta=DELTA, look=Assuming), records(3), source=source)
+
+
+@pytest.mark.parametrize("source", [SimulationSource(0), SecureSource()])
+def test_every_site_has_a_source_of_its_own(source):
+    _, consortium = convene(Means(epsilon=1.0, delta=1e-5), records(4), source=source)
+    sources = [site.source for site in consortium.sites.values()]
+    assert len({id(one) for one in [source, *sources]}) == 5
+    assert {one.sampler for one in sources} == {source.sampler}
 
 
 def test_same_seed_same_bits():
@@ -449,6 +492,20 @@ def test_one_site_that_refuses_stops_the_stage_before_any_sum():
             source=SimulationSource(0),
             silent=lambda step, _: {"site1"} if step == "share" else set(),
         )
+
+
+def test_a_site_that_never_answers_again_counts_as_silent(tmp_path):
+    study = Study(tmp_path, count=4, dropouts=1)
+    study.account("site1").begin(0, half().digest, half().event)  # and then its machine stopped
+    consortium = study.consortium()
+    assert consortium.ask(half(), 0).n == 30
+    assert consortium.survivors == (("site0", "site2", "site3"),)
+    assert consortium.noise_ratio == pytest.approx((1,), rel=1e-6)
+    assert consortium.ask(half(), 1).n == 40  # with the next question it is back
+    stuck = Study(tmp_path / "other", count=4)
+    stuck.account("site1").begin(0, half().digest, half().event)
+    with pytest.raises(ProtocolError, match="stopped while it answered"):
+        stuck.consortium().ask(half(), 0)
 
 
 def test_the_coordinator_claims_what_it_knows(tmp_path):

@@ -34,6 +34,8 @@ class ShrunkMean(CountedLook, name="shrunk_mean"):
         axes: a_j, shape of the noise.
     """
 
+    linear: ClassVar[bool] = False  # thresholds of sites are not those of the whole
+
     bound: float = number(least=1e-40, most=1e40)
     factors: FloatArray = vector("coefficients", least=1e-100, most=1e10)
     thresholds: FloatArray = vector("coefficients", least=0.0)

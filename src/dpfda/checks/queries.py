@@ -145,6 +145,10 @@ def check_sums(query: Query) -> None:
     one, other = sums[0] + sums[1] + sums[2], sums[2] + sums[0] + sums[1]
     expect(np.array_equal(one, other), "sums must merge in any order")
     expect(np.array_equal(one, query.sums(together)), "sums of parts must be the sums of all")
+    if query.linear:
+        added = sum(query.statistic(part) for part in sums)
+        near = np.allclose(added, query.statistic(one), rtol=_LITTLE, atol=_LITTLE)
+        expect(near, "a linear look's statistics must add up over sites")
 
 
 def check_hostile_records(query: Query) -> None:

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from dpfda.errors import InvalidParameter
+from dpfda.errors import BudgetExceeded, DpfdaError, InvalidParameter, ProtocolError
 from dpfda.mechanisms.gaussian import Gaussian
 from dpfda.noise import SecureSource, SimulationSource, Source
 from dpfda.privacy.guarantee import SITE_SIZES_ARE_PUBLIC, SITES_DRAW_THEIR_NOISE, Guarantee
@@ -20,7 +20,7 @@ from dpfda.privacy.ledger import BaseLedger
 from dpfda.protocol.answer import Answer
 from dpfda.protocol.conversation import Conversation, converse
 from dpfda.protocol.holder import Exchange
-from dpfda.protocol.query import Query, Records
+from dpfda.protocol.query import Look, Query, Records
 from dpfda.protocol.secure_sum import Identity, Member, Terms, add_up
 from dpfda.protocol.secure_sum.session import Silence
 from dpfda.protocol.site import Site
@@ -53,12 +53,19 @@ class Consortium:
         self._coordinator, self._silent = coordinator, silent
 
     def ask(self, query: Query, number: int) -> Answer:
-        """The sum of all sites' answers to question `number`, with the law of its noise."""
-        receipts = {name: site.answer(query, number=number) for name, site in self.sites.items()}
+        """The sum of all sites' answers to question `number`, with the law of its noise.
+
+        Where a look is about n records, those of the survivors stand for all.
+        """
+        if isinstance(query, Look) and len(self.sites) == self.terms.sites:
+            query.count(sum(site.n for site in self.sites.values()))
+        receipts, refusals = self._receipts(query, number)
+        if len(refusals) > self.terms.dropouts:
+            raise refusals[0]
         mechanism = query.mechanism
         assert isinstance(mechanism, Gaussian)  # sites refuse any other
         result = add_up(
-            [site.member for site in self.sites.values()],
+            [self.sites[name].member for name in receipts],
             self.terms,
             self._coordinator,
             stage=number,
@@ -69,13 +76,27 @@ class Consortium:
         law = receipts[result.survivors[0]].noise.times(np.sqrt(len(result.survivors)))
         self.survivors += (result.survivors,)
         self.noise_ratio += (float(law.scales[0] / mechanism.scales[0]) ** 2,)
+        n = sum(receipts[name].n for name in result.survivors)
+        assert isinstance(query, Look)
+        stand_for = 1.0 if query.announced is None else query.announced / n
         answer = Answer(
-            values=np.asarray(result.total * mechanism.lattice_step),
-            n=sum(receipts[name].n for name in result.survivors),
-            law=law,
+            values=np.asarray(result.total * mechanism.lattice_step * stand_for),
+            n=n,
+            law=law.times(np.asarray(stand_for)),
         )
         self.transcript.append(Exchange(query, answer))
         return answer
+
+    def _receipts(self, query: Query, number: int) -> tuple[dict[str, Answer], list[DpfdaError]]:
+        """Who took part; a site that refuses is one that falls silent."""
+        receipts: dict[str, Answer] = {}
+        refusals: list[DpfdaError] = []
+        for name, site in self.sites.items():
+            try:
+                receipts[name] = site.answer(query, number=number)
+            except (ProtocolError, BudgetExceeded) as refusal:
+                refusals.append(refusal)
+        return receipts, refusals
 
     def guarantee(self, promise: Guarantee) -> Guarantee:
         """A conversation's promise, kept among these sites, whose sources are known here."""

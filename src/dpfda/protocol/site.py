@@ -116,7 +116,7 @@ class Site(Holder):
         exact = mechanism.lattice(query.exact(query.fitting(self.__records), self.source))
         sigma = site_sigma(mechanism.steps, self._sharing)
         noise = discrete_gaussian(len(exact), sigma=sigma, source=self.source)
-        self.member.contribute(number, exact + noise, question=query.digest)
+        self.member.contribute(number, exact + noise)
         return self._receipt(query)
 
     def _receipt(self, query: Query) -> Answer:

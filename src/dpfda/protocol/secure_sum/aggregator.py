@@ -54,7 +54,7 @@ class Aggregator:
     A round ends in the right sum, or in `RoundFailed` that says why; never in a sum with masks left
     in it (every reconstructed secret is checked against what its owner published), and never in one
     with too few sites' noise. What it tells the sites it signs, so that none can be told another
-    thing unnoticed.
+    thing unnoticed: a coordinator that restarts goes on with the next attempt.
 
     Args:
         terms: what all sites agreed on.
