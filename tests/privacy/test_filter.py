@@ -184,7 +184,7 @@ def gambling(rule, before, loss):
         return None
     if loss > 0.5 * rule.epsilon:
         return most(rule, before, gaussian, 1e-6, 20.0)
-    return most(rule, before, rare, 60.0, 1.0)
+    return most(rule, before, rare, 42.0, 1.0)
 
 
 def dividing(rule, before, loss):
