@@ -302,6 +302,23 @@ def test_mu_lies_just_above_the_trade_off_curve(size, kind):
     assert np.any(exact < norm.cdf(norm.isf(alpha) - mu * (1 - 1e-4)))  # and no smaller μ would do
 
 
+@pytest.mark.parametrize("epsilon", [1e-5, 1e-4, 9.9e-4, 1.01e-3])
+def test_small_sizes_cost_the_limit_of_the_curve(epsilon):
+    """Where differences of quantiles would lose digits; 1e-9 is what both sides are rounded by."""
+    tangent = math.sqrt(math.pi / 2) * epsilon
+    assert tangent * (1 - 1e-7) <= pure_mu(epsilon) <= tangent * (1 + 1e-8)
+    for other in (laplace_mu(epsilon), response_mu(epsilon, 2)):
+        assert tangent * (1 - 3e-4) <= other <= tangent * (1 + 1e-8)
+
+
+@pytest.mark.parametrize("event", [PureEvent(epsilon=0.1), LaplaceEvent(ratio=0.1)])
+def test_repeated_releases_are_charged_as_often_as_they_happen(event):
+    rule = GaussianFilter(Budget(epsilon=5.0, delta=1e-5))
+    once = rule.charge(compose([event])).precision
+    many = compose([ComposedEvent(events=(event,) * 2, repeated=3)])
+    assert rule.charge(many).precision == 6 * once
+
+
 @given(st.floats(1e-6, 50), st.floats(1e-6, 50))
 def test_parts_of_an_epsilon_never_cost_more_than_the_whole(one, two):
     assert pure_mu(one) ** 2 + pure_mu(two) ** 2 <= pure_mu(one + two) ** 2 * (1 + 1e-12)
