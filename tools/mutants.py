@@ -56,8 +56,8 @@ PLACES = {
     "protocol/*.py protocol/tasks/*.py protocol/secure_sum/*.py": "*",
     "central/*.py": "mechanism sensitivity reach block statistic exact distances questions *.event "
     "find_* integer_sums mean_of clip_rows release cost radius size axes",
-    "regression/*.py regression/methods/*.py": "mechanism sensitivity weights block statistic exact "
-    "questions converse evaluate ball segment sigma joint_* minimise_risk",
+    "regression/*.py regression/methods/*.py": "mechanism l1 l2 sensitivity weights block "
+    "statistic exact questions converse evaluate ball segment sigma joint_* minimise_risk",
     "boosting/requests/*.py": "*",
     "collector/service.py collector/api.py collector/open_phase.py collector/conclude.py": "*",
     "collector/pages/session.py collector/peers.py collector/limits.py client/remote.py": "*",
@@ -245,7 +245,14 @@ def tests_by_line(chosen: list[str]) -> dict[str, dict[int, list[str]]]:
         print("measuring which tests run which lines (once)", file=sys.stderr)
         environment = os.environ | {"COVERAGE_FILE": str(data), "MUTANT_TIMES": str(times)}
         command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal"]
-        command += ["--cov=dpfda", "--cov-context=test", "--cov-report=", "-p", "tools_times", *chosen]
+        command += [
+            "--cov=dpfda",
+            "--cov-context=test",
+            "--cov-report=",
+            "-p",
+            "tools_times",
+            *chosen,
+        ]
         environment["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), str(ROOT / "src")])
         subprocess.run(command, cwd=ROOT, env=environment, check=False, stdout=sys.stderr)
     seconds = json.loads(times.read_text())
@@ -279,7 +286,9 @@ def run_all(
 ) -> dict[str, bool]:
     """Whether each mutant was killed; verdicts are kept as they come."""
     journal = KEPT / "verdicts.jsonl"
-    rows = [json.loads(text) for text in journal.read_text().splitlines()] if journal.exists() else []
+    rows = (
+        [json.loads(text) for text in journal.read_text().splitlines()] if journal.exists() else []
+    )
     known = {row["key"] for row in rows if row["killed"]}
     seconds = json.loads((KEPT / "times.json").read_text())
     verdicts: dict[str, bool] = {}

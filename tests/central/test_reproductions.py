@@ -16,6 +16,7 @@ from dpfda.datasets.catalogue import DataFileMissing
 from dpfda.errors import InvalidParameter
 from dpfda.noise import SimulationSource
 from dpfda.study.benchmarks import density, iclp, mean
+from dpfda.study.effort import Effort
 from dpfda.study.reproductions import _p003, p003_figure_3, p003_table_2, p003_table_3
 from dpfda.study.selection import cross_validated
 
@@ -71,7 +72,7 @@ def test_regions_of_the_mortality_table_add_up() -> None:
 
 
 def test_figure_3_has_a_row_for_every_panel() -> None:
-    outcome = p003_figure_3.run(replications=1)
+    outcome = p003_figure_3.run(Effort(replications=1))
     assert [row["mechanism"] for row in outcome.rows] == list(p003_figure_3.PANELS)
     assert outcome.figures["histogram_mise"] < 0.02
 

@@ -8,6 +8,7 @@ import pytest
 from matplotlib import pyplot
 
 from dpfda.study.benchmarks import mrma as benchmark
+from dpfda.study.effort import Effort
 from dpfda.study.reproductions import _p001 as common
 from dpfda.study.reproductions import p001_figure_2, p001_figure_3, p001_table_1, p001_table_a1
 
@@ -15,7 +16,7 @@ matplotlib.use("Agg")
 
 
 def test_table_a1_comes_out() -> None:
-    outcome = p001_table_a1.run(replications=60)
+    outcome = p001_table_a1.run(Effort(replications=60))
     rows = {(row["learner"], row["features"]): row for row in outcome.rows}
     assert len(rows) == 38
     for (name, _), row in rows.items():
@@ -59,7 +60,7 @@ def test_figure_3_sharing_helps_where_single_servers_struggle() -> None:
 
 
 def test_outcomes_are_complete_and_drawn() -> None:
-    outcome = p001_figure_2.run(replications=1, n_jobs=1)
+    outcome = p001_figure_2.run(Effort(replications=1), n_jobs=1)
     assert len(outcome.rows) == 4 * 3 * 8
     assert all({"majority class", "non-private"} <= set(row) for row in outcome.rows)
     assert outcome.plot is not None

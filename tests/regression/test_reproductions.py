@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from dpfda.cli._group import dpfda
+from dpfda.study.effort import Effort
 from dpfda.study.reproductions import _p002 as common
 
 
@@ -89,7 +90,7 @@ def test_quick_runs_on_public_data(name, shared_data, monkeypatch):
     monkeypatch.setenv("DPFDA_DATA", str(shared_data))
     monkeypatch.setattr(common, "_SLOW_STEPS", 5)
     shares = []
-    outcome = module(name).run(replications=1, quick=True, progress=shares.append)
+    outcome = module(name).run(Effort(replications=1, quick=True, progress=shares.append))
     assert outcome.rows
     assert shares[-1] == pytest.approx(1.0)
     for row in outcome.rows:

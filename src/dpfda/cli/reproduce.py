@@ -9,6 +9,7 @@ from rich.console import Console
 
 from dpfda.cli._progress import progress_bar
 from dpfda.study import catalog
+from dpfda.study.effort import Effort
 from dpfda.study.results import goals_table, machine, rows_table, to_json, write_files
 
 
@@ -42,7 +43,8 @@ def command(
     module = catalog.reproduction(name)
     goals = getattr(module, "GOALS", {})
     with progress_bar(f"reproduce {name}") as progress:
-        outcome = module.run(replications=replications, quick=quick, progress=progress)
+        effort = Effort(replications=replications, quick=quick, progress=progress)
+        outcome = module.run(effort)
     written = write_files(outcome, out, stem=name) if out else []
     if as_json:
         report = {

@@ -31,7 +31,7 @@ def reproduction_names() -> list[str]:
 
 
 def reproduction(name: str) -> ModuleType:
-    """The module of a reproduction: ``TITLE`` and ``run(replications, quick, progress)``."""
+    """The module of a reproduction: ``TITLE`` and ``run(effort)``."""
     return _load("reproduction", name, _modules(reproductions))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from dpfda.datasets import load_adelaide_demand, load_dti
 from dpfda.noise import SimulationSource
 from dpfda.privacy.cost import Cost
 
-Progress = Callable[[float], None] | None
 EPSILONS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
 DEMAND_UNIT = 2500.0
 """Megawatts: half-hourly demand in Adelaide is divided by this public figure."""

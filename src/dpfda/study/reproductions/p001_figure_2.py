@@ -13,6 +13,7 @@ from dpfda.mrma import comparison
 from dpfda.mrma.comparison import People, Setting
 from dpfda.mrma.decision_rules import Rule
 from dpfda.noise import SimulationSource
+from dpfda.study.effort import FULL, Effort
 from dpfda.study.outcome import Outcome
 from dpfda.study.reproductions import _p001 as common
 
@@ -39,16 +40,10 @@ Errors = dict[tuple[str, float, str, str], Any]
 """Errors of replications by (learner, ε, rule, method)."""
 
 
-def run(
-    replications: int | None = None,
-    quick: bool = False,
-    progress: Callable[[float], None] | None = None,
-    *,
-    n_jobs: int | None = None,
-) -> Outcome:
+def run(effort: Effort = FULL, *, n_jobs: int | None = None) -> Outcome:
     """Repeat the experiment, 500 times by default, all of them in batches."""
-    studies = replications or (10 if quick else 500)
-    means, spread = measure(studies, n_jobs=n_jobs, progress=progress)
+    studies = effort.repeats(500, quick=10)
+    means, spread = measure(studies, n_jobs=n_jobs, progress=effort.progress)
     rows = [
         {"learner": name, "epsilon": epsilon, "rule": rule}
         | {method: 100 * means[name, epsilon, rule, method] for method in METHODS}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,6 +14,7 @@ from dpfda.mrma import comparison
 from dpfda.mrma.comparison import Members, People, Setting
 from dpfda.mrma.decision_rules import ConstantRule, LinearRule
 from dpfda.noise import SimulationSource
+from dpfda.study.effort import FULL, Effort
 from dpfda.study.outcome import Outcome
 from dpfda.study.reproductions import _p001 as common
 
@@ -33,15 +33,9 @@ _SERVERS, _PEOPLE, _TRAINING, _TEST, _DIMENSION = 25, 3000, 500, 500, 4
 _COMPARED = np.r_[0:10, 15:25]
 
 
-def run(
-    replications: int | None = None,
-    quick: bool = False,
-    progress: Callable[[float], None] | None = None,
-    *,
-    n_jobs: int | None = None,
-) -> Outcome:
+def run(effort: Effort = FULL, *, n_jobs: int | None = None) -> Outcome:
     """Repeat the experiment, 20 times by default (400 servers of groups 1 and 3)."""
-    studies = replications or (1 if quick else 20)
+    studies = effort.repeats(20, quick=1)
     work = [
         partial(_replication, seed=(3, number, place), epsilon=epsilon)
         for number in range(studies)
@@ -51,8 +45,7 @@ def run(
     for done, part in enumerate(common.in_parallel(work, n_jobs=n_jobs), start=1):
         for key, errors in part.items():
             collected.setdefault(key, []).append(errors)
-        if progress is not None:
-            progress(done / len(work))
+        effort.done(done / len(work))
     means = {key: 100 * float(np.mean(parts)) for key, parts in collected.items()}
     rows = [
         {"learner": name, "epsilon": epsilon, "rule": rule}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -17,6 +16,7 @@ from dpfda.mrma.decision_rules import MembersRule, Rule
 from dpfda.mrma.members import judge
 from dpfda.mrma.training import named_learner
 from dpfda.noise import SimulationSource
+from dpfda.study.effort import FULL, Effort
 from dpfda.study.outcome import Outcome, at_most
 from dpfda.study.reproductions import _p001 as common
 
@@ -62,30 +62,22 @@ class Version:
     """People in all, those who report, members."""
 
 
-def run(
-    replications: int | None = None,
-    quick: bool = False,
-    progress: Callable[[float], None] | None = None,
-    *,
-    n_jobs: int | None = None,
-) -> Outcome:
+def run(effort: Effort = FULL, *, n_jobs: int | None = None) -> Outcome:
     """Repeat the random split: 1000 times as published, 200 times for the other versions."""
     versions = _versions()
+    asked = 20 if effort.quick and effort.replications is None else effort.replications
     work = [
         partial(_chunk, version, size, seed=(4, start))
         for name, version in versions.items()
-        for start, size in _pieces(name, replications or (20 if quick else None))
+        for start, size in _pieces(name, asked)
     ]
-    names = [
-        name for name in versions for _ in _pieces(name, replications or (20 if quick else None))
-    ]
+    names = [name for name in versions for _ in _pieces(name, asked)]
     collected: dict[tuple[str, float, str], list[Any]] = {}
     results = common.in_parallel(work, n_jobs=n_jobs)
     for done, (name, part) in enumerate(zip(names, results, strict=True), start=1):
         for key, errors in part.items():
             collected.setdefault((name, *key), []).append(errors)
-        if progress is not None:
-            progress(done / len(work))
+        effort.done(done / len(work))
     means = {key: 100 * float(np.concatenate(parts).mean()) for key, parts in collected.items()}
     columns = (*METHODS, "majority class", "non-private")
     rows: list[dict[str, Any]] = []

@@ -11,6 +11,7 @@ from dpfda._validate import FloatArray
 from dpfda.datasets import SLOPE_001
 from dpfda.learners import Learner
 from dpfda.mrma.decision_rules import ConstantRule, LinearRule
+from dpfda.study.effort import FULL, Effort
 from dpfda.study.outcome import Outcome, at_most
 from dpfda.study.reproductions import _p001 as common
 
@@ -45,20 +46,15 @@ _RESCALED: dict[str, Callable[[FloatArray], FloatArray]] = {
 }
 
 
-def run(
-    replications: int | None = None,
-    quick: bool = False,
-    progress: Callable[[float], None] | None = None,
-) -> Outcome:
+def run(effort: Effort = FULL) -> Outcome:
     """Repeat the experiment, 2000 times by default: four times as often as the paper."""
-    studies = replications or (40 if quick else 2000)
+    studies = effort.repeats(2000, quick=40)
     sums: dict[tuple[str, str, str], float] = {}
     for start in range(0, studies, _CHUNK):
         size = min(_CHUNK, studies - start)
         for key, errors in _chunk(size, np.random.default_rng([1, start])):
             sums[key] = sums.get(key, 0.0) + float(errors.sum())
-        if progress is not None:
-            progress((start + size) / studies)
+        effort.done((start + size) / studies)
     means = {key: 100 * total / studies for key, total in sums.items()}
     rows = [_row(name, place, means) for name in PUBLISHED for place in range(10)]
     shown = [row for row in rows if row["published"] is not None]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from dpfda.regression.methods.gaussian_fm import GaussianFM
 from dpfda.study.benchmarks.regression_utility import private_guess, score
+from dpfda.study.effort import FULL, Effort
 from dpfda.study.outcome import Outcome
 from dpfda.study.preparation import folds, prepare
 
@@ -21,14 +21,10 @@ METHODS: dict[str, Any] = {
 }
 
 
-def run(
-    replications: int | None = None,
-    quick: bool = False,
-    progress: Callable[[float], None] | None = None,
-) -> Outcome:
+def run(effort: Effort = FULL) -> Outcome:
     """Ten splits by default."""
-    repeats = replications or (2 if quick else 10)
-    names = ("phishing",) if quick else ("phishing", "adult", "kdd")
+    repeats = effort.repeats(10, quick=2)
+    names = ("phishing",) if effort.quick else ("phishing", "adult", "kdd")
     rows: list[dict[str, Any]] = []
     for number, name in enumerate(names):
         data = prepare(name)
@@ -53,8 +49,7 @@ def run(
                     "log_loss": float(loss),
                 }
             )
-        if progress is not None:
-            progress((number + 1) / len(names))
+        effort.done((number + 1) / len(names))
     return Outcome(
         rows=rows,
         notes=[

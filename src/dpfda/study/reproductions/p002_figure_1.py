@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
+from dpfda.study.effort import FULL, Effort
 from dpfda.study.outcome import Outcome
 from dpfda.study.preparation import prepare
 from dpfda.study.reproductions._p002 import renyi_epsilon
-from dpfda.study.reproductions._p002_panels import figure, plot_panels
+from dpfda.study.reproductions._p002_panels import FORMS, figure, plot_panels
 
 TITLE = "Mean squared error of private linear regression (002 Figure 1)"
 NOTES = [
-    "002 prints no numbers. `as published` is its form, labelled with the ε it really has; `sound` "
-    "is this package's; `as published, C9` floors eigenvalues at 2τ₂√D, because the literal §4.3 "
-    "leaves the objective nearly unbounded. noisy_gradient pays the claimed ε in 1000 steps each.",
+    FORMS.format(steps=1000),
     "Every table shows the trivial predictor (the training mean): on twitter, whose target has a "
     "standard deviation of 0.03 on a scale bounded by 1, most private methods do not beat it. "
     "`twitter, y ≤ 0.1` is the same data with a public bound of 0.1 on the target: its 1 % largest "
@@ -26,19 +24,15 @@ NOTES = [
 _BOUND = 0.1
 
 
-def run(
-    replications: int | None = None,
-    quick: bool = False,
-    progress: Callable[[float], None] | None = None,
-) -> Outcome:
+def run(effort: Effort = FULL) -> Outcome:
     """Ten splits by default, as in 002."""
-    repeats = replications or (2 if quick else 10)
-    names = ("warfarin",) if quick else ("warfarin", "crime", "twitter")
+    repeats = effort.repeats(10, quick=2)
+    names = ("warfarin",) if effort.quick else ("warfarin", "crime", "twitter")
     datasets = {name: prepare(name) for name in names}
     if "twitter" in datasets:
         data = datasets["twitter"]
         datasets["twitter, y ≤ 0.1"] = replace(data, y=np.minimum(data.y, _BOUND) / _BOUND)
-    rows = figure(datasets, replications=repeats, quick=quick, progress=progress)
+    rows = figure(datasets, repeats=repeats, effort=effort)
     for row in rows:
         if row["data"] == "twitter, y ≤ 0.1":
             row["mse"] *= _BOUND**2  # back to the units of twitter

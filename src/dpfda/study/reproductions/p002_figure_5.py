@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from dpfda._validate import FloatArray
 from dpfda.regression.decentralized import DecentralizedRegression
 from dpfda.study.benchmarks.regression_utility import score
+from dpfda.study.effort import FULL, Effort
 from dpfda.study.outcome import Outcome
 from dpfda.study.preparation import Prepared, folds, prepare
 from dpfda.study.reproductions._p002 import (
@@ -34,18 +34,14 @@ NOTES = [
 ]
 
 
-def run(
-    replications: int | None = None,
-    quick: bool = False,
-    progress: Callable[[float], None] | None = None,
-) -> Outcome:
+def run(effort: Effort = FULL) -> Outcome:
     """Three splits by default."""
-    repeats = replications or (1 if quick else 3)
-    names = ("warfarin",) if quick else ("warfarin", "crime", "phishing", "adult")
-    counts = (2, 10) if quick else (2, 5, 10, 20, 50)
+    repeats = effort.repeats(3, quick=1)
+    names = ("warfarin",) if effort.quick else ("warfarin", "crime", "phishing", "adult")
+    counts = (2, 10) if effort.quick else (2, 5, 10, 20, 50)
     rows: list[dict[str, Any]] = []
     loaded = {name: prepare(name) for name in names}
-    if not quick:  # Figure A4
+    if not effort.quick:  # Figure A4
         loaded["synthetic, D = 20"] = synthetic("linear", dimension=20)
         loaded["synthetic, D = 50"] = synthetic("logistic", dimension=50)
     jobs = [(name, count) for name in loaded for count in counts]
@@ -64,8 +60,7 @@ def run(
                 {"data": name, "sites": count, "scheme": label, "true_epsilon": true}
                 | {"measure": measure, "value": float(np.mean(values))}
             )
-        if progress is not None:
-            progress((done + 1) / len(jobs))
+        effort.done((done + 1) / len(jobs))
     return Outcome(
         rows=rows,
         figures=_spread(rows),

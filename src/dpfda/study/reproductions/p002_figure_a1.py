@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from dpfda.privacy.calibration import gaussian_sigma
 from dpfda.regression.sensitivity import best_weight, joint_l2
+from dpfda.study.effort import FULL, Effort
 from dpfda.study.outcome import Outcome
 from dpfda.study.reproductions._p002 import DELTA, FM_FAMILY, noise_levels
 
@@ -19,11 +19,7 @@ EPSILONS = (0.1, 0.5, 1.0)
 ROWS = 10_000
 
 
-def run(
-    replications: int | None = None,
-    quick: bool = False,
-    progress: Callable[[float], None] | None = None,
-) -> Outcome:
+def run(effort: Effort = FULL) -> Outcome:
     """Evaluate every formula; nothing is random."""
     return levels("linear", first=0, factors=(2.0, 1.0))
 

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
+from dpfda.study.effort import FULL, Effort
 from dpfda.study.outcome import Outcome
 from dpfda.study.reproductions.p002_figure_a1 import levels
 
 TITLE = "Standard deviation of the noise on Λ_j, logistic regression, N = 10 000 (002 Figure A2)"
 
 
-def run(
-    replications: int | None = None,
-    quick: bool = False,
-    progress: Callable[[float], None] | None = None,
-) -> Outcome:
+def run(effort: Effort = FULL) -> Outcome:
     """Evaluate every formula; nothing is random."""
     return levels("logistic", first=1, factors=(0.5, 0.125))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+from dpfda.study.effort import FULL, Effort
 from dpfda.study.outcome import Outcome
 from dpfda.study.reproductions._p002 import synthetic
 from dpfda.study.reproductions._p002_panels import figure
@@ -13,13 +14,9 @@ TITLE = "Synthetic data, pooled and among five sites (002 Figure A3)"
 SITES = 5
 
 
-def run(
-    replications: int | None = None,
-    quick: bool = False,
-    progress: Callable[[float], None] | None = None,
-) -> Outcome:
+def run(effort: Effort = FULL) -> Outcome:
     """Ten splits by default."""
-    repeats = replications or (1 if quick else 10)
+    repeats = effort.repeats(10, quick=1)
     rows: list[dict[str, Any]] = []
     settings = [
         ("linear, D = 20, pooled", synthetic("linear", dimension=20), None),
@@ -27,16 +24,16 @@ def run(
         ("logistic, D = 50, pooled", synthetic("logistic", dimension=50), None),
         ("logistic, D = 50, 5 sites", synthetic("logistic", dimension=50), SITES),
     ]
+    still = replace(effort, progress=None)
     for number, (name, data, sites) in enumerate(settings):
-        found = figure({name: data}, replications=repeats, quick=quick, progress=None, sites=sites)
+        found = figure({name: data}, repeats=repeats, effort=still, sites=sites)
         measure = "mse" if data.task == "linear" else "accuracy"
         rows += [
             {key: value for key, value in row.items() if key != measure}
             | {"measure": measure, "value": row[measure]}
             for row in found
         ]
-        if progress is not None:
-            progress((number + 1) / len(settings))
+        effort.done((number + 1) / len(settings))
     return Outcome(
         rows=rows,
         notes=[

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from dpfda.regression.location_look import LocationLook
 from dpfda.regression.problem import Bounds, Problem
 from dpfda.regression.symmetric import floored_inverse
 from dpfda.study.benchmarks.regression_utility import private_guess, score
+from dpfda.study.effort import FULL, Effort
 from dpfda.study.outcome import Outcome
 from dpfda.study.preparation import Prepared, folds, prepare
 
@@ -25,14 +26,10 @@ _TARGET_WEIGHT = 0.85
 _FLOOR = 6.0
 
 
-def run(
-    replications: int | None = None,
-    quick: bool = False,
-    progress: Callable[[float], None] | None = None,
-) -> Outcome:
+def run(effort: Effort = FULL) -> Outcome:
     """Ten splits by default."""
-    repeats = replications or (2 if quick else 10)
-    names = ("warfarin",) if quick else ("warfarin", "crime", "phishing", "adult")
+    repeats = effort.repeats(10, quick=2)
+    names = ("warfarin",) if effort.quick else ("warfarin", "crime", "phishing", "adult")
     rows: list[dict[str, Any]] = []
     for number, name in enumerate(names):
         data = prepare(name)
@@ -46,8 +43,7 @@ def run(
             | {"value": float(np.mean(values))}
             for (method, epsilon), values in scores.items()
         ]
-        if progress is not None:
-            progress((number + 1) / len(names))
+        effort.done((number + 1) / len(names))
     return Outcome(
         rows=rows,
         notes=[

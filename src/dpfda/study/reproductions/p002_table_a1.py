@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 from dpfda.regression.methods.fm import published_l1
 from dpfda.regression.problem import Task
 from dpfda.regression.sensitivity import joint_l2
+from dpfda.study.effort import FULL, Effort
 from dpfda.study.outcome import Outcome
 from dpfda.study.reproductions._p002_published import published_sensitivity
 
@@ -17,11 +17,7 @@ _SHORT = {"fm": "fm", "relaxed_fm": "rel.", "gaussian_fm": "gfm"}  # a table of 
 DIMENSIONS = (5, 10, 20, 50, 100)
 
 
-def run(
-    replications: int | None = None,
-    quick: bool = False,
-    progress: Callable[[float], None] | None = None,
-) -> Outcome:
+def run(effort: Effort = FULL) -> Outcome:
     """Evaluate every formula; nothing is random."""
     rows: list[dict[str, Any]] = []
     tasks: tuple[Task, ...] = ("linear", "logistic")

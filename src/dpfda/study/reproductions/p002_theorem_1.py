@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from dpfda.privacy.calibration import gaussian_epsilon, gaussian_sigma
+from dpfda.study.effort import FULL, Effort
 from dpfda.study.outcome import Outcome
 
 TITLE = "Correlated noise: ε of Theorem 1 and the exact ε, δ = 1e-5 (002 Theorem 1)"
@@ -18,11 +18,7 @@ DELTA = 1e-5
 TARGET = 0.5
 
 
-def run(
-    replications: int | None = None,
-    quick: bool = False,
-    progress: Callable[[float], None] | None = None,
-) -> Outcome:
+def run(effort: Effort = FULL) -> Outcome:
     """Evaluate every formula, and check the exact one against the covariance matrix."""
     rows: list[dict[str, Any]] = []
     multiplier = gaussian_sigma(epsilon=TARGET, delta=DELTA)

@@ -15,6 +15,7 @@ from dpfda.central.linear import (
 from dpfda.central.quadrature import as_grid, trapezoid
 from dpfda.datasets import simulate_003
 from dpfda.study.benchmarks.iclp import TAU
+from dpfda.study.effort import FULL, Effort
 from dpfda.study.outcome import Outcome
 from dpfda.study.reproductions import _p003 as common
 from dpfda.study.selection import cross_validated
@@ -30,12 +31,10 @@ _SIZES = (100, 200, 500, 1000, 2000, 5000)
 _GRID = as_grid(np.linspace(0, 1, 101))
 
 
-def run(
-    replications: int | None = None, quick: bool = False, progress: common.Progress = None
-) -> Outcome:
+def run(effort: Effort = FULL) -> Outcome:
     """The noise part of each error is exact, the rest is averaged over replications."""
-    times = replications or (2 if quick else 20)
-    sizes = _SIZES[::2] if quick else _SIZES
+    times = effort.repeats(20, quick=2)
+    sizes = _SIZES[::2] if effort.quick else _SIZES
     rows: list[dict[str, Any]] = []
     for name in TAU:
         for n in sizes:
@@ -44,8 +43,7 @@ def run(
                 pairs = [_errors(mechanism, name, n, seed) for seed in range(times)]
                 row[f"{label} PSS"], row[f"{label} PCV"] = np.mean(pairs, axis=0).tolist()
             rows.append(row)
-            if progress is not None:
-                progress(len(rows) / (len(TAU) * len(sizes)))
+            effort.done(len(rows) / (len(TAU) * len(sizes)))
     ratios = {
         label: [row[f"{label} PSS"] / row[f"{label} PCV"] for row in rows] for label in MECHANISMS
     }

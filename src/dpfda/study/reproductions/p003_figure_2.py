@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from dpfda.study.benchmarks.iclp import MECHANISMS, TAU, total_error
+from dpfda.study.effort import FULL, Effort
 from dpfda.study.outcome import Outcome
 from dpfda.study.reproductions import _p003 as common
 
@@ -14,12 +15,10 @@ TITLE = "Total error of mechanisms for a mean, by number of curves (003 Figure 2
 _SIZES = (100, 300, 1000, 3000, 10_000)
 
 
-def run(
-    replications: int | None = None, quick: bool = False, progress: common.Progress = None
-) -> Outcome:
+def run(effort: Effort = FULL) -> Outcome:
     """S-1 to S-4 at ε = 1 (GP: δ = 0.01)."""
-    times = replications or (2 if quick else 20)
-    sizes = _SIZES[:3] if quick else _SIZES
+    times = effort.repeats(20, quick=2)
+    sizes = _SIZES[:3] if effort.quick else _SIZES
     rows: list[dict[str, Any]] = []
     for name in TAU:
         for n in sizes:
@@ -29,8 +28,7 @@ def run(
                 for label, mechanism in MECHANISMS.items()
             }
             rows.append({"mean": name, "n": n} | errors)
-            if progress is not None:
-                progress(len(rows) / (len(TAU) * len(sizes)))
+            effort.done(len(rows) / (len(TAU) * len(sizes)))
     pure = [label for label in MECHANISMS if not label.startswith("GP")]
     figures = {
         "rows_where_adaptive_is_best_pure": float(

@@ -12,8 +12,9 @@ from dpfda.central.kernel_density import KernelDensity
 from dpfda.central.quadrature import as_grid, trapezoid
 from dpfda.noise import SimulationSource
 from dpfda.study.benchmarks.density import line_sample, line_truth
+from dpfda.study.effort import FULL, Effort
 from dpfda.study.outcome import Outcome
-from dpfda.study.reproductions._p003 import Progress, kernel_estimate
+from dpfda.study.reproductions._p003 import kernel_estimate
 
 TITLE = "Private densities of a two-peaked sample, n = 2000, ε = 1 (003 Figure 3)"
 PANELS: dict[str, DensityMechanism] = {
@@ -28,9 +29,9 @@ PANELS: dict[str, DensityMechanism] = {
 _BOX = ((0.0, 1.0),)
 
 
-def run(replications: int | None = None, quick: bool = False, progress: Progress = None) -> Outcome:
+def run(effort: Effort = FULL) -> Outcome:
     """Ten releases of each mechanism from one sample."""
-    times = replications or (3 if quick else 10)
+    times = effort.repeats(10, quick=3)
     points = line_sample(2000, np.random.default_rng(0))[:, None]
     x = np.linspace(0, 1, 257)
     weights = trapezoid(as_grid(x))
@@ -55,8 +56,7 @@ def run(replications: int | None = None, quick: bool = False, progress: Progress
                 ),
             }
         )
-        if progress is not None:
-            progress((number + 1) / len(PANELS))
+        effort.done((number + 1) / len(PANELS))
 
     def plot() -> Any:
         import matplotlib.pyplot as plt

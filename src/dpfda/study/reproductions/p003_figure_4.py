@@ -12,8 +12,8 @@ from dpfda.central.kernel_density import KernelDensity
 from dpfda.central.quadrature import as_grid, trapezoid
 from dpfda.noise import SimulationSource
 from dpfda.study.benchmarks.density import plane_sample, plane_truth
+from dpfda.study.effort import FULL, Effort
 from dpfda.study.outcome import Outcome
-from dpfda.study.reproductions._p003 import Progress
 
 TITLE = "Private densities of a sample in the plane, n = 2000, ε = 1 (003 Figure 4)"
 
@@ -34,9 +34,9 @@ PANELS: dict[str, DensityMechanism] = {
 _BOX = ((-5.0, 5.0), (-5.0, 5.0))
 
 
-def run(replications: int | None = None, quick: bool = False, progress: Progress = None) -> Outcome:
+def run(effort: Effort = FULL) -> Outcome:
     """Releases of each mechanism from one sample."""
-    times = replications or (1 if quick else 3)
+    times = effort.repeats(3, quick=1)
     points = plane_sample(2000, np.random.default_rng(0))
     axis = np.linspace(-5, 5, 65)
     grid, truth = as_grid((axis, axis)), plane_truth()
@@ -50,8 +50,7 @@ def run(replications: int | None = None, quick: bool = False, progress: Progress
         surfaces[label] = drawn[0]
         error = float(np.mean((np.array(drawn) - truth) ** 2 @ weights))
         rows.append({"mechanism": label, "from the true density": error})
-        if progress is not None:
-            progress((number + 1) / len(PANELS))
+        effort.done((number + 1) / len(PANELS))
 
     def plot() -> Any:
         import matplotlib.pyplot as plt

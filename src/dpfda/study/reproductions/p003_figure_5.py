@@ -11,6 +11,7 @@ from dpfda.central.kernels import Matern
 from dpfda.central.linear import AbsoluteRegularization, FiniteLaplace, QuadraticRegularization
 from dpfda.central.quadrature import trapezoid
 from dpfda.noise import SimulationSource
+from dpfda.study.effort import FULL, Effort
 from dpfda.study.outcome import Outcome
 from dpfda.study.reproductions import _p003 as common
 
@@ -18,9 +19,7 @@ TITLE = "Private means of brain scans and electricity demand, ε = 1 (003 Figure
 _PUBLIC = {"scans": 1.0, "electricity": 2.0}
 
 
-def run(
-    replications: int | None = None, quick: bool = False, progress: common.Progress = None
-) -> Outcome:
+def run(effort: Effort = FULL) -> Outcome:
     """One release of each mechanism, with public bounds, from either data set."""
     sets = {"scans": common.scans(), "electricity": common.mondays()}
     rows: list[dict[str, Any]] = []
@@ -46,8 +45,7 @@ def run(
             pictures[name, nu] = curves | {"sample mean": mean}
             errors = {k: float((curve - mean) ** 2 @ weights) for k, curve in curves.items()}
             rows.append({"data": name, "ν": nu} | errors)
-        if progress is not None:
-            progress(len(rows) / 4)
+        effort.done(len(rows) / 4)
 
     def plot() -> Any:
         import matplotlib.pyplot as plt

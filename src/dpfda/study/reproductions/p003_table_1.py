@@ -12,8 +12,8 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from dpfda.central.functions import decompose, eigenpairs
 from dpfda.central.kernels import Exponential, Kernel, Matern, SquaredExponential
 from dpfda.central.process import Process
+from dpfda.study.effort import FULL, Effort
 from dpfda.study.outcome import Outcome, at_most
-from dpfda.study.reproductions._p003 import Progress
 
 TITLE = "Time for 100 paths, and for the one decomposition behind them (003 Table 1)"
 GOALS = {"paths_over_eigh": at_most(0.2)}
@@ -42,9 +42,9 @@ _KERNELS: dict[str, Kernel] = {
 }
 
 
-def run(replications: int | None = None, quick: bool = False, progress: Progress = None) -> Outcome:
+def run(effort: Effort = FULL) -> Outcome:
     """Best of several runs, on one core."""
-    best_of = replications or (3 if quick else 15)
+    best_of = effort.repeats(15, quick=3)
     generator = np.random.default_rng(0)
     rows: list[dict[str, Any]] = []
     for number, (kernel, size) in enumerate(PUBLISHED):
@@ -71,8 +71,7 @@ def run(replications: int | None = None, quick: bool = False, progress: Progress
                 "100 ICLP over one decomposition": iclp / eigh,
             }
         )
-        if progress is not None:
-            progress((number + 1) / len(PUBLISHED))
+        effort.done((number + 1) / len(PUBLISHED))
     figures = {
         "paths_over_eigh": max(row["100 ICLP over one decomposition"] for row in rows),
         "time_of_1000_over_100_paths": float(

@@ -17,6 +17,7 @@ from dpfda.central.linear import (
     QuadraticRegularization,
 )
 from dpfda.central.quadrature import Grid
+from dpfda.study.effort import FULL, Effort
 from dpfda.study.outcome import Outcome
 from dpfda.study.reproductions import _p003 as common
 
@@ -64,11 +65,9 @@ NOTES = [
 ]
 
 
-def run(
-    replications: int | None = None, quick: bool = False, progress: common.Progress = None
-) -> Outcome:
+def run(effort: Effort = FULL) -> Outcome:
     """Exact expectations for additive mechanisms, simulation for the adaptive one."""
-    times = replications or (5 if quick else 60)
+    times = effort.repeats(60, quick=5)
     rows = []
     sets = {"scans": common.scans(), "electricity": common.mondays()}
     # Anisotropy is in [0, 1]; demand in [0, 2] units: |X| ≤ 1 or 2, |X - ½ range| ≤ ½ range.
@@ -90,8 +89,7 @@ def run(
                 Adaptive(), shifted, grid, bound=half, epsilon=epsilon, replications=times
             )
             rows.append(row)
-            if progress is not None:
-                progress(len(rows) / total)
+            effort.done(len(rows) / total)
     main = next(r for r in rows if r["data"] == "scans" and r["ν"] == 1.5 and r["ε"] == 1.0)
     figures = {
         "scans_eps1_qr_as_published": main["as published ICLP-QR"],

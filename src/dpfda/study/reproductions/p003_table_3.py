@@ -20,8 +20,9 @@ from dpfda.datasets.catalogue import read
 from dpfda.mechanisms.budgeted import l1_noise
 from dpfda.noise import SimulationSource
 from dpfda.privacy.cost import Cost
+from dpfda.study.effort import FULL, Effort
 from dpfda.study.outcome import Outcome
-from dpfda.study.reproductions._p003 import Progress, kernel_estimate
+from dpfda.study.reproductions._p003 import kernel_estimate
 
 TITLE = "E‖f̃ - f̂‖² of age-at-death densities, × 1000 (003 Table 3)"
 
@@ -64,9 +65,9 @@ NOTES = [
 ]
 
 
-def run(replications: int | None = None, quick: bool = False, progress: Progress = None) -> Outcome:
+def run(effort: Effort = FULL) -> Outcome:
     """Exact expectations; simulation for the histogram."""
-    times = replications or (5 if quick else 100)
+    times = effort.repeats(100, quick=5)
     counts = regional_counts()
     rows: list[dict[str, Any]] = []
     for number, (region, published) in enumerate(PUBLISHED.items()):
@@ -76,8 +77,7 @@ def run(replications: int | None = None, quick: bool = False, progress: Progress
         row |= dict(zip(COLUMNS, _distances(ages), strict=True))
         row["histogram"] = _histogram(ages, times)
         rows.append(row)
-        if progress is not None:
-            progress((number + 1) / len(PUBLISHED))
+        effort.done((number + 1) / len(PUBLISHED))
     figures = {
         f"rank_correlation_{name}": float(
             spearmanr([r[name] for r in rows], [r[f"published {name}"] for r in rows]).statistic

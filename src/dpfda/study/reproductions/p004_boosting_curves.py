@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from dpfda.boosting.feature_map import FeatureMap
 from dpfda.boosting.gradient_study import GradientDesign, GradientProgress
 from dpfda.noise import SimulationSource
+from dpfda.study.effort import FULL, Effort
 from dpfda.study.outcome import Outcome
 from dpfda.study.reproductions import _p004 as common
 
@@ -49,15 +49,11 @@ NAMES = {
 _ROUNDS = 10
 
 
-def run(
-    replications: int | None = None,
-    quick: bool = False,
-    progress: Callable[[float], None] | None = None,
-) -> Outcome:
-    """Each classifier at ε = 5 and 7 (quick: the synthetic data at 5)."""
-    runs = replications or (1 if quick else 3)
-    names: list[common.Name] = ["synthetic"] if quick else ["synthetic", "mnist", "fashion"]
-    epsilons = (5.0,) if quick else (5.0, 7.0)
+def run(effort: Effort = FULL) -> Outcome:
+    """Each classifier at ε = 5 and 7 (effort.quick: the synthetic data at 5)."""
+    runs = effort.repeats(3, quick=1)
+    names: list[common.Name] = ["synthetic"] if effort.quick else ["synthetic", "mnist", "fashion"]
+    epsilons = (5.0,) if effort.quick else (5.0, 7.0)
     work = [(name, kind, e) for name in names for kind in NAMES for e in epsilons]
     rows: list[dict[str, Any]] = []
     curves: dict[Any, Any] = {}
@@ -79,8 +75,7 @@ def run(
                 "owners spent": found[0][1][-1]["spent"] if found[0][1] else 0,
             }
         )
-        if progress is not None:
-            progress(done / len(work))
+        effort.done(done / len(work))
     return Outcome(
         rows=rows,
         notes=[

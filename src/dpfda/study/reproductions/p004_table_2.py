@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from dpfda.boosting.owner_rows import OwnerRows
 from dpfda.boosting.requests.sample import SampleRequest
 from dpfda.noise import SimulationSource
+from dpfda.study.effort import FULL, Effort
 from dpfda.study.outcome import Outcome, at_least, at_most
 from dpfda.study.reproductions import _p004 as common
 
@@ -42,14 +42,10 @@ GOALS = {
 _ROWS = 4
 
 
-def run(
-    replications: int | None = None,
-    quick: bool = False,
-    progress: Callable[[float], None] | None = None,
-) -> Outcome:
+def run(effort: Effort = FULL) -> Outcome:
     """Twenty runs (the paper has ten); as printed (labels clear) and corrected (private)."""
-    runs = replications or 20
-    names: list[common.Name] = ["synthetic"] if quick else ["synthetic", "mnist", "fashion"]
+    runs = effort.repeats(20, quick=20)
+    names: list[common.Name] = ["synthetic"] if effort.quick else ["synthetic", "mnist", "fashion"]
     rows: list[dict[str, Any]] = []
     for place, name in enumerate(names):
         data = common.load(name)
@@ -74,8 +70,7 @@ def run(
                         "printed gap": PRINTED_GAP[name],
                     }
                 )
-            if progress is not None:
-                progress((3 * place + common.MECHANISMS.index(mechanism) + 1) / (3 * len(names)))
+            effort.done((3 * place + common.MECHANISMS.index(mechanism) + 1) / (3 * len(names)))
     return Outcome(
         rows=rows,
         figures=_figures(rows),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from itertools import combinations
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpfda.noise import SimulationSource
+from dpfda.study.effort import FULL, Effort
 from dpfda.study.outcome import Outcome, at_least
 from dpfda.study.reproductions import _p004 as common
 from dpfda.study.reproductions.p004_table_2 import in_order
@@ -38,14 +38,10 @@ OWNERS = {"mnist": (200, 20), "fashion": (200, 20), "synthetic": (1000, 80)}
 GOALS = {"synthetic_in_order": at_least(1.0)}
 
 
-def run(
-    replications: int | None = None,
-    quick: bool = False,
-    progress: Callable[[float], None] | None = None,
-) -> Outcome:
+def run(effort: Effort = FULL) -> Outcome:
     """Ten runs as in the paper; the corrected share is the printed one, normalised (C17)."""
-    runs = replications or (3 if quick else 10)
-    names: list[common.Name] = ["synthetic"] if quick else ["synthetic", "mnist", "fashion"]
+    runs = effort.repeats(10, quick=3)
+    names: list[common.Name] = ["synthetic"] if effort.quick else ["synthetic", "mnist", "fashion"]
     rows: list[dict[str, Any]] = []
     for place, name in enumerate(names):
         data = common.load(name)
@@ -63,8 +59,7 @@ def run(
                         "printed gap": PRINTED_GAP[name],
                     }
                 )
-        if progress is not None:
-            progress((place + 1) / len(names))
+        effort.done((place + 1) / len(names))
     return Outcome(
         rows=rows,
         figures=_figures(rows),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from dpfda.boosting.requests.local_classifier import ClassifierRequest
 from dpfda.noise import SimulationSource
+from dpfda.study.effort import FULL, Effort
 from dpfda.study.outcome import Outcome, at_least
 from dpfda.study.reproductions import _p004 as common
 from dpfda.study.reproductions.p004_table_2 import in_order
@@ -33,14 +33,10 @@ _OWNERS, _ROWS = 100, 40
 GOALS = {"mnist_in_order": at_least(1.0)}
 
 
-def run(
-    replications: int | None = None,
-    quick: bool = False,
-    progress: Callable[[float], None] | None = None,
-) -> Outcome:
+def run(effort: Effort = FULL) -> Outcome:
     """Ten runs; Brazil's census is not public and is left out."""
-    runs = replications or (3 if quick else 10)
-    names: list[common.Name] = ["mnist"] if quick else ["mnist", "fashion"]
+    runs = effort.repeats(10, quick=3)
+    names: list[common.Name] = ["mnist"] if effort.quick else ["mnist", "fashion"]
     rows: list[dict[str, Any]] = []
     for place, name in enumerate(names):
         data = common.load(name)
@@ -62,8 +58,7 @@ def run(
                         "without noise, %": 100 * float(mean[4]),
                     }
                 )
-        if progress is not None:
-            progress((place + 1) / len(names))
+        effort.done((place + 1) / len(names))
     figures: dict[str, float] = {}
     for name in names:
         own = [row for row in rows if row["data"] == name]
