@@ -22,6 +22,7 @@ from dpfda.privacy.events import PureEvent
 from dpfda.privacy.ledger_file import FileLedger
 from dpfda.privacy.ledger_sqlite import SQLiteLedger
 from dpfda.study import catalog
+from dpfda.study.effort import Effort
 from dpfda.study.outcome import Outcome, at_least, at_most
 
 COMMANDS = dpfda.list_commands(click.Context(dpfda))
@@ -48,9 +49,9 @@ def planted(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         calls.append({"quick": quick})
         return Outcome(figures={"speed": 30.0, "wait": 9.0, "free": float("nan")}, notes=["[b]x"])
 
-    def reproduce(replications: int | None, quick: bool, progress: Any) -> Outcome:
-        calls.append({"replications": replications, "quick": quick})
-        progress(0.5)
+    def reproduce(effort: Effort) -> Outcome:
+        calls.append({"replications": effort.replications, "quick": effort.quick})
+        effort.done(0.5)
         rows = [{"method": "one", "error": 0.125}, {"method": "two", "error": None}]
         return Outcome(rows=rows, figures={"gap": 0.25}, notes=["a note"], plot=drawing)
 
