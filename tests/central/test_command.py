@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from dpfda.cli._group import dpfda
+from dpfda.privacy.ledger_file import FileLedger
 
 T = np.linspace(0, 1, 15)
 CURVES = np.sin(3 * T) + 0.1 * np.random.default_rng(0).normal(size=(400, 1))
@@ -131,3 +132,31 @@ def test_damaged_archives(tmp_path: Path) -> None:
         assert "readable" in invoke("mean", path, "--epsilon", 1, "--bound", 1).stderr
     np.savez(tmp_path / "odd.npz", a=np.ones((3, 2)), b=np.ones((3, 2)))
     assert "curves" in invoke("mean", tmp_path / "odd.npz", "--epsilon", 1, "--bound", 1).stderr
+
+
+def test_a_ledger_is_spent_and_then_refuses(csv: Path, tmp_path: Path) -> None:
+    ledger = tmp_path / "budget.jsonl"
+    call = ("mean", csv, "--epsilon", 1, "--bound", 1.2, "--json", "--ledger", ledger)
+    assert "--ledger-limit" in invoke(*call).stderr
+    assert invoke(*call, "--ledger-limit", 1.5, 0).exit_code == 0
+    spent = FileLedger(ledger).spent.epsilon
+    assert spent == 1.0
+    entries = FileLedger(ledger).entries
+    assert [entry.label.split(": ")[1] for entry in entries] == [
+        "ball_mean",
+        "radius_choice",
+        "ball_mean",
+    ]
+    refused = invoke(*call)
+    assert refused.exit_code == 2
+    assert "nothing was spent" in refused.stderr
+    assert not refused.stdout
+    assert FileLedger(ledger).spent.epsilon == spent
+
+
+@pytest.mark.parametrize("wrong", [("--bound", -1), ("--mechanism", "magic"), ("--delta", 2)])
+def test_what_is_refused_spends_nothing(csv: Path, tmp_path: Path, wrong: Any) -> None:
+    ledger = FileLedger(tmp_path / "budget.jsonl", limit_epsilon=9.0)
+    call = ("mean", csv, "--epsilon", 1, "--bound", 1.2, "--ledger", ledger.path)
+    assert invoke(*call, *wrong).exit_code == 2
+    assert not ledger.entries

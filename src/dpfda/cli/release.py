@@ -20,6 +20,7 @@ from dpfda.central import (
 from dpfda.central.density_mechanism import DensityMechanism
 from dpfda.central.files import Table, read_table
 from dpfda.central.function_mechanism import FunctionMechanism
+from dpfda.cli._ledger import ledger_options, open_ledger
 from dpfda.cli._release_view import check_picture, describe_table, draw, print_release
 from dpfda.errors import InvalidData, InvalidParameter, UnknownName
 
@@ -52,6 +53,7 @@ SUMMARIES = ("mean", "covariance", "density", "function-on-scalar", "kernel-mach
 )
 @click.option("--unit", default="person", show_default=True, help="Whose data one row is.")
 @click.option("--seed", type=int, help="Seeded simulation instead of exact noise: not private.")
+@ledger_options
 @click.option("--plot", type=click.Path(dir_okay=False, path_type=Path),
     help="Write a picture here (.png, .pdf or .svg).")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the release as JSON.")
@@ -68,7 +70,8 @@ def command(
     """Release a SUMMARY of the rows of FILE (CSV, Parquet or NPZ).
 
     A row is a curve (or a point, for densities and kernel machines); its columns are grid points.
-    Bounds and ranges are public knowledge and must be given. Every run spends its budget anew.
+    Bounds and ranges are public knowledge and must be given. Without --ledger every run spends
+    its budget anew.
     """
     _refuse_foreign(context, summary)
     if plot is not None:
@@ -113,7 +116,8 @@ def _refuse_foreign(context: click.Context, summary: str) -> None:
 
 def _shared(options: dict[str, Any]) -> dict[str, Any]:
     names = ("epsilon", "delta", "unit")
-    return {name: options[name] for name in names} | {"random_state": options["seed"]}
+    own = {"random_state": options["seed"], "ledger": open_ledger(options)}
+    return {name: options[name] for name in names} | own
 
 
 def _curves(options: dict[str, Any]) -> dict[str, Any]:
