@@ -9,7 +9,8 @@ from dpfda.checks.twins import Twin
 from dpfda.errors import InvalidParameter
 from dpfda.mechanisms import Mechanism
 from dpfda.noise import SimulationSource
-from dpfda.privacy.audit import _lowest_bit, audit
+from dpfda.privacy.audit import audit
+from dpfda.privacy.sight import lowest_bit
 
 EXAMPLES = [example for member in Mechanism.members().values() for example in member.examples()]
 
@@ -27,8 +28,43 @@ def test_twins_are_caught(name):
     # 0.2·10^6 draws put the bound several standard errors above the claim for all but the
     # Gaussian, whose excess is small: it gets five times as many.
     draws = 1_000_000 if name == "per_order_gaussian" else 200_000
-    result = audit(Twin.named(name)(), name=name, draws=draws, source=SimulationSource(12))
+    result = audit(
+        Twin.named(name)(), name=name, draws=draws, source=SimulationSource(12), goal=0.001
+    )
     assert not result.passed
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "additive"),
+    [
+        ("randomized_response", {}, False),
+        ("laplace", {"dimension": 2}, False),
+        ("question_response", {"questions": 3}, False),
+        ("ellipsoid_laplace", {"sensitivity": 1.0, "axes": (1.0, 1.0, 0.5)}, True),
+    ],
+)
+def test_what_an_audit_says_it_detects_it_detects(name, parameters, additive):
+    """Twins that are false by a little more than `detects` are caught, by far less they are not."""
+    sound = Mechanism.named(name)(epsilon=1.0, **parameters)
+
+    def caught(violation, seed):
+        wrong = Mechanism.named(name)(epsilon=1.0 + violation, **parameters)
+
+        class Twin:
+            guarantee, worst_cases = sound.guarantee, sound.worst_cases
+            log_likelihood, randomize = sound.log_likelihood, wrong.randomize
+
+        return not audit(
+            Twin(), name="twin", draws=100_000, source=SimulationSource(seed), additive=additive
+        ).passed
+
+    stated = audit(
+        sound, name="m", draws=100_000, source=SimulationSource(9), additive=additive
+    ).detects
+    assert 0.02 < stated < 0.12
+    # 95 % power each: fewer than 5 of 6 happen once in 30 times; the seeds are fixed.
+    assert sum(caught(1.1 * stated, seed) for seed in range(6)) >= 5
+    assert sum(caught(stated / 4, seed) for seed in range(4)) == 0
 
 
 def test_bound_is_close_to_the_truth():
@@ -52,9 +88,9 @@ def test_density_check_sees_a_false_likelihood_ratio():
     assert not result.passed
 
 
-def test_lowest_bit():
+def testlowest_bit():
     numbers = np.array([1.0, 1.5, 0.375, -6.0, 0.0, 2.0**-60 + 2.0**-80])
-    lowest = _lowest_bit(numbers)
+    lowest = lowest_bit(numbers)
     assert np.array_equal(lowest[[0, 1, 2, 3, 5]] - lowest[0], [0, -1, -3, 1, -80])
     assert lowest[4] > lowest.max(initial=0, where=numbers != 0)
 

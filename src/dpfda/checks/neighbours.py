@@ -27,10 +27,12 @@ class Found:
     Attributes:
         ratio: how far apart their exact answers are, in units of what the mechanism is made for.
         neighbours: the two data sets; they differ in record 0.
+        score: what the search climbs by: the ratio or, where any input is allowed, the mean loss.
     """
 
     ratio: float
     neighbours: tuple[Records, Records]
+    score: float = 0.0
 
 
 @lru_cache(maxsize=256)
@@ -45,7 +47,7 @@ def search(query: Query, *, seed: int = 0, starts: int = 60, steps: int = 500) -
         there = tuple(column.copy() for column in here)
         for column, new in zip(there, other, strict=True):
             column[0] = new[0]
-        best = max(best, measured(query, (here, there)), key=lambda found: found.ratio)
+        best = max(best, measured(query, (here, there)), key=lambda found: found.score)
     return _climb(query, best, rng, steps=steps)
 
 
@@ -60,14 +62,18 @@ def _climb(query: Query, best: Found, rng: np.random.Generator, *, steps: int) -
                     continue
                 scale = max(float(np.abs(column[0]).max()), 0.1)
                 column[0] += reach * scale * rng.normal(size=column[0].shape)
-        best = max(best, measured(query, (here, there)), key=lambda found: found.ratio)
+        best = max(best, measured(query, (here, there)), key=lambda found: found.score)
     return best
 
 
 def measured(query: Query, pair: tuple[Records, Records]) -> Found:
     """A pair, and how far apart its exact answers are."""
     one, other = (exact_answer(query, side) for side in pair)
-    return Found(distance(query.mechanism, one, other), pair)
+    mechanism = query.mechanism
+    ratio = distance(mechanism, one, other)
+    if isinstance(mechanism, (Additive, Exponential)):
+        return Found(ratio, pair, ratio)
+    return Found(ratio, pair, float(losses(mechanism, _reports(mechanism, one), one, other).mean()))
 
 
 def exact_answer(query: Query, records: Records) -> FloatArray:
@@ -88,9 +94,14 @@ def distance(mechanism: Mechanism, one: FloatArray, other: FloatArray) -> float:
     if isinstance(mechanism, Exponential):
         return float(np.abs(one - other).max())
     # A local randomizer takes any input: what counts is the loss itself.
-    reports = mechanism.randomize(np.repeat(one, _PROBES, axis=0), SimulationSource(0), clip=True)
-    lost = float(losses(mechanism, reports, one, other).max()) - _ROUNDED
+    lost = float(losses(mechanism, _reports(mechanism, one), one, other).max()) - _ROUNDED
     return max(lost, 0.0) / mechanism.epsilon
+
+
+def _reports(mechanism: Mechanism, value: FloatArray) -> FloatArray:
+    """A few reports from one input, always from the same random words."""
+    rows = np.repeat(value, _PROBES, axis=0)
+    return mechanism.randomize(rows, SimulationSource(0), clip=True)
 
 
 def losses(

@@ -58,7 +58,10 @@ class Exponential(Mechanism, name="exponential"):
 
     def randomize(self, values: Any, rng: Source, *, clip: bool = False) -> FloatArray:
         """Chosen candidates, shape (n,); each row of scores is a choice of its own."""
-        rows, groups = np.unique(self._scores(values), axis=0, return_inverse=True)
+        scores = self._scores(values)
+        if (scores == scores[:1]).all():
+            return self._draw(scores[0], len(scores), rng).astype(np.float64)
+        rows, groups = np.unique(scores, axis=0, return_inverse=True)
         groups = groups.reshape(-1)
         chosen = np.empty(groups.size)
         for number, row in enumerate(rows):  # equal rows are drawn together
@@ -158,8 +161,9 @@ class Exponential(Mechanism, name="exponential"):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Two equal candidates, and a steep prior."""
+        """Two candidates of which one is rare, and a steep prior: the rarest shows all of ε."""
         return [
-            cls(epsilon=1.0, prior=(1, 1)),
-            cls(epsilon=0.5, prior=tuple(1 << k for k in range(8))),
+            cls(epsilon=1.0, prior=(1, 50)),
+            cls(epsilon=1.0, prior=tuple(1 << k for k in range(6))),
+            cls(epsilon=0.5, prior=(1, 1)),
         ]

@@ -2,37 +2,55 @@
 
 An audit plays the adversary. It draws reports from two neighbouring inputs, looks for an event
 that tells them apart, and turns the two frequencies of that event, counted on *fresh* draws, into a
-lower bound on ε that holds with 99.9 % confidence (Clopper & Pearson 1934). A bound above the
-claimed ε disproves the claim. Events are looked for in
+lower bound on ε that holds with 99.9 % confidence. A bound above the claimed ε disproves the claim.
+Events are looked for in
 
 * the likelihood ratio that the randomizer itself states;
 * each reported number, the whole pattern, and the direction in which the two inputs differ;
 * the low-order bits of each number, through which floating-point noise leaks (Mironov 2012).
 
-Beside the attack, the stated likelihood is searched for a ratio above e^ε.
+A few draws find the event; then as many are counted as it takes to see a violation of the wanted
+size. What size an audit would have seen with its draws, it says: `AuditResult.detects`.
+
+Where a likelihood is stated, it is searched for a ratio above e^ε, and compared with the draws: a
+stated ratio e^L of two inputs is true only if e^{-L} is 1 on average, which shows noise that is a
+little smaller than stated long before an event does.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from scipy import stats
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.noise import Source
+from dpfda.privacy.claim import Claim, smallest
 from dpfda.privacy.guarantee import Guarantee
+from dpfda.privacy.sight import (
+    Inputs,
+    LogLikelihood,
+    Sight,
+    candidates,
+    counts,
+    log_ratio,
+    statistics,
+)
 
-CONFIDENCE = 0.999
-LogLikelihood = Callable[[FloatArray, Any], FloatArray]
-_CANDIDATES = 400  # thresholds tried for one statistic
-_MOST_COLUMNS = 8
+Weights = Callable[[FloatArray, float], FloatArray]
+GOAL = 0.05
+"""The relative violation that an audit tries to see, if its draws allow."""
+PILOT = 20_000
+"""Draws that find the event."""
+_FAR = 8
+_RARE = 0.02
 _CHUNK = 1 << 18
-_PRIMES = np.array([2.0, 3, 5, 7, 11, 13, 17, 19])
+_FIT = 4.42  # standard errors: exceeded by chance once in 10^5 audits
+_SEEN = 1.645  # more, to be seen with 95 % probability
 
 
 class Auditable(Protocol):
@@ -64,7 +82,10 @@ class AuditResult:
         density_excess: largest log-likelihood ratio seen, less the claimed ε (pure claims), or
             the δ that the stated likelihood needs at the claimed ε, less the claimed δ. Positive
             disproves the claim; None if the randomizer states no likelihood.
-        draws: reports drawn from each input.
+        misfit: how many standard errors the mean of e^{-L} is from 1; None where it is not tested.
+        draws: reports counted from each input.
+        detects: the smallest relative violation of the claim (in ε; in μ for Gaussian claims) that
+            these draws would have shown with 95 % probability; None if none would.
     """
 
     name: str
@@ -72,13 +93,16 @@ class AuditResult:
     claimed_delta: float
     lower_bound: float
     density_excess: float | None
+    misfit: float | None
     draws: int
+    detects: float | None
 
     @property
     def passed(self) -> bool:
         """Whether nothing disproved the claim."""
         density_fine = self.density_excess is None or self.density_excess <= 0
-        return self.lower_bound <= self.claimed_epsilon and density_fine
+        fits = self.misfit is None or abs(self.misfit) <= _FIT
+        return self.lower_bound <= self.claimed_epsilon and density_fine and fits
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -88,160 +112,235 @@ class AuditResult:
             "claimed_delta": self.claimed_delta,
             "lower_bound": self.lower_bound,
             "density_excess": self.density_excess,
+            "misfit": self.misfit,
             "draws": self.draws,
+            "detects": self.detects,
             "passed": self.passed,
         }
 
 
-def audit(mechanism: Auditable, *, name: str, draws: int, source: Source) -> AuditResult:
-    """Attack every worst case of `mechanism` with `draws` reports from each input.
+def audit(
+    mechanism: Auditable,
+    *,
+    name: str,
+    draws: int,
+    source: Source,
+    mu: float | None = None,
+    additive: bool = False,
+    weights: Weights | None = None,
+    goal: float = GOAL,
+    pilot: int = PILOT,
+) -> AuditResult:
+    """Attack the worst cases of `mechanism`.
+
+    Args:
+        mechanism: what is attacked.
+        name: for the result.
+        draws: the most reports that are counted from each input.
+        source: where they come from.
+        mu: the claim, where it is one of Gaussian DP; `mechanism.guarantee` says it in (ε, δ).
+        additive: a report is its input plus noise, whose size the stated likelihood knows.
+        weights: other e^{-L} that are 1 on average where what is stated is drawn; see `Fit`.
+        goal: stop where a relative violation of this size would have been seen.
+        pilot: reports from each input that find the event; at most a quarter of `draws`.
 
     Example:
         >>> from dpfda.mechanisms import Mechanism
         >>> from dpfda.noise import SimulationSource
         >>> bit = Mechanism.named("randomized_response")(epsilon=1.0)
-        >>> result = audit(bit, name="bit", draws=10_000, source=SimulationSource(0))
-        >>> result.passed, 0.8 < result.lower_bound < 1.0
-        (True, True)
+        >>> result = audit(bit, name="bit", draws=200_000, source=SimulationSource(0))
+        >>> result.passed, result.detects < 0.05, 0.9 < result.lower_bound < 1.0
+        (True, True, True)
     """
     draws = _validate.whole("draws", draws, least=1000)
-    pairs = mechanism.worst_cases()
-    delta = mechanism.guarantee.delta
-    # Each pair is attacked in both directions; the confidence is shared among all attempts.
-    error = (1 - CONFIDENCE) / (2 * len(pairs))
-    bounds, excesses = [], []
-    for first, second in pairs:
-        reports = [_draw(mechanism, value, draws, source) for value in (first, second)]
-        for one, other in ((0, 1), (1, 0)):
-            inputs = (first, second) if one == 0 else (second, first)
-            bounds.append(
-                _attack(mechanism, inputs, reports[one], reports[other], delta=delta, error=error)
-            )
-            excesses.append(_density_excess(mechanism, inputs, reports[one]))
-    known = [excess for excess in excesses if excess is not None]
+    promise = mechanism.guarantee
+    claim = Claim(promise.epsilon, promise.delta, mu)
+    # Weights are about reports from the first input.
+    turns = ((0, 1), (1, 0)) if weights is None else ((0, 1),)
+    attempt = Attempt(mechanism, claim, min(pilot, draws // 4), draws, turns)
+    sight, likely, excess = attempt.best(source)
+    if additive:
+        weights = additive_weights(mechanism, claim, sight.inputs)
+    fit = None if weights is None else Fit(weights, likely)
+    total = _enough(claim, sight, fit, draws, goal)
+    counted = []
+    for side in (0, 1):
+        seen = 0.0
+        for start in range(0, total, _CHUNK):
+            size = min(_CHUNK, total - start)
+            reports = _draw(mechanism, sight.inputs[side], size, source)
+            seen += sight.count(reports)
+            if fit is not None and side == 0:
+                fit.add(reports)
+        counted.append(seen)
+    often = counted[0] / total, max(counted[1], 0.5) / total
+    shown = [claim.detects(*(sight.frequencies if sight.stated else often), total)]
+    shown += [] if fit is None else [fit.detects(total)]
+    known = [violation for violation in shown if violation is not None]
     return AuditResult(
         name=name,
-        claimed_epsilon=mechanism.guarantee.epsilon,
-        claimed_delta=delta,
-        lower_bound=max(0.0, *bounds),
-        density_excess=max(known) if known else None,
-        draws=draws,
+        claimed_epsilon=promise.epsilon,
+        claimed_delta=promise.delta,
+        lower_bound=claim.as_epsilon(float(claim.bound(counted[0], counted[1], total))),
+        density_excess=excess,
+        misfit=None if fit is None else fit.misfit,
+        draws=total,
+        detects=min(known) if known else None,
     )
+
+
+class Fit:
+    """Whether e^{-L} is 1 on average, as it is where the stated likelihood ratio e^L is true.
+
+    This holds for any two inputs, not for neighbours alone: those that lie about one scale of the
+    noise apart show its size best.
+
+    Args:
+        weights: e^{-L} of reports, had their noise been smaller by a relative violation.
+        pilot: some reports, to know by how much smaller noise would show.
+    """
+
+    def __init__(self, weights: Weights, pilot: FloatArray) -> None:
+        self._weights, self._pilot = weights, pilot
+        self._sum = self._squares = self._count = 0.0
+
+    def add(self, reports: FloatArray) -> None:
+        """Some draws."""
+        weights = self._weights(reports, 0.0)
+        self._sum += float(weights.sum())
+        self._squares += float((weights**2).sum())
+        self._count += len(weights)
+
+    @property
+    def misfit(self) -> float:
+        """Distance of the mean from 1, in standard errors."""
+        mean = self._sum / self._count
+        variance = max(self._squares / self._count - mean**2, 1e-12)
+        return (mean - 1) / math.sqrt(variance / self._count)
+
+    def detects(self, total: int) -> float | None:
+        """The smallest relative reduction of the noise that `total` draws show."""
+        return smallest(lambda violation: self.enough(violation) <= total)
+
+    def enough(self, violation: float) -> int:
+        """How many draws show noise that is smaller by this."""
+        shrunk = self._weights(self._pilot, violation)
+        # The same draws with less noise: their difference is known well.
+        shift = float((shrunk - self._weights(self._pilot, 0.0)).mean())
+        return math.ceil(((_FIT + _SEEN) * float(shrunk.std()) / max(abs(shift), 1e-9)) ** 2)
+
+
+def additive_weights(mechanism: Auditable, claim: Claim, inputs: Inputs) -> Weights | None:
+    """Those of noise that is added, in the direction of two inputs; None without a likelihood."""
+    likelihood, (here, there) = mechanism.log_likelihood, inputs
+    if likelihood is None:
+        return None
+    pair = here, here + (there - here) / claim.size
+    centre = np.reshape(here, (1, -1))
+
+    def weights(reports: FloatArray, violation: float) -> FloatArray:
+        shrunk = centre + (reports - centre) / (1 + violation) if violation else reports
+        return np.asarray(np.exp(-log_ratio(likelihood, pair, shrunk)))
+
+    return weights
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """The search for an event, with few draws."""
+
+    mechanism: Auditable
+    claim: Claim
+    pilot: int
+    draws: int
+    turns: tuple[tuple[int, int], ...]
+
+    def best(self, source: Source) -> tuple[Sight, FloatArray, float | None]:
+        """The event that tells inputs apart best, draws in which it is likely, and the excess."""
+        mechanism, claim, found, excesses = self.mechanism, self.claim, [], []
+        for pair in mechanism.worst_cases():
+            reports = [_draw(mechanism, value, self.pilot, source) for value in pair]
+            for one, other in self.turns:
+                inputs, likely = (pair[one], pair[other]), reports[one]
+                excesses.append(_density_excess(mechanism, inputs, likely))
+                score, sight = _seen(mechanism, claim, inputs, likely, reports[other])
+                # Where nothing looks wrong, the stated likelihood knows the best event beforehand.
+                if score <= claim.size and mechanism.log_likelihood is not None:
+                    stated = mechanism.log_likelihood
+                    score, sight = _stated(stated, claim, inputs, likely, self.draws)
+                    score = min(score, claim.size)
+                found.append((score, sight, likely))
+        _, sight, likely = max(found, key=lambda entry: entry[0])
+        known = [excess for excess in excesses if excess is not None]
+        return sight, likely, max(known) if known else None
+
+
+def _seen(
+    mechanism: Auditable, claim: Claim, inputs: Inputs, likely: FloatArray, unlikely: FloatArray
+) -> tuple[float, Sight]:
+    """The event with the largest bound in these draws."""
+    total, found = len(likely), []
+    for statistic in statistics(mechanism.log_likelihood, inputs, likely.shape[1]):
+        ordered = np.sort(statistic(likely)), np.sort(statistic(unlikely))
+        values = candidates(np.concatenate(ordered))
+        hits, misses = (counts(side, values) for side in ordered)
+        bounds = claim.bound(hits, misses, total)
+        place = np.unravel_index(np.argmax(bounds), bounds.shape)
+        often = hits[place] / total, max(misses[place], 0.5) / total
+        sight = Sight(inputs, statistic, int(place[0]), float(values[place[1]]), often)
+        found.append((float(bounds[place]), sight))
+    return max(found, key=lambda entry: entry[0])
+
+
+def _stated(
+    likelihood: LogLikelihood, claim: Claim, inputs: Inputs, likely: FloatArray, draws: int
+) -> tuple[float, Sight]:
+    """The threshold of the likelihood ratio e^L that `draws` draws will show best.
+
+    q{L ≥ t} is the mean of e^{-L} 1{L ≥ t} under the first input: known well from few draws.
+    """
+    ratio = np.sort(log_ratio(likelihood, inputs, likely))[::-1]
+    p = np.arange(1, len(ratio) + 1) / len(ratio)
+    q = np.cumsum(np.exp(-ratio)) / len(ratio)
+    last = np.append(ratio[:-1] > ratio[1:], True)  # ties belong together
+    if claim.mu is not None:  # the ends are not known from so few draws
+        last &= (p > _RARE) & (1 - q > _RARE)
+    scores = np.where(last, claim.expected(p, np.minimum(q, 1.0), draws), -math.inf)
+    best = int(np.argmax(scores))
+    often = float(p[best]), float(min(q[best], 1.0))
+    # A little below: rounding must not decide whether a tie counts.
+    value = float(ratio[best]) - 1e-9 * max(1.0, abs(float(ratio[best])))
+    statistic = next(statistics(likelihood, inputs, likely.shape[1]))
+    return float(scores[best]), Sight(inputs, statistic, 0, value, often, stated=True)
+
+
+def _enough(claim: Claim, sight: Sight, fit: Fit | None, most: int, goal: float) -> int:
+    """How many draws show a violation of the wanted size, or all."""
+    wanted = 0.9 * goal  # frequencies are not known exactly
+    enough = most if fit is None else min(most, fit.enough(wanted))
+    total = min(PILOT, enough)
+    hopeless = claim.detects(*sight.frequencies, enough)
+    if sight.stated and fit is None and (hopeless is None or hopeless > _FAR * goal):
+        return max(total, enough // 10)  # these inputs are no worst case: more draws show no more
+    while total < enough:
+        shown = claim.detects(*sight.frequencies, total)
+        if shown is not None and shown <= wanted:
+            return total
+        total = min(enough, math.ceil(1.25 * total))
+    return enough
 
 
 def _draw(mechanism: Auditable, value: FloatArray, draws: int, source: Source) -> FloatArray:
     """`draws` reports from one input, as a matrix."""
-    parts = []
-    for start in range(0, draws, _CHUNK):
-        rows = np.repeat(value, min(_CHUNK, draws - start), axis=0)
-        parts.append(mechanism.randomize(rows, source))
-    return np.concatenate(parts).reshape(draws, -1)
+    return mechanism.randomize(np.repeat(value, draws, axis=0), source).reshape(draws, -1)
 
 
-def _attack(
-    mechanism: Auditable,
-    inputs: tuple[FloatArray, FloatArray],
-    likely: FloatArray,
-    unlikely: FloatArray,
-    *,
-    delta: float,
-    error: float,
-) -> float:
-    """Lower bound on ε from the best event: chosen on half of the draws, counted on the rest."""
-    half = len(likely) // 2
-    best, event = -math.inf, None
-    for statistic in _statistics(mechanism, inputs, likely.shape[1]):
-        train = np.sort(statistic(likely[:half])), np.sort(statistic(unlikely[:half]))
-        values = _candidates(np.concatenate(train))
-        counts = _count(train[0], values), _count(train[1], values)
-        bounds = _epsilon_bound(*counts, half, delta=delta, error=error)
-        row, place = np.unravel_index(np.argmax(bounds), bounds.shape)
-        if bounds[row, place] > best:
-            best, event = bounds[row, place], (statistic, int(row), values[place])
-    if event is None:
-        return 0.0
-    statistic, kind, value = event
-    rest = len(likely) - half
-    hits, misses = (
-        _count(np.sort(statistic(reports[half:])), np.array([value]))[kind]
-        for reports in (likely, unlikely)
-    )
-    return float(_epsilon_bound(hits, misses, rest, delta=delta, error=error)[0])
-
-
-Statistic = Callable[[FloatArray], FloatArray]
-
-
-def _statistics(
-    mechanism: Auditable, inputs: tuple[FloatArray, FloatArray], columns: int
-) -> Iterator[Statistic]:
-    """What an adversary might look at in a report."""
-    likelihood = mechanism.log_likelihood
-    if likelihood is not None:
-        yield lambda reports: _log_ratio(likelihood, inputs, reports)
-    difference = np.ravel(inputs[0] - inputs[1]) if inputs[0].shape == inputs[1].shape else None
-    if difference is not None and difference.size == columns:
-        yield lambda reports: reports @ difference
-    if columns > 1:
-        # Square roots of primes are independent over the rationals: every pattern of discrete
-        # numbers gets a value of its own.
-        yield lambda reports: reports[:, :_MOST_COLUMNS] @ np.sqrt(_PRIMES[: min(columns, 8)])
-    for column in range(min(columns, _MOST_COLUMNS)):
-        yield lambda reports, column=column: reports[:, column]  # type: ignore[misc]
-        yield lambda reports, column=column: _lowest_bit(reports[:, column])  # type: ignore[misc]
-
-
-def _lowest_bit(numbers: FloatArray) -> FloatArray:
-    """Exponent of the lowest set bit of each float: how fine a grid it lies on."""
-    mantissa, exponent = np.frexp(numbers)
-    integer = np.abs(mantissa * 2.0**53).astype(np.int64)
-    lowest = (integer & -integer).astype(np.float64)
-    with np.errstate(divide="ignore"):
-        return np.where(numbers == 0, 1100.0, np.log2(lowest) + exponent)
-
-
-def _candidates(pooled: FloatArray) -> FloatArray:
-    """Values of a statistic at which an event may begin or end."""
-    values = np.unique(pooled)
-    if len(values) > _CANDIDATES:
-        tails = np.geomspace(20 / len(pooled), 0.5, _CANDIDATES // 2)
-        values = np.unique(np.quantile(pooled, np.concatenate([tails, 1 - tails])))
-    return values
-
-
-def _count(ordered: FloatArray, values: FloatArray) -> FloatArray:
-    """How often the statistic is ≥, ≤ and = each value, as three rows."""
-    below = np.searchsorted(ordered, values, side="left")
-    up_to = np.searchsorted(ordered, values, side="right")
-    return np.stack([len(ordered) - below, up_to, up_to - below]).astype(np.float64)
-
-
-def _epsilon_bound(
-    hits: FloatArray, misses: FloatArray, total: int, *, delta: float, error: float
-) -> FloatArray:
-    """ln((p - δ)/q) with p bounded from below and q from above, each at half the error."""
-    low = np.where(hits > 0, stats.beta.ppf(error / 2, np.maximum(hits, 1), total - hits + 1), 0.0)
-    free = np.maximum(total - misses, 1)
-    high = np.where(misses < total, stats.beta.ppf(1 - error / 2, misses + 1, free), 1.0)
-    usable = low > delta
-    return np.where(usable, np.log(np.where(usable, low - delta, 1.0) / high), -math.inf)
-
-
-def _log_ratio(
-    likelihood: LogLikelihood, inputs: tuple[FloatArray, FloatArray], reports: FloatArray
-) -> FloatArray:
-    shaped = reports if inputs[0].ndim > 1 else reports[:, 0]
-    return likelihood(shaped, inputs[0]) - likelihood(shaped, inputs[1])
-
-
-def _density_excess(
-    mechanism: Auditable, inputs: tuple[FloatArray, FloatArray], reports: FloatArray
-) -> float | None:
+def _density_excess(mechanism: Auditable, inputs: Inputs, reports: FloatArray) -> float | None:
     """How far the stated likelihood breaks the claim; at or below 0 if it does not."""
     if mechanism.log_likelihood is None:
         return None
     claim = mechanism.guarantee
-    ratio = _log_ratio(mechanism.log_likelihood, inputs, reports)
+    ratio = log_ratio(mechanism.log_likelihood, inputs, reports)
     if claim.delta == 0:
         # Allow the rounding error of the logarithms, nothing more.
         return float(ratio.max() - claim.epsilon - 1e-9)

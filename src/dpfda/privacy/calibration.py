@@ -32,6 +32,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable
+from functools import lru_cache
 
 import numpy as np
 
@@ -59,6 +60,7 @@ def gaussian_delta(*, epsilon: float, multiplier: float) -> float:
     return _delta(epsilon, 1 / _validate.positive("multiplier", multiplier))
 
 
+@lru_cache(maxsize=4096)
 def gaussian_epsilon(*, delta: float, multiplier: float) -> float:
     """The smallest ε for which Gaussian noise of σ = multiplier · sensitivity is (ε, δ)-DP.
 
@@ -75,6 +77,7 @@ def gaussian_epsilon(*, delta: float, multiplier: float) -> float:
     return bisect(lambda epsilon: _delta(epsilon, mu) <= delta, good=2 * high, bad=0.0)
 
 
+@lru_cache(maxsize=4096)
 def gaussian_mu(*, epsilon: float, delta: float) -> float:
     """The largest μ = sensitivity/σ that an (ε, δ) budget allows.
 

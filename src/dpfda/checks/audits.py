@@ -1,0 +1,119 @@
+"""Everything that `dpfda audit --all` attacks, found through the registries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from dpfda.checks import load_all
+from dpfda.checks.attacks import Case, ConversationAttack, QueryAttack
+from dpfda.curves import CurveEncoder
+from dpfda.mechanisms import Mechanism
+from dpfda.mechanisms.additive import Additive
+from dpfda.mechanisms.exponential import Exponential
+from dpfda.noise import SimulationSource, Source
+from dpfda.privacy.audit import AuditResult, audit
+from dpfda.privacy.events import GaussianEvent
+from dpfda.privacy.ledger import Ledger
+from dpfda.protocol import Server, StudyPlan
+from dpfda.protocol.conversation import Conversation
+from dpfda.protocol.holder import Holder
+from dpfda.protocol.person import Person
+from dpfda.protocol.query import Query, Records
+
+RECORDS = 100
+"""In the data sets that conversations are audited about."""
+_WHOLE = 0.25  # violation of a whole conversation that is seen
+_RUNS = 0.0006  # conversations are slow: this part of a mechanism's draws
+_DESIGNS: tuple[dict[str, Any], ...] = (
+    {"name": "moments"},
+    {"name": "mrma"},
+    {"name": "mrma_stream"},
+    {"name": "questions", "scales": (0.3, 0.3, 0.2), "evaluation_share": 0.1},
+)
+
+
+def audit_cases() -> list[Case]:
+    """Every mechanism, every query through its holder, every study, every whole conversation."""
+    load_all()
+    return [*_mechanisms(), *_queries(), *_studies(), *_conversations()]
+
+
+def run(case: Case, *, draws: int, source: Source) -> AuditResult:
+    """Attack one case."""
+    subject = case.make()
+    event = getattr(subject, "event", None)
+    mu = 1 / event.multiplier if isinstance(event, GaussianEvent) else getattr(subject, "mu", None)
+    return audit(
+        subject,
+        name=f"{case.kind}: {case.name}",
+        draws=max(1000, int(case.draws * draws)),
+        source=source,
+        mu=mu,
+        additive=getattr(subject, "additive", isinstance(subject, Additive)),
+        weights=getattr(subject, "weights", None),
+        goal=case.goal,
+        pilot=case.pilot,
+    )
+
+
+def _mechanisms() -> Iterator[Case]:
+    for member in Mechanism.members().values():
+        goal = 0.1 if issubclass(member, Exponential) else 0.05
+        for example in member.examples():
+            yield Case("mechanism", _label(example), lambda example=example: example, goal)  # type: ignore[misc]
+
+
+def _label(mechanism: Mechanism) -> str:
+    parameters = mechanism.to_dict()
+    name = parameters.pop("name")
+    return f"{name}({', '.join(f'{key}={value}' for key, value in parameters.items())})"
+
+
+def _queries() -> Iterator[Case]:
+    for name, member in Query.members().items():
+        for number, query in enumerate(member.examples()):
+            yield Case("query", f"{name} {number}", partial(QueryAttack, query))
+
+
+def _studies() -> Iterator[Case]:
+    """The first person of every phase of every study, in a server's state that others left."""
+    for design in _DESIGNS:
+        plan = StudyPlan(
+            epsilon=1.0,
+            n_people=400,
+            encoder=CurveEncoder("identity", n_basis=3, rescale="clip", scale=1.0),
+            classes=(0, 1),
+            design=design,
+        )
+        server, seen = Server(plan), set()
+        source, rng = SimulationSource(0), np.random.default_rng(0)
+        while not server.finished:
+            start, phase = server.issued, server.phase_name
+            task = server.issue(server.wanted)
+            if phase not in seen:
+                seen.add(phase)
+                make = partial(QueryAttack, task.rows([0]), partial(_person, plan))
+                yield Case("study", f"{design['name']}, {phase}", make)
+            z = rng.uniform(-1, 1, (task.people, 3))
+            reply = task.answer((z, (z[:, 0] > 0).astype(np.int64)), source)
+            server.receive(reply.values, start=start)
+
+
+def _person(plan: StudyPlan, records: Records, source: Source) -> Holder:
+    (curve,), (label,) = records
+    return Person(plan, curve=curve, label=label, ledger=Ledger(plan.epsilon), source=source)
+
+
+def _conversations() -> Iterator[Case]:
+    members: dict[str, Any] = Conversation.members()
+    for name, member in members.items():
+        for delta in (0.0, 0.05):
+            examples = member.examples(n=RECORDS, epsilon=1.0, delta=delta)
+            for number, conversation in enumerate(examples):
+                title = f"{name} {number}, δ = {delta:g}"
+                make = partial(ConversationAttack, conversation, RECORDS)
+                yield Case("conversation", title, make, _WHOLE, _RUNS, pilot=300)

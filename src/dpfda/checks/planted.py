@@ -1,0 +1,60 @@
+"""Flaws planted in the classes that ship: one wrong number each, and the check that must see it.
+
+A twin of `checks.twins` is a randomizer of its own. Here the real class runs, with one line of it
+replaced for as long as the check takes: what is caught is a break of the code that people use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, ClassVar
+from unittest.mock import patch
+
+from dpfda.errors import DpfdaError
+
+Patches = Callable[[], list[Any]]
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A flaw and the check that must see it.
+
+    Attributes:
+        name: short.
+        flaw: what is wrong, in one sentence.
+        patches: what is replaced, as `unittest.mock.patch` has it.
+        check: raises where it sees the flaw.
+    """
+
+    _known: ClassVar[list[Planted]] = []
+
+    name: str
+    flaw: str
+    patches: Patches
+    check: Callable[[], None]
+
+    def caught(self) -> str:
+        """In which words the check complains; empty if it does not."""
+        with ExitStack() as stack:
+            for change in self.patches():
+                stack.enter_context(change)
+            try:
+                self.check()
+            except (AssertionError, DpfdaError) as seen:
+                return str(seen) or type(seen).__name__
+        return ""
+
+    @classmethod
+    def all(cls) -> Iterator[Planted]:
+        """Every flaw that is known here."""
+        yield from cls._known
+
+
+def plant(name: str, flaw: str, patches: Patches, check: Callable[[], None]) -> None:
+    """Add a flaw to those that `dpfda audit --twins` plants."""
+    Planted._known.append(Planted(name, flaw, patches, check))
+
+
+__all__ = ["Planted", "patch", "plant"]
