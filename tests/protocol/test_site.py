@@ -340,9 +340,17 @@ def test_a_ledger_is_spent_once_a_stage(tmp_path):
     (entry,) = ledger.entries
     assert entry.event == half().event
     assert set(study.terms.assumptions) <= set(entry.assumptions)
-    # A site whose folder is lost cannot answer again while its ledger is there.
+    # A site whose account is lost cannot answer again while its ledger is there; it goes on with
+    # the next question, and what was paid for counts.
+    lost = study.site(ledger=ledger, stored=False)
     with pytest.raises(AlreadySpent):
-        study.site(ledger=ledger, stored=False).answer(half(), number=0)
+        lost.answer(half(), number=0)
+    with pytest.raises(ProtocolError, match="stopped while it answered"):
+        lost.answer(half(), number=0)
+    with pytest.raises(BudgetExceeded, match="more than it announced"):
+        lost.answer(BoxSum(cost=WHOLE, dimension=2), number=1)
+    lost.answer(half(), number=1)
+    assert len(ledger.entries) == 2
 
 
 def test_a_short_ledger_refuses_at_the_opening(tmp_path):

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from dpfda.errors import BudgetExceeded, ProtocolError
+from dpfda.errors import AlreadySpent, BudgetExceeded, ProtocolError
 from dpfda.mechanisms.gaussian import Gaussian
 from dpfda.noise import SecureSource, Source, discrete_gaussian
 from dpfda.privacy.ledger import BaseLedger
@@ -96,9 +96,15 @@ class Site(Holder):
         query.fitting(self.__records)
 
     def _spend(self, query: Query) -> None:
-        super()._spend(query)
         account = self.member.account
-        account.begin(len(account.stages), query.digest, query.event)
+        stage = len(account.stages), query.digest, query.event
+        try:
+            super()._spend(query)
+        except AlreadySpent:  # it stopped between ledger and account: paid for, never answered
+            self._spent = self._afford(query)
+            account.begin(*stage)
+            raise
+        account.begin(*stage)
 
     def _pay(self, query: Query) -> None:
         assert self._ledger is not None

@@ -258,8 +258,8 @@ class Member:
                 self.terms, listed.round, offer.site, offer.cipher_key, offer.mask_key
             )
             check_signature(self.terms.identity(offer.site), offer.signature, content)
-            if offer.round != listed.round or offer.site in offers:
-                raise ProtocolError("a site offered keys twice, or for another round")
+            if offer.site in offers:
+                raise ProtocolError("a site offered keys twice")
             offers[offer.site] = offer
         return offers
 
