@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from functools import lru_cache
+from itertools import product
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +21,7 @@ from dpfda.datasets import load_fashion, load_mnist_4_9
 from dpfda.noise import SimulationSource, Source
 from dpfda.protocol.answer import Answer
 from dpfda.protocol.query import Records
+from dpfda.study.effort import Effort
 from dpfda.study.images import Images, Vocabulary, enlarged, root_histograms
 
 EPSILONS = (1.0, 3.0, 5.0, 7.0, 9.0)
@@ -214,3 +217,55 @@ def errors_by_round(
 def error(progress: BoostingProgress, data: Data) -> float:
     """Share of test rows that the present model gets wrong."""
     return float(np.mean(progress.boosted.decide(data.test) != data.test_labels))
+
+
+Cell = Callable[[Data, str, str, float], dict[str, float]]
+"""``cell(data, name, mechanism, epsilon)``: what was measured for one number of a table."""
+
+
+def table(
+    printed: dict[Name, dict[str, tuple[float, ...]]], cell: Cell, effort: Effort
+) -> list[dict[str, Any]]:
+    """What 004 prints beside what `cell` measures; the first data set only for a quick look."""
+    names = list(printed)[:1] if effort.quick else list(printed)
+    rows: list[dict[str, Any]] = []
+    for name, mechanism in effort.over(product(names, MECHANISMS)):
+        data = load(name)
+        for epsilon, value in zip(EPSILONS, printed[name][mechanism], strict=True):
+            row = {"data": name, "mechanism": mechanism, "epsilon": epsilon, "printed": value}
+            rows.append(row | cell(data, name, mechanism, epsilon))
+    return rows
+
+
+def in_order(rows: list[dict[str, Any]], column: str) -> dict[str, float]:
+    """For each data set, the share of ε at which piecewise < Duchi < Laplace."""
+    holds: dict[str, list[bool]] = {}
+    found = {(row["data"], row["epsilon"], row["mechanism"]): row[column] for row in rows}
+    for name, epsilon in dict.fromkeys((name, epsilon) for name, epsilon, _ in found):
+        laplace, duchi, piecewise = (found[name, epsilon, other] for other in MECHANISMS)
+        holds.setdefault(f"{name}_in_order", []).append(piecewise < duchi < laplace)
+    return {key: float(np.mean(held)) for key, held in holds.items()}
+
+
+def first_below(rows: list[dict[str, Any]], name: str, column: str, limit: str) -> float:
+    """The smallest ε at which the piecewise mechanism's error is below `limit`; NaN if none is."""
+    own = [row for row in rows if (row["data"], row["mechanism"]) == (name, "piecewise")]
+    return min((row["epsilon"] for row in own if row[column] < row[limit]), default=math.nan)
+
+
+def plot_table(rows: list[dict[str, Any]], column: str, gap: str, of: str) -> Any:
+    """A panel a data set: measured (lines) and printed (crosses) errors, and the gap `of` what."""
+    from matplotlib.figure import Figure
+
+    names = list(dict.fromkeys(row["data"] for row in rows))
+    figure = Figure(figsize=(4.2 * len(names), 3.6), layout="constrained")
+    for axes, name in zip(np.ravel(figure.subplots(1, len(names))), names, strict=True):
+        for color, mechanism in enumerate(MECHANISMS):
+            chosen = [r for r in rows if r["data"] == name and r["mechanism"] == mechanism]
+            x = [row["epsilon"] for row in chosen]
+            axes.plot(x, [r[column] for r in chosen], "o-", color=f"C{color}", label=mechanism)
+            axes.plot(x, [r["printed"] for r in chosen], "x", color=f"C{color}")
+        axes.axhline(chosen[0][gap], color="0.5", linestyle=":", label=f"gap of the {of}")
+        axes.set(title=f"{name} (× printed)", xlabel="ε", yscale="log")
+        axes.legend(fontsize=7)
+    return figure

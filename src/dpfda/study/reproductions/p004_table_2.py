@@ -16,7 +16,12 @@ from dpfda.study.reproductions import _p004 as common
 
 TITLE = "Distance of perturbed from true centroids in the first round (004 Table II)"
 
-PRINTED = {
+PRINTED: dict[common.Name, dict[str, tuple[float, ...]]] = {
+    "synthetic": {
+        "laplace": (15.68, 5.314, 3.230, 2.464, 1.904),
+        "duchi": (3.905, 1.307, 0.927, 0.650, 0.594),
+        "piecewise": (3.266, 0.970, 0.553, 0.372, 0.268),
+    },
     "mnist": {
         "laplace": (88.95, 28.31, 17.62, 12.5, 9.866),
         "duchi": (33.63, 9.501, 4.899, 3.136, 2.247),
@@ -26,11 +31,6 @@ PRINTED = {
         "laplace": (257.0, 82.8, 50.81, 35.74, 27.71),
         "duchi": (51.75, 15.22, 8.096, 5.166, 3.995),
         "piecewise": (24.85, 8.575, 5.451, 4.383, 3.910),
-    },
-    "synthetic": {
-        "laplace": (15.68, 5.314, 3.230, 2.464, 1.904),
-        "duchi": (3.905, 1.307, 0.927, 0.650, 0.594),
-        "piecewise": (3.266, 0.970, 0.553, 0.372, 0.268),
     },
 }
 PRINTED_GAP = {"mnist": 1.01, "fashion": 1.12, "synthetic": 0.5}
@@ -45,35 +45,26 @@ _ROWS = 4
 def run(effort: Effort = FULL) -> Outcome:
     """Twenty runs (the paper has ten); as printed (labels clear) and corrected (private)."""
     runs = effort.repeats(20, quick=20)
-    names: list[common.Name] = ["synthetic"] if effort.quick else ["synthetic", "mnist", "fashion"]
-    rows: list[dict[str, Any]] = []
-    for place, name in enumerate(names):
-        data = common.load(name)
-        for mechanism in common.MECHANISMS:
-            for epsilon, printed in zip(common.EPSILONS, PRINTED[name][mechanism], strict=True):
-                found = {
-                    kind: [
-                        distance(data, name, kind, mechanism=mechanism, epsilon=epsilon, seed=seed)
-                        for seed in range(runs)
-                    ]
-                    for kind in ("published", "sample")
-                }
-                rows.append(
-                    {
-                        "data": name,
-                        "mechanism": mechanism,
-                        "epsilon": epsilon,
-                        "printed": printed,
-                        "as published": float(np.mean([d for d, _ in found["published"]])),
-                        "corrected": float(np.mean([d for d, _ in found["sample"]])),
-                        "gap": found["published"][0][1],
-                        "printed gap": PRINTED_GAP[name],
-                    }
-                )
-            effort.done((3 * place + common.MECHANISMS.index(mechanism) + 1) / (3 * len(names)))
+
+    def cell(data: common.Data, name: str, mechanism: str, epsilon: float) -> dict[str, float]:
+        published, private = (
+            [
+                distance(data, name, kind, mechanism=mechanism, epsilon=epsilon, seed=seed)
+                for seed in range(runs)
+            ]
+            for kind in ("published", "sample")
+        )
+        return {
+            "as published": float(np.mean([d for d, _ in published])),
+            "corrected": float(np.mean([d for d, _ in private])),
+            "gap": published[0][1],
+            "printed gap": PRINTED_GAP[name],
+        }
+
+    rows = common.table(PRINTED, cell, effort)
     return Outcome(
         rows=rows,
-        figures=_figures(rows),
+        figures=_off_print(rows) | common.in_order(rows, "as published"),
         notes=[
             f"{runs} runs. Synthetic: 1500 owners with 4 rows fits the print; the paper says "
             "2000, which gives 2.7 / 0.84 / 0.50 / 0.30 / 0.23 for the piecewise mechanism.",
@@ -83,7 +74,7 @@ def run(effort: Effort = FULL) -> Outcome:
             "1.2 to 1.6 times ours, Duchi's 1.2 to 3 times: how their features were scaled into "
             "[-1, 1] is not said.",
         ],
-        plot=partial(_plot, rows),
+        plot=partial(common.plot_table, rows, "as published", "printed gap", "classes"),
     )
 
 
@@ -111,43 +102,9 @@ def centroids(owners: OwnerRows) -> Any:
     return np.stack([x[y == label].mean(axis=0) for label in (0, 1)])
 
 
-def _figures(rows: list[dict[str, Any]]) -> dict[str, float]:
-    synthetic = [row for row in rows if row["data"] == "synthetic"]
-    figures = {
+def _off_print(rows: list[dict[str, Any]]) -> dict[str, float]:
+    return {
         f"piecewise_off_print_eps{row['epsilon']:g}": abs(row["as published"] / row["printed"] - 1)
-        for row in synthetic
-        if row["mechanism"] == "piecewise"
+        for row in rows
+        if (row["data"], row["mechanism"]) == ("synthetic", "piecewise")
     }
-    for name in {row["data"] for row in rows}:
-        figures[f"{name}_in_order"] = in_order(
-            [row for row in rows if row["data"] == name], "as published"
-        )
-    return figures
-
-
-def in_order(rows: list[dict[str, Any]], column: str) -> float:
-    """Share of ε at which piecewise < Duchi < Laplace."""
-    holds = []
-    for epsilon in common.EPSILONS:
-        by = {row["mechanism"]: row[column] for row in rows if row["epsilon"] == epsilon}
-        holds.append(by["piecewise"] < by["duchi"] < by["laplace"])
-    return float(np.mean(holds))
-
-
-def _plot(rows: list[dict[str, Any]]) -> Any:
-    from matplotlib.figure import Figure
-
-    names = list(dict.fromkeys(row["data"] for row in rows))
-    figure = Figure(figsize=(4.2 * len(names), 3.6), layout="constrained")
-    for axes, name in zip(np.ravel(figure.subplots(1, len(names))), names, strict=True):
-        for color, mechanism in enumerate(common.MECHANISMS):
-            chosen = [r for r in rows if r["data"] == name and r["mechanism"] == mechanism]
-            x = [row["epsilon"] for row in chosen]
-            axes.plot(
-                x, [r["as published"] for r in chosen], "o-", color=f"C{color}", label=mechanism
-            )
-            axes.plot(x, [r["printed"] for r in chosen], "x", color=f"C{color}")
-        axes.axhline(PRINTED_GAP[name], color="0.5", linestyle=":", label="gap of the classes")
-        axes.set(title=f"{name} (× printed)", xlabel="ε", yscale="log")
-        axes.legend(fontsize=7)
-    return figure

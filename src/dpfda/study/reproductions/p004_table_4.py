@@ -12,11 +12,10 @@ from dpfda.noise import SimulationSource
 from dpfda.study.effort import FULL, Effort
 from dpfda.study.outcome import Outcome, at_least
 from dpfda.study.reproductions import _p004 as common
-from dpfda.study.reproductions.p004_table_2 import in_order
 
 TITLE = "Squared error of averaged local coefficients, first round (004 Table IV)"
 
-PRINTED = {
+PRINTED: dict[common.Name, dict[str, tuple[float, ...]]] = {
     "mnist": {
         "laplace": (518.3575, 58.0616, 21.6944, 11.7771, 7.0411),
         "duchi": (11.8556, 2.9711, 2.8311, 2.8072, 2.7251),
@@ -36,39 +35,24 @@ GOALS = {"mnist_in_order": at_least(1.0)}
 def run(effort: Effort = FULL) -> Outcome:
     """Ten runs; Brazil's census is not public and is left out."""
     runs = effort.repeats(10, quick=3)
-    names: list[common.Name] = ["mnist"] if effort.quick else ["mnist", "fashion"]
-    rows: list[dict[str, Any]] = []
-    for place, name in enumerate(names):
-        data = common.load(name)
-        for mechanism in common.MECHANISMS:
-            for epsilon, printed in zip(common.EPSILONS, PRINTED[name][mechanism], strict=True):
-                found = [coefficient_error(data, mechanism, epsilon, seed) for seed in range(runs)]
-                mean = np.mean(found, axis=0)
-                rows.append(
-                    {
-                        "data": name,
-                        "mechanism": mechanism,
-                        "epsilon": epsilon,
-                        "printed": printed,
-                        "root mean square": float(mean[0]),
-                        "mean square": float(mean[1]),
-                        "mean |θ|": float(mean[2]),
-                        "printed ‖θ‖₁": PRINTED_SIZE[name],
-                        "error of the rule, %": 100 * float(mean[3]),
-                        "without noise, %": 100 * float(mean[4]),
-                    }
-                )
-        effort.done((place + 1) / len(names))
-    figures: dict[str, float] = {}
-    for name in names:
-        own = [row for row in rows if row["data"] == name]
-        figures[f"{name}_in_order"] = in_order(own, "root mean square")
-        below = [
-            row["epsilon"]
-            for row in own
-            if row["mechanism"] == "piecewise" and row["root mean square"] < row["mean |θ|"]
-        ]
-        figures[f"{name}_piecewise_below_size_from_eps"] = min(below, default=float("nan"))
+
+    def cell(data: common.Data, name: str, mechanism: str, epsilon: float) -> dict[str, float]:
+        found = [coefficient_error(data, mechanism, epsilon, seed) for seed in range(runs)]
+        root, square, size, error, noiseless = np.mean(found, axis=0).tolist()
+        return {
+            "root mean square": root,
+            "mean square": square,
+            "mean |θ|": size,
+            "printed ‖θ‖₁": PRINTED_SIZE[name],
+            "error of the rule, %": 100 * error,
+            "without noise, %": 100 * noiseless,
+        }
+
+    rows = common.table(PRINTED, cell, effort)
+    figures = common.in_order(rows, "root mean square")
+    for name in dict.fromkeys(row["data"] for row in rows):
+        below = common.first_below(rows, name, "root mean square", "mean |θ|")
+        figures[f"{name}_piecewise_below_size_from_eps"] = below
     return Outcome(
         rows=rows,
         figures=figures,
