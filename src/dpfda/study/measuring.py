@@ -28,8 +28,8 @@ def mean_and_error(values: Sequence[float], name: str = "error") -> dict[str, fl
     """The mean of replications, called `name`, and its standard error.
 
     Example:
-        >>> mean_and_error([0.1, 0.3])["standard_error"]
-        0.07071067811865475
+        >>> mean_and_error([0.0, 2.0, 0.0, 2.0], "mean")
+        {'mean': 1.0, 'standard_error': 0.5}
     """
     spread = float(np.std(values) / np.sqrt(len(values)))
     return {name: float(np.mean(values)), "standard_error": spread}
