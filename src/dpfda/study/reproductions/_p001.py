@@ -8,7 +8,7 @@ from its 50 scores, by the same encoder that a study would use.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -25,6 +25,7 @@ from dpfda.learners.linear_svm import LinearSVM
 from dpfda.mrma.comparison import Setting
 from dpfda.mrma.members import DEFAULT_SPREAD
 from dpfda.mrma.training import named_learner
+from dpfda.study.effort import Effort
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 10.0)
 """The eight budgets of Figures 2, 3 and A.1."""
@@ -164,6 +165,13 @@ def published_features(scores: FloatArray, code: Encoding, name: str) -> FloatAr
     return np.asarray(scores @ matrix)
 
 
+def decided(scores: FloatArray, *, code: Encoding, name: str, rule: str) -> FloatArray:
+    """What classifiers are applied to under a rule: raw curves, or what they were trained on."""
+    if rule == "as published":
+        return published_features(scores, code, name)
+    return np.asarray(np.tanh(scores @ code.coefficients))
+
+
 RULES = ("as published", "corrected", "default")
 """How members become a classifier: see `under_rule`."""
 
@@ -178,9 +186,41 @@ def under_rule(setting: Setting, rule: str, *, cutoff: float) -> Setting:
     return replace(setting, spread=DEFAULT_SPREAD if rule == "default" else None)
 
 
-def in_parallel(work: Sequence[Callable[[], Any]], *, n_jobs: int | None = None) -> Iterator[Any]:
-    """Results in the order of `work`, on all cores by default; a little work stays here."""
+def collected(
+    work: Sequence[tuple[tuple[Any, ...], Callable[[], dict[Any, FloatArray]]]],
+    effort: Effort,
+    *,
+    n_jobs: int | None = None,
+) -> dict[Any, FloatArray]:
+    """Errors that pieces of work found, joined by key; on all cores, unless there is little to do.
+
+    A piece is what its keys begin with, and a function that finds errors by the rest of the key.
+    """
     jobs = (os.cpu_count() or 1) if n_jobs is None else n_jobs
-    if jobs == 1 or len(work) <= _LITTLE:
-        return (task() for task in work)
-    return iter(Parallel(n_jobs=jobs, return_as="generator")(delayed(task)() for task in work))
+    jobs = 1 if len(work) <= _LITTLE else jobs
+    results = Parallel(n_jobs=jobs, return_as="generator")(delayed(task)() for _, task in work)
+    found: dict[Any, list[FloatArray]] = {}
+    for done, ((first, _), part) in enumerate(zip(work, results, strict=True), start=1):
+        for key, errors in part.items():
+            found.setdefault((*first, *key), []).append(errors)
+        effort.done(done / len(work))
+    return {key: np.concatenate(parts) for key, parts in found.items()}
+
+
+def plot_rules(rows: list[dict[str, Any]], methods: Sequence[str]) -> Any:
+    """Errors against ε, a panel for each rule and learner."""
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(3, 4, figsize=(16, 10), sharey=True, layout="constrained")
+    for line, rule in enumerate(RULES):
+        for column, name in enumerate(LEARNERS):
+            axis = axes[line, column]
+            chosen = [row for row in rows if row["learner"] == name and row["rule"] == rule]
+            places = np.arange(len(chosen))
+            for method in (*methods, "majority class", "non-private"):
+                style = "-o" if method in methods else "--"
+                axis.plot(places, [row[method] for row in chosen], style, ms=3, label=method)
+            axis.set_xticks(places, [f"{row['epsilon']:g}" for row in chosen])
+            axis.set(title=f"{name}, {rule}", xlabel="ε", ylabel="" if column else "error, %")
+    axes[0, 0].legend(fontsize=7)
+    return figure

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -43,13 +42,12 @@ Errors = dict[tuple[str, float, str, str], Any]
 def run(effort: Effort = FULL, *, n_jobs: int | None = None) -> Outcome:
     """Repeat the experiment, 500 times by default, all of them in batches."""
     studies = effort.repeats(500, quick=10)
-    means, spread = measure(studies, n_jobs=n_jobs, progress=effort.progress)
+    means, spread = measure(studies, n_jobs=n_jobs, effort=effort)
     rows = [
         {"learner": name, "epsilon": epsilon, "rule": rule}
-        | {method: 100 * means[name, epsilon, rule, method] for method in METHODS}
         | {
-            "majority class": 100 * means[name, epsilon, rule, "majority class"],
-            "non-private": 100 * means[name, epsilon, rule, "non-private"],
+            method: 100 * means[name, epsilon, rule, method]
+            for method in (*METHODS, "majority class", "non-private")
         }
         for name in common.LEARNERS
         for rule in common.RULES
@@ -60,7 +58,7 @@ def run(effort: Effort = FULL, *, n_jobs: int | None = None) -> Outcome:
         rows=rows,
         figures=_claims(means),
         notes=[f"{studies} replications; standard errors up to {widest:.2f} points.", *NOTES],
-        plot=partial(_plot, rows),
+        plot=partial(common.plot_rules, rows, METHODS),
     )
 
 
@@ -70,35 +68,21 @@ def measure(
     n_jobs: int | None = None,
     rules: tuple[str, ...] = common.RULES,
     epsilons: tuple[float, ...] = common.EPSILONS,
-    progress: Callable[[float], None] | None = None,
+    effort: Effort = FULL,
 ) -> tuple[dict[Any, float], dict[Any, float]]:
     """Mean errors and their standard deviations over replications, for every combination."""
     work = [
-        partial(
-            _chunk,
-            min(_CHUNK, studies - start),
-            seed=(2, start),
-            epsilons=epsilons,
-            rules=rules,
-        )
+        ((), partial(_chunk, min(_CHUNK, studies - start), (2, start), epsilons, rules))
         for start in range(0, studies, _CHUNK)
     ]
-    collected: dict[Any, list[Any]] = {}
-    for done, part in enumerate(common.in_parallel(work, n_jobs=n_jobs), start=1):
-        for key, errors in part.items():
-            collected.setdefault(key, []).append(errors)
-        if progress is not None:
-            progress(done / len(work))
-    joined = {key: np.concatenate(parts) for key, parts in collected.items()}
+    joined = common.collected(work, effort, n_jobs=n_jobs)
     return (
         {key: float(errors.mean()) for key, errors in joined.items()},
         {key: float(errors.std()) for key, errors in joined.items()},
     )
 
 
-def _chunk(
-    studies: int, *, seed: Any, epsilons: tuple[float, ...], rules: tuple[str, ...]
-) -> Errors:
+def _chunk(studies: int, seed: Any, epsilons: tuple[float, ...], rules: tuple[str, ...]) -> Errors:
     """Errors of all methods and learners in some replications; the same people at every budget."""
     code = common.encoding(_DIMENSION)
     source = SimulationSource(np.random.SeedSequence(seed))
@@ -109,7 +93,7 @@ def _chunk(
     found: Errors = {}
     for name in common.LEARNERS:
         for rule in rules:
-            view = partial(_decided, code=code, name=name, published=rule == "as published")
+            view = partial(common.decided, code=code, name=name, rule=rule)
             learner = common.noisy_learner(name, rule, code)
             people = People(encoded, labels, view(scores))
             base = Setting(epsilon=1.0, learner=learner, training=_TRAINING, gram=code.gram)
@@ -138,13 +122,6 @@ def _chunk(
     return found
 
 
-def _decided(scores: Any, *, code: common.Encoding, name: str, published: bool) -> Any:
-    """What classifiers are applied to, under either rule."""
-    if published:
-        return common.published_features(scores, code, name)
-    return np.tanh(scores @ code.coefficients)
-
-
 def _claims(means: dict[Any, float]) -> dict[str, float]:
     """How many of the paper's sentences hold: share of (learner, ε ≤ 1) for each."""
     small = [epsilon for epsilon in common.EPSILONS if epsilon <= 1]
@@ -165,21 +142,3 @@ def _claims(means: dict[Any, float]) -> dict[str, float]:
         "claims_mrma_below_pooled": share(common.LEARNERS, "MRMA", pooled, 0.0),
         "claims_mrma_best_svm_cg": share(("SVM", "CG"), "MRMA", ("MR", "MA", "Weak", *pooled), 0.0),
     }
-
-
-def _plot(rows: list[dict[str, Any]]) -> Any:
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(3, 4, figsize=(16, 10), sharey=True, layout="constrained")
-    for line, rule in enumerate(common.RULES):
-        for column, name in enumerate(common.LEARNERS):
-            axis = axes[line, column]
-            chosen = [row for row in rows if row["learner"] == name and row["rule"] == rule]
-            places = np.arange(len(chosen))
-            for method in (*METHODS, "majority class", "non-private"):
-                style = "--" if method in ("majority class", "non-private") else "-o"
-                axis.plot(places, [row[method] for row in chosen], style, ms=3, label=method)
-            axis.set_xticks(places, [f"{row['epsilon']:g}" for row in chosen])
-            axis.set(title=f"{name}, {rule}", xlabel="ε", ylabel="error, %" if not column else "")
-    axes[0, 0].legend(fontsize=7)
-    return figure

@@ -37,21 +37,17 @@ def run(effort: Effort = FULL, *, n_jobs: int | None = None) -> Outcome:
     """Repeat the experiment, 20 times by default (400 servers of groups 1 and 3)."""
     studies = effort.repeats(20, quick=1)
     work = [
-        partial(_replication, seed=(3, number, place), epsilon=epsilon)
+        ((), partial(_replication, seed=(3, number, place), epsilon=epsilon))
         for number in range(studies)
         for place, epsilon in enumerate(common.EPSILONS)
     ]
-    collected: dict[Any, list[FloatArray]] = {}
-    for done, part in enumerate(common.in_parallel(work, n_jobs=n_jobs), start=1):
-        for key, errors in part.items():
-            collected.setdefault(key, []).append(errors)
-        effort.done(done / len(work))
-    means = {key: 100 * float(np.mean(parts)) for key, parts in collected.items()}
+    errors = common.collected(work, effort, n_jobs=n_jobs)
+    means = {key: 100 * float(values.mean()) for key, values in errors.items()}
     rows = [
         {"learner": name, "epsilon": epsilon, "rule": rule}
         | {method: means[name, epsilon, rule, method] for method in METHODS}
         | {"gain": means[name, epsilon, rule, METHODS[0]] - means[name, epsilon, rule, METHODS[1]]}
-        | {key: means["", epsilon, "", key] for key in ("majority class",)}
+        | {"majority class": means["", epsilon, "", "majority class"]}
         | {"non-private": means[name, epsilon, rule, "non-private"]}
         for name in common.LEARNERS
         for rule in common.RULES
@@ -61,7 +57,7 @@ def run(effort: Effort = FULL, *, n_jobs: int | None = None) -> Outcome:
         rows=rows,
         figures=_claims(rows),
         notes=[f"{studies} replications of {_SERVERS} servers.", *NOTES],
-        plot=partial(_plot, rows),
+        plot=partial(common.plot_rules, rows, METHODS),
     )
 
 
@@ -98,7 +94,7 @@ def _replication(*, seed: Any, epsilon: float) -> dict[Any, FloatArray]:
         for rule in common.RULES:
             learner = common.noisy_learner(name, rule, code)
             base = Setting(epsilon=epsilon, learner=learner, training=_TRAINING, gram=code.gram)
-            matrix = partial(_features, code=code, name=name, published=rule == "as published")
+            matrix = partial(common.decided, code=code, name=name, rule=rule)
             people = People(encoded, labels, matrix(scores))
             if reports is None:
                 reports = comparison.noisy_reports(base, people, source)
@@ -133,12 +129,6 @@ def _average(
     return averaged
 
 
-def _features(scores: Any, *, code: common.Encoding, name: str, published: bool) -> Any:
-    if published:
-        return common.published_features(scores, code, name)
-    return np.tanh(scores @ code.coefficients)
-
-
 def _claims(rows: list[dict[str, Any]]) -> dict[str, float]:
     """Mean gain of sharing as published, in points, over the budgets, for each learner."""
     published = [row for row in rows if row["rule"] == "as published"]
@@ -148,21 +138,3 @@ def _claims(rows: list[dict[str, Any]]) -> dict[str, float]:
         )
         for name in common.LEARNERS
     }
-
-
-def _plot(rows: list[dict[str, Any]]) -> Any:
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(3, 4, figsize=(16, 10), sharey=True, layout="constrained")
-    for line, rule in enumerate(common.RULES):
-        for column, name in enumerate(common.LEARNERS):
-            axis = axes[line, column]
-            chosen = [row for row in rows if row["learner"] == name and row["rule"] == rule]
-            places = np.arange(len(chosen))
-            for method in (*METHODS, "majority class", "non-private"):
-                style = "-o" if method in METHODS else "--"
-                axis.plot(places, [row[method] for row in chosen], style, ms=3, label=method)
-            axis.set_xticks(places, [f"{row['epsilon']:g}" for row in chosen])
-            axis.set(title=f"{name}, {rule}", xlabel="ε", ylabel="" if column else "error, %")
-    axes[0, 0].legend(fontsize=7)
-    return figure

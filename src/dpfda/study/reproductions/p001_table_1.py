@@ -67,18 +67,12 @@ def run(effort: Effort = FULL, *, n_jobs: int | None = None) -> Outcome:
     versions = _versions()
     asked = 20 if effort.quick and effort.replications is None else effort.replications
     work = [
-        partial(_chunk, version, size, seed=(4, start))
+        ((name,), partial(_chunk, version, size, seed=(4, start)))
         for name, version in versions.items()
         for start, size in _pieces(name, asked)
     ]
-    names = [name for name in versions for _ in _pieces(name, asked)]
-    collected: dict[tuple[str, float, str], list[Any]] = {}
-    results = common.in_parallel(work, n_jobs=n_jobs)
-    for done, (name, part) in enumerate(zip(names, results, strict=True), start=1):
-        for key, errors in part.items():
-            collected.setdefault((name, *key), []).append(errors)
-        effort.done(done / len(work))
-    means = {key: 100 * float(np.concatenate(parts).mean()) for key, parts in collected.items()}
+    errors = common.collected(work, effort, n_jobs=n_jobs)
+    means = {key: 100 * float(values.mean()) for key, values in errors.items()}
     columns = (*METHODS, "majority class", "non-private")
     rows: list[dict[str, Any]] = []
     for epsilon, values in PUBLISHED.items():
