@@ -9,6 +9,7 @@ import numpy as np
 from dpfda._validate import FloatArray
 from dpfda.central.bernstein import Bernstein
 from dpfda.central.cell_looks import Box, NearestMean
+from dpfda.central.density_mechanism import DensityMechanism, DensityRelease
 from dpfda.central.function_mechanism import FunctionMechanism, MeanRelease
 from dpfda.central.kernel_density import KernelDensity
 from dpfda.central.linear import LinearMechanism
@@ -17,6 +18,7 @@ from dpfda.central.records import read_records
 from dpfda.datasets import load_adelaide_demand, load_dti
 from dpfda.noise import SimulationSource
 from dpfda.privacy.cost import Cost
+from dpfda.study.effort import Effort
 
 EPSILONS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
 DEMAND_UNIT = 2500.0
@@ -104,6 +106,25 @@ def kernel_estimate(density: KernelDensity, points: FloatArray, box: Box) -> Flo
         axes=axes,
     )
     return basis.expand(look.exact((points,), SimulationSource(0)))
+
+
+def released(
+    mechanisms: dict[str, DensityMechanism],
+    points: FloatArray,
+    box: Box,
+    at: Any,
+    *,
+    times: int,
+    effort: Effort,
+) -> dict[str, FloatArray]:
+    """Releases of each density from one sample at ε = 1, evaluated `at` a grid: (times, points)."""
+    found = {}
+    for number, (label, mechanism) in effort.over(enumerate(mechanisms.items())):
+        source = SimulationSource(number)
+        release = DensityRelease(epsilon=1.0, n=len(points), box=box, mechanism=mechanism)
+        drawn = [release.ask((points,), source=source).values(at).ravel() for _ in range(times)]
+        found[label] = np.array(drawn)
+    return found
 
 
 def largest_norm(records: FloatArray, grid: Grid) -> float:

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from dpfda.central.density_mechanism import DensityMechanism, DensityRelease
+from dpfda._validate import FloatArray
+from dpfda.central.density_mechanism import DensityMechanism
 from dpfda.central.histogram_density import HistogramDensity
 from dpfda.central.kernel_density import KernelDensity
 from dpfda.central.quadrature import as_grid, trapezoid
-from dpfda.noise import SimulationSource
 from dpfda.study.benchmarks.density import line_sample, line_truth
 from dpfda.study.effort import FULL, Effort
 from dpfda.study.outcome import Outcome
-from dpfda.study.reproductions._p003 import kernel_estimate
+from dpfda.study.reproductions._p003 import kernel_estimate, released
 
 TITLE = "Private densities of a two-peaked sample, n = 2000, ε = 1 (003 Figure 3)"
 PANELS: dict[str, DensityMechanism] = {
@@ -38,25 +38,19 @@ def run(effort: Effort = FULL) -> Outcome:
     plain = KernelDensity(eta=1.25)
     grid = plain.layout(_BOX, 2000)[0].grid[0]
     estimate = np.interp(x, grid, kernel_estimate(plain, points, _BOX))
-    curves: dict[str, Any] = {}
-    rows = []
-    for number, (label, mechanism) in enumerate(PANELS.items()):
-        source = SimulationSource(number)
-        release = DensityRelease(epsilon=1.0, n=2000, box=_BOX, mechanism=mechanism)
-        drawn = [release.ask((points,), source=source).values(x) for _ in range(times)]
-        curves[label] = np.array(drawn)
-        rows.append(
-            {
-                "mechanism": label,
-                "from the non-private estimate": float(
-                    np.mean((curves[label] - estimate) ** 2 @ weights)
-                ),
-                "from the true density": float(
-                    np.mean((curves[label] - line_truth(x)) ** 2 @ weights)
-                ),
-            }
-        )
-        effort.done((number + 1) / len(PANELS))
+    curves = released(PANELS, points, _BOX, x, times=times, effort=effort)
+
+    def distance(drawn: FloatArray, target: FloatArray) -> float:
+        return float(np.mean((drawn - target) ** 2 @ weights))
+
+    rows: list[dict[str, Any]] = [
+        {
+            "mechanism": label,
+            "from the non-private estimate": distance(drawn, estimate),
+            "from the true density": distance(drawn, line_truth(x)),
+        }
+        for label, drawn in curves.items()
+    ]
 
     def plot() -> Any:
         import matplotlib.pyplot as plt
@@ -74,4 +68,4 @@ def run(effort: Effort = FULL) -> Outcome:
         "for the estimate and its noise (C13).",
     ]
     figures = {"histogram_mise": rows[-1]["from the true density"]}
-    return Outcome(rows=rows, figures=figures, notes=notes, plot=plot)  # type: ignore[arg-type]
+    return Outcome(rows=rows, figures=figures, notes=notes, plot=plot)

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from dpfda.central.density_mechanism import DensityMechanism, DensityRelease
+from dpfda.central.density_mechanism import DensityMechanism
 from dpfda.central.histogram_density import HistogramDensity
 from dpfda.central.kernel_density import KernelDensity
 from dpfda.central.quadrature import as_grid, trapezoid
-from dpfda.noise import SimulationSource
 from dpfda.study.benchmarks.density import plane_sample, plane_truth
 from dpfda.study.effort import FULL, Effort
 from dpfda.study.outcome import Outcome
+from dpfda.study.reproductions._p003 import released
 
 TITLE = "Private densities of a sample in the plane, n = 2000, ε = 1 (003 Figure 4)"
 
@@ -41,16 +41,15 @@ def run(effort: Effort = FULL) -> Outcome:
     axis = np.linspace(-5, 5, 65)
     grid, truth = as_grid((axis, axis)), plane_truth()
     weights = trapezoid(grid)
-    surfaces: dict[str, Any] = {"true density": truth}
-    rows: list[dict[str, Any]] = []
-    for number, (label, mechanism) in enumerate(PANELS.items()):
-        source = SimulationSource(number)
-        release = DensityRelease(epsilon=1.0, n=2000, box=_BOX, mechanism=mechanism)
-        drawn = [release.ask((points,), source=source).values(grid).ravel() for _ in range(times)]
-        surfaces[label] = drawn[0]
-        error = float(np.mean((np.array(drawn) - truth) ** 2 @ weights))
-        rows.append({"mechanism": label, "from the true density": error})
-        effort.done((number + 1) / len(PANELS))
+    found = released(PANELS, points, _BOX, grid, times=times, effort=effort)
+    surfaces = {"true density": truth} | {label: drawn[0] for label, drawn in found.items()}
+    rows: list[dict[str, Any]] = [
+        {
+            "mechanism": label,
+            "from the true density": float(np.mean((drawn - truth) ** 2 @ weights)),
+        }
+        for label, drawn in found.items()
+    ]
 
     def plot() -> Any:
         import matplotlib.pyplot as plt

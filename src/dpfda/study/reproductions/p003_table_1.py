@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from dpfda.central.functions import decompose, eigenpairs
 from dpfda.central.kernels import Exponential, Kernel, Matern, SquaredExponential
-from dpfda.central.process import Process
+from dpfda.study.benchmarks.iclp import path_times
 from dpfda.study.effort import FULL, Effort
 from dpfda.study.outcome import Outcome, at_most
 
@@ -45,33 +41,14 @@ _KERNELS: dict[str, Kernel] = {
 def run(effort: Effort = FULL) -> Outcome:
     """Best of several runs, on one core."""
     best_of = effort.repeats(15, quick=3)
-    generator = np.random.default_rng(0)
     rows: list[dict[str, Any]] = []
-    for number, (kernel, size) in enumerate(PUBLISHED):
-        axis = np.linspace(0, 1, size)
-        basis = eigenpairs(_KERNELS[kernel], (axis,))
-        laplace, gaussian = Process(basis=basis), Process(basis=basis, law="gaussian")
-        for process in (laplace, gaussian):
-            process.simulate(1, generator)
-        with threadpool_limits(1):
-            eigh = _best(lambda k=_KERNELS[kernel], a=axis: decompose(k, a), best_of)  # type: ignore[misc]
-            iclp = _best(lambda p=laplace: p.simulate(100, generator), best_of)  # type: ignore[misc]
-            many = _best(lambda p=laplace: p.simulate(1000, generator), best_of)  # type: ignore[misc]
-            gp = _best(lambda p=gaussian: p.simulate(100, generator), best_of)  # type: ignore[misc]
+    for (kernel, size), (laplace, gaussian) in effort.over(PUBLISHED.items()):
+        times = path_times(_KERNELS[kernel], size, best_of=best_of)
         rows.append(
-            {
-                "kernel": kernel,
-                "K": size,
-                "published ICLP": PUBLISHED[kernel, size][0],
-                "published GP": PUBLISHED[kernel, size][1],
-                "one decomposition": eigh,
-                "100 ICLP": iclp,
-                "100 GP": gp,
-                "1000 ICLP": many,
-                "100 ICLP over one decomposition": iclp / eigh,
-            }
+            {"kernel": kernel, "K": size, "published ICLP": laplace, "published GP": gaussian}
+            | {name: times[name] for name in times if name != "100 exact ICLP"}
+            | {"100 ICLP over one decomposition": times["100 ICLP"] / times["one decomposition"]}
         )
-        effort.done((number + 1) / len(PUBLISHED))
     figures = {
         "paths_over_eigh": max(row["100 ICLP over one decomposition"] for row in rows),
         "time_of_1000_over_100_paths": float(
@@ -83,12 +60,3 @@ def run(effort: Effort = FULL) -> Outcome:
         "Paths are floating-point ones, for pictures; a release draws exact lattice noise.",
     ]
     return Outcome(rows=rows, figures=figures, notes=notes)
-
-
-def _best(task: Callable[[], object], times: int) -> float:
-    seconds = []
-    for _ in range(times):
-        start = time.perf_counter()
-        task()
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
