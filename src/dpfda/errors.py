@@ -8,7 +8,7 @@ DpfdaError
 ├── BudgetExceeded                  a ledger refused to spend; nothing was spent
 │   └── AlreadySpent                the ledger has seen this key: one question, one answer
 ├── LedgerDamaged                   a stored ledger was altered or cut; nothing is spent from it
-├── UnknownEvent                    an accountant was handed a release it cannot price
+├── UnknownEvent                    a release of which no price is known
 └── ProtocolError                   a message arrived that the protocol does not allow here
 """
 
@@ -76,7 +76,7 @@ class LedgerDamaged(DpfdaError):
 
 
 class UnknownEvent(DpfdaError):
-    """The accountant does not know how to price this release, so it refuses."""
+    """Nothing is known of what this release costs, so it is refused."""
 
 
 class ProtocolError(DpfdaError):

@@ -418,7 +418,7 @@ def test_bands_of_surfaces_fit_into_memory() -> None:
     assert np.all(low < high)
 
 
-def test_accountants_can_price_a_release() -> None:
+def test_a_release_says_what_a_ledger_needs() -> None:
     pure = release_of().event
     assert pure.to_dict() == {"name": "pure", "epsilon": 1.0}
     approximate = PrivateMean(1.0, bound=1.5, delta=1e-3, random_state=0).fit(CURVES).release_

@@ -19,7 +19,8 @@ from dpfda.errors import (
     LedgerDamaged,
     UnknownEvent,
 )
-from dpfda.privacy.calibration import gaussian_sigma, split_multipliers
+from dpfda.privacy.calibration import gaussian_sigma
+from dpfda.privacy.cost import Cost
 from dpfda.privacy.events import (
     ApproximateEvent,
     ComposedEvent,
@@ -145,9 +146,8 @@ def test_pure_limit_refuses_delta(make):
 
 def test_gaussian_parts_of_a_budget_fit_exactly(make):
     ledger = make(limit_delta=1e-5)
-    shares = [0.2, 0.3, 0.5]
-    for multiplier in split_multipliers(shares, epsilon=1.0, delta=1e-5):
-        ledger.spend(GaussianEvent(multiplier=multiplier), label="moment")
+    for share in (0.2, 0.3, 0.5):
+        ledger.spend(Cost(epsilon=1.0, delta=1e-5).part(share).event, label="moment")
     assert 1 - 1e-8 < ledger.spent.epsilon <= 1
     assert ledger.spent.delta == 1e-5
     with pytest.raises(BudgetExceeded, match=r"μ = 0\.0001 \(of 0\.268.*\) does not fit"):

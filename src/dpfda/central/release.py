@@ -70,7 +70,7 @@ class Release:
 
     @property
     def event(self) -> Event:
-        """The release as an accountant sees it."""
+        """The release as a ledger sees it."""
         if self.guarantee.delta == 0:
             return PureEvent(epsilon=self.guarantee.epsilon)
         return ApproximateEvent(epsilon=self.guarantee.epsilon, delta=self.guarantee.delta)

@@ -45,7 +45,7 @@ class Mechanism(Registered, family="mechanism"):
 
     @property
     def event(self) -> Event:
-        """The release as an accountant sees it."""
+        """The release as a ledger sees it."""
         return PureEvent(epsilon=self.epsilon)
 
     @abstractmethod

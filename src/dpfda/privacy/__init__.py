@@ -1,1 +1,1 @@
-"""Guarantees, events, accounting, ledgers and audits. Nothing here sees data."""
+"""Guarantees, events, ledgers and audits. Nothing here sees data."""

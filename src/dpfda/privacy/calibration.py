@@ -22,16 +22,15 @@ Why the continuous curve is safe to use all the same:
         η = (J + R²)/(24s²) + J log Z,   τ = P(J standard normals leave the ball of radius R).
     For R² = 3J + 500, τ ≤ e^{-150} (Laurent & Massart 2000).
 
-`lattice_excess` is that η. All functions here keep back 1e-10 of ε and one part in 10^9 of δ, which
-covers it for 500 coordinates at s = 2^20, or 10^5 at the 2^24 steps of the Gaussian mechanism, with
-ε ≤ 60 and δ ≥ 1e-15.
+All functions here keep back 1e-10 of ε and one part in 10^9 of δ, which covers η for 500
+coordinates at s = 2^20, or 10^5 at the 2^24 steps of the Gaussian mechanism, with ε ≤ 60 and
+δ ≥ 1e-15.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable
 from functools import lru_cache
 
 import numpy as np
@@ -41,7 +40,7 @@ from dpfda.errors import InvalidParameter
 from dpfda.privacy._search import bisect
 
 LATTICE_RESERVE = 1e-10
-"""The part of ε kept back for the lattice, see `lattice_excess`."""
+"""The part of ε kept back for the lattice."""
 
 _INFLATE = 1 + 1e-9  # of δ: the lattice, and rounding in this file
 _MARGIN = 1e-10  # of μ: so that a budget split and summed again still fits
@@ -110,51 +109,6 @@ def gaussian_sigma(*, epsilon: float, delta: float, sensitivity: float = 1.0) ->
     """
     _validate.positive("sensitivity", sensitivity)
     return sensitivity / gaussian_mu(epsilon=epsilon, delta=delta)
-
-
-def compose_multipliers(multipliers: Iterable[float]) -> float:
-    """The multiplier of several Gaussian releases seen as one: 1/μ² adds up.
-
-    Example:
-        >>> compose_multipliers([2.0, 2.0, 2.0, 2.0])
-        1.0
-    """
-    squares = math.fsum(_validate.positive("multipliers", m) ** -2 for m in multipliers)
-    return 1 / math.sqrt(squares) if squares else math.inf
-
-
-def split_multipliers(
-    shares: Iterable[float], *, epsilon: float, delta: float
-) -> tuple[float, ...]:
-    """Multipliers for releases that use given shares of an (ε, δ) budget: μ_i² = share_i μ².
-
-    Example:
-        >>> first, second = split_multipliers([0.2, 0.8], epsilon=1.0, delta=1e-5)
-        >>> round(first, 2), round(second, 2)
-        (8.34, 4.17)
-    """
-    parts = [_validate.positive("shares", share) for share in shares]
-    if not math.isclose(math.fsum(parts), 1, rel_tol=_MARGIN / 10):
-        raise InvalidParameter("shares", "numbers that add up to 1", parts)
-    mu = gaussian_mu(epsilon=epsilon, delta=delta)
-    return tuple(1 / (mu * math.sqrt(part)) for part in parts)
-
-
-def lattice_excess(*, steps: int, dimension: int) -> float:
-    """How much ε a discrete Gaussian may cost beyond the continuous curve (see the module).
-
-    Args:
-        steps: lattice steps in one standard deviation.
-        dimension: number of coordinates J.
-
-    Example:
-        >>> lattice_excess(steps=2**24, dimension=100_000) < LATTICE_RESERVE
-        True
-    """
-    _validate.whole("steps", steps, least=2)
-    _validate.whole("dimension", dimension)
-    normaliser = dimension * 3 * math.exp(-2 * math.pi**2 * steps**2)
-    return (4 * dimension + 500) / (24 * steps**2) + normaliser
 
 
 def _delta(epsilon: float, mu: float) -> float:

@@ -63,7 +63,7 @@ class Cost:
 
     @property
     def event(self) -> Event:
-        """As an accountant sees it."""
+        """As a ledger sees it."""
         if self.pure:
             return PureEvent(epsilon=self.epsilon_spent)
         return GaussianEvent(multiplier=1 / self.mu)

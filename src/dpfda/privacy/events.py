@@ -1,7 +1,7 @@
-"""Immutable descriptions of releases, complete enough for an accountant to price them.
+"""Immutable descriptions of releases, complete enough to price them.
 
-An event states everything the price depends on and nothing about the data. Ledgers store events,
-accountants compose them; an event of an unknown kind is refused, never guessed.
+An event states everything the price depends on and nothing about the data. Ledgers store events
+and add them up; an event of an unknown kind is refused, never guessed.
 """
 
 from __future__ import annotations

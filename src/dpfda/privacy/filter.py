@@ -1,7 +1,7 @@
 """How a ledger adds up, fixed when it is created: a privacy filter.
 
-The size of the next release may depend on earlier answers. Accountants bound releases whose sizes
-were fixed in advance; asked along the way they give an analyst nearly twice δ
+The size of the next release may depend on earlier answers. The exact cost of releases whose sizes
+were fixed in advance, asked for along the way, gives an analyst nearly twice δ
 (`tests/privacy/test_filter.py` counts it out), and so does the better of two valid rules. A filter
 is one rule: sums of what every release adds, against limits that were fixed before the first. It is
 the same comparison, `cost.within`, to which holders keep a conversation.

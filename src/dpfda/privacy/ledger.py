@@ -34,7 +34,7 @@ class Entry:
     Attributes:
         sequence: position in the ledger, from 1.
         label: what the release was, in words.
-        event: the release, as an accountant sees it.
+        event: the release.
         time: when, in seconds since 1970 (UTC).
         key: the question it answered, if it may be answered once only.
         assumptions: what the price rests on, in words.
@@ -115,7 +115,7 @@ class BaseLedger(Registered, family="ledger"):
         Raises:
             AlreadySpent: the key was spent before.
             BudgetExceeded: the limit does not allow it.
-            UnknownEvent: no accountant can price the release.
+            UnknownEvent: nothing is known of what the release costs.
         """
         event = _as_event(release)
         _check_text("label", label)

@@ -9,13 +9,11 @@ become floats again are rounded up.
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from dpfda._registry import Registered
 from dpfda.errors import UnknownEvent
 from dpfda.privacy.events import (
     ApproximateEvent,
@@ -100,7 +98,7 @@ def compose(events: Iterable[Event]) -> Price:
     """The price of several releases about the same unit.
 
     Raises:
-        UnknownEvent: a release is of a kind that no accountant can price.
+        UnknownEvent: a release is of a kind without a known price.
 
     Example:
         >>> report = ComposedEvent(events=(LaplaceEvent(ratio=0.8), PureEvent(epsilon=0.2)))
@@ -146,11 +144,3 @@ def _precision(multiplier: float) -> Fraction:
     """1/multiplier², rounded up to a float so that long sums stay short fractions."""
     multiplier = max(multiplier, 1e-100)  # so little noise is no protection; keeps floats finite
     return Fraction(math.nextafter(float(1 / Fraction(multiplier) ** 2), math.inf))
-
-
-class Accountant(Registered, family="accountant"):
-    """A way to bound ε, given a price and δ. A new one is one file and passes the shared tests."""
-
-    @abstractmethod
-    def epsilon(self, price: Price, *, delta: float) -> float:
-        """An upper bound on ε at this δ; infinite where the method has no bound."""
