@@ -59,7 +59,7 @@ def gaussian_delta(*, epsilon: float, multiplier: float) -> float:
     return _delta(epsilon, 1 / _validate.positive("multiplier", multiplier))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096, typed=True)  # True is no ε, though it equals 1
 def gaussian_epsilon(*, delta: float, multiplier: float) -> float:
     """The smallest ε for which Gaussian noise of σ = multiplier · sensitivity is (ε, δ)-DP.
 
@@ -76,7 +76,7 @@ def gaussian_epsilon(*, delta: float, multiplier: float) -> float:
     return bisect(lambda epsilon: _delta(epsilon, mu) <= delta, good=2 * high, bad=0.0)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096, typed=True)  # True is no ε, though it equals 1
 def gaussian_mu(*, epsilon: float, delta: float) -> float:
     """The largest μ = sensitivity/σ that an (ε, δ) budget allows.
 
