@@ -176,6 +176,13 @@ def test_text_is_refused_without_quoting_it(study, kind):
         assert caught.value.__cause__ is None
 
 
+def test_an_owner_of_thousands_of_rows_uses_the_first_ones(two_classes):
+    X, y = two_classes(5000, seed=0)
+    classifier = LocalBoostingClassifier(1.0, n_rounds=1, random_state=0)
+    classifier.fit(X, y, groups=np.minimum(np.arange(5000) // 4500, 1))
+    assert classifier.plan_.design["n_rows"] == 4096
+
+
 def test_owners_with_more_rows_than_count_use_their_first(study):
     X, y, groups, own, _, test, _ = study
     first = np.zeros(len(X), dtype=bool)

@@ -17,6 +17,7 @@ from dpfda.boosting.gradient_study import GradientDesign
 from dpfda.boosting.owner import Owners
 from dpfda.boosting.owner_rows import OwnerRows
 from dpfda.boosting.plots import draw_rounds
+from dpfda.boosting.requests.base import MOST_ROWS
 from dpfda.boosting.samme_study import SammeDesign
 from dpfda.curve_classifier import CurveClassifierBase
 from dpfda.errors import InvalidData, InvalidParameter
@@ -299,7 +300,7 @@ class LocalBoostingClassifier(CurveClassifierBase):
         """As many as anybody has; for rows that share ε, as many as owners have on average."""
         if self.share == "sample":
             return round(float(owners.sizes.mean()))
-        return int(owners.features.shape[1])
+        return min(int(owners.features.shape[1]), MOST_ROWS)
 
     def _label_numbers(self, labels: Any, count: int) -> IntArray:
         """Of unknown labels: 0."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.boosting.model import BoostedModel, RowModel
+from dpfda.boosting.requests.base import MOST_ROWS
 from dpfda.curves import RowEncoder
 from dpfda.errors import InvalidParameter
 from dpfda.protocol.declared import Declared
@@ -36,7 +37,7 @@ class BoostingDesign(Declared, Design):
     """
 
     n_rounds: int = whole(default=10)
-    n_rows: int = whole(most=1 << 12, default=1)
+    n_rows: int = whole(most=MOST_ROWS, default=1)
     own_budgets: bool = flag(default=False)
     labelled: FloatArray = array("real", "labelled", "columns", default=())
     labels: IntArray = array("whole", "labelled", least=0, most=1 << 10, default=())

@@ -19,6 +19,8 @@ from dpfda.protocol.fields import choice, flag, whole
 from dpfda.protocol.query import Records, finite
 from dpfda.protocol.task import Task
 
+MOST_ROWS = 1 << 12
+"""No more rows of an owner count."""
 _SMALLEST_EPSILON = 1e-6
 
 
@@ -43,7 +45,7 @@ class Request(Task):
     unit: str = choice("owner", default="owner")
     dimension: int = whole(most=1 << 16)
     n_classes: int = whole(least=2, most=1 << 10)
-    n_rows: int = whole(most=1 << 12)
+    n_rows: int = whole(most=MOST_ROWS)
     own_budgets: bool = flag(default=False)
 
     @property

@@ -111,21 +111,16 @@ class GradientRequest(Request, name="gradient"):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Two features, two and three classes, few and many directions."""
+        """Three classes, two of all directions."""
         rows = np.random.default_rng(0).normal(size=(50, 2))
-        made = []
-        for classes, products in ((2, 0), (3, 1)):
-            features = FeatureMap.learnt(rows, products=products)
-            slopes = (classes - 1) * features.size
-            made.append(
-                cls(
-                    epsilon=1.0, people=1, dimension=2, n_classes=classes, n_rows=2,
-                    features=features,
-                    coefficients=np.zeros((classes - 1, features.size)),
-                    projection=np.eye(slopes)[:, : slopes // classes + 1],
-                )
-            )  # fmt: skip
-        return made
+        features = FeatureMap.learnt(rows, products=1)
+        return [
+            cls(
+                epsilon=1.0, people=1, dimension=2, n_classes=3, n_rows=2, features=features,
+                coefficients=np.zeros((2, features.size)),
+                projection=np.eye(2 * features.size)[:, :2],
+            )
+        ]  # fmt: skip
 
 
 def report_gain(epsilon: float) -> float:
