@@ -106,11 +106,10 @@ def test_quick_runs_on_public_data(name, shared_data, monkeypatch):
 
 def test_a_benchmark_on_few_rows_is_quiet():
     # Warnings are errors here; 60 rows at ε = 0.1 would warn.
-    from dpfda.study.benchmarks.regression_utility import private_guess
+    from dpfda.study.benchmarks.regression_utility import Split
     from dpfda.study.preparation import Prepared
 
     rng = np.random.default_rng(0)
     X, y = rng.uniform(-0.5, 0.5, (60, 2)), rng.uniform(0, 1, 60)
     data = Prepared(X=X, y=y, task="linear", note="")
-    guess = private_guess(data, "moments", 0.1, rows=(X, y), unseen=X, seed=0)
-    assert guess.shape == (60,)
+    assert Split(data, seed=0).guess("moments", 0.1).shape == (6,)

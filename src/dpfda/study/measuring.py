@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 import numpy as np
+
+Key = TypeVar("Key")
 
 
 def seconds(
@@ -33,3 +36,16 @@ def mean_and_error(values: Sequence[float], name: str = "error") -> dict[str, fl
     """
     spread = float(np.std(values) / np.sqrt(len(values)))
     return {name: float(np.mean(values)), "standard_error": spread}
+
+
+def gathered(found: Iterable[tuple[Key, float]]) -> dict[Key, list[float]]:
+    """The values of each key, in the order in which they come.
+
+    Example:
+        >>> gathered([("a", 1.0), ("b", 2.0), ("a", 3.0)])
+        {'a': [1.0, 3.0], 'b': [2.0]}
+    """
+    values: dict[Key, list[float]] = {}
+    for key, value in found:
+        values.setdefault(key, []).append(value)
+    return values

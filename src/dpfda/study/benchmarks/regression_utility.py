@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.linear_model import LinearRegression
 from dpfda._validate import FloatArray
 from dpfda.regression.estimators import PrivateLinearRegression, PrivateLogisticRegression
 from dpfda.regression.methods import Method
-from dpfda.study.measuring import mean_and_error
+from dpfda.study.measuring import gathered, mean_and_error
 from dpfda.study.outcome import Outcome, at_least, at_most
 from dpfda.study.preparation import Prepared, folds, prepare
 
@@ -39,7 +40,8 @@ def run(quick: bool = False) -> Outcome:
         names += ["twitter", *UNTOUCHED]
     for name in names:
         data = prepare(name)
-        for label, epsilon, scores in compare(data, methods, epsilons, splits=splits):
+        found = gathered(compare(data, methods, epsilons, splits=splits))
+        for (label, epsilon), scores in found.items():
             row = {"data": name, "method": label, "epsilon": epsilon, "score": data.measure}
             rows.append(row | mean_and_error(scores, "mean"))
             if (label, epsilon) == ("moments", 0.5) and f"{name}_eps0.5" in GOALS:
@@ -56,48 +58,62 @@ def run(quick: bool = False) -> Outcome:
     )
 
 
+class Split:
+    """A random 90:10 split: predictors see the first part and are scored on the second.
+
+    Args:
+        data: rows and targets.
+        seed: of the split.
+        share: of the training rows that are used.
+    """
+
+    def __init__(self, data: Prepared, *, seed: int, share: float = 1.0) -> None:
+        train, self.test = folds(len(data.X), seed=seed)
+        self.data, self.seed, self.train = data, seed, train[: int(share * len(train))]
+        self.X, self.y = data.X[self.train], data.y[self.train]
+        self.unseen, self.truth = data.X[self.test], data.y[self.test]
+
+    def score(self, guess: FloatArray) -> float:
+        """Mean squared error of a clipped guess, or accuracy of a guess above one half."""
+        if self.data.task == "linear":
+            return float(np.mean((np.clip(guess, 0, 1) - self.truth) ** 2))
+        return float(np.mean((guess > 0.5) == self.truth))
+
+    def trivial(self) -> float:
+        """The score of the training mean."""
+        return self.score(np.full(len(self.test), self.y.mean()))
+
+    def non_private(self) -> float:
+        """The score of a fit without noise."""
+        return self.score(LinearRegression().fit(self.X, self.y).predict(self.unseen))
+
+    def guess(self, method: str | Method, epsilon: float, **options: Any) -> FloatArray:
+        """Predictions of a private fit: a number, or the probability of class 1."""
+        shared: dict[str, Any] = {"delta": 1e-5, "method": method, "random_state": self.seed}
+        shared |= options
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "too few rows")  # the table shows what that means
+            if self.data.task == "linear":
+                line = PrivateLinearRegression(
+                    epsilon, **shared, target_center=0.5, target_bound=0.5
+                )
+                return line.fit(self.X, self.y).predict(self.unseen)
+            odds = PrivateLogisticRegression(epsilon, **shared)
+            return odds.fit(self.X, self.y).predict_proba(self.unseen)[:, 1]
+
+    def private(self, method: str | Method, epsilon: float, **options: Any) -> float:
+        """The score of a private fit."""
+        return self.score(self.guess(method, epsilon, **options))
+
+
 def compare(
     data: Prepared, methods: list[str], epsilons: tuple[float, ...], *, splits: int
-) -> list[tuple[str, float | None, list[float]]]:
-    """(predictor, ε, scores over splits) of the trivial, the non-private and the private fits."""
-    found: dict[tuple[str, float | None], list[float]] = {}
-    for split in range(splits):
-        train, test = folds(len(data.X), seed=1000 + split)
-        X, y, unseen, truth = data.X[train], data.y[train], data.X[test], data.y[test]
-        trivial = np.full(len(test), y.mean())
-        found.setdefault(("trivial", None), []).append(score(data, trivial, truth))
-        line = LinearRegression().fit(X, y).predict(unseen)
-        found.setdefault(("non-private", None), []).append(score(data, line, truth))
+) -> Iterator[tuple[tuple[str, float | None], float]]:
+    """Scores of the trivial, the non-private and the private fits, by (predictor, ε)."""
+    for seed in range(splits):
+        split = Split(data, seed=1000 + seed)
+        yield ("trivial", None), split.trivial()
+        yield ("non-private", None), split.non_private()
         for epsilon in epsilons:
             for method in methods:
-                guess = private_guess(data, method, epsilon, rows=(X, y), unseen=unseen, seed=split)
-                found.setdefault((method, epsilon), []).append(score(data, guess, truth))
-    return [(method, epsilon, scores) for (method, epsilon), scores in found.items()]
-
-
-def private_guess(
-    data: Prepared,
-    method: str | Method,
-    epsilon: float,
-    *,
-    rows: tuple[FloatArray, FloatArray],
-    unseen: FloatArray,
-    seed: int,
-    delta: float = 1e-5,
-) -> FloatArray:
-    """Predictions of a private fit: a number, or the probability of class 1."""
-    shared: dict[str, Any] = {"delta": delta, "method": method, "random_state": seed}
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "too few rows")  # the table shows what that means
-        if data.task == "linear":
-            line = PrivateLinearRegression(epsilon, **shared, target_center=0.5, target_bound=0.5)
-            return line.fit(*rows).predict(unseen)
-        odds = PrivateLogisticRegression(epsilon, **shared)
-        return odds.fit(*rows).predict_proba(unseen)[:, 1]
-
-
-def score(data: Prepared, guess: FloatArray, truth: FloatArray) -> float:
-    """Mean squared error of a clipped guess, or accuracy of a guess above one half."""
-    if data.task == "linear":
-        return float(np.mean((np.clip(guess, 0, 1) - truth) ** 2))
-    return float(np.mean((guess > 0.5) == truth))
+                yield (method, epsilon), split.private(method, epsilon, random_state=seed)

@@ -7,14 +7,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.linear_model import LinearRegression
 
-from dpfda._validate import FloatArray
 from dpfda.regression.decentralized import DecentralizedRegression
-from dpfda.study.benchmarks.regression_utility import private_guess, score
+from dpfda.study.benchmarks.regression_utility import Split
 from dpfda.study.effort import Effort
+from dpfda.study.measuring import gathered
 from dpfda.study.outcome import Outcome
-from dpfda.study.preparation import Prepared, folds, prepare
+from dpfda.study.preparation import Prepared, prepare
 from dpfda.study.reproductions._p002 import (
     DELTA,
     FM_FAMILY,
@@ -88,10 +87,13 @@ def figure(
     rows: list[dict[str, Any]] = []
     for number, (name, data) in enumerate(datasets.items()):
         for place, (panel, epsilon, share, delta) in enumerate(settings):
-            scores: dict[tuple[str, str], list[float]] = {}
-            for seed in range(repeats):
-                for key, value in one_split(data, epsilon, share, delta, seed=seed, sites=sites):
-                    scores.setdefault(key, []).append(value)
+            scores = gathered(
+                found
+                for seed in range(repeats)
+                for found in one_split(
+                    Split(data, seed=seed, share=share), epsilon, delta, sites=sites
+                )
+            )
             for (form, method), values in scores.items():
                 private = form != "reference"
                 true = true_epsilon(method, epsilon, delta=delta, task=data.task)
@@ -109,7 +111,7 @@ def figure(
                         "true_epsilon": (true or epsilon)
                         if form.startswith("as published")
                         else (epsilon if private else None),
-                        "mse" if data.task == "linear" else "accuracy": float(np.mean(values)),
+                        data.measure: float(np.mean(values)),
                     }
                 )
             effort.done((number + (place + 1) / len(settings)) / len(datasets))
@@ -117,61 +119,46 @@ def figure(
 
 
 def one_split(
-    data: Prepared,
-    epsilon: float,
-    share: float,
-    delta: float,
-    *,
-    seed: int,
-    sites: int | None = None,
+    split: Split, epsilon: float, delta: float, *, sites: int | None = None
 ) -> Iterator[tuple[tuple[str, str], float]]:
     """Scores of every predictor on one random 90:10 split."""
-    train, test = folds(len(data.X), seed=seed)
-    train = train[: int(share * len(train))]
-    y, truth = data.y[train], data.y[test]
-    yield ("reference", "trivial"), score(data, np.full(len(test), y.mean()), truth)
-    line = LinearRegression().fit(data.X[train], y).predict(data.X[test])
-    yield ("reference", "non-private"), score(data, line, truth)
-    rows = positive_rows(data)
-    rng = np.random.default_rng(seed)
-
-    def published(method: str, *, floor: bool, alone: int) -> float:
-        weights = published_weights(
-            method, rows[train], y, task=data.task, epsilon=epsilon, delta=delta, rng=rng,
-            floor=floor, sites=alone,
-        )  # fmt: skip
-        return score(data, published_guess(weights, rows[test], data.task), truth)
-
+    yield ("reference", "trivial"), split.trivial()
+    yield ("reference", "non-private"), split.non_private()
+    rng = np.random.default_rng(split.seed)
+    options: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rng": rng}
     for method in PUBLISHED:
-        yield ("as published", method), published(method, floor=False, alone=sites or 1)
+        alone = options | {"sites": sites or 1}
+        yield ("as published", method), published_score(split, method, **alone)
         if method in FM_FAMILY:
-            yield ("as published, C9", method), published(method, floor=True, alone=sites or 1)
+            raised = published_score(split, method, **alone, floor=True)
+            yield ("as published, C9", method), raised
     if sites is not None:
-        yield ("as published", "cape"), published("gaussian_fm", floor=False, alone=1)
-        yield ("as published, C9", "cape"), published("gaussian_fm", floor=True, alone=1)
+        for form, floor in (("as published", False), ("as published, C9", True)):
+            yield (form, "cape"), published_score(split, "gaussian_fm", **options, floor=floor)
     for method in SOUND:
         if sites is None:
-            guess = private_guess(
-                data, method, epsilon, rows=(data.X[train], y), unseen=data.X[test], seed=seed,
-                delta=delta,
-            )  # fmt: skip
+            yield ("sound", method), split.private(method, epsilon, delta=delta)
         else:
-            guess = among_sites(
-                data, method, train, test, sites=sites, epsilon=epsilon, delta=delta, seed=seed
-            )
-        yield ("sound", method), score(data, guess, truth)
+            among = among_sites(split, sites, epsilon=epsilon, delta=delta, method=method)
+            yield ("sound", method), among
 
 
-def among_sites(
-    data: Prepared, method: str, train: Any, test: Any, *, sites: int, seed: int, **budget: Any
-) -> FloatArray:
-    """Predictions of the sound capeFM: real keys, masks and shares, nobody colluding."""
+def published_score(split: Split, method: str, **options: Any) -> float:
+    """The score of one of 002's methods as published; options as in `published_weights`."""
+    rows, task = positive_rows(split.data), split.data.task
+    weights = published_weights(method, rows[split.train], split.y, task=task, **options)
+    return split.score(published_guess(weights, rows[split.test], task))
+
+
+def among_sites(split: Split, sites: int, **options: Any) -> float:
+    """The score of the sound capeFM: real keys, masks and shares, by default nobody colluding."""
     model = DecentralizedRegression(
-        **budget, task=data.task, method=method, colluders=0, target_center=0.5,
-        target_bound=0.5, random_state=seed,
+        **{"colluders": 0} | options, task=split.data.task, target_center=0.5, target_bound=0.5,
+        random_state=split.seed,
     )  # fmt: skip
-    model.fit([(data.X[part], data.y[part]) for part in np.array_split(train, sites)])
-    return model.predict(data.X[test])
+    parts = np.array_split(split.train, sites)
+    model.fit([(split.data.X[part], split.data.y[part]) for part in parts])
+    return split.score(model.predict(split.unseen))
 
 
 def plot_panels(rows: list[dict[str, Any]], measure: str) -> Any:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from dpfda.regression.methods.gaussian_fm import GaussianFM
-from dpfda.study.benchmarks.regression_utility import private_guess, score
+from dpfda.study.benchmarks.regression_utility import Split
 from dpfda.study.effort import FULL, Effort
 from dpfda.study.outcome import Outcome
-from dpfda.study.preparation import folds, prepare
+from dpfda.study.preparation import prepare
 
 TITLE = "Taylor or Chebyshev expansion of the logistic loss, ε = 0.5 (002 §4.2)"
 METHODS: dict[str, Any] = {
@@ -25,31 +26,18 @@ def run(effort: Effort = FULL) -> Outcome:
     """Ten splits by default."""
     repeats = effort.repeats(10, quick=2)
     names = ("phishing",) if effort.quick else ("phishing", "adult", "kdd")
+    loaded = {name: prepare(name) for name in names}
     rows: list[dict[str, Any]] = []
-    for number, name in enumerate(names):
-        data = prepare(name)
-        for label, method in METHODS.items():
-            found = []
-            for seed in range(repeats):
-                train, test = folds(len(data.X), seed=seed)
-                guess = private_guess(
-                    data, method, 0.5, rows=(data.X[train], data.y[train]), unseen=data.X[test],
-                    seed=seed,
-                )  # fmt: skip
-                likely = np.clip(guess, 1e-6, 1 - 1e-6)
-                chance = np.where(data.y[test] > 0.5, likely, 1 - likely)
-                loss = float(-np.log(chance).mean())
-                found.append((score(data, guess, data.y[test]), loss))
-            accuracy, loss = np.mean(found, axis=0)
-            rows.append(
-                {
-                    "data": name,
-                    "expansion": label,
-                    "accuracy": float(accuracy),
-                    "log_loss": float(loss),
-                }
-            )
-        effort.done((number + 1) / len(names))
+    for name, (label, method) in effort.over(product(names, METHODS.items())):
+        found = []
+        for seed in range(repeats):
+            split = Split(loaded[name], seed=seed)
+            guess = split.guess(method, 0.5)
+            likely = np.clip(guess, 1e-6, 1 - 1e-6)
+            chance = np.where(split.truth > 0.5, likely, 1 - likely)
+            found.append((split.score(guess), float(-np.log(chance).mean())))
+        accuracy, loss = np.mean(found, axis=0).tolist()
+        rows.append({"data": name, "expansion": label, "accuracy": accuracy, "log_loss": loss})
     return Outcome(
         rows=rows,
         notes=[

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
 
-from dpfda._validate import FloatArray
-from dpfda.regression.decentralized import DecentralizedRegression
-from dpfda.study.benchmarks.regression_utility import score
+from dpfda.study.benchmarks.regression_utility import Split
 from dpfda.study.effort import FULL, Effort
+from dpfda.study.measuring import gathered
 from dpfda.study.outcome import Outcome
-from dpfda.study.preparation import Prepared, folds, prepare
-from dpfda.study.reproductions._p002 import (
-    DELTA,
-    positive_rows,
-    published_guess,
-    published_weights,
-    synthetic,
-)
+from dpfda.study.preparation import Prepared, prepare
+from dpfda.study.reproductions._p002 import DELTA, synthetic
+from dpfda.study.reproductions._p002_panels import among_sites, published_score
 from dpfda.study.reproductions._p002_published import published_cape_epsilon
 
 TITLE = "Utility against the number of sites, ε = 0.5 (002 Figures 5 and A4)"
@@ -44,23 +40,19 @@ def run(effort: Effort = FULL) -> Outcome:
     if not effort.quick:  # Figure A4
         loaded["synthetic, D = 20"] = synthetic("linear", dimension=20)
         loaded["synthetic, D = 50"] = synthetic("logistic", dimension=50)
-    jobs = [(name, count) for name in loaded for count in counts]
-    for done, (name, count) in enumerate(jobs):
+    for name, count in effort.over(product(loaded, counts)):
         data = loaded[name]
-        scores: dict[str, list[float]] = {}
-        for seed in range(repeats):
-            for label, value in one_split(data, count, seed=seed):
-                scores.setdefault(label, []).append(value)
-        measure = "mse" if data.task == "linear" else "accuracy"
+        scores = gathered(
+            found for seed in range(repeats) for found in one_split(data, count, seed=seed)
+        )
         for label, values in scores.items():
-            true = None if label in ("trivial",) else EPSILON
+            true = None if label == "trivial" else EPSILON
             if label == "cape as published":
                 true = published_cape_epsilon(EPSILON, delta=DELTA, sites=count, task=data.task)
             rows.append(
                 {"data": name, "sites": count, "scheme": label, "true_epsilon": true}
-                | {"measure": measure, "value": float(np.mean(values))}
+                | {"measure": data.measure, "value": float(np.mean(values))}
             )
-        effort.done((done + 1) / len(jobs))
     return Outcome(
         rows=rows,
         figures=_spread(rows),
@@ -69,33 +61,17 @@ def run(effort: Effort = FULL) -> Outcome:
     )
 
 
-def one_split(data: Prepared, count: int, *, seed: int) -> list[tuple[str, float]]:
+def one_split(data: Prepared, count: int, *, seed: int) -> Iterator[tuple[str, float]]:
     """Scores of every scheme with the rows dealt out to `count` sites."""
-    train, test = folds(len(data.X), seed=seed)
-    sites = [(data.X[part], data.y[part]) for part in np.array_split(train, count)]
-    unseen, truth = data.X[test], data.y[test]
-
-    def fit(**options: Any) -> float:
-        model = DecentralizedRegression(
-            EPSILON, task=data.task, target_center=0.5, target_bound=0.5, random_state=seed,
-            **options,
-        ).fit(sites)  # fmt: skip
-        guess: FloatArray = model.predict(unseen)
-        return score(data, guess, truth)
-
-    rows = positive_rows(data)
-    weights = published_weights(
-        "gaussian_fm", rows[train], data.y[train], task=data.task, epsilon=EPSILON, delta=DELTA,
-        rng=np.random.default_rng(seed),
-    )  # fmt: skip
-    colluders = math.ceil(count / 3) - 1
-    return [
-        ("trivial", score(data, np.full(len(test), data.y[train].mean()), truth)),
-        ("cape as published", score(data, published_guess(weights, rows[test], data.task), truth)),
-        ("sound, c = 0", fit(colluders=0)),
-        ("sound, paper's c", fit(colluders=colluders)),
-        ("conventional", fit(colluders=0, aggregation="conventional")),
-    ]
+    split, colluders = Split(data, seed=seed), math.ceil(count / 3) - 1
+    rng = np.random.default_rng(seed)
+    published = published_score(split, "gaussian_fm", epsilon=EPSILON, delta=DELTA, rng=rng)
+    yield "trivial", split.trivial()
+    yield "cape as published", published
+    yield "sound, c = 0", among_sites(split, count, epsilon=EPSILON)
+    yield "sound, paper's c", among_sites(split, count, epsilon=EPSILON, colluders=colluders)
+    alone = among_sites(split, count, epsilon=EPSILON, aggregation="conventional")
+    yield "conventional", alone
 
 
 def _spread(rows: list[dict[str, Any]]) -> dict[str, float]:

@@ -25,15 +25,13 @@ def run(effort: Effort = FULL) -> Outcome:
         ("logistic, D = 50, 5 sites", synthetic("logistic", dimension=50), SITES),
     ]
     still = replace(effort, progress=None)
-    for number, (name, data, sites) in enumerate(settings):
+    for name, data, sites in effort.over(settings):
         found = figure({name: data}, repeats=repeats, effort=still, sites=sites)
-        measure = "mse" if data.task == "linear" else "accuracy"
         rows += [
-            {key: value for key, value in row.items() if key != measure}
-            | {"measure": measure, "value": row[measure]}
+            {key: value for key, value in row.items() if key != data.measure}
+            | {"measure": data.measure, "value": row[data.measure]}
             for row in found
         ]
-        effort.done((number + 1) / len(settings))
     return Outcome(
         rows=rows,
         notes=[

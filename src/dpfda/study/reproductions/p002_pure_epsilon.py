@@ -15,10 +15,11 @@ from dpfda.regression.fixed_point import clip_to_ball
 from dpfda.regression.location_look import LocationLook
 from dpfda.regression.problem import Bounds, Problem
 from dpfda.regression.symmetric import floored_inverse
-from dpfda.study.benchmarks.regression_utility import private_guess, score
+from dpfda.study.benchmarks.regression_utility import Split
 from dpfda.study.effort import FULL, Effort
+from dpfda.study.measuring import gathered
 from dpfda.study.outcome import Outcome
-from dpfda.study.preparation import Prepared, folds, prepare
+from dpfda.study.preparation import Prepared, prepare
 
 TITLE = "Pure ε: exact Laplace, and a simulated matrix Laplace (extends 002)"
 EPSILONS = (0.5, 1.0, 2.0)
@@ -31,19 +32,14 @@ def run(effort: Effort = FULL) -> Outcome:
     repeats = effort.repeats(10, quick=2)
     names = ("warfarin",) if effort.quick else ("warfarin", "crime", "phishing", "adult")
     rows: list[dict[str, Any]] = []
-    for number, name in enumerate(names):
+    for name in effort.over(names):
         data = prepare(name)
-        scores: dict[tuple[str, float | None], list[float]] = {}
-        for seed in range(repeats):
-            for key, value in one_split(data, seed=seed):
-                scores.setdefault(key, []).append(value)
-        measure = "mse" if data.task == "linear" else "accuracy"
+        scores = gathered(found for seed in range(repeats) for found in one_split(data, seed=seed))
         rows += [
-            {"data": name, "method": method, "epsilon": epsilon, "measure": measure}
+            {"data": name, "method": method, "epsilon": epsilon, "measure": data.measure}
             | {"value": float(np.mean(values))}
             for (method, epsilon), values in scores.items()
         ]
-        effort.done((number + 1) / len(names))
     return Outcome(
         rows=rows,
         notes=[
@@ -58,22 +54,14 @@ def run(effort: Effort = FULL) -> Outcome:
 
 def one_split(data: Prepared, *, seed: int) -> Iterator[tuple[tuple[str, float | None], float]]:
     """Scores on one random 90:10 split."""
-    train, test = folds(len(data.X), seed=seed)
-    X, y, unseen, truth = data.X[train], data.y[train], data.X[test], data.y[test]
-    yield ("trivial", None), score(data, np.full(len(test), y.mean()), truth)
+    split = Split(data, seed=seed)
+    yield ("trivial", None), split.trivial()
     for epsilon in EPSILONS:
-        exact = private_guess(
-            data, "moments", epsilon, rows=(X, y), unseen=unseen, seed=seed, delta=0.0
-        )
-        yield ("exact Laplace", epsilon), score(data, exact, truth)
-        functional = private_guess(
-            data, "fm", epsilon, rows=(X, y), unseen=unseen, seed=seed, delta=0.0
-        )
-        yield ("functional mechanism", epsilon), score(data, functional, truth)
-        guess = matrix_laplace(X, y, unseen, epsilon=epsilon, seed=seed)
-        yield ("matrix Laplace (simulation only)", epsilon), score(data, guess, truth)
-        gaussian = private_guess(data, "moments", epsilon, rows=(X, y), unseen=unseen, seed=seed)
-        yield ("for comparison: (ε, 1e-5)", epsilon), score(data, gaussian, truth)
+        yield ("exact Laplace", epsilon), split.private("moments", epsilon, delta=0.0)
+        yield ("functional mechanism", epsilon), split.private("fm", epsilon, delta=0.0)
+        guess = matrix_laplace(split.X, split.y, split.unseen, epsilon=epsilon, seed=seed)
+        yield ("matrix Laplace (simulation only)", epsilon), split.score(guess)
+        yield ("for comparison: (ε, 1e-5)", epsilon), split.private("moments", epsilon)
 
 
 def matrix_laplace(
