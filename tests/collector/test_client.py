@@ -36,6 +36,7 @@ class Villain(ThreadingHTTPServer):
         self.hash = plan.hash
         self.failures: list[int] = []  # statuses to answer replies with first; 0 hangs up
         self.received: list[bytes] = []
+        self.raw: bytes | None = None  # sent instead of every answer
 
     @property
     def url(self) -> str:
@@ -65,7 +66,7 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def answer(self, status: int, body: Any) -> None:
-        data = json.dumps(body).encode()
+        data = json.dumps(body).encode() if self.server.raw is None else self.server.raw
         self.send_response(status)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
@@ -329,6 +330,19 @@ def submitted(home: Path, study: str) -> Any:
     curve.write_text("0.2\n-0.4\n")
     command = ["submit", study, str(curve), "--label", "yes", "--home", str(home)]
     return CliRunner().invoke(dpfda, command)
+
+
+@pytest.mark.parametrize("raw", [b"", b'"\xbf"', b"[" * 100_000, b"{}", b"null", b'{"plan": 1}'])
+def test_bytes_that_mean_nothing_cost_nothing(
+    client: RemoteClient, villain: Villain, raw: bytes, tmp_path: Path
+) -> None:
+    study = joined(client, villain)
+    villain.raw = raw
+    with pytest.raises(ProtocolError):
+        client.prepare(study, curve=CURVE, label="yes")
+    with pytest.raises(ProtocolError):
+        RemoteClient(tmp_path / "new", limit_epsilon=1.0).join(villain.url, study, most_epsilon=1.0)
+    assert client.ledger.spent.epsilon == 0
 
 
 def test_a_second_question_is_not_answered(client: RemoteClient, villain: Villain) -> None:

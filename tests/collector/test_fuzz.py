@@ -173,6 +173,8 @@ def test_the_wire_format(inside: InProcess, study: tuple[str, str, str], make_pl
         b'{"plan": {"title": "\\ud800"}}',
         b'{"plan": {"epsilon": 1' + b"0" * 400 + b"}}",
         b"\xff\xfe",
+        b'{"plan": {"\xbf": 1}}',
+        b'"\xbf"',
         b"",
     ],
 )

@@ -30,7 +30,7 @@ class Answer(NamedTuple):
         """The body as plain values; None if it is not JSON."""
         try:
             return json.loads(self.body)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
 
     @property

@@ -195,7 +195,7 @@ class RemoteClient:
                 self._sleep(0.5)
         try:
             message = msgspec.json.decode(answer.body, type=TaskMessage)
-        except msgspec.DecodeError:
+        except (msgspec.MsgspecError, ValueError, RecursionError):  # no JSON, no text, no end
             raise ProtocolError("the collector's message cannot be understood") from None
         if message.plan != plan_hash:
             raise ProtocolError("the task belongs to another study")

@@ -137,5 +137,7 @@ def _package_error(_: Request[Any, Any, Any], error: DpfdaError) -> Response[dic
 def _unexpected(_: Request[Any, Any, Any], error: Exception) -> Response[dict[str, Any]]:
     if isinstance(error, RecursionError):  # JSON that is nested thousands deep
         return Response(error_body("malformed", "the body is nested too deep"), status_code=400)
+    if isinstance(error, UnicodeDecodeError):  # JSON with bytes that are no text
+        return Response(error_body("malformed", "the body is not UTF-8"), status_code=400)
     log.error("unexpected", exc_info=(type(error), error, error.__traceback__))
     return Response(error_body("internal", "something went wrong here"), status_code=500)
