@@ -32,14 +32,14 @@ class Case:
     family: str
     subject: Any
     check: Callable[[Any], None]
-    title: str
+    title: str = ""
 
     def __call__(self) -> None:
         """Run the contract on the instance."""
         self.check(self.subject)
 
     def __str__(self) -> str:
-        return f"{self.family}: {self.title}"
+        return f"{self.family}: {self.title or repr(self.subject)}"
 
 
 def load_all() -> None:

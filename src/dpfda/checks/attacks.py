@@ -206,7 +206,7 @@ class ConversationAttack:
 
 
 def worst_neighbours(
-    conversation: Conversation[Any], n: int, *, steps: int = 60, seed: int = 0
+    conversation: Conversation[Any], n: int, *, steps: int = 30, seed: int = 0
 ) -> tuple[Records, Records]:
     """Climb from the conversation's own neighbours to records that all its looks tell apart."""
     rng = np.random.default_rng(seed)

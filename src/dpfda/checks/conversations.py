@@ -47,6 +47,7 @@ def check_conversation(subject: tuple[Conversation[Any], int]) -> None:
     conversation, n = subject
     check_price(conversation, n)
     check_ledger(conversation, n)
+    check_order(conversation, n)
     check_greed(conversation, n)
     check_repeats(conversation, n)
     check_losses(conversation, n)
@@ -115,6 +116,27 @@ def check_ledger(conversation: Conversation[Any], n: int) -> None:
         expect(len(ledger.entries) == len(spent), "a refused conversation must spend nothing")
         return
     raise AssertionError("an empty ledger must refuse the conversation")
+
+
+class _Refusing(Ledger):
+    """Seems to have budget for all, and pays for nothing."""
+
+    def spend(self, *_: Any, **__: Any) -> Any:
+        """Refuse."""
+        raise BudgetExceeded("refused")
+
+
+def check_order(conversation: Conversation[Any], n: int) -> None:
+    """Spending comes first: where it is refused, nothing was drawn."""
+    here, _ = conversation.neighbours(n)
+    watched: Any = Counting(0)
+    ledger = _Refusing(conversation.epsilon, limit_delta=conversation.delta)
+    try:
+        curate(conversation, here, source=watched, ledger=ledger)
+    except BudgetExceeded:
+        expect(watched.drawn == 0, "noise must not be drawn before the ledger is spent")
+        return
+    raise AssertionError("a ledger that refuses must be obeyed")
 
 
 def check_greed(conversation: Conversation[Any], n: int) -> None:

@@ -18,6 +18,7 @@ from dpfda._validate import FloatArray
 from dpfda.checks import expect
 from dpfda.checks.bad_input import check_bad_input, check_bad_parameters
 from dpfda.mechanisms import Mechanism
+from dpfda.mechanisms.additive import Additive
 from dpfda.noise import SimulationSource
 from dpfda.privacy.events import Event
 
@@ -37,6 +38,7 @@ def check_mechanism(mechanism: Mechanism) -> None:
     check_description(mechanism)
     check_repeatable(mechanism)
     check_moments(mechanism)
+    check_independence(mechanism)
     check_likelihood(mechanism)
     check_promise(mechanism)
     check_clipping(mechanism)
@@ -102,6 +104,22 @@ def check_moments(mechanism: Mechanism) -> None:
             bool((np.abs(square - stated) <= _Z * spread + 1e-6 * stated).all()),
             "variance must be that of debias(randomize(values))",
         )
+
+
+def check_independence(mechanism: Mechanism) -> None:
+    """Rows are independent people; noise that is added to two coordinates is uncorrelated."""
+    bound = _Z / np.sqrt(DRAWS)
+    for seed, values in enumerate(_probes(mechanism, DRAWS)):
+        reports = mechanism.randomize(values, SimulationSource(seed)).reshape(DRAWS, -1)
+        ranks = np.column_stack([stats.rankdata(column) for column in reports.T])
+        ranks -= ranks.mean(axis=0)
+        ranks /= np.maximum(ranks.std(axis=0), 1e-9)
+        for lag in (1, 2):
+            together = np.abs((ranks[lag:] * ranks[:-lag]).mean(axis=0)).max()
+            expect(together <= bound, "reports of different people must be independent")
+        if isinstance(mechanism, Additive):
+            across = np.abs(ranks.T @ ranks / DRAWS - np.eye(ranks.shape[1])).max()
+            expect(across <= bound, "noise on different coordinates must be uncorrelated")
 
 
 def check_likelihood(mechanism: Mechanism) -> None:

@@ -6,11 +6,11 @@ replaced for as long as the check takes: what is caught is a break of the code t
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, ClassVar
-from unittest.mock import patch
 
 from dpfda.errors import DpfdaError
 
@@ -49,12 +49,10 @@ class Planted:
     @classmethod
     def all(cls) -> Iterator[Planted]:
         """Every flaw that is known here."""
+        importlib.import_module("dpfda.checks.flaws")
         yield from cls._known
 
 
 def plant(name: str, flaw: str, patches: Patches, check: Callable[[], None]) -> None:
     """Add a flaw to those that `dpfda audit --twins` plants."""
     Planted._known.append(Planted(name, flaw, patches, check))
-
-
-__all__ = ["Planted", "patch", "plant"]

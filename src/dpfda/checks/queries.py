@@ -20,8 +20,9 @@ from dpfda.mechanisms.additive import Additive
 from dpfda.noise import SimulationSource
 from dpfda.noise.source import Words
 from dpfda.privacy.events import Event, GaussianEvent
-from dpfda.privacy.price import compose
+from dpfda.privacy.price import compose, exact
 from dpfda.protocol.query import AdditiveLook, Query, Records
+from dpfda.protocol.task import Task
 
 FAMILY = Query
 _DRAWS = 4000
@@ -54,6 +55,9 @@ def check_description(query: Query) -> None:
     expect(again.digest == query.digest, "the digest must survive JSON")
     expect(query.event == query.mechanism.event, "the price must be the mechanism's own")
     expect(isinstance(query.event, Event), "event must be an Event")
+    if isinstance(query, Task):
+        cheap = compose([query.event]).epsilon <= exact(query.epsilon)
+        expect(cheap, "a task must not cost more than its epsilon says")
     records = search(query).neighbours[0]
     one, other = (asked.answer(records, SimulationSource(5)).values for asked in (query, again))
     expect(np.array_equal(one, other), "the same question must get the same answer")

@@ -1,0 +1,308 @@
+"""The flaws that `dpfda audit --twins` plants in classes that ship. A new one is one call here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from dpfda.checks import conversations, expect, mechanisms, queries
+from dpfda.checks.planted import plant
+from dpfda.mechanisms import Mechanism, budgeted
+from dpfda.mechanisms.additive import Additive
+from dpfda.noise import SimulationSource, uniform
+from dpfda.privacy.audit import audit
+from dpfda.privacy.cost import Cost
+from dpfda.privacy.events import GaussianEvent, PureEvent
+from dpfda.protocol.answer import Answer
+from dpfda.protocol.conversation import Conversation
+from dpfda.protocol.holder import Exchange, Holder
+from dpfda.protocol.query import Query
+
+_RECORDS = 250
+
+
+def _asked(check: Callable[[Any], None], *names: str) -> Callable[[], None]:
+    """A check of every example of some queries."""
+
+    def run() -> None:
+        for name in names:
+            for query in Query.named(name).examples():
+                check(query)
+
+    return run
+
+
+def _held(check: Callable[..., None], *names: str) -> Callable[[], None]:
+    """A check of every course of some conversations."""
+
+    def run() -> None:
+        for name in names:
+            for delta in (0.0, 0.05):
+                member: Any = Conversation.named(name)
+                for conversation in member.examples(n=_RECORDS, epsilon=1.0, delta=delta):
+                    check(conversation, _RECORDS)
+
+    return run
+
+
+def _attacked(*names: str) -> Callable[[], None]:
+    """An audit of every example of some mechanisms."""
+
+    def run() -> None:
+        for name in names:
+            for example in Mechanism.named(name).examples():
+                mu = (
+                    1 / example.event.multiplier
+                    if isinstance(example.event, GaussianEvent)
+                    else None
+                )
+                result = audit(
+                    example,
+                    name=name,
+                    draws=100_000,
+                    source=SimulationSource(0),
+                    mu=mu,
+                    additive=isinstance(example, Additive),
+                )
+                expect(result.passed, f"{name} fails its audit")
+
+    return run
+
+
+def _contract(*names: str) -> Callable[[], None]:
+    def run() -> None:
+        for name in names:
+            for example in Mechanism.named(name).examples():
+                mechanisms.check(example)
+
+    return run
+
+
+def _halved(make: Any) -> Any:
+    return lambda cost, *, sensitivity, axes: make(cost, sensitivity=sensitivity / 2, axes=axes)
+
+
+def _noise_halved(module: str, kind: str) -> list[Any]:
+    return [patch(f"dpfda.{module}.{kind}", _halved(getattr(budgeted, kind)))]
+
+
+for _module, _kind, _names in (
+    ("central.looks", "l2_noise", ("ball_mean", "ball_products")),
+    ("central.pair_looks", "l2_noise", ("covariate_products", "cross_products")),
+    ("central.cell_looks", "l1_noise", ("cell_counts", "nearest_mean")),
+    ("central.cell_looks", "l2_noise", ("cell_counts", "nearest_mean")),
+    ("central.radius", "l2_noise", ("radius_count",)),
+    ("central.shrunk_mean", "l1_noise", ("shrunk_mean",)),
+    ("central.shrunk_mean", "l2_noise", ("shrunk_mean",)),
+    ("central.bernstein", "l1_noise", ("box_mean",)),
+    ("central.kernel_machine_look", "l2_noise", ("kernel_machine",)),
+    ("regression.look", "l1_noise", ("regression_location", "regression_absolute_moments")),
+    ("regression.look", "l2_noise", ("regression_location", "regression_moments")),
+    ("regression.look", "l2_noise", ("regression_gradient",)),
+    ("regression.look", "l2_noise", ("regression_newton",)),
+):
+    plant(
+        f"sensitivity_halved: {_names[0]}, {_kind[:2]}",
+        f"the sensitivity of {', '.join(_names)} is halved",
+        partial(_noise_halved, _module, _kind),
+        _asked(queries.check_sensitivity, *_names),
+    )
+
+
+def _less(look: Any, exact: Any, n: int, source: Any) -> Any:
+    values = look.mechanism.randomize(exact[None, :], source, clip=True)[0]
+    return Answer(values=(values + exact) / 2, n=n, law=look.mechanism.law)
+
+
+def _property(path: str, name: str, value: Callable[[Any], Any]) -> list[Any]:
+    module, _, owner = path.rpartition(".")
+    return [patch(f"dpfda.{module}.{owner}.{name}", property(value))]
+
+
+plant(
+    "root_two_missing: covariance",
+    "√2 is missing in how far apart two products are (C23)",
+    lambda: _property("central.looks.BallProducts", "reach", lambda look: look.radius**2),
+    _asked(queries.check_sensitivity, "ball_products"),
+)
+plant(
+    "root_two_missing: covariates",
+    "√2 is missing in how far apart two products of covariates are",
+    lambda: _property("central.pair_looks.CovariateProducts", "reach", lambda it: it.radius**2),
+    _asked(queries.check_sensitivity, "covariate_products"),
+)
+plant(
+    "newton_root_4.25",
+    "the sensitivity of a half-Newton step is √4.25 instead of √8",
+    lambda: _property("regression.newton_look.NewtonLook", "l2", lambda look: math.sqrt(4.25)),
+    _asked(queries.check_sensitivity, "regression_newton"),
+)
+plant(
+    "no_clipping",
+    "curves are not clipped to the public ball (C11)",
+    lambda: [patch("dpfda.central.looks.clip_rows", lambda rows, *_, **__: rows)],
+    _asked(queries.check_sensitivity, "ball_mean"),
+)
+plant(
+    "records_not_cleaned",
+    "NaN and infinities of records reach the sums",
+    lambda: [patch("dpfda.protocol.query.finite", lambda column: column)],
+    _asked(queries.check_hostile_records, "ball_mean"),
+)
+plant(
+    "price_of_another",
+    "a query is charged half of what its mechanism costs",
+    lambda: [patch.object(Query, "event", property(lambda query: PureEvent(epsilon=0.1)))],
+    _asked(queries.check_description, "ball_mean", "moment"),
+)
+plant(
+    "more_than_the_mechanism",
+    "an answer is the exact one with a little of its noise",
+    lambda: [
+        patch(
+            "dpfda.protocol.query.Look.randomize",
+            _less,
+        )
+    ],
+    _asked(queries.check_answer, "ball_mean"),
+)
+
+
+_WHOLE = ("mean", "covariance", "function_on_scalar", "regression")
+for _name in _WHOLE:
+    plant(
+        f"share_not_divided: {_name}",
+        f"every look of {_name} spends the whole budget",
+        lambda: [
+            patch.object(Cost, "part", lambda cost, share: cost),
+            patch.object(Cost, "rest", lambda cost, *parts: cost),
+        ],
+        _held(conversations.check_price, _name),
+    )
+plant(
+    "rest_not_reduced",
+    "a label's share is not taken off the curve's: ε + ε/2 instead of ε (C22)",
+    lambda: [patch.object(Cost, "rest", lambda cost, *parts: cost)],
+    _asked(queries.check_description, "vector"),
+)
+plant(
+    "ledger_skipped",
+    "a holder answers without spending from its ledger",
+    lambda: [patch.object(Holder, "_pay", lambda holder, query: None)],
+    _held(conversations.check_ledger, "mean"),
+)
+_pay = Holder._pay
+plant(
+    "spent_twice",
+    "a holder pays for every look twice",
+    lambda: [patch.object(Holder, "_pay", lambda it, query: (_pay(it, query), _pay(it, query)))],
+    _held(conversations.check_ledger, "mean"),
+)
+
+
+def _draw_first(holder: Any, query: Query, *, number: int) -> Any:
+    holder._agree(query)
+    answer = holder._respond(query, number)
+    holder._spend(query)
+    holder.transcript.append(Exchange(query, answer))
+    return answer
+
+
+plant(
+    "spent_after_the_draw",
+    "a holder draws noise before it spends",
+    lambda: [patch.object(Holder, "answer", _draw_first)],
+    _held(conversations.check_order, "mean"),
+)
+plant(
+    "announcement_ignored",
+    "a holder answers more than the conversation announced",
+    lambda: [patch("dpfda.protocol.holder.within", lambda price, most: True)],
+    _held(conversations.check_greed, "mean"),
+)
+plant(
+    "repeats_drawn_again",
+    "a question that is asked again gets fresh noise",
+    lambda: [patch.object(Holder, "_kept", lambda holder, query, number: None)],
+    _held(conversations.check_repeats, "mean"),
+)
+
+
+def _scaled(path: str, factor: float) -> list[Any]:
+    """A weight of a response, as it would be for another ε."""
+    module, _, owner = path.rpartition(".")
+    name, owner = owner, module.rpartition(".")[2]
+    kind: Any = Mechanism.named(_RESPONSES[owner])
+    honest = kind.__dict__[name].func
+    return [patch.object(kind, name, property(lambda it: int(honest(it) * factor)))]
+
+
+_RESPONSES = {"CapIndex": "cap_index", "QuestionResponse": "question_response"}
+plant(
+    "cap_index_too_sharp",
+    "codewords in the cap weigh 1.2 e^ε",
+    lambda: _scaled("CapIndex._high", 1.2),
+    _attacked("cap_index"),
+)
+plant(
+    "question_response_too_sharp",
+    "the true pattern weighs 1.2 times as much more as it may",
+    lambda: _scaled("QuestionResponse._extra", 1.2),
+    _attacked("question_response"),
+)
+
+
+def _drawn(name: str, change: Callable[[Any], Any]) -> list[Any]:
+    """Integer noise of an additive mechanism, changed."""
+    kind: Any = Mechanism.named(name)
+    honest = kind._integers
+    return [
+        patch.object(kind, "_integers", lambda it, rows, source: change(honest(it, rows, source)))
+    ]
+
+
+for _name in ("additive_laplace", "ellipsoid_laplace", "gaussian"):
+    plant(
+        f"noise_too_small: {_name}",
+        "noise is a tenth smaller than stated",
+        partial(_drawn, _name, lambda noise: (noise * 0.9).astype(np.int64)),
+        _attacked(_name),
+    )
+    plant(
+        f"noise_shared_by_coordinates: {_name}",
+        "two coordinates get the same noise",
+        partial(_drawn, _name, lambda noise: np.repeat(noise[:, :1], noise.shape[1], axis=1)),
+        _contract(_name),
+    )
+    plant(
+        f"noise_shared_by_people: {_name}",
+        "every second row gets its neighbour's noise",
+        partial(_drawn, _name, lambda noise: noise[np.arange(len(noise)) // 2 * 2]),
+        _contract(_name),
+    )
+plant(
+    "coordinates_with_replacement",
+    "a person's coordinates are drawn with replacement",
+    lambda: [
+        patch(
+            "dpfda.mechanisms.sampled_coordinates.subsets",
+            lambda count, *, choose, among, source: (
+                uniform.below(among, count * choose, source).astype(np.int64).reshape(count, choose)
+            ),
+        )
+    ],
+    _contract("piecewise"),
+)
+_exponential: Any = Mechanism.named("exponential")
+_rate = _exponential.__dict__["_rate"].func
+plant(
+    "exponential_at_epsilon",
+    "scores are weighed with ε instead of ε/2",
+    lambda: [patch.object(_exponential, "_rate", property(lambda it: 2 * _rate(it)))],
+    _contract("exponential"),
+)
