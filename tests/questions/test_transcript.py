@@ -1,50 +1,49 @@
-"""The whole interactive study is ε-LDP: one person's data moves one reply by at most e^ε."""
+"""The whole interactive study is ε-LDP: one person's data moves one reply by at most e^ε.
 
-import itertools
+The reply comes out of a real `Person`, who agreed to the plan and holds the data; the task comes
+out of a real `Server`, in a state that other people's replies left.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
 
-from dpfda import questions  # noqa: F401 (registers the designs)
+from dpfda.checks.attacks import QueryAttack
+from dpfda.checks.audits import person
 from dpfda.curves import CurveEncoder
 from dpfda.noise import SimulationSource
-from dpfda.privacy.audit import audit
+from dpfda.privacy.audit import AuditResult, audit
 from dpfda.privacy.guarantee import Guarantee
-from dpfda.protocol import Server, StudyPlan
+from dpfda.protocol import Person, Server, StudyPlan, Task
 
 IDENTITY = CurveEncoder("identity", n_basis=3, rescale="clip", scale=1.0)
 
 
-class OnePersonsReply:
-    """The reply of one person in a fixed state of the server, as a mechanism on (z, y)."""
-
-    def __init__(self, task, epsilon):
-        self.task = task
-        self.guarantee = Guarantee(epsilon=epsilon, model="local")
-        self.log_likelihood = None
-
-    def randomize(self, values, rng):
-        task = self.task.rows(np.zeros(len(values), dtype=np.int64))
-        return task.answer((values[:, :-1], values[:, -1].astype(np.int64)), rng).values
-
-    def worst_cases(self):
-        corners = [
-            np.array([[a, b, b, y]])
-            for a, b, y in itertools.product((-0.9, 0.9), (0.4,), (0.0, 1.0))
-        ]
-        return list(itertools.combinations(corners, 2))
-
-
-@pytest.mark.parametrize("epsilon", [0.5, 3.0])
-def test_every_phase_keeps_epsilon(epsilon):
-    """Server states fixed by other people's replies; two neighbouring people; every phase."""
-    plan = StudyPlan(
+def plan_at(epsilon: float, **design: Any) -> StudyPlan:
+    return StudyPlan(
         epsilon=epsilon,
         n_people=2000,
         encoder=IDENTITY,
         classes=(0, 1),
-        design={"name": "questions", "scales": (0.3, 0.3, 0.2), "evaluation_share": 0.1},
+        design={"name": "questions", "scales": (0.3, 0.3, 0.2)} | design,
     )
+
+
+def attacked(plan: StudyPlan, task: Task, *, claim: float | None = None) -> AuditResult:
+    attack = QueryAttack(task.rows([0]), partial(person, plan), labels=2)
+    if claim is not None:
+        attack.guarantee = Guarantee(epsilon=claim, model="local")
+    return audit(attack, name=task.name, draws=50_000, source=SimulationSource(1))
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 3.0])
+def test_every_phase_keeps_epsilon(epsilon: float) -> None:
+    """Server states fixed by other people's replies; two neighbouring people; every phase."""
+    plan = plan_at(epsilon, evaluation_share=0.1)
     server, source, seen = Server(plan), SimulationSource(0), set()
     rng = np.random.default_rng(0)
     while not server.finished:
@@ -52,26 +51,33 @@ def test_every_phase_keeps_epsilon(epsilon):
         task = server.issue(server.wanted)
         if kind not in seen:
             seen.add(kind)
-            target = OnePersonsReply(task.rows([0]), epsilon)
-            result = audit(target, name=kind, draws=20_000, source=source)
+            result = attacked(plan, task)
             assert result.passed, kind
+            assert result.claimed_epsilon == pytest.approx(epsilon)
         z = rng.uniform(-1, 1, (task.people, 3))
         reply = task.answer((z, (z[:, 0] > 0).astype(np.int64)), source)
         server.receive(reply.values, start=start)
     assert seen == {"centre", "direction", "intercept", "evaluation"}
 
 
-def test_the_audit_is_not_blind():
-    """At ε = 3 the direction phase really uses its budget: a claim of 2 is disproved."""
-    plan = StudyPlan(
-        epsilon=3.0,
-        n_people=100,
-        encoder=IDENTITY,
-        classes=(0, 1),
-        design={"name": "questions", "scales": (0.3, 0.3, 0.2), "centre_known": True},
-    )
-    task = Server(plan).issue(1)
-    result = audit(
-        OnePersonsReply(task, 2.0), name="direction", draws=50_000, source=SimulationSource(1)
-    )
+def test_the_audit_is_not_blind() -> None:
+    """At ε = 3 every reply really uses its budget: a claim of 2.7 is disproved by draws alone."""
+    plan = plan_at(3.0, centre_known=True)
+    result = attacked(plan, Server(plan).issue(1), claim=2.7)
+    assert result.lower_bound > 2.7
     assert not result.passed
+
+
+def test_a_person_who_sends_something_else_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = plan_at(1.0, centre_known=True)
+    task = Server(plan).issue(1)
+    honest = Person._respond
+
+    def leaking(self: Person, query: Task, number: int) -> Any:
+        answer = honest(self, query, number)
+        answer.values[:] = 1.0
+        return answer
+
+    monkeypatch.setattr(Person, "_respond", leaking)
+    with pytest.raises(AssertionError, match="something else"):
+        attacked(plan, task)

@@ -64,14 +64,18 @@ class QueryAttack:
     Args:
         query: it.
         holding: makes a holder of records; without one, tasks are answered as they stand.
+        labels: how many labels such a holder knows.
     """
 
-    def __init__(self, query: Query, holding: Holding | None = None) -> None:
+    def __init__(
+        self, query: Query, holding: Holding | None = None, *, labels: int | None = None
+    ) -> None:
         self.query, self.mechanism = query, query.mechanism
         self.guarantee, self.mu = priced(query.event)
         # Whatever a task computes goes through a randomizer of anything: a short search will do.
         few = {"starts": 40, "steps": 40} if isinstance(query, Task) else {}
-        self.sides = search(query, **few).neighbours
+        here, there = search(query, **few).neighbours
+        self.sides = _known(here, labels), _known(there, labels)
         self.exact = [exact_answer(query, side) for side in self.sides]
         counting: Any = Counting(0)
         query.exact(query.fitting(self.sides[0]), counting)
@@ -132,6 +136,13 @@ class QueryAttack:
         single = np.ndim(self.exact[0]) == 1
         sent = reports[:, 0] if single else reports
         return self.mechanism.log_likelihood(sent, np.repeat(true[:1], len(sent), axis=0))
+
+
+def _known(records: Records, labels: int | None) -> Records:
+    """Records with the labels that a holder knows."""
+    if labels is None:
+        return records
+    return tuple(column % labels if column.dtype.kind == "i" else column for column in records)
 
 
 class ConversationAttack:

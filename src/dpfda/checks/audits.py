@@ -97,15 +97,18 @@ def _studies() -> Iterator[Case]:
             task = server.issue(server.wanted)
             if phase not in seen:
                 seen.add(phase)
-                make = partial(QueryAttack, task.rows([0]), partial(_person, plan))
+                make = partial(QueryAttack, task.rows([0]), partial(person, plan), labels=2)
                 yield Case("study", f"{design['name']}, {phase}", make)
             z = rng.uniform(-1, 1, (task.people, 3))
             reply = task.answer((z, (z[:, 0] > 0).astype(np.int64)), source)
             server.receive(reply.values, start=start)
 
 
-def _person(plan: StudyPlan, records: Records, source: Source) -> Holder:
-    (curve,), (label,) = records
+def person(plan: StudyPlan, records: Records, source: Source) -> Holder:
+    """Somebody with these encoded features; those that the task does not look at are 0."""
+    (features,), (label,) = records
+    curve = np.zeros(plan.encoder.n_features)
+    curve[: len(features)] = features
     return Person(plan, curve=curve, label=label, ledger=Ledger(plan.epsilon), source=source)
 
 

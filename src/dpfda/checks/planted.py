@@ -7,6 +7,7 @@ replaced for as long as the check takes: what is caught is a break of the code t
 from __future__ import annotations
 
 import importlib
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -37,7 +38,8 @@ class Planted:
 
     def caught(self) -> str:
         """In which words the check complains; empty if it does not."""
-        with ExitStack() as stack:
+        with ExitStack() as stack, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             for change in self.patches():
                 stack.enter_context(change)
             try:

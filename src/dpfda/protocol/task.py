@@ -69,6 +69,8 @@ class Task(Query):
 
     def fitting(self, records: Records) -> Records:
         """As many people as asked, with enough features; numbers outside the box are moved in."""
+        if len(records) != 2:
+            raise ProtocolError("a task asks for features and labels")
         features, labels = (np.asarray(column) for column in records)
         if features.ndim != 2 or features.shape[0] != self.people or len(labels) != self.people:
             raise ProtocolError(f"the task is for {self.people} people, each with one row")
