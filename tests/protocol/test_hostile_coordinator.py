@@ -1,5 +1,7 @@
 """A coordinator that breaks the rules of a secure sum learns nothing, and is named."""
 
+from dataclasses import replace
+
 import msgspec
 import numpy as np
 import pytest
@@ -146,6 +148,10 @@ def test_masks_under_different_lists_never_cancel():
         digest = list_digest(hostile.terms, FIRST, shown)
         seeds.append(pair_seed(hostile.terms, FIRST, digest, key, owner="site0", other=offers[1]))
     assert seeds[0] != seeds[1]
+    for content in (told_content, confirmed_content):  # nor does a signature fit another list
+        assert len({content(hostile.terms, FIRST, seed, hostile.names) for seed in seeds}) == 2
+    other = replace(hostile.terms, coordinator=Identity().public)
+    assert other.digest != hostile.terms.digest  # nor another coordinator
 
 
 @pytest.mark.parametrize(

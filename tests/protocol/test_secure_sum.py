@@ -280,6 +280,19 @@ def test_wrong_shares_never_give_a_sum():
         aggregator.open([msgspec.structs.replace(opened[0], seeds=broken), *opened[1:]])
 
 
+def test_shares_of_another_secret_never_give_a_sum():
+    sites, terms, _, _ = consortium(4)
+    aggregator, _, _, opened, _ = transcript(sites, terms)
+    points = [terms.number(one.site) + 1 for one in opened]
+    other = shamir.split(bytes(32), threshold=terms.threshold, points=points)
+    forged = [
+        msgspec.structs.replace(one, seeds=one.seeds | {"site2": other[point]})
+        for one, point in zip(opened, points, strict=True)
+    ]
+    with pytest.raises(RoundFailed, match="not recovered correctly"):
+        aggregator.open(forged)
+
+
 def test_masks_with_another_set_of_sites_never_give_a_sum():
     sites, terms, _, _ = consortium(4, dropouts=1)
     round_id = RoundId(stage=0, attempt=1)
