@@ -11,7 +11,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 
 INSTALL = -m pip install -qq --disable-pip-version-check --root-user-action=ignore -c constraints.txt
 
-.PHONY: help setup demo test check format bench docs clean
+.PHONY: help setup demo test check format bench mutants docs clean
 .DEFAULT_GOAL := help
 
 help: ## show the targets
@@ -56,10 +56,13 @@ format: $(READY) ## put the source into its form
 bench: $(READY) ## measure every benchmark beside its goal
 	@$(BIN)/dpfda bench --all
 
+mutants: $(READY) ## break privacy-relevant lines one at a time; a test must notice each
+	@$(BIN)/python tools/mutants.py
+
 docs: $(READY) ## build the documentation into site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean: ## remove environments and everything that was built
 	@rm -rf .venv .venv-demo build dist site out .pytest_cache .mypy_cache .ruff_cache \
-	  .hypothesis .import_linter_cache
+	  .hypothesis .import_linter_cache .mutants
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
