@@ -22,6 +22,7 @@ from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.noise import Source, source_for
 from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC, Guarantee
+from dpfda.privacy.ledger import BaseLedger
 from dpfda.protocol.model import CurveModel
 
 _NOISE_STREAM = 1
@@ -32,11 +33,17 @@ class CurveClassifierBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier of curves that holds a public `CurveModel` once it is fitted."""
 
     encoder: Any
+    ledger: BaseLedger | None
     random_state: Any
     classes: Any
     classes_: Any
     grid_points_: Any
     model_: CurveModel
+
+    def _pay(self, promise: Guarantee) -> None:
+        """Everybody in the data spends what they are promised, before anybody is asked."""
+        if self.ledger is not None:
+            self.ledger.spend(promise, label=type(self).__name__)
 
     # -- randomness -----------------------------------------------------------------------------
 

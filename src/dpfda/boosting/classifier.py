@@ -22,6 +22,7 @@ from dpfda.boosting.samme_study import SammeDesign
 from dpfda.curve_classifier import CurveClassifierBase
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.privacy.guarantee import ROWS_ARE_PUBLIC, USER_IS_NOT_PROTECTED
+from dpfda.privacy.ledger import BaseLedger
 from dpfda.protocol.task import BOX_RANDOMIZERS
 from dpfda.simulate import simulate
 
@@ -59,6 +60,7 @@ class LocalBoostingClassifier(CurveClassifierBase):
             (sample) as owners have on average; these numbers are then public.
         classes: the label set; must be given unless a seed makes it a simulation. By default the
             labels that occur, which are then public.
+        ledger: budget of the data over all studies: everybody spends ε before anybody is asked.
         random_state: None draws from the operating system; an integer is a simulation.
 
     Privacy:
@@ -98,6 +100,7 @@ class LocalBoostingClassifier(CurveClassifierBase):
         retries: int = 3,
         rows_per_owner: int | None = None,
         classes: Sequence[Any] | None = None,
+        ledger: BaseLedger | None = None,
         random_state: int | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -115,6 +118,7 @@ class LocalBoostingClassifier(CurveClassifierBase):
         self.retries = retries
         self.rows_per_owner = rows_per_owner
         self.classes = classes
+        self.ledger = ledger
         self.random_state = random_state
 
     def fit(
@@ -153,6 +157,7 @@ class LocalBoostingClassifier(CurveClassifierBase):
         )
         order = np.random.default_rng([seed, 2]).permutation(owners.owners)
         crowd = Owners(self.plan_, owners, order=order, epsilons=epsilons, source=source)
+        self._pay(self.plan_.guarantee)
         server = simulate(self.plan_, crowd, source=source, at_once=owners.owners)
         progress = server.progress
         assert isinstance(progress, BoostingProgress)

@@ -63,6 +63,7 @@ class StudyClassifier(CurveClassifierBase):
             seed=seed,
         )
         people = people_from(self.plan_, rows, y, grid_points=grid_points)
+        self._pay(self.plan_.guarantee)
         self.server_ = simulate(self.plan_, people, source=source)
         self.guarantee_ = self._promise(self.plan_.guarantee, source)
         self.model_ = replace(self.server_.model, guarantee=self.guarantee_)

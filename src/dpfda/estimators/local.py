@@ -12,6 +12,7 @@ from dpfda import _validate
 from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidParameter
 from dpfda.estimators.base import StudyClassifier
+from dpfda.privacy.ledger import BaseLedger
 from dpfda.protocol.plan import Protects
 
 _MOST_FEATURES = 8
@@ -34,6 +35,7 @@ class LocalCurveClassifier(StudyClassifier):
         protects: ``both``; ``labels`` if curves are public anyway; ``features`` if labels are.
         classes: the public label set; must be given unless a seed makes this a simulation.
         n_features: overrides the rule for the number of features.
+        ledger: budget of the data over all studies: everybody spends ε before anybody is asked.
         random_state: None draws from the operating system; an integer is a simulation.
 
     Privacy:
@@ -67,6 +69,7 @@ class LocalCurveClassifier(StudyClassifier):
         protects: Protects = "both",
         classes: Sequence[Any] | None = None,
         n_features: int | None = None,
+        ledger: BaseLedger | None = None,
         random_state: int | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -79,6 +82,7 @@ class LocalCurveClassifier(StudyClassifier):
         self.protects = protects
         self.classes = classes
         self.n_features = n_features
+        self.ledger = ledger
         self.random_state = random_state
 
     def _study_encoder(self) -> CurveEncoder:

@@ -7,6 +7,7 @@ from typing import Any
 
 from dpfda.curves import CurveEncoder
 from dpfda.estimators.base import StudyClassifier
+from dpfda.privacy.ledger import BaseLedger
 from dpfda.protocol.plan import Protects
 
 
@@ -21,6 +22,7 @@ class MomentClassifier(StudyClassifier):
         epsilon: what each person spends.
         randomizer: registered name of the randomizer of vectors.
         classes: the public label set; must be given unless a seed makes this a simulation.
+        ledger: budget of the data over all studies: everybody spends ε before anybody is asked.
         random_state: None draws from the operating system; an integer is a simulation.
 
     Privacy:
@@ -43,12 +45,14 @@ class MomentClassifier(StudyClassifier):
         encoder: CurveEncoder | None = None,
         randomizer: str = "piecewise",
         classes: Sequence[Any] | None = None,
+        ledger: BaseLedger | None = None,
         random_state: int | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.encoder = encoder
         self.randomizer = randomizer
         self.classes = classes
+        self.ledger = ledger
         self.random_state = random_state
 
     def _study_encoder(self) -> CurveEncoder:

@@ -19,6 +19,7 @@ from dpfda.mrma.plots import draw
 from dpfda.mrma.result import MRMAResult
 from dpfda.mrma.training import design_of
 from dpfda.privacy.guarantee import Guarantee
+from dpfda.privacy.ledger import BaseLedger
 from dpfda.protocol.person import encode_people
 from dpfda.protocol.plan import StudyPlan
 from dpfda.simulate import people_from, simulate
@@ -58,6 +59,7 @@ class MRMAClassifier(CurveClassifierBase):
         compare: also fit the methods MRMA is compared with. They would ask the same people again,
             so this is for simulations: None means "when seeded".
         classes: the two labels, public; must be given unless a seed makes this a simulation.
+        ledger: budget of the data over all studies: everybody spends ε before anybody is asked.
         random_state: None for real data; a seed for simulations.
 
     Attributes:
@@ -98,6 +100,7 @@ class MRMAClassifier(CurveClassifierBase):
         final_share: float = 0.0,
         compare: bool | None = None,
         classes: Any = None,
+        ledger: BaseLedger | None = None,
         random_state: int | None = None,
     ) -> None:
         self.encoder = encoder
@@ -117,6 +120,7 @@ class MRMAClassifier(CurveClassifierBase):
         self.final_share = final_share
         self.compare = compare
         self.classes = classes
+        self.ledger = ledger
         self.random_state = random_state
 
     def fit(self, curves: Any, labels: Any, grid_points: Any = None, groups: Any = None) -> Self:
@@ -138,6 +142,7 @@ class MRMAClassifier(CurveClassifierBase):
         comparing = self._comparing()
         self.plan_ = self._plan(len(labels))
         people = people_from(self.plan_, curves, labels, grid_points=grid_points)
+        self._pay(self.plan_.guarantee)
         server = simulate(self.plan_, people, source=source)
         self.guarantee_ = person_level(self._promise(self.plan_.guarantee, source), groups)
         self.model_ = stamped(server.model, self.guarantee_)

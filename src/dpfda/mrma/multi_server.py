@@ -16,6 +16,7 @@ from dpfda.mrma.designs import ExchangeDesign, MRMADesign
 from dpfda.mrma.members import DEFAULT_SPREAD
 from dpfda.mrma.training import design_of
 from dpfda.noise import Source
+from dpfda.privacy.ledger import BaseLedger
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.person import encode_people
 from dpfda.protocol.plan import StudyPlan
@@ -51,6 +52,7 @@ class MultiServerMRMA(CurveClassifierBase):
         cutoff: r0 of each server's own study; None is the public rule.
         strictness: constant of that rule, in both stages.
         classes: the two labels, public; must be given unless a seed makes this a simulation.
+        ledger: budget of the data over all studies: everybody spends ε before anybody is asked.
         random_state: None for real data; a seed for simulations.
 
     Attributes:
@@ -87,6 +89,7 @@ class MultiServerMRMA(CurveClassifierBase):
         cutoff: float | None = None,
         strictness: float = DEFAULT_STRICTNESS,
         classes: Any = None,
+        ledger: BaseLedger | None = None,
         random_state: int | None = None,
     ) -> None:
         self.encoder = encoder
@@ -103,6 +106,7 @@ class MultiServerMRMA(CurveClassifierBase):
         self.cutoff = cutoff
         self.strictness = strictness
         self.classes = classes
+        self.ledger = ledger
         self.random_state = random_state
 
     def fit(self, curves: Any, labels: Any, servers: Any = None, grid_points: Any = None) -> Self:
@@ -128,6 +132,7 @@ class MultiServerMRMA(CurveClassifierBase):
         people = encode_people(whole, curves, labels, grid_points=grid_points)
         order = np.random.default_rng(seed).permutation(len(labels))
         rosters = [order[number[order] == k] for k in range(len(self.servers_))]
+        self._pay(whole.guarantee)
         own = [
             self._own_study(people, roster, seed=seed + k, source=source)
             for k, roster in enumerate(rosters)

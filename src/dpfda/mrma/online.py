@@ -12,6 +12,7 @@ from dpfda.mrma.members import DEFAULT_SPREAD
 from dpfda.mrma.plots import draw
 from dpfda.mrma.result import MRMAResult
 from dpfda.mrma.training import design_of
+from dpfda.privacy.ledger import BaseLedger
 from dpfda.protocol.design import Design
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server
@@ -46,6 +47,7 @@ class OnlineMRMA(CurveClassifierBase):
         cutoff: r0; None is the public rule (C3).
         strictness: constant of that rule.
         classes: the two labels, public; must be given unless a seed makes this a simulation.
+        ledger: budget of the data over all studies: everybody spends ε before anybody is asked.
         random_state: None for real data; a seed for simulations.
 
     Attributes:
@@ -82,6 +84,7 @@ class OnlineMRMA(CurveClassifierBase):
         cutoff: float | None = None,
         strictness: float = DEFAULT_STRICTNESS,
         classes: Any = None,
+        ledger: BaseLedger | None = None,
         random_state: int | None = None,
     ) -> None:
         self.encoder = encoder
@@ -98,6 +101,7 @@ class OnlineMRMA(CurveClassifierBase):
         self.cutoff = cutoff
         self.strictness = strictness
         self.classes = classes
+        self.ledger = ledger
         self.random_state = random_state
 
     def fit(self, curves: Any, labels: Any, grid_points: Any = None) -> Self:
@@ -134,6 +138,7 @@ class OnlineMRMA(CurveClassifierBase):
             seed=self._stream_seed + self.rounds_,
         )
         people = people_from(plan, curves, labels, grid_points=grid_points)
+        self._pay(plan.guarantee)
         self._finish_round(plan, simulate(plan, people, source=self._stream_source))
         return self
 
