@@ -1,9 +1,8 @@
-"""One suite for every registered ledger; what only stored ones can do is at the end."""
+"""One suite for both ledgers; what only the one on disk can do is at the end."""
 
 import json
 import math
 import os
-import sqlite3
 import threading
 from pathlib import Path
 
@@ -31,39 +30,27 @@ from dpfda.privacy.events import (
     RandomizedResponseEvent,
 )
 from dpfda.privacy.guarantee import Guarantee
-from dpfda.privacy.ledger import BaseLedger, Budget, Ledger
+from dpfda.privacy.ledger import Budget, Ledger
 from dpfda.privacy.ledger_file import FileLedger
 from dpfda.privacy.ledger_mark import locked_mark
-from dpfda.privacy.ledger_sqlite import SQLiteLedger
-from dpfda.privacy.ledger_stored import StoredLedger
-
-LEDGERS = list(BaseLedger.members().values())
-STORED = [member for member in LEDGERS if issubclass(member, StoredLedger)]
 
 
 class UnpricedEvent(Event, name="unpriced"):
     """Registered, but without a price."""
 
 
-@pytest.fixture(params=LEDGERS, ids=lambda member: member.name)
+@pytest.fixture(params=["memory", "file"])
 def make(request, tmp_path):
     def make(limit_epsilon=1.0, **limits):
-        return request.param.example(tmp_path, limit_epsilon=limit_epsilon, **limits)
+        if request.param == "memory":
+            return Ledger(limit_epsilon, **limits)
+        return FileLedger(tmp_path / "ledger", limit_epsilon=limit_epsilon, **limits)
 
     return make
 
 
-@pytest.fixture(params=STORED, ids=lambda member: member.name)
-def stored(request):
-    return request.param
-
-
 def tenth():
     return PureEvent(epsilon=0.1)
-
-
-def test_all_forms_are_registered():
-    assert {Ledger, FileLedger, SQLiteLedger} == set(LEDGERS)
 
 
 def test_starts_with_the_whole_budget(make):
@@ -284,13 +271,13 @@ def test_spends_are_accepted_exactly_while_their_sum_fits(amounts):
 # Stored ledgers
 
 
-def test_survives_reopening(stored, tmp_path):
+def test_survives_reopening(tmp_path):
     path = tmp_path / "budget"
-    first = stored(path, limit_epsilon=1.0, limit_delta=1e-6)
+    first = FileLedger(path, limit_epsilon=1.0, limit_delta=1e-6)
     response = RandomizedResponseEvent(epsilon=np.float32(0.03125), categories=3)
     first.spend(response, label="a", key="k", assumptions=["n is public"])
     first.spend(GaussianEvent(multiplier=np.float64(20.0)), label="b")
-    second = stored(path)
+    second = FileLedger(path)
     assert second.limit == first.limit
     assert second.rule == first.rule
     assert second.spent == first.spent
@@ -299,9 +286,9 @@ def test_survives_reopening(stored, tmp_path):
         second.spend(tenth(), label="a", key="k")
 
 
-def test_two_handles_see_each_other(stored, tmp_path):
+def test_two_handles_see_each_other(tmp_path):
     path = tmp_path / "budget"
-    one, two = stored(path, limit_epsilon=1.0), stored(path, limit_epsilon=1)
+    one, two = FileLedger(path, limit_epsilon=1.0), FileLedger(path, limit_epsilon=1)
     one.spend(PureEvent(epsilon=0.6), label="one")
     with pytest.raises(BudgetExceeded):
         two.spend(PureEvent(epsilon=0.6), label="two")
@@ -310,28 +297,28 @@ def test_two_handles_see_each_other(stored, tmp_path):
     assert [entry.label for entry in one.entries] == ["one", "two"]
 
 
-def test_limit_is_stored_once(stored, tmp_path):
+def test_limit_is_stored_once(tmp_path):
     path = tmp_path / "budget"
-    stored(path, limit_epsilon=1.0)
+    FileLedger(path, limit_epsilon=1.0)
     with pytest.raises(InvalidParameter, match=r"limit_epsilon must be 1\.0, as stored"):
-        stored(path, limit_epsilon=2.0)
+        FileLedger(path, limit_epsilon=2.0)
     with pytest.raises(InvalidParameter, match=r"limit_delta must be 0\.0, as stored"):
-        stored(path, limit_epsilon=1.0, limit_delta=1e-6)
-    other = stored(tmp_path / "other", limit_epsilon=1.0, limit_delta=1e-6, composition="sum")
-    assert stored(tmp_path / "other").rule == other.rule
+        FileLedger(path, limit_epsilon=1.0, limit_delta=1e-6)
+    other = FileLedger(tmp_path / "other", limit_epsilon=1.0, limit_delta=1e-6, composition="sum")
+    assert FileLedger(tmp_path / "other").rule == other.rule
     with pytest.raises(InvalidParameter, match="composition must be 'sum', as stored"):
-        stored(tmp_path / "other", composition="gaussian")
+        FileLedger(tmp_path / "other", composition="gaussian")
 
 
-def test_a_new_ledger_needs_a_limit(stored, tmp_path):
+def test_a_new_ledger_needs_a_limit(tmp_path):
     with pytest.raises(InvalidParameter, match="limit_epsilon must be given for a new ledger"):
-        stored(tmp_path / "budget")
+        FileLedger(tmp_path / "budget")
     assert not (tmp_path / "budget").exists()
 
 
-def test_a_vanished_ledger_is_not_a_new_budget(stored, tmp_path):
+def test_a_vanished_ledger_is_not_a_new_budget(tmp_path):
     path = tmp_path / "budget"
-    ledger = stored(path, limit_epsilon=1.0)
+    ledger = FileLedger(path, limit_epsilon=1.0)
     for file in tmp_path.iterdir():
         file.unlink()
     with pytest.raises(FileNotFoundError):
@@ -340,108 +327,97 @@ def test_a_vanished_ledger_is_not_a_new_budget(stored, tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["", "\n", "and good night"])
-def test_a_foreign_file_is_left_alone(stored, tmp_path, ending):
+def test_a_foreign_file_is_left_alone(tmp_path, ending):
     path = tmp_path / "notes.txt"
     text = 100 * "dear diary, nothing happened today; " + ending
     path.write_text(text)
     with pytest.raises(LedgerDamaged):
-        stored(path, limit_epsilon=1.0)
+        FileLedger(path, limit_epsilon=1.0)
     assert path.read_text() == text
     assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX permissions")
-def test_only_the_owner_can_read_it(stored, tmp_path):
-    stored(tmp_path / "budget", limit_epsilon=1.0)
+def test_only_the_owner_can_read_it(tmp_path):
+    FileLedger(tmp_path / "budget", limit_epsilon=1.0)
     assert all(file.stat().st_mode & 0o077 == 0 for file in tmp_path.iterdir())
 
 
 # The mark beside it
 
 
-def spent_thrice(stored, path):
-    ledger = stored(path, limit_epsilon=1.0)
+def spent_thrice(path):
+    ledger = FileLedger(path, limit_epsilon=1.0)
     for number in range(3):
         ledger.spend(tenth(), label=f"release {number}")
     return ledger
 
 
-def checkpointed(path):
-    """Everything in one file, where that is a database."""
-    if path.read_bytes().startswith(b"SQLite"):
-        connection = sqlite3.connect(path)
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        connection.close()
-    return path.read_bytes()
-
-
-def test_an_emptied_ledger_is_damage(stored, tmp_path):
+def test_an_emptied_ledger_is_damage(tmp_path):
     path = tmp_path / "budget"
-    ledger = spent_thrice(stored, path)
-    checkpointed(path)
+    ledger = spent_thrice(path)
     path.write_bytes(b"")
     with pytest.raises(LedgerDamaged, match="lost records"):
-        stored(path, limit_epsilon=1.0)
+        FileLedger(path, limit_epsilon=1.0)
     with pytest.raises(LedgerDamaged):
         ledger.spend(tenth(), label="x")
-    assert path.read_bytes()[:1] in (b"", b"S")
+    assert path.read_bytes() == b""
 
 
-def test_a_removed_ledger_is_damage_while_its_mark_is_there(stored, tmp_path):
+def test_a_removed_ledger_is_damage_while_its_mark_is_there(tmp_path):
     path = tmp_path / "budget"
-    spent_thrice(stored, path)
+    spent_thrice(path)
     for file in tmp_path.iterdir():
         if file.suffix != ".mark":
             file.unlink()
     with pytest.raises(LedgerDamaged, match="lost records"):
-        stored(path, limit_epsilon=1.0)
+        FileLedger(path, limit_epsilon=1.0)
 
 
-def test_a_ledger_put_back_is_damage(stored, tmp_path):
+def test_a_ledger_put_back_is_damage(tmp_path):
     path = tmp_path / "budget"
-    ledger = stored(path, limit_epsilon=1.0)
+    ledger = FileLedger(path, limit_epsilon=1.0)
     ledger.spend(tenth(), label="kept")
-    backup = checkpointed(path)
+    backup = path.read_bytes()
     ledger.spend(tenth(), label="lost")
-    checkpointed(path)
     path.write_bytes(backup)
     with pytest.raises(LedgerDamaged, match="lost records"):
-        stored(path)
+        FileLedger(path)
 
 
-def test_another_ledger_in_its_place_is_damage(stored, tmp_path):
+def test_another_ledger_in_its_place_is_damage(tmp_path):
     path, other = tmp_path / "budget", tmp_path / "other"
-    spent_thrice(stored, path)
-    spent_thrice(stored, other)
-    path.write_bytes(checkpointed(other))
+    spent_thrice(path)
+    spent_thrice(other)
+    path.write_bytes(other.read_bytes())
     with pytest.raises(LedgerDamaged, match="lost records"):
-        stored(path)
+        FileLedger(path)
 
 
 @pytest.mark.parametrize("content", [None, b"", b"nonsense", 2 * b"nonsense" + 130 * b"x"])
-def test_a_lost_or_spoiled_mark_is_damage(stored, tmp_path, content):
+def test_a_lost_or_spoiled_mark_is_damage(tmp_path, content):
     path = tmp_path / "budget"
-    ledger, mark = spent_thrice(stored, path), tmp_path / "budget.mark"
+    ledger, mark = spent_thrice(path), tmp_path / "budget.mark"
     mark.unlink() if content is None else mark.write_bytes(content)
-    for attempt in (lambda: ledger.spend(tenth(), label="x"), lambda: stored(path)):
+    for attempt in (lambda: ledger.spend(tenth(), label="x"), lambda: FileLedger(path)):
         with pytest.raises(LedgerDamaged):
             attempt()
 
 
-def test_an_older_mark_is_damage(stored, tmp_path):
+def test_an_older_mark_is_damage(tmp_path):
     path, mark = tmp_path / "budget", tmp_path / "budget.mark"
-    ledger = stored(path, limit_epsilon=1.0)
+    ledger = FileLedger(path, limit_epsilon=1.0)
     old = mark.read_bytes()
     for _ in range(2):
         ledger.spend(tenth(), label="x")
     mark.write_bytes(old)
     with pytest.raises(LedgerDamaged, match="older than its ledger"):
-        stored(path)
+        FileLedger(path)
 
 
-def test_a_crash_between_record_and_mark_counts_the_record(stored, tmp_path):
+def test_a_crash_between_record_and_mark_counts_the_record(tmp_path):
     path, mark = tmp_path / "budget", tmp_path / "budget.mark"
-    ledger = stored(path, limit_epsilon=1.0)
+    ledger = FileLedger(path, limit_epsilon=1.0)
     for number in range(4):
         before = mark.read_bytes()
         ledger.spend(tenth(), label="x")
@@ -451,8 +427,8 @@ def test_a_crash_between_record_and_mark_counts_the_record(stored, tmp_path):
         # The first time that a slot is used, it may be there in part.
         for left in (before, torn if number else after[:100]):
             mark.write_bytes(left)
-            assert len(stored(path).entries) == number + 1
-            assert stored(path).remaining == ledger.remaining
+            assert len(FileLedger(path).entries) == number + 1
+            assert FileLedger(path).remaining == ledger.remaining
 
 
 def test_a_torn_mark_hides_no_missing_record(lines):
@@ -631,63 +607,3 @@ def test_a_record_that_is_no_entry_is_damage_whatever_its_checksum_says(lines, r
         ledger._append_record(record)
     with pytest.raises(LedgerDamaged, match="a record that is not a ledger's"):
         FileLedger(path)
-
-
-# The database
-
-
-def test_database_is_durable_and_append_only(tmp_path):
-    path = tmp_path / "budget.sqlite"
-    ledger = SQLiteLedger(path, limit_epsilon=1.0)
-    ledger.spend(tenth(), label="x")
-    connection = sqlite3.connect(path)
-    try:
-        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-        for statement in ("DELETE FROM dpfda_ledger", "UPDATE dpfda_ledger SET checksum = ''"):
-            with pytest.raises(sqlite3.IntegrityError, match="a ledger is append-only"):
-                connection.execute(statement)
-        query = "SELECT record ->> 'label' FROM dpfda_ledger WHERE sequence = 1"
-        assert connection.execute(query).fetchone() == ("x",)
-    finally:
-        connection.close()
-    assert ledger.entries[0].label == "x"
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        "DELETE FROM dpfda_ledger WHERE sequence = 2",
-        "DELETE FROM dpfda_ledger WHERE sequence = 3",
-        "DELETE FROM dpfda_ledger WHERE sequence > 0",
-        "DELETE FROM dpfda_ledger",
-        "DROP TABLE dpfda_ledger",
-        "UPDATE dpfda_ledger SET record = replace(record, '0.1', '0.01')",
-        "UPDATE dpfda_ledger SET record = replace(record, ':1.0', ':9.0') WHERE sequence = 0",
-        "UPDATE dpfda_ledger SET record = '[' WHERE sequence = 1",
-        "UPDATE dpfda_ledger SET sequence = sequence + 1 WHERE sequence = 3",
-    ],
-)
-def test_database_notices_what_was_lost_or_changed(tmp_path, change):
-    path = tmp_path / "budget.sqlite"
-    ledger = SQLiteLedger(path, limit_epsilon=1.0)
-    for _ in range(3):
-        ledger.spend(tenth(), label="x")
-    connection = sqlite3.connect(path)
-    connection.execute("DROP TRIGGER dpfda_ledger_loses_no_record")
-    connection.execute("DROP TRIGGER dpfda_ledger_keeps_records")
-    connection.execute(change)
-    connection.commit()
-    connection.close()
-    with pytest.raises(LedgerDamaged):
-        SQLiteLedger(path, limit_epsilon=1.0)
-    if "sequence = 3" in change or "DROP" in change:  # the one that still knows all of it
-        with pytest.raises(LedgerDamaged):
-            ledger.spend(tenth(), label="x")
-
-
-def test_database_may_hold_other_tables(tmp_path):
-    path = tmp_path / "study.sqlite"
-    connection = sqlite3.connect(path)
-    connection.execute("CREATE TABLE reports (body BLOB)")
-    connection.close()
-    assert SQLiteLedger(path, limit_epsilon=1.0).remaining == Budget(epsilon=1.0)

@@ -8,26 +8,19 @@ import sys
 
 import pytest
 
-from dpfda.privacy.ledger import BaseLedger
 from dpfda.privacy.ledger_file import FileLedger
-from dpfda.privacy.ledger_sqlite import SQLiteLedger
-from dpfda.privacy.ledger_stored import StoredLedger
-
-assert {FileLedger, SQLiteLedger} <= set(BaseLedger.members().values())
-STORED = [member for member in BaseLedger.members().values() if issubclass(member, StoredLedger)]
 
 ROUNDS = int(os.environ.get("DPFDA_KILL_ROUNDS", "2"))
 
 # Spends until refused; a label printed is a spend acknowledged.
 WORKER = """
-import importlib, sys
-from pathlib import Path
+import sys
 from dpfda.errors import BudgetExceeded
 from dpfda.privacy.events import PureEvent
+from dpfda.privacy.ledger_file import FileLedger
 
-module, name, directory, limit, worker = sys.argv[1:]
-ledger_type = getattr(importlib.import_module(module), name)
-ledger = ledger_type.example(Path(directory), limit_epsilon=float(limit))
+directory, limit, worker = sys.argv[1:]
+ledger = FileLedger(directory + "/ledger", limit_epsilon=float(limit))
 sys.stdin.readline()  # wait for the start
 try:
     for number in range(100_000):
@@ -39,13 +32,8 @@ except BudgetExceeded:
 """
 
 
-@pytest.fixture(params=STORED, ids=lambda member: member.name)
-def stored(request):
-    return request.param
-
-
-def start(stored, directory, *, limit: float, worker: str) -> subprocess.Popen[str]:
-    arguments = [stored.__module__, stored.__name__, str(directory), str(limit), worker]
+def start(directory, *, limit: float, worker: str) -> subprocess.Popen[str]:
+    arguments = [str(directory), str(limit), worker]
     return subprocess.Popen(
         [sys.executable, "-c", WORKER, *arguments],
         stdin=subprocess.PIPE,
@@ -54,14 +42,14 @@ def start(stored, directory, *, limit: float, worker: str) -> subprocess.Popen[s
     )
 
 
-def test_processes_together_spend_the_limit_exactly(stored, tmp_path):
-    workers = [start(stored, tmp_path, limit=1.0, worker=str(number)) for number in range(2)]
+def test_processes_together_spend_the_limit_exactly(tmp_path):
+    workers = [start(tmp_path, limit=1.0, worker=str(number)) for number in range(2)]
     for worker in workers:  # all have the ledger open before the first spends
         worker.stdin.write("go\n")
         worker.stdin.flush()
     acknowledged = [label for worker in workers for label in worker.communicate()[0].split()]
     assert [worker.returncode for worker in workers] == [0, 0]
-    ledger = stored.example(tmp_path, limit_epsilon=1.0)
+    ledger = FileLedger(tmp_path / "ledger", limit_epsilon=1.0)
     assert len(acknowledged) == 100  # 100 × 0.01 = 1.0
     assert sorted(acknowledged) == sorted(entry.label for entry in ledger.entries)
     assert [entry.sequence for entry in ledger.entries] == list(range(1, 101))
@@ -69,12 +57,11 @@ def test_processes_together_spend_the_limit_exactly(stored, tmp_path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs SIGKILL")
-def test_no_acknowledged_spend_is_lost_when_processes_are_killed(stored, tmp_path):
+def test_no_acknowledged_spend_is_lost_when_processes_are_killed(tmp_path):
     moments, acknowledged, kills = random.Random(7), set(), 0
     for round_number in range(ROUNDS):
         workers = [
-            start(stored, tmp_path, limit=1000.0, worker=f"{round_number}.{number}")
-            for number in range(2)
+            start(tmp_path, limit=1000.0, worker=f"{round_number}.{number}") for number in range(2)
         ]
         for worker in workers:
             worker.stdin.write("go\n")
@@ -89,7 +76,9 @@ def test_no_acknowledged_spend_is_lost_when_processes_are_killed(stored, tmp_pat
                 # Not `communicate`, which would miss what `readline` has buffered.
                 acknowledged |= set(worker.stdout.read().split("\n")[:-1])  # complete lines only
             assert worker.returncode == -signal.SIGKILL
-        kept = [entry.label for entry in stored.example(tmp_path, limit_epsilon=1000.0).entries]
+        kept = [
+            entry.label for entry in FileLedger(tmp_path / "ledger", limit_epsilon=1000.0).entries
+        ]
         assert acknowledged <= set(kept)
         # Each kill may leave one spend that was stored but not yet acknowledged.
         assert len(kept) <= len(acknowledged) + kills
@@ -97,15 +86,14 @@ def test_no_acknowledged_spend_is_lost_when_processes_are_killed(stored, tmp_pat
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_child_spends_from_the_same_ledger(stored, tmp_path):
+def test_a_forked_child_spends_from_the_same_ledger(tmp_path):
     code = """
-import importlib, os, sys
-from pathlib import Path
+import os, sys
 from dpfda.errors import BudgetExceeded
 from dpfda.privacy.events import PureEvent
+from dpfda.privacy.ledger_file import FileLedger
 
-ledger_type = getattr(importlib.import_module(sys.argv[1]), sys.argv[2])
-ledger = ledger_type.example(Path(sys.argv[3]), limit_epsilon=1.0)
+ledger = FileLedger(sys.argv[1] + "/ledger", limit_epsilon=1.0)
 ledger.spend(PureEvent(epsilon=0.4), label="parent")
 ledger._lock.acquire()  # as if another thread were spending during the fork
 child = os.fork()
@@ -119,9 +107,8 @@ try:
 except BudgetExceeded:
     print([entry.label for entry in ledger.entries])
 """
-    arguments = [stored.__module__, stored.__name__, str(tmp_path)]
     result = subprocess.run(
-        [sys.executable, "-c", code, *arguments],
+        [sys.executable, "-c", code, str(tmp_path)],
         check=True,
         capture_output=True,
         text=True,

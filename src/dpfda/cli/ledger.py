@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 from dpfda.privacy.ledger_file import FileLedger
-from dpfda.privacy.ledger_sqlite import SQLiteLedger
 from dpfda.study.results import to_json
 
 
@@ -18,9 +17,7 @@ from dpfda.study.results import to_json
 @click.option("--json", "as_json", is_flag=True, help="Print the entries as JSON.")
 def command(path: Path, as_json: bool) -> None:
     """Show what was spent from the ledger in FILE, when, for what and under which assumptions."""
-    with path.open("rb") as stream:
-        database = stream.read(15) == b"SQLite format 3"
-    ledger = SQLiteLedger(path) if database else FileLedger(path)
+    ledger = FileLedger(path)
     if as_json:
         click.echo(to_json([entry.to_dict() for entry in ledger.entries]))
     else:

@@ -1,25 +1,23 @@
 """Budgets that are spent before a value leaves, and never twice.
 
-`Ledger` keeps its entries in memory; `FileLedger` and `SQLiteLedger` keep them on disk, survive
-kill -9 and serve several processes at once. All three behave alike. A ledger belongs to one
-protected unit (a person, a data set); it stores what was released, never what it was about. Its
-rule of adding up is fixed when it is created (`filter`), so that the limit holds although later
-releases may depend on earlier answers.
+`Ledger` keeps its entries in memory; `FileLedger` keeps them on disk, survives kill -9 and serves
+several processes at once. Both behave alike. A ledger belongs to one protected unit (a person, a
+data set); it stores what was released, never what it was about. Its rule of adding up is fixed when
+it is created (`filter`), so that the limit holds although later releases may depend on earlier
+answers.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Any, Self
 
 from dpfda import _validate
-from dpfda._registry import Registered
 from dpfda.errors import AlreadySpent, BudgetExceeded, InvalidParameter
 from dpfda.privacy.events import ApproximateEvent, Event, PureEvent
 from dpfda.privacy.filter import Budget, Filter, chosen
@@ -54,14 +52,8 @@ class Entry:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {
-            "sequence": self.sequence,
-            "label": self.label,
-            "event": self.event.to_dict(),
-            "time": self.time,
-            "key": self.key,
-            "assumptions": list(self.assumptions),
-        }
+        plain = {"event": self.event.to_dict(), "assumptions": list(self.assumptions)}
+        return vars(self) | plain
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -74,14 +66,12 @@ class Entry:
         _check_text("label", data["label"])
         if data["key"] is not None:
             _check_text("key", data["key"])
-        event, assumptions = (
-            Event.from_dict(data["event"]),
-            _texts("assumptions", data["assumptions"]),
-        )
+        event = Event.from_dict(data["event"])
+        assumptions = _texts("assumptions", data["assumptions"])
         return cls(**{**data, "event": event, "assumptions": assumptions})
 
 
-class BaseLedger(Registered, family="ledger"):
+class BaseLedger(ABC):
     """What all ledgers share; a storage form says how to lock, read and append.
 
     Attributes:
@@ -216,11 +206,6 @@ class BaseLedger(Registered, family="ledger"):
     def _append(self, entry: Entry) -> None:
         """Store one entry."""
 
-    @classmethod
-    @abstractmethod
-    def example(cls, directory: Path, *, limit_epsilon: float, **limits: Any) -> Self:
-        """A ledger for tests, kept in `directory` if it is kept at all."""
-
     def __deepcopy__(self, memo: object) -> Self:
         """Itself: a copy, as scikit-learn's `clone` makes one, would spend the budget twice."""
         return self
@@ -234,7 +219,7 @@ class BaseLedger(Registered, family="ledger"):
         return f"{name}(limit {self.limit}{by}, entries: {number}{assuming})"
 
 
-class Ledger(BaseLedger, name="memory"):
+class Ledger(BaseLedger):
     """A budget kept in memory: for one process, forgotten when it ends.
 
     Args:
@@ -266,11 +251,6 @@ class Ledger(BaseLedger, name="memory"):
 
     def _append(self, entry: Entry) -> None:
         """Nothing to do: `_note` is the storage."""
-
-    @classmethod
-    def example(cls, directory: Path, *, limit_epsilon: float, **limits: Any) -> Self:
-        """A new ledger; `directory` stays untouched."""
-        return cls(limit_epsilon, **limits)
 
 
 def _as_event(release: Event | Guarantee) -> Event:

@@ -1,29 +1,53 @@
-"""A ledger in one append-only text file.
+"""A ledger in one append-only text file: a chain of records, several processes, crashes anywhen.
 
-Each line is ``{"checksum": ..., "record": {...}}``. After a crash the last line may be incomplete.
-A record is acknowledged only after it, and its line end, reached the disk; so a last line that the
-mark does not count was never acknowledged. If it is complete but for its end it is counted (to be
-on the safe side); otherwise it is cut off before the next line is written. Any other line that does
-not check is damage, and a damaged ledger refuses everything.
+The first record holds the limit and the rule, the others one entry each. Each line is
+``{"checksum": ..., "record": {...}}``. A checksum covers its record and the checksum before it, so
+a changed, missing or reordered record is noticed; the mark beside the ledger (`ledger_mark`) says
+how many there are, so missing last ones are noticed too. Checksums are no signatures: whoever
+rewrites both files on purpose is not stopped.
+
+After a crash the last line may be incomplete. A record is acknowledged only after it, and its line
+end, reached the disk; so a last line that the mark does not count was never acknowledged. If it is
+complete but for its end it is counted (to be on the safe side); otherwise it is cut off before the
+next line is written. Any other line that does not check is damage, and a damaged ledger refuses
+everything.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-from dpfda.errors import LedgerDamaged
+from dpfda.errors import DpfdaError, InvalidParameter, LedgerDamaged
 from dpfda.privacy._file_lock import sync_directory
-from dpfda.privacy.ledger_stored import StoredLedger, canonical_json
+from dpfda.privacy.filter import Filter, chosen
+from dpfda.privacy.ledger import BaseLedger, Entry
+from dpfda.privacy.ledger_mark import Mark, locked_mark
 
+_FORMAT = "dpfda-ledger-2"
 _START = b'{"checksum":"'  # of every line
 
 
-class FileLedger(StoredLedger, name="file"):
+class FileLedger(BaseLedger):
     """A ledger in a text file that people can read.
+
+    Each operation opens the file, locks it, and reads what others appended. Opening anew each time
+    is what makes forks, threads and restarts safe: no descriptor outlives an operation. Beside the
+    ledger lies ``PATH.mark``; move or copy both or none. Removing both is a new budget: that cannot
+    be noticed from inside.
+
+    Args:
+        path: where the ledger is, or will be, stored.
+        limit_epsilon: ε that may be spent in all. May be left out for an existing ledger, whose
+            stored limit rules; a different one is refused.
+        limit_delta: likewise for δ; 0 for a new ledger.
+        composition: likewise for the rule of adding up, see `Ledger`.
 
     Example:
         >>> import tempfile
@@ -36,21 +60,80 @@ class FileLedger(StoredLedger, name="file"):
         >>> directory.cleanup()
     """
 
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        limit_epsilon: float | None = None,
+        limit_delta: float | None = None,
+        composition: str | None = None,
+    ) -> None:
+        self.path = Path(path)
+        if limit_epsilon is None and not self.path.exists():
+            raise InvalidParameter("limit_epsilon", "given for a new ledger", limit_epsilon)
+        asked = None
+        if limit_epsilon is not None:
+            asked = chosen(limit_epsilon, 0 if limit_delta is None else limit_delta, composition)
+        self._process, self._lock = os.getpid(), threading.Lock()
+        self._forget()
+        with self._locked(create=True):
+            if not self._checksums:
+                if asked is None:
+                    raise InvalidParameter("limit_epsilon", "given for a new ledger", limit_epsilon)
+                self._append_record(_header(asked))
+                self.rule = asked
+        for name, value, kept in (
+            ("limit_epsilon", limit_epsilon, self.limit.epsilon),
+            ("limit_delta", limit_delta, self.limit.delta),
+            ("composition", composition, self.rule.name),
+        ):
+            if value is not None and value != kept:
+                raise InvalidParameter(name, f"{kept!r}, as stored in the ledger", value)
+
     def _forget(self) -> None:
         super()._forget()
+        self._checksums: list[str] = []  # of all records read so far
         self._offset = 0  # bytes read so far
 
     @contextmanager
-    def _opened(self, *, create: bool) -> Iterator[None]:
+    def _exclusive(self) -> Iterator[None]:
+        if self._process != os.getpid():  # the lock may be held by a thread the fork left behind
+            self._process, self._lock = os.getpid(), threading.Lock()
+            self._forget()
+        with self._lock:
+            try:
+                with self._locked():
+                    yield
+            except DpfdaError:
+                raise  # refused: what is known stays true
+            except BaseException:
+                self._forget()  # unclear how far it went: read everything again next time
+                raise
+
+    @contextmanager
+    def _locked(self, *, create: bool = False) -> Iterator[None]:
+        """Shut out every other process, read what is new, and acknowledge what is added inside."""
         flags = os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0)
-        # Without `create` a ledger that vanished is an error, not a new budget.
-        self._file = os.open(self.path, flags | (os.O_CREAT if create else 0), 0o600)
-        try:
-            yield
-        finally:
-            os.close(self._file)
+        with locked_mark(self.path, create=create) as mark:
+            # Without `create` a ledger that vanished is an error, not a new budget.
+            self._file = os.open(self.path, flags | (os.O_CREAT if create else 0), 0o600)
+            try:
+                for record, checksum in self._records():
+                    self._take(record, checksum)
+                self._acknowledge(mark)  # what a process that died had stored
+                yield
+            finally:
+                os.close(self._file)
+            self._acknowledge(mark)
+
+    def _acknowledge(self, mark: Mark) -> None:
+        known = self._checksums
+        mark.check(len(known), known[mark.count - 1] if 0 < mark.count <= len(known) else None)
+        if known:
+            mark.move(len(known), known[-1])
 
     def _records(self) -> Iterator[tuple[Any, str]]:
+        """Records and checksums after those that are known."""
         if os.fstat(self._file).st_size < self._offset:
             raise LedgerDamaged(f"{self.path} is shorter than it was")
         with open(self._file, "rb", closefd=False) as stream:
@@ -69,8 +152,28 @@ class FileLedger(StoredLedger, name="file"):
             os.fsync(self._file)
             self._offset += len(rest) + 1
 
-    def _add(self, record: dict[str, Any], checksum: str) -> None:
-        line = canonical_json({"checksum": checksum, "record": record}).encode() + b"\n"
+    def _take(self, record: Any, checksum: str) -> None:
+        """Note one stored record."""
+        if checksum != self._chained(record):
+            raise LedgerDamaged(f"{self.path} has a record that does not match its checksum")
+        try:
+            if self._checksums:
+                entry = Entry.from_dict(record)
+                if entry.sequence != len(self._checksums):
+                    raise InvalidParameter("sequence", str(len(self._checksums)), entry.sequence)
+                self._note(entry)
+            else:
+                self.rule = _rule(record)
+        except DpfdaError as error:
+            raise LedgerDamaged(f"{self.path} has a record that is not a ledger's") from error
+        self._checksums.append(checksum)
+
+    def _append(self, entry: Entry) -> None:
+        self._append_record(entry.to_dict())
+
+    def _append_record(self, record: dict[str, Any]) -> None:
+        checksum = self._chained(record)
+        line = _canonical({"checksum": checksum, "record": record}).encode() + b"\n"
         os.ftruncate(self._file, self._offset)  # half a line that was never acknowledged
         try:
             written = 0
@@ -83,6 +186,17 @@ class FileLedger(StoredLedger, name="file"):
         if not self._offset:
             sync_directory(self.path.parent)
         self._offset += len(line)
+        self._checksums.append(checksum)
+
+    def _chained(self, record: Any) -> str:
+        text = (self._checksums[-1] if self._checksums else "") + _canonical(record)
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _canonical(data: Any) -> str:
+    """The one way in which a record is written."""
+    # Numbers may be numpy scalars, which know themselves as Python numbers.
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), default=lambda x: x.item())
 
 
 def _parsed(line: bytes) -> tuple[Any, str] | None:
@@ -91,3 +205,18 @@ def _parsed(line: bytes) -> tuple[Any, str] | None:
         return data["record"], data["checksum"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
+
+
+def _header(rule: Filter) -> dict[str, Any]:
+    return {
+        "format": _FORMAT,
+        "limit_epsilon": rule.limit.epsilon,
+        "limit_delta": rule.limit.delta,
+        "composition": rule.name,
+    }
+
+
+def _rule(record: Any) -> Filter:
+    if not isinstance(record, Mapping) or record.get("format") != _FORMAT:
+        raise InvalidParameter("format", _FORMAT, None)
+    return chosen(record.get("limit_epsilon"), record.get("limit_delta"), record.get("composition"))
