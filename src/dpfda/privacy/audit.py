@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -106,17 +106,7 @@ class AuditResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {
-            "name": self.name,
-            "claimed_epsilon": self.claimed_epsilon,
-            "claimed_delta": self.claimed_delta,
-            "lower_bound": self.lower_bound,
-            "density_excess": self.density_excess,
-            "misfit": self.misfit,
-            "draws": self.draws,
-            "detects": self.detects,
-            "passed": self.passed,
-        }
+        return asdict(self) | {"passed": self.passed}
 
 
 def audit(

@@ -31,13 +31,13 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
 
 from dpfda import _validate
 from dpfda.errors import InvalidParameter
-from dpfda.privacy._search import bisect
 
 LATTICE_RESERVE = 1e-10
 """The part of ε kept back for the lattice."""
@@ -73,7 +73,7 @@ def gaussian_epsilon(*, delta: float, multiplier: float) -> float:
         return 0.0
     # At a = √(2 log 1/δ) already Φ(-a) < δ.
     high = mu * mu / 2 + mu * math.sqrt(-2 * math.log(delta)) + 2 * LATTICE_RESERVE
-    return bisect(lambda epsilon: _delta(epsilon, mu) <= delta, good=2 * high, bad=0.0)
+    return _bisect(lambda epsilon: _delta(epsilon, mu) <= delta, good=2 * high, bad=0.0)
 
 
 @lru_cache(maxsize=4096, typed=True)  # True is no ε, though it equals 1
@@ -93,7 +93,7 @@ def gaussian_mu(*, epsilon: float, delta: float) -> float:
     bad = 2 * good
     while _delta(epsilon, bad) <= delta:
         bad *= 2
-    return bisect(lambda mu: _delta(epsilon, mu) <= delta, good=good, bad=bad) * (1 - _MARGIN)
+    return _bisect(lambda mu: _delta(epsilon, mu) <= delta, good=good, bad=bad) * (1 - _MARGIN)
 
 
 def gaussian_sigma(*, epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
@@ -109,6 +109,20 @@ def gaussian_sigma(*, epsilon: float, delta: float, sensitivity: float = 1.0) ->
     """
     _validate.positive("sensitivity", sensitivity)
     return sensitivity / gaussian_mu(epsilon=epsilon, delta=delta)
+
+
+def _bisect(holds: Callable[[float], bool], *, good: float, bad: float) -> float:
+    """The point nearest to `bad` at which `holds` was seen to be true, to 13 digits.
+
+    What is returned was tested, so a calibration never stands on an extrapolated root.
+    """
+    while abs(bad - good) > 1e-13 * abs(good):
+        middle = (good + bad) / 2
+        if holds(middle):
+            good = middle
+        else:
+            bad = middle
+    return good
 
 
 def _delta(epsilon: float, mu: float) -> float:

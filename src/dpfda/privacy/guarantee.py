@@ -68,10 +68,6 @@ class Guarantee:
         """The same promise, stamped with where the noise came from."""
         return replace(self, sampler=source.sampler)
 
-    def for_unit(self, unit: str) -> Guarantee:
-        """The same promise for another protected unit."""
-        return replace(self, unit=unit)
-
     def assuming(self, *assumptions: str) -> Guarantee:
         """The same promise under further conditions."""
         return replace(self, assumptions=(*self.assumptions, *assumptions))
