@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import KW_ONLY, dataclass, field
 from urllib.parse import urlsplit
 
 import msgspec
@@ -90,65 +91,58 @@ def reply_body(
     return msgspec.json.encode(ReplyMessage(message.plan, message.phase, message.ticket, values))
 
 
+@dataclass(eq=False)
 class RemoteCrowd:
     """The people of one study, who take part one after the other on each connection.
 
-    Args:
+    Attributes:
         url: the collector.
         plan: what they agreed to.
         features: encoded curves, one row a person.
         labels: label numbers.
         source: where their randomness comes from.
         tell: called after every person.
+        bytes_sent: how long all their replies were.
     """
 
-    def __init__(
-        self,
-        url: str,
-        plan: StudyPlan,
-        features: FloatArray,
-        labels: IntArray,
-        *,
-        source: Source,
-        tell: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._url = url
-        self._plan = plan
-        self._path = f"/api/studies/{plan.hash[:16]}"
-        self._features = features
-        self._labels = labels
-        self._source = source
-        self._tell = tell
-        self.bytes_sent = 0
+    url: str
+    plan: StudyPlan
+    features: FloatArray
+    labels: IntArray
+    _: KW_ONLY
+    source: Source
+    tell: Callable[[], None] = lambda: None
+    bytes_sent: int = field(default=0, init=False)
 
     async def take_part(self, *, connections: int = 16) -> None:
         """Everybody, once."""
-        people = iter(range(len(self._features)))
+        people = iter(range(len(self.features)))
         await asyncio.gather(*(self._queue(people) for _ in range(connections)))
 
     async def _queue(self, people: Iterator[int]) -> None:
-        wire = Wire(self._url)
+        wire = Wire(self.url)
         for person in people:
             await self._one(wire, person)
-            self._tell()
+            self.tell()
         wire.close()
 
     async def _one(self, wire: Wire, person: int) -> None:
-        status, body = await wire.ask("POST", self._path + "/enrol", b"{}")
+        path = f"/api/studies/{self.plan.hash[:16]}"
+        status, body = await wire.ask("POST", path + "/enrol", b"{}")
         if status != 201:
             raise DpfdaError(f"enrolment was refused with status {status}")
         token = json.loads(body)["token"]
         while True:
-            status, body = await wire.ask("GET", self._path + "/task", token=token)
+            status, body = await wire.ask("GET", path + "/task", token=token)
             if status not in (202, 429):
                 break
             await asyncio.sleep(_PAUSE)
         if status != 200:
             raise DpfdaError(f"a task was refused with status {status}")
         own = slice(person, person + 1)
-        features, labels = self._features[own], np.asarray(self._labels[own])
-        reply = reply_body(self._plan, body, features, labels, self._source)
-        status, _ = await wire.ask("POST", self._path + "/reply", reply, token=token)
+        features, labels = self.features[own], np.asarray(self.labels[own])
+        reply = reply_body(self.plan, body, features, labels, self.source)
+        status, _ = await wire.ask("POST", path + "/reply", reply, token=token)
         if status != 200:
             raise DpfdaError(f"a reply was refused with status {status}")
         self.bytes_sent += len(reply)

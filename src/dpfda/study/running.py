@@ -84,13 +84,17 @@ class CollectorProcess:
 
     def request(self, method: str, path: str, body: Any = None, *, token: str | None = None) -> Any:
         """One request as plain values, with the administrator's key unless a token is given."""
+        return json.loads(self.read(method, path, body, token=token))
+
+    def read(self, method: str, path: str, body: Any = None, *, token: str | None = None) -> bytes:
+        """What a request is answered with."""
         data = None if body is None else json.dumps(body).encode()
         headers = {"Authorization": f"Bearer {token or self.admin_key}"}
         if data is not None:
             headers["Content-Type"] = "application/json"
         asked = urllib.request.Request(self.url + path, data, headers, method=method)
         with urllib.request.urlopen(asked, timeout=60) as answer:
-            return json.loads(answer.read())
+            return bytes(answer.read())
 
     def create(self, plan: Any, **settings: Any) -> dict[str, Any]:
         """A new study."""

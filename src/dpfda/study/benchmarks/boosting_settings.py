@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,14 @@ from dpfda.boosting.classifier import LocalBoostingClassifier
 from dpfda.curves import CurveEncoder
 from dpfda.datasets import simulate_001
 from dpfda.estimators.local import LocalCurveClassifier
-from dpfda.study.measuring import mean_and_error
+from dpfda.study.measuring import gathered, mean_and_error
 from dpfda.study.outcome import Goal, Outcome
 from dpfda.study.reproductions import _p004 as common
 
 GOALS: dict[str, Goal] = {}
 _OWNERS, _ROWS = 8000, 4
+Errors = Iterator[tuple[tuple[str, str], float]]
+"""Errors by (case, method)."""
 
 
 def run(quick: bool = False) -> Outcome:
@@ -111,47 +114,48 @@ def _error(
         reference=data.user,
         reference_labels=labels,
     )
-    return float(np.mean(classifier.predict(data.test) != data.test_labels))
+    return _wrong(classifier, data.test, data.test_labels)
 
 
 def persons(runs: int, *, quick: bool) -> list[dict[str, Any]]:
     """One row a person: gradient reports against question reports."""
     rows = []
-    data = common.synthetic()
-    bounds = [(-1.0, 1.0)] * data.user.shape[1]
     for people in (3000,) if quick else (3000, 20_000):
         for epsilon in (0.5, 1.0, 3.0):
-            found: dict[tuple[str, str], list[float]] = {}
-            for seed in range(runs):
-                chosen = np.random.default_rng(seed).permutation(len(data.owners))[:people]
-                X, y = data.owners[chosen], data.owner_labels[chosen]
-                case = f"synthetic, {people} people"
-                asked = LocalCurveClassifier(epsilon, feature_bounds=bounds, random_state=seed)
-                _note(found, (case, "questions"), asked.fit(X, y), (data.test, data.test_labels))
-                told = LocalBoostingClassifier(epsilon, random_state=seed)
-                told.fit(X, y, reference=data.user[:1000])
-                _note(found, (case, "gradient"), told, (data.test, data.test_labels))
-                _curves(found, people, epsilon, seed)
+            found = gathered(
+                error
+                for seed in range(runs)
+                for errors in (_vectors, _curves)
+                for error in errors(people, epsilon, seed)
+            )
             rows += [_row("persons", c, m, epsilon, errors) for (c, m), errors in found.items()]
     return rows
 
 
-def _curves(
-    found: dict[tuple[str, str], list[float]], people: int, epsilon: float, seed: int
-) -> None:
+def _vectors(people: int, epsilon: float, seed: int) -> Errors:
+    data = common.synthetic()
+    chosen = np.random.default_rng(seed).permutation(len(data.owners))[:people]
+    X, y = data.owners[chosen], data.owner_labels[chosen]
+    case = f"synthetic, {people} people"
+    bounds = [(-1.0, 1.0)] * data.user.shape[1]
+    asked = LocalCurveClassifier(epsilon, feature_bounds=bounds, random_state=seed).fit(X, y)
+    yield (case, "questions"), _wrong(asked, data.test, data.test_labels)
+    told = LocalBoostingClassifier(epsilon, random_state=seed)
+    told.fit(X, y, reference=data.user[:1000])
+    yield (case, "gradient"), _wrong(told, data.test, data.test_labels)
+
+
+def _curves(people: int, epsilon: float, seed: int) -> Errors:
     sizes = (people, 3000, 1000)
     study, test, own = (simulate_001(n, 3 * seed + i) for i, n in enumerate(sizes))
     case = f"curves of 001, {people} people"
     asked = LocalCurveClassifier(epsilon, value_range=(-6, 6), random_state=seed)
-    _note(found, (case, "questions"), asked.fit(study.X, study.y), (test.X, test.y))
+    yield (case, "questions"), _wrong(asked.fit(study.X, study.y), test.X, test.y)
     encoder = CurveEncoder("cosine", n_basis=8, rescale="clip", scale=6.0)
     told = LocalBoostingClassifier(epsilon, products=0, random_state=seed)
     told.fit(encoder.encode(study.X), study.y, reference=encoder.encode(own.X))
-    _note(found, (case, "gradient"), told, (encoder.encode(test.X), test.y))
+    yield (case, "gradient"), _wrong(told, encoder.encode(test.X), test.y)
 
 
-def _note(
-    found: dict[tuple[str, str], list[float]], key: tuple[str, str], classifier: Any, test: Any
-) -> None:
-    rows, labels = test
-    found.setdefault(key, []).append(float(np.mean(classifier.predict(rows) != labels)))
+def _wrong(classifier: Any, X: Any, labels: Any) -> float:
+    return float(np.mean(classifier.predict(X) != labels))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
-import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -41,9 +40,7 @@ def run(quick: bool = False) -> Outcome:
         "lost": float(found.lost),
         "counted_twice": float(found.counted_twice),
     }
-    notes = [
-        f"{found.repeated} replies were in doubt after a kill and were sent again.",
-    ]
+    notes = [f"{found.repeated} replies were in doubt after a kill and were sent again."]
     return Outcome(figures=figures, notes=notes)
 
 
@@ -53,6 +50,7 @@ class Crash:
 
     Attributes:
         acknowledged: receipt of each ticket that the collector acknowledged.
+        sent: what was sent last with each ticket.
         kills: how often it was killed.
         repeated: replies that were sent again.
         lost: acknowledged replies that are not in the database, or are different there.
@@ -60,6 +58,7 @@ class Crash:
     """
 
     acknowledged: dict[int, str] = field(default_factory=dict)
+    sent: dict[int, bytes] = field(default_factory=dict)
     kills: int = 0
     repeated: int = 0
     lost: int = 0
@@ -86,36 +85,29 @@ def crash(collector: CollectorProcess, *, kills: int, load: float = 0.6) -> Cras
     path = f"/api/studies/{plan.hash[:16]}"
     moments = np.random.default_rng(0).uniform(0.02, load, kills)
     people = [_Person(path, plan) for _ in range(_CONNECTIONS)]
-    sent: dict[int, bytes] = {}
     collector.start()
     try:
         collector.create(plan)
         for moment in moments:
-            asyncio.run(_under_load(collector, people, found, sent, float(moment)))
+            asyncio.run(_under_load(collector, people, found, float(moment)))
             found.kills += 1
             collector.start()
-        asyncio.run(_under_load(collector, people, found, sent, None))
+        asyncio.run(_under_load(collector, people, found, None))
         stored = _stored(collector, path)
     finally:
         collector.stop()
     found.counted_twice = len(stored) - len({ticket for ticket, _ in stored})
     kept = dict(stored)
-    found.lost = sum(kept.get(ticket) != sent[ticket] for ticket in found.acknowledged)
+    found.lost = sum(kept.get(ticket) != found.sent[ticket] for ticket in found.acknowledged)
     return found
 
 
 async def _under_load(
-    collector: CollectorProcess,
-    people: list[_Person],
-    found: Crash,
-    sent: dict[int, bytes],
-    moment: float | None,
+    collector: CollectorProcess, people: list[_Person], found: Crash, moment: float | None
 ) -> None:
     """People answer until the collector is killed; without a moment, until nothing is in doubt."""
     stop = asyncio.Event()
-    tasks = [
-        asyncio.create_task(person.go_on(collector.url, found, sent, stop)) for person in people
-    ]
+    tasks = [asyncio.create_task(person.go_on(collector.url, found, stop)) for person in people]
     if moment is not None:
         await asyncio.sleep(moment)
         await asyncio.to_thread(collector.kill)
@@ -133,22 +125,20 @@ class _Person:
         self._body: bytes | None = None
         self._source = SimulationSource(0)
 
-    async def go_on(
-        self, url: str, found: Crash, sent: dict[int, bytes], stop: asyncio.Event
-    ) -> None:
+    async def go_on(self, url: str, found: Crash, stop: asyncio.Event) -> None:
         wire = Wire(url)
         try:
             if self._body is not None:
                 found.repeated += 1
-                await self._send(wire, found, sent)
+                await self._send(wire, found)
             while not stop.is_set():
-                await self._answer(wire, found, sent)
+                await self._answer(wire, found)
         except OSError:
             pass  # killed: what is in doubt is sent again in the next round
         finally:
             wire.close()
 
-    async def _answer(self, wire: Wire, found: Crash, sent: dict[int, bytes]) -> None:
+    async def _answer(self, wire: Wire, found: Crash) -> None:
         if self._token is None:
             status, body = await wire.ask("POST", self._path + "/enrol", b"{}")
             assert status == 201, status
@@ -157,12 +147,12 @@ class _Person:
         assert status == 200, status
         features, labels = np.zeros((1, 2)), np.ones(1, dtype=np.int64)
         self._body = reply_body(self._plan, body, features, labels, self._source)
-        await self._send(wire, found, sent)
+        await self._send(wire, found)
 
-    async def _send(self, wire: Wire, found: Crash, sent: dict[int, bytes]) -> None:
+    async def _send(self, wire: Wire, found: Crash) -> None:
         assert self._body is not None
         ticket = json.loads(self._body)["ticket"]
-        sent[ticket] = self._body
+        found.sent[ticket] = self._body
         status, body = await wire.ask("POST", self._path + "/reply", self._body, token=self._token)
         assert status == 200, status
         if ticket in found.acknowledged:
@@ -173,10 +163,5 @@ class _Person:
 
 def _stored(collector: CollectorProcess, path: str) -> list[tuple[int, bytes]]:
     """What the collector has, as the administrator sees it."""
-    request = urllib.request.Request(
-        f"{collector.url}{path}/phases/0/replies",
-        headers={"Authorization": f"Bearer {collector.admin_key}"},
-    )
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        lines = answer.read().splitlines()
+    lines = collector.read("GET", path + "/phases/0/replies").splitlines()
     return [(json.loads(line)["ticket"], line) for line in lines]

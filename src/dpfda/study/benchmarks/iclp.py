@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -94,19 +94,28 @@ def total_error(
     mechanism: FunctionMechanism, name: str, n: int, *, replications: int, epsilon: float = 1.0
 ) -> FloatArray:
     """‖μ̃ - μ0‖² of each replication on one of the simulations of 003."""
-    weights = trapezoid(_GRID)
-    source = SimulationSource(n)
     bound = _SUP[name] if isinstance(mechanism, Bernstein) else TAU[name]
     delta = 0.01 if mechanism.needs_delta else 0.0
     release = MeanRelease(
         epsilon=epsilon, delta=delta, n=n, bound=bound, grid=_GRID, mechanism=mechanism
     )
-    errors = np.empty(replications)
-    for number in range(replications):
-        data = simulate_003(name, n, np.random.default_rng([n, number]))
-        released = release.ask(release.records(data.X), source=source).values()
-        errors[number] = ((released - data.truth["mean"]) ** 2) @ weights
-    return errors
+    seeds = ([n, number] for number in range(replications))
+    samples = (simulate_003(name, n, np.random.default_rng(seed)).X for seed in seeds)
+    truth = simulate_003(name, 1).truth["mean"]
+    return distances(release, samples, truth, source=SimulationSource(n))
+
+
+def distances(
+    release: MeanRelease,
+    samples: Iterable[FloatArray],
+    truth: FloatArray,
+    *,
+    source: SimulationSource,
+) -> FloatArray:
+    """‖μ̃ - truth‖² of a release from each sample."""
+    weights = trapezoid(release.grid)
+    asked = (release.ask(release.records(sample), source=source) for sample in samples)
+    return np.array([((found.values() - truth) ** 2) @ weights for found in asked])
 
 
 def path_times(kernel: Kernel, size: int, *, best_of: int) -> dict[str, float]:

@@ -18,7 +18,7 @@ from dpfda.central.records import read_records
 from dpfda.datasets import load_dti
 from dpfda.datasets.catalogue import DataFileMissing
 from dpfda.noise import SimulationSource
-from dpfda.study.benchmarks.iclp import total_error
+from dpfda.study.benchmarks.iclp import distances, total_error
 from dpfda.study.outcome import Goal, Outcome, at_most
 
 _BOUNDS = {1000: (0.0070, 0.016, 0.016, 0.15), 10_000: (0.0003, 0.0003, 0.0004, 0.0004)}
@@ -68,18 +68,13 @@ def generality(sizes: tuple[int, ...], replications: int) -> list[dict[str, Any]
         highest = float(np.quantile(np.abs(sample).max(axis=1), 0.999))
         truth = mean + (errors(np.random.default_rng(1), 40_000).mean(axis=0))
         for n in sizes:
-            found = {
-                label: _error(
-                    mechanism,
-                    mean,
-                    errors,
-                    truth=truth,
-                    n=n,
-                    replications=replications,
-                    bounds=(bound, highest),
-                )
-                for label, mechanism in ({"adaptive": Adaptive()} | SIMPLE).items()
-            }
+            found = {}
+            for label, mechanism in ({"adaptive": Adaptive()} | SIMPLE).items():
+                own = highest if isinstance(mechanism, Bernstein) else bound
+                release = MeanRelease(epsilon=1.0, n=n, bound=own, grid=_GRID, mechanism=mechanism)
+                rng, source = np.random.default_rng(n), SimulationSource(n)
+                samples = (mean + errors(rng, n) for _ in range(replications))
+                found[label] = float(distances(release, samples, truth, source=source).mean())
             which = min(SIMPLE, key=lambda label: found[label])
             rows.append(
                 {
@@ -129,26 +124,6 @@ SHAPES: dict[str, tuple[FloatArray, Errors]] = {
     "log-normal, skewed": (np.zeros_like(_T), _skewed),
     "small scatter": (np.exp(-((_T - 0.3) ** 2) / 0.01), lambda r, n: 0.1 * _gaussian(_SLOW)(r, n)),
 }
-
-
-def _error(
-    mechanism: FunctionMechanism,
-    mean: FloatArray,
-    errors: Errors,
-    *,
-    truth: FloatArray,
-    n: int,
-    replications: int,
-    bounds: tuple[float, float],
-) -> float:
-    source, rng = SimulationSource(n), np.random.default_rng(n)
-    own = bounds[1] if isinstance(mechanism, Bernstein) else bounds[0]
-    release = MeanRelease(epsilon=1.0, n=n, bound=own, grid=_GRID, mechanism=mechanism)
-    found = [
-        (release.ask(release.records(mean + errors(rng, n)), source=source).values() - truth) ** 2
-        for _ in range(replications)
-    ]
-    return float(np.mean(found, axis=0) @ _WEIGHTS)
 
 
 def _scans(quick: bool, notes: list[str]) -> dict[str, float]:

@@ -37,6 +37,7 @@ from dpfda.estimators.result import majority_error
 from dpfda.noise import SimulationSource
 from dpfda.protocol.plan import StudyPlan
 from dpfda.simulate import simulate
+from dpfda.study.measuring import gathered
 from dpfda.study.outcome import Goal, Outcome, at_most
 
 _EPSILONS = (0.1, 0.5, 1.0, 5.0)
@@ -121,15 +122,13 @@ def _cell(
 
 def _errors(problem: Problem, method: str, epsilon: float, seeds: Any) -> dict[str, list[float]]:
     """Errors of one method over some replications, by method name."""
-    found: dict[str, list[float]] = {}
-    for seed in map(int, seeds):
+
+    def once(seed: int) -> dict[str, float]:
         if method == "comparison":
-            errors = _without_privacy(problem, seed)
-        else:
-            errors = {method: _study(problem, method, epsilon, seed)}
-        for name, error in errors.items():
-            found.setdefault(name, []).append(error)
-    return found
+            return _without_privacy(problem, seed)
+        return {method: _study(problem, method, epsilon, seed)}
+
+    return gathered(found for seed in map(int, seeds) for found in once(seed).items())
 
 
 def _without_privacy(problem: Problem, seed: int) -> dict[str, float]:
@@ -199,10 +198,16 @@ def _phoneme(
         name,
         partial(_split, data, n_people or int(0.74 * len(data.X))),
         LocalCurveClassifier(value_range=(0, 25)),
-        CurveEncoder("cosine", n_basis=4, rescale="clip", centre=[12.5, 0, 0, 0], scale=12.5),
+        _cosine(0, 25),
         {"training_share": 0.2, "n_classifiers": 24, "cutoff": 0.9},
         epsilons,
     )
+
+
+def _cosine(low: float, high: float) -> CurveEncoder:
+    """Four cosine functions, for curves between two public values."""
+    middle, half = (low + high) / 2, (high - low) / 2
+    return CurveEncoder("cosine", n_basis=4, rescale="clip", centre=[middle, 0, 0, 0], scale=half)
 
 
 def _pairs() -> list[Problem]:
@@ -252,13 +257,7 @@ def _untuned() -> list[Problem]:
             f"untuned_{name}",
             partial(_split, data, int(0.74 * len(data.X))),
             LocalCurveClassifier(value_range=values),
-            CurveEncoder(
-                "cosine",
-                n_basis=4,
-                rescale="clip",
-                centre=[sum(values) / 2, 0, 0, 0],
-                scale=(values[1] - values[0]) / 2,
-            ),
+            _cosine(*values),
             {"training_share": 0.2, "n_classifiers": 5, "member_size": 20},
             epsilons,
         )
@@ -284,8 +283,7 @@ def _untuned() -> list[Problem]:
 
 def _lean_or_fat(spectra: Dataset) -> Dataset:
     """Tecator as two classes: at least 20 % fat, or less."""
-    fat = spectra.y if spectra.y is not None else spectra.extra["fat"]
-    return replace(spectra, y=np.where(np.asarray(fat, dtype=float) >= 20, 1, -1))
+    return replace(spectra, y=np.where(np.asarray(spectra.y, dtype=float) >= 20, 1, -1))
 
 
 def _split_people(data: Dataset, share: float, seed: int) -> tuple[Any, Any, Any, Any]:

@@ -37,13 +37,14 @@ def classic_tau(sensitivity: float, epsilon: float, delta: float) -> float:
 
 def noise_levels(method: str, task: Any, dimension: int, *, n: int, epsilon: float) -> list[float]:
     """Standard deviation of the noise on Λ_j, for each order j, as published."""
-    levels = []
-    for sensitivity in published_sensitivity(method, task, dimension):
-        if method == "fm":
-            levels.append(math.sqrt(2) * sensitivity / n / epsilon)
-        else:
-            levels.append(classic_tau(sensitivity / n, epsilon, DELTA))
-    return levels
+    factor = math.sqrt(2) if method == "fm" else 1.0
+    sizes = published_sensitivity(method, task, dimension)
+    return [factor * _scale(method, size / n, epsilon, DELTA) for size in sizes]
+
+
+def _scale(method: str, sensitivity: float, epsilon: float, delta: float) -> float:
+    """Of the noise as published: Laplace for the functional mechanism, else Gaussian."""
+    return sensitivity / epsilon if method == "fm" else classic_tau(sensitivity, epsilon, delta)
 
 
 def published_weights(
@@ -85,15 +86,11 @@ def published_weights(
     n, dimension = rows.shape
     if task == "linear":
         linear, quadratic = -2 / n * (targets @ rows), rows.T @ rows / n
-        _, first, second = published_sensitivity(method, task, dimension)
     else:
         linear, quadratic = (0.5 - targets) @ rows / n, rows.T @ rows / (8 * n)
-        first, second = published_sensitivity(method, task, dimension)
+    first, second = published_sensitivity(method, task, dimension)[-2:]
     draw = rng.laplace if method == "fm" else rng.normal
-    scales = [
-        louder * (size / n / epsilon if method == "fm" else classic_tau(size / n, epsilon, delta))
-        for size in (first, second)
-    ]
+    scales = [louder * _scale(method, size / n, epsilon, delta) for size in (first, second)]
     linear = linear + draw(size=dimension) * scales[0]
     upper = np.triu(draw(size=(dimension, dimension))) * scales[1]
     values, vectors = np.linalg.eigh(quadratic + upper + np.triu(upper, 1).T)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from dpfda.central.records import read_records
 from dpfda.datasets import load_adelaide_demand, load_dti
 from dpfda.noise import SimulationSource
 from dpfda.privacy.cost import Cost
+from dpfda.study.benchmarks.iclp import distances
 from dpfda.study.effort import Effort
 
 EPSILONS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
@@ -82,14 +84,9 @@ def simulated_distance(
     replications: int,
 ) -> float:
     """E‖μ̃ - X̄‖² by simulation."""
-    mean, weights, source = records.mean(axis=0), trapezoid(grid), SimulationSource(0)
     release = release_of(mechanism, records, grid, bound=bound, epsilon=epsilon)
-    rows = release.records(records)
-    errors = [
-        (release.ask(rows, source=source).values() - mean) ** 2 @ weights
-        for _ in range(replications)
-    ]
-    return float(np.mean(errors))
+    samples, source = repeat(records, replications), SimulationSource(0)
+    return float(distances(release, samples, records.mean(axis=0), source=source).mean())
 
 
 def kernel_estimate(density: KernelDensity, points: FloatArray, box: Box) -> FloatArray:
