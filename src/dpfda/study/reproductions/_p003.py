@@ -47,20 +47,10 @@ def release_of(
     return MeanRelease(epsilon=epsilon, n=len(records), bound=bound, grid=grid, mechanism=mechanism)
 
 
-def expected_distance(
-    mechanism: LinearMechanism | Bernstein,
-    records: FloatArray,
-    grid: Grid,
-    *,
-    bound: float,
-    epsilon: float,
-) -> float:
+def expected_distance(release: MeanRelease, records: FloatArray) -> float:
     """E‖μ̃ - X̄‖² of a mechanism that adds independent noise: exact, no simulation."""
-    mean, weights = records.mean(axis=0), trapezoid(grid)
-    curve, noise = without_noise(
-        release_of(mechanism, records, grid, bound=bound, epsilon=epsilon), records
-    )
-    return float((curve - mean) ** 2 @ weights) + noise
+    curve, noise = without_noise(release, records)
+    return float((curve - records.mean(axis=0)) ** 2 @ trapezoid(release.grid)) + noise
 
 
 def without_noise(release: MeanRelease, records: FloatArray) -> tuple[FloatArray, float]:
@@ -74,17 +64,8 @@ def without_noise(release: MeanRelease, records: FloatArray) -> tuple[FloatArray
     return basis.expand(exact), float(variance @ (basis.functions**2 @ basis.weights))
 
 
-def simulated_distance(
-    mechanism: FunctionMechanism,
-    records: FloatArray,
-    grid: Grid,
-    *,
-    bound: float,
-    epsilon: float,
-    replications: int,
-) -> float:
+def simulated_distance(release: MeanRelease, records: FloatArray, *, replications: int) -> float:
     """E‖μ̃ - X̄‖² by simulation."""
-    release = release_of(mechanism, records, grid, bound=bound, epsilon=epsilon)
     samples, source = repeat(records, replications), SimulationSource(0)
     return float(distances(release, samples, records.mean(axis=0), source=source).mean())
 
@@ -127,23 +108,3 @@ def released(
 def largest_norm(records: FloatArray, grid: Grid) -> float:
     """The data's own maximum: what the published experiments take for τ. Not private (C11)."""
     return float(norms(records, trapezoid(grid)).max())
-
-
-def lines(rows: list[dict[str, Any]], x: str, *, panel: str, logarithmic: bool = True) -> Any:
-    """A picture with one panel for each value of `panel` and one line a column."""
-    import matplotlib.pyplot as plt
-
-    panels = list(dict.fromkeys(row[panel] for row in rows))
-    figure, axes = plt.subplots(
-        1, len(panels), figsize=(4 * len(panels), 3.6), layout="constrained", squeeze=False
-    )
-    for place, name in zip(axes[0], panels, strict=True):
-        own = [row for row in rows if row[panel] == name]
-        for label in own[0]:
-            if label not in (x, panel):
-                place.plot([row[x] for row in own], [row[label] for row in own], "o-", label=label)
-        place.set(title=f"{panel} {name}", xlabel=x)
-        if logarithmic:
-            place.set(xscale="log", yscale="log")
-    axes[0][0].legend(fontsize="x-small")
-    return figure

@@ -14,6 +14,7 @@ from dpfda.study.benchmarks.regression_utility import Split
 from dpfda.study.effort import FULL, Effort
 from dpfda.study.measuring import gathered
 from dpfda.study.outcome import Outcome
+from dpfda.study.plots import lines
 from dpfda.study.preparation import Prepared, prepare
 from dpfda.study.reproductions._p002 import DELTA, synthetic
 from dpfda.study.reproductions._p002_panels import among_sites, published_score
@@ -87,15 +88,8 @@ def _spread(rows: list[dict[str, Any]]) -> dict[str, float]:
 
 
 def _plot(rows: list[dict[str, Any]]) -> Any:
-    from matplotlib import pyplot
-
-    names = list(dict.fromkeys(row["data"] for row in rows))
-    figure, axes = pyplot.subplots(1, len(names), figsize=(5 * len(names), 4), squeeze=False)
-    for axis, name in zip(axes[0], names, strict=True):
-        for scheme in dict.fromkeys(row["scheme"] for row in rows):
-            mine = [row for row in rows if (row["data"], row["scheme"]) == (name, scheme)]
-            axis.plot([r["sites"] for r in mine], [r["value"] for r in mine], "o-", label=scheme)
-        axis.set(title=name, xlabel="sites S", ylabel=mine[0]["measure"], xscale="log")
-    axes[0][0].legend(fontsize="small")
-    figure.tight_layout()
-    return figure
+    shown: dict[Any, dict[str, Any]] = {}
+    for row in rows:
+        panel = {"data": f"{row['data']}, {row['measure']}", "sites": row["sites"]}
+        shown.setdefault((row["data"], row["sites"]), panel)[row["scheme"]] = row["value"]
+    return lines(list(shown.values()), "sites", panel="data", log="x")

@@ -5,12 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from dpfda.privacy.calibration import gaussian_sigma
 from dpfda.regression.sensitivity import best_weight, joint_l2
 from dpfda.study.effort import FULL, Effort
 from dpfda.study.outcome import Outcome
+from dpfda.study.plots import lines
 from dpfda.study.reproductions._p002 import DELTA, FM_FAMILY, noise_levels
 
 TITLE = "Standard deviation of the noise on Λ_j, linear regression, N = 10 000 (002 Figure A1)"
@@ -43,6 +42,11 @@ def levels(task: str, *, first: int, factors: tuple[float, float]) -> Outcome:
                     | {method: values[place] for method, values in columns.items()}
                     | {"sound gaussian_fm": {1: sigma, 2: sigma / weight}.get(order)}
                 )
+    shown = [
+        {key: value for key, value in row.items() if key != "epsilon"}
+        for row in sorted(rows, key=lambda row: row["order"])
+        if row["epsilon"] == EPSILONS[1]
+    ]
     return Outcome(
         rows=rows,
         notes=[
@@ -51,21 +55,5 @@ def levels(task: str, *, first: int, factors: tuple[float, float]) -> Outcome:
             "sound gaussian_fm: (Λ1, Λ2) released once, exact calibration, best weight of Λ2; its "
             "noise on off-diagonal entries is 1/√2 of what is shown. Λ0 is not released.",
         ],
-        plot=partial(_plot, rows),
+        plot=partial(lines, shown, "D", panel="order", y=f"τ at ε = {EPSILONS[1]}", log="y"),
     )
-
-
-def _plot(rows: list[dict[str, Any]]) -> Any:
-    from matplotlib import pyplot
-
-    orders = sorted({row["order"] for row in rows})
-    figure, axes = pyplot.subplots(1, len(orders), figsize=(5 * len(orders), 4), squeeze=False)
-    for axis, order in zip(axes[0], orders, strict=True):
-        chosen = [row for row in rows if row["order"] == order and row["epsilon"] == EPSILONS[1]]
-        for method in (*FM_FAMILY, "sound gaussian_fm"):
-            values = [row[method] if row[method] is not None else np.nan for row in chosen]
-            axis.plot([row["D"] for row in chosen], values, "o-", label=method)
-        axis.set(title=f"j = {order}, ε = {EPSILONS[1]}", xlabel="D", ylabel="τ", yscale="log")
-    axes[0][0].legend(fontsize="small")
-    figure.tight_layout()
-    return figure

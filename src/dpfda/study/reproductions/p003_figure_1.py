@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from dpfda.datasets import simulate_003
 from dpfda.study.benchmarks.iclp import TAU
 from dpfda.study.effort import FULL, Effort
 from dpfda.study.outcome import Outcome
+from dpfda.study.plots import lines
 from dpfda.study.reproductions import _p003 as common
 from dpfda.study.selection import cross_validated
 
@@ -36,14 +39,12 @@ def run(effort: Effort = FULL) -> Outcome:
     times = effort.repeats(20, quick=2)
     sizes = _SIZES[::2] if effort.quick else _SIZES
     rows: list[dict[str, Any]] = []
-    for name in TAU:
-        for n in sizes:
-            row: dict[str, Any] = {"mean": name, "n": n}
-            for label, mechanism in MECHANISMS.items():
-                pairs = [_errors(mechanism, name, n, seed) for seed in range(times)]
-                row[f"{label} PSS"], row[f"{label} PCV"] = np.mean(pairs, axis=0).tolist()
-            rows.append(row)
-            effort.done(len(rows) / (len(TAU) * len(sizes)))
+    for name, n in effort.over(product(TAU, sizes)):
+        row: dict[str, Any] = {"mean": name, "n": n}
+        for label, mechanism in MECHANISMS.items():
+            pairs = [_errors(mechanism, name, n, seed) for seed in range(times)]
+            row[f"{label} PSS"], row[f"{label} PCV"] = np.mean(pairs, axis=0).tolist()
+        rows.append(row)
     ratios = {
         label: [row[f"{label} PSS"] / row[f"{label} PCV"] for row in rows] for label in MECHANISMS
     }
@@ -53,12 +54,8 @@ def run(effort: Effort = FULL) -> Outcome:
         "PCV looks at the curves and spends nothing: it is not private and stands here for "
         "comparison. FRL's PSS is M = ⌊n^{1/3}⌋; the paper's is the best M of a range, an oracle.",
     ]
-    return Outcome(
-        rows=rows,
-        figures=figures,
-        notes=notes,
-        plot=lambda: common.lines(rows, "n", panel="mean"),
-    )
+    plot = partial(lines, rows, "n", panel="mean")
+    return Outcome(rows=rows, figures=figures, notes=notes, plot=plot)
 
 
 def _errors(mechanism: LinearMechanism, name: str, n: int, seed: int) -> tuple[float, float]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,7 @@ import numpy as np
 from dpfda.study.benchmarks.iclp import MECHANISMS, TAU, total_error
 from dpfda.study.effort import FULL, Effort
 from dpfda.study.outcome import Outcome
-from dpfda.study.reproductions import _p003 as common
+from dpfda.study.plots import lines
 
 TITLE = "Total error of mechanisms for a mean, by number of curves (003 Figure 2)"
 _SIZES = (100, 300, 1000, 3000, 10_000)
@@ -20,15 +22,13 @@ def run(effort: Effort = FULL) -> Outcome:
     times = effort.repeats(20, quick=2)
     sizes = _SIZES[:3] if effort.quick else _SIZES
     rows: list[dict[str, Any]] = []
-    for name in TAU:
-        for n in sizes:
-            few = max(2, times // 4) if n > 2000 else times
-            errors = {
-                label: float(total_error(mechanism, name, n, replications=few).mean())
-                for label, mechanism in MECHANISMS.items()
-            }
-            rows.append({"mean": name, "n": n} | errors)
-            effort.done(len(rows) / (len(TAU) * len(sizes)))
+    for name, n in effort.over(product(TAU, sizes)):
+        few = max(2, times // 4) if n > 2000 else times
+        errors = {
+            label: float(total_error(mechanism, name, n, replications=few).mean())
+            for label, mechanism in MECHANISMS.items()
+        }
+        rows.append({"mean": name, "n": n} | errors)
     pure = [label for label in MECHANISMS if not label.startswith("GP")]
     figures = {
         "rows_where_adaptive_is_best_pure": float(
@@ -43,9 +43,5 @@ def run(effort: Effort = FULL) -> Outcome:
         "Curves are clipped at public bounds near the 99.9 % quantile of their norm; the paper "
         "takes the largest norm of the data.",
     ]
-    return Outcome(
-        rows=rows,
-        figures=figures,
-        notes=notes,
-        plot=lambda: common.lines(rows, "n", panel="mean"),
-    )
+    plot = partial(lines, rows, "n", panel="mean")
+    return Outcome(rows=rows, figures=figures, notes=notes, plot=plot)

@@ -24,7 +24,7 @@ def run(effort: Effort = FULL) -> Outcome:
     sets = {"scans": common.scans(), "electricity": common.mondays()}
     rows: list[dict[str, Any]] = []
     pictures: dict[tuple[str, float], dict[str, Any]] = {}
-    for name, (records, grid) in sets.items():
+    for name, (records, grid) in effort.over(sets.items()):
         shift = _PUBLIC[name] / 2
         mean, weights = records.mean(axis=0), trapezoid(grid)
         for nu in (1.5, 2.5):
@@ -45,7 +45,6 @@ def run(effort: Effort = FULL) -> Outcome:
             pictures[name, nu] = curves | {"sample mean": mean}
             errors = {k: float((curve - mean) ** 2 @ weights) for k, curve in curves.items()}
             rows.append({"data": name, "ν": nu} | errors)
-        effort.done(len(rows) / 4)
 
     def plot() -> Any:
         import matplotlib.pyplot as plt

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 from dpfda._validate import FloatArray
@@ -19,6 +20,7 @@ from dpfda.central.linear import (
 from dpfda.central.quadrature import Grid
 from dpfda.study.effort import FULL, Effort
 from dpfda.study.outcome import Outcome
+from dpfda.study.plots import lines
 from dpfda.study.reproductions import _p003 as common
 
 TITLE = "E‖μ̃ - X̄‖² on brain scans and electricity demand (003 Table 2)"
@@ -82,12 +84,11 @@ def run(effort: Effort = FULL) -> Outcome:
             row |= _labelled("sound", _sound(records, grid, nu, epsilon, public[name]))
             half = public[name] / 2
             shifted = records - half
-            row["allocation"] = common.expected_distance(
-                OptimalAllocation(kernel=Matern(nu=nu)), shifted, grid, bound=half, epsilon=epsilon
-            )
-            row["adaptive"] = common.simulated_distance(
-                Adaptive(), shifted, grid, bound=half, epsilon=epsilon, replications=times
-            )
+            release = partial(common.release_of, records=shifted, grid=grid, bound=half)
+            allocation = release(OptimalAllocation(kernel=Matern(nu=nu)), epsilon=epsilon)
+            row["allocation"] = common.expected_distance(allocation, shifted)
+            adaptive = release(Adaptive(), epsilon=epsilon)
+            row["adaptive"] = common.simulated_distance(adaptive, shifted, replications=times)
             rows.append(row)
             effort.done(len(rows) / total)
     main = next(r for r in rows if r["data"] == "scans" and r["ν"] == 1.5 and r["ε"] == 1.0)
@@ -104,7 +105,7 @@ def run(effort: Effort = FULL) -> Outcome:
         rows=rows,
         figures=figures,
         notes=NOTES,
-        plot=lambda: common.lines(shown, "ε", panel="data"),
+        plot=lambda: lines(shown, "ε", panel="data"),
     )
 
 
@@ -126,7 +127,8 @@ def _as_published(records: FloatArray, grid: Grid, nu: float, epsilon: float) ->
     def distance(mechanism: LinearMechanism | Bernstein) -> float:
         largest = isinstance(mechanism, Bernstein)
         bound = highest if largest else common.largest_norm(records, grid)
-        return common.expected_distance(mechanism, records, grid, bound=bound, epsilon=epsilon)
+        release = common.release_of(mechanism, records, grid, bound=bound, epsilon=epsilon)
+        return common.expected_distance(release, records)
 
     sizes = range(math.ceil(n ** (1 / 6)), math.floor(n ** (1 / 3)) + 1)
     return (
@@ -147,6 +149,7 @@ def _sound(
         AbsoluteRegularization(kernel=kernel),
         QuadraticRegularization(kernel=kernel),
     )
-    return tuple(
-        common.expected_distance(m, records, grid, bound=bound, epsilon=epsilon) for m in mechanisms
+    releases = (
+        common.release_of(m, records, grid, bound=bound, epsilon=epsilon) for m in mechanisms
     )
+    return tuple(common.expected_distance(release, records) for release in releases)

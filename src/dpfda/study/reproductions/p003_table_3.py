@@ -70,14 +70,13 @@ def run(effort: Effort = FULL) -> Outcome:
     times = effort.repeats(100, quick=5)
     counts = regional_counts()
     rows: list[dict[str, Any]] = []
-    for number, (region, published) in enumerate(PUBLISHED.items()):
+    for region, published in effort.over(PUBLISHED.items()):
         ages = spread(counts[region])
         row: dict[str, Any] = {"region": region, "n": len(ages)}
         row |= {f"published {name}": value for name, value in zip(COLUMNS, published, strict=True)}
         row |= dict(zip(COLUMNS, _distances(ages), strict=True))
         row["histogram"] = _histogram(ages, times)
         rows.append(row)
-        effort.done((number + 1) / len(PUBLISHED))
     figures = {
         f"rank_correlation_{name}": float(
             spearmanr([r[name] for r in rows], [r[f"published {name}"] for r in rows]).statistic

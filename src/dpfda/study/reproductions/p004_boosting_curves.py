@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -17,16 +18,11 @@ from dpfda.study.reproductions import _p004 as common
 TITLE = "Boosting curves of 004: test error by round, % (Figures 4, 5, 7, 8)"
 
 OWNERS = {
-    ("synthetic", "sample"): (2000, 4),
-    ("mnist", "sample"): (1000, 4),
-    ("fashion", "sample"): (1000, 4),
-    ("synthetic", "statistic"): (1000, 80),
-    ("mnist", "statistic"): (200, 20),
-    ("fashion", "statistic"): (200, 20),
-    ("synthetic", "classifier"): (100, 40),
-    ("mnist", "classifier"): (100, 40),
-    ("fashion", "classifier"): (100, 40),
+    "sample": {"synthetic": (2000, 4), "mnist": (1000, 4), "fashion": (1000, 4)},
+    "statistic": {"synthetic": (1000, 80), "mnist": (200, 20), "fashion": (200, 20)},
+    "classifier": {"synthetic": (100, 40), "mnist": (100, 40), "fashion": (100, 40)},
 }
+"""Owners a round, and rows of each."""
 PRINTED = {
     ("mnist", "published", 5.0): "37 → 17",
     ("mnist", "published", 7.0): "30 → 9 (text: 12)",
@@ -54,10 +50,9 @@ def run(effort: Effort = FULL) -> Outcome:
     runs = effort.repeats(3, quick=1)
     names: list[common.Name] = ["synthetic"] if effort.quick else ["synthetic", "mnist", "fashion"]
     epsilons = (5.0,) if effort.quick else (5.0, 7.0)
-    work = [(name, kind, e) for name in names for kind in NAMES for e in epsilons]
     rows: list[dict[str, Any]] = []
     curves: dict[Any, Any] = {}
-    for done, (name, kind, epsilon) in enumerate(work, start=1):
+    for name, kind, epsilon in effort.over(product(names, NAMES, epsilons)):
         data = common.load(name)
         found = [_curve(data, name, kind, epsilon, seed) for seed in range(runs)]
         length = min(len(errors) for errors, _ in found)
@@ -75,7 +70,6 @@ def run(effort: Effort = FULL) -> Outcome:
                 "owners spent": found[0][1][-1]["spent"] if found[0][1] else 0,
             }
         )
-        effort.done(done / len(work))
     return Outcome(
         rows=rows,
         notes=[
@@ -90,19 +84,15 @@ def run(effort: Effort = FULL) -> Outcome:
 def _curve(
     data: common.Data, name: str, kind: str, epsilon: float, seed: int
 ) -> tuple[list[float], list[dict[str, Any]]]:
-    like = kind if kind in ("statistic", "classifier") else "sample"
-    owners, size = OWNERS[name, like]
+    owners, size = OWNERS.get(kind, OWNERS["sample"])[name]
     rows = data.grouped(owners * (_ROUNDS + 2), size, seed=seed)
     if kind != "gradient":
         errors, history = common.boosted(
             kind, data, rows, epsilon=epsilon, owners=owners, rounds=_ROUNDS, seed=seed
         )
     else:
-        design = GradientDesign(
-            features=FeatureMap.learnt(data.user),
-            reference=data.user[:1000],
-            n_rows=size,
-        )
+        features = FeatureMap.learnt(data.user)
+        design = GradientDesign(features=features, reference=data.user[:1000], n_rows=size)
         asked = owners * _ROUNDS
         plan = design.plan(epsilon=epsilon, owners=asked, classes=(0, 1), seed=seed)
         progress = GradientProgress(design, plan)
