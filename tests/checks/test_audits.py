@@ -13,6 +13,7 @@ from dpfda.protocol.query import Query
 
 CASES = audit_cases()
 QUICK = 400_000  # draws at most; the command takes five times as many where it needs them
+FEW = 1_000_000  # the same for conversations that are held one by one
 
 TABLE = {
     "randomized_response(epsilon=1.0": 0.05,
@@ -34,6 +35,9 @@ TABLE = {
     "moments, moments": 0.15,
     "questions, direction": 0.05,
     "mrma, evaluate": 0.05,
+    "density 0, δ = 0.05": 0.25,
+    "mean 3, δ = 0": 0.25,
+    "regression 4, δ = 0.05": 0.25,
 }
 """Cases by the beginning of their names, and the largest violation that may go unseen."""
 
@@ -65,3 +69,13 @@ def test_everything_that_is_registered_is_reached() -> None:
 
 
 KINDS = ("mechanism", "query", "study", "conversation")
+
+
+@pytest.mark.parametrize("start", ["function_on_scalar 0, δ = 0.05"])
+def test_a_conversation_of_several_looks(start: str) -> None:
+    """Held one by one, with a real curator: about 500 of them show a quarter."""
+    result = run(named(start), draws=FEW, source=SimulationSource(4))
+    print(f"{result.name}: detects {result.detects} with {result.draws} conversations")
+    assert result.passed
+    assert result.detects is not None
+    assert result.detects <= 0.3

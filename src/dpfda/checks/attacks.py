@@ -27,13 +27,14 @@ from dpfda.privacy.price import compose, rounded_up
 from dpfda.protocol.answer import Answer
 from dpfda.protocol.conversation import Conversation
 from dpfda.protocol.holder import Curator, Holder
-from dpfda.protocol.query import Query, Records
+from dpfda.protocol.query import Look, Query, Records
 from dpfda.protocol.task import Task
 
 Pairs = list[tuple[FloatArray, FloatArray]]
 Holding = Callable[[Records, Source], Holder]
 _DELTA = 0.01  # at which a Gaussian price is said in ε
 _QUIETER = 0.25
+_TRIED = 12  # conversations that find records far enough away
 _SEEDS = 20  # answers of the holder that are compared bit for bit
 _FIRST, _SECOND = np.zeros((1, 1)), np.ones((1, 1))
 
@@ -45,6 +46,17 @@ def priced(event: Event) -> tuple[Guarantee, float | None]:
         return Guarantee(epsilon=epsilon, delta=_DELTA), 1 / event.multiplier
     price = compose([event])
     return Guarantee(epsilon=rounded_up(price.epsilon), delta=float(price.delta)), None
+
+
+def one_look(conversation: Conversation[Any], n: int) -> Any:
+    """A conversation as an attack: one that asks a single question may be drawn in batches."""
+    here, _ = conversation.neighbours(n)
+    _, holder = curate(conversation, here, source=SimulationSource(0))
+    query = holder.transcript[0].query
+    plain = type(query).log_likelihood is Look.log_likelihood
+    if len(holder.transcript) > 1 or not plain or not isinstance(query.mechanism, Additive):
+        return ConversationAttack(conversation, n)
+    return QueryAttack(query, lambda rows, source: curate(conversation, rows, source=source)[1])
 
 
 def curator(query: Query, records: Records, source: Source) -> Holder:
@@ -163,13 +175,15 @@ class ConversationAttack:
         claim = {"epsilon": conversation.epsilon, "delta": conversation.delta}
         self.mu = gaussian_mu(**claim) if gaussian else None
         self.sides = worst_neighbours(conversation, n)
-        self.used = spent(conversation, self.sides)
         # So many records replaced that about one scale of all noise lies between.
-        size = claim["epsilon"] if self.mu is None else self.mu
-        replaced = min(n // 2, max(1, round(1 / (max(self.used, 0.01) * size))))
-        self.far = tuple(column.copy() for column in self.sides[0])
-        for column, other in zip(self.far, self.sides[1], strict=True):
-            column[:replaced] = other[:1]
+        self.far, replaced = self.sides[1], 1
+        for _ in range(2):
+            some = self.randomize(np.repeat(_FIRST, _TRIED, axis=0), SimulationSource(0))
+            spread = max(float(some[:, 1].std()), 1 / n)
+            replaced = min(n // 2, max(1, round(replaced / spread)))
+            self.far = tuple(column.copy() for column in self.sides[0])
+            for column, other in zip(self.far, self.sides[1], strict=True):
+                column[:replaced] = other[:1]
 
     def worst_cases(self) -> Pairs:
         """Which of the two data sets."""
@@ -193,15 +207,21 @@ class ConversationAttack:
 
         The last two are told of answers about the first records only.
         """
-        source = SimulationSource(0)
-        here, there, far = (
-            query.log_likelihood(answer, records, source) for records in (*self.sides, self.far)
-        )
-        if side == 1 or not isinstance(query.mechanism, Additive):
+        if type(query).log_likelihood is not Look.log_likelihood:  # one that draws inside
+            source = SimulationSource(0)
+            here, there, far = (
+                query.log_likelihood(answer, records, source) for records in (*self.sides, self.far)
+            )
             return np.array([here - there, here - far, here - far])
-        one, other = (exact_answer(query, records)[0] for records in (self.sides[0], self.far))
-        quiet = (one + (answer.values - one) / (1 + _QUIETER))[None]
-        shrunk = float(losses(query.mechanism, quiet, one[None], other[None])[0])
+        mechanism, sent = query.mechanism, answer.values[None]
+        one, two, far_off = (exact_answer(query, it) for it in (*self.sides, self.far))
+        here, there, far = (
+            float(mechanism.log_likelihood(sent, exact)[0]) for exact in (one, two, far_off)
+        )
+        if side == 1 or not isinstance(mechanism, Additive):
+            return np.array([here - there, here - far, here - far])
+        quiet = one + (sent - one) / (1 + _QUIETER)
+        shrunk = float(losses(mechanism, quiet, one, far_off)[0])
         return np.array([here - there, here - far, shrunk])
 
     def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
@@ -263,13 +283,9 @@ class Case:
         name: which.
         make: what is attacked.
         goal: the relative violation that the audit should see.
-        draws: the most reports, in relation to those of a mechanism.
-        pilot: reports that find the event.
     """
 
     kind: str
     name: str
     make: Callable[[], Any]
     goal: float = 0.05
-    draws: float = 1.0
-    pilot: int = 20_000

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from dpfda.checks import load_all
-from dpfda.checks.attacks import Case, ConversationAttack, QueryAttack
+from dpfda.checks.attacks import Case, ConversationAttack, QueryAttack, one_look
 from dpfda.checks.conversations import Rehearsal
 from dpfda.curves import CurveEncoder
 from dpfda.mechanisms import Mechanism
 from dpfda.mechanisms.additive import Additive
 from dpfda.mechanisms.exponential import Exponential
 from dpfda.noise import SimulationSource, Source
-from dpfda.privacy.audit import AuditResult, audit
+from dpfda.privacy.audit import PILOT, AuditResult, audit
 from dpfda.privacy.events import GaussianEvent
 from dpfda.privacy.ledger import Ledger
 from dpfda.protocol import Server, StudyPlan
@@ -25,10 +25,11 @@ from dpfda.protocol.holder import Holder
 from dpfda.protocol.person import Person
 from dpfda.protocol.query import Query, Records
 
-RECORDS = 100
+RECORDS = 250
 """In the data sets that conversations are audited about."""
 _WHOLE = 0.25  # violation of a whole conversation that is seen
-_RUNS = 0.0004  # conversations are slow: this part of a mechanism's draws
+_FEW = 150  # of them find an event
+_RUNS = 0.0008  # conversations are slow: this part of a mechanism's draws
 _DESIGNS: tuple[dict[str, Any], ...] = (
     {"name": "moments"},
     {"name": "mrma"},
@@ -46,18 +47,19 @@ def audit_cases() -> list[Case]:
 def run(case: Case, *, draws: int, source: Source) -> AuditResult:
     """Attack one case."""
     subject = case.make()
+    slow = isinstance(subject, ConversationAttack)
     event = getattr(subject, "event", None)
     mu = 1 / event.multiplier if isinstance(event, GaussianEvent) else getattr(subject, "mu", None)
     return audit(
         subject,
         name=f"{case.kind}: {case.name}",
-        draws=max(1000, int(case.draws * draws)),
+        draws=max(1000, int(_RUNS * draws)) if slow else draws,
         source=source,
         mu=mu,
         additive=getattr(subject, "additive", isinstance(subject, Additive)),
         weights=getattr(subject, "weights", None),
         goal=case.goal,
-        pilot=case.pilot,
+        pilot=_FEW if slow else PILOT,
     )
 
 
@@ -119,8 +121,8 @@ def _conversations() -> Iterator[Case]:
             examples = member.examples(n=RECORDS, epsilon=1.0, delta=delta)
             for number, conversation in _courses(examples):
                 title = f"{name} {number}, δ = {delta:g}"
-                make = partial(ConversationAttack, conversation, RECORDS)
-                yield Case("conversation", title, make, _WHOLE, _RUNS, pilot=150)
+                make = partial(one_look, conversation, RECORDS)
+                yield Case("conversation", title, make, _WHOLE)
 
 
 def _courses(examples: list[Conversation[Any]]) -> list[tuple[int, Conversation[Any]]]:
