@@ -97,8 +97,7 @@ def _plain_matrix(values: Any) -> tuple[tuple[float, ...], ...]:
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.all(np.isfinite(matrix)):
         raise InvalidParameter("roughness", rule, values)
     size = float(np.max(np.abs(matrix))) or 1.0
-    if float(np.max(np.abs(matrix - matrix.T))) > 1e-9 * size:
-        raise InvalidParameter("roughness", rule, values)
-    if float(np.linalg.eigvalsh(matrix)[0]) < -1e-9 * size:
+    skew, least = np.max(np.abs(matrix - matrix.T)), np.linalg.eigvalsh(matrix)[0]
+    if skew > 1e-9 * size or least < -1e-9 * size:
         raise InvalidParameter("roughness", rule, values)
     return tuple(tuple(float(value) for value in row) for row in matrix)

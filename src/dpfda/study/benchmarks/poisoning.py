@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from dpfda.protocol.person import Crowd, encode_people
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server
 from dpfda.protocol.task import Task
+from dpfda.study.measuring import gathered
 from dpfda.study.outcome import Goal, Outcome, at_most
 
 GOALS: dict[str, Goal] = {
@@ -26,6 +28,8 @@ GOALS: dict[str, Goal] = {
 _EPSILON = 2.0
 _HELD_OUT = 4000
 _GROUP = 8
+_SHARES = (0.0, 0.01, 0.05)
+_DEFENCES = ("none", "clipped", "median of means")
 Rows = tuple[FloatArray, IntArray]
 _ENCODER = CurveEncoder("cosine", n_basis=4, rescale="clip", scale=6.0)
 _DESIGNS: dict[str, dict[str, Any]] = {
@@ -41,29 +45,25 @@ def run(quick: bool = False) -> Outcome:
     test = simulate_001(_HELD_OUT, rng=10_000)
     rows, figures = [], {}
     for name, design in _DESIGNS.items():
-        errors = {
-            (share, defence): float(
-                np.mean(
-                    [
-                        _error(design, test, people, share=share, defence=defence, seed=seed)
-                        for seed in range(replications)
-                    ]
-                )
+        found = gathered(
+            (
+                (share, defence),
+                _error(design, test, people, share=share, defence=defence, seed=seed),
             )
-            for share in (0.0, 0.01, 0.05)
-            for defence in ("none", "clipped", "median of means")
-        }
+            for share, defence, seed in product(_SHARES, _DEFENCES, range(replications))
+        )
+        errors = {key: float(np.mean(values)) for key, values in found.items()}
         rows += [
             {"design": name, "defence": defence}
-            | {f"{share:.0%} liars": errors[share, defence] for share in (0.0, 0.01, 0.05)}
-            for defence in ("none", "clipped", "median of means")
+            | {f"{share:.0%} liars": errors[share, defence] for share in _SHARES}
+            for defence in _DEFENCES
         ]
         for share in (0.01, 0.05):
             key = f"{name}_{share * 100:.0f}_percent_costs"
             figures[key] = errors[share, "clipped"] - errors[0.0, "clipped"]
-        key = "moments_5_percent_costs_with_median"
         if name == "moments":
-            figures[key] = errors[0.05, "median of means"] - errors[0.0, "median of means"]
+            costs = errors[0.05, "median of means"] - errors[0.0, "median of means"]
+            figures["moments_5_percent_costs_with_median"] = costs
     notes = [
         "Moments fall to a few liars: where these are to be expected, ask questions or use MRMA.",
         f"ε = {_EPSILON:g}, {people} people, {replications} replications, errors on held-out "
