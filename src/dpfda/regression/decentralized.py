@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.noise import source_for
 from dpfda.privacy.ledger import BaseLedger
 from dpfda.protocol.consortium import convene
 from dpfda.protocol.secure_sum.session import Silence
 from dpfda.protocol.site import addable
 from dpfda.regression.estimators import PrivateLinearRegression, PrivateLogisticRegression
-from dpfda.regression.methods import Method, Regression
+from dpfda.regression.private_regression import RegressionParameters
+from dpfda.regression.problem import Task
 
 _SITES = "a mapping or a list with one pair (X, y) for each site"
 
 
-class DecentralizedRegression(BaseEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False, kw_only=True)
+class DecentralizedRegression(RegressionParameters):
     """Linear or logistic regression among sites that trust neither each other nor a coordinator.
 
     Every question of the method is one secure sum: each site adds its own share of the noise, hides
@@ -76,46 +77,14 @@ class DecentralizedRegression(BaseEstimator):  # type: ignore[misc]
         True
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float = 1e-5,
-        task: Literal["linear", "logistic"] = "linear",
-        method: str | Method = "moments",
-        colluders: int = 1,
-        dropouts: int = 0,
-        aggregation: Literal["secure_sum", "conventional"] = "secure_sum",
-        fit_intercept: bool = True,
-        feature_norm_bound: float | None = 1.0,
-        feature_center: Any = 0.0,
-        target_bound: float = 1.0,
-        target_center: float = 0.0,
-        clip: bool = False,
-        encoder: Any = None,
-        grid_points: Any = None,
-        unit: str = "person",
-        ledgers: Mapping[str, BaseLedger] | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.task = task
-        self.method = method
-        self.colluders = colluders
-        self.dropouts = dropouts
-        self.aggregation = aggregation
-        self.fit_intercept = fit_intercept
-        self.feature_norm_bound = feature_norm_bound
-        self.feature_center = feature_center
-        self.target_bound = target_bound
-        self.target_center = target_center
-        self.clip = clip
-        self.encoder = encoder
-        self.grid_points = grid_points
-        self.unit = unit
-        self.ledgers = ledgers
-        self.random_state = random_state
+    task: Task = "linear"
+    colluders: int = 1
+    dropouts: int = 0
+    aggregation: Literal["secure_sum", "conventional"] = "secure_sum"
+    target_bound: float = 1.0
+    target_center: float = 0.0
+    grid_points: Any = None
+    ledgers: Mapping[str, BaseLedger] | None = None
 
     def fit(
         self,
@@ -140,20 +109,14 @@ class DecentralizedRegression(BaseEstimator):  # type: ignore[misc]
         if len(widths) != 1:
             raise InvalidData("sites", "rows with the same features at every site")
         people = sum(len(rows) for rows, _ in held.values())
-        regression = Regression(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            unit=self.unit,
-            problem=face._problem(widths.pop(), rows=people),
-            method=self.method if isinstance(self.method, Method) else Method.named(self.method)(),
-        )
+        regression, source = face._regression(widths.pop(), rows=people)
         if not addable(next(regression.questions())):
             rule = "one whose questions are sums with Gaussian noise"
             raise InvalidParameter("method", rule, regression.method.name)
         self.fit_, consortium = convene(
             regression,
             held,
-            source=source_for(self.random_state),
+            source=source,
             colluders=self.colluders,
             dropouts=self.dropouts,
             alone=self.aggregation == "conventional",
@@ -170,15 +133,10 @@ class DecentralizedRegression(BaseEstimator):  # type: ignore[misc]
             warnings.warn(text, UserWarning, stacklevel=2)
         return self
 
-    def predict(self, X: Any) -> FloatArray:
+    def predict(self, X: Any) -> Any:
         """Predicted targets, or 0/1 classes."""
         check_is_fitted(self, "fit_")
-        rows = self._face()._rows(X)
-        line = self.fit_.predict(_validate.batch("X", rows, columns=self.n_features_in_))
-        if self.task == "logistic":
-            return np.asarray(line >= 0, dtype=np.float64)
-        low, high = self.target_center - self.target_bound, self.target_center + self.target_bound
-        return np.asarray(np.clip(line, low, high))
+        return self._face().predict(X)
 
     def score(self, X: Any, y: Any) -> float:
         """R² of the predictions, or their accuracy for a logistic task; not private."""
@@ -190,24 +148,19 @@ class DecentralizedRegression(BaseEstimator):  # type: ignore[misc]
 
     def _face(self) -> PrivateLinearRegression | PrivateLogisticRegression:
         """The pooled estimator with the same public bounds: reads and checks rows alike."""
-        shared = {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "fit_intercept": self.fit_intercept,
-            "feature_norm_bound": self.feature_norm_bound,
-            "feature_center": self.feature_center,
-            "clip": self.clip,
-            "encoder": self.encoder,
-        }
+        shared = {field.name: getattr(self, field.name) for field in fields(RegressionParameters)}
         _validate.one_of("task", self.task, ("linear", "logistic"))
         face: PrivateLinearRegression | PrivateLogisticRegression
         if self.task == "logistic":
             face = PrivateLogisticRegression(**shared, classes=(0, 1))
+            face.classes_ = np.array([0.0, 1.0])
         else:
             face = PrivateLinearRegression(
                 **shared, target_bound=self.target_bound, target_center=self.target_center
             )
         face.grid_points_ = self.grid_points
+        if hasattr(self, "fit_"):
+            face.fit_, face.n_features_in_ = self.fit_, self.n_features_in_
         return face
 
 

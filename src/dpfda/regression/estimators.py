@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,14 +13,13 @@ from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.noise import SecureSource
-from dpfda.privacy.ledger import BaseLedger
 from dpfda.regression import fixed_point
-from dpfda.regression.methods import Method
 from dpfda.regression.private_regression import PrivateRegression
 from dpfda.regression.problem import Bounds, Problem, Task
 from dpfda.regression.targets import one_column
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PrivateLinearRegression(RegressorMixin, PrivateRegression):  # type: ignore[misc]
     """Least squares of a bounded target on bounded features, with differential privacy.
 
@@ -69,36 +69,8 @@ class PrivateLinearRegression(RegressorMixin, PrivateRegression):  # type: ignor
 
     _task: ClassVar[Task] = "linear"
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float = 1e-5,
-        method: str | Method = "moments",
-        fit_intercept: bool = True,
-        feature_norm_bound: float | None = 1.0,
-        feature_center: Any = 0.0,
-        target_bound: float = 1.0,
-        target_center: float = 0.0,
-        clip: bool = False,
-        encoder: Any = None,
-        unit: str = "person",
-        ledger: BaseLedger | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.method = method
-        self.fit_intercept = fit_intercept
-        self.feature_norm_bound = feature_norm_bound
-        self.feature_center = feature_center
-        self.target_bound = target_bound
-        self.target_center = target_center
-        self.clip = clip
-        self.encoder = encoder
-        self.unit = unit
-        self.ledger = ledger
-        self.random_state = random_state
+    target_bound: float = 1.0
+    target_center: float = 0.0
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -135,6 +107,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateRegression):  # type: ignor
         )
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PrivateLogisticRegression(ClassifierMixin, PrivateRegression):  # type: ignore[misc]
     """Two-class classification by a private line, with differential privacy.
 
@@ -165,34 +138,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateRegression):  # type: ig
 
     _task: ClassVar[Task] = "logistic"
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float = 1e-5,
-        method: str | Method = "moments",
-        fit_intercept: bool = True,
-        feature_norm_bound: float | None = 1.0,
-        feature_center: Any = 0.0,
-        classes: tuple[Any, Any] | None = None,
-        clip: bool = False,
-        encoder: Any = None,
-        unit: str = "person",
-        ledger: BaseLedger | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.method = method
-        self.fit_intercept = fit_intercept
-        self.feature_norm_bound = feature_norm_bound
-        self.feature_center = feature_center
-        self.classes = classes
-        self.clip = clip
-        self.encoder = encoder
-        self.unit = unit
-        self.ledger = ledger
-        self.random_state = random_state
+    classes: tuple[Any, Any] | None = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

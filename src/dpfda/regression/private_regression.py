@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ from dpfda._validate import FloatArray
 from dpfda.curate import curate, stream
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.noise import Source, source_for
+from dpfda.privacy.ledger import BaseLedger
 from dpfda.protocol.holder import Holder
 from dpfda.regression import fixed_point
 from dpfda.regression.methods import Fitted, Method, Regression
@@ -25,10 +27,30 @@ from dpfda.regression.problem import Problem, Task, center_vector
 Chunks = Callable[[], Iterable[tuple[Any, Any]]]
 
 
-class PrivateRegression(BaseEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class RegressionParameters(BaseEstimator):  # type: ignore[misc]
+    """The parameters of every private regressor, pooled or among sites."""
+
+    epsilon: float = 1.0
+    _: KW_ONLY
+    delta: float = 1e-5
+    method: str | Method = "moments"
+    fit_intercept: bool = True
+    feature_norm_bound: float | None = 1.0
+    feature_center: Any = 0.0
+    clip: bool = False
+    encoder: Any = None
+    unit: str = "person"
+    random_state: Any = None
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class PrivateRegression(RegressionParameters):
     """What both tasks share: bounds, questions, streams, guarantee. Not for use by itself."""
 
     _task: ClassVar[Task]
+
+    ledger: BaseLedger | None = None
 
     # -- fitting ---------------------------------------------------------------------------
 

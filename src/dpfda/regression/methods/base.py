@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
@@ -46,7 +46,6 @@ class Fitted:
     clips: bool = False
     covariance: FloatArray | None = None
     warnings: tuple[str, ...] = ()
-    details: dict[str, float] = field(default_factory=dict)
 
     @property
     def intercept(self) -> float:

@@ -145,7 +145,6 @@ def solve(regression: Regression, location: Location, moments: Moments, *, n: in
         # The noise of the log-odds' scale has no simple form; half an error bar would mislead.
         covariance=covariance * unit**2 if problem.task == "linear" else None,
         warnings=() if regression.clarity(n) >= _FEW else (_WARNING,),
-        details={"target_variance": location.target_variance, "floor": _FLOOR},
     )
 
 
