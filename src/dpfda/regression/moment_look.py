@@ -38,6 +38,18 @@ class Moments:
     linear_sigma: float
     quadratic_sigma: float
 
+    def solved(self, inverse: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """w = M⁻¹ b for a regularised M⁻¹, and the covariance that the known noise gives to it.
+
+        To first order δw = M⁻¹(δb - E w); E symmetric with variance σ² on the diagonal and σ²/2 off
+        it has Cov(E w) = σ²/2 (|w|² I + w wᵀ).
+        """
+        w = inverse @ self.linear
+        half = self.quadratic_sigma**2 / 2
+        inner = half * np.outer(w, w)
+        inner[np.diag_indices_from(inner)] += self.linear_sigma**2 + half * (w @ w)
+        return w, np.asarray(inverse @ inner @ inverse)
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MomentLook(RowSums, name="regression_moments"):

@@ -42,22 +42,3 @@ def floored_inverse(matrix: FloatArray, floor: float) -> FloatArray:
     """The inverse with every eigenvalue below `floor` raised to it (C9; post-processing)."""
     values, vectors = np.linalg.eigh(matrix)
     return np.asarray((vectors / np.maximum(values, floor)) @ vectors.T)
-
-
-def noise_covariance(
-    inverse: FloatArray, coef: FloatArray, *, linear: float, quadratic: float
-) -> FloatArray:
-    """Covariance that the known noise gives to w = M⁻¹ b, to first order.
-
-    δw = M⁻¹(δb - E w); E symmetric with variance σ² on the diagonal and σ²/2 off it has
-    Cov(E w) = σ²/2 (|w|² I + w wᵀ).
-
-    Args:
-        inverse: M⁻¹.
-        coef: w.
-        linear: standard deviation of the noise on b.
-        quadratic: σ of the noise on M.
-    """
-    inner = quadratic**2 / 2 * np.outer(coef, coef)
-    inner[np.diag_indices_from(inner)] += linear**2 + quadratic**2 / 2 * (coef @ coef)
-    return np.asarray(inverse @ inner @ inverse)

@@ -17,11 +17,11 @@ from dpfda.protocol.conversation import Questions
 from dpfda.protocol.query import Records
 from dpfda.regression.fixed_point import BITS
 from dpfda.regression.methods.base import Fitted, Method, Regression
-from dpfda.regression.methods.gaussian_fm import in_units
+from dpfda.regression.methods.gaussian_fm import about_all, in_units
 from dpfda.regression.moment_look import MomentLook, Moments
 from dpfda.regression.problem import Bounds
 from dpfda.regression.sensitivity import eigenvalue_l2
-from dpfda.regression.symmetric import noise_covariance, unfold
+from dpfda.regression.symmetric import unfold
 
 _SQUARE = 2.0 ** (-2 * BITS)
 
@@ -98,12 +98,7 @@ class AdaSSP(Method, name="adassp"):
         """One question, one answer."""
         problem = regression.problem
         look = EigenvalueLook(
-            cost=regression.whole,
-            unit=regression.unit,
-            bounds=problem.bounds,
-            constant=problem.fit_intercept,
-            linear_weight=0.5,
-            quadratic_weight=math.sqrt(0.5),
+            **about_all(regression), linear_weight=0.5, quadratic_weight=math.sqrt(0.5)
         )
         answer = yield look
         size = problem.size
@@ -112,13 +107,7 @@ class AdaSSP(Method, name="adassp"):
         moments = look.read(answer)
         spread = math.sqrt(size * math.log(2 * size**2 / self.failure))
         ridge = max(0.0, spread * moments.quadratic_sigma * answer.n - smallest) / answer.n
-        inverse = np.asarray(
-            np.linalg.pinv(moments.quadratic + ridge * np.eye(size), hermitian=True)
-        )
-        w = inverse @ moments.linear
-        covariance = noise_covariance(
-            inverse, w, linear=moments.linear_sigma, quadratic=moments.quadratic_sigma
-        )
+        inverse = np.linalg.pinv(moments.quadratic + ridge * np.eye(size), hermitian=True)
+        w, covariance = moments.solved(np.asarray(inverse))
         # A logistic task: the line predicts ±1; around it, log-odds are about twice the line.
-        unit = problem.bounds.target_radius if problem.task == "linear" else 2.0
-        return in_units(problem, w, unit=unit, covariance=covariance)
+        return in_units(problem, w, logit=2.0, covariance=covariance)

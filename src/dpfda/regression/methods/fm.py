@@ -10,9 +10,9 @@ import numpy as np
 
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
-from dpfda.regression.methods.base import Fitted, Method, Regression
-from dpfda.regression.methods.gaussian_fm import TAYLOR, ObjectiveLook, minimise
-from dpfda.regression.moment_look import AbsoluteMomentLook
+from dpfda.regression.methods.base import Fitted, Regression
+from dpfda.regression.methods.gaussian_fm import ObjectiveLook, ObjectiveMethod, about_all
+from dpfda.regression.moment_look import AbsoluteMomentLook, MomentLook
 from dpfda.regression.problem import Bounds
 
 
@@ -41,7 +41,7 @@ class FunctionalLook(ObjectiveLook, AbsoluteMomentLook, name="regression_functio
 
 
 @dataclass(frozen=True, kw_only=True)
-class FunctionalMechanism(Method, name="fm"):
+class FunctionalMechanism(ObjectiveMethod, name="fm"):
     """Laplace noise on every coefficient of the objective.
 
     Privacy:
@@ -55,24 +55,15 @@ class FunctionalMechanism(Method, name="fm"):
     """
 
     pure: ClassVar[bool] = True
-    floor: float = 2.0
+
+    def look(self, regression: Regression) -> MomentLook:
+        """With the published bound."""
+        return FunctionalLook(**about_all(regression), task=regression.problem.task)
 
     def questions(self, regression: Regression) -> Questions[Fitted]:
         """One question, one answer."""
-        problem = regression.problem
-        look = FunctionalLook(
-            cost=regression.whole,
-            unit=regression.unit,
-            bounds=problem.bounds,
-            constant=problem.fit_intercept,
-            task=problem.task,
-        )
-        moments = look.read((yield look))
-        floor = self.floor * moments.quadratic_sigma * math.sqrt(problem.size)
-        return replace(
-            minimise(problem, moments, floor=floor, curvature=TAYLOR),
-            covariance=None,  # the first-order formula is for Gaussian noise
-        )
+        fitted = yield from super().questions(regression)
+        return replace(fitted, covariance=None)  # the first-order formula is for Gaussian noise
 
 
 def published_l1(task: str, dimension: int) -> float:

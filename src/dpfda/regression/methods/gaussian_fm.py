@@ -3,29 +3,62 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.polynomial import chebyshev
 
 from dpfda import _validate
+from dpfda._validate import FloatArray
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.fields import choice
 from dpfda.regression.methods.base import Fitted, Method, Regression
-from dpfda.regression.moment_look import MomentLook, Moments
+from dpfda.regression.moment_look import MomentLook
 from dpfda.regression.problem import Problem, Task
 from dpfda.regression.sensitivity import best_weight
-from dpfda.regression.symmetric import floored_inverse, noise_covariance
+from dpfda.regression.symmetric import floored_inverse
 
 COEFFICIENTS = {"linear": (2.0, 1.0), "logistic": (0.5, 0.125)}
 """(κ1, κ2) of Λ1 = κ1 mean(signed x), Λ2 = κ2 mean(xxᵀ)."""
 
-TAYLOR = 0.125
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectiveMethod(Method):
+    """Release the coefficients of a quadratic objective once, and minimise it.
+
+    Attributes:
+        floor: eigenvalues of Λ̂2 below floor·τ₂·√D are raised to it.
+    """
+
+    floor: float = 2.0
+
+    def __post_init__(self) -> None:
+        _validate.positive("floor", self.floor)
+
+    @property
+    def curvature(self) -> float:
+        """The coefficient of z² that stands for log(1 + e^z)."""
+        return 0.125  # Taylor's
+
+    @abstractmethod
+    def look(self, regression: Regression) -> MomentLook:
+        """The one question."""
+
+    def questions(self, regression: Regression) -> Questions[Fitted]:
+        """One question, one answer."""
+        look = self.look(regression)
+        moments = look.read((yield look))
+        floor = self.floor * moments.quadratic_sigma * math.sqrt(regression.problem.size)
+        w, covariance = moments.solved(floored_inverse(moments.quadratic, floor))
+        # v = ±1: -½ Λ2⁻¹ Λ1 = M⁻¹ mean(vx) / (4 curvature).
+        logit = 1 / (4 * self.curvature)
+        return in_units(regression.problem, w, logit=logit, covariance=covariance)
 
 
 @dataclass(frozen=True, kw_only=True)
-class GaussianFM(Method, name="gaussian_fm"):
+class GaussianFM(ObjectiveMethod, name="gaussian_fm"):
     """Perturb the coefficients of the objective, then minimise it (002 with C7 and C9).
 
     Privacy:
@@ -34,7 +67,6 @@ class GaussianFM(Method, name="gaussian_fm"):
         minimises the noise that reaches w. Minimising is post-processing.
 
     Attributes:
-        floor: eigenvalues of Λ̂2 below floor·τ₂·√D are raised to it.
         expansion: quadratic that stands for log(1 + e^z): ``taylor`` at 0, as in 002, or
             ``chebyshev`` on [-logit_range, logit_range]. It scales the log-odds and leaves the
             boundary where it is.
@@ -45,12 +77,11 @@ class GaussianFM(Method, name="gaussian_fm"):
         0.0891
     """
 
-    floor: float = 2.0
     expansion: Literal["taylor", "chebyshev"] = "taylor"
     logit_range: float = 4.0
 
     def __post_init__(self) -> None:
-        _validate.positive("floor", self.floor)
+        super().__post_init__()
         _validate.one_of("expansion", self.expansion, ("taylor", "chebyshev"))
         _validate.positive("logit_range", self.logit_range)
 
@@ -58,28 +89,19 @@ class GaussianFM(Method, name="gaussian_fm"):
     def curvature(self) -> float:
         """The coefficient of z² that stands for log(1 + e^z)."""
         if self.expansion == "taylor":
-            return TAYLOR
+            return super().curvature
         series = chebyshev.Chebyshev.interpolate(
             lambda z: np.logaddexp(0.0, z), 2, domain=[-self.logit_range, self.logit_range]
         )
         return float(series.convert(kind=np.polynomial.Polynomial).coef[2])
 
-    def questions(self, regression: Regression) -> Questions[Fitted]:
-        """One question, one answer."""
-        problem = regression.problem
-        size = problem.size
-        linear, quadratic = COEFFICIENTS[problem.task]
-        look = MomentLook(
-            cost=regression.whole,
-            unit=regression.unit,
-            bounds=problem.bounds,
-            constant=problem.fit_intercept,
-            linear_weight=linear,
-            quadratic_weight=quadratic * best_weight(linear, quadratic, dimension=size),
+    def look(self, regression: Regression) -> MomentLook:
+        """Weighted for the least noise on w."""
+        linear, quadratic = COEFFICIENTS[regression.problem.task]
+        weight = best_weight(linear, quadratic, dimension=regression.problem.size)
+        return MomentLook(
+            **about_all(regression), linear_weight=linear, quadratic_weight=quadratic * weight
         )
-        moments = look.read((yield look))
-        floor = self.floor * moments.quadratic_sigma * math.sqrt(size)
-        return minimise(problem, moments, floor=floor, curvature=self.curvature)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -101,24 +123,27 @@ class ObjectiveLook(MomentLook):
         super().__post_init__()
 
 
-def minimise(problem: Problem, moments: Moments, *, floor: float, curvature: float) -> Fitted:
-    """The minimiser of the noisy quadratic objective, in the caller's units."""
-    inverse = floored_inverse(moments.quadratic, floor)
-    w = inverse @ moments.linear
-    covariance = noise_covariance(
-        inverse, w, linear=moments.linear_sigma, quadratic=moments.quadratic_sigma
-    )
-    # Linear: the target's radius. Logistic, v = ±1: -½ Λ2⁻¹ Λ1 = M⁻¹ mean(vx) / (4 curvature).
-    unit = problem.bounds.target_radius if problem.task == "linear" else 1 / (4 * curvature)
-    return in_units(problem, w, unit=unit, covariance=covariance)
+def about_all(regression: Regression) -> dict[str, Any]:
+    """What a look about the public balls asks with the whole budget."""
+    problem = regression.problem
+    return {
+        "cost": regression.whole,
+        "unit": regression.unit,
+        "bounds": problem.bounds,
+        "constant": problem.fit_intercept,
+    }
 
 
 def in_units(
-    problem: Problem, w: np.ndarray, *, unit: float, covariance: np.ndarray | None = None
+    problem: Problem, w: FloatArray, *, logit: float = 1.0, covariance: FloatArray | None = None
 ) -> Fitted:
-    """A predictor on unit-ball rows (with its constant feature, if any) in the caller's units."""
+    """A predictor on unit-ball rows (with its constant feature, if any) in the caller's units.
+
+    A linear one predicts the target in its radius; of a logistic one, log-odds are `logit` times.
+    """
     dimension, bounds = problem.dimension, problem.bounds
     shrunk = math.sqrt(2.0) if problem.fit_intercept else 1.0  # rows are (x, 1)/√2
+    unit = bounds.target_radius if problem.task == "linear" else logit
     slope = w[:dimension] * unit / (bounds.radius * shrunk)
     offset = w[dimension] * unit / shrunk if problem.fit_intercept else 0.0
     if problem.task == "linear":

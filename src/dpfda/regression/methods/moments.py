@@ -18,7 +18,7 @@ from dpfda.regression.methods.gaussian_fm import GaussianFM
 from dpfda.regression.moment_look import AbsoluteMomentLook, MomentLook, Moments
 from dpfda.regression.newton_look import NewtonLook, Slope
 from dpfda.regression.problem import Problem
-from dpfda.regression.symmetric import floored_inverse, noise_covariance
+from dpfda.regression.symmetric import floored_inverse
 
 _FLOOR = 8.0  # eigenvalues below this many noise levels are raised to it; does not grow with D
 _PURE_SHARE = Fraction(1, 4)
@@ -125,10 +125,7 @@ def solve(regression: Regression, location: Location, moments: Moments, *, n: in
     """w = V max(Λ, 8σ₂)⁻¹ Vᵀ b̂, and for a logistic task its log-odds scale (post-processing)."""
     problem = regression.problem
     inverse = floored_inverse(moments.quadratic, _FLOOR * moments.quadratic_sigma)
-    w = inverse @ moments.linear
-    covariance = noise_covariance(
-        inverse, w, linear=moments.linear_sigma, quadratic=moments.quadratic_sigma
-    )
+    w, covariance = moments.solved(inverse)
     unit = location.target_radius / location.radius  # from clipping radii to original units
     offset = location.target_center
     scale = 1.0

@@ -109,5 +109,4 @@ class NoisyGradient(Method, name="noisy_gradient"):
             theta = theta - rate * answer.values / answer.n
             path.append(theta)
         average = np.mean(path[self.steps // 2 :], axis=0)
-        unit = problem.bounds.target_radius if problem.task == "linear" else 1.0
-        return in_units(problem, average, unit=unit)
+        return in_units(problem, average)

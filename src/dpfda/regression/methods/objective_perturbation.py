@@ -185,8 +185,7 @@ class ObjectivePerturbation(Method, name="objective_perturbation"):
             ridge_share=self.ridge_share,
         )
         answer = yield look
-        unit = problem.bounds.target_radius if problem.task == "linear" else 1.0
-        return in_units(problem, answer.values / look.mechanism.ridge, unit=unit)
+        return in_units(problem, answer.values / look.mechanism.ridge)
 
 
 def tilt_sigma(epsilon: float, delta: float) -> float:

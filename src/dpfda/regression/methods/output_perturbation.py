@@ -90,6 +90,5 @@ class OutputPerturbation(Method, name="output_perturbation"):
         look = MinimizerLook(cost=regression.whole, unit=regression.unit, problem=problem)
         answer = yield look
         ridge = look.ridge(answer.n)
-        unit = problem.bounds.target_radius if problem.task == "linear" else 1.0
         covariance = (answer.sigma / ridge) ** 2 * np.eye(look.size)
-        return in_units(problem, answer.values / ridge, unit=unit, covariance=covariance)
+        return in_units(problem, answer.values / ridge, covariance=covariance)

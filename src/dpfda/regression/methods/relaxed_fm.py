@@ -10,9 +10,8 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.privacy.cost import Cost
-from dpfda.protocol.conversation import Questions
-from dpfda.regression.methods.base import Fitted, Method, Regression
-from dpfda.regression.methods.gaussian_fm import TAYLOR, ObjectiveLook, minimise
+from dpfda.regression.methods.base import Regression
+from dpfda.regression.methods.gaussian_fm import ObjectiveLook, ObjectiveMethod, about_all
 from dpfda.regression.problem import Bounds
 
 PUBLISHED_L2 = {"linear": 2 * math.sqrt(6), "logistic": math.sqrt(17 / 16)}
@@ -48,7 +47,7 @@ class EqualLook(ObjectiveLook, name="regression_equal"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RelaxedFM(Method, name="relaxed_fm"):
+class RelaxedFM(ObjectiveMethod, name="relaxed_fm"):
     """Gaussian noise of one size on all coefficients.
 
     Privacy:
@@ -60,18 +59,6 @@ class RelaxedFM(Method, name="relaxed_fm"):
         2.0
     """
 
-    floor: float = 2.0
-
-    def questions(self, regression: Regression) -> Questions[Fitted]:
-        """One question, one answer."""
-        problem = regression.problem
-        look = EqualLook(
-            cost=regression.whole,
-            unit=regression.unit,
-            bounds=problem.bounds,
-            constant=problem.fit_intercept,
-            task=problem.task,
-        )
-        moments = look.read((yield look))
-        floor = self.floor * moments.quadratic_sigma * math.sqrt(problem.size)
-        return minimise(problem, moments, floor=floor, curvature=TAYLOR)
+    def look(self, regression: Regression) -> EqualLook:
+        """With the published bound."""
+        return EqualLook(**about_all(regression), task=regression.problem.task)
