@@ -32,28 +32,12 @@ class Location:
     """Public estimates of centre and spread.
 
     Attributes:
-        center, radius: where the second stage clips rows.
-        spread: noisy estimate of the mean squared distance of rows from `center`.
-        target_center, target_radius: where it clips targets.
-        target_variance: noisy estimate.
+        bounds: where the second stage clips rows and targets.
+        spread: noisy estimate of the mean squared distance of rows from the centre.
     """
 
-    center: FloatArray
-    radius: float
+    bounds: Bounds
     spread: float
-    target_center: float
-    target_radius: float
-    target_variance: float
-
-    @property
-    def bounds(self) -> Bounds:
-        """The balls of the second stage."""
-        return Bounds(
-            center=self.center,
-            radius=self.radius,
-            target_center=self.target_center,
-            target_radius=self.target_radius,
-        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -117,14 +101,13 @@ class LocationLook(RowSums, ProblemLook, name="regression_location"):
         spread = max(square - 2 * shared + float(shift @ shift), _LEAST_SPREAD)
         variance = max(v_square - v * v, _LEAST_TARGET_SPREAD)
         target_radius = min(_TARGET_RADIUS * math.sqrt(variance), 1 + abs(v))
-        return Location(
+        clipped = Bounds(
             center=bounds.center + bounds.radius * shift,
             radius=radius_factor(answer, dimension) * math.sqrt(spread) * bounds.radius,
-            spread=spread * bounds.radius**2,
             target_center=bounds.target_center + bounds.target_radius * v,
             target_radius=target_radius * bounds.target_radius,
-            target_variance=variance * bounds.target_radius**2,
         )
+        return Location(bounds=clipped, spread=spread * bounds.radius**2)
 
 
 def radius_factor(answer: Answer, dimension: int) -> float:

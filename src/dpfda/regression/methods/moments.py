@@ -17,7 +17,7 @@ from dpfda.regression.methods.base import Fitted, Method, Regression
 from dpfda.regression.methods.gaussian_fm import GaussianFM
 from dpfda.regression.moment_look import AbsoluteMomentLook, MomentLook, Moments
 from dpfda.regression.newton_look import NewtonLook, Slope
-from dpfda.regression.problem import Problem
+from dpfda.regression.problem import Bounds
 from dpfda.regression.symmetric import floored_inverse
 
 _FLOOR = 8.0  # eigenvalues below this many noise levels are raised to it; does not grow with D
@@ -123,33 +123,28 @@ def newton_step(fitted: Fitted, slope: Slope, quadratic: FloatArray, *, floor: f
 
 def solve(regression: Regression, location: Location, moments: Moments, *, n: int) -> Fitted:
     """w = V max(Λ, 8σ₂)⁻¹ Vᵀ b̂, and for a logistic task its log-odds scale (post-processing)."""
-    problem = regression.problem
+    problem, ball, public = regression.problem, location.bounds, regression.problem.bounds
     inverse = floored_inverse(moments.quadratic, _FLOOR * moments.quadratic_sigma)
     w, covariance = moments.solved(inverse)
-    unit = location.target_radius / location.radius  # from clipping radii to original units
-    offset = location.target_center
-    scale = 1.0
+    unit = ball.target_radius / ball.radius  # from clipping radii to original units
+    offset, scale = ball.target_center, 1.0
     if problem.task == "logistic":
-        scale = 1 / residual_variance(location, moments, w, float(np.trace(inverse)))
-        offset = (offset - problem.bounds.target_center) * scale
+        scale = 1 / residual_variance(ball, moments, w, float(np.trace(inverse)))
+        offset = (offset - public.target_center) * scale
+    # Whether the released ball leaves out any part of the public one.
+    shift = float(np.linalg.norm(ball.center - public.center))
+    clips = ball.radius < public.radius + shift
     return Fitted(
         slope=w * unit * scale,
         offset=offset,
-        center=location.center,
-        radius=location.radius,
-        inflation=inflation(location, moments) if clips(problem, location) else 1.0,
-        clips=clips(problem, location),
+        center=ball.center,
+        radius=ball.radius,
+        inflation=inflation(location, moments) if clips else 1.0,
+        clips=clips,
         # The noise of the log-odds' scale has no simple form; half an error bar would mislead.
         covariance=covariance * unit**2 if problem.task == "linear" else None,
         warnings=() if regression.clarity(n) >= _FEW else (_WARNING,),
     )
-
-
-def clips(problem: Problem, location: Location) -> bool:
-    """Whether the released ball leaves out any part of the public one."""
-    bounds = problem.bounds
-    shift = float(np.linalg.norm(location.center - bounds.center))
-    return location.radius < bounds.radius + shift
 
 
 def inflation(location: Location, moments: Moments) -> float:
@@ -160,13 +155,13 @@ def inflation(location: Location, moments: Moments) -> float:
     directions, which is at most √(E|x|²/E[c²|x|²]) (Cauchy-Schwarz). Single slopes differ from it
     where rows spread unevenly, so it serves as a warning and not as a correction.
     """
-    kept = max(float(np.trace(moments.quadratic)), moments.quadratic_sigma) * location.radius**2
-    return math.sqrt(max(location.spread / kept, 1.0))
+    kept = max(float(np.trace(moments.quadratic)), moments.quadratic_sigma)
+    return math.sqrt(max(location.spread / (kept * location.bounds.radius**2), 1.0))
 
 
-def residual_variance(location: Location, moments: Moments, w: FloatArray, trace: float) -> float:
+def residual_variance(ball: Bounds, moments: Moments, w: FloatArray, trace: float) -> float:
     """Mean p(1 - p) of a 0/1 target around its linear fit: what turns a line into log-odds."""
-    rate = location.target_center
+    rate = ball.target_center
     explained = float(moments.linear @ w) - moments.linear_sigma**2 * trace
-    explained = max(explained, 0.0) * location.target_radius**2
+    explained = max(explained, 0.0) * ball.target_radius**2
     return float(np.clip(rate * (1 - rate) - explained, 0.04, 0.25))
