@@ -72,7 +72,7 @@ def matrix_laplace(
     bounds = Bounds(center=np.zeros(dimension), target_center=0.5, target_radius=0.5)
     problem = Problem(task="linear", bounds=bounds)
     look = LocationLook(problem=problem, cost=Cost(epsilon=epsilon).part(0.25))
-    found = look.read(look.answer((X, y), SimulationSource(seed)))
+    found = look.read(look.answer((X, y), SimulationSource(seed))).bounds
     rows = clip_to_ball(X, center=found.center, radius=found.radius) / found.radius
     values = np.clip((y - found.target_center) / found.target_radius, -1, 1)
     joint = np.column_stack([rows, _TARGET_WEIGHT * values])
