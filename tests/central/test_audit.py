@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpfda.central.adaptive import Adaptive
-from dpfda.central.covariance_release import CovarianceRelease
+from dpfda.central.covariance import CovarianceRelease
 from dpfda.central.function_mechanism import FunctionMechanism, MeanRelease
 from dpfda.central.function_on_scalar import FunctionOnScalarRelease
 from dpfda.central.functions import spline_basis

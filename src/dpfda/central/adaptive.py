@@ -188,14 +188,11 @@ def _finish(
     radius: float,
 ) -> Release:
     variance = np.asarray(sum(law.variance for law in laws))
-    return Release(
-        summary="mean",
-        coefficients=monotone_shrinkage(noisy, variance) * noisy,
-        noisy=noisy,
-        noise=laws,
-        basis=basis.first(noisy.size),
-        centre=np.zeros(basis.weights.size),
-        guarantee=mean.guarantee,
+    return mean.conclude(
+        basis.first(noisy.size),
+        noisy,
+        *laws,
+        shrunk=monotone_shrinkage(noisy, variance) * noisy,
         sensitivity=2 * radius / mean.n,
         parameters={
             "mechanism": "adaptive",

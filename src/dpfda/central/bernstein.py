@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import reduce
 from typing import ClassVar, Self
 
 import numpy as np
@@ -11,15 +11,13 @@ from scipy.interpolate import RegularGridInterpolator
 from scipy.stats import binom
 
 from dpfda import _validate
-from dpfda._validate import FloatArray, IntArray
+from dpfda._validate import FloatArray
 from dpfda.central.conversation import far_apart
 from dpfda.central.function_mechanism import FunctionMechanism, MeanRelease
 from dpfda.central.functions import FunctionBasis
-from dpfda.central.looks import CountedLook, integer_sums, mean_of
+from dpfda.central.looks import Body, MeanLook
 from dpfda.central.quadrature import Grid
 from dpfda.central.release import Release
-from dpfda.mechanisms.additive import Additive
-from dpfda.mechanisms.budgeted import l1_noise
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.fields import number, whole
@@ -27,12 +25,14 @@ from dpfda.protocol.query import Records
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class BoxMean(CountedLook, name="box_mean"):
+class BoxMean(MeanLook, name="box_mean"):
     """Mean of J numbers, each clipped to [-τ, τ].
 
     Privacy:
         Each moves by at most 2τ/n, all together by 2τJ/n in ℓ1.
     """
+
+    independent: ClassVar[bool] = True
 
     bound: float = number(least=1e-40, most=1e40)
     values: int = whole(most=1 << 24)
@@ -43,23 +43,13 @@ class BoxMean(CountedLook, name="box_mean"):
         return (self.values,)
 
     @property
-    def size(self) -> int:
-        """J."""
-        return self.values
+    def body(self) -> Body:
+        """2τJ wide in ℓ1."""
+        return Body(self.bound, 2 * self.bound * self.values, np.ones(self.values))
 
-    @cached_property
-    def mechanism(self) -> Additive:
-        """Equal Laplace noise on every number."""
-        sensitivity = 2 * self.bound / self.n * self.values
-        return l1_noise(self.cost, sensitivity=sensitivity, axes=np.ones(self.values))
-
-    def block(self, records: Records) -> IntArray:
-        """Clipped numbers in units of τ/2^40."""
-        return integer_sums(records[0][:, : self.values], self.bound)
-
-    def statistic(self, totals: IntArray) -> FloatArray:
-        """The mean."""
-        return mean_of(totals, self.bound, self.n)
+    def vectors(self, records: Records) -> FloatArray:
+        """The numbers, clipped as they are summed."""
+        return np.asarray(records[0][:, : self.values])
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -120,15 +110,11 @@ class Bernstein(FunctionMechanism, name="bernstein"):
         """Noisy lattice values as Bernstein coefficients."""
         look, basis = self.look(mean), self.basis(mean.grid)
         answer = yield look
-        return Release(
-            summary="mean",
-            coefficients=answer.values,
-            noisy=answer.values,
-            noise=(answer.noise,),
-            basis=basis,
-            centre=np.zeros(basis.weights.size),
-            guarantee=mean.guarantee,
-            sensitivity=mean.radius * basis.size,
+        return mean.conclude(
+            basis,
+            answer.values,
+            answer.noise,
+            sensitivity=look.sensitivity,
             parameters={"mechanism": self.name, "order": self.order},
         )
 

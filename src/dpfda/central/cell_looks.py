@@ -13,8 +13,6 @@ import numpy as np
 from dpfda._validate import FloatArray, IntArray
 from dpfda.central.looks import CountedLook
 from dpfda.errors import InvalidParameter
-from dpfda.mechanisms.additive import Additive
-from dpfda.mechanisms.budgeted import l1_noise, l2_noise
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.fields import array, vector, whole
 from dpfda.protocol.query import Records
@@ -32,6 +30,7 @@ class CellLook(CountedLook):
         along: cells along each variable.
     """
 
+    independent: ClassVar[bool] = True
     most_cells: ClassVar[int] = 1 << 14
 
     low: FloatArray = vector("variables", least=-1e50, most=1e50)
@@ -53,7 +52,7 @@ class CellLook(CountedLook):
     @property
     def cells(self) -> int:
         """How many cells."""
-        return math.prod([self.along] * len(self.low))
+        return int(self.along ** len(self.low))
 
     @property
     def size(self) -> int:
@@ -91,12 +90,6 @@ class CellCounts(CellLook, name="cell_counts"):
     def sensitivity(self) -> float:
         """In the norm of the noise."""
         return 2.0 if self.cost.pure else math.sqrt(2)
-
-    @cached_property
-    def mechanism(self) -> Additive:
-        """Equal noise on every count."""
-        make = l1_noise if self.cost.pure else l2_noise
-        return make(self.cost, sensitivity=self.sensitivity, axes=np.ones(self.cells))
 
     def places(self, points: FloatArray) -> IntArray:
         """The cell that a point is in."""
@@ -158,11 +151,10 @@ class NearestMean(NearestLook, name="nearest_mean"):
         """Of the mean; with room for the rounding of its sum, far below a lattice step."""
         return self.widest / self.n * (1 + 1e-12)
 
-    @cached_property
-    def mechanism(self) -> Additive:
-        """Independent noise: Laplace, or Gaussian where there is a δ."""
-        make = l1_noise if self.cost.pure else l2_noise
-        return make(self.cost, sensitivity=self.sensitivity, axes=self.axes)
+    @property
+    def noise_axes(self) -> FloatArray:
+        """As given."""
+        return self.axes
 
     def statistic(self, totals: IntArray) -> FloatArray:
         """Counts times features."""

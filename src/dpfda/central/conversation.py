@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
+from dpfda.central.functions import FunctionBasis
 from dpfda.central.looks import MOST_RECORDS
 from dpfda.central.release import Release
 from dpfda.curate import curate
 from dpfda.errors import InvalidParameter
 from dpfda.noise import Source
+from dpfda.noise.law import NoiseLaw
 from dpfda.privacy.ledger import BaseLedger
 from dpfda.protocol.conversation import Conversation
 from dpfda.protocol.query import Records
@@ -24,10 +28,12 @@ _LARGEST_BOUND = 1e40  # and 1e-40: powers of it stay within what queries allow
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CentralConversation(Conversation[Release]):
-    """Questions to n records that end in one release.
+    """Questions to n records that end in one release, a `summary` of them.
 
     Whatever could be refused later, with a part of the budget gone, is refused here.
     """
+
+    summary: ClassVar[str]
 
     n: int
 
@@ -42,6 +48,28 @@ class CentralConversation(Conversation[Release]):
     def strength(self) -> float:
         """nε."""
         return self.n * self.epsilon
+
+    def conclude(
+        self,
+        basis: FunctionBasis,
+        noisy: FloatArray,
+        *noise: NoiseLaw,
+        sensitivity: float,
+        parameters: Mapping[str, Any],
+        shrunk: FloatArray | None = None,
+    ) -> Release:
+        """What is released: noisy coefficients of functions, shrunk or as they are."""
+        return Release(
+            summary=self.summary,
+            coefficients=noisy if shrunk is None else shrunk,
+            noisy=noisy,
+            noise=noise,
+            basis=basis,
+            centre=np.zeros(basis.weights.size),
+            guarantee=self.guarantee,
+            sensitivity=sensitivity,
+            parameters=parameters,
+        )
 
     def ask(self, records: Records, *, source: Source, ledger: BaseLedger | None = None) -> Release:
         """The release of a curator's records, stamped with where its noise came from."""

@@ -1,26 +1,89 @@
-"""A probability density under differential privacy."""
+"""A probability density under differential privacy: mechanisms, their questions, an estimator."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Collection
-from dataclasses import replace
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from dpfda import _validate
+from dpfda._registry import Registered
 from dpfda._validate import FloatArray
 from dpfda.central.cell_looks import Box
-from dpfda.central.density_mechanism import DensityMechanism, DensityRelease
+from dpfda.central.conversation import CentralConversation
+from dpfda.central.estimator import CentralEstimator
 from dpfda.central.release import Release
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.noise.source import source_for
-from dpfda.privacy.ledger import BaseLedger
+from dpfda.protocol.conversation import Questions
+from dpfda.protocol.query import Records
 
 
-class PrivateDensity(BaseEstimator):  # type: ignore[misc]
+@dataclass(frozen=True, kw_only=True)
+class DensityMechanism(Registered, family="density mechanism"):
+    """Releases the density of points in a public box; a new one fills in `questions`."""
+
+    @abstractmethod
+    def questions(self, density: DensityRelease) -> Questions[Release]:
+        """What is asked about n points in a box."""
+
+    @classmethod
+    @abstractmethod
+    def examples(cls) -> list[Self]:
+        """A few instances for checks and audits."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DensityRelease(CentralConversation, name="density"):
+    """The questions behind the density of n points.
+
+    Attributes:
+        box: public range of each variable.
+        mechanism: which questions are asked.
+    """
+
+    summary: ClassVar[str] = "density"
+
+    box: Box
+    mechanism: DensityMechanism
+
+    def questions(self) -> Questions[Release]:
+        """The mechanism's."""
+        return self.mechanism.questions(self)
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What all looks at cells have in common."""
+        return {
+            "unit": self.unit,
+            "cost": self.whole,
+            "n": self.n,
+            "low": np.array([side[0] for side in self.box]),
+            "high": np.array([side[1] for side in self.box]),
+        }
+
+    def neighbours(self, n: int) -> tuple[Records, Records]:
+        """One point at either end of the box."""
+        low, high = (np.array([side[end] for side in self.box]) for end in (0, 1))
+        here = low + (high - low) * np.random.default_rng(0).uniform(size=(n, len(self.box)))
+        there = here.copy()
+        here[0], there[0] = low, high
+        return (here,), (there,)
+
+    @classmethod
+    def examples(cls, *, n: int, epsilon: float, delta: float) -> list[Self]:
+        """Every mechanism, on a line."""
+        return [
+            cls(epsilon=epsilon, delta=delta, n=n, box=((0.0, 1.0),), mechanism=mechanism)
+            for member in DensityMechanism.members().values()
+            for mechanism in member.examples()
+        ]
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class PrivateDensity(CentralEstimator):
     """Release the density of numbers or of points in the plane held by a trusted curator.
 
     Privacy:
@@ -44,26 +107,9 @@ class PrivateDensity(BaseEstimator):  # type: ignore[misc]
         True
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        domain_range: Any = None,
-        delta: float = 0.0,
-        mechanism: str | DensityMechanism = "histogram",
-        project: bool = True,
-        unit: str = "person",
-        ledger: BaseLedger | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.domain_range = domain_range
-        self.delta = delta
-        self.mechanism = mechanism
-        self.project = project
-        self.unit = unit
-        self.ledger = ledger
-        self.random_state = random_state
+    domain_range: Any = None
+    mechanism: str | DensityMechanism = "histogram"
+    project: bool = True
 
     def fit(self, points: Any, y: Any = None) -> Self:
         """Release the density of `points`, shape (n,), (n, 1) or (n, 2)."""
@@ -71,29 +117,19 @@ class PrivateDensity(BaseEstimator):  # type: ignore[misc]
         inside = read_points(points, box)
         chosen = self.mechanism
         density = DensityRelease(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            unit=self.unit,
+            **self._budget,
             n=len(inside),
             box=box,
             mechanism=DensityMechanism.named(chosen)() if isinstance(chosen, str) else chosen,
         )
-        source = source_for(self.random_state)
-        released = density.ask((inside,), source=source, ledger=self.ledger)
-        self.release_: Release = replace(
-            released,
-            density=bool(self.project),
-            parameters={"n": density.n, "domain_range": box, **released.parameters},
-        )
-        self.guarantee_ = self.release_.guarantee
+        self._ask(density, (inside,), public={"domain_range": box}, density=bool(self.project))
         self.n_features_in_ = len(box)
         return self
 
     @property
     def density_(self) -> FloatArray:
         """The released density on the release's grid."""
-        check_is_fitted(self, "release_")
-        return self.release_.values()
+        return self._values()
 
 
 def as_box(domain_range: Any) -> Box:

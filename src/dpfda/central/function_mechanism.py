@@ -71,6 +71,8 @@ class MeanRelease(CentralConversation, name="mean"):
         mechanism: which questions are asked.
     """
 
+    summary: ClassVar[str] = "mean"
+
     bound: float
     grid: Grid
     mechanism: FunctionMechanism

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.central.conversation import CentralConversation, checked_bound
+from dpfda.central.estimator import CurveEstimator
 from dpfda.central.functions import FunctionBasis, spline_basis
 from dpfda.central.pair_looks import CovariateProducts, CrossProducts
 from dpfda.central.quadrature import as_grid, norm_bound
-from dpfda.central.records import public_centre, read_records
 from dpfda.central.release import Release
 from dpfda.central.shrinkage import monotone_shrinkage
 from dpfda.central.symmetric import floored
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.noise.law import NoiseLaw
-from dpfda.noise.source import source_for
-from dpfda.privacy.ledger import BaseLedger
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.query import Records
 
@@ -40,6 +37,8 @@ class FunctionOnScalarRelease(CentralConversation, name="function_on_scalar"):
         gamma: γ.
         intercept: whether there is a constant covariate.
     """
+
+    summary: ClassVar[str] = "function-on-scalar coefficients"
 
     bound: float
     covariate_bound: float
@@ -80,19 +79,14 @@ class FunctionOnScalarRelease(CentralConversation, name="function_on_scalar"):
         noisy = solve @ two.values.reshape(shape)
         variance = solve**2 @ two.noise.variance.reshape(shape)
         factors = [monotone_shrinkage(*pair) for pair in zip(noisy, variance, strict=True)]
-        return Release(
-            summary="function-on-scalar coefficients",
-            coefficients=np.stack(factors) * noisy,
-            noisy=noisy,
+        return self.conclude(
+            self.basis,
+            noisy,
             # Sums of many terms with the released T1 taken as known: Gaussian to a good accuracy.
-            noise=(NoiseLaw(law="gaussian", scales=np.sqrt(variance)),),
-            basis=self.basis,
-            centre=np.zeros(self.basis.weights.size),
-            guarantee=self.guarantee,
-            sensitivity=2 * pairs.most / self.n,
+            NoiseLaw(law="gaussian", scales=np.sqrt(variance)),
+            shrunk=np.stack(factors) * noisy,
+            sensitivity=pairs.sensitivity,
             parameters={
-                "n": self.n,
-                "bound": self.bound / norm_bound(1.0, self.basis.grid),
                 "covariate_bound": self.covariate_bound,
                 "gamma": self.gamma,
                 "components": self.basis.size,
@@ -127,7 +121,8 @@ class FunctionOnScalarRelease(CentralConversation, name="function_on_scalar"):
         ]
 
 
-class PrivateFunctionOnScalar(BaseEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False, kw_only=True)
+class PrivateFunctionOnScalar(CurveEstimator):
     """Release β(t) in Y_i(t) = x_iᵀ β(t) + error, from curves Y and vectors x of a trusted curator.
 
     Two moments are released and then solved: T1 = mean of x xᵀ with γε, T2 = mean of x Y(t) with
@@ -160,77 +155,46 @@ class PrivateFunctionOnScalar(BaseEstimator):  # type: ignore[misc]
         True
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        bound: float | None = None,
-        covariate_bound: float | None = None,
-        delta: float = 0.0,
-        centre: Any = 0.0,
-        gamma: float = 0.3,
-        fit_intercept: bool = True,
-        domain_range: tuple[float, float] | None = None,
-        unit: str = "person",
-        ledger: BaseLedger | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.bound = bound
-        self.covariate_bound = covariate_bound
-        self.delta = delta
-        self.centre = centre
-        self.gamma = gamma
-        self.fit_intercept = fit_intercept
-        self.domain_range = domain_range
-        self.unit = unit
-        self.ledger = ledger
-        self.random_state = random_state
+    gaps: ClassVar[bool] = False
+
+    covariate_bound: float | None = None
+    gamma: float = 0.3
+    fit_intercept: bool = True
 
     def fit(self, X: Any, curves: Any, *, grid_points: Any = None) -> Self:
         """Release β(t) from covariates (n, p) and curves (n, T)."""
         if self.bound is None or self.covariate_bound is None:
             raise InvalidParameter("bound and covariate_bound", "given: public bounds", None)
-        records, grid = read_records(curves, grid_points, domain_range=self.domain_range)
-        if len(grid) != 1:
-            raise InvalidParameter("grid_points", "of one variable", f"{len(grid)} variables")
-        covariates = _validate.batch("X", X)
-        if len(covariates) != len(records):
+        read, covariates = self._read(curves, grid_points), _validate.batch("X", X)
+        if len(covariates) != len(read.rows):
             raise InvalidData("X", "one row a curve", f"{len(covariates)} rows")
-        n, centre = len(records), public_centre(self.centre, records.shape[1])
+        n = len(covariates)
         wanted = math.ceil((n * _validate.positive("epsilon", self.epsilon)) ** 0.4)
-        basis = spline_basis(grid, size=min(records.shape[1], wanted))
         regression = FunctionOnScalarRelease(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            unit=self.unit,
+            **self._budget,
             n=n,
-            bound=norm_bound(self.bound, grid),
+            bound=norm_bound(read.bound, read.grid),
             covariate_bound=_validate.positive("covariate_bound", self.covariate_bound),
             covariates=covariates.shape[1],
-            basis=basis,
+            basis=spline_basis(read.grid, size=min(read.rows.shape[1], wanted)),
             gamma=self.gamma,
             intercept=bool(self.fit_intercept),
         )
-        pairs = covariates, basis.project(records - centre)
-        source = source_for(self.random_state)
-        self.release_ = regression.ask(pairs, source=source, ledger=self.ledger)
-        self.guarantee_ = self.release_.guarantee
+        pairs = covariates, regression.basis.project(read.rows)
+        self._ask(regression, pairs, public={"bound": read.bound})
         self.n_features_in_ = covariates.shape[1]
-        self._centre = centre
+        self._centre = read.centre
         return self
 
     @property
     def coef_(self) -> FloatArray:
         """β_k(t) on the grid, (p, T), without the intercept."""
-        check_is_fitted(self, "release_")
-        return self.release_.values()[: self.n_features_in_]
+        return self._values()[: self.n_features_in_]
 
     @property
     def intercept_(self) -> FloatArray:
         """The intercept function on the grid, public centre included."""
-        check_is_fitted(self, "release_")
-        values = self.release_.values()
+        values = self._values()
         own = values[self.n_features_in_] if self.fit_intercept else np.zeros(values.shape[1])
         return np.asarray(own + self._centre)
 

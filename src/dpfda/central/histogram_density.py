@@ -11,7 +11,7 @@ import numpy as np
 from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.central.cell_looks import Box, CellCounts
-from dpfda.central.density_mechanism import DensityMechanism, DensityRelease, midpoints
+from dpfda.central.density import DensityMechanism, DensityRelease
 from dpfda.central.functions import FunctionBasis
 from dpfda.central.release import Release
 from dpfda.central.shrinkage import monotone_shrinkage
@@ -66,14 +66,11 @@ class HistogramDensity(DensityMechanism, name="histogram"):
         shrunk = known.copy()
         variance = noise.variance[1:] + 1 / (n * basis.weights.sum())
         shrunk[1:] *= monotone_shrinkage(known[1:], variance)
-        return Release(
-            summary="density",
-            coefficients=shrunk,
-            noisy=coefficients,
-            noise=(noise,),
-            basis=basis,
-            centre=np.zeros(basis.weights.size),
-            guarantee=density.guarantee,
+        return density.conclude(
+            basis,
+            coefficients,
+            noise,
+            shrunk=shrunk,
             sensitivity=look.sensitivity,
             parameters={"mechanism": self.name, "cells": size},
         )
@@ -88,7 +85,8 @@ def _cosines(box: Box, size: int) -> tuple[FunctionBasis, FloatArray]:
     """Cosines on a fine grid, slow ones first, and their values at the cells' midpoints."""
     fine = tuple(np.linspace(*side, _FINE[len(box)]) for side in box)
     tables = [_table(axis, side, size) for axis, side in zip(fine, box, strict=True)]
-    middles = [_table(midpoints(side, size=size), side, size) for side in box]
+    share = (np.arange(size) + 0.5) / size  # of the way along a side: middles of cells
+    middles = [_table(low + (high - low) * share, (low, high), size) for low, high in box]
     waves = np.meshgrid(*[np.arange(size)] * len(box), indexing="ij")
     order = np.argsort(sum(wave.ravel() ** 2 for wave in waves), kind="stable")
     functions = _product(tables)[order]

@@ -15,7 +15,7 @@ from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.central.bernstein import Bernstein
 from dpfda.central.cell_looks import Box, NearestMean
-from dpfda.central.density_mechanism import DensityMechanism, DensityRelease
+from dpfda.central.density import DensityMechanism, DensityRelease
 from dpfda.central.functions import FunctionBasis, eigenpairs
 from dpfda.central.kernels import Exponential, Kernel, SquaredExponential
 from dpfda.central.release import Release
@@ -71,14 +71,10 @@ class KernelDensity(DensityMechanism, name="kernel"):
         along = basis.grid[0].size
         look = NearestMean(**density.asked, along=along, features=features, axes=axes)
         answer = yield look
-        return Release(
-            summary="density",
-            coefficients=answer.values,
-            noisy=answer.values,
-            noise=(answer.noise,),
-            basis=basis,
-            centre=np.zeros(basis.weights.size),
-            guarantee=density.guarantee,
+        return density.conclude(
+            basis,
+            answer.values,
+            answer.noise,
             sensitivity=look.sensitivity,
             parameters={
                 "mechanism": self.kind,

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.central.density import as_box, read_points
+from dpfda.central.estimator import CentralEstimator
 from dpfda.central.kernel_machine_look import KernelMachineRelease
 from dpfda.central.kernels import Kernel, Matern
 from dpfda.central.losses import Loss
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.noise.source import source_for
-from dpfda.privacy.ledger import BaseLedger
 
 
-class PrivateKernelMachine(BaseEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False, kw_only=True)
+class PrivateKernelMachine(CentralEstimator):
     """Release f minimising mean loss + ψ‖f‖², for inputs of one or two numbers.
 
     Privacy:
@@ -52,34 +51,13 @@ class PrivateKernelMachine(BaseEstimator):  # type: ignore[misc]
         array([-1.,  1.])
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        domain_range: Any = None,
-        target_bound: float | None = None,
-        loss: str = "squared",
-        kernel: Kernel | None = None,
-        eta: float = 1.0,
-        psi: float | None = None,
-        delta: float = 0.0,
-        published: bool = False,
-        unit: str = "person",
-        ledger: BaseLedger | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.domain_range = domain_range
-        self.target_bound = target_bound
-        self.loss = loss
-        self.kernel = kernel
-        self.eta = eta
-        self.psi = psi
-        self.delta = delta
-        self.published = published
-        self.unit = unit
-        self.ledger = ledger
-        self.random_state = random_state
+    domain_range: Any = None
+    target_bound: float | None = None
+    loss: str = "squared"
+    kernel: Kernel | None = None
+    eta: float = 1.0
+    psi: float | None = None
+    published: bool = False
 
     def fit(self, X: Any, y: Any) -> Self:
         """Release the minimiser for inputs (n,), (n, 1) or (n, 2) and targets (n,)."""
@@ -88,9 +66,7 @@ class PrivateKernelMachine(BaseEstimator):  # type: ignore[misc]
         points = read_points(X, box)
         targets, largest = self._targets(y, loss, len(points))
         machine = KernelMachineRelease(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            unit=self.unit,
+            **self._budget,
             n=len(points),
             box=box,
             loss=self.loss,
@@ -100,9 +76,7 @@ class PrivateKernelMachine(BaseEstimator):  # type: ignore[misc]
             psi=None if self.psi is None else _validate.positive("psi", self.psi),
             published=bool(self.published),
         )
-        source = source_for(self.random_state)
-        self.release_ = machine.ask((points, targets), source=source, ledger=self.ledger)
-        self.guarantee_ = self.release_.guarantee
+        self._ask(machine, (points, targets), public={"loss": self.loss})
         self.n_features_in_ = len(box)
         if loss.classification:
             self.classes_ = np.array([-1.0, 1.0])  # fixed: never read off the data
@@ -111,10 +85,10 @@ class PrivateKernelMachine(BaseEstimator):  # type: ignore[misc]
 
     def decision_function(self, X: Any) -> FloatArray:
         """f(x), inputs outside the public range being moved to its border."""
-        check_is_fitted(self, "release_")
+        values = self._values().ravel()
         box = tuple(zip(self._look.low, self._look.high, strict=True))
         points = read_points(X, box, least=1)
-        return np.asarray(self.release_.values().ravel()[self._look.places(points)])
+        return np.asarray(values[self._look.places(points)])
 
     def predict(self, X: Any) -> FloatArray:
         """f(x) for squared loss, its sign otherwise."""

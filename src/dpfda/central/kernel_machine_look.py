@@ -105,14 +105,22 @@ class KernelMachine(NearestLook, name="kernel_machine"):
             Loss.named(self.loss)(), n=self.n, psi=self.psi, target_bound=self.target_bound
         )
 
+    @property
+    def sensitivity(self) -> float:
+        """Of coefficients, in ‖h/weights‖₂."""
+        return self.reach
+
+    @property
+    def noise_axes(self) -> FloatArray:
+        """λ_j^{η/2}."""
+        return self.space.weights
+
     @cached_property
-    def mechanism(self) -> Additive:
-        """Noise for coefficients with ‖h/weights‖₂ ≤ reach."""
-        weights = self.space.weights
+    def noise(self) -> Additive:
+        """Spherical, unless published: C14, b_j = (R/ε) λ_j^{η/4} √(Σ λ_i^{η/2})."""
         if not self.published or not self.cost.pure:
-            return l2_noise(self.cost, sensitivity=self.reach, axes=weights)
-        # C14: b_j = (R/ε) λ_j^{η/4} √(Σ λ_i^{η/2}).
-        root = np.sqrt(weights)
+            return l2_noise(self.cost, sensitivity=self.reach, axes=self.space.weights)
+        root = np.sqrt(self.space.weights)
         return l1_noise(self.cost, sensitivity=self.reach * float(np.linalg.norm(root)), axes=root)
 
     def block(self, records: Records) -> IntArray:
@@ -232,6 +240,8 @@ class KernelMachineRelease(CentralConversation, name="kernel_machine"):
         psi: None chooses it from n, ε and the kernel alone.
     """
 
+    summary: ClassVar[str] = "kernel machine"
+
     box: Box
     loss: str = "squared"
     target_bound: float = 1.0
@@ -269,21 +279,12 @@ class KernelMachineRelease(CentralConversation, name="kernel_machine"):
         """The minimiser with noise."""
         look = self.look
         answer = yield look
-        return Release(
-            summary="kernel machine",
-            coefficients=answer.values,
-            noisy=answer.values,
-            noise=(answer.noise,),
-            basis=look.space.basis,
-            centre=np.zeros(look.space.basis.weights.size),
-            guarantee=self.guarantee,
+        return self.conclude(
+            look.space.basis,
+            answer.values,
+            answer.noise,
             sensitivity=look.reach,
-            parameters={
-                "n": self.n,
-                "loss": self.loss,
-                "psi": look.psi,
-                "kappa": look.space.kappa,
-            },
+            parameters={"psi": look.psi, "kappa": look.space.kappa},
         )
 
     def neighbours(self, n: int) -> tuple[Records, Records]:

@@ -78,14 +78,10 @@ class LinearMechanism(FunctionMechanism):
         answer = yield look
         kernel = self.kernel.to_dict() if isinstance(self.kernel, Kernel) else "given eigenpairs"
         bound = "published" if self.published else "tight"
-        return Release(
-            summary="mean",
-            coefficients=answer.values,
-            noisy=answer.values,
-            noise=(answer.noise,),
-            basis=basis,
-            centre=np.zeros(basis.weights.size),
-            guarantee=mean.guarantee,
+        return mean.conclude(
+            basis,
+            answer.values,
+            answer.noise,
             sensitivity=look.sensitivity,
             parameters={
                 "mechanism": self.name,

@@ -7,17 +7,19 @@ integers changes by one record's difference alone (C20).
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.central.records import clip_rows
 from dpfda.central.symmetric import Triangle
+from dpfda.mechanisms import Mechanism
 from dpfda.mechanisms.additive import Additive
-from dpfda.mechanisms.budgeted import l2_noise
+from dpfda.mechanisms.budgeted import l1_noise, l2_noise
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.fields import number, part, vector, whole
 from dpfda.protocol.query import AdditiveLook, Records
@@ -30,10 +32,15 @@ _UNITS = 1 << 40  # of a record's bound; n records stay below 2^63 for n < 2^22
 class CountedLook(AdditiveLook):
     """A look whose noise depends on how many records are asked.
 
+    It says how far a replaced record moves its statistic (`sensitivity`) along which axes
+    (`noise_axes`), in ‖h/a‖₂; where noise is `independent`, in Σ|h_j|/a_j for pure ε.
+
     Attributes:
         cost: what it may spend.
         n: how many records.
     """
+
+    independent: ClassVar[bool] = False
 
     cost: Cost = part(lambda: Cost)
     n: int = whole(least=2, most=MOST_RECORDS)
@@ -42,6 +49,72 @@ class CountedLook(AdditiveLook):
     def announced(self) -> int:
         """n."""
         return self.n
+
+    @property
+    @abstractmethod
+    def sensitivity(self) -> float:
+        """Of the statistic, in the norm of the noise."""
+
+    @property
+    def noise_axes(self) -> FloatArray:
+        """Shape of the noise."""
+        return np.ones(self.size)
+
+    @cached_property
+    def noise(self) -> Additive:
+        """Calibrated to sensitivity and axes."""
+        make = l1_noise if self.independent and self.cost.pure else l2_noise
+        return make(self.cost, sensitivity=self.sensitivity, axes=self.noise_axes)
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """Noise is all."""
+        return self.noise
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MeanLook(CountedLook):
+    """Mean of one vector a record, each from a public body, summed in units of its reach/2^40."""
+
+    @property
+    @abstractmethod
+    def body(self) -> Body:
+        """Where vectors lie."""
+
+    @abstractmethod
+    def vectors(self, records: Records) -> FloatArray:
+        """One row a record, over the axes."""
+
+    @property
+    def size(self) -> int:
+        """As many as axes."""
+        return len(self.body.axes)
+
+    @property
+    def noise_axes(self) -> FloatArray:
+        """Those of the body."""
+        return self.body.axes
+
+    @property
+    def sensitivity(self) -> float:
+        """The width of the body over n."""
+        return self.body.width / self.n
+
+    def block(self, records: Records) -> IntArray:
+        """Vectors in units of the reach/2^40."""
+        return integer_sums(self.vectors(records), self.body.reach)
+
+    def statistic(self, totals: IntArray) -> FloatArray:
+        """The mean."""
+        return mean_of(totals, self.body.reach, self.n) * self.noise_axes
+
+
+class Body(NamedTuple):
+    """Where vectors lie, over their axes: no entry above `reach`, no two further than `width`."""
+
+    reach: float
+    width: float
+    axes: FloatArray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -60,13 +133,17 @@ class BallLook(CountedLook):
         """The first J coefficients minus the centre."""
         return np.asarray(rows[:, : len(self.centre)] - self.centre)
 
+    def clipped(self, rows: FloatArray, radius: float) -> FloatArray:
+        """Residuals over their axes, each clipped to the radius."""
+        return clip_rows(self.residuals(rows), radius, axes=self.axes) / self.axes
+
     def distances(self, rows: FloatArray) -> FloatArray:
         """‖residual/a‖₂ of each record."""
         return np.asarray(np.sqrt(((self.residuals(rows) / self.axes) ** 2).sum(axis=1)))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class BallMean(BallLook, name="ball_mean"):
+class BallMean(BallLook, MeanLook, name="ball_mean"):
     """Mean residual, each clipped to ‖u/a‖₂ ≤ R.
 
     Privacy:
@@ -75,24 +152,14 @@ class BallMean(BallLook, name="ball_mean"):
 
     radius: float = number(least=1e-100)
 
-    @cached_property
-    def mechanism(self) -> Additive:
-        """Noise for that ball."""
-        return l2_noise(self.cost, sensitivity=2 * self.radius / self.n, axes=self.axes)
-
     @property
-    def size(self) -> int:
-        """J."""
-        return len(self.centre)
+    def body(self) -> Body:
+        """The ball."""
+        return Body(self.radius, 2 * self.radius, self.axes)
 
-    def block(self, records: Records) -> IntArray:
-        """Residuals in units of R a_j/2^40."""
-        inside = clip_rows(self.residuals(records[0]), self.radius, axes=self.axes)
-        return integer_sums(inside / self.axes, self.radius)
-
-    def statistic(self, totals: IntArray) -> FloatArray:
-        """The mean."""
-        return mean_of(totals, self.radius, self.n) * self.axes
+    def vectors(self, records: Records) -> FloatArray:
+        """Clipped residuals."""
+        return self.clipped(records[0], self.radius)
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -107,7 +174,7 @@ class BallMean(BallLook, name="ball_mean"):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class BallProducts(BallLook, name="ball_products"):
+class BallProducts(BallLook, MeanLook, name="ball_products"):
     """Mean of uuᵀ over residuals u clipped to ‖u/a‖₂ ≤ R: the triangle j ≤ k, as a vector.
 
     Privacy:
@@ -124,29 +191,14 @@ class BallProducts(BallLook, name="ball_products"):
         return Triangle(self.axes)
 
     @property
-    def reach(self) -> float:
-        """√2 R², which no entry over a_j a_k exceeds."""
-        return math.sqrt(2) * self.radius**2
+    def body(self) -> Body:
+        """√2 R² is more than any entry (R²), and the width."""
+        width = math.sqrt(2) * self.radius**2
+        return Body(width, width, self.triangle.axes)
 
-    @cached_property
-    def mechanism(self) -> Additive:
-        """Noise for that distance."""
-        return l2_noise(self.cost, sensitivity=self.reach / self.n, axes=self.triangle.axes)
-
-    @property
-    def size(self) -> int:
-        """J(J + 1)/2."""
-        return len(self.triangle.axes)
-
-    def block(self, records: Records) -> IntArray:
-        """Products in units of the reach a_j a_k/2^40."""
-        inside = clip_rows(self.residuals(records[0]), self.radius, axes=self.axes) / self.axes
-        products = self.triangle.vector(inside[:, :, None] * inside[:, None, :])
-        return integer_sums(products, self.reach)
-
-    def statistic(self, totals: IntArray) -> FloatArray:
-        """The mean."""
-        return mean_of(totals, self.reach, self.n) * self.triangle.axes
+    def vectors(self, records: Records) -> FloatArray:
+        """Products."""
+        return self.triangle.squares(self.clipped(records[0], self.radius))
 
     @classmethod
     def examples(cls) -> list[Self]:

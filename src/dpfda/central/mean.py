@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
-import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
-
-from dpfda import _validate
 from dpfda._validate import FloatArray
+from dpfda.central.estimator import CurveEstimator
 from dpfda.central.function_mechanism import FunctionMechanism, MeanRelease
 from dpfda.central.quadrature import norm_bound
-from dpfda.central.records import public_centre, read_records
-from dpfda.central.release import Release
-from dpfda.errors import InvalidParameter
-from dpfda.noise.source import source_for
-from dpfda.privacy.ledger import BaseLedger
 
 
-class PrivateMean(BaseEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False, kw_only=True)
+class PrivateMean(CurveEstimator):
     """Release the mean of curves (or surfaces) held by a trusted curator.
 
     Privacy:
@@ -52,67 +44,29 @@ class PrivateMean(BaseEstimator):  # type: ignore[misc]
 assuming the number of records is public
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        bound: float | None = None,
-        delta: float = 0.0,
-        centre: Any = 0.0,
-        mechanism: str | FunctionMechanism = "adaptive",
-        domain_range: tuple[float, float] | None = None,
-        unit: str = "person",
-        ledger: BaseLedger | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.bound = bound
-        self.delta = delta
-        self.centre = centre
-        self.mechanism = mechanism
-        self.domain_range = domain_range
-        self.unit = unit
-        self.ledger = ledger
-        self.random_state = random_state
+    surfaces: ClassVar[bool] = True
 
-    def __sklearn_tags__(self) -> Any:
-        """Missing points are welcome: they are filled along the curve."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
+    mechanism: str | FunctionMechanism = "adaptive"
 
     def fit(self, curves: Any, y: Any = None, *, grid_points: Any = None) -> Self:
         """Release the mean of `curves`: (n, T), (n, T1, T2), an ``FDataGrid``, or pairs (t, x)."""
-        if self.bound is None:
-            raise InvalidParameter("bound", "given: a public bound on the norm of a curve", None)
-        records, grid = read_records(curves, grid_points, domain_range=self.domain_range)
-        bound = _validate.positive("bound", self.bound)
+        read = self._read(curves, grid_points)
         chosen = self.mechanism
         mechanism = FunctionMechanism.named(chosen)() if isinstance(chosen, str) else chosen
-        own = bound if mechanism.bounds_largest else norm_bound(bound, grid)
+        largest = mechanism.bounds_largest
         mean = MeanRelease(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            unit=self.unit,
-            n=len(records),
-            bound=own,
-            grid=grid,
+            **self._budget,
+            n=len(read.rows),
+            bound=read.bound if largest else norm_bound(read.bound, read.grid),
+            grid=read.grid,
             mechanism=mechanism,
         )
-        centre = public_centre(self.centre, records.shape[1])
-        source = source_for(self.random_state)
-        released = mean.ask(mean.records(records - centre), source=source, ledger=self.ledger)
-        self.release_: Release = replace(
-            released,
-            centre=centre,
-            parameters={"n": mean.n, "bound": bound, **released.parameters},
-        )
-        self.guarantee_ = self.release_.guarantee
-        self.n_features_in_ = records.shape[1]
+        public = {"bound": read.bound}
+        self._ask(mean, mean.records(read.rows), public=public, centre=read.centre)
+        self.n_features_in_ = read.rows.shape[1]
         return self
 
     @property
     def mean_(self) -> FloatArray:
         """The released mean on the grid of the data."""
-        check_is_fitted(self, "release_")
-        return np.asarray(self.release_.values())
+        return self._values()

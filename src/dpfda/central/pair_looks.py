@@ -9,19 +9,17 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from dpfda._validate import FloatArray, IntArray
-from dpfda.central.looks import CountedLook, integer_sums, mean_of
+from dpfda._validate import FloatArray
+from dpfda.central.looks import Body, MeanLook
 from dpfda.central.records import clip_rows
 from dpfda.central.symmetric import Triangle
-from dpfda.mechanisms.additive import Additive
-from dpfda.mechanisms.budgeted import l2_noise
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.fields import flag, number, whole
 from dpfda.protocol.query import Records
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PairLook(CountedLook):
+class PairLook(MeanLook):
     """Vectors x and coefficients of a curve, each clipped to a public ball.
 
     Attributes:
@@ -93,28 +91,14 @@ class CovariateProducts(PairLook, name="covariate_products"):
         return Triangle(np.ones(self.width))
 
     @property
-    def reach(self) -> float:
-        """√2 r²."""
-        return math.sqrt(2) * self.radius**2
+    def body(self) -> Body:
+        """√2 r² wide."""
+        width = math.sqrt(2) * self.radius**2
+        return Body(width, width, self.triangle.axes)
 
-    @cached_property
-    def mechanism(self) -> Additive:
-        """Noise for that distance."""
-        return l2_noise(self.cost, sensitivity=self.reach / self.n, axes=np.ones(self.size))
-
-    @property
-    def size(self) -> int:
-        """Entries of the triangle."""
-        return len(self.triangle.axes)
-
-    def block(self, records: Records) -> IntArray:
-        """Products in units of the reach/2^40."""
-        x = self.scaled(records[0])
-        return integer_sums(self.triangle.vector(x[:, :, None] * x[:, None, :]), self.reach)
-
-    def statistic(self, totals: IntArray) -> FloatArray:
-        """The mean."""
-        return mean_of(totals, self.reach, self.n)
+    def vectors(self, records: Records) -> FloatArray:
+        """Products."""
+        return self.triangle.squares(self.scaled(records[0]))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -126,26 +110,13 @@ class CrossProducts(PairLook, name="cross_products"):
     """
 
     @property
-    def most(self) -> float:
-        """rτ."""
-        return self.radius * self.bound
+    def body(self) -> Body:
+        """A ball of radius rτ."""
+        reach = self.radius * self.bound
+        return Body(reach, 2 * reach, np.ones(self.width * self.coefficients))
 
-    @cached_property
-    def mechanism(self) -> Additive:
-        """Noise for that distance."""
-        return l2_noise(self.cost, sensitivity=2 * self.most / self.n, axes=np.ones(self.size))
-
-    @property
-    def size(self) -> int:
-        """All products."""
-        return self.width * self.coefficients
-
-    def block(self, records: Records) -> IntArray:
-        """Products in units of rτ/2^40."""
+    def vectors(self, records: Records) -> FloatArray:
+        """Products."""
         x = self.scaled(records[0])
         y = clip_rows(records[1][:, : self.coefficients], self.bound)
-        return integer_sums((x[:, :, None] * y[:, None, :]).reshape(len(x), -1), self.most)
-
-    def statistic(self, totals: IntArray) -> FloatArray:
-        """The mean."""
-        return mean_of(totals, self.most, self.n)
+        return np.asarray((x[:, :, None] * y[:, None, :]).reshape(len(x), -1))

@@ -12,8 +12,6 @@ import numpy as np
 from dpfda._validate import FloatArray, IntArray
 from dpfda.central.looks import BallLook
 from dpfda.mechanisms import Mechanism
-from dpfda.mechanisms.additive import Additive
-from dpfda.mechanisms.budgeted import l2_noise
 from dpfda.mechanisms.exponential import Exponential
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.answer import Answer
@@ -38,6 +36,11 @@ class RadiusChoice(BallLook, name="radius_choice"):
     radii: FloatArray = vector("radii", least=1e-100)
     target: int = whole(least=0)
     prior: IntArray = array("whole", "radii", least=1)
+
+    @property
+    def sensitivity(self) -> float:
+        """Of each score."""
+        return 1.0
 
     @cached_property
     def mechanism(self) -> Mechanism:
@@ -88,10 +91,10 @@ class RadiusCount(BallLook, name="radius_count"):
 
     radius: float = number(least=1e-100)
 
-    @cached_property
-    def mechanism(self) -> Additive:
-        """Noise on one number."""
-        return l2_noise(self.cost, sensitivity=1.0, axes=np.ones(1))
+    @property
+    def sensitivity(self) -> float:
+        """Of the count."""
+        return 1.0
 
     @property
     def size(self) -> int:

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
-from dpfda.central.looks import CountedLook, integer_sums, mean_of
+from dpfda.central.looks import Body, MeanLook, mean_of
 from dpfda.central.records import clip_rows
-from dpfda.mechanisms.additive import Additive
-from dpfda.mechanisms.budgeted import l1_noise, l2_noise
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.fields import number, vector
 from dpfda.protocol.query import Records
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ShrunkMean(CountedLook, name="shrunk_mean"):
+class ShrunkMean(MeanLook, name="shrunk_mean"):
     """Mean of coefficients with ‖c‖₂ ≤ τ, softly thresholded and multiplied by public factors.
 
     Privacy:
@@ -34,6 +31,7 @@ class ShrunkMean(CountedLook, name="shrunk_mean"):
         axes: a_j, shape of the noise.
     """
 
+    independent: ClassVar[bool] = True
     linear: ClassVar[bool] = False  # thresholds of sites are not those of the whole
 
     bound: float = number(least=1e-40, most=1e40)
@@ -47,11 +45,6 @@ class ShrunkMean(CountedLook, name="shrunk_mean"):
         return (len(self.factors),)
 
     @property
-    def size(self) -> int:
-        """J."""
-        return len(self.factors)
-
-    @property
     def sensitivity(self) -> float:
         """Of the shrunken mean, in the norm of the noise."""
         return 2 * self.bound / self.n * self._spread(self.factors / self.axes)
@@ -59,15 +52,14 @@ class ShrunkMean(CountedLook, name="shrunk_mean"):
     def _spread(self, ratios: FloatArray) -> float:
         return float(np.linalg.norm(ratios) if self.cost.pure else ratios.max())
 
-    @cached_property
-    def mechanism(self) -> Additive:
-        """Independent noise: Laplace, or Gaussian where there is a δ."""
-        make = l1_noise if self.cost.pure else l2_noise
-        return make(self.cost, sensitivity=self.sensitivity, axes=self.axes)
+    @property
+    def body(self) -> Body:
+        """A ball, whose shrunken image `sensitivity` measures along the noise's axes."""
+        return Body(self.bound, 2 * self.bound, self.axes)
 
-    def block(self, records: Records) -> IntArray:
-        """Clipped coefficients in units of τ/2^40."""
-        return integer_sums(clip_rows(records[0][:, : self.size], self.bound), self.bound)
+    def vectors(self, records: Records) -> FloatArray:
+        """Clipped coefficients."""
+        return clip_rows(records[0][:, : self.size], self.bound)
 
     def statistic(self, totals: IntArray) -> FloatArray:
         """Threshold, then factors."""
@@ -81,7 +73,7 @@ class ShrunkMean(CountedLook, name="shrunk_mean"):
     @property
     def privacy_error(self) -> float:
         """E‖noise‖², known before any data."""
-        return float(self.mechanism.law.variance.sum())
+        return float(self.noise.law.variance.sum())
 
     @classmethod
     def examples(cls) -> list[Self]:

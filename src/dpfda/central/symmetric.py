@@ -31,6 +31,10 @@ class Triangle:
         """Entries with ‖vector‖₂ = ‖matrix‖_F; the last two axes are the matrix."""
         return np.asarray(matrix[..., self.rows, self.columns] * self._factors)
 
+    def squares(self, rows: FloatArray) -> FloatArray:
+        """uuᵀ of each row u, as vectors."""
+        return self.vector(rows[:, :, None] * rows[:, None, :])
+
     def matrix(self, vector: FloatArray) -> FloatArray:
         """The symmetric matrix again."""
         matrix = np.empty((self.size, self.size))

@@ -285,7 +285,7 @@ class _DataSets(Twin):
 
     def noise(self, look: ShrunkMean) -> Additive:
         """What is added."""
-        return look.mechanism
+        return look.noise
 
     def worst_cases(self) -> Pairs:
         """One number turned round, among small ones."""
@@ -300,7 +300,7 @@ class UnitVarianceMean(_DataSets, name="unit_variance_mean"):
 
     def noise(self, look: ShrunkMean) -> Additive:
         """For a sensitivity divided by √2."""
-        return replace(look.mechanism, sensitivity=look.sensitivity / math.sqrt(2))
+        return replace(look.noise, sensitivity=look.sensitivity / math.sqrt(2))
 
     def worst_cases(self) -> Pairs:
         """One number from end to end."""

@@ -17,7 +17,7 @@ from dpfda.central import (
     PrivateMean,
     Release,
 )
-from dpfda.central.density_mechanism import DensityMechanism
+from dpfda.central.density import DensityMechanism
 from dpfda.central.files import Table, read_table
 from dpfda.central.function_mechanism import FunctionMechanism
 from dpfda.cli._ledger import ledger_options, open_ledger

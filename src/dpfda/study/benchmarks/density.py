@@ -8,8 +8,7 @@ import numpy as np
 from scipy.stats import multivariate_normal, truncnorm
 
 from dpfda._validate import FloatArray
-from dpfda.central.density import PrivateDensity
-from dpfda.central.density_mechanism import DensityMechanism
+from dpfda.central.density import DensityMechanism, PrivateDensity
 from dpfda.central.histogram_density import HistogramDensity
 from dpfda.central.kernel_density import KernelDensity
 from dpfda.central.quadrature import as_grid, trapezoid

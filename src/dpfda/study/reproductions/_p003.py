@@ -10,7 +10,7 @@ import numpy as np
 from dpfda._validate import FloatArray
 from dpfda.central.bernstein import Bernstein
 from dpfda.central.cell_looks import Box, NearestMean
-from dpfda.central.density_mechanism import DensityMechanism, DensityRelease
+from dpfda.central.density import DensityMechanism, DensityRelease
 from dpfda.central.function_mechanism import FunctionMechanism, MeanRelease
 from dpfda.central.kernel_density import KernelDensity
 from dpfda.central.linear import LinearMechanism
@@ -60,7 +60,7 @@ def without_noise(release: MeanRelease, records: FloatArray) -> tuple[FloatArray
     look = mechanism.look(release)
     basis = mechanism.basis(release.grid).first(look.size)
     exact = look.exact(look.fitting(release.records(records)), SimulationSource(0))
-    variance = look.mechanism.law.variance
+    variance = look.noise.law.variance
     return basis.expand(exact), float(variance @ (basis.functions**2 @ basis.weights))
 
 

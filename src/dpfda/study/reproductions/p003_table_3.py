@@ -10,7 +10,7 @@ from scipy.stats import spearmanr
 from dpfda._validate import FloatArray
 from dpfda.central.bernstein import Bernstein
 from dpfda.central.cell_looks import cell_sensitivity
-from dpfda.central.density_mechanism import DensityMechanism, DensityRelease
+from dpfda.central.density import DensityMechanism, DensityRelease
 from dpfda.central.functions import eigenpairs
 from dpfda.central.histogram_density import HistogramDensity
 from dpfda.central.kernel_density import KernelDensity
