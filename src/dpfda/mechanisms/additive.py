@@ -26,8 +26,8 @@ and room for the floating-point error of the division and of whatever computed t
 class Additive(Mechanism):
     """Integer noise on a lattice, added to a vector whose neighbours lie close to each other.
 
-    A subclass says in which norm (`reach`), how large the noise is (`scales`) and draws it
-    (`_integers`); rounding, adding and the stated law are written once, here.
+    A subclass says how large the noise is (`scales`), draws it (`_integers`), and in which norm
+    neighbours are close (`reach`); rounding, adding and worst cases are written once, here.
 
     Attributes:
         sensitivity: S; the caller answers for ``reach(h) <= S`` for neighbours that differ by h.
@@ -55,9 +55,9 @@ class Additive(Mechanism):
     def law(self) -> NoiseLaw:
         """Everything public about the noise."""
 
-    @abstractmethod
     def reach(self, difference: FloatArray) -> float:
-        """How far apart two vectors are, in the norm that `sensitivity` is measured in."""
+        """How far apart two vectors are, in the norm that `sensitivity` is measured in: ‖h/a‖₂."""
+        return float(np.linalg.norm(difference / np.asarray(self.axes)))
 
     @abstractmethod
     def _integers(self, rows: int, source: Source) -> IntArray:
@@ -86,6 +86,16 @@ class Additive(Mechanism):
     def variance(self, values: Any) -> FloatArray:
         """That of the continuous law; the lattice changes it by a relative 2^-40 at most."""
         return np.broadcast_to(self.law.variance, np.shape(values)).copy()
+
+    def worst_cases(self) -> list[tuple[FloatArray, FloatArray]]:
+        """The whole difference in one coordinate, and spread over all."""
+        first, spread = np.zeros((1, len(self.axes))), self._worst_direction()[None, :]
+        first[0, 0] = self.sensitivity * self.axes[0]
+        spread = spread * (self.sensitivity / self.reach(spread) / 2)
+        return [(first, np.zeros_like(first)), (spread, -spread)]
+
+    def _worst_direction(self) -> FloatArray:
+        return np.asarray(self.axes)
 
     def _distance(self, reports: FloatArray, values: Any) -> FloatArray:
         """Reports minus values, in scales."""

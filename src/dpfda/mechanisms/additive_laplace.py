@@ -62,14 +62,6 @@ class AdditiveLaplace(Additive, name="additive_laplace"):
         constant = math.log(math.tanh(1 / (2 * self.steps)))
         return np.asarray((constant - np.abs(self._distance(reports, values))).sum(axis=1))
 
-    def worst_cases(self) -> list[tuple[FloatArray, FloatArray]]:
-        """The whole difference in one coordinate, and spread over all."""
-        size = len(self.axes)
-        first = np.zeros((1, size))
-        first[0, 0] = self.sensitivity * self.axes[0]
-        spread = self.sensitivity * np.asarray(self.axes)[None, :] / size
-        return [(first, np.zeros((1, size))), (spread / 2, -spread / 2)]
-
     @classmethod
     def examples(cls) -> list[Self]:
         """Equal and unequal axes."""

@@ -84,6 +84,25 @@ class Mechanism(Registered, family="mechanism"):
         return reports
 
 
+@dataclass(frozen=True, kw_only=True)
+class BoxMechanism(Mechanism):
+    """A randomizer of vectors in the box [-1, 1]^d.
+
+    Attributes:
+        dimension: d.
+    """
+
+    dimension: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _validate.whole("dimension", self.dimension)
+
+    def worst_cases(self) -> list[tuple[FloatArray, FloatArray]]:
+        """Opposite corners of the box."""
+        return box_corners(self.dimension)
+
+
 def box_corners(dimension: int) -> list[tuple[FloatArray, FloatArray]]:
     """Neighbouring rows of [-1, 1]^d that differ most: opposite corners, and corner to centre."""
     corner = np.ones((1, dimension))

@@ -249,16 +249,11 @@ def _polar(rows: FloatArray) -> tuple[FloatArray, Words]:
 @lru_cache(maxsize=256)
 def _moments(epsilon: float, size: int, cap: int) -> tuple[float, float]:
     """Mean and mean square of the sent codeword along the private direction."""
-    return _sent(epsilon, *_cap_moments(size, np.array([cap]))[:, 0], cap=cap, size=size)
-
-
-def _sent(
-    epsilon: float, inside: float, square: float, *, cap: int, size: int
-) -> tuple[float, float]:
     # Sums over the cap; all B codewords together have mean 0 and mean square 1.
+    inside, square = _cap_moments(size, np.array([cap]))[:, 0].tolist()
     ratio = math.exp(epsilon)
     total = cap * ratio + size - cap
-    return float(inside * (ratio - 1) / total), float((square * (ratio - 1) + size) / total)
+    return inside * (ratio - 1) / total, (square * (ratio - 1) + size) / total
 
 
 @lru_cache(maxsize=256)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
-from dpfda.mechanisms.base import Mechanism, box_corners
+from dpfda.mechanisms.base import BoxMechanism
 from dpfda.mechanisms.sampled_coordinates import HALF_WIDTH
 from dpfda.noise import Source
 from dpfda.noise.uniform import below, coin_signs, odds
@@ -22,7 +22,7 @@ _LOW = 1 << 30
 
 
 @dataclass(frozen=True, kw_only=True)
-class Duchi(Mechanism, name="duchi"):
+class Duchi(BoxMechanism, name="duchi"):
     """Round x to a random corner v of the cube, then send a corner on v's side with odds e^ε.
 
     Privacy:
@@ -30,19 +30,10 @@ class Duchi(Mechanism, name="duchi"):
         e^ε if t·v > 0 and 1 otherwise; ties t·v = 0, which exist for even d, are in one half only
         (C19). The corner is found by exact rejection from uniform corners.
 
-    Attributes:
-        dimension: d.
-
     Example:
         >>> Duchi(epsilon=1.0, dimension=2).guarantee.epsilon
         1.0
     """
-
-    dimension: int = 1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _validate.whole("dimension", self.dimension)
 
     @cached_property
     def _high(self) -> int:
@@ -87,10 +78,6 @@ class Duchi(Mechanism, name="duchi"):
         side = (2**d - ties) // 2
         total = side * (self._high + _LOW) + ties * _LOW
         return np.asarray(np.log((_LOW + (self._high - _LOW) * positive) / total))
-
-    def worst_cases(self) -> list[tuple[FloatArray, FloatArray]]:
-        """Opposite corners of the box."""
-        return box_corners(self.dimension)
 
     @classmethod
     def examples(cls) -> list[Self]:

@@ -71,10 +71,6 @@ class EllipsoidLaplace(Additive, name="ellipsoid_laplace"):
         """Coordinates of a block share a radius."""
         return NoiseLaw(law="spherical", scales=self.scales, blocks=self.blocks)
 
-    def reach(self, difference: FloatArray) -> float:
-        """‖h/a‖₂."""
-        return float(np.linalg.norm(difference / np.asarray(self.axes)))
-
     def _integers(self, rows: int, source: Source) -> IntArray:
         noise = [
             spherical_laplace(rows, dimension=stop - start, scale=self.steps, source=source)
@@ -88,16 +84,11 @@ class EllipsoidLaplace(Additive, name="ellipsoid_laplace"):
         lengths = [np.sqrt((away[:, start:stop] ** 2).sum(axis=1)) for start, stop in self.blocks]
         return -np.asarray(sum(lengths))
 
-    def worst_cases(self) -> list[tuple[FloatArray, FloatArray]]:
-        """The difference in proportion to the blocks' shares, and all in one coordinate."""
-        size = len(self.axes)
-        first = np.zeros((1, size))
-        first[0, 0] = self.sensitivity * self.axes[0]
-        shares = self.sensitivity / (self.epsilon * self.block_scales)
+    def _worst_direction(self) -> FloatArray:
+        """In proportion to the blocks' shares."""
         lengths = np.array([stop - start for start, stop in self.blocks])
-        spread = np.repeat(shares / np.sqrt(lengths), lengths) * np.asarray(self.axes)
-        spread = (self.sensitivity * spread)[None, :]
-        return [(first, np.zeros((1, size))), (spread / 2, -spread / 2)]
+        spread = np.repeat(1 / (self.block_scales * np.sqrt(lengths)), lengths)
+        return np.asarray(spread * np.asarray(self.axes))
 
     @classmethod
     def examples(cls) -> list[Self]:

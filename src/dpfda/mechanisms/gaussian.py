@@ -89,10 +89,6 @@ class Gaussian(Additive, name="gaussian"):
         """Independent Gaussian noise; the discrete variance differs by less than e^{-2^50}."""
         return NoiseLaw(law="gaussian", scales=self.scales)
 
-    def reach(self, difference: FloatArray) -> float:
-        """‖h/a‖₂."""
-        return float(np.linalg.norm(difference / np.asarray(self.axes)))
-
     def _integers(self, rows: int, source: Source) -> IntArray:
         size = len(self.axes)
         return discrete_gaussian(rows * size, sigma=self.steps, source=source).reshape(rows, size)
@@ -101,14 +97,6 @@ class Gaussian(Additive, name="gaussian"):
         """Log-probability of each noisy vector."""
         constant = -math.log(self.steps * math.sqrt(2 * math.pi))
         return np.asarray((constant - self._distance(reports, values) ** 2 / 2).sum(axis=1))
-
-    def worst_cases(self) -> list[tuple[FloatArray, FloatArray]]:
-        """The whole difference in one coordinate, and spread over all."""
-        size = len(self.axes)
-        first = np.zeros((1, size))
-        first[0, 0] = self.sensitivity * self.axes[0]
-        spread = self.sensitivity * np.asarray(self.axes)[None, :] / math.sqrt(size)
-        return [(first, np.zeros((1, size))), (spread / 2, -spread / 2)]
 
     @classmethod
     def examples(cls) -> list[Self]:

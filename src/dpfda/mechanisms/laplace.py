@@ -12,14 +12,14 @@ import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
-from dpfda.mechanisms.base import Mechanism, box_corners
+from dpfda.mechanisms.base import BoxMechanism
 from dpfda.noise import Source, discrete_laplace
 from dpfda.noise.lattice import Lattice
 from dpfda.privacy.events import Event, LaplaceEvent, PureEvent
 
 
 @dataclass(frozen=True, kw_only=True)
-class Laplace(Mechanism, name="laplace"):
+class Laplace(BoxMechanism, name="laplace"):
     """Add Laplace noise of scale 2d/ε to each coordinate (000 and 001, §3.1).
 
     Privacy:
@@ -27,19 +27,10 @@ class Laplace(Mechanism, name="laplace"):
         Laplace on a lattice that contains ±1, so rounding does not stretch the box (C20), and its
         scale is rounded up to whole lattice steps.
 
-    Attributes:
-        dimension: d.
-
     Example:
         >>> Laplace(epsilon=1.0, dimension=4).scale
         8.0
     """
-
-    dimension: int = 1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _validate.whole("dimension", self.dimension)
 
     @cached_property
     def lattice(self) -> Lattice:
@@ -79,10 +70,6 @@ class Laplace(Mechanism, name="laplace"):
         distance = np.abs(self.lattice.round(reports) - self.lattice.round(np.asarray(values)))
         constant = math.log(math.tanh(1 / (2 * self._steps)))
         return np.asarray((constant - distance / self._steps).sum(axis=-1))
-
-    def worst_cases(self) -> list[tuple[FloatArray, FloatArray]]:
-        """Opposite corners of the box."""
-        return box_corners(self.dimension)
 
     @classmethod
     def examples(cls) -> list[Self]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
-from dpfda.mechanisms.base import Mechanism, box_corners
+from dpfda.mechanisms.base import BoxMechanism
 from dpfda.noise import Source
 from dpfda.noise.uniform import subsets
 
@@ -29,30 +29,17 @@ class ScalarRandomizer(Protocol):
 
     def draw(self, positions: IntArray, rng: Source) -> FloatArray:
         """Reports for integer positions c."""
-        ...
 
     def variance(self, x: FloatArray) -> FloatArray:
         """Exact variance at x."""
-        ...
 
     def log_likelihood(self, reports: FloatArray, positions: IntArray) -> FloatArray:
         """Log-probability of each report."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
-class SampledCoordinates(Mechanism):
-    """Tell k random coordinates of d with ε/k each, the others as 0.
-
-    Attributes:
-        dimension: d.
-    """
-
-    dimension: int = 1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _validate.whole("dimension", self.dimension)
+class SampledCoordinates(BoxMechanism):
+    """Tell k random coordinates of d with ε/k each, the others as 0."""
 
     @abstractmethod
     def _scalar_randomizer(self, epsilon: float) -> ScalarRandomizer:
@@ -95,10 +82,6 @@ class SampledCoordinates(Mechanism):
         each = np.zeros(reports.shape)
         each[told] = self._scalar.log_likelihood(reports[told] / self._factor, positions[told])
         return np.asarray(each.sum(axis=1) - math.log(math.comb(self.dimension, self.sampled)))
-
-    def worst_cases(self) -> list[tuple[FloatArray, FloatArray]]:
-        """Opposite corners of the box."""
-        return box_corners(self.dimension)
 
 
 def _round(values: FloatArray) -> IntArray:

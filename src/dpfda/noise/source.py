@@ -38,11 +38,9 @@ class Source(Protocol):
     @property
     def sampler(self) -> Sampler:
         """What a guarantee may say about numbers drawn from here."""
-        ...
 
     def words(self, count: int) -> Words:
         """The next `count` words of the stream."""
-        ...
 
 
 class SecureSource:

@@ -40,7 +40,7 @@ def spherical_laplace(size: int, *, dimension: int, scale: int, source: Source) 
     scale = _validate.whole("scale", scale, most=_LARGEST_SCALE)
     if dimension == 1:
         return discrete_laplace(size, scale=scale, source=source)[:, None]
-    proposal_scale = _root_above(dimension * scale * scale)
+    proposal_scale = math.isqrt(dimension * scale * scale - 1) + 1  # √d s, rounded up
     result = np.empty((size, dimension), dtype=np.int64)
     missing = np.arange(size)
     tries = math.ceil(1 / _acceptance(dimension)) + 1
@@ -87,12 +87,6 @@ def _exact_coin(k: list[int], scale: int, proposal_scale: int, word: int, source
                 return False
         bits += 64
         uniform = (uniform << 64) | int(source.words(1)[0])
-
-
-def _root_above(square: int) -> int:
-    """The smallest integer whose square is at least `square`."""
-    root = math.isqrt(square)
-    return root if root * root == square else root + 1
 
 
 def _acceptance(dimension: int) -> float:
