@@ -119,6 +119,10 @@ def _less(look: Any, exact: Any, n: int, source: Any) -> Any:
     return Answer(values=(values + exact) / 2, n=n, law=look.mechanism.law)
 
 
+def _unclipped(module: str) -> list[Any]:
+    return [patch(f"dpfda.{module}.clip_rows", lambda rows, *_, **__: rows)]
+
+
 def _property(path: str, name: str, value: Callable[[Any], Any]) -> list[Any]:
     module, _, owner = path.rpartition(".")
     return [patch(f"dpfda.{module}.{owner}.{name}", property(value))]
@@ -145,8 +149,31 @@ plant(
 plant(
     "no_clipping",
     "curves are not clipped to the public ball (C11)",
-    lambda: [patch("dpfda.central.looks.clip_rows", lambda rows, *_, **__: rows)],
+    lambda: _unclipped("central.looks"),
     _asked(queries.check_sensitivity, "ball_mean"),
+)
+for _module, _names in (
+    ("central.shrunk_mean", ("shrunk_mean",)),
+    ("central.pair_looks", ("covariate_products", "cross_products")),
+):
+    plant(
+        f"no_clipping: {_names[0]}",
+        f"records of {', '.join(_names)} are not clipped to the public ball (C11)",
+        partial(_unclipped, _module),
+        _asked(queries.check_sensitivity, *_names),
+    )
+plant(
+    "bernstein_with_a_norm_bound",
+    "the Bernstein mechanism takes a bound on the norm for one on every value (C23)",
+    lambda: [
+        patch(
+            "dpfda.central.bernstein.l1_noise",
+            lambda cost, *, sensitivity, axes: budgeted.l1_noise(
+                cost, sensitivity=sensitivity / math.sqrt(len(axes)), axes=axes
+            ),
+        )
+    ],
+    _asked(queries.check_sensitivity, "box_mean"),
 )
 plant(
     "records_not_cleaned",
