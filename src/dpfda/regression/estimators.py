@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.exceptions import DataConversionWarning
 from sklearn.metrics import r2_score
 
 from dpfda import _validate
@@ -15,8 +17,7 @@ from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.noise import SecureSource
 from dpfda.regression import fixed_point
 from dpfda.regression.private_regression import PrivateRegression
-from dpfda.regression.problem import Bounds, Problem, Task
-from dpfda.regression.targets import one_column
+from dpfda.regression.problem import Task
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -84,27 +85,18 @@ class PrivateLinearRegression(RegressorMixin, PrivateRegression):  # type: ignor
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R² of the predictions; not private."""
-        targets = _validate.vector("y", one_column(y))
+        targets = _validate.vector("y", _one_column(y))
         return float(r2_score(targets, self.predict(X), sample_weight=sample_weight))
 
     def _targets(self, y: Any) -> FloatArray:
-        targets = _validate.vector("y", one_column(y))
+        targets = _validate.vector("y", _one_column(y))
         if not self.clip:
-            radius = _validate.positive("target_bound", self.target_bound)
-            fixed_point.require_segment(targets, center=self.target_center, radius=radius)
+            center, radius = self._segment()
+            fixed_point.require_segment(targets, center=center, radius=radius)
         return targets
 
-    def _problem(self, dimension: int, *, rows: int | None = None) -> Problem:
-        center, radius = self._bounds(dimension)
-        bounds = Bounds(
-            center=center,
-            radius=radius,
-            target_center=self.target_center,
-            target_radius=_validate.positive("target_bound", self.target_bound),
-        )
-        return Problem(
-            task="linear", bounds=bounds, fit_intercept=bool(self.fit_intercept), rows=rows
-        )
+    def _segment(self) -> tuple[float, float]:
+        return self.target_center, _validate.positive("target_bound", self.target_bound)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -177,7 +169,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateRegression):  # type: ig
         return np.asarray(positive, dtype=np.float64)
 
     def _labels(self, y: Any) -> np.ndarray[Any, Any]:
-        labels = np.asarray(one_column(y))
+        labels = np.asarray(_one_column(y))
         if labels.ndim != 1:
             raise InvalidData("y", "a one-dimensional array (n,)", f"shape {labels.shape}")
         return labels
@@ -198,9 +190,22 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateRegression):  # type: ig
             raise InvalidData("y", "made of two classes", f"{len(found)} class(es)")
         return found
 
-    def _problem(self, dimension: int, *, rows: int | None = None) -> Problem:
-        center, radius = self._bounds(dimension)
-        bounds = Bounds(center=center, radius=radius, target_center=0.5, target_radius=0.5)
-        return Problem(
-            task="logistic", bounds=bounds, fit_intercept=bool(self.fit_intercept), rows=rows
-        )
+    def _segment(self) -> tuple[float, float]:
+        return 0.5, 0.5  # from 0 to 1
+
+
+def _one_column(y: Any) -> Any:
+    """Targets of shape (n, 1) as (n,), with scikit-learn's warning; anything else unchanged."""
+    try:
+        shape = np.asarray(y).shape
+    except ValueError:  # ragged: whoever checks y says so
+        return y
+    if len(shape) != 2 or shape[1] != 1:
+        return y
+    warnings.warn(
+        "A column-vector y was passed when a 1d array was expected. Please change the shape of y "
+        "to (n_samples,), for example using ravel().",
+        DataConversionWarning,
+        stacklevel=2,
+    )
+    return np.asarray(y)[:, 0]

@@ -19,18 +19,13 @@ class Passes:
 
     def __init__(self, regression: Regression, stream: Stream) -> None:
         self.regression, self.stream = regression, stream
-        self._fitted: Fitted | None = None
+        self.fitted: Fitted | None = None  # until every question is answered
         self._questions = regression.questions()
         self._open(next(self._questions))
 
     def _open(self, query: Query) -> None:
         self.stream.open(query)
         self._query, self._n = query, 0
-
-    @property
-    def fitted(self) -> Fitted | None:
-        """The predictor, once every question is answered."""
-        return self._fitted
 
     def add(self, rows: FloatArray, targets: FloatArray) -> None:
         """Add a chunk of rows to the open question's sums; one pass, O(m D²)."""
@@ -46,7 +41,7 @@ class Passes:
         try:
             self._open(self._questions.send(answer))
         except StopIteration as end:
-            self._fitted = end.value
+            self.fitted = end.value
 
     def __repr__(self) -> str:
         return f"Passes({self.stream!r})"

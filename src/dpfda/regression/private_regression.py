@@ -22,7 +22,7 @@ from dpfda.protocol.holder import Holder
 from dpfda.regression import fixed_point
 from dpfda.regression.methods import Fitted, Method, Regression
 from dpfda.regression.passes import Passes
-from dpfda.regression.problem import Problem, Task, center_vector
+from dpfda.regression.problem import Bounds, Problem, Task
 
 Chunks = Callable[[], Iterable[tuple[Any, Any]]]
 
@@ -140,8 +140,14 @@ class PrivateRegression(RegressionParameters):
         for text in fitted.warnings:
             warnings.warn(text, UserWarning, stacklevel=3)
 
-    def _bounds(self, dimension: int) -> tuple[FloatArray, float]:
-        center = center_vector(self.feature_center, dimension)
+    def _ball(self, dimension: int) -> tuple[FloatArray, float]:
+        """Public centre and radius of the rows; one number stands for all features."""
+        center = np.asarray(self.feature_center, dtype=np.float64)
+        if center.ndim == 0:
+            center = np.full(dimension, float(center))
+        if center.shape != (dimension,) or not np.all(np.isfinite(center)):
+            rule = f"a number or {dimension} finite numbers"
+            raise InvalidParameter("feature_center", rule, self.feature_center)
         if self.feature_norm_bound is None:
             # An encoder's features lie in [-1, 1]^d by construction.
             if self.encoder is None:
@@ -161,7 +167,7 @@ class PrivateRegression(RegressionParameters):
         self._problem(max(1, np.size(self.feature_center)))
         columns = self.n_features_in_ if hasattr(self, "_passes") else None
         rows, targets = fixed_point.check_rows(self._rows(X), self._targets(y), columns=columns)
-        center, radius = self._bounds(rows.shape[1])
+        center, radius = self._ball(rows.shape[1])
         if not self.clip:
             fixed_point.require_ball(rows, center=center, radius=radius)
         return rows, targets
@@ -174,8 +180,17 @@ class PrivateRegression(RegressionParameters):
     def _targets(self, y: Any) -> FloatArray:
         raise NotImplementedError
 
-    def _problem(self, dimension: int, *, rows: int | None = None) -> Problem:
+    def _segment(self) -> tuple[float, float]:
+        """Public centre and radius of the targets."""
         raise NotImplementedError
+
+    def _problem(self, dimension: int, *, rows: int | None = None) -> Problem:
+        (center, radius), (target_center, target_radius) = self._ball(dimension), self._segment()
+        bounds = Bounds(
+            center=center, radius=radius, target_center=target_center, target_radius=target_radius
+        )
+        intercept = bool(self.fit_intercept)
+        return Problem(task=self._task, bounds=bounds, fit_intercept=intercept, rows=rows)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "fit_")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
-
-import numpy as np
+from typing import Literal
 
 from dpfda._validate import FloatArray
 from dpfda.errors import InvalidParameter
@@ -88,13 +86,3 @@ class Problem(Declared):
         """Whole numbers, 2^18 being 1: rows (x, 1)/√2 or x, and targets in [-1, 1]."""
         x = self.bounds.rows(rows)
         return with_constant(x) if self.fit_intercept else x, self.bounds.targets(targets)
-
-
-def center_vector(center: Any, dimension: int) -> FloatArray:
-    """A public centre as a vector; one number stands for all features."""
-    vector = np.asarray(center, dtype=np.float64)
-    if vector.ndim == 0:
-        vector = np.full(dimension, float(vector))
-    if vector.shape != (dimension,) or not np.all(np.isfinite(vector)):
-        raise InvalidParameter("feature_center", f"a number or {dimension} finite numbers", center)
-    return vector
