@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpfda.central.functions import eigenpairs, given_eigenpairs, spline_basis
+from dpfda.central.functions import eigenpairs, spline_basis
 from dpfda.central.kernels import Kernel, Matern
 from dpfda.central.quadrature import as_grid, norms, trapezoid
 from dpfda.errors import InvalidParameter
@@ -85,16 +85,6 @@ def test_reading_off_on_another_grid() -> None:
     assert np.abs(fine - between).max() < 0.01
     with pytest.raises(InvalidParameter, match="inside the domain"):
         basis.at([0.0, 2.5])
-
-
-def test_given_eigenpairs_are_checked() -> None:
-    basis = eigenpairs(Matern(), as_grid(np.linspace(0, 1, 30))).first(5)
-    again = given_eigenpairs(basis.grid, basis.functions, basis.eigenvalues)
-    assert again.size == 5
-    with pytest.raises(InvalidParameter, match="orthonormal"):
-        given_eigenpairs(basis.grid, 2 * basis.functions, basis.eigenvalues)
-    with pytest.raises(InvalidParameter, match="decreasing"):
-        given_eigenpairs(basis.grid, basis.functions, basis.eigenvalues[::-1])
 
 
 @pytest.mark.parametrize("bad", [[0.0], [0.0, 0.0], [1.0, 0.0], [0.0, np.nan], "text", [[0, 1]]])

@@ -20,8 +20,6 @@ from dpfda.central import (
     Release,
 )
 from dpfda.central.function_mechanism import FunctionMechanism, MeanRelease
-from dpfda.central.functions import eigenpairs
-from dpfda.central.kernels import Matern
 from dpfda.central.linear import FiniteLaplace, QuadraticRegularization
 from dpfda.central.quadrature import as_grid, norms, trapezoid
 from dpfda.errors import DpfdaError, InvalidData, InvalidParameter, UnknownName
@@ -134,15 +132,6 @@ def test_surfaces() -> None:
         assert model.mean_.shape == (12, 15)
         assert np.abs(model.mean_ - truth).mean() < 0.3
         assert model.release_.values((s[:3], t[:4])).shape == (3, 4)
-
-
-def test_given_eigenpairs_serve_as_kernel() -> None:
-    basis = eigenpairs(Matern(nu=2.5, length=0.5), as_grid(T)).first(6)
-    mechanism = QuadraticRegularization(kernel=basis)
-    model = PrivateMean(4.0, bound=1.5, mechanism=mechanism, random_state=0).fit(CURVES)
-    assert model.release_.coefficients.shape == (6,)
-    with pytest.raises(InvalidParameter, match="grid"):
-        PrivateMean(4.0, bound=1.5, mechanism=mechanism).fit(CURVES[:, :20])
 
 
 def test_clone_and_parameters() -> None:

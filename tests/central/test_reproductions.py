@@ -9,7 +9,6 @@ from dpfda.central.function_mechanism import MeanRelease
 from dpfda.central.functions import eigenpairs
 from dpfda.central.kernels import Matern
 from dpfda.central.linear import FiniteLaplace, QuadraticRegularization
-from dpfda.central.process import Process
 from dpfda.central.quadrature import as_grid, trapezoid
 from dpfda.datasets import simulate_003
 from dpfda.datasets.catalogue import DataFileMissing
@@ -17,6 +16,7 @@ from dpfda.errors import InvalidParameter
 from dpfda.noise import SimulationSource
 from dpfda.study.benchmarks import density, iclp, mean
 from dpfda.study.effort import Effort
+from dpfda.study.process import Process
 from dpfda.study.reproductions import _p003, p003_figure_3, p003_table_2, p003_table_3
 from dpfda.study.selection import cross_validated
 

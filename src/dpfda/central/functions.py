@@ -130,18 +130,6 @@ def tensor(bases: Sequence[FunctionBasis]) -> FunctionBasis:
     return FunctionBasis(first.grid + second.grid, functions, values[order])
 
 
-def given_eigenpairs(grid: Grid, functions: FloatArray, eigenvalues: FloatArray) -> FunctionBasis:
-    """A basis from eigenpairs that the caller brings; they must be orthonormal on the grid."""
-    basis = FunctionBasis(grid, np.asarray(functions, float), np.asarray(eigenvalues, float))
-    if basis.functions.shape != (basis.eigenvalues.size, basis.weights.size):
-        raise InvalidParameter("functions", "of shape (J, points)", basis.functions.shape)
-    if np.any(basis.eigenvalues <= 0) or np.any(np.diff(basis.eigenvalues) > 0):
-        raise InvalidParameter("eigenvalues", "positive and decreasing", "others")
-    if np.abs(basis.gram - np.eye(basis.size)).max() > 1e-8:
-        raise InvalidParameter("functions", "orthonormal on the grid", "others")
-    return basis
-
-
 def spline_basis(grid: Grid, *, size: int) -> FunctionBasis:
     """Demmler–Reinsch splines: constant, line, then waves by growing ∫(f'')², cached.
 

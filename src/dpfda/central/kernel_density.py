@@ -17,7 +17,7 @@ from dpfda.central.bernstein import Bernstein
 from dpfda.central.cell_looks import Box, NearestMean
 from dpfda.central.density import DensityMechanism, DensityRelease
 from dpfda.central.functions import FunctionBasis, eigenpairs
-from dpfda.central.kernels import Exponential, Kernel, SquaredExponential
+from dpfda.central.kernels import Kernel, Matern, SquaredExponential
 from dpfda.central.release import Release
 from dpfda.protocol.conversation import Questions
 
@@ -93,7 +93,7 @@ class KernelDensity(DensityMechanism, name="kernel"):
         h = self.bandwidth_for(n, len(box))
         # K^η has about bandwidth h if K has length h/√η (exactly so for Gaussian kernels).
         kernel: Kernel = (
-            Exponential(length=h) if self.rough else SquaredExponential(length=h / self.eta**0.5)
+            Matern(nu=0.5, length=h) if self.rough else SquaredExponential(length=h / self.eta**0.5)
         )
         pairs = eigenpairs(kernel, grid)
         power = pairs.eigenvalues**self.eta

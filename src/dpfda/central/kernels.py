@@ -38,6 +38,8 @@ class Kernel(Registered, family="kernel"):
 class Matern(Kernel, name="matern"):
     """Matérn kernel of smoothness ν, the paper's default with ν = 3/2 and length ρ = 0.1.
 
+    The roughest of the family, ν = ½, is the exponential kernel exp(-|s - t|/ρ).
+
     Example:
         >>> Matern(nu=0.5, length=1.0).between(np.zeros(1), np.ones(1)).round(4)
         array([[0.3679]])
@@ -72,30 +74,6 @@ class Matern(Kernel, name="matern"):
     def examples(cls) -> list[Self]:
         """The closed forms and one general ν."""
         return [cls(nu=nu) for nu in (0.5, 1.5, 2.5, 2.0)]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Exponential(Kernel, name="exponential"):
-    """exp(-|s - t|/ρ), the roughest of the family: Matérn with ν = ½."""
-
-    length: float = 0.1
-
-    def __post_init__(self) -> None:
-        _validate.positive("length", self.length)
-
-    def between(self, s: FloatArray, t: FloatArray) -> FloatArray:
-        """exp(-|s - t|/ρ)."""
-        return np.asarray(np.exp(-np.abs(s[:, None] - t[None, :]) / self.length))
-
-    @property
-    def decay(self) -> float:
-        """Like the Brownian motion's."""
-        return 2.0
-
-    @classmethod
-    def examples(cls) -> list[Self]:
-        """Two lengths."""
-        return [cls(), cls(length=1.0)]
 
 
 @dataclass(frozen=True, kw_only=True)

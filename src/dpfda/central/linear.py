@@ -36,12 +36,12 @@ class LinearMechanism(FunctionMechanism):
     """A mechanism whose every parameter is fixed before it sees data.
 
     Attributes:
-        kernel: covariance kernel of the noise, or eigenpairs on the data's grid.
+        kernel: covariance kernel of the noise.
         published: use the published, larger sensitivity bound.
         chosen_by_data: somebody looked at the data to choose parameters; the guarantee says so.
     """
 
-    kernel: Kernel | FunctionBasis = field(default_factory=Matern)
+    kernel: Kernel = field(default_factory=Matern)
     published: bool = False
     chosen_by_data: bool = False
 
@@ -50,21 +50,25 @@ class LinearMechanism(FunctionMechanism):
         """Parameters, given or by privacy-safe selection: for the record."""
 
     @abstractmethod
-    def shape(self, eigenvalues: FloatArray, mean: MeanRelease) -> Shape:
-        """Factors, axes and thresholds of the coefficients that are kept."""
-
     def look(self, mean: MeanRelease) -> ShrunkMean:
-        """The one question."""
-        shape = self.shape(self.basis(mean.grid).eigenvalues, mean)
-        kind = PublishedShrunkMean if self.published else ShrunkMean
-        return kind(
+        """The one question: factors, axes and thresholds of the coefficients that are kept."""
+
+    def _shrunk(
+        self,
+        mean: MeanRelease,
+        factors: FloatArray,
+        *,
+        axes: FloatArray,
+        thresholds: FloatArray | None = None,
+    ) -> ShrunkMean:
+        return (PublishedShrunkMean if self.published else ShrunkMean)(
             unit=mean.unit,
             cost=mean.whole,
             n=mean.n,
             bound=mean.bound,
-            factors=shape.factors,
-            thresholds=np.zeros_like(shape.axes) if shape.thresholds is None else shape.thresholds,
-            axes=shape.axes,
+            factors=factors,
+            thresholds=np.zeros_like(axes) if thresholds is None else thresholds,
+            axes=axes,
         )
 
     def rows(self, records: FloatArray, grid: Grid) -> FloatArray:
@@ -76,8 +80,6 @@ class LinearMechanism(FunctionMechanism):
         look = self.look(mean)
         basis = self.basis(mean.grid).first(look.size)
         answer = yield look
-        kernel = self.kernel.to_dict() if isinstance(self.kernel, Kernel) else "given eigenpairs"
-        bound = "published" if self.published else "tight"
         return mean.conclude(
             basis,
             answer.values,
@@ -85,8 +87,8 @@ class LinearMechanism(FunctionMechanism):
             sensitivity=look.sensitivity,
             parameters={
                 "mechanism": self.name,
-                "kernel": kernel,
-                "calibration": bound,
+                "kernel": self.kernel.to_dict(),
+                "calibration": "published" if self.published else "tight",
                 **self.choices(mean),
             },
         )
@@ -98,33 +100,17 @@ class LinearMechanism(FunctionMechanism):
 
     def basis(self, grid: Grid) -> FunctionBasis:
         """Eigenpairs on the data's grid."""
-        if isinstance(self.kernel, Kernel):
-            return eigenpairs(self.kernel, grid)
-        same = len(grid) == len(self.kernel.grid) and all(
-            np.array_equal(a, b) for a, b in zip(grid, self.kernel.grid, strict=True)
-        )
-        if not same:
-            raise InvalidParameter("kernel", "eigenpairs on the grid of the data", "another grid")
-        return self.kernel
-
-    @property
-    def decay(self) -> float:
-        """β of the kernel; given eigenpairs are taken for Matérn 3/2's."""
-        return self.kernel.decay if isinstance(self.kernel, Kernel) else 4.0
+        return eigenpairs(self.kernel, grid)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
         """A mark, where parameters came from the data."""
         return (CHOSEN_BY_DATA,) if self.chosen_by_data else ()
 
-
-@dataclass(frozen=True)
-class Shape:
-    """Factors s_j, axes a_j and thresholds of the first J coefficients."""
-
-    factors: FloatArray
-    axes: FloatArray
-    thresholds: FloatArray | None = None
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Tight and published."""
+        return [cls(), cls(published=True)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,10 +139,10 @@ class FiniteLaplace(LinearMechanism, name="frl"):
             size = max(1, math.floor(mean.n ** (1 / 3) + 1e-9))
         return {"components": min(size, self.basis(mean.grid).size)}
 
-    def shape(self, eigenvalues: FloatArray, mean: MeanRelease) -> Shape:
+    def look(self, mean: MeanRelease) -> ShrunkMean:
         """M coefficients with equal axes."""
         ones = np.ones(self.choices(mean)["components"])
-        return Shape(ones, ones)
+        return self._shrunk(mean, ones, axes=ones)
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -195,11 +181,12 @@ class AbsoluteRegularization(LinearMechanism, name="iclp_ar"):
             raise InvalidParameter("psi", "small enough to keep one coefficient", psi)
         return {"eta": self.eta, "psi": psi, "components": size}
 
-    def shape(self, eigenvalues: FloatArray, mean: MeanRelease) -> Shape:
+    def look(self, mean: MeanRelease) -> ShrunkMean:
         """Thresholds ψ/(2 λ_j^{η/2}), axes √λ_j."""
         chosen = self.choices(mean)
-        kept = eigenvalues[: chosen["components"]]
-        return Shape(np.ones(kept.size), np.sqrt(kept), self._thresholds(kept, chosen["psi"]))
+        kept = self.basis(mean.grid).eigenvalues[: chosen["components"]]
+        thresholds = self._thresholds(kept, chosen["psi"])
+        return self._shrunk(mean, np.ones(kept.size), axes=np.sqrt(kept), thresholds=thresholds)
 
     def _thresholds(self, eigenvalues: FloatArray, psi: float) -> FloatArray:
         return np.asarray(psi / (2 * eigenvalues ** (self.eta / 2)))
@@ -211,11 +198,6 @@ class AbsoluteRegularization(LinearMechanism, name="iclp_ar"):
         inverse = np.cumsum(1 / eigenvalues)[:-1]
         noise = 2 * (mean.radius / mean.epsilon) ** 2 * inverse * np.cumsum(eigenvalues)[:-1]
         return float(edges[np.argmin(noise + edges)])
-
-    @classmethod
-    def examples(cls) -> list[Self]:
-        """Tight and published."""
-        return [cls(), cls(published=True)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,7 +224,7 @@ class QuadraticRegularization(LinearMechanism, name="iclp_qr"):
 
     def smoothing(self, n: int) -> tuple[float, float]:
         """η and ψ, given or by privacy-safe selection."""
-        eta = max(1.01, 1 + 2 / self.decay) if self.eta is None else self.eta
+        eta = max(1.01, 1 + 2 / self.kernel.decay) if self.eta is None else self.eta
         return eta, 1 / n if self.psi is None else self.psi
 
     def choices(self, mean: MeanRelease) -> dict[str, Any]:
@@ -250,20 +232,21 @@ class QuadraticRegularization(LinearMechanism, name="iclp_qr"):
         eta, psi = self.smoothing(mean.n)
         return {"eta": eta, "psi": psi}
 
-    def factors(self, eigenvalues: FloatArray, n: int) -> FloatArray:
+    def factors(self, mean: MeanRelease) -> FloatArray:
         """s_j."""
-        eta, psi = self.smoothing(n)
-        power = eigenvalues**eta
+        eta, psi = self.smoothing(mean.n)
+        power = self.basis(mean.grid).eigenvalues ** eta
         return np.asarray(power / (power + psi))
 
-    def shape(self, eigenvalues: FloatArray, mean: MeanRelease) -> Shape:
-        """Factors s_j, axes √λ_j."""
-        return Shape(self.factors(eigenvalues, mean.n), np.sqrt(eigenvalues))
+    def large(self, mean: MeanRelease) -> FloatArray:
+        """Factors fall; those far below the first are dropped."""
+        factors = self.factors(mean)
+        return np.asarray(factors[factors > _SMALLEST_FACTOR * factors[0]])
 
-    @classmethod
-    def examples(cls) -> list[Self]:
-        """Tight and published."""
-        return [cls(), cls(published=True)]
+    def look(self, mean: MeanRelease) -> ShrunkMean:
+        """Factors s_j, axes √λ_j."""
+        axes = np.sqrt(self.basis(mean.grid).eigenvalues)
+        return self._shrunk(mean, self.factors(mean), axes=axes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -278,10 +261,10 @@ class OptimalAllocation(QuadraticRegularization, name="allocation"):
         'allocation'
     """
 
-    def shape(self, eigenvalues: FloatArray, mean: MeanRelease) -> Shape:
+    def look(self, mean: MeanRelease) -> ShrunkMean:
         """Factors s_j, axes √s_j."""
-        factors = _large(self.factors(eigenvalues, mean.n))
-        return Shape(factors, np.sqrt(factors))
+        factors = self.large(mean)
+        return self._shrunk(mean, factors, axes=np.sqrt(factors))
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -304,17 +287,8 @@ class GaussianProcess(QuadraticRegularization, name="gaussian_process"):
 
     needs_delta: ClassVar[bool] = True
 
-    def shape(self, eigenvalues: FloatArray, mean: MeanRelease) -> Shape:
+    def look(self, mean: MeanRelease) -> ShrunkMean:
         """Factors s_j, axes s_j (or √λ_j)."""
-        factors = _large(self.factors(eigenvalues, mean.n))
-        return Shape(factors, np.sqrt(eigenvalues[: factors.size]) if self.published else factors)
-
-    @classmethod
-    def examples(cls) -> list[Self]:
-        """Tight and published."""
-        return [cls(), cls(published=True)]
-
-
-def _large(factors: FloatArray) -> FloatArray:
-    """Factors fall; those far below the first are dropped."""
-    return np.asarray(factors[factors > _SMALLEST_FACTOR * factors[0]])
+        factors = self.large(mean)
+        published = np.sqrt(self.basis(mean.grid).eigenvalues[: factors.size])
+        return self._shrunk(mean, factors, axes=published if self.published else factors)

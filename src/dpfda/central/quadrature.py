@@ -78,30 +78,17 @@ def _numbers(axis: Any) -> FloatArray:
 
 
 def _axis(axis: Any) -> FloatArray:
-    points = _numbers(axis)
+    points, rule = _numbers(axis), "finite and strictly increasing"
     if points.ndim != 1 or points.size < 2:
         raise InvalidParameter("grid_points", "at least two points a variable", points.shape)
-    return _increasing(points)
-
-
-def _increasing(points: FloatArray) -> FloatArray:
-    rule = "finite and strictly increasing"
     if not np.all(np.isfinite(points)):
         place = int(np.argmin(np.isfinite(points)))
-        raise InvalidParameter(
-            "grid_points", f"{rule}; see point {place + 1}", float(points[place])
-        )
+        found = float(points[place])
+        raise InvalidParameter("grid_points", f"{rule}; see point {place + 1}", found)
     falls = np.diff(points) <= 0
     if falls.any():
         place = int(np.argmax(falls))
         pair = float(points[place]), float(points[place + 1])
-        raise InvalidParameter(
-            "grid_points", f"{rule}; see points {place + 1} and {place + 2}", pair
-        )
+        where = f"{rule}; see points {place + 1} and {place + 2}"
+        raise InvalidParameter("grid_points", where, pair)
     return points
-
-
-def uniform_grid(domain_range: tuple[float, float], size: int) -> Grid:
-    """Equidistant points of an interval, ends included."""
-    low, high = _validate.interval("domain_range", domain_range)
-    return (np.linspace(low, high, _validate.whole("size", size, least=2)),)

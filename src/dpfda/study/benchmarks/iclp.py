@@ -22,12 +22,12 @@ from dpfda.central.linear import (
     OptimalAllocation,
     QuadraticRegularization,
 )
-from dpfda.central.process import Process
 from dpfda.central.quadrature import as_grid, trapezoid
 from dpfda.datasets import simulate_003
 from dpfda.noise import SecureSource, SimulationSource
 from dpfda.study.measuring import seconds
 from dpfda.study.outcome import Goal, Outcome, at_least, at_most
+from dpfda.study.process import Process
 
 GOALS: dict[str, Goal] = {
     "privacy_error_gain_optimal": at_least(40),
