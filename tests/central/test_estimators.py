@@ -405,10 +405,3 @@ def test_bands_of_surfaces_fit_into_memory() -> None:
     low, high = release.interval(0.9, simultaneous=True)
     assert low.shape == (40, 40)
     assert np.all(low < high)
-
-
-def test_a_release_says_what_a_ledger_needs() -> None:
-    pure = release_of().event
-    assert pure.to_dict() == {"name": "pure", "epsilon": 1.0}
-    approximate = PrivateMean(1.0, bound=1.5, delta=1e-3, random_state=0).fit(CURVES).release_
-    assert approximate.event.to_dict()["delta"] == 1e-3

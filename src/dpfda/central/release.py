@@ -16,7 +16,6 @@ from dpfda.central.functions import FunctionBasis
 from dpfda.central.quadrature import as_places
 from dpfda.errors import InvalidParameter, MissingExtra
 from dpfda.noise.law import NoiseLaw
-from dpfda.privacy.events import ApproximateEvent, Event, PureEvent
 from dpfda.privacy.guarantee import Guarantee
 
 _PATHS = 4000  # simulated noise curves behind a band; their seed is public and fixed
@@ -67,13 +66,6 @@ class Release:
     def grid_points(self) -> FloatArray | tuple[FloatArray, ...]:
         """The grid of the input: an array, or one array a variable."""
         return self.basis.grid[0] if len(self.basis.grid) == 1 else self.basis.grid
-
-    @property
-    def event(self) -> Event:
-        """The release as a ledger sees it."""
-        if self.guarantee.delta == 0:
-            return PureEvent(epsilon=self.guarantee.epsilon)
-        return ApproximateEvent(epsilon=self.guarantee.epsilon, delta=self.guarantee.delta)
 
     def values(self, grid_points: Any = None) -> FloatArray:
         """The released function on a grid (its own by default)."""

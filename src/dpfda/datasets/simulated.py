@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from dpfda._validate import FloatArray, finite, one_of, positive, whole
 from dpfda.curves.basis import frozen
-from dpfda.curves.cosine import CosineBasis
+from dpfda.curves.waves import CosineBasis
 from dpfda.datasets.dataset import Dataset, signs
 from dpfda.errors import InvalidParameter
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from dpfda.protocol.plan import Protects
 _MOST_FEATURES = 8
 
 
+@dataclass(eq=False, repr=False)
 class LocalCurveClassifier(StudyClassifier):
     """Classify curves that never leave their owners: everybody answers k yes/no questions, once.
 
@@ -56,34 +58,19 @@ class LocalCurveClassifier(StudyClassifier):
         True
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        value_range: tuple[float, float] = (-1.0, 1.0),
-        domain_range: tuple[float, float] = (0.0, 1.0),
-        feature_bounds: Sequence[tuple[float, float]] | None = None,
-        ordered: bool = False,
-        centre_known: bool = False,
-        evaluation_share: float = 0.0,
-        protects: Protects = "both",
-        classes: Sequence[Any] | None = None,
-        n_features: int | None = None,
-        ledger: BaseLedger | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.value_range = value_range
-        self.domain_range = domain_range
-        self.feature_bounds = feature_bounds
-        self.ordered = ordered
-        self.centre_known = centre_known
-        self.evaluation_share = evaluation_share
-        self.protects = protects
-        self.classes = classes
-        self.n_features = n_features
-        self.ledger = ledger
-        self.random_state = random_state
+    epsilon: float = 1.0
+    _: KW_ONLY
+    value_range: tuple[float, float] = (-1.0, 1.0)
+    domain_range: tuple[float, float] = (0.0, 1.0)
+    feature_bounds: Sequence[tuple[float, float]] | None = None
+    ordered: bool = False
+    centre_known: bool = False
+    evaluation_share: float = 0.0
+    protects: Protects = "both"
+    classes: Sequence[Any] | None = None
+    n_features: int | None = None
+    ledger: BaseLedger | None = None
+    random_state: int | None = None
 
     def _study_encoder(self) -> CurveEncoder:
         if self.feature_bounds is not None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from dpfda.curves import CurveEncoder
 from dpfda.estimators.base import StudyClassifier
 from dpfda.privacy.ledger import BaseLedger
-from dpfda.protocol.plan import Protects
 
 
+@dataclass(eq=False, repr=False)
 class MomentClassifier(StudyClassifier):
     """Average y z* over everybody: a linear classifier through the public centre (methods 8.1).
 
@@ -36,24 +37,15 @@ class MomentClassifier(StudyClassifier):
         1.0
     """
 
-    protects: Protects = "both"
+    protects = "both"
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        encoder: CurveEncoder | None = None,
-        randomizer: str = "piecewise",
-        classes: Sequence[Any] | None = None,
-        ledger: BaseLedger | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.encoder = encoder
-        self.randomizer = randomizer
-        self.classes = classes
-        self.ledger = ledger
-        self.random_state = random_state
+    epsilon: float = 1.0
+    _: KW_ONLY
+    encoder: CurveEncoder | None = None
+    randomizer: str = "piecewise"
+    classes: Sequence[Any] | None = None
+    ledger: BaseLedger | None = None
+    random_state: int | None = None
 
     def _study_encoder(self) -> CurveEncoder:
         if self.encoder is None:

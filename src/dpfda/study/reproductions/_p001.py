@@ -18,7 +18,7 @@ from joblib import Parallel, delayed
 
 from dpfda._validate import FloatArray
 from dpfda.curves import CurveEncoder
-from dpfda.curves.cosine import CosineBasis
+from dpfda.curves.waves import CosineBasis
 from dpfda.datasets import SLOPE_001
 from dpfda.learners import Learner, LinearModels
 from dpfda.learners.linear_svm import LinearSVM

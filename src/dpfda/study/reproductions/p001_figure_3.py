@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.curves.cosine import CosineBasis
+from dpfda.curves.waves import CosineBasis
 from dpfda.mrma import comparison
 from dpfda.mrma.comparison import Members, People, Setting
 from dpfda.mrma.decision_rules import ConstantRule, LinearRule
