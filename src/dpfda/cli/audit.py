@@ -21,7 +21,7 @@ from dpfda.checks.audits import audit_cases, run
 from dpfda.checks.planted import Planted
 from dpfda.checks.twins import Twin
 from dpfda.errors import UnknownName
-from dpfda.noise import SecureSource, SimulationSource, Source
+from dpfda.noise import source_for
 from dpfda.privacy.audit import audit
 
 _MOST_DRAWS = 2_000_000
@@ -54,10 +54,6 @@ def command(
     click.echo(json.dumps(rows, indent=2)) if as_json else _print(rows, twins=twins)
     if not all(row["caught"] if twins else row["passed"] for row in rows):
         sys.exit(1)
-
-
-def _source(seed: int | None) -> Source:
-    return SecureSource() if seed is None else SimulationSource(seed)
 
 
 @lru_cache(maxsize=1)
@@ -97,7 +93,7 @@ def _row(place: int, draws: int, seed: int | None) -> dict[str, Any]:
     case = _cases()[place]
     shown = {"kind": case.kind, "goal": case.goal}
     try:
-        return run(case, draws=draws, source=_source(seed)).to_dict() | shown
+        return run(case, draws=draws, source=source_for(seed)).to_dict() | shown
     except AssertionError as broken:
         return {
             "name": f"{case.kind}: {case.name}",
@@ -116,7 +112,7 @@ def _twin_rows(name: str | None, seed: int | None) -> Iterator[dict[str, Any]]:
         raise UnknownName("twin", name, [*Twin.members(), *(f.name for f in Planted.all())])
     for member in track(twins, "auditing twins", console=show, transient=True):
         draws = _TWIN_DRAWS * _MORE_DRAWS.get(member.name, 1)
-        result = audit(member(), name=member.name, draws=draws, source=_source(seed), goal=0.001)
+        result = audit(member(), name=member.name, draws=draws, source=source_for(seed), goal=0.001)
         yield result.to_dict() | {"caught": not result.passed, "flaw": member.flaw}
     for flaw in track(flaws, "planting flaws", console=show, transient=True):
         reason = flaw.caught()

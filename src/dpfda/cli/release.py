@@ -17,18 +17,22 @@ from dpfda.central import (
     PrivateMean,
     Release,
 )
-from dpfda.central.density import DensityMechanism
 from dpfda.central.files import Table, read_table
-from dpfda.central.function_mechanism import FunctionMechanism
 from dpfda.cli._ledger import ledger_options, open_ledger
 from dpfda.cli._release_view import check_picture, describe_table, draw, print_release
-from dpfda.errors import InvalidData, InvalidParameter, UnknownName
+from dpfda.errors import InvalidData, InvalidParameter
 
-SUMMARIES = ("mean", "covariance", "density", "function-on-scalar", "kernel-machine")
+_MODELS: dict[str, Any] = {
+    "mean": PrivateMean,
+    "covariance": PrivateCovariance,
+    "density": PrivateDensity,
+    "function-on-scalar": PrivateFunctionOnScalar,
+    "kernel-machine": PrivateKernelMachine,
+}
 
 
 @click.command(name="release")
-@click.argument("summary", type=click.Choice(SUMMARIES))
+@click.argument("summary", type=click.Choice(list(_MODELS)))
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--epsilon", type=float, required=True, help="Privacy budget ε.")
 @click.option("--delta", type=float, default=0.0, show_default=True, help="δ; 0 for pure ε.")
@@ -84,7 +88,7 @@ def command(
     # Before anything is spent, and on stderr, so that stdout stays one document.
     span = (*options["ranges"], (0.0, 1.0))[0] if summary in ("mean", "covariance") else None
     click.echo(describe_table(table, file.name, span), err=True)
-    release = _RELEASES[summary](table, options)
+    release: Release = _fitted(summary, table, options).release_
     if as_json:
         click.echo(release.to_json(indent=2))
     else:
@@ -110,80 +114,38 @@ def _refuse_foreign(context: click.Context, summary: str) -> None:
         name = parameter.name or ""
         given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
         if given and name in set().union(*_OWN.values()) - _OWN[summary]:
-            meant = ", ".join(kind for kind in SUMMARIES if name in _OWN[kind])
+            meant = ", ".join(kind for kind in _MODELS if name in _OWN[kind])
             raise InvalidParameter(parameter.opts[0], f"left out (it is for {meant})", summary)
 
 
-def _shared(options: dict[str, Any]) -> dict[str, Any]:
-    names = ("epsilon", "delta", "unit")
-    own = {"random_state": options["seed"], "ledger": open_ledger(options)}
-    return {name: options[name] for name in names} | own
-
-
-def _curves(options: dict[str, Any]) -> dict[str, Any]:
-    span = options["ranges"][0] if options["ranges"] else None
-    return _shared(options) | {
-        "bound": options["bound"],
-        "centre": options["centre"],
-        "domain_range": span,
-    }
-
-
-def _mean(table: Table, options: dict[str, Any]) -> Release:
-    chosen = options["mechanism"] or "adaptive"
-    if chosen not in FunctionMechanism.members():
-        raise UnknownName("mechanism", chosen, sorted(FunctionMechanism.members()))
-    model = PrivateMean(**_curves(options), mechanism=chosen)
-    return model.fit(table.values, grid_points=table.grid_points).release_
-
-
-def _covariance(table: Table, options: dict[str, Any]) -> Release:
-    model = PrivateCovariance(**_curves(options))
-    return model.fit(table.values, grid_points=table.grid_points).release_
-
-
-def _density(table: Table, options: dict[str, Any]) -> Release:
-    chosen = options["mechanism"] or "histogram"
-    if chosen not in DensityMechanism.members():
-        raise UnknownName("mechanism", chosen, sorted(DensityMechanism.members()))
-    model = PrivateDensity(**_shared(options), domain_range=_box(options), mechanism=chosen)
-    return model.fit(table.values).release_
-
-
-def _function_on_scalar(table: Table, options: dict[str, Any]) -> Release:
-    names = [name.strip() for name in (options["covariates"] or "").split(",") if name.strip()]
-    if not names:
-        raise InvalidParameter("--covariates", "given: names of columns", None)
-    model = PrivateFunctionOnScalar(**_curves(options), covariate_bound=options["covariate_bound"])
-    curves = table.without(names)
-    found = model.fit(table.columns(names), curves.values, grid_points=curves.grid_points)
-    return found.release_
-
-
-def _kernel_machine(table: Table, options: dict[str, Any]) -> Release:
-    if options["target"] is None:
-        raise InvalidParameter("--target", "given: the name of a column", None)
-    model = PrivateKernelMachine(
-        **_shared(options),
-        domain_range=_box(options),
-        target_bound=options["target_bound"],
-        loss=options["loss"],
-    )
-    target = table.columns([options["target"]])[:, 0]
-    return model.fit(table.without([options["target"]]).values, target).release_
-
-
-_RELEASES = {
-    "mean": _mean,
-    "covariance": _covariance,
-    "density": _density,
-    "function-on-scalar": _function_on_scalar,
-    "kernel-machine": _kernel_machine,
-}
-
-
-def _box(options: dict[str, Any]) -> Any:
-    ranges = options["ranges"]
-    if not ranges:
+def _model(summary: str, options: dict[str, Any]) -> Any:
+    """The estimator behind a summary; options of the same names are its parameters."""
+    kind, ranges = _MODELS[summary], options["ranges"]
+    if not ranges and "bound" not in _OWN[summary]:
         raise InvalidParameter("--range", "given: the public range of the points", None)
-    return ranges[0] if len(ranges) == 1 else ranges
+    names = set(kind().get_params())
+    return kind(
+        **{name: value for name, value in options.items() if name in names and value is not None}
+        | {
+            "domain_range": ranges[0] if len(ranges) == 1 else ranges or None,
+            "random_state": options["seed"],
+            "ledger": open_ledger(options),
+        }
+    )
+
+
+def _fitted(summary: str, table: Table, options: dict[str, Any]) -> Any:
+    if summary == "function-on-scalar":
+        names = [name.strip() for name in (options["covariates"] or "").split(",") if name.strip()]
+        if not names:
+            raise InvalidParameter("--covariates", "given: names of columns", None)
+        curves = table.without(names)
+        rows = table.columns(names), curves.values
+        return _model(summary, options).fit(*rows, grid_points=curves.grid_points)
+    if summary == "kernel-machine":
+        if options["target"] is None:
+            raise InvalidParameter("--target", "given: the name of a column", None)
+        points, target = table.without([options["target"]]), table.columns([options["target"]])
+        return _model(summary, options).fit(points.values, target[:, 0])
+    where = {} if summary == "density" else {"grid_points": table.grid_points}
+    return _model(summary, options).fit(table.values, **where)
