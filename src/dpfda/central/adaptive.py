@@ -15,7 +15,7 @@ from dpfda.central.function_mechanism import FunctionMechanism, MeanRelease
 from dpfda.central.functions import FunctionBasis, spline_basis
 from dpfda.central.looks import BallMean
 from dpfda.central.quadrature import Grid, norm_bound
-from dpfda.central.radius import RADII, SEARCH_STEPS, Place, find_radius
+from dpfda.central.radius import RADII, SEARCH_STEPS, find_radius
 from dpfda.central.release import Release
 from dpfda.central.shrinkage import monotone_shrinkage
 from dpfda.errors import InvalidParameter
@@ -130,7 +130,7 @@ class Adaptive(FunctionMechanism, name="adaptive"):
     def _one_look(self, mean: MeanRelease) -> Questions[Release]:
         basis = self.basis(mean.grid)
         size = min(basis.size, math.ceil(mean.strength**0.4))
-        answer = yield _first(mean, mean.whole, size)
+        answer = yield mean.whole_ball(mean.whole, size)
         return _finish(mean, basis, answer.values, (answer.noise,), stages=1, radius=mean.bound)
 
     def _two_looks(self, mean: MeanRelease) -> Questions[Release]:
@@ -138,13 +138,13 @@ class Adaptive(FunctionMechanism, name="adaptive"):
         plan = Schedule.of(mean.whole, n=mean.n, most=basis.size)
         first, search = mean.whole.part(plan.first), mean.whole.part(plan.radius)
         # First look.
-        look = yield _first(mean, first, plan.coarse)
+        look = yield mean.whole_ball(first, plan.coarse)
         coarse = _padded(look.values, plan.fine)
         coarse_variance = _padded(look.noise.variance, plan.fine, fill=math.inf)
         centre = coarse * _padded(monotone_shrinkage(look.values, look.noise.variance), plan.fine)
         # How far curves lie from it.
         axes = np.arange(1, plan.fine + 1, dtype=np.float64) ** -float(self.tilt)
-        place: Place = {"unit": mean.unit, "n": mean.n, "centre": centre, "axes": axes}
+        place = mean.place(centre, axes)
         radius = yield from find_radius(
             search, place, bound=mean.bound, outside=plan.outside, steepness=plan.steepness
         )
@@ -165,17 +165,6 @@ class Adaptive(FunctionMechanism, name="adaptive"):
     def examples(cls) -> list[Self]:
         """The default, a flat region, and a single number."""
         return [cls(), cls(tilt=0.0), cls(components=1)]
-
-
-def _first(mean: MeanRelease, cost: Cost, size: int) -> BallMean:
-    return BallMean(
-        unit=mean.unit,
-        cost=cost,
-        n=mean.n,
-        centre=np.zeros(size),
-        axes=np.ones(size),
-        radius=mean.bound,
-    )
 
 
 def _finish(

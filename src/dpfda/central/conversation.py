@@ -11,13 +11,16 @@ import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
+from dpfda.central.cell_looks import Box
 from dpfda.central.functions import FunctionBasis
-from dpfda.central.looks import MOST_RECORDS
+from dpfda.central.looks import MOST_RECORDS, BallMean
+from dpfda.central.radius import Place
 from dpfda.central.release import Release
 from dpfda.curate import curate
 from dpfda.errors import InvalidParameter
 from dpfda.noise import Source
 from dpfda.noise.law import NoiseLaw
+from dpfda.privacy.cost import Cost
 from dpfda.privacy.ledger import BaseLedger
 from dpfda.protocol.conversation import Conversation
 from dpfda.protocol.query import Records
@@ -75,6 +78,45 @@ class CentralConversation(Conversation[Release]):
         """The release of a curator's records, stamped with where its noise came from."""
         released, _ = curate(self, records, source=source, ledger=ledger)
         return replace(released, guarantee=released.guarantee.drawn_from(source))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CurveConversation(CentralConversation):
+    """Questions about curves with a public bound on their norm, by their coefficients."""
+
+    bound: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checked_bound(self.bound)
+
+    def place(self, centre: FloatArray, axes: FloatArray) -> Place:
+        """Where the curves are looked at."""
+        return {"unit": self.unit, "n": self.n, "centre": centre, "axes": axes}
+
+    def whole_ball(self, cost: Cost, size: int) -> BallMean:
+        """The mean of all that the bound allows."""
+        place = self.place(np.zeros(size), np.ones(size))
+        return BallMean(cost=cost, **place, radius=self.bound)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BoxConversation(CentralConversation):
+    """Questions about points in a public box, a range for each variable."""
+
+    box: Box
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What all looks at cells have in common."""
+        low, high = np.array(self.box, dtype=np.float64).T
+        return {"unit": self.unit, "cost": self.whole, "n": self.n, "low": low, "high": high}
+
+    def anywhere(self, n: int) -> FloatArray:
+        """Points made up for audits."""
+        low, high = np.array(self.box, dtype=np.float64).T
+        uniform = np.random.default_rng(0).uniform(size=(n, len(self.box)))
+        return np.asarray(low + (high - low) * uniform)
 
 
 def checked_bound(bound: float) -> float:

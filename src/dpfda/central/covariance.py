@@ -11,12 +11,12 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.central.adaptive import Schedule
-from dpfda.central.conversation import CentralConversation, checked_bound, far_apart
+from dpfda.central.conversation import CurveConversation, far_apart
 from dpfda.central.estimator import CurveEstimator
 from dpfda.central.functions import FunctionBasis, spline_basis
 from dpfda.central.looks import BallMean, BallProducts
 from dpfda.central.quadrature import as_grid, norm_bound
-from dpfda.central.radius import Place, find_radius
+from dpfda.central.radius import find_radius
 from dpfda.central.release import Release
 from dpfda.central.shrinkage import monotone_shrinkage
 from dpfda.central.symmetric import Triangle, floored
@@ -29,7 +29,7 @@ _FEW = 1000  # nε below which the first centre is so rough that its error must 
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CovarianceRelease(CentralConversation, name="covariance"):
+class CovarianceRelease(CurveConversation, name="covariance"):
     """What is asked of the coefficients of n curves with √∫X² ≤ bound.
 
     Privacy:
@@ -38,18 +38,12 @@ class CovarianceRelease(CentralConversation, name="covariance"):
         the rest of the mean, and products add up.
 
     Attributes:
-        bound: public.
         basis: functions that the coefficients belong to.
     """
 
     summary: ClassVar[str] = "covariance"
 
-    bound: float
     basis: FunctionBasis
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        checked_bound(self.bound)
 
     @property
     def axes(self) -> FloatArray:
@@ -63,15 +57,9 @@ class CovarianceRelease(CentralConversation, name="covariance"):
         few = self.strength < _FEW
         shares = (0.25, 0.15, 0.15) if few else (0.2, 0.15)
         first, search, *more = (self.whole.part(share) for share in shares)
-        flat: Place = {
-            "unit": self.unit,
-            "n": self.n,
-            "centre": np.zeros(axes.size),
-            "axes": np.ones(axes.size),
-        }
-        look = yield BallMean(cost=first, **flat, radius=self.bound)
+        look = yield self.whole_ball(first, axes.size)
         centre = monotone_shrinkage(look.values, look.noise.variance) * look.values
-        place: Place = {"unit": self.unit, "n": self.n, "centre": centre, "axes": axes}
+        place = self.place(centre, axes)
         plan = Schedule.of(self.whole, n=self.n, most=self.basis.size)
         radius = yield from find_radius(
             search, place, bound=self.bound, outside=plan.outside, steepness=plan.steepness

@@ -13,7 +13,7 @@ from dpfda import _validate
 from dpfda._registry import Registered
 from dpfda._validate import FloatArray
 from dpfda.central.cell_looks import Box
-from dpfda.central.conversation import CentralConversation
+from dpfda.central.conversation import BoxConversation
 from dpfda.central.estimator import CentralEstimator
 from dpfda.central.release import Release
 from dpfda.errors import InvalidData, InvalidParameter
@@ -36,40 +36,25 @@ class DensityMechanism(Registered, family="density mechanism"):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class DensityRelease(CentralConversation, name="density"):
+class DensityRelease(BoxConversation, name="density"):
     """The questions behind the density of n points.
 
     Attributes:
-        box: public range of each variable.
         mechanism: which questions are asked.
     """
 
     summary: ClassVar[str] = "density"
 
-    box: Box
     mechanism: DensityMechanism
 
     def questions(self) -> Questions[Release]:
         """The mechanism's."""
         return self.mechanism.questions(self)
 
-    @property
-    def asked(self) -> dict[str, Any]:
-        """What all looks at cells have in common."""
-        return {
-            "unit": self.unit,
-            "cost": self.whole,
-            "n": self.n,
-            "low": np.array([side[0] for side in self.box]),
-            "high": np.array([side[1] for side in self.box]),
-        }
-
     def neighbours(self, n: int) -> tuple[Records, Records]:
         """One point at either end of the box."""
-        low, high = (np.array([side[end] for side in self.box]) for end in (0, 1))
-        here = low + (high - low) * np.random.default_rng(0).uniform(size=(n, len(self.box)))
-        there = here.copy()
-        here[0], there[0] = low, high
+        here, there = self.anywhere(n), self.anywhere(n)
+        here[0], there[0] = self.asked["low"], self.asked["high"]
         return (here,), (there,)
 
     @classmethod

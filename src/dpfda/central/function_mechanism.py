@@ -10,7 +10,7 @@ import numpy as np
 
 from dpfda._registry import Registered
 from dpfda._validate import FloatArray
-from dpfda.central.conversation import CentralConversation, checked_bound
+from dpfda.central.conversation import CurveConversation
 from dpfda.central.quadrature import Grid, as_grid
 from dpfda.central.release import Release
 from dpfda.errors import InvalidParameter
@@ -61,7 +61,7 @@ class FunctionMechanism(Registered, family="function mechanism"):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class MeanRelease(CentralConversation, name="mean"):
+class MeanRelease(CurveConversation, name="mean"):
     """The questions behind the mean of n curves on a public grid.
 
     Attributes:
@@ -73,13 +73,11 @@ class MeanRelease(CentralConversation, name="mean"):
 
     summary: ClassVar[str] = "mean"
 
-    bound: float
     grid: Grid
     mechanism: FunctionMechanism
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checked_bound(self.bound)
         if not self.mechanism.allows(self.delta):
             rule = "above 0" if self.mechanism.needs_delta else "0"
             rule += f" for the {self.mechanism.name} mechanism"

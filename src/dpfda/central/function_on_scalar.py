@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
-from dpfda.central.conversation import CentralConversation, checked_bound
+from dpfda.central.conversation import CurveConversation, checked_bound
 from dpfda.central.estimator import CurveEstimator
 from dpfda.central.functions import FunctionBasis, spline_basis
 from dpfda.central.pair_looks import CovariateProducts, CrossProducts
@@ -26,11 +26,10 @@ from dpfda.protocol.query import Records
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FunctionOnScalarRelease(CentralConversation, name="function_on_scalar"):
+class FunctionOnScalarRelease(CurveConversation, name="function_on_scalar"):
     """T1 = mean of x xᵀ with a share γ of the budget, T2 = mean of x Yᵀ with the rest; solved.
 
     Attributes:
-        bound: of the curves.
         covariate_bound: of the vectors.
         covariates: how many numbers in a vector.
         basis: functions that curves are written in.
@@ -40,7 +39,6 @@ class FunctionOnScalarRelease(CentralConversation, name="function_on_scalar"):
 
     summary: ClassVar[str] = "function-on-scalar coefficients"
 
-    bound: float
     covariate_bound: float
     covariates: int
     basis: FunctionBasis
@@ -49,7 +47,6 @@ class FunctionOnScalarRelease(CentralConversation, name="function_on_scalar"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checked_bound(self.bound)
         _validate.positive("covariate_bound", checked_bound(self.covariate_bound))
         _validate.fraction("gamma", self.gamma)
 

@@ -12,7 +12,7 @@ import numpy as np
 from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
 from dpfda.central.cell_looks import Box, NearestLook
-from dpfda.central.conversation import CentralConversation
+from dpfda.central.conversation import BoxConversation
 from dpfda.central.functions import FunctionBasis, eigenpairs
 from dpfda.central.kernels import Kernel, Matern
 from dpfda.central.losses import Loss
@@ -231,18 +231,16 @@ class Space:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class KernelMachineRelease(CentralConversation, name="kernel_machine"):
+class KernelMachineRelease(BoxConversation, name="kernel_machine"):
     """One question about n pairs: see `KernelMachine`.
 
     Attributes:
-        box: public range of the inputs.
         look: the other parameters of the question.
         psi: None chooses it from n, ε and the kernel alone.
     """
 
     summary: ClassVar[str] = "kernel machine"
 
-    box: Box
     loss: str = "squared"
     target_bound: float = 1.0
     kernel: Kernel
@@ -261,11 +259,7 @@ class KernelMachineRelease(CentralConversation, name="kernel_machine"):
         if psi is None:
             psi = space.safe_psi(loss, self.whole, n=self.n, target_bound=self.target_bound)
         return KernelMachine(
-            unit=self.unit,
-            cost=self.whole,
-            n=self.n,
-            low=np.array([side[0] for side in self.box]),
-            high=np.array([side[1] for side in self.box]),
+            **self.asked,
             along=along,
             kernel=self.kernel,
             eta=self.eta,
@@ -289,8 +283,7 @@ class KernelMachineRelease(CentralConversation, name="kernel_machine"):
 
     def neighbours(self, n: int) -> tuple[Records, Records]:
         """One target turned round."""
-        low, high = (np.array([side[end] for side in self.box]) for end in (0, 1))
-        x = low + (high - low) * np.random.default_rng(0).uniform(size=(n, len(self.box)))
+        x = self.anywhere(n)
         y = np.where(np.arange(n) % 2, -self.target_bound, self.target_bound)
         there = y.copy()
         there[0] = -y[0]

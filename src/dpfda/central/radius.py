@@ -14,7 +14,6 @@ from dpfda.central.looks import BallLook
 from dpfda.mechanisms import Mechanism
 from dpfda.mechanisms.exponential import Exponential
 from dpfda.privacy.cost import Cost
-from dpfda.protocol.answer import Answer
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.fields import array, number, vector, whole
 from dpfda.protocol.query import Records
@@ -60,10 +59,6 @@ class RadiusChoice(BallLook, name="radius_choice"):
     def statistic(self, totals: IntArray) -> FloatArray:
         """Scores, low is good."""
         return np.abs(totals - self.target).astype(np.float64)
-
-    def read(self, answer: Answer) -> float:
-        """The chosen radius."""
-        return float(self.radii[int(answer.values[0])])
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -138,7 +133,7 @@ def find_radius(
         outside: share of the curves that the radius should leave outside.
         steepness: p of the prior R^-p over radii.
     """
-    candidates = radii(bound)
+    candidates = 2 * bound * 2.0 ** ((2 - np.arange(RADII)) / 4)  # public, largest first
     wanted = (1 - outside) * place["n"]
     if cost.pure:
         choice = RadiusChoice(
@@ -148,7 +143,8 @@ def find_radius(
             target=round(wanted),
             prior=np.rint(1024 * 2 ** (steepness * np.arange(RADII) / 4)).astype(np.int64),
         )
-        return choice.read((yield choice))
+        chosen = yield choice
+        return float(candidates[int(chosen.values[0])])
     count = cost.part(Fraction(1, SEARCH_STEPS))
     rising = candidates[::-1]
     low, high = 0, RADII - 1
@@ -160,8 +156,3 @@ def find_radius(
         else:
             low = middle + 1
     return float(rising[high])
-
-
-def radii(bound: float) -> FloatArray:
-    """Public candidates for the radius, largest first."""
-    return np.asarray(2 * bound * 2.0 ** ((2 - np.arange(RADII)) / 4))

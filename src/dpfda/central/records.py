@@ -17,11 +17,7 @@ _LARGEST = 1e100  # values beyond are moved here, so that no square overflows in
 
 
 def read_records(
-    curves: Any,
-    grid_points: Any,
-    *,
-    domain_range: tuple[float, float] | None = None,
-    least: int = 2,
+    curves: Any, grid_points: Any, *, domain_range: tuple[float, float] | None = None
 ) -> tuple[FloatArray, Grid]:
     """Curves on one public grid, shape (n, points), without gaps.
 
@@ -30,18 +26,19 @@ def read_records(
     ends being continued as constants; a curve without any value is refused.
     """
     _refuse_odd_matrices(curves)
-    values, grid = _read(curves, grid_points, domain_range, least)
+    values, grid = _read(curves, grid_points, domain_range)
+    if len(values) < 2:
+        raise InvalidData("curves", "at least 2 curves", f"n_samples = {len(values)}")
     return np.clip(values, -_LARGEST, _LARGEST), grid
 
 
 def _read(
-    curves: Any, grid_points: Any, domain_range: tuple[float, float] | None, least: int
+    curves: Any, grid_points: Any, domain_range: tuple[float, float] | None
 ) -> tuple[FloatArray, Grid]:
     if _is_surface(curves, grid_points):
-        return _read_surfaces(curves, grid_points, least)
+        return _read_surfaces(curves, grid_points)
     span = _span(curves, grid_points, domain_range)
     points, values = read_curves(curves, _axis_of(grid_points), domain_range=span, strict=True)
-    _enough(values.shape[0], least)
     if points.ndim == 1:
         grid = as_grid(points)
         return fill_gaps(values, grid[0]), grid
@@ -97,7 +94,7 @@ def _is_surface(curves: Any, grid_points: Any) -> bool:
     return isinstance(curves, np.ndarray) and curves.ndim == 3
 
 
-def _read_surfaces(curves: Any, grid_points: Any, least: int) -> tuple[FloatArray, Grid]:
+def _read_surfaces(curves: Any, grid_points: Any) -> tuple[FloatArray, Grid]:
     values = np.asarray(curves)
     if values.ndim != 3 or values.dtype.kind not in "fiub":
         raise InvalidData("curves", "an array (n, T1, T2) of numbers", f"shape {values.shape}")
@@ -111,13 +108,7 @@ def _read_surfaces(curves: Any, grid_points: Any, least: int) -> tuple[FloatArra
     )
     if values.shape[1:] != tuple(axis.size for axis in grid):
         raise InvalidData("curves", "as large as the grid", f"shape {values.shape}")
-    _enough(values.shape[0], least)
     return _validate.batch("curves", values.reshape(values.shape[0], -1)), grid
-
-
-def _enough(count: int, least: int) -> None:
-    if count < least:
-        raise InvalidData("curves", f"at least {least} curves", f"n_samples = {count}")
 
 
 def _refuse_odd_matrices(curves: Any) -> None:
