@@ -146,9 +146,9 @@ class CurveClassifierBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     # -- prediction -------------------------------------------------------------------------------
 
     def decision_function(self, curves: Any, grid_points: Any = None) -> FloatArray:
-        """Scores of new curves; at 0 and above, ``classes_[1]`` is predicted."""
-        features = self._features(curves, grid_points)
-        return np.asarray(self.model_.scores(features)[:, 0])
+        """Scores of new curves: (n, K), or (n,) for two classes, ``classes_[1]`` from 0 on."""
+        scores = self.model_.scores(self._features(curves, grid_points))
+        return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, curves: Any, grid_points: Any = None) -> Any:
         """Labels of new curves."""

@@ -322,18 +322,6 @@ def test_classes_of_a_kernel_machine_are_fixed() -> None:
         machine.fit(x, np.arange(50.0))
 
 
-def test_published_noise_of_the_kernel_machine_is_larger() -> None:
-    rng = np.random.default_rng(9)
-    x, y = rng.uniform(size=500), np.sign(rng.normal(size=500))
-    spreads = []
-    for published in (False, True):
-        machine = PrivateKernelMachine(
-            1.0, loss="logistic", domain_range=(0, 1), psi=0.05, published=published, random_state=0
-        ).fit(x, y)
-        spreads.append(float(machine.release_.noise[0].variance.sum()))
-    assert spreads[0] < 0.8 * spreads[1]
-
-
 def release_of(n: int = 600) -> Release:
     return PrivateMean(1.0, bound=1.5, random_state=11).fit(CURVES[:n]).release_
 

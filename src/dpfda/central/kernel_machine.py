@@ -37,7 +37,6 @@ class PrivateKernelMachine(CentralEstimator):
         eta: the space's kernel is the given one to the power η.
         psi: ψ; by default chosen from n, ε and the kernel alone (privacy-safe selection).
         ledger: budget of the data over all releases: spent before noise is drawn.
-        published: independent Laplace noise with the scales of C14 instead of spherical noise.
         random_state: None for exact noise, or a seed for simulations.
 
     Example:
@@ -57,7 +56,6 @@ class PrivateKernelMachine(CentralEstimator):
     kernel: Kernel | None = None
     eta: float = 1.0
     psi: float | None = None
-    published: bool = False
 
     def fit(self, X: Any, y: Any) -> Self:
         """Release the minimiser for inputs (n,), (n, 1) or (n, 2) and targets (n,)."""
@@ -74,7 +72,6 @@ class PrivateKernelMachine(CentralEstimator):
             kernel=Matern(nu=2.5, length=0.3) if self.kernel is None else self.kernel,
             eta=_validate.positive("eta", self.eta),
             psi=None if self.psi is None else _validate.positive("psi", self.psi),
-            published=bool(self.published),
         )
         self._ask(machine, (points, targets), public={"loss": self.loss})
         self.n_features_in_ = len(box)

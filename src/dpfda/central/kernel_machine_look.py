@@ -18,11 +18,10 @@ from dpfda.central.kernels import Kernel, Matern
 from dpfda.central.losses import Loss
 from dpfda.central.release import Release
 from dpfda.errors import InvalidParameter
-from dpfda.mechanisms.additive import Additive
-from dpfda.mechanisms.budgeted import l1_noise, l2_noise
+from dpfda.mechanisms.budgeted import l2_noise
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
-from dpfda.protocol.fields import choice, flag, number, part
+from dpfda.protocol.fields import choice, number, part
 from dpfda.protocol.query import Records
 
 CELLS = {1: 200, 2: 24}
@@ -50,10 +49,10 @@ class KernelMachine(NearestLook, name="kernel_machine"):
         as F* ≥ ψ‖w*‖². K = 2√Q log(2·10⁹) steps, a public number, make ‖w_K - w*‖ at most half of
         10⁻⁹√(L₀/ψ); the other half is for rounding errors, far smaller. Twice that is added to the
         sensitivity, and nothing ever depends on whether data are easy to fit. Noise is calibrated
-        to the ball: coefficients h_j = w_j λ_j^{η/2} lie in ‖h/λ^{η/2}‖₂ ≤ reach.
+        to the ball: coefficients h_j = w_j λ_j^{η/2} lie in ‖h/λ^{η/2}‖₂ ≤ sensitivity.
 
         D is a maximum over slopes that no single w may attain at once: a search reaches 1.00 of
-        the reach for the hinge at any ψ, 1.00, .88 and .68 for logistic loss at ψ = 1, 0.1 and
+        it for the hinge at any ψ, 1.00, .88 and .68 for logistic loss at ψ = 1, 0.1 and
         0.01 κ², .91, .62 and .30 for squared loss.
 
     Attributes:
@@ -62,10 +61,10 @@ class KernelMachine(NearestLook, name="kernel_machine"):
         psi: ψ.
         loss: a registered loss.
         target_bound: Y with |y| ≤ Y, for squared loss; labels are signs otherwise.
-        published: independent Laplace noise with the scales of C14 instead of spherical noise.
     """
 
     attained: ClassVar[float | None] = 0.85
+    independent: ClassVar[bool] = False
     linear: ClassVar[bool] = False
     most_cells: ClassVar[int] = 1 << 10
 
@@ -74,7 +73,6 @@ class KernelMachine(NearestLook, name="kernel_machine"):
     psi: float = number(above=0.0, most=1e10)
     loss: str = choice("squared", "logistic", "smoothed_hinge")
     target_bound: float = number(least=1e-40, most=1e40, default=1.0)
-    published: bool = flag(default=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -99,29 +97,16 @@ class KernelMachine(NearestLook, name="kernel_machine"):
         return 2 * self.cells
 
     @cached_property
-    def reach(self) -> float:
+    def sensitivity(self) -> float:
         """How far apart two computed minimisers can be in the kernel's norm."""
         return self.space.reach(
             Loss.named(self.loss)(), n=self.n, psi=self.psi, target_bound=self.target_bound
         )
 
     @property
-    def sensitivity(self) -> float:
-        """Of coefficients, in ‖h/weights‖₂."""
-        return self.reach
-
-    @property
     def noise_axes(self) -> FloatArray:
         """λ_j^{η/2}."""
         return self.space.weights
-
-    @cached_property
-    def noise(self) -> Additive:
-        """Spherical, unless published: C14, b_j = (R/ε) λ_j^{η/4} √(Σ λ_i^{η/2})."""
-        if not self.published or not self.cost.pure:
-            return l2_noise(self.cost, sensitivity=self.reach, axes=self.space.weights)
-        root = np.sqrt(self.space.weights)
-        return l1_noise(self.cost, sensitivity=self.reach * float(np.linalg.norm(root)), axes=root)
 
     def block(self, records: Records) -> IntArray:
         """Whole numbers at each grid point."""
@@ -246,7 +231,6 @@ class KernelMachineRelease(BoxConversation, name="kernel_machine"):
     kernel: Kernel
     eta: float = 1.0
     psi: float | None = None
-    published: bool = False
     along: int | None = None
 
     @cached_property
@@ -266,7 +250,6 @@ class KernelMachineRelease(BoxConversation, name="kernel_machine"):
             psi=psi,
             loss=self.loss,
             target_bound=self.target_bound,
-            published=self.published,
         )
 
     def questions(self) -> Questions[Release]:
@@ -277,7 +260,7 @@ class KernelMachineRelease(BoxConversation, name="kernel_machine"):
             look.space.basis,
             answer.values,
             answer.noise,
-            sensitivity=look.reach,
+            sensitivity=look.sensitivity,
             parameters={"psi": look.psi, "kappa": look.space.kappa},
         )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
 from dpfda._validate import FloatArray
-from dpfda.curve_classifier import CurveClassifierBase, count_rows, plain_classes
+from dpfda.curve_classifier import CurveClassifierBase, count_rows, plain_classes, stamped
 from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidParameter
 from dpfda.estimators.plots import draw_study, slope_of
@@ -66,16 +65,10 @@ class StudyClassifier(CurveClassifierBase):
         self._pay(self.plan_.guarantee)
         self.server_ = simulate(self.plan_, people, source=source)
         self.guarantee_ = self._promise(self.plan_.guarantee, source)
-        self.model_ = replace(self.server_.model, guarantee=self.guarantee_)
+        self.model_ = stamped(self.server_.model, self.guarantee_)
         self.result_ = StudyResult(estimates=self.server_.findings.estimates())
         self._fit_non_private(rows, y)
         return self
-
-    def decision_function(self, curves: Any, grid_points: Any = None) -> FloatArray:
-        """Scores: (n,) for two classes, (n, K) for more."""
-        features = self._features(curves, grid_points)
-        scores = self.model_.scores(features)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
 
     @property
     def error_estimate_(self) -> Estimate | None:
