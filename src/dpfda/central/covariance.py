@@ -19,7 +19,7 @@ from dpfda.central.quadrature import as_grid, norm_bound
 from dpfda.central.radius import find_radius
 from dpfda.central.release import Release
 from dpfda.central.shrinkage import monotone_shrinkage
-from dpfda.central.symmetric import Triangle, floored
+from dpfda.curves.symmetric import Triangle, floored
 from dpfda.protocol.answer import Answer
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.query import Records

@@ -18,7 +18,7 @@ from dpfda.central.pair_looks import CovariateProducts, CrossProducts
 from dpfda.central.quadrature import as_grid, norm_bound
 from dpfda.central.release import Release
 from dpfda.central.shrinkage import monotone_shrinkage
-from dpfda.central.symmetric import floored
+from dpfda.curves.symmetric import floored
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.noise.law import NoiseLaw
 from dpfda.protocol.conversation import Questions

@@ -12,7 +12,7 @@ import numpy as np
 from dpfda._validate import FloatArray
 from dpfda.central.looks import Body, MeanLook
 from dpfda.central.records import clip_rows
-from dpfda.central.symmetric import Triangle
+from dpfda.curves.symmetric import Triangle
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.fields import flag, number, whole
 from dpfda.protocol.query import Records

@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from dpfda._validate import FloatArray
+from dpfda.curves.symmetric import svec_weights, unfold
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.answer import Answer
 from dpfda.protocol.fields import flag, number, part
@@ -17,7 +18,6 @@ from dpfda.regression.fixed_point import BITS, with_constant
 from dpfda.regression.look import RowSums
 from dpfda.regression.problem import Bounds
 from dpfda.regression.sensitivity import joint_l1, joint_l2
-from dpfda.regression.symmetric import svec_weights, unfold, upper
 
 _SQUARE = 2.0 ** (-2 * BITS)
 
@@ -106,7 +106,8 @@ class MomentLook(RowSums, name="regression_moments"):
         x = self.bounds.rows(records[0])
         if self.constant:
             x = with_constant(x)
-        return np.concatenate([self.bounds.targets(records[1]) @ x, upper(x.T @ x)])
+        triangle = (x.T @ x)[np.triu_indices(self.coefficients)]
+        return np.concatenate([self.bounds.targets(records[1]) @ x, triangle])
 
     def read(self, answer: Answer) -> Moments:
         """Noisy means with their noise levels."""

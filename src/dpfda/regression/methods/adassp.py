@@ -11,6 +11,7 @@ import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
+from dpfda.curves.symmetric import unfold
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.answer import Answer
 from dpfda.protocol.conversation import Questions
@@ -21,7 +22,6 @@ from dpfda.regression.methods.gaussian_fm import about_all, in_units
 from dpfda.regression.moment_look import MomentLook, Moments
 from dpfda.regression.problem import Bounds
 from dpfda.regression.sensitivity import eigenvalue_l2
-from dpfda.regression.symmetric import unfold
 
 _SQUARE = 2.0 ** (-2 * BITS)
 

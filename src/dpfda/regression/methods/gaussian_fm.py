@@ -12,13 +12,13 @@ from numpy.polynomial import chebyshev
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
+from dpfda.curves.symmetric import floored
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.fields import choice
 from dpfda.regression.methods.base import Fitted, Method, Regression
 from dpfda.regression.moment_look import MomentLook
 from dpfda.regression.problem import Problem, Task
 from dpfda.regression.sensitivity import best_weight
-from dpfda.regression.symmetric import floored_inverse
 
 COEFFICIENTS = {"linear": (2.0, 1.0), "logistic": (0.5, 0.125)}
 """(κ1, κ2) of Λ1 = κ1 mean(signed x), Λ2 = κ2 mean(xxᵀ)."""
@@ -51,7 +51,7 @@ class ObjectiveMethod(Method):
         look = self.look(regression)
         moments = look.read((yield look))
         floor = self.floor * moments.quadratic_sigma * math.sqrt(regression.problem.size)
-        w, covariance = moments.solved(floored_inverse(moments.quadratic, floor))
+        w, covariance = moments.solved(floored(moments.quadratic, floor, inverted=True))
         # v = ±1: -½ Λ2⁻¹ Λ1 = M⁻¹ mean(vx) / (4 curvature).
         logit = 1 / (4 * self.curvature)
         return in_units(regression.problem, w, logit=logit, covariance=covariance)

@@ -11,6 +11,7 @@ import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
+from dpfda.curves.symmetric import floored
 from dpfda.protocol.conversation import Questions
 from dpfda.regression.location_look import Location, LocationLook
 from dpfda.regression.methods.base import Fitted, Method, Regression
@@ -18,7 +19,6 @@ from dpfda.regression.methods.gaussian_fm import GaussianFM
 from dpfda.regression.moment_look import AbsoluteMomentLook, MomentLook, Moments
 from dpfda.regression.newton_look import NewtonLook, Slope
 from dpfda.regression.problem import Bounds
-from dpfda.regression.symmetric import floored_inverse
 
 _FLOOR = 8.0  # eigenvalues below this many noise levels are raised to it; does not grow with D
 _PURE_SHARE = Fraction(1, 4)
@@ -124,7 +124,7 @@ def newton_step(fitted: Fitted, slope: Slope, quadratic: FloatArray, *, floor: f
 def solve(regression: Regression, location: Location, moments: Moments, *, n: int) -> Fitted:
     """w = V max(Λ, 8σ₂)⁻¹ Vᵀ b̂, and for a logistic task its log-odds scale (post-processing)."""
     problem, ball, public = regression.problem, location.bounds, regression.problem.bounds
-    inverse = floored_inverse(moments.quadratic, _FLOOR * moments.quadratic_sigma)
+    inverse = floored(moments.quadratic, _FLOOR * moments.quadratic_sigma, inverted=True)
     w, covariance = moments.solved(inverse)
     unit = ball.target_radius / ball.radius  # from clipping radii to original units
     offset, scale = ball.target_center, 1.0

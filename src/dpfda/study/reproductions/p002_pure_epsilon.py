@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
+from dpfda.curves.symmetric import floored
 from dpfda.noise import SimulationSource
 from dpfda.privacy.cost import Cost
 from dpfda.regression.fixed_point import clip_to_ball
 from dpfda.regression.location_look import LocationLook
 from dpfda.regression.problem import Bounds, Problem
-from dpfda.regression.symmetric import floored_inverse
 from dpfda.study.benchmarks.regression_utility import Split
 from dpfda.study.effort import FULL, Effort
 from dpfda.study.measuring import gathered
@@ -82,6 +82,6 @@ def matrix_laplace(
     plus, minus = rng.normal(size=(2, size, size + 1))
     noisy = joint.T @ joint / n + beta / 2 * (plus @ plus.T - minus @ minus.T)
     floor = _FLOOR * beta * math.sqrt(size + 1)
-    w = floored_inverse(noisy[:-1, :-1], floor) @ noisy[:-1, -1] / _TARGET_WEIGHT
+    w = floored(noisy[:-1, :-1], floor, inverted=True) @ noisy[:-1, -1] / _TARGET_WEIGHT
     clipped = clip_to_ball(unseen, center=found.center, radius=found.radius) / found.radius
     return np.asarray(found.target_center + found.target_radius * (clipped @ w))

@@ -9,6 +9,30 @@ import numpy as np
 from dpfda._validate import FloatArray, IntArray
 
 
+def svec_weights(size: int) -> FloatArray:
+    """1 on the diagonal, √2 off it, along the upper triangle: |svec M|₂ = |M|_F.
+
+    Example:
+        >>> svec_weights(2).round(3)
+        array([1.   , 1.414, 1.   ])
+    """
+    rows, columns = np.triu_indices(size)
+    return np.where(rows == columns, 1.0, math.sqrt(2))
+
+
+def unfold(triangle: FloatArray, size: int) -> FloatArray:
+    """The symmetric matrix with this upper triangle.
+
+    Example:
+        >>> unfold(np.array([1.0, 2.0, 3.0]), 2)
+        array([[1., 2.],
+               [2., 3.]])
+    """
+    matrix = np.zeros((size, size))
+    matrix[np.triu_indices(size)] = triangle
+    return matrix + np.triu(matrix, 1).T
+
+
 class Triangle:
     """The order in which the entries of a symmetric matrix are written, large axes first.
 
@@ -25,7 +49,7 @@ class Triangle:
         self.rows: IntArray = rows[order]
         self.columns: IntArray = columns[order]
         self.axes: FloatArray = products[order]
-        self._factors = np.where(self.rows == self.columns, 1.0, math.sqrt(2))
+        self._factors = svec_weights(axes.size)[order]
 
     def vector(self, matrix: FloatArray) -> FloatArray:
         """Entries with ‖vector‖₂ = ‖matrix‖_F; the last two axes are the matrix."""
@@ -50,7 +74,8 @@ class Triangle:
         return np.asarray(both.reshape(len(self.rows), -1))
 
 
-def floored(matrix: FloatArray, floor: float = 0.0) -> FloatArray:
-    """The matrix with eigenvalues raised to `floor` at least."""
+def floored(matrix: FloatArray, floor: float = 0.0, *, inverted: bool = False) -> FloatArray:
+    """The matrix, or its inverse, with eigenvalues raised to `floor` first (C9)."""
     values, vectors = np.linalg.eigh(matrix)
-    return np.asarray((vectors * np.maximum(values, floor)) @ vectors.T)
+    values = np.maximum(values, floor)
+    return np.asarray((vectors * (1 / values if inverted else values)) @ vectors.T)
