@@ -19,8 +19,8 @@ from dpfda.central import (
     PrivateMean,
     Release,
 )
-from dpfda.central.function_mechanism import FunctionMechanism, MeanRelease
 from dpfda.central.linear import FiniteLaplace, QuadraticRegularization
+from dpfda.central.mean import FunctionMechanism, MeanRelease
 from dpfda.central.quadrature import as_grid, norms, trapezoid
 from dpfda.errors import DpfdaError, InvalidData, InvalidParameter, UnknownName
 from dpfda.study.reproductions._p003 import without_noise

@@ -15,7 +15,7 @@ from dpfda.central import (
     PrivateKernelMachine,
     PrivateMean,
 )
-from dpfda.central.function_mechanism import FunctionMechanism
+from dpfda.central.mean import FunctionMechanism
 from dpfda.errors import InvalidData, InvalidParameter
 
 T = np.linspace(0, 1, 30)

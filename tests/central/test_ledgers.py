@@ -17,10 +17,9 @@ from dpfda.central import (
     PrivateKernelMachine,
     PrivateMean,
 )
-from dpfda.central.adaptive import Adaptive
-from dpfda.central.function_mechanism import FunctionMechanism
 from dpfda.central.kernel_density import KernelDensity
 from dpfda.central.linear import AbsoluteRegularization, FiniteLaplace, QuadraticRegularization
+from dpfda.central.mean import FunctionMechanism
 from dpfda.errors import BudgetExceeded, DpfdaError, InvalidParameter
 from dpfda.mechanisms.additive import Additive
 from dpfda.privacy.guarantee import NUMBER_IS_PUBLIC
@@ -138,7 +137,6 @@ def test_what_cannot_be_released_is_refused_with_nothing_spent(name: str, bad: s
     "make",
     [
         lambda: FiniteLaplace(components=0),
-        lambda: Adaptive(components=0),
         lambda: AbsoluteRegularization(psi=0.0),
         lambda: AbsoluteRegularization(eta=0.0),
         lambda: QuadraticRegularization(psi=0.0),

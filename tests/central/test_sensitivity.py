@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from dpfda.central.cell_looks import cell_sensitivity
-from dpfda.central.function_mechanism import FunctionMechanism, MeanRelease
 from dpfda.central.kernel_density import KernelDensity
 from dpfda.central.kernel_machine_look import KernelMachine, Space
 from dpfda.central.kernels import Matern
@@ -22,6 +21,7 @@ from dpfda.central.linear import (
 )
 from dpfda.central.looks import integer_sums, mean_of
 from dpfda.central.losses import Loss
+from dpfda.central.mean import FunctionMechanism, MeanRelease
 from dpfda.central.quadrature import as_grid
 from dpfda.central.records import clip_rows
 from dpfda.checks.neighbours import search

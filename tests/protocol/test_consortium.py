@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpfda.central.function_mechanism import FunctionMechanism, MeanRelease
+from dpfda.central.mean import FunctionMechanism, MeanRelease
 from dpfda.central.quadrature import as_grid
 from dpfda.curate import curate
 from dpfda.errors import ProtocolError

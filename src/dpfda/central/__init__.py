@@ -3,10 +3,9 @@
 from dpfda._registry import discover
 from dpfda.central.covariance import PrivateCovariance
 from dpfda.central.density import PrivateDensity
-from dpfda.central.function_mechanism import FunctionMechanism
 from dpfda.central.function_on_scalar import PrivateFunctionOnScalar
 from dpfda.central.kernel_machine import PrivateKernelMachine
-from dpfda.central.mean import PrivateMean
+from dpfda.central.mean import FunctionMechanism, PrivateMean
 from dpfda.central.release import Release
 
 discover(__name__, list(__path__))  # mechanisms, kernels and losses register by name

@@ -8,22 +8,21 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.central.conversation import far_apart
-from dpfda.central.function_mechanism import FunctionMechanism, MeanRelease
 from dpfda.central.functions import FunctionBasis, spline_basis
 from dpfda.central.looks import BallMean
+from dpfda.central.mean import FunctionMechanism, MeanRelease
 from dpfda.central.quadrature import Grid, norm_bound
 from dpfda.central.radius import RADII, SEARCH_STEPS, find_radius
 from dpfda.central.release import Release
 from dpfda.central.shrinkage import monotone_shrinkage
-from dpfda.errors import InvalidParameter
 from dpfda.noise.law import NoiseLaw
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.query import Records
 
+_TILT = 0.5  # a_j = j^-tilt: the shape of the clipping region
 ONE_LOOK = 200  # nε below which a second look is not worth its budget
 
 
@@ -93,10 +92,6 @@ class Adaptive(FunctionMechanism, name="adaptive"):
         shares of μ² add up to that of one Gaussian mechanism. Below nε = 200 a single look. Every
         choice is a function of n, ε, the grid and earlier releases.
 
-    Attributes:
-        tilt: a_j = j^-tilt, the shape of the clipping region.
-        components: most coefficients ever used; None leaves it to the grid.
-
     Example:
         >>> Adaptive().name
         'adaptive'
@@ -104,20 +99,9 @@ class Adaptive(FunctionMechanism, name="adaptive"):
 
     takes_delta: ClassVar[bool] = True
 
-    tilt: float = 0.5
-    components: int | None = None
-
-    def __post_init__(self) -> None:
-        if not 0 <= _validate.finite("tilt", self.tilt) <= 2:
-            raise InvalidParameter("tilt", "from 0 to 2", self.tilt)
-        if self.components is not None:
-            _validate.whole("components", self.components)
-
     def basis(self, grid: Grid) -> FunctionBasis:
-        """Splines, as many as the grid or the mechanism allows."""
-        most = int(np.prod([axis.size for axis in grid]))
-        wanted = most if self.components is None else self.components
-        return spline_basis(grid, size=min(most, wanted))
+        """As many splines as there are points."""
+        return spline_basis(grid, size=math.prod(axis.size for axis in grid))
 
     def rows(self, records: FloatArray, grid: Grid) -> FloatArray:
         """Coefficients."""
@@ -143,7 +127,7 @@ class Adaptive(FunctionMechanism, name="adaptive"):
         coarse_variance = _padded(look.noise.variance, plan.fine, fill=math.inf)
         centre = coarse * _padded(monotone_shrinkage(look.values, look.noise.variance), plan.fine)
         # How far curves lie from it.
-        axes = np.arange(1, plan.fine + 1, dtype=np.float64) ** -float(self.tilt)
+        axes = np.arange(1, plan.fine + 1, dtype=np.float64) ** -_TILT
         place = mean.place(centre, axes)
         radius = yield from find_radius(
             search, place, bound=mean.bound, outside=plan.outside, steepness=plan.steepness
@@ -163,8 +147,8 @@ class Adaptive(FunctionMechanism, name="adaptive"):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """The default, a flat region, and a single number."""
-        return [cls(), cls(tilt=0.0), cls(components=1)]
+        """The one there is."""
+        return [cls()]
 
 
 def _finish(

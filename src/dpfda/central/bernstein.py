@@ -13,9 +13,9 @@ from scipy.stats import binom
 from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.central.conversation import far_apart
-from dpfda.central.function_mechanism import FunctionMechanism, MeanRelease
 from dpfda.central.functions import FunctionBasis
 from dpfda.central.looks import Body, MeanLook
+from dpfda.central.mean import FunctionMechanism, MeanRelease
 from dpfda.central.quadrature import Grid
 from dpfda.central.release import Release
 from dpfda.privacy.cost import Cost

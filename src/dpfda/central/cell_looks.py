@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Self
@@ -31,6 +30,8 @@ class CellLook(CountedLook):
     """
 
     independent: ClassVar[bool] = True
+    nearest: ClassVar[bool] = True
+    """Whether cells are around grid points, ends of the box included; equal parts otherwise."""
     most_cells: ClassVar[int] = 1 << 14
 
     low: FloatArray = vector("variables", least=-1e50, most=1e50)
@@ -59,23 +60,17 @@ class CellLook(CountedLook):
         """A count for each cell."""
         return self.cells
 
-    @abstractmethod
     def places(self, points: FloatArray) -> IntArray:
-        """The number of each point's cell."""
+        """The row-major number of each point's cell."""
+        inside = np.clip(points[:, : len(self.low)], self.low, self.high)
+        shares = (inside - self.low) / (self.high - self.low)
+        index = np.rint(shares * (self.along - 1)) if self.nearest else shares * self.along
+        along = np.clip(index.astype(np.int64), 0, self.along - 1)
+        return np.asarray(np.ravel_multi_index(tuple(along.T), (self.along,) * len(self.low)))
 
     def block(self, records: Records) -> IntArray:
         """Counts."""
         return np.bincount(self.places(records[0]), minlength=self.cells)
-
-    def shares(self, points: FloatArray) -> FloatArray:
-        """Each coordinate from 0 to 1 along its side of the box."""
-        inside = np.clip(points[:, : len(self.low)], self.low, self.high)
-        return np.asarray((inside - self.low) / (self.high - self.low))
-
-    def numbered(self, index: IntArray) -> IntArray:
-        """Row-major numbers of cells given by one index a variable."""
-        inside = np.clip(index, 0, self.along - 1)
-        return np.asarray(np.ravel_multi_index(tuple(inside.T), (int(self.along),) * len(self.low)))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -86,14 +81,12 @@ class CellCounts(CellLook, name="cell_counts"):
         Replacing a point moves one count down and one up: exactly 2 in ℓ1, √2 in ℓ2.
     """
 
+    nearest: ClassVar[bool] = False
+
     @property
     def sensitivity(self) -> float:
         """In the norm of the noise."""
         return 2.0 if self.cost.pure else math.sqrt(2)
-
-    def places(self, points: FloatArray) -> IntArray:
-        """The cell that a point is in."""
-        return self.numbered((self.shares(points) * self.along).astype(np.int64))
 
     def statistic(self, totals: IntArray) -> FloatArray:
         """The counts."""
@@ -110,16 +103,8 @@ class CellCounts(CellLook, name="cell_counts"):
         ]
 
 
-class NearestLook(CellLook):
-    """Cells around the points of a grid that includes the ends of the box."""
-
-    def places(self, points: FloatArray) -> IntArray:
-        """The nearest grid point."""
-        return self.numbered(np.rint(self.shares(points) * (self.along - 1)).astype(np.int64))
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
-class NearestMean(NearestLook, name="nearest_mean"):
+class NearestMean(CellLook, name="nearest_mean"):
     """Mean of public features of the grid point that is nearest to each point.
 
     Privacy:

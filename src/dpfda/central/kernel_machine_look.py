@@ -11,7 +11,7 @@ import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
-from dpfda.central.cell_looks import Box, NearestLook
+from dpfda.central.cell_looks import Box, CellLook
 from dpfda.central.conversation import BoxConversation
 from dpfda.central.functions import FunctionBasis, eigenpairs
 from dpfda.central.kernels import Kernel, Matern
@@ -32,7 +32,7 @@ _UNITS = float(1 << 40)  # of a target's bound
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class KernelMachine(NearestLook, name="kernel_machine"):
+class KernelMachine(CellLook, name="kernel_machine"):
     """f minimising mean L(y, f(x)) + ψ‖f‖² in a kernel's space, as coefficients.
 
     Inputs are rounded to a public grid, so that the mean loss is known from whole numbers at each

@@ -98,35 +98,3 @@ class SquaredExponential(Kernel, name="gaussian"):
     def examples(cls) -> list[Self]:
         """Two lengths."""
         return [cls(), cls(length=0.3)]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sobolev(Kernel, name="sobolev"):
-    """Reproducing kernel of the Sobolev space W₂^m on [0, 1], m = 1 or 2 (splines).
-
-    Example:
-        >>> Sobolev(order=1).between(np.array([0.5]), np.array([0.5]))
-        array([[1.5]])
-    """
-
-    order: int = 2
-
-    def __post_init__(self) -> None:
-        _validate.whole("order", self.order, least=1, most=2)
-
-    def between(self, s: FloatArray, t: FloatArray) -> FloatArray:
-        """1 + min for order 1; 1 + st + ∫(s-u)₊(t-u)₊ du for order 2."""
-        low, high = np.minimum(s[:, None], t[None, :]), np.maximum(s[:, None], t[None, :])
-        if self.order == 1:
-            return np.asarray(1 + low)
-        return np.asarray(1 + s[:, None] * t[None, :] + low**2 * (3 * high - low) / 6)
-
-    @property
-    def decay(self) -> float:
-        """2m."""
-        return 2.0 * self.order
-
-    @classmethod
-    def examples(cls) -> list[Self]:
-        """Both orders."""
-        return [cls(order=1), cls(order=2)]

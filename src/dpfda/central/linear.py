@@ -18,9 +18,9 @@ import numpy as np
 from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.central.conversation import far_apart
-from dpfda.central.function_mechanism import CHOSEN_BY_DATA, FunctionMechanism, MeanRelease
 from dpfda.central.functions import FunctionBasis, eigenpairs
 from dpfda.central.kernels import Kernel, Matern
+from dpfda.central.mean import CHOSEN_BY_DATA, FunctionMechanism, MeanRelease
 from dpfda.central.quadrature import Grid
 from dpfda.central.release import Release
 from dpfda.central.shrunk_mean import PublishedShrunkMean, ShrunkMean

@@ -1,14 +1,121 @@
-"""A mean curve under differential privacy."""
+"""A mean function under differential privacy: mechanisms, their questions, an estimator."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
+from dpfda._registry import Registered
 from dpfda._validate import FloatArray
+from dpfda.central.conversation import CurveConversation
 from dpfda.central.estimator import CurveEstimator
-from dpfda.central.function_mechanism import FunctionMechanism, MeanRelease
-from dpfda.central.quadrature import norm_bound
+from dpfda.central.quadrature import Grid, as_grid, norm_bound
+from dpfda.central.release import Release
+from dpfda.errors import InvalidParameter
+from dpfda.protocol.conversation import Questions
+from dpfda.protocol.query import Records
+
+CHOSEN_BY_DATA = "parameters were chosen by looking at the data: not private"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionMechanism(Registered, family="function mechanism"):
+    """Releases the mean of curves; a new one is one file that fills in what is asked of it.
+
+    It is public and sees no curve: `rows` says what becomes of one curve at a time, `questions`
+    what is asked about all of them.
+    """
+
+    needs_delta: ClassVar[bool] = False
+    takes_delta: ClassVar[bool] = False
+    bounds_largest: ClassVar[bool] = False  # its bound is on the largest |X(t)|, not on the norm
+
+    @abstractmethod
+    def rows(self, records: FloatArray, grid: Grid) -> FloatArray:
+        """Each curve (n, points) as the numbers that are asked about (n, J)."""
+
+    @abstractmethod
+    def questions(self, mean: MeanRelease) -> Questions[Release]:
+        """What is asked about n such rows, for the budget of `mean`."""
+
+    @abstractmethod
+    def neighbours(self, mean: MeanRelease) -> tuple[Records, Records]:
+        """Rows of n curves, one of them replaced, that are told apart well."""
+
+    @classmethod
+    @abstractmethod
+    def examples(cls) -> list[Self]:
+        """A few instances for checks and audits."""
+
+    @classmethod
+    def allows(cls, delta: float) -> bool:
+        """Whether a δ, or 0, is neither missing nor in vain."""
+        return bool(delta) if cls.needs_delta else cls.takes_delta or not delta
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What a release by it rests on, beyond a public n."""
+        return ()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MeanRelease(CurveConversation, name="mean"):
+    """The questions behind the mean of n curves on a public grid.
+
+    Attributes:
+        bound: public: on √∫X² (`quadrature.norm_bound`), or on the largest |X(t)| for a mechanism
+            that says so.
+        grid: where curves are known.
+        mechanism: which questions are asked.
+    """
+
+    summary: ClassVar[str] = "mean"
+
+    grid: Grid
+    mechanism: FunctionMechanism
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.mechanism.allows(self.delta):
+            rule = "above 0" if self.mechanism.needs_delta else "0"
+            rule += f" for the {self.mechanism.name} mechanism"
+            raise InvalidParameter("delta", rule, self.delta)
+
+    @property
+    def radius(self) -> float:
+        """2τ/n: how far one replaced curve can move the mean."""
+        return 2 * self.bound / self.n
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """A public n, and what the mechanism adds."""
+        return (*super().assumptions, *self.mechanism.assumptions)
+
+    def questions(self) -> Questions[Release]:
+        """The mechanism's."""
+        return self.mechanism.questions(self)
+
+    def records(self, curves: FloatArray) -> Records:
+        """Curves on the grid, one at a time, as the questions need them."""
+        return (self.mechanism.rows(curves, self.grid),)
+
+    def neighbours(self, n: int) -> tuple[Records, Records]:
+        """The mechanism's."""
+        return self.mechanism.neighbours(self)
+
+    @classmethod
+    def examples(cls, *, n: int, epsilon: float, delta: float) -> list[Self]:
+        """Every mechanism, on nine points."""
+        grid = as_grid(np.linspace(0.0, 1.0, 9))
+        return [
+            cls(epsilon=epsilon, delta=delta, n=n, bound=1.0, grid=grid, mechanism=mechanism)
+            for member in FunctionMechanism.members().values()
+            for mechanism in member.examples()
+            if member.allows(delta)
+        ]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -31,27 +31,20 @@ class StudyResult:
 
     def table(self, level: float = 0.95) -> list[dict[str, Any]]:
         """One row a number: value, interval, and the people behind it."""
-        rows = []
-        for name, estimate in self.estimates.items():
-            interval = estimate.interval(level)
-            rows.append(_row(name, estimate.value, interval, estimate.people, "private replies"))
-        for name, error in self.errors.items():
-            interval = wilson(error, self.held_out, level)
-            rows.append(_row(f"error, {name}", error, interval, self.held_out, "held-out people"))
-        return rows
-
-
-def _row(
-    quantity: str, value: float, interval: tuple[float, float], people: int, source: str
-) -> dict[str, Any]:
-    return {
-        "quantity": quantity,
-        "value": value,
-        "low": interval[0],
-        "high": interval[1],
-        "people": people,
-        "from": source,
-    }
+        rows = [
+            (name, found.value, found.interval(level), found.people, "private replies")
+            for name, found in self.estimates.items()
+        ]
+        people = self.held_out
+        rows += [
+            (f"error, {name}", error, wilson(error, people, level), people, "held-out people")
+            for name, error in self.errors.items()
+        ]
+        names = ("quantity", "value", "low", "high", "people", "from")
+        return [
+            dict(zip(names, (quantity, value, *interval, count, source), strict=True))
+            for quantity, value, interval, count, source in rows
+        ]
 
 
 def majority_error(labels: Any) -> float:

@@ -12,13 +12,13 @@ from dataclasses import replace
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.central.function_mechanism import MeanRelease
 from dpfda.central.linear import (
     AbsoluteRegularization,
     FiniteLaplace,
     LinearMechanism,
     QuadraticRegularization,
 )
+from dpfda.central.mean import MeanRelease
 from dpfda.central.records import clip_rows
 from dpfda.errors import InvalidParameter
 

@@ -12,7 +12,6 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from dpfda._validate import FloatArray
 from dpfda.central.adaptive import Adaptive
 from dpfda.central.bernstein import Bernstein
-from dpfda.central.function_mechanism import FunctionMechanism, MeanRelease
 from dpfda.central.functions import decompose, eigenpairs
 from dpfda.central.kernels import Kernel, Matern
 from dpfda.central.linear import (
@@ -22,6 +21,7 @@ from dpfda.central.linear import (
     OptimalAllocation,
     QuadraticRegularization,
 )
+from dpfda.central.mean import FunctionMechanism, MeanRelease
 from dpfda.central.quadrature import as_grid, trapezoid
 from dpfda.datasets import simulate_003
 from dpfda.noise import SecureSource, SimulationSource

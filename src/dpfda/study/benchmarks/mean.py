@@ -10,9 +10,8 @@ import numpy as np
 from dpfda._validate import FloatArray
 from dpfda.central.adaptive import Adaptive
 from dpfda.central.bernstein import Bernstein
-from dpfda.central.function_mechanism import FunctionMechanism, MeanRelease
 from dpfda.central.linear import FiniteLaplace, OptimalAllocation, QuadraticRegularization
-from dpfda.central.mean import PrivateMean
+from dpfda.central.mean import FunctionMechanism, MeanRelease, PrivateMean
 from dpfda.central.quadrature import as_grid, norms, trapezoid
 from dpfda.central.records import read_records
 from dpfda.datasets import load_dti

@@ -11,9 +11,9 @@ from dpfda._validate import FloatArray
 from dpfda.central.bernstein import Bernstein
 from dpfda.central.cell_looks import Box, NearestMean
 from dpfda.central.density import DensityMechanism, DensityRelease
-from dpfda.central.function_mechanism import FunctionMechanism, MeanRelease
 from dpfda.central.kernel_density import KernelDensity
 from dpfda.central.linear import LinearMechanism
+from dpfda.central.mean import FunctionMechanism, MeanRelease
 from dpfda.central.quadrature import Grid, as_grid, norms, trapezoid
 from dpfda.central.records import read_records
 from dpfda.datasets import load_adelaide_demand, load_dti

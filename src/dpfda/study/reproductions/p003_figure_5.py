@@ -6,9 +6,9 @@ from typing import Any
 
 from dpfda.central.adaptive import Adaptive
 from dpfda.central.bernstein import Bernstein
-from dpfda.central.function_mechanism import FunctionMechanism
 from dpfda.central.kernels import Matern
 from dpfda.central.linear import AbsoluteRegularization, FiniteLaplace, QuadraticRegularization
+from dpfda.central.mean import FunctionMechanism
 from dpfda.central.quadrature import trapezoid
 from dpfda.noise import SimulationSource
 from dpfda.study.effort import FULL, Effort
