@@ -47,6 +47,7 @@ GOAL = 0.05
 PILOT = 20_000
 """Draws that find the event."""
 _FAR = 8
+_FEW = 200
 _RARE = 0.02
 _CHUNK = 1 << 18
 _FIT = 4.42  # standard errors: exceeded by chance once in 10^5 audits
@@ -83,7 +84,7 @@ class AuditResult:
             the δ that the stated likelihood needs at the claimed ε, less the claimed δ. Positive
             disproves the claim; None if the randomizer states no likelihood.
         misfit: how many standard errors the mean of e^{-L} is from 1; None where it is not tested.
-        draws: reports counted from each input.
+        draws: reports counted from the likelier input.
         detects: the smallest relative violation of the claim (in ε; in μ for Gaussian claims) that
             these draws would have shown with 95 % probability; None if none would.
     """
@@ -153,25 +154,27 @@ def audit(
         weights = additive_weights(mechanism, claim, sight.inputs)
     fit = None if weights is None else Fit(weights, likely)
     total = _enough(claim, sight, fit, draws, goal)
+    # Where draws are dear and the fit shows more than events, the second input gets fewer.
+    others = total if turns[-1] == (1, 0) else max(total // 4, min(total, _FEW))
     counted = []
-    for side in (0, 1):
+    for side, many in ((0, total), (1, others)):
         seen = 0.0
-        for start in range(0, total, _CHUNK):
-            size = min(_CHUNK, total - start)
+        for start in range(0, many, _CHUNK):
+            size = min(_CHUNK, many - start)
             reports = _draw(mechanism, sight.inputs[side], size, source)
             seen += sight.count(reports)
             if fit is not None and side == 0:
                 fit.add(reports)
         counted.append(seen)
-    often = counted[0] / total, max(counted[1], 0.5) / total
-    shown = [claim.detects(*(sight.frequencies if sight.stated else often), total)]
+    often = counted[0] / total, max(counted[1], 0.5) / others
+    shown = [claim.detects(*(sight.frequencies if sight.stated else often), others)]
     shown += [] if fit is None else [fit.detects(total)]
     known = [violation for violation in shown if violation is not None]
     return AuditResult(
         name=name,
         claimed_epsilon=promise.epsilon,
         claimed_delta=promise.delta,
-        lower_bound=claim.as_epsilon(float(claim.bound(counted[0], counted[1], total))),
+        lower_bound=claim.as_epsilon(float(claim.bound(counted[0], counted[1], total, others))),
         density_excess=excess,
         misfit=None if fit is None else fit.misfit,
         draws=total,

@@ -49,15 +49,17 @@ class Claim:
         rest = np.where(usable, np.asarray(likely) - self.delta, 1.0)
         return np.where(usable, np.log(rest / unlikely), -math.inf)
 
-    def bound(self, hits: Any, misses: Any, total: int) -> Any:
+    def bound(self, hits: Any, misses: Any, total: int, others: int | None = None) -> Any:
         """The least distance that these counts allow, with 99.9 % confidence.
 
-        Clopper & Pearson 1934, each probability at half the error.
+        Clopper & Pearson 1934, each probability at half the error. `others` is the number of draws
+        from the second input, where it is another.
         """
+        others = total if others is None else others
         hits, misses = np.asarray(hits, dtype=np.float64), np.asarray(misses, dtype=np.float64)
         low = stats.beta.ppf(_ERROR / 2, np.maximum(hits, 1), total - hits + 1)
-        high = stats.beta.ppf(1 - _ERROR / 2, misses + 1, np.maximum(total - misses, 1))
-        return self.distance(np.where(hits > 0, low, 0.0), np.where(misses < total, high, 1.0))
+        high = stats.beta.ppf(1 - _ERROR / 2, misses + 1, np.maximum(others - misses, 1))
+        return self.distance(np.where(hits > 0, low, 0.0), np.where(misses < others, high, 1.0))
 
     def expected(self, likely: Any, unlikely: Any, total: int) -> Any:
         """About what `bound` will say after `total` draws: a quick guess to compare events by."""
