@@ -15,9 +15,11 @@ from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.errors import InvalidData
 
-BITS = 18
-ONE = float(1 << BITS)
+ONE = float(1 << 18)
 """The ball's radius in grid steps."""
+
+SQUARE = 1 / ONE**2
+"""What a product of two grid steps stands for."""
 
 BLOCK = 1 << 16
 """Most rows of one exact float64 sum: 2^16 rows of products below 2^36 stay below 2^53."""

@@ -13,7 +13,7 @@ from dpfda._validate import FloatArray
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.answer import Answer
 from dpfda.protocol.query import Records
-from dpfda.regression.fixed_point import BITS
+from dpfda.regression.fixed_point import ONE, SQUARE
 from dpfda.regression.look import ProblemLook, RowSums
 from dpfda.regression.problem import Bounds, Problem
 from dpfda.regression.sensitivity import LOCATION_WEIGHT, location_l1
@@ -52,7 +52,7 @@ class LocationLook(RowSums, ProblemLook, name="regression_location"):
     @cached_property
     def weights(self) -> FloatArray:
         """Grid steps to weighted units."""
-        line, square = 2.0**-BITS, LOCATION_WEIGHT * 2.0 ** (-2 * BITS)
+        line, square = 1 / ONE, LOCATION_WEIGHT * SQUARE
         ends = [square, _TARGET_WEIGHT * line, _TARGET_WEIGHT * square]
         return np.concatenate([np.full(self.dimension, line), ends])
 

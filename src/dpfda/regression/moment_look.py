@@ -14,12 +14,10 @@ from dpfda.privacy.cost import Cost
 from dpfda.protocol.answer import Answer
 from dpfda.protocol.fields import flag, number, part
 from dpfda.protocol.query import Records
-from dpfda.regression.fixed_point import BITS, with_constant
+from dpfda.regression.fixed_point import SQUARE, with_constant
 from dpfda.regression.look import RowSums
 from dpfda.regression.problem import Bounds
 from dpfda.regression.sensitivity import joint_l1, joint_l2
-
-_SQUARE = 2.0 ** (-2 * BITS)
 
 
 @dataclass(frozen=True)
@@ -94,7 +92,7 @@ class MomentLook(RowSums, name="regression_moments"):
     def moment_weights(self) -> FloatArray:
         """Those of linear and quadratic sums."""
         linear = np.full(self.coefficients, self.linear_weight)
-        return _SQUARE * np.concatenate([linear, self.quadratic_weight * self.triangle])
+        return SQUARE * np.concatenate([linear, self.quadratic_weight * self.triangle])
 
     @property
     def l2(self) -> float:
@@ -115,7 +113,7 @@ class MomentLook(RowSums, name="regression_moments"):
         size = self.coefficients
         return Moments(
             linear=mean[:size] / self.linear_weight,
-            quadratic=unfold(mean[size:] * _SQUARE / self.moment_weights[size:], size),
+            quadratic=unfold(mean[size:] * SQUARE / self.moment_weights[size:], size),
             linear_sigma=noise / self.linear_weight,
             quadratic_sigma=noise / self.quadratic_weight,
         )

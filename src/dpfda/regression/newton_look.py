@@ -15,7 +15,7 @@ from dpfda.privacy.cost import Cost
 from dpfda.protocol.answer import Answer
 from dpfda.protocol.fields import number, part, vector
 from dpfda.protocol.query import Records
-from dpfda.regression.fixed_point import BITS, ONE
+from dpfda.regression.fixed_point import ONE, SQUARE
 from dpfda.regression.look import RowSums
 from dpfda.regression.problem import Bounds
 from dpfda.regression.sensitivity import NEWTON_L2
@@ -70,9 +70,8 @@ class NewtonLook(RowSums, name="regression_newton"):
     @cached_property
     def weights(self) -> FloatArray:
         """Grid steps to weighted units."""
-        square = 2.0 ** (-2 * BITS)
-        ends = [2.0**-BITS, _CURVATURE_WEIGHT * square]
-        return np.concatenate([np.full(self.dimension, square), ends])
+        ends = [1 / ONE, _CURVATURE_WEIGHT * SQUARE]
+        return np.concatenate([np.full(self.dimension, SQUARE), ends])
 
     @property
     def l2(self) -> float:

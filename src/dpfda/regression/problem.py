@@ -23,6 +23,7 @@ class Bounds(Declared):
         target_center, target_radius: of the targets.
 
     Example:
+        >>> import numpy as np
         >>> Bounds(center=np.zeros(2)).rows(np.array([[3.0, 4.0]])) / 2**18
         array([[0.59999847, 0.79999924]])
     """
@@ -62,6 +63,7 @@ class Problem(Declared):
         rows: how many rows there are, where it is known beforehand (public).
 
     Example:
+        >>> import numpy as np
         >>> problem = Problem(task="linear", bounds=Bounds(center=np.zeros(3)))
         >>> problem.dimension, problem.size
         (3, 4)

@@ -16,14 +16,12 @@ from dpfda.privacy.cost import Cost
 from dpfda.protocol.answer import Answer
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.query import Records
-from dpfda.regression.fixed_point import BITS
+from dpfda.regression.fixed_point import SQUARE
 from dpfda.regression.methods.base import Fitted, Method, Regression
 from dpfda.regression.methods.gaussian_fm import about_all, in_units
 from dpfda.regression.moment_look import MomentLook, Moments
 from dpfda.regression.problem import Bounds
 from dpfda.regression.sensitivity import eigenvalue_l2
-
-_SQUARE = 2.0 ** (-2 * BITS)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -40,7 +38,7 @@ class EigenvalueLook(MomentLook, name="regression_eigenvalue"):
     @cached_property
     def weights(self) -> FloatArray:
         """One place in front, for the eigenvalue."""
-        return np.concatenate([[_SQUARE], self.moment_weights])
+        return np.concatenate([[SQUARE], self.moment_weights])
 
     @property
     def l2(self) -> float:
@@ -55,7 +53,7 @@ class EigenvalueLook(MomentLook, name="regression_eigenvalue"):
         """Weighted moments with their smallest eigenvalue in front."""
         size = self.coefficients
         values = super().statistic(totals)
-        matrix = unfold(np.asarray(totals[1 + size :] * _SQUARE), size)
+        matrix = unfold(np.asarray(totals[1 + size :] * SQUARE), size)
         values[0] = np.linalg.eigvalsh(matrix)[0]
         return values
 

@@ -16,7 +16,7 @@ from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.fields import vector
 from dpfda.protocol.query import Records
-from dpfda.regression.fixed_point import BITS, ONE
+from dpfda.regression.fixed_point import ONE, SQUARE
 from dpfda.regression.look import ProblemLook, RowSums
 from dpfda.regression.methods.base import Fitted, Method, Regression
 from dpfda.regression.methods.gaussian_fm import in_units
@@ -44,7 +44,7 @@ class GradientLook(RowSums, ProblemLook, name="regression_gradient"):
     @cached_property
     def weights(self) -> FloatArray:
         """Grid steps to units."""
-        return np.full(self.problem.size, 2.0 ** (-2 * BITS))
+        return np.full(self.problem.size, SQUARE)
 
     @property
     def l2(self) -> float:
