@@ -62,12 +62,12 @@ class Registered:
     def named(cls, name: str) -> type[Self]:
         """The class registered under `name`."""
         homes = iter(cls._homes)
-        while not isinstance(name, str) or name not in (known := cls._known()):
+        while (member := cls._member(name)) is None:
             home = next(homes, None)
             if home is None:
                 raise UnknownName(cls.family, name, sorted(cls._known())) from None
             import_if_possible(home)  # one after the other: the last ones may be slow to load
-        return known[name]
+        return member
 
     @classmethod
     def members(cls) -> dict[str, type[Self]]:
@@ -75,6 +75,11 @@ class Registered:
         for home in cls._homes:
             import_if_possible(home)
         return dict(sorted(cls._known().items()))
+
+    @classmethod
+    def _member(cls, name: Any) -> type[Self] | None:
+        member = cls._members.get(name) if isinstance(name, str) else None
+        return member if member is not None and issubclass(member, cls) else None
 
     @classmethod
     def _known(cls) -> dict[str, type[Self]]:

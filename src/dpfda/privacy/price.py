@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 
 from dpfda.errors import UnknownEvent
 from dpfda.privacy.events import (
@@ -35,7 +36,12 @@ def exact(number: float) -> Fraction:
         >>> exact(0.1)
         Fraction(1, 10)
     """
-    return Fraction(repr(float(number)))
+    return _as_written(float(number))
+
+
+@lru_cache(maxsize=1 << 10)
+def _as_written(number: float) -> Fraction:
+    return Fraction(repr(number))
 
 
 def rounded_up(number: Fraction) -> float:

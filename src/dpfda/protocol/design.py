@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpfda._registry import Registered
 from dpfda.errors import ProtocolError
-from dpfda.protocol.fields import Array, Part, rule_of
+from dpfda.protocol.fields import Array, Part, declared
 from dpfda.protocol.task import Task
 
 if TYPE_CHECKING:  # a plan checks tasks against its design, so it imports this file
@@ -47,17 +47,16 @@ class Design(
 
 def check_terms(task: Task, terms: Terms) -> None:
     """Refuse a task that is not what its design may ask."""
-    for field in fields(task):
-        rule = rule_of(field)
+    rules = declared(type(task))
+    for name, (rule, default) in rules.items():
         free = isinstance(rule, Part) or (isinstance(rule, Array) and rule.kind == "real")
-        if field.name == "people" or (free and field.name not in terms):
+        if name == "people" or (free and name not in terms):
             continue
-        given, wanted = getattr(task, field.name), terms.get(field.name, field.default)
-        if not _agrees(given, wanted):
-            raise ProtocolError(f"{field.name} of a {task.name} task must be {wanted} here")
-    named = {field.name for field in fields(task)}
+        wanted = terms.get(name, default)
+        if not _agrees(getattr(task, name), wanted):
+            raise ProtocolError(f"{name} of a {task.name} task must be {wanted} here")
     for name, size in task.sizes.items():
-        if name not in named and not _agrees(size, terms.get(name, ())):
+        if name not in rules and not _agrees(size, terms.get(name, ())):
             raise ProtocolError(f"a {task.name} task of {name} = {size} is not asked here")
 
 
@@ -67,4 +66,5 @@ def _agrees(given: Any, wanted: Any) -> bool:
     if isinstance(wanted, range):
         entries = np.asarray(given)
         return bool(np.all((entries >= wanted.start) & (entries < wanted.stop)))
-    return bool(np.all(np.asarray(given) == wanted))
+    same = given == wanted
+    return same if isinstance(same, bool) else bool(np.all(same))

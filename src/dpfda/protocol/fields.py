@@ -27,6 +27,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass
+from functools import cache
 from types import MappingProxyType
 from typing import Any, Literal, Self
 
@@ -131,33 +132,38 @@ class Array(Rule):
 
     def read(self, name: str, given: Any, sizes: Sizes) -> npt.NDArray[Any]:
         """A frozen copy."""
-        wanted = tuple(
-            sizes.get(length, length) if isinstance(length, str) else length
-            for length in self.shape
-        )
-        rule = f"{self.kind} numbers from {self.least:g} to {self.most:g} of shape "
-        rule += f"({', '.join(map(str, wanted))})"
         try:
             array = np.array(given)
         except ValueError:
-            raise InvalidParameter(name, rule, "rows of different lengths") from None
+            raise self._refusal(name, sizes, "rows of different lengths") from None
         if array.size == 0 and array.dtype.kind == "f" and self.kind == "whole":
             array = array.astype(np.int64)
         if array.dtype.kind not in ("iu" if self.kind == "whole" else "fiu"):
-            raise InvalidParameter(name, rule, f"dtype {array.dtype}")
-        fits = array.ndim == len(wanted) and array.size <= MOST_NUMBERS
-        for length, want in zip(array.shape, wanted, strict=False):
+            raise self._refusal(name, sizes, f"dtype {array.dtype}")
+        fits = array.ndim == len(self.shape) and array.size <= MOST_NUMBERS
+        for length, want in zip(array.shape, self._wanted(sizes), strict=False):
             fits = fits and (isinstance(want, str) or length == want)
         if not fits:
-            raise InvalidParameter(name, rule, f"shape {array.shape}")
-        if not np.all((self.least <= array) & (array <= self.most)):  # NaN is in no range
-            raise InvalidParameter(name, rule, "a number outside")
-        for length, want in zip(array.shape, wanted, strict=True):
-            if isinstance(want, str):
-                _bind(name, want, length, sizes)
-        array = array.astype(np.int64 if self.kind == "whole" else np.float64)
+            raise self._refusal(name, sizes, f"shape {array.shape}")
+        # NaN is in no range, and spoils both extremes.
+        if array.size and not (self.least <= array.min() and array.max() <= self.most):
+            raise self._refusal(name, sizes, "a number outside")
+        for length, want in zip(array.shape, self.shape, strict=True):
+            if isinstance(want, str) and sizes.setdefault(want, length) != length:
+                rule = f"of length {sizes[want]} ({want})"
+                raise InvalidParameter(name, rule, f"length {length}")
+        array = array.astype(np.int64 if self.kind == "whole" else np.float64, copy=False)
         array.flags.writeable = False
         return array
+
+    def _wanted(self, sizes: Sizes) -> list[int | str]:
+        """The shape, with the lengths that are known by now."""
+        return [sizes.get(want, want) if isinstance(want, str) else want for want in self.shape]
+
+    def _refusal(self, name: str, sizes: Sizes, found: str) -> InvalidParameter:
+        shape = ", ".join(map(str, self._wanted(sizes)))
+        numbers = f"{self.kind} numbers from {self.least:g} to {self.most:g}"
+        return InvalidParameter(name, f"{numbers} of shape ({shape})", found)
 
 
 @dataclass(frozen=True)
@@ -259,10 +265,19 @@ def check_fields(subject: Any) -> Mapping[str, int]:
         The lengths that fields gave names to.
     """
     sizes: Sizes = {}
-    rules = {field.name: rule_of(field) for field in dataclasses.fields(subject) if field.init}
-    for name, rule in sorted(rules.items(), key=lambda item: item[1].late):
-        object.__setattr__(subject, name, rule.read(name, getattr(subject, name), sizes))
+    rules = declared(type(subject)).items()
+    for late in (False, True):
+        for name, (rule, _) in rules:
+            if rule.late == late:
+                object.__setattr__(subject, name, rule.read(name, getattr(subject, name), sizes))
     return MappingProxyType(sizes)
+
+
+@cache
+def declared(kind: type[Any]) -> Mapping[str, tuple[Rule, Any]]:
+    """What each init field of a class may be, and its default; read once for each class."""
+    fields: tuple[dataclasses.Field[Any], ...] = dataclasses.fields(kind)
+    return {field.name: (rule_of(field), field.default) for field in fields if field.init}
 
 
 class Declared:
@@ -306,11 +321,6 @@ def rule_of(field: dataclasses.Field[Any]) -> Rule:
     return rule
 
 
-def _bind(name: str, length: str, size: int, sizes: Sizes) -> None:
-    if sizes.setdefault(length, size) != size:
-        raise InvalidParameter(name, f"of length {sizes[length]} ({length})", f"length {size}")
-
-
 __all__ = [
     "LARGEST",
     "Array",
@@ -320,6 +330,7 @@ __all__ = [
     "array",
     "check_fields",
     "choice",
+    "declared",
     "flag",
     "number",
     "part",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import fields
 from typing import Any
 
 from dpfda._registry import Registered
 from dpfda._validate import FloatArray
+from dpfda.protocol.fields import declared
 from dpfda.protocol.findings import Findings, Phase
 from dpfda.protocol.model import StudyModel
 from dpfda.protocol.plan import StudyPlan
@@ -78,9 +78,9 @@ class Progress(
         """A task as the design says it, and what it leaves free."""
         kind, terms = Task.named(name), self.plan.asks[name]
         fixed = {
-            field.name: terms[field.name]
-            for field in fields(kind)
-            if field.name in terms and not isinstance(terms[field.name], (range, tuple))
+            field: terms[field]
+            for field in declared(kind)
+            if field in terms and not isinstance(terms[field], (range, tuple))
         }
         return kind(**(fixed | {"people": people} | free))
 

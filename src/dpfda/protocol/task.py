@@ -11,7 +11,7 @@ A simulation hands out thousands at a time; a collector hands out single rows, `
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,7 +21,7 @@ from dpfda._validate import FloatArray
 from dpfda.errors import ProtocolError
 from dpfda.noise import Source
 from dpfda.protocol.answer import Answer
-from dpfda.protocol.fields import Array, number, rule_of, whole
+from dpfda.protocol.fields import Array, declared, number, whole
 from dpfda.protocol.query import Query, Records
 
 BOX_RANDOMIZERS = ("laplace", "piecewise", "duchi", "hybrid")
@@ -76,8 +76,8 @@ class Task(Query):
             raise ProtocolError(f"the task is for {self.people} people, each with one row")
         if features.shape[1] < self.columns:
             raise ProtocolError(f"the task asks about {self.columns} features")
-        inside = np.clip(np.nan_to_num(features.astype(np.float64, copy=False)), -1.0, 1.0)
-        return inside, np.nan_to_num(labels).astype(np.int64)
+        inside = np.clip(_finite(features.astype(np.float64, copy=False)), -1.0, 1.0)
+        return inside, _finite(labels).astype(np.int64, copy=False)
 
     def answer(self, records: Records, source: Source) -> Answer:
         """Replies, shape (n, width): whatever happens inside, they went through the mechanism."""
@@ -99,7 +99,7 @@ class Task(Query):
             return np.repeat(self.blank, 0, axis=0)
         try:
             with np.errstate(all="ignore"):
-                return np.nan_to_num(self.exact(records, source))
+                return _finite(self.exact(records, source))
         except Exception:  # whatever it was: it may depend on the person's data
             if self.people == 1:
                 return self.blank
@@ -128,12 +128,16 @@ class Task(Query):
         chosen = np.asarray(index)
         if chosen.dtype == bool:
             chosen = np.flatnonzero(chosen)
-        values = {field.name: getattr(self, field.name) for field in fields(self) if field.init}
-        for field in fields(self):
-            rule = rule_of(field)
+        values = {name: getattr(self, name) for name in declared(type(self))}
+        for name, (rule, _) in declared(type(self)).items():
             if isinstance(rule, Array) and rule.shape[0] == "people":
-                values[field.name] = values[field.name][chosen]
+                values[name] = values[name][chosen]
         return type(self)(**(values | {"people": len(chosen)}))
+
+
+def _finite(numbers: Any) -> Any:
+    """Without NaN and infinity; looking first is quicker than always replacing."""
+    return numbers if np.isfinite(numbers).all() else np.nan_to_num(numbers)
 
 
 def check_reply(task: Task, reply: Any) -> FloatArray:
