@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.curve_classifier import CurveClassifierBase, count_rows, plain_classes, stamped
+from dpfda.curve_classifier import stamped
 from dpfda.errors import InvalidParameter
-from dpfda.mrma.averaging import DEFAULT_STRICTNESS
 from dpfda.mrma.baselines import baseline_rules
 from dpfda.mrma.conclusion import MRMAFindings
 from dpfda.mrma.designs import MRMADesign
-from dpfda.mrma.members import DEFAULT_SPREAD
+from dpfda.mrma.estimator import MRMAEstimator
 from dpfda.mrma.plots import draw
 from dpfda.mrma.result import MRMAResult
 from dpfda.mrma.training import design_of
 from dpfda.privacy.guarantee import Guarantee
-from dpfda.privacy.ledger import BaseLedger
 from dpfda.protocol.person import encode_people
-from dpfda.protocol.plan import StudyPlan
 from dpfda.simulate import people_from, simulate
 
 
-class MRMAClassifier(CurveClassifierBase):
+@dataclass(eq=False, repr=False)
+class MRMAClassifier(MRMAEstimator):
     """Model reversal and model averaging under local differential privacy (000, 001).
 
     `fit` runs a whole study in this process: every row is a person who answers once, privately.
@@ -80,48 +78,12 @@ class MRMAClassifier(CurveClassifierBase):
         True
     """
 
-    def __init__(
-        self,
-        encoder: Any = None,
-        *,
-        epsilon: float = 1.0,
-        learner: str = "cg",
-        learner_parameters: Any = None,
-        n_classifiers: int = 50,
-        member_size: int = 50,
-        training_share: float = 1 / 6,
-        cutoff: float | None = None,
-        strictness: float = DEFAULT_STRICTNESS,
-        average: str = "parameters",
-        randomizer: str = "laplace",
-        label_share: float | None = None,
-        boundary_spread: float | None = DEFAULT_SPREAD,
-        protects: str = "both",
-        final_share: float = 0.0,
-        compare: bool | None = None,
-        classes: Any = None,
-        ledger: BaseLedger | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.encoder = encoder
-        self.epsilon = epsilon
-        self.learner = learner
-        self.learner_parameters = learner_parameters
-        self.n_classifiers = n_classifiers
-        self.member_size = member_size
-        self.training_share = training_share
-        self.cutoff = cutoff
-        self.strictness = strictness
-        self.average = average
-        self.randomizer = randomizer
-        self.label_share = label_share
-        self.boundary_spread = boundary_spread
-        self.protects = protects
-        self.final_share = final_share
-        self.compare = compare
-        self.classes = classes
-        self.ledger = ledger
-        self.random_state = random_state
+    average: str = "parameters"
+    randomizer: str = "laplace"
+    label_share: float | None = None
+    protects: str = "both"
+    final_share: float = 0.0
+    compare: bool | None = None
 
     def fit(self, curves: Any, labels: Any, grid_points: Any = None, groups: Any = None) -> Self:
         """Run the study.
@@ -134,13 +96,13 @@ class MRMAClassifier(CurveClassifierBase):
             groups: who each row belongs to, where a person has several rows; the guarantee is
                 then stated for a person, m rows costing m ε (C21).
         """
-        curves = self._read_curves(curves, reset=True)
-        labels = self._read_labels(labels, count_rows(curves))
+        curves, labels = self._read(curves, labels)
         self._set_classes(labels)
         self.grid_points_ = grid_points
         source = self._source()
         comparing = self._comparing()
-        self.plan_ = self._plan(len(labels))
+        design, seed = design_of(MRMADesign, self.get_params(deep=False)), self._public_seed()
+        self.plan_ = self._plan(len(labels), design, seed=seed, protects=self.protects)
         people = people_from(self.plan_, curves, labels, grid_points=grid_points)
         self._pay(self.plan_.guarantee)
         server = simulate(self.plan_, people, source=source)
@@ -152,9 +114,8 @@ class MRMAClassifier(CurveClassifierBase):
         self.result_ = MRMAResult(*findings.judged, self.error_estimate_)
         if comparing:
             features, numbers = encode_people(self.plan_, curves, labels, grid_points=grid_points)
-            design = MRMADesign.from_dict(self.plan_.design)
             self.result_.rules = baseline_rules(
-                features, numbers, plan=self.plan_, design=design, seed=self._public_seed()
+                features, numbers, plan=self.plan_, design=design, seed=seed
             )
         return self
 
@@ -182,17 +143,6 @@ class MRMAClassifier(CurveClassifierBase):
             rule = "False or None where random_state is None: it would ask people again"
             raise InvalidParameter("compare", rule, self.compare)
         return bool(self.compare)
-
-    def _plan(self, n_people: int) -> StudyPlan:
-        return StudyPlan(
-            epsilon=self.epsilon,
-            n_people=n_people,
-            encoder=self._encoder(),
-            classes=plain_classes(self.classes_),
-            design=design_of(MRMADesign, self.get_params(deep=False)).to_dict(),
-            protects=self.protects,  # type: ignore[arg-type]
-            seed=self._public_seed(),
-        )
 
 
 def person_level(promise: Guarantee, groups: Any) -> Guarantee:

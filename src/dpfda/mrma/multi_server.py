@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
-from dpfda.curve_classifier import CurveClassifierBase, count_rows, plain_classes, stamped
+from dpfda.curve_classifier import stamped
 from dpfda.errors import InvalidParameter
-from dpfda.mrma.averaging import DEFAULT_STRICTNESS
 from dpfda.mrma.designs import ExchangeDesign, MRMADesign
-from dpfda.mrma.members import DEFAULT_SPREAD
+from dpfda.mrma.estimator import MRMAEstimator
 from dpfda.mrma.training import design_of
 from dpfda.noise import Source
-from dpfda.privacy.ledger import BaseLedger
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.person import encode_people
-from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server
 from dpfda.simulate import simulate
 
 
-class MultiServerMRMA(CurveClassifierBase):
+@dataclass(eq=False, repr=False)
+class MultiServerMRMA(MRMAEstimator):
     """K servers share their MRMA classifiers; each decides with its own people which to use.
 
     First every server runs an MRMA study of its own. Then all K classifiers are public, each
@@ -72,42 +71,9 @@ class MultiServerMRMA(CurveClassifierBase):
         True
     """
 
-    def __init__(
-        self,
-        encoder: Any = None,
-        *,
-        epsilon: float = 1.0,
-        exchange: str = "split",
-        exchange_share: float = 1 / 3,
-        exchange_cutoff: Any = None,
-        learner: str = "cg",
-        learner_parameters: Any = None,
-        n_classifiers: int = 50,
-        member_size: int = 50,
-        training_share: float = 1 / 6,
-        boundary_spread: float | None = DEFAULT_SPREAD,
-        cutoff: float | None = None,
-        strictness: float = DEFAULT_STRICTNESS,
-        classes: Any = None,
-        ledger: BaseLedger | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.encoder = encoder
-        self.epsilon = epsilon
-        self.exchange = exchange
-        self.exchange_share = exchange_share
-        self.exchange_cutoff = exchange_cutoff
-        self.learner = learner
-        self.learner_parameters = learner_parameters
-        self.n_classifiers = n_classifiers
-        self.member_size = member_size
-        self.training_share = training_share
-        self.boundary_spread = boundary_spread
-        self.cutoff = cutoff
-        self.strictness = strictness
-        self.classes = classes
-        self.ledger = ledger
-        self.random_state = random_state
+    exchange: str = "split"
+    exchange_share: float = 1 / 3
+    exchange_cutoff: Any = None
 
     def fit(self, curves: Any, labels: Any, servers: Any = None, grid_points: Any = None) -> Self:
         """Run all servers' studies, then the exchange.
@@ -118,8 +84,7 @@ class MultiServerMRMA(CurveClassifierBase):
             servers: which server each person belongs to; by default there is one.
             grid_points: the points of an array.
         """
-        curves = self._read_curves(curves, reset=True)
-        labels = self._read_labels(labels, count_rows(curves))
+        curves, labels = self._read(curves, labels)
         self._set_classes(labels)
         self.grid_points_ = grid_points
         _validate.one_of("exchange", self.exchange, ("split", "separate"))
@@ -128,7 +93,7 @@ class MultiServerMRMA(CurveClassifierBase):
             raise InvalidParameter("servers", "one name for each curve", f"shape {where.shape}")
         self.servers_, number = np.unique(where, return_inverse=True)
         source, seed = self._source(), self._public_seed()
-        whole = self._plan(len(labels), {"name": "mrma"}, seed, epsilon=self.epsilon)
+        whole = self._plan(len(labels), MRMADesign(), seed=seed)
         people = encode_people(whole, curves, labels, grid_points=grid_points)
         order = np.random.default_rng(seed).permutation(len(labels))
         rosters = [order[number[order] == k] for k in range(len(self.servers_))]
@@ -179,7 +144,7 @@ class MultiServerMRMA(CurveClassifierBase):
         taking_part = roster[: len(roster) - kept]
         share = 0.5 if split else 1.0
         design = design_of(MRMADesign, self.get_params(deep=False), verdict_share=share)
-        plan = self._plan(len(taking_part), design.to_dict(), seed, epsilon=self.epsilon)
+        plan = self._plan(len(taking_part), design, seed=seed)
         server = simulate(plan, _people(people, taking_part), source=source)
         reports = design.n_reports(len(taking_part))
         return server, taking_part[reports:] if split else roster[len(taking_part) :]
@@ -205,20 +170,8 @@ class MultiServerMRMA(CurveClassifierBase):
             strictness=self.strictness,
         )
         epsilon = self.epsilon / 2 if self.exchange == "split" else self.epsilon
-        plan = self._plan(max(1, len(judges)), design.to_dict(), seed, epsilon=epsilon)
+        plan = self._plan(max(1, len(judges)), design, seed=seed, epsilon=epsilon)
         return simulate(plan, _people(people, judges), source=source)
-
-    def _plan(
-        self, n_people: int, design: dict[str, Any], seed: int, *, epsilon: float
-    ) -> StudyPlan:
-        return StudyPlan(
-            epsilon=epsilon,
-            n_people=n_people,
-            encoder=self._encoder(),
-            classes=plain_classes(self.classes_),
-            design=design,
-            seed=seed,
-        )
 
 
 def _people(people: tuple[FloatArray, IntArray], who: IntArray) -> Any:

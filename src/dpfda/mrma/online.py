@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
-from dpfda.curve_classifier import CurveClassifierBase, count_rows, plain_classes, stamped
-from dpfda.mrma.averaging import DEFAULT_STRICTNESS
+from dpfda.curve_classifier import stamped
 from dpfda.mrma.conclusion import MRMAFindings
 from dpfda.mrma.designs import StreamDesign
-from dpfda.mrma.members import DEFAULT_SPREAD
+from dpfda.mrma.estimator import MRMAEstimator
 from dpfda.mrma.plots import draw
 from dpfda.mrma.result import MRMAResult
 from dpfda.mrma.training import design_of
-from dpfda.privacy.ledger import BaseLedger
 from dpfda.protocol.design import Design
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server
 from dpfda.simulate import people_from, simulate
 
 
-class OnlineMRMA(CurveClassifierBase):
+@dataclass(eq=False, repr=False)
+class OnlineMRMA(MRMAEstimator):
     """MRMA for people who come over time (001 §3.5).
 
     Every call of `partial_fit` is a round of new people. Some report, and new members are made of
@@ -67,42 +67,9 @@ class OnlineMRMA(CurveClassifierBase):
         (3, [])
     """
 
-    def __init__(
-        self,
-        encoder: Any = None,
-        *,
-        epsilon: float = 1.0,
-        learner: str = "cg",
-        learner_parameters: Any = None,
-        n_classifiers: int = 50,
-        new_classifiers: int = 10,
-        member_size: int = 50,
-        training_share: float = 1 / 6,
-        boundary_spread: float | None = DEFAULT_SPREAD,
-        memory: float = 0.7,
-        alarm: float = 2.0,
-        cutoff: float | None = None,
-        strictness: float = DEFAULT_STRICTNESS,
-        classes: Any = None,
-        ledger: BaseLedger | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.encoder = encoder
-        self.epsilon = epsilon
-        self.learner = learner
-        self.learner_parameters = learner_parameters
-        self.n_classifiers = n_classifiers
-        self.new_classifiers = new_classifiers
-        self.member_size = member_size
-        self.training_share = training_share
-        self.boundary_spread = boundary_spread
-        self.memory = memory
-        self.alarm = alarm
-        self.cutoff = cutoff
-        self.strictness = strictness
-        self.classes = classes
-        self.ledger = ledger
-        self.random_state = random_state
+    new_classifiers: int = 10
+    memory: float = 0.7
+    alarm: float = 2.0
 
     def fit(self, curves: Any, labels: Any, grid_points: Any = None) -> Self:
         """Begin anew, with one round."""
@@ -122,21 +89,13 @@ class OnlineMRMA(CurveClassifierBase):
             grid_points: the points of an array.
         """
         first = not hasattr(self, "_round")
-        curves = self._read_curves(curves, reset=first)
-        labels = self._read_labels(labels, count_rows(curves))
+        curves, labels = self._read(curves, labels, reset=first)
         if first:
             self._begin(labels, classes)
         else:
             self._check_labels(labels)
         self.grid_points_ = grid_points
-        plan = StudyPlan(
-            epsilon=self.epsilon,
-            n_people=len(labels),
-            encoder=self._encoder(),
-            classes=plain_classes(self.classes_),
-            design=self._round.to_dict(),
-            seed=self._stream_seed + self.rounds_,
-        )
+        plan = self._plan(len(labels), self._round, seed=self._stream_seed + self.rounds_)
         people = people_from(plan, curves, labels, grid_points=grid_points)
         self._pay(plan.guarantee)
         self._finish_round(plan, simulate(plan, people, source=self._stream_source))

@@ -27,7 +27,6 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass
-from functools import cache
 from types import MappingProxyType
 from typing import Any, Literal, Self
 
@@ -46,6 +45,7 @@ _KEY = "dpfda"
 _LONGEST_WORD = 200
 _MOST_PARTS = 1 << 12
 Sizes = dict[str, int]
+_declared: dict[type[Any], Mapping[str, tuple[Rule, Any]]] = {}
 
 
 class Rule(ABC):
@@ -273,11 +273,12 @@ def check_fields(subject: Any) -> Mapping[str, int]:
     return MappingProxyType(sizes)
 
 
-@cache
 def declared(kind: type[Any]) -> Mapping[str, tuple[Rule, Any]]:
     """What each init field of a class may be, and its default; read once for each class."""
-    fields: tuple[dataclasses.Field[Any], ...] = dataclasses.fields(kind)
-    return {field.name: (rule_of(field), field.default) for field in fields if field.init}
+    if kind not in _declared:
+        fields: tuple[dataclasses.Field[Any], ...] = dataclasses.fields(kind)
+        _declared[kind] = {one.name: (rule_of(one), one.default) for one in fields if one.init}
+    return _declared[kind]
 
 
 class Declared:

@@ -99,7 +99,7 @@ class Task(Query):
             return np.repeat(self.blank, 0, axis=0)
         try:
             with np.errstate(all="ignore"):
-                return _finite(self.exact(records, source))
+                return np.asarray(_finite(self.exact(records, source)))
         except Exception:  # whatever it was: it may depend on the person's data
             if self.people == 1:
                 return self.blank
