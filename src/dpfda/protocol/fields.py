@@ -63,10 +63,10 @@ class Rule(ABC):
 class Number(Rule):
     """One finite number in a range; also None, where that is allowed."""
 
-    least: float
-    most: float
-    above: float | None
-    optional: bool
+    least: float = -LARGEST
+    most: float = LARGEST
+    above: float | None = None
+    optional: bool = False
 
     def read(self, name: str, given: Any, sizes: Sizes) -> Any:
         """A float."""
@@ -84,9 +84,9 @@ class Number(Rule):
 class Whole(Rule):
     """One integer in a range; also None, where that is allowed."""
 
-    least: int
-    most: int
-    optional: bool
+    least: int = 1
+    most: int = 1 << 31
+    optional: bool = False
 
     def read(self, name: str, given: Any, sizes: Sizes) -> Any:
         """An int, which may be the length of an array."""
@@ -127,8 +127,8 @@ class Array(Rule):
     late = True
     kind: Literal["real", "whole"]
     shape: tuple[int | str, ...]
-    least: float
-    most: float
+    least: float = -LARGEST
+    most: float = LARGEST
 
     def read(self, name: str, given: Any, sizes: Sizes) -> npt.NDArray[Any]:
         """A frozen copy."""
@@ -193,23 +193,14 @@ class Parts(Part):
         return tuple(super(Parts, self).read(name, one, sizes) for one in given)
 
 
-def number(
-    *,
-    least: float = -LARGEST,
-    most: float = LARGEST,
-    above: float | None = None,
-    optional: bool = False,
-    default: Any = MISSING,
-) -> Any:
-    """One finite number: from `least` to `most`, or above `above`."""
-    return _field(Number(least, most, above, optional), default)
+def number(*, default: Any = MISSING, **limits: Any) -> Any:
+    """One finite number: from `least` to `most`, or above `above`; with `optional`, also None."""
+    return _field(Number(**limits), default)
 
 
-def whole(
-    *, least: int = 1, most: int = 1 << 31, optional: bool = False, default: Any = MISSING
-) -> Any:
-    """One integer in a range."""
-    return _field(Whole(least, most, optional), default)
+def whole(*, default: Any = MISSING, **limits: Any) -> Any:
+    """One integer from `least` to `most`; with `optional`, also None."""
+    return _field(Whole(**limits), default)
 
 
 def flag(*, default: Any = MISSING) -> Any:

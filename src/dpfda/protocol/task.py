@@ -41,6 +41,9 @@ class Task(Query):
     boxed: ClassVar[bool] = True
     """Whether a reply is made of noisy numbers of [-1, 1], which a server may cut."""
 
+    bits: ClassVar[bool] = False
+    """Whether a reply is a pattern of ±1."""
+
     epsilon: float = number(least=1e-6, most=1e6)
     people: int = whole(least=0)
 
@@ -63,9 +66,14 @@ class Task(Query):
             source: where randomness comes from, for a task that chooses something of its own.
         """
 
-    @abstractmethod
     def allows(self, reply: FloatArray) -> npt.NDArray[np.bool_]:
-        """For each row of a reply: is it a possible output? Anything else is refused by servers."""
+        """For each row of a reply: is it a possible output? Anything else is refused by servers.
+
+        A pattern of ±1, where replies are `bits`; else any finite vector, since what one liar can
+        do is bounded by the server's clipping.
+        """
+        bits = np.abs(reply) == 1
+        return np.asarray(bits.all(axis=1)) if self.bits else np.ones(len(reply), dtype=bool)
 
     def fitting(self, records: Records) -> Records:
         """As many people as asked, with enough features; numbers outside the box are moved in."""

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 
 from dpfda._validate import FloatArray, IntArray
-from dpfda.mechanisms.question_response import QuestionResponse
 from dpfda.noise import Source
 from dpfda.protocol.fields import array
 from dpfda.protocol.linear_scores import linear_scores
 from dpfda.protocol.query import Records
-from dpfda.protocol.task import Task
+from dpfda.protocol.tasks.stump import QuestionsTask
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CalibrationTask(Task, name="calibration"):
+class CalibrationTask(QuestionsTask, name="calibration"):
     """Answer sgn(v - U) for public U uniform on [-1, 1], v = (y - tanh(score/2))/2.
 
     The score is ``intercept + θ·clip((z* - centre)/scale, ±1)``; the mean of an answer is v, so the
@@ -52,16 +49,6 @@ class CalibrationTask(Task, name="calibration"):
     dithers: FloatArray = array("real", "people", "k", least=-1, most=1)
     positive: IntArray = array("whole", "people", least=0, most=1 << 20)
 
-    @cached_property
-    def mechanism(self) -> QuestionResponse:
-        """One response to all questions."""
-        return QuestionResponse(epsilon=self.epsilon, questions=self.width)
-
-    @property
-    def width(self) -> int:
-        """k."""
-        return self.sizes["k"]
-
     @property
     def columns(self) -> int:
         """d."""
@@ -81,10 +68,6 @@ class CalibrationTask(Task, name="calibration"):
         signs = np.where(y == self.positive, 1.0, -1.0)
         off = (signs - np.tanh(score / 2)) / 2
         return np.where(off[:, None] > self.dithers, 1.0, -1.0)
-
-    def allows(self, reply: FloatArray) -> npt.NDArray[np.bool_]:
-        """A pattern of ±1."""
-        return np.asarray((np.abs(reply) == 1).all(axis=1))
 
     @classmethod
     def examples(cls) -> list[Self]:

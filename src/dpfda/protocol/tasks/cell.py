@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import InvalidParameter
@@ -80,10 +79,6 @@ class CellTask(Task, name="cell"):
         mine = self.cells(z[:, : self.dimension])
         indicator[np.arange(self.people), mine] = np.where(y == self.positive, 1.0, -1.0)
         return indicator
-
-    def allows(self, reply: FloatArray) -> npt.NDArray[np.bool_]:
-        """Any finite vector."""
-        return np.ones(len(reply), dtype=bool)
 
     @classmethod
     def examples(cls) -> list[Self]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from dpfda._validate import FloatArray
 from dpfda.mechanisms.randomized_response import RandomizedResponse
@@ -44,6 +43,8 @@ class EvaluationTask(Task, name="evaluation"):
         1
     """
 
+    bits: ClassVar[bool] = True
+
     intercept: FloatArray = array("real", "people", "m")
     coefficients: FloatArray = array("real", "people", "m", "d")
     centres: FloatArray = array("real", "people", "m", "d")
@@ -77,10 +78,6 @@ class EvaluationTask(Task, name="evaluation"):
             clipped=self.clipped,
         )
         return np.where(decided(scores) == y, 1.0, -1.0)
-
-    def allows(self, reply: FloatArray) -> npt.NDArray[np.bool_]:
-        """One bit."""
-        return np.asarray(np.abs(reply[:, 0]) == 1)
 
     @classmethod
     def examples(cls) -> list[Self]:

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.mechanisms import Mechanism
@@ -60,10 +59,6 @@ class MomentTask(Task, name="moment"):
         z, y = records
         signs = np.where(y == self.positive, 1.0, -1.0)[:, None]
         return np.asarray(signs * z[:, : self.dimension])
-
-    def allows(self, reply: FloatArray) -> npt.NDArray[np.bool_]:
-        """Any finite vector: what one liar can do is bounded by the server's clipping."""
-        return np.ones(len(reply), dtype=bool)
 
     @classmethod
     def examples(cls) -> list[Self]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.mechanisms.question_response import QuestionResponse
@@ -17,8 +16,24 @@ from dpfda.protocol.query import Records
 from dpfda.protocol.task import Task
 
 
+class QuestionsTask(Task):
+    """Yes/no questions, all k of them answered through one k-question response."""
+
+    bits: ClassVar[bool] = True
+
+    @cached_property
+    def mechanism(self) -> QuestionResponse:
+        """One response to all questions."""
+        return QuestionResponse(epsilon=self.epsilon, questions=self.width)
+
+    @property
+    def width(self) -> int:
+        """k."""
+        return self.sizes["k"]
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
-class StumpTask(Task, name="stump"):
+class StumpTask(QuestionsTask, name="stump"):
     """Answer sgn(z_j - t) or, with `uses_label`, y sgn(z_j - t) ("is this stump right on you?").
 
     Privacy:
@@ -43,16 +58,6 @@ class StumpTask(Task, name="stump"):
     positive: IntArray = array("whole", "people", least=0, most=1 << 20)
     uses_label: bool = flag(default=True)
 
-    @cached_property
-    def mechanism(self) -> QuestionResponse:
-        """One response to all questions."""
-        return QuestionResponse(epsilon=self.epsilon, questions=self.width)
-
-    @property
-    def width(self) -> int:
-        """k."""
-        return self.sizes["k"]
-
     @property
     def columns(self) -> int:
         """Up to the last coordinate that is asked about."""
@@ -66,10 +71,6 @@ class StumpTask(Task, name="stump"):
         if self.uses_label:
             answers *= np.where(y == self.positive, 1.0, -1.0)[:, None]
         return answers
-
-    def allows(self, reply: FloatArray) -> npt.NDArray[np.bool_]:
-        """A pattern of ±1."""
-        return np.asarray((np.abs(reply) == 1).all(axis=1))
 
     @classmethod
     def examples(cls) -> list[Self]:
