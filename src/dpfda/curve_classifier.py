@@ -147,7 +147,8 @@ class CurveClassifierBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def decision_function(self, curves: Any, grid_points: Any = None) -> FloatArray:
         """Scores of new curves: (n, K), or (n,) for two classes, ``classes_[1]`` from 0 on."""
-        scores = self.model_.scores(self._features(curves, grid_points))
+        features = self._features(curves, grid_points)  # first: it refuses the unfitted
+        scores = self.model_.scores(features)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, curves: Any, grid_points: Any = None) -> Any:

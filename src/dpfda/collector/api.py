@@ -12,7 +12,7 @@ from litestar.di import NamedDependency, Provide
 from litestar.params import HeaderParameter, JSONBody, PathParameter
 
 from dpfda.collector.limits import RateLimit
-from dpfda.collector.peers import Peer, exchange_plan
+from dpfda.collector.peers import NewExchange, exchange_plan
 from dpfda.collector.refusal import Refused, no_token
 from dpfda.collector.service import Collector
 from dpfda.collector.settings import Settings, StudySettings
@@ -38,19 +38,6 @@ class NewStudy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A plan, and how to run it."""
 
     plan: dict[str, Any]
-    settings: StudySettings = StudySettings()
-
-
-class NewExchange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Judge peers' models with this collector's people."""
-
-    peers: Annotated[list[Peer], msgspec.Meta(min_length=1, max_length=100)]
-    epsilon: Annotated[float, msgspec.Meta(gt=0, le=1000)]
-    n_people: Annotated[int, msgspec.Meta(ge=1, le=10**9)]
-    own: str | None = None
-    title: str = ""
-    seed: Annotated[int, msgspec.Meta(ge=0, lt=2**62)] = 0
-    final_share: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.0
     settings: StudySettings = StudySettings()
 
 
@@ -117,16 +104,7 @@ async def create_exchange(
     own = None
     if data.own is not None:
         own = (await collector.models(data.own))[-1].document
-    plan = await asyncio.to_thread(
-        exchange_plan,
-        data.peers,
-        own=own,
-        epsilon=data.epsilon,
-        n_people=data.n_people,
-        title=data.title,
-        seed=data.seed,
-        final_share=data.final_share,
-    )
+    plan = await asyncio.to_thread(exchange_plan, data, own=own)
     return await _status(collector, await collector.create(plan.to_dict(), data.settings))
 
 
@@ -218,12 +196,9 @@ async def list_models(study: StudyName, collector: NamedDependency[Collector]) -
     """The model after every phase, oldest first."""
     return [
         ModelEntry(
-            entry.phase,
-            entry.kind,
-            entry.people,
-            entry.created,
-            msgspec.Raw(entry.document.encode()),
-            msgspec.Raw(entry.summary.encode()),
+            *(entry.phase, entry.kind, entry.people, entry.created),
+            model=msgspec.Raw(entry.document.encode()),
+            summary=msgspec.Raw(entry.summary.encode()),
         )
         for entry in await collector.models(study)
     ]

@@ -57,7 +57,7 @@ def create_app(settings: Settings) -> Observed:
             "collector": Provide(collector_of),
             # Not "settings": a body has a field of that name, and the framework would mix them up.
             "configuration": Provide(lambda: settings, sync_to_thread=False),
-            "limit": Provide(lambda: limit, sync_to_thread=False),
+            "csrf": Provide(routes.signed_in),
             "metrics": Provide(lambda: metrics, sync_to_thread=False),
         },
         exception_handlers={

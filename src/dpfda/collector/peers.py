@@ -9,6 +9,7 @@ import msgspec
 
 from dpfda.client.http import Connection
 from dpfda.collector.refusal import Refused
+from dpfda.collector.settings import StudySettings
 from dpfda.errors import DpfdaError
 from dpfda.mrma.designs import ExchangeDesign
 from dpfda.protocol.model import CurveModel
@@ -33,19 +34,23 @@ class Peer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     insecure: bool = False
 
 
-def exchange_plan(
-    peers: list[Peer],
-    *,
-    own: str | None,
-    epsilon: float,
-    n_people: int,
-    title: str,
-    seed: int,
-    final_share: float,
-) -> StudyPlan:
+class NewExchange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Judge peers' models with this collector's people."""
+
+    peers: Annotated[list[Peer], msgspec.Meta(min_length=1, max_length=100)]
+    epsilon: Annotated[float, msgspec.Meta(gt=0, le=1000)]
+    n_people: Annotated[int, msgspec.Meta(ge=1, le=10**9)]
+    own: str | None = None
+    title: str = ""
+    seed: Annotated[int, msgspec.Meta(ge=0, lt=2**62)] = 0
+    final_share: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.0
+    settings: StudySettings = StudySettings()
+
+
+def exchange_plan(asked: NewExchange, *, own: str | None) -> StudyPlan:
     """The plan of a study that judges peers' models, beside the own one if there is one."""
     models = [] if own is None else [CurveModel.from_dict(json.loads(own))]
-    models += [_pull(peer) for peer in peers]
+    models += [_pull(peer) for peer in asked.peers]
     first = models[0]
     recipe = first.encoder.to_dict(), first.classes
     for model in models:
@@ -57,16 +62,16 @@ def exchange_plan(
         design = ExchangeDesign(
             intercepts=tuple(float(model.intercept[0]) for model in models),
             coefficients=tuple(tuple((m.coefficients / m.scales)[0].tolist()) for m in models),
-            final_share=final_share,
+            final_share=asked.final_share,
         )
         return StudyPlan(
-            epsilon=epsilon,
-            n_people=n_people,
+            epsilon=asked.epsilon,
+            n_people=asked.n_people,
             encoder=first.encoder,
             classes=first.classes,
             design=design.to_dict(),
-            seed=seed,
-            title=title,
+            seed=asked.seed,
+            title=asked.title,
         )
     except DpfdaError as error:
         raise Refused(422, "bad_plan", str(error)[:500]) from None

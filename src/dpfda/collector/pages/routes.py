@@ -68,59 +68,44 @@ async def login(request: Asked, configuration: NamedDependency[Settings]) -> Pag
 
 
 @post("/logout", include_in_schema=False, request_max_body_size=_MOST)
-async def logout(request: Asked, configuration: NamedDependency[Settings]) -> Page:
+async def logout(
+    request: Asked, configuration: NamedDependency[Settings], csrf: NamedDependency[str]
+) -> Page:
     """Forget the session."""
-    session.check_form(
-        session.require_session(request, configuration), await _form(request), request
-    )
+    session.check_form(csrf, await _form(request), request)
     answer = _go("/login")
     answer.set_cookie(session.no_session(configuration))
     return answer
 
 
 @get("/", include_in_schema=False)
-async def list_studies(
-    request: Asked, collector: NamedDependency[Collector], configuration: NamedDependency[Settings]
-) -> Page:
+async def list_studies(collector: NamedDependency[Collector], csrf: NamedDependency[str]) -> Page:
     """Every study."""
-    csrf = session.require_session(request, configuration)
     rows = [(record, await collector.answered(record)) for record in await collector.studies()]
     return _html(views.list_page(rows, csrf=csrf))
 
 
 @get("/study/{study:str}", include_in_schema=False)
 async def show_study(
-    study: StudyName,
-    request: Asked,
-    collector: NamedDependency[Collector],
-    configuration: NamedDependency[Settings],
+    study: StudyName, collector: NamedDependency[Collector], csrf: NamedDependency[str]
 ) -> Page:
     """One study."""
-    csrf = session.require_session(request, configuration)
     return _html(views.study_page(*await _everything(collector, study), csrf=csrf))
 
 
 @get("/study/{study:str}/live", include_in_schema=False)
 async def live_study(
-    study: StudyName,
-    request: Asked,
-    collector: NamedDependency[Collector],
-    configuration: NamedDependency[Settings],
+    study: StudyName, collector: NamedDependency[Collector], csrf: NamedDependency[str]
 ) -> Page:
     """The changing part of a study's page."""
-    session.require_session(request, configuration)
     return _html(views.study_parts(*await _everything(collector, study)))
 
 
 @get("/study/{study:str}/report", include_in_schema=False)
 async def download_report(
-    study: StudyName,
-    request: Asked,
-    collector: NamedDependency[Collector],
-    configuration: NamedDependency[Settings],
+    study: StudyName, collector: NamedDependency[Collector], csrf: NamedDependency[str]
 ) -> Page:
     """The study as one HTML file."""
-    session.require_session(request, configuration)
     style = (_STATIC / "style.css").read_text(encoding="utf-8")
     answer = _html(views.report_page(*await _everything(collector, study), style))
     answer.headers["Content-Disposition"] = f'attachment; filename="study-{study}.html"'
@@ -132,37 +117,34 @@ async def close_phase(
     study: StudyName,
     request: Asked,
     collector: NamedDependency[Collector],
-    configuration: NamedDependency[Settings],
+    csrf: NamedDependency[str],
 ) -> Page:
     """End a phase with the replies it has."""
     form = await _form(request)
-    session.check_form(session.require_session(request, configuration), form, request)
+    session.check_form(csrf, form, request)
     phase = form.get("phase", "")
     await collector.close_phase(study, int(phase) if phase.isdecimal() else -1)
     return _go(f"/study/{study}")
 
 
 @get("/new", include_in_schema=False)
-async def new_form(request: Asked, configuration: NamedDependency[Settings]) -> Page:
+async def new_form(csrf: NamedDependency[str]) -> Page:
     """The form for a new study."""
-    csrf = session.require_session(request, configuration)
     return _html(views.new_page({}, csrf=csrf))
 
 
 @get("/noise", include_in_schema=False)
-async def show_noise(request: Asked, configuration: NamedDependency[Settings]) -> Page:
+async def show_noise(request: Asked, csrf: NamedDependency[str]) -> Page:
     """The noise that a form's values mean."""
-    session.require_session(request, configuration)
     return _html(noise_card({key: str(value) for key, value in request.query_params.items()}))
 
 
 @post("/new", include_in_schema=False, request_max_body_size=_MOST)
 async def create_study(
-    request: Asked, collector: NamedDependency[Collector], configuration: NamedDependency[Settings]
+    request: Asked, collector: NamedDependency[Collector], csrf: NamedDependency[str]
 ) -> Page:
     """Create a study from the form."""
     form = await _form(request)
-    csrf = session.require_session(request, configuration)
     session.check_form(csrf, form, request)
     try:
         plan, how = _plan(form)
@@ -174,9 +156,8 @@ async def create_study(
 
 
 @get("/interface", include_in_schema=False)
-async def interface(request: Asked, configuration: NamedDependency[Settings]) -> Page:
+async def interface(request: Asked, csrf: NamedDependency[str]) -> Page:
     """The HTTP interface, for people."""
-    csrf = session.require_session(request, configuration)
     return _html(views.interface_page(request.app.openapi_schema.to_schema(), csrf=csrf))
 
 
@@ -198,6 +179,11 @@ def _plan(form: dict[str, str]) -> tuple[StudyPlan, StudySettings]:
     )
     deadline = form.get("deadline", "")
     return plan, StudySettings(deadline=float(deadline) if deadline else None)
+
+
+async def signed_in(request: Asked, configuration: NamedDependency[Settings]) -> str:
+    """The token for a page's forms: whoever is not signed in gets no page that asks for it."""
+    return session.require_session(request, configuration)
 
 
 async def _everything(collector: Collector, study: str) -> tuple[Any, int, Any]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
 
+import msgspec
 import sqlalchemy as sa
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DataError, IntegrityError
@@ -72,8 +73,8 @@ class SqlStorage(Storage):
         """Store a new study."""
         try:
             with self._write() as connection:
-                connection.execute(_study.insert(), _row(study))
-                connection.execute(_model.insert(), _row(first))
+                connection.execute(_study.insert(), msgspec.structs.asdict(study))
+                connection.execute(_model.insert(), msgspec.structs.asdict(first))
         except IntegrityError:
             return False
         return True
@@ -110,11 +111,7 @@ class SqlStorage(Storage):
                     connection.execute(
                         _person.insert(), [{"study": study, "token": people[i][1]} for i in joining]
                     )
-                    connection.execute(
-                        sa.update(_study)
-                        .where(_study.c.id == study)
-                        .values(enrolled=row.enrolled + len(joining))
-                    )
+                    _change(connection, study, enrolled=row.enrolled + len(joining))
                 for i in places:
                     verdicts[i] = "full"
                 for i in joining:
@@ -230,15 +227,13 @@ class SqlStorage(Storage):
         with self._write() as connection:
             if connection.execute(change).rowcount != 1:
                 return False
-            connection.execute(_model.insert(), _row(model))
+            connection.execute(_model.insert(), msgspec.structs.asdict(model))
             return True
 
     def link(self, study: str, successor: str) -> None:
         """Say which study goes on."""
         with self._write() as connection:
-            connection.execute(
-                sa.update(_study).where(_study.c.id == study).values(successor=successor)
-            )
+            _change(connection, study, successor=successor)
 
     def models(self, study: str) -> list[ModelRecord]:
         """The history."""
@@ -247,8 +242,8 @@ class SqlStorage(Storage):
             return [ModelRecord(**row._mapping) for row in connection.execute(query)]
 
 
-def _row(record: StudyRecord | ModelRecord) -> dict[str, Any]:
-    return {name: getattr(record, name) for name in record.__struct_fields__}
+def _change(connection: Connection, study: str, **values: Any) -> None:
+    connection.execute(sa.update(_study).where(_study.c.id == study).values(**values))
 
 
 def _grouped(names: Iterator[str]) -> list[tuple[str, list[int]]]:
@@ -288,11 +283,7 @@ def _issue_new(
         token: Ticket(study, row.phase, row.issued + k) for k, token in enumerate(tokens[:room])
     }
     if served:
-        connection.execute(
-            sa.update(_study)
-            .where(_study.c.id == study)
-            .values(issued=row.issued + len(served), began=row.began or now)
-        )
+        _change(connection, study, issued=row.issued + len(served), began=row.began or now)
         connection.execute(
             sa.update(_person)
             .where(_person.c.token == sa.bindparam("whose"))
@@ -308,20 +299,10 @@ def _issue_new(
 
 def _insert(connection: Connection, replies: Sequence[NewReply]) -> None:
     if replies:
-        connection.execute(
-            _reply.insert(),
-            [
-                {
-                    "study": reply.study,
-                    "phase": reply.phase,
-                    "number": reply.number,
-                    "digest": reply.digest,
-                    "body": reply.body,
-                    "received": reply.received,
-                }
-                for reply in replies
-            ],
-        )
+        rows = [msgspec.structs.asdict(reply) for reply in replies]
+        for row in rows:
+            del row["token"]  # who replied is not kept beside the reply
+        connection.execute(_reply.insert(), rows)
 
 
 def _add_one(connection: Connection, reply: NewReply) -> Stored:
