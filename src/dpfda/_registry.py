@@ -26,6 +26,8 @@ from dataclasses import MISSING, fields, is_dataclass
 from types import ModuleType
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from dpfda.errors import InvalidParameter, MissingExtra, UnknownName
 
 
@@ -89,7 +91,7 @@ class Registered:
         """Name and public parameters, ready for JSON."""
         assert is_dataclass(self)
         return {"name": self.name} | {
-            field.name: getattr(self, field.name) for field in fields(self) if field.init
+            field.name: plain(getattr(self, field.name)) for field in fields(self) if field.init
         }
 
     @classmethod
@@ -107,6 +109,17 @@ class Registered:
             if key not in parameters and field.default is field.default_factory is MISSING:
                 raise InvalidParameter(key, f"given ({data['name']} needs it)", None)
         return member(**parameters)
+
+
+def plain(value: Any) -> Any:
+    """A public value as JSON has it."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if isinstance(value, (tuple, list)):
+        return [plain(entry) for entry in value]
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def import_if_possible(name: str) -> ModuleType | None:

@@ -106,10 +106,6 @@ class Joined(Mechanism, name="joined"):
         label = RandomizedResponse(epsilon=0.2)
         return [cls(parts=(Laplace(epsilon=0.8, dimension=2), label))]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Name and parts, ready for JSON."""
-        return {"name": self.name, "parts": [part.to_dict() for part in self.parts]}
-
     def _blocks(self, rows: Any) -> list[tuple[Mechanism, Any]]:
         """Each part with its columns, in the shape that it takes."""
         table, found, start = np.asarray(rows), [], 0

@@ -95,10 +95,6 @@ class Repeated(Mechanism, name="repeated"):
             cls(part=Laplace(epsilon=1.0, dimension=1), times=3),
         ]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Name, part and number, ready for JSON."""
-        return {"name": self.name, "part": self.part.to_dict(), "times": self.times}
-
     def _single(self, rows: Any) -> FloatArray:
         table = np.asarray(rows, dtype=np.float64)
         return table.reshape(len(table) * self.times, -1)

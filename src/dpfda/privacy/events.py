@@ -145,10 +145,6 @@ class ComposedEvent(Event, name="composed"):
             raise InvalidParameter("events", "a sequence of events", self.events)
         object.__setattr__(self, "events", tuple(map(_as_event, self.events)))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Name, nested events and count, ready for JSON."""
-        return super().to_dict() | {"events": [event.to_dict() for event in self.events]}
-
 
 def _nested(item: Any) -> list[Any]:
     """What a composed event holds, before anything of it is believed."""

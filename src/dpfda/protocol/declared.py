@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 from dpfda._registry import Registered
-from dpfda.protocol.fields import check_fields, plain
+from dpfda.protocol.fields import check_fields
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -19,9 +19,3 @@ class Declared(Registered):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sizes", dict(check_fields(self)))  # a dict can be pickled
-
-    def to_dict(self) -> dict[str, Any]:
-        """Name and public parameters, as plain values for JSON."""
-        return {"name": self.name} | {
-            field.name: plain(getattr(self, field.name)) for field in fields(self) if field.init
-        }

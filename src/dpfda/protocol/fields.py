@@ -34,6 +34,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpfda import _validate
+from dpfda._registry import plain
 from dpfda._validate import FloatArray
 from dpfda.errors import InvalidParameter
 
@@ -294,17 +295,6 @@ class Declared:
         return cls(**data)
 
 
-def plain(value: Any) -> Any:
-    """A field's value as JSON has it."""
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if hasattr(value, "to_dict"):
-        return value.to_dict()
-    if isinstance(value, (tuple, list)):
-        return [plain(entry) for entry in value]
-    return value.item() if isinstance(value, np.generic) else value
-
-
 def rule_of(field: dataclasses.Field[Any]) -> Rule:
     """What a field declares itself to be."""
     rule = field.metadata.get(_KEY)
@@ -327,7 +317,6 @@ __all__ = [
     "number",
     "part",
     "parts",
-    "plain",
     "rule_of",
     "vector",
     "whole",
