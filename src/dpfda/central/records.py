@@ -43,28 +43,20 @@ def _read(
         grid = as_grid(points)
         return fill_gaps(values, grid[0]), grid
     grid = (np.linspace(*span, _DEFAULT_POINTS),) if grid_points is None else as_grid(grid_points)
-    return _resample(points, values, grid[0]), grid
+    return np.stack([_along(t, x, grid[0]) for t, x in zip(points, values, strict=True)]), grid
 
 
 def fill_gaps(values: FloatArray, points: FloatArray) -> FloatArray:
-    """Replace NaN by linear interpolation along each row (all rows at once).
+    """Replace NaN by linear interpolation along each row.
 
     Example:
         >>> fill_gaps(np.array([[1.0, np.nan, 3.0]]), np.array([0.0, 0.5, 1.0]))
         array([[1., 2., 3.]])
     """
-    seen = ~np.isnan(values)
-    if seen.all():
-        return values
-    index = np.arange(values.shape[1])
-    before = np.maximum.accumulate(np.where(seen, index, -1), axis=1)
-    after = np.minimum.accumulate(np.where(seen, index, index.size)[:, ::-1], axis=1)[:, ::-1]
-    left = np.where(before < 0, after, before)
-    right = np.where(after == index.size, before, after)
-    gap = points[right] - points[left]
-    share = np.divide(points - points[left], gap, out=np.zeros_like(values), where=gap > 0)
-    rows = np.arange(values.shape[0])[:, None]
-    return np.asarray(values[rows, left] * (1 - share) + values[rows, right] * share)
+    filled = values.copy()
+    for row in np.flatnonzero(np.isnan(values).any(axis=1)):
+        filled[row] = _along(points, values[row], points)
+    return filled
 
 
 def clip_rows(rows: FloatArray, radius: float, *, axes: FloatArray | float = 1.0) -> FloatArray:
@@ -144,18 +136,8 @@ def _span(
     return 0.0, 1.0
 
 
-def _resample(points: FloatArray, values: FloatArray, grid: FloatArray) -> FloatArray:
-    """Curves with grids of their own, read off on a common one by linear interpolation."""
-    order = np.argsort(np.where(np.isnan(values), np.inf, points), axis=1)
-    t, x = np.take_along_axis(points, order, axis=1), np.take_along_axis(values, order, axis=1)
+def _along(t: FloatArray, x: FloatArray, grid: FloatArray) -> FloatArray:
+    """A curve seen at some points t, in any order, read off on a grid: lines, constant ends."""
     seen = ~np.isnan(x)
-    count = seen.sum(axis=1)
-    t = np.where(seen, t, np.inf)
-    after = (t[:, None, :] < grid[None, :, None]).sum(axis=2)  # first seen point ≥ grid point
-    right = np.minimum(after, count[:, None] - 1)
-    left = np.maximum(np.minimum(after - 1, count[:, None] - 1), 0)
-    rows = np.arange(x.shape[0])[:, None]
-    gap = t[rows, right] - t[rows, left]
-    share = np.divide(grid - t[rows, left], gap, out=np.zeros_like(gap), where=gap > 0)
-    share = np.clip(share, 0.0, 1.0)
-    return np.asarray(x[rows, left] * (1 - share) + x[rows, right] * share)
+    order = np.argsort(t[seen], kind="stable")
+    return np.interp(grid, t[seen][order], np.clip(x[seen], -_LARGEST, _LARGEST)[order])
