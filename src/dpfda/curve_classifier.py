@@ -49,19 +49,15 @@ class CurveClassifierBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _source(self) -> Source:
         """The operating system's randomness, or a seeded simulation that protects nobody."""
-        seed = self.random_state
         # Not the plain seed: simulated data drawn from the same one would share its random words.
-        checked = None if seed is None else self._checked_seed(seed)
-        return source_for(checked, stream=_NOISE_STREAM)
+        return source_for(self.random_state, stream=_NOISE_STREAM)
 
     def _public_seed(self) -> int:
         """Seed of what everybody may know: who is asked what."""
         seed = self.random_state
-        return secrets.randbits(62) if seed is None else self._checked_seed(seed)
-
-    @staticmethod
-    def _checked_seed(seed: Any) -> int:
-        return _validate.whole("random_state", seed, least=0)
+        return (
+            secrets.randbits(62) if seed is None else _validate.whole("random_state", seed, least=0)
+        )
 
     def _encoder(self) -> CurveEncoder:
         if self.encoder is None:

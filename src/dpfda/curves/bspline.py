@@ -77,5 +77,4 @@ class BSplineBasis(Basis, name="bspline"):
         ends, _ = self._quadrature()
         degree = self.order - 1
         clamped = np.concatenate([[ends[0]] * degree, ends, [ends[-1]] * degree])
-        dense: FloatArray = BSpline.design_matrix(t, clamped, degree).toarray()
-        return dense
+        return np.asarray(BSpline.design_matrix(t, clamped, degree).toarray())

@@ -85,8 +85,7 @@ class CustomBasis(Basis, name="custom"):
         points, values = np.array(self.points), np.array(self.values)
         left = np.clip(np.searchsorted(points, t, side="right") - 1, 0, points.size - 2)
         share = ((t - points[left]) / (points[left + 1] - points[left]))[:, None]
-        interpolated: FloatArray = (1 - share) * values[left] + share * values[left + 1]
-        return interpolated
+        return np.asarray((1 - share) * values[left] + share * values[left + 1])
 
 
 def _numbers(name: str, table: Any) -> FloatArray:

@@ -154,8 +154,7 @@ class CurveEncoder:
         if not self.basis.functional:
             return weights
         dual = np.linalg.solve(self.gram(), weights[..., None])[..., 0]
-        slope: FloatArray = dual @ self._functions_at(points).T
-        return slope
+        return np.asarray(dual @ self._functions_at(points).T)
 
     def offset(self, coefficients: npt.ArrayLike) -> FloatArray:
         """The constant −Σ_k b̂_k centre_k / D_k that goes with `slope`."""
@@ -198,8 +197,7 @@ class CurveEncoder:
         if scales is None:
             rule = "one with a slope function (tanh, clip)"
             raise InvalidParameter("rescale", rule, self.rescaler.name)
-        weights: FloatArray = np.asarray(coefficients, dtype=np.float64) / scales
-        return weights
+        return np.asarray(np.asarray(coefficients, dtype=np.float64) / scales)
 
 
 def _member(family: Any, argument: str, choice: Any, parameters: Mapping[str, Any]) -> Any:

@@ -86,12 +86,10 @@ class _CentredRescaler(Rescaler):
         return _spread("centre", self.centre, n_basis)
 
     def _standardise(self, z: FloatArray) -> FloatArray:
-        standard: FloatArray = (z - self.centres(z.shape[-1])) / self.scales(z.shape[-1])
-        return standard
+        return np.asarray((z - self.centres(z.shape[-1])) / self.scales(z.shape[-1]))
 
     def _unstandardise(self, z: FloatArray) -> FloatArray:
-        restored: FloatArray = self.centres(z.shape[-1]) + z * self.scales(z.shape[-1])
-        return restored
+        return np.asarray(self.centres(z.shape[-1]) + z * self.scales(z.shape[-1]))
 
 
 @dataclass(frozen=True, kw_only=True)
