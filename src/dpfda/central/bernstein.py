@@ -7,13 +7,12 @@ from functools import reduce
 from typing import ClassVar, Self
 
 import numpy as np
-from scipy.interpolate import RegularGridInterpolator
 from scipy.stats import binom
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.central.conversation import far_apart
-from dpfda.central.functions import FunctionBasis
+from dpfda.central.functions import FunctionBasis, between
 from dpfda.central.looks import Body, MeanLook
 from dpfda.central.mean import FunctionMechanism, MeanRelease
 from dpfda.central.quadrature import Grid
@@ -96,10 +95,7 @@ class Bernstein(FunctionMechanism, name="bernstein"):
     def rows(self, records: FloatArray, grid: Grid) -> FloatArray:
         """Values at the lattice points."""
         lattice = [np.linspace(axis[0], axis[-1], self.order + 1) for axis in grid]
-        shape = tuple(axis.size for axis in grid)
-        table = np.moveaxis(records.reshape(-1, *shape), 0, -1)
-        mesh = np.stack([m.ravel() for m in np.meshgrid(*lattice, indexing="ij")], axis=1)
-        return np.asarray(RegularGridInterpolator(grid, table)(mesh).T)
+        return between(grid, records, lattice)
 
     def look(self, mean: MeanRelease) -> BoxMean:
         """The one question."""

@@ -83,10 +83,14 @@ class FunctionBasis:
             degree = _CUBIC if self.grid[0].size > _CUBIC else 1
             spline = make_interp_spline(self.grid[0], self.functions, k=degree, axis=1)
             return np.asarray(spline(inside[0]))
-        shape = tuple(axis.size for axis in self.grid)
-        table = np.moveaxis(self.functions.reshape(self.size, *shape), 0, -1)
-        mesh = np.stack([m.ravel() for m in np.meshgrid(*inside, indexing="ij")], axis=1)
-        return np.asarray(RegularGridInterpolator(self.grid, table)(mesh).T)
+        return between(self.grid, self.functions, inside)
+
+
+def between(grid: Grid, rows: FloatArray, axes: Sequence[FloatArray]) -> FloatArray:
+    """Functions known on a grid (J, points), read off on another by straight lines."""
+    table = np.moveaxis(rows.reshape(-1, *(axis.size for axis in grid)), 0, -1)
+    mesh = np.stack([m.ravel() for m in np.meshgrid(*axes, indexing="ij")], axis=1)
+    return np.asarray(RegularGridInterpolator(grid, table)(mesh).T)
 
 
 def eigenpairs(kernel: Kernel, grid: Grid) -> FunctionBasis:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Self
+from functools import reduce
+from typing import Any, Self
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from dpfda.central.density import DensityMechanism, DensityRelease
 from dpfda.central.functions import FunctionBasis
 from dpfda.central.release import Release
 from dpfda.central.shrinkage import monotone_shrinkage
+from dpfda.curves.waves import CosineBasis
 from dpfda.protocol.conversation import Questions
 
 _FINE = {1: 257, 2: 65}  # points of the grid on which the density is drawn
@@ -84,23 +86,14 @@ class HistogramDensity(DensityMechanism, name="histogram"):
 def _cosines(box: Box, size: int) -> tuple[FunctionBasis, FloatArray]:
     """Cosines on a fine grid, slow ones first, and their values at the cells' midpoints."""
     fine = tuple(np.linspace(*side, _FINE[len(box)]) for side in box)
-    tables = [_table(axis, side, size) for axis, side in zip(fine, box, strict=True)]
     share = (np.arange(size) + 0.5) / size  # of the way along a side: middles of cells
-    middles = [_table(low + (high - low) * share, (low, high), size) for low, high in box]
-    waves = np.meshgrid(*[np.arange(size)] * len(box), indexing="ij")
-    order = np.argsort(sum(wave.ravel() ** 2 for wave in waves), kind="stable")
-    functions = _product(tables)[order]
-    mixing = _product(middles)[order].T
-    return FunctionBasis(fine, functions, np.ones(len(order))), mixing
-
-
-def _product(tables: list[FloatArray]) -> FloatArray:
-    return np.asarray(tables[0] if len(tables) == 1 else np.kron(*tables))
-
-
-def _table(points: FloatArray, side: tuple[float, float], size: int) -> FloatArray:
-    low, high = side
-    unit = (points - low) / (high - low)
-    table = np.cos(np.pi * np.arange(size)[:, None] * unit) * math.sqrt(2 / (high - low))
-    table[0] /= math.sqrt(2)
-    return np.asarray(table)
+    middles = [low + (high - low) * share for low, high in box]
+    waves = [CosineBasis(n_basis=size, domain_range=side) for side in box]
+    speeds = np.meshgrid(*[np.arange(size)] * len(box), indexing="ij")
+    order = np.argsort(sum(speed.ravel() ** 2 for speed in speeds), kind="stable")
+    tables: list[list[Any]] = [
+        [wave.evaluate(t).T for wave, t in zip(waves, places, strict=True)]
+        for places in (fine, middles)
+    ]
+    functions, mixing = (reduce(np.kron, table)[order] for table in tables)
+    return FunctionBasis(fine, functions, np.ones(len(order))), mixing.T

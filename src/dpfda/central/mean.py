@@ -85,11 +85,6 @@ class MeanRelease(CurveConversation, name="mean"):
             raise InvalidParameter("delta", rule, self.delta)
 
     @property
-    def radius(self) -> float:
-        """2τ/n: how far one replaced curve can move the mean."""
-        return 2 * self.bound / self.n
-
-    @property
     def assumptions(self) -> tuple[str, ...]:
         """A public n, and what the mechanism adds."""
         return (*super().assumptions, *self.mechanism.assumptions)
