@@ -20,15 +20,12 @@ def classifier(
     candidates: Candidates, judgement: Judgement, *, plan: StudyPlan, average: str
 ) -> CurveModel:
     """Σ w_b f*_b over unit-norm candidates: one linear rule, or an ensemble where it is not one."""
-    parts: dict[str, Any] = {
-        "encoder": plan.encoder,
-        "classes": plan.classes,
-        "guarantee": plan.guarantee,
-    }
     weight = judgement.signed_weight
     if average in ("parameters", "scores"):  # for linear members these are the same classifier
         intercept, slopes = candidates.averaged(weight)
-        return CurveModel.linear(intercept=intercept[None], coefficients=slopes[None, :], **parts)
+        return CurveModel.linear(
+            intercept=intercept[None], coefficients=slopes[None, :], **plan.stamp
+        )
     used = np.flatnonzero(weight)
     # A probability needs the size of the score, so members keep the scale they were fitted at.
     return CurveEnsemble.linear(
@@ -36,18 +33,14 @@ def classifier(
         coefficients=candidates.coefficients[used],
         weights=weight[used],
         average=average,
-        **parts,
+        **plan.stamp,
     )
 
 
 def unknown_model(plan: StudyPlan) -> CurveModel:
     """The classifier before anybody said anything: always ``classes[1]``."""
     return CurveModel.linear(
-        encoder=plan.encoder,
-        classes=plan.classes,
-        intercept=np.zeros(1),
-        coefficients=np.zeros((1, plan.encoder.n_features)),
-        guarantee=plan.guarantee,
+        intercept=np.zeros(1), coefficients=np.zeros((1, plan.encoder.n_features)), **plan.stamp
     )
 
 

@@ -103,6 +103,11 @@ class StudyPlan:
         other = {"features": LABELS_ARE_PUBLIC, "labels": CURVES_ARE_PUBLIC}
         return promise if self.protects == "both" else promise.assuming(other[self.protects])
 
+    @property
+    def stamp(self) -> dict[str, Any]:
+        """What every model of the study bears: encoder, classes and guarantee."""
+        return {"encoder": self.encoder, "classes": self.classes, "guarantee": self.guarantee}
+
     def check_accepted(self, accepted: Collection[str]) -> None:
         """Refuse for a holder who did not agree to all that this plan takes for granted."""
         for assumption in self.guarantee.assumptions:

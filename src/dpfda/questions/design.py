@@ -9,19 +9,20 @@ from typing import Any
 import numpy as np
 
 from dpfda import _validate
-from dpfda._validate import FloatArray, IntArray
+from dpfda._validate import FloatArray
 from dpfda.errors import InvalidParameter
 from dpfda.mechanisms.question_response import QuestionResponse, best_questions
 from dpfda.protocol.design import Design, Terms
 from dpfda.protocol.estimate import Estimate, accuracy_estimate
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.progress import Findings, Phase, Progress
+from dpfda.protocol.progress import Findings, Phase
 from dpfda.protocol.public_randomness import public_subsets, public_uniforms
 from dpfda.protocol.task import Task
 from dpfda.protocol.tasks.calibration import CalibrationTask
 from dpfda.protocol.tasks.stump import StumpTask
 from dpfda.questions import estimation, sizes
+from dpfda.questions.scores import ScoredProgress
 
 _CENTRE_WIDTHS = (1 / 3, 1 / 4)  # of the scale h, batch after batch
 _INTERCEPT_BATCHES = 4
@@ -88,24 +89,26 @@ class QuestionDesign(Design, name="questions"):
         }
 
 
-class QuestionProgress(Progress, name="questions"):
+class QuestionProgress(ScoredProgress, name="questions"):
     """A question study under way. All it keeps is sums and the estimates made of them.
 
     With K > 2 classes each person of the direction and intercept phases helps one class against the
     rest; a study has m = 1 score for two classes and m = K otherwise.
     """
 
+    kept = ("centres", "centre_variance", "slopes", "intercepts", "intercept_information")
+
     def __init__(self, design: QuestionDesign, plan: StudyPlan) -> None:
         self.design = design
-        self.n_scores, self.d = plan.n_scores, design.dimension(plan)
+        self.d = design.dimension(plan)
         self.k = best_questions(plan.epsilon, most=self.d)
         self.scales: FloatArray = np.array(design.scales[: self.d])
         self.centres: FloatArray = np.zeros(self.d)
         self.centre_variance: FloatArray = (self.scales / 2) ** 2
-        self.slopes: FloatArray = np.zeros((self.n_scores, self.d))
+        self.slopes: FloatArray = np.zeros((plan.n_scores, self.d))
         self.correlations: list[list[Estimate]] = []
-        self.intercepts: FloatArray = np.zeros(self.n_scores)
-        self.intercept_information: FloatArray = np.zeros(self.n_scores)
+        self.intercepts: FloatArray = np.zeros(plan.n_scores)
+        self.intercept_information: FloatArray = np.zeros(plan.n_scores)
         self.error_estimate: Estimate | None = None
         size = sizes.groups(
             plan.n_people,
@@ -165,7 +168,7 @@ class QuestionProgress(Progress, name="questions"):
     def _intercept_questions(self, start: int, people: int) -> Task:
         k = best_questions(self.plan.epsilon, most=_INTERCEPT_QUESTIONS)
         positive = self._positive(start, people)
-        score = positive if self.n_scores > 1 else np.zeros(people, dtype=np.int64)
+        score = self._score(positive)
         return self._ask(
             "calibration",
             people,
@@ -185,12 +188,6 @@ class QuestionProgress(Progress, name="questions"):
             seed=self.plan.seed, phase=self.phase, start=start, people=people, width=width
         )
 
-    def _positive(self, start: int, people: int) -> IntArray:
-        """The class that counts as +1: label 1 of two; else each class in turn."""
-        if self.n_scores == 1:
-            return np.ones(people, dtype=np.int64)
-        return np.arange(start, start + people, dtype=np.int64) % self.n_scores
-
     @property
     def _weights(self) -> FloatArray:
         return sizes.asking_weights(self.d, ordered=self.design.ordered)
@@ -204,7 +201,7 @@ class QuestionProgress(Progress, name="questions"):
     def absorb(self, task: Task, reply: FloatArray) -> None:
         """Add the replies to the present phase's sums."""
         if isinstance(task, StumpTask):
-            score = task.positive if task.uses_label and self.n_scores > 1 else 0 * task.positive
+            score = self._score(task.positive) if task.uses_label else 0 * task.positive
             told = np.zeros((task.people, self.d))
             np.put_along_axis(told, task.coordinates, reply, axis=1)
             asked = np.zeros((task.people, self.d))
@@ -216,7 +213,7 @@ class QuestionProgress(Progress, name="questions"):
                 self._add("pair_total", np.stack([told[rows].T @ told[rows] for rows in own]))
                 self._add("pair_asked", np.stack([asked[rows].T @ asked[rows] for rows in own]))
         elif isinstance(task, CalibrationTask):
-            score = task.positive if self.n_scores > 1 else 0 * task.positive
+            score = self._score(task.positive)
             mean_answer = reply.mean(axis=1)
             self._add("total", np.bincount(score, mean_answer, self.n_scores).astype(np.float64))
             self._add("people", np.bincount(score, minlength=self.n_scores).astype(np.float64))
@@ -335,34 +332,26 @@ class QuestionProgress(Progress, name="questions"):
         """The classifier as it is now."""
         shape = (self.n_scores, self.d)
         return CurveModel(
-            encoder=self.plan.encoder,
-            classes=self.plan.classes,
             intercept=self.intercepts,
             coefficients=self.slopes,
             centres=np.broadcast_to(self.centres, shape),
             scales=np.broadcast_to(self.scales, shape),
             clipped=True,
-            guarantee=self.plan.guarantee,
+            **self.plan.stamp,
         )
-
-    _KEPT = ("centres", "centre_variance", "slopes", "intercepts", "intercept_information")
 
     def state(self) -> dict[str, Any]:
         """Phase, sums and estimates."""
-        return {
-            "phase": self.phase,
+        return super().state() | {
             "sums": {name: value.tolist() for name, value in self._sums.items()},
-            "estimates": {name: getattr(self, name).tolist() for name in self._KEPT},
             "correlations": [[e.to_dict() for e in row] for row in self.correlations],
             "error_estimate": self.error_estimate and self.error_estimate.to_dict(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from `state`."""
-        self.phase = state["phase"]
+        super().restore(state)
         self._sums = {name: np.asarray(value) for name, value in state["sums"].items()}
-        for name in self._KEPT:
-            setattr(self, name, np.asarray(state["estimates"][name]))
         self.correlations = [[Estimate(**e) for e in row] for row in state["correlations"]]
         error = state["error_estimate"]
         self.error_estimate = Estimate(**error) if error else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -14,9 +13,10 @@ from dpfda.protocol.design import Design, Terms
 from dpfda.protocol.estimate import Estimate
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.progress import Findings, Phase, Progress
+from dpfda.protocol.progress import Findings, Phase
 from dpfda.protocol.task import Task
 from dpfda.protocol.tasks.moment import MomentTask
+from dpfda.questions.scores import ScoredProgress
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,22 +42,20 @@ class MomentDesign(Design, name="moments"):
         return {"moment": asked | {"randomizer": self.randomizer}}
 
 
-class MomentProgress(Progress, name="moments"):
+class MomentProgress(ScoredProgress, name="moments"):
     """A moment study under way: two sums, whatever the number of people."""
 
+    kept = ("total", "square", "people")
+
     def __init__(self, design: MomentDesign, plan: StudyPlan) -> None:
-        self.design = design
-        self.n_scores = plan.n_scores
-        self.total: FloatArray = np.zeros((self.n_scores, plan.encoder.n_features))
+        self.total: FloatArray = np.zeros((plan.n_scores, plan.encoder.n_features))
         self.square: FloatArray = np.zeros_like(self.total)
-        self.people: FloatArray = np.zeros(self.n_scores)
+        self.people: FloatArray = np.zeros(plan.n_scores)
         super().__init__(plan, [Phase("moments", plan.n_people)])
 
     def tasks(self, start: int, people: int) -> Task:
         """Everybody is asked the same, for one class in turn if there are more than two."""
-        turn = np.arange(start, start + people, dtype=np.int64) % self.n_scores
-        positive = turn if self.n_scores > 1 else np.ones(people, dtype=np.int64)
-        return self._ask("moment", people, positive=positive)
+        return self._ask("moment", people, positive=self._positive(start, people))
 
     @property
     def averaged(self) -> bool:
@@ -67,15 +65,12 @@ class MomentProgress(Progress, name="moments"):
     def absorb(self, task: Task, reply: FloatArray) -> None:
         """Add to the sums."""
         assert isinstance(task, MomentTask)
-        score = task.positive if self.n_scores > 1 else 0 * task.positive
+        score = self._score(task.positive)
         for m in range(self.n_scores):
             own = reply[score == m]
             self.total[m] += own.sum(axis=0)
             self.square[m] += (own**2).sum(axis=0)
             self.people[m] += len(own)
-
-    def _learn(self) -> None:
-        """The sums say everything."""
 
     def findings(self) -> Findings:
         """E y z* for each score and feature, with standard errors."""
@@ -97,20 +92,7 @@ class MomentProgress(Progress, name="moments"):
     def model(self) -> CurveModel:
         """The classifier as it is now."""
         return CurveModel.linear(
-            encoder=self.plan.encoder,
-            classes=self.plan.classes,
             intercept=np.zeros(self.n_scores),
             coefficients=self.total / np.maximum(self.people, 1)[:, None],
-            guarantee=self.plan.guarantee,
+            **self.plan.stamp,
         )
-
-    def state(self) -> dict[str, Any]:
-        """The sums."""
-        kept = {name: getattr(self, name).tolist() for name in ("total", "square", "people")}
-        return {"phase": self.phase, **kept}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from `state`."""
-        self.phase = state["phase"]
-        for name in ("total", "square", "people"):
-            setattr(self, name, np.asarray(state[name]))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -14,9 +13,11 @@ from dpfda.errors import InvalidParameter
 from dpfda.protocol.design import Design, Terms
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.progress import Phase, Progress
+from dpfda.protocol.progress import Phase
 from dpfda.protocol.task import Task
 from dpfda.protocol.tasks.vector import VectorTask
+from dpfda.questions.scores import ScoredProgress
+from dpfda.questions.sizes import split_evenly
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,21 +47,18 @@ class NoisyLabelDesign(Design, name="noisy_labels"):
         return {"vector": asked | {"protects": "labels"}}
 
 
-class NoisyLabelProgress(Progress, name="noisy_labels"):
+class NoisyLabelProgress(ScoredProgress, name="noisy_labels"):
     """Sums of products: for every score, one right-hand side and one matrix."""
+
+    kept = ("products", "targets", "people")
 
     def __init__(self, design: NoisyLabelDesign, plan: StudyPlan) -> None:
         self.design = design
-        self.n_scores = plan.n_scores
-        size = plan.encoder.n_features + 1
-        self.products: FloatArray = np.zeros((self.n_scores, size, size))
-        self.targets: FloatArray = np.zeros((self.n_scores, size))
-        self.people: FloatArray = np.zeros(self.n_scores)
-        phases = [
-            Phase("labels", plan.n_people // self.n_scores + (m < plan.n_people % self.n_scores))
-            for m in range(self.n_scores)
-        ]
-        super().__init__(plan, phases)
+        scores, size = plan.n_scores, plan.encoder.n_features + 1
+        self.products: FloatArray = np.zeros((scores, size, size))
+        self.targets: FloatArray = np.zeros((scores, size))
+        self.people: FloatArray = np.zeros(scores)
+        super().__init__(plan, [Phase("labels", n) for n in split_evenly(plan.n_people, scores)])
 
     def tasks(self, start: int, people: int) -> Task:
         """Features in clear, a randomized label: class number `phase` against the rest."""
@@ -74,9 +72,6 @@ class NoisyLabelProgress(Progress, name="noisy_labels"):
         self.targets[self.phase] += design.T @ task.mechanism.parts[-1].debias(reply[:, -1])
         self.people[self.phase] += len(reply)
 
-    def _learn(self) -> None:
-        """The sums say everything."""
-
     @property
     def model(self) -> CurveModel:
         """The classifier as it is now."""
@@ -85,21 +80,7 @@ class NoisyLabelProgress(Progress, name="noisy_labels"):
         matrices = self.products / people[..., None] + self.design.ridge * np.eye(size)
         solution = np.linalg.solve(matrices, (self.targets / people)[..., None])[..., 0]
         return CurveModel.linear(
-            encoder=self.plan.encoder,
-            classes=self.plan.classes,
             intercept=solution[:, 0],
             coefficients=solution[:, 1:],
-            guarantee=self.plan.guarantee,
+            **self.plan.stamp,
         )
-
-    _KEPT = ("products", "targets", "people")
-
-    def state(self) -> dict[str, Any]:
-        """The sums."""
-        return {"phase": self.phase} | {name: getattr(self, name).tolist() for name in self._KEPT}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from `state`."""
-        self.phase = state["phase"]
-        for name in self._KEPT:
-            setattr(self, name, np.asarray(state[name]))
