@@ -20,7 +20,7 @@ def classifier(
     candidates: Candidates, judgement: Judgement, *, plan: StudyPlan, average: str
 ) -> CurveModel:
     """Σ w_b f*_b over unit-norm candidates: one linear rule, or an ensemble where it is not one."""
-    weight = judgement.signed_weight
+    weight, stamp = judgement.signed_weight, plan.stamp
     if average in ("parameters", "scores"):  # for linear members these are the same classifier
         intercept, slopes = candidates.averaged(weight)
         return CurveModel.linear(
@@ -33,7 +33,7 @@ def classifier(
         coefficients=candidates.coefficients[used],
         weights=weight[used],
         average=average,
-        **plan.stamp,
+        **stamp,
     )
 
 
@@ -68,13 +68,13 @@ class MRMAFindings(Findings):
         return self.candidates, self.judgement
 
 
+@dataclass(kw_only=True)
 class FinalCheck:
     """The last group of a study: people who judge the finished classifier and nothing else."""
 
-    def __init__(self, *, epsilon: float, total: float = 0.0, people: int = 0) -> None:
-        self.epsilon = epsilon
-        self.total = total
-        self.people = people
+    epsilon: float
+    total: float = 0.0
+    people: int = 0
 
     def absorb(self, verdicts: FloatArray) -> None:
         """Add ±1 verdicts."""
@@ -87,7 +87,3 @@ class FinalCheck:
             return None
         found = accuracy_estimate(total=self.total, people=self.people, epsilon=self.epsilon)
         return found.complement()
-
-    def state(self) -> dict[str, Any]:
-        """Plain values."""
-        return {"epsilon": self.epsilon, "total": self.total, "people": self.people}

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.errors import InvalidParameter
@@ -40,11 +38,7 @@ class CurveEnsemble(CurveModel):
 
     def __post_init__(self) -> None:
         _validate.one_of("average", self.average, AVERAGES)
-        for name in ("intercept", "coefficients", "centres", "scales", "weights"):
-            array = np.asarray(getattr(self, name), dtype=np.float64)
-            if not np.all(np.isfinite(array)):
-                raise InvalidParameter(name, "finite", "NaN or infinity")
-            object.__setattr__(self, name, array)
+        self._check_finite("intercept", "coefficients", "centres", "scales", "weights")
         if len(self.classes) != 2:
             raise InvalidParameter("classes", "two labels", self.classes)
         if self.coefficients.ndim != 2 or self.intercept.shape != self.weights.shape:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from dpfda._validate import FloatArray
@@ -80,7 +81,7 @@ class JudgedProgress(Progress):
         return {
             "phase": self.phase,
             "candidates": None if self.candidates is None else self.candidates.state(),
-            "check": self._check.state(),
+            "check": asdict(self._check),
         }
 
     def restore(self, state: dict[str, Any]) -> None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from dpfda._validate import FloatArray
 from dpfda.mrma.designs import MRMADesign
 from dpfda.mrma.exchange import JudgedProgress
 from dpfda.mrma.members import Candidates
-from dpfda.mrma.training import check_training, train_members
+from dpfda.mrma.training import Reports
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.progress import Phase
 from dpfda.protocol.task import Task
@@ -25,13 +23,12 @@ class MRMAProgress(JudgedProgress, name="mrma"):
     def __init__(self, design: MRMADesign, plan: StudyPlan) -> None:
         self.design = design
         self.candidates: Candidates | None = None
-        self._reports: list[FloatArray] = []
         reports = design.n_reports(plan.n_people)
         final = round(design.final_share * plan.n_people)
         judging = max(0, plan.n_people - reports - final)
         phases = [Phase("report", reports), Phase("evaluate", judging), Phase("check", final)]
         super().__init__(plan, phases, epsilon=plan.epsilon * design.verdict_share)
-        self._noise = check_training(design, self._ask("vector", 0))
+        self._reports = Reports(plan, design, self._ask("vector", 0))
 
     def tasks(self, start: int, people: int) -> Task:
         """Reports first, then verdicts on members, then on the finished classifier."""
@@ -42,31 +39,19 @@ class MRMAProgress(JudgedProgress, name="mrma"):
     def absorb(self, task: Task, reply: FloatArray) -> None:
         """Keep a report, or add a verdict to its sum."""
         if isinstance(task, VectorTask):
-            self._reports.append(reply)
+            self._reports.absorb(reply)
         else:
             super().absorb(task, reply)
 
     def _learn(self) -> None:
-        if self.kind != "report":
-            return  # verdicts are sums already
-        width = self.plan.encoder.n_features + 1
-        reports = np.concatenate([np.empty((0, width)), *self._reports])
-        self.candidates = train_members(
-            reports,
-            members=self.design.n_classifiers,
-            plan=self.plan,
-            design=self.design,
-            noise_variance=self._noise,
-        )
-        self._reports = []
+        if self.kind == "report":  # verdicts are sums already
+            self.candidates = self._reports.members(self.design.n_classifiers)
 
     def state(self) -> dict[str, Any]:
         """Reports of an unfinished first phase, or members and sums."""
-        rows = [row for part in self._reports for row in part.tolist()]
-        return super().state() | {"reports": rows}
+        return super().state() | {"reports": self._reports.state()}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from `state`."""
         super().restore(state)
-        rows = state["reports"]
-        self._reports = [np.asarray(rows, dtype=np.float64)] if rows else []
+        self._reports.restore(state["reports"])

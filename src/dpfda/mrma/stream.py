@@ -9,15 +9,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from dpfda._validate import FloatArray
 from dpfda.mrma.conclusion import MRMAFindings, classifier, unknown_model
 from dpfda.mrma.designs import StreamDesign
 from dpfda.mrma.evaluation import accuracies
 from dpfda.mrma.members import Candidates, Judgement
 from dpfda.mrma.memory import Memory
-from dpfda.mrma.training import check_training, train_members
+from dpfda.mrma.training import Reports
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.progress import Phase, Progress
@@ -33,12 +31,11 @@ class StreamProgress(Progress, name="mrma_stream"):
         self.memory = Memory.from_dict(design.carried, dimension=plan.encoder.n_features)
         self.drifted = False
         self._fresh: Candidates | None = None
-        self._reports: list[FloatArray] = []
         reports = design.n_reports(plan.n_people)
         super().__init__(
             plan, [Phase("report", reports), Phase("evaluate", plan.n_people - reports)]
         )
-        self._noise = check_training(design, self._ask("vector", 0))
+        self._reports = Reports(plan, design, self._ask("vector", 0))
 
     def tasks(self, start: int, people: int) -> Task:
         """Reports for new members, then verdicts on old and new ones."""
@@ -50,7 +47,7 @@ class StreamProgress(Progress, name="mrma_stream"):
     def absorb(self, task: Task, reply: FloatArray) -> None:
         """Keep a report, or add a verdict to its sum."""
         if isinstance(task, VectorTask):
-            self._reports.append(reply)
+            self._reports.absorb(reply)
         else:
             assert self._fresh is not None
             self._fresh.absorb(task.member, reply[:, 0])  # type: ignore[attr-defined]
@@ -63,17 +60,7 @@ class StreamProgress(Progress, name="mrma_stream"):
 
     def _train(self) -> None:
         """New members take the places of the weakest."""
-        width = self.plan.encoder.n_features + 1
-        reports = np.concatenate([np.empty((0, width)), *self._reports])
-        joining = train_members(
-            reports,
-            members=self.design.new_classifiers,
-            plan=self.plan,
-            design=self.design,
-            noise_variance=self._noise,
-            stream=self.design.round,
-        )
-        self._reports = []
+        joining = self._reports.members(self.design.new_classifiers, stream=self.design.round)
         room = self.design.n_classifiers - self.design.new_classifiers
         self.memory = self.memory.strongest(room, epsilon=self.plan.epsilon).joined_by(joining)
         self._fresh = Candidates(self.memory.intercept, self.memory.coefficients)
@@ -138,7 +125,7 @@ class StreamProgress(Progress, name="mrma_stream"):
         """Reports or verdicts of the present round, and the memory."""
         return {
             "phase": self.phase,
-            "reports": [row for part in self._reports for row in part.tolist()],
+            "reports": self._reports.state(),
             "memory": self.memory.to_dict(),
             "fresh": None if self._fresh is None else self._fresh.state(),
             "drifted": self.drifted,
@@ -147,8 +134,7 @@ class StreamProgress(Progress, name="mrma_stream"):
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from `state`."""
         self.phase = int(state["phase"])
-        rows = state["reports"]
-        self._reports = [np.asarray(rows, dtype=np.float64)] if rows else []
+        self._reports.restore(state["reports"])
         self.memory = Memory.from_dict(state["memory"], dimension=self.plan.encoder.n_features)
         self._fresh = None if state["fresh"] is None else Candidates(**state["fresh"])
         self.drifted = bool(state["drifted"])

@@ -23,20 +23,6 @@ _MEMBERS_STREAM = 1 << 32
 """Number of the public random stream that draws members; phases of a study count from 0."""
 
 
-def check_training(design: ReportedDesign, report: Task) -> float:
-    """Refuse unknown learners, randomizers and parameters before anybody reports.
-
-    Returns:
-        The variance of the noise on one coordinate of a report; public.
-    """
-    named_learner(design.learner, design.learner_parameters)
-    assert isinstance(report, VectorTask)
-    randomizer = report.mechanism.parts[0]
-    if report.protects == "labels":
-        return 0.0
-    return float(randomizer.variance(np.zeros((1, report.dimension)))[0, 0])
-
-
 D = TypeVar("D", bound=ReportedDesign)
 
 
@@ -59,41 +45,64 @@ def named_learner(name: str, parameters: Mapping[str, Any] | None = None) -> Lea
     return Learner.from_dict({"name": ALIASES.get(name, name), **(parameters or {})})
 
 
-def train_members(
-    reports: FloatArray,
-    *,
-    members: int,
-    plan: StudyPlan,
-    design: ReportedDesign,
-    noise_variance: float,
-    stream: int = 0,
-) -> Candidates:
-    """Fit `members` weak classifiers to public random subsets of the reports, all at once.
+class Reports:
+    """Noisy reports, kept until weak classifiers are made of them.
+
+    Unknown learners, randomizers and parameters are refused before anybody reports.
 
     Args:
-        reports: noisy z* and noisy ±1 label, shape (N0, d + 1).
-        members: B.
         plan: the study.
         design: learner and subset size.
-        noise_variance: of one coordinate of a report.
-        stream: a different number draws different subsets.
+        report: the task that asks for a report.
     """
-    dimension = plan.encoder.n_features
-    if len(reports) == 0:  # nobody answered: candidates that say nothing
-        return Candidates(np.zeros(members), np.zeros((members, dimension)))
-    size = min(design.member_size, len(reports))
-    chosen = public_members(
-        seed=plan.seed,
-        phase=_MEMBERS_STREAM + stream,
-        members=members,
-        size=size,
-        among=len(reports),
-    )
-    models = named_learner(design.learner, design.learner_parameters).fit(
-        reports[:, :-1][chosen], reports[:, -1][chosen], gram=learner_gram(plan)
-    )
-    shrunk = intercept_shrinkage(noise_variance, size=size, spread=design.boundary_spread)
-    return Candidates(shrunk * np.asarray(models.intercept), np.asarray(models.coefficients))
+
+    def __init__(self, plan: StudyPlan, design: ReportedDesign, report: Task) -> None:
+        self.plan, self.design = plan, design
+        self._parts: list[FloatArray] = []
+        self._learner = named_learner(design.learner, design.learner_parameters)
+        assert isinstance(report, VectorTask)
+        randomizer, nowhere = report.mechanism.parts[0], np.zeros((1, report.dimension))
+        # Of the noise on one coordinate of a report; public.
+        self._variance = 0.0
+        if report.protects != "labels":
+            self._variance = float(randomizer.variance(nowhere)[0, 0])
+
+    def absorb(self, reply: FloatArray) -> None:
+        """Noisy z* and noisy ±1 label, shape (n, d + 1)."""
+        self._parts.append(reply)
+
+    def members(self, count: int, *, stream: int = 0) -> Candidates:
+        """Fit `count` weak classifiers to public random subsets, all at once; forget the reports.
+
+        A different `stream` draws different subsets.
+        """
+        dimension = self.plan.encoder.n_features
+        reports = np.concatenate([np.empty((0, dimension + 1)), *self._parts])
+        self._parts = []
+        if len(reports) == 0:  # nobody answered: candidates that say nothing
+            return Candidates(np.zeros(count), np.zeros((count, dimension)))
+        size = min(self.design.member_size, len(reports))
+        chosen = public_members(
+            seed=self.plan.seed,
+            phase=_MEMBERS_STREAM + stream,
+            members=count,
+            size=size,
+            among=len(reports),
+        )
+        models = self._learner.fit(
+            reports[:, :-1][chosen], reports[:, -1][chosen], gram=learner_gram(self.plan)
+        )
+        spread = self.design.boundary_spread
+        shrunk = intercept_shrinkage(self._variance, size=size, spread=spread)
+        return Candidates(shrunk * np.asarray(models.intercept), np.asarray(models.coefficients))
+
+    def state(self) -> list[list[float]]:
+        """Plain rows."""
+        return [row for part in self._parts for row in part.tolist()]
+
+    def restore(self, rows: list[list[float]]) -> None:
+        """Go on from `state`."""
+        self._parts = [np.asarray(rows, dtype=np.float64)] if rows else []
 
 
 def learner_gram(plan: StudyPlan) -> FloatArray | None:

@@ -17,6 +17,8 @@ from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.linear_scores import decided, linear_scores
 from dpfda.protocol.plan import Label
 
+_NUMBERS = ("intercept", "coefficients", "centres", "scales")
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StudyModel(ABC):
@@ -98,16 +100,19 @@ class CurveModel(StudyModel):
     clipped: bool
 
     def __post_init__(self) -> None:
-        for name in ("intercept", "coefficients", "centres", "scales"):
-            array = np.asarray(getattr(self, name), dtype=np.float64)
-            if not np.all(np.isfinite(array)):
-                raise InvalidParameter(name, "finite", "NaN or infinity")
-            object.__setattr__(self, name, array)
+        self._check_finite(*_NUMBERS)
         scores = len(self.intercept)
         if scores != (1 if len(self.classes) == 2 else len(self.classes)):
             raise InvalidParameter("intercept", "one score a class (one for two)", scores)
         if self.coefficients.ndim != 2 or len(self.coefficients) != scores:
             raise InvalidParameter("coefficients", f"{scores} rows", self.coefficients.shape)
+
+    def _check_finite(self, *names: str) -> None:
+        for name in names:
+            array = np.asarray(getattr(self, name), dtype=np.float64)
+            if not np.all(np.isfinite(array)):
+                raise InvalidParameter(name, "finite", "NaN or infinity")
+            object.__setattr__(self, name, array)
 
     @classmethod
     def linear(cls, *, intercept: Any, coefficients: Any, **parts: Any) -> Self:
@@ -124,19 +129,12 @@ class CurveModel(StudyModel):
 
     def rows(self, people: int) -> dict[str, FloatArray]:
         """Its numbers once for each of `people`, as tasks carry them."""
-        names = ("intercept", "coefficients", "centres", "scales")
-        return {name: np.repeat(getattr(self, name)[None], people, axis=0) for name in names}
+        return {name: np.repeat(getattr(self, name)[None], people, axis=0) for name in _NUMBERS}
 
     def scores(self, features: FloatArray) -> FloatArray:
         """Scores of encoded curves, shape (n, m)."""
-        return linear_scores(
-            features,
-            intercept=self.intercept,
-            coefficients=self.coefficients,
-            centres=self.centres,
-            scales=self.scales,
-            clipped=self.clipped,
-        )
+        numbers = {name: getattr(self, name) for name in _NUMBERS}
+        return linear_scores(features, **numbers, clipped=self.clipped)
 
     def decide(self, features: FloatArray) -> IntArray:
         """Label numbers of encoded curves."""
@@ -151,10 +149,7 @@ class CurveModel(StudyModel):
         return {
             "encoder": self.encoder.to_dict(),
             "classes": list(self.classes),
-            "intercept": self.intercept.tolist(),
-            "coefficients": self.coefficients.tolist(),
-            "centres": self.centres.tolist(),
-            "scales": self.scales.tolist(),
+            **{name: getattr(self, name).tolist() for name in _NUMBERS},
             "clipped": self.clipped,
             "guarantee": self.guarantee.to_dict(),
         }
