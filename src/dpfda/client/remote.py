@@ -74,9 +74,7 @@ class RemoteClient:
         known = self._outbox.find(_checked(plan_hash))
         if known is not None:
             return StudyPlan.from_dict(known.plan)
-        with self._connect(url, insecure) as connection:
-            answer = self._granted(lambda: connection.ask("GET", f"/api/studies/{plan_hash[:16]}"))
-        found = answer.json()
+        found = self._ask(url, insecure, "GET", f"/api/studies/{plan_hash[:16]}").json()
         try:
             plan = StudyPlan.from_dict(found["plan"])
             assert plan.asks
@@ -115,11 +113,8 @@ class RemoteClient:
         agreed = tuple(accepts)
         plan.check_accepted(agreed)
         if token is None:
-            with self._connect(url, insecure) as connection:
-                answer = self._granted(
-                    lambda: connection.ask("POST", f"/api/studies/{plan_hash[:16]}/enrol")
-                )
-            token = _text(answer, "token")
+            path = f"/api/studies/{plan_hash[:16]}/enrol"
+            token = _text(self._ask(url, insecure, "POST", path), "token")
         letter = Letter(
             url=url, plan=plan.to_dict(), token=token, accepts=agreed, insecure=insecure
         )
@@ -166,13 +161,9 @@ class RemoteClient:
             return letter.receipt
         if letter.body is None:
             raise ProtocolError("nothing was prepared for this study")
-        body = letter.body.encode()
-        path = f"/api/studies/{plan_hash[:16]}/reply"
-        with self._connect(letter.url, letter.insecure) as connection:
-            answer = self._granted(
-                lambda: connection.ask("POST", path, body=body, headers=_bearer(letter))
-            )
-        receipt = _text(answer, "receipt")
+        path, sent = f"/api/studies/{plan_hash[:16]}/reply", letter.body.encode()
+        how = {"body": sent, "headers": _bearer(letter)}
+        receipt = _text(self._ask(letter.url, letter.insecure, "POST", path, **how), "receipt")
         self._outbox.keep(plan_hash, msgspec.structs.replace(letter, receipt=receipt))
         return receipt
 
@@ -209,6 +200,11 @@ class RemoteClient:
 
     def _connect(self, url: str, insecure: bool) -> Connection:
         return Connection(url, certificates=self._certificates, insecure=insecure)
+
+    def _ask(self, url: str, insecure: bool, method: str, path: str, **how: Any) -> Answer:
+        """One request on a connection of its own."""
+        with self._connect(url, insecure) as connection:
+            return self._granted(lambda: connection.ask(method, path, **how))
 
     def _granted(self, request: Callable[[], Answer]) -> Answer:
         answer = persistently(request, sleep=self._sleep)

@@ -175,12 +175,8 @@ class Candidates:
 
     def state(self) -> dict[str, Any]:
         """Plain values."""
-        return {
-            "intercept": self.intercept.tolist(),
-            "coefficients": self.coefficients.tolist(),
-            "totals": self.totals.tolist(),
-            "people": self.people.tolist(),
-        }
+        names = ("intercept", "coefficients", "totals", "people")
+        return {name: getattr(self, name).tolist() for name in names}
 
 
 def draw_members(uniforms: FloatArray, *, among: int) -> IntArray:

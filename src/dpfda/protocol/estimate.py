@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from scipy.special import ndtri
@@ -36,11 +36,7 @@ class Estimate:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {
-            "value": self.value,
-            "standard_error": self.standard_error,
-            "people": self.people,
-        }
+        return asdict(self)
 
 
 def accuracy_estimate(*, total: float, people: int, epsilon: float) -> Estimate:

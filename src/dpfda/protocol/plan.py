@@ -140,17 +140,9 @@ class StudyPlan:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {
-            "epsilon": self.epsilon,
-            "n_people": self.n_people,
-            "encoder": self.encoder.to_dict(),
-            "classes": list(self.classes),
-            "design": dict(self.design),
-            "protects": self.protects,
-            "unit": self.unit,
-            "seed": self.seed,
-            "title": self.title,
-        }
+        said = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        nested = {"encoder": self.encoder.to_dict(), "design": dict(self.design)}
+        return said | nested | {"classes": list(self.classes)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:

@@ -68,20 +68,11 @@ class VectorTask(Task, name="vector"):
         both = self.protects == "both"
         for_label = whole.part(share) if both else whole
         for_curve = whole.rest(for_label) if both else whole
-        parts: list[Mechanism] = []
-        if self.protects != "labels":
-            parts.append(
-                Mechanism.from_dict(
-                    {
-                        "name": self.randomizer,
-                        "epsilon": for_curve.epsilon_spent,
-                        "dimension": self.dimension,
-                    }
-                )
-            )
-        if self.protects != "features":
-            parts.append(RandomizedResponse(epsilon=for_label.epsilon_spent))
-        return Joined(parts=tuple(parts))
+        spent = {"epsilon": for_curve.epsilon_spent, "dimension": self.dimension}
+        curve = Mechanism.from_dict({"name": self.randomizer, **spent})
+        label = RandomizedResponse(epsilon=for_label.epsilon_spent)
+        parts = {"both": (curve, label), "features": (curve,), "labels": (label,)}
+        return Joined(parts=parts[self.protects])
 
     @property
     def width(self) -> int:
