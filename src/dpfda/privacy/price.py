@@ -114,13 +114,12 @@ def compose(events: Iterable[Event]) -> Price:
     counts: Counter[Event] = Counter()
     for event in events:
         _count(event, 1, counts)
-    costs = [(times, *parts(event)) for event, times in counts.items()]
-    return Price(
-        counts=counts,
-        epsilon=sum((times * epsilon for times, epsilon, _, _ in costs), Fraction()),
-        delta=sum((times * delta for times, _, delta, _ in costs), Fraction()),
-        precision=sum((times * precision for times, _, _, precision in costs), Fraction()),
-    )
+    sums = [Fraction()] * 3
+    for event, times in counts.items():
+        cost = zip(sums, parts(event), strict=True)
+        sums = [total + times * part if part else total for total, part in cost]
+    epsilon, delta, precision = sums
+    return Price(counts=counts, epsilon=epsilon, delta=delta, precision=precision)
 
 
 def _count(event: Event, times: int, counts: Counter[Event]) -> None:

@@ -85,9 +85,11 @@ class Holder(ABC):
 
     def _kept(self, query: Query, number: int) -> Answer | None:
         """What was answered before; another question, or one out of turn, is refused."""
+        if number == len(self.transcript):
+            return None
         asked = [exchange.query.digest for exchange in self.transcript]
         in_turn(asked, query.digest, number)
-        return self.transcript[number].answer if number < len(asked) else None
+        return self.transcript[number].answer
 
     def _agree(self, query: Query) -> None:
         """Refuse, with nothing spent, what this holder did not agree to."""

@@ -96,7 +96,7 @@ class StudyPlan:
         common = {"epsilon": self.epsilon, "unit": self.unit}
         return {name: common | dict(terms) for name, terms in self.built_design.asks(self).items()}
 
-    @property
+    @cached_property
     def guarantee(self) -> Guarantee:
         """What every person is promised, if their own device draws as it should."""
         promise = Guarantee(epsilon=self.epsilon, model="local", unit=self.unit, sampler="unknown")
