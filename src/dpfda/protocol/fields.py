@@ -257,19 +257,17 @@ def check_fields(subject: Any) -> Mapping[str, int]:
         The lengths that fields gave names to.
     """
     sizes: Sizes = {}
-    rules = declared(type(subject)).items()
-    for late in (False, True):
-        for name, (rule, _) in rules:
-            if rule.late == late:
-                object.__setattr__(subject, name, rule.read(name, getattr(subject, name), sizes))
+    for name, (rule, _) in declared(type(subject)).items():
+        object.__setattr__(subject, name, rule.read(name, getattr(subject, name), sizes))
     return MappingProxyType(sizes)
 
 
 def declared(kind: type[Any]) -> Mapping[str, tuple[Rule, Any]]:
-    """What each init field of a class may be, and its default; read once for each class."""
+    """What each init field may be, and its default, arrays last; found once for each class."""
     if kind not in _declared:
-        fields: tuple[dataclasses.Field[Any], ...] = dataclasses.fields(kind)
-        _declared[kind] = {one.name: (rule_of(one), one.default) for one in fields if one.init}
+        fields = [field for field in dataclasses.fields(kind) if field.init]
+        fields.sort(key=lambda field: rule_of(field).late)
+        _declared[kind] = {field.name: (rule_of(field), field.default) for field in fields}
     return _declared[kind]
 
 
