@@ -93,14 +93,14 @@ def _noise_halved(module: str, kind: str) -> list[Any]:
 
 for _module, _kind, _names in (
     ("central.looks", "l2_noise", ("ball_mean", "ball_products")),
-    ("central.pair_looks", "l2_noise", ("covariate_products", "cross_products")),
-    ("central.cell_looks", "l1_noise", ("cell_counts", "nearest_mean")),
-    ("central.cell_looks", "l2_noise", ("cell_counts", "nearest_mean")),
-    ("central.radius", "l2_noise", ("radius_count",)),
-    ("central.shrunk_mean", "l1_noise", ("shrunk_mean",)),
-    ("central.shrunk_mean", "l2_noise", ("shrunk_mean",)),
-    ("central.bernstein", "l1_noise", ("box_mean",)),
-    ("central.kernel_machine_look", "l2_noise", ("kernel_machine",)),
+    ("central.looks", "l2_noise", ("covariate_products", "cross_products")),
+    ("central.looks", "l1_noise", ("cell_counts", "nearest_mean")),
+    ("central.looks", "l2_noise", ("cell_counts", "nearest_mean")),
+    ("central.looks", "l2_noise", ("radius_count",)),
+    ("central.looks", "l1_noise", ("shrunk_mean",)),
+    ("central.looks", "l2_noise", ("shrunk_mean",)),
+    ("central.looks", "l1_noise", ("box_mean",)),
+    ("central.looks", "l2_noise", ("kernel_machine",)),
     ("regression.look", "l1_noise", ("regression_location", "regression_absolute_moments")),
     ("regression.look", "l2_noise", ("regression_location", "regression_moments")),
     ("regression.look", "l2_noise", ("regression_gradient",)),
@@ -128,16 +128,25 @@ def _property(path: str, name: str, value: Callable[[Any], Any]) -> list[Any]:
     return [patch(f"dpfda.{module}.{owner}.{name}", property(value))]
 
 
+def _narrower(look: type[Any]) -> list[Any]:
+    def body(it: Any) -> Any:
+        honest = wide(it)
+        return honest._replace(width=honest.width / math.sqrt(2))
+
+    wide = look.__dict__["body"].fget
+    return [patch.object(look, "body", property(body))]
+
+
 plant(
     "root_two_missing: covariance",
     "√2 is missing in how far apart two products are (C23)",
-    lambda: _property("central.looks.BallProducts", "reach", lambda look: look.radius**2),
+    lambda: _narrower(Query.named("ball_products")),
     _asked(queries.check_sensitivity, "ball_products"),
 )
 plant(
     "root_two_missing: covariates",
     "√2 is missing in how far apart two products of covariates are",
-    lambda: _property("central.pair_looks.CovariateProducts", "reach", lambda it: it.radius**2),
+    lambda: _narrower(Query.named("covariate_products")),
     _asked(queries.check_sensitivity, "covariate_products"),
 )
 plant(
@@ -167,7 +176,7 @@ plant(
     "the Bernstein mechanism takes a bound on the norm for one on every value (C23)",
     lambda: [
         patch(
-            "dpfda.central.bernstein.l1_noise",
+            "dpfda.central.looks.l1_noise",
             lambda cost, *, sensitivity, axes: budgeted.l1_noise(
                 cost, sensitivity=sensitivity / math.sqrt(len(axes)), axes=axes
             ),
