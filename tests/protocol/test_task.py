@@ -96,7 +96,8 @@ class TestEveryTask:
     def test_impossible_replies_are_refused(self, name: str) -> None:
         task = example(name)
         good = task.answer(PEOPLE, SimulationSource(4)).values
-        for bad in (good[:2], good[:, :-1], good * np.nan, "reply", None, [[1.0], [1.0, 2.0]]):
+        others = (good.astype(complex), good.astype(str), good.astype(object), "reply", None)
+        for bad in (good[:2], good[:, :-1], good * np.nan, [[1.0], [1.0, 2.0]], *others):
             with pytest.raises(ProtocolError):
                 check_reply(task, bad)
 

@@ -151,9 +151,12 @@ def _finite(numbers: Any) -> Any:
 def check_reply(task: Task, reply: Any) -> FloatArray:
     """A reply as a matrix of possible outputs of `task`, or a `ProtocolError`."""
     try:
-        values = np.asarray(reply, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ProtocolError("reply must be an array of numbers") from None
+        given = np.asarray(reply)
+    except ValueError:  # rows of different lengths
+        given = np.empty(0, dtype=object)
+    if given.dtype.kind not in "fiu":  # nor text that reads as a number, nor complex ones
+        raise ProtocolError("reply must be an array of real numbers")
+    values = given.astype(np.float64, copy=False)
     if values.shape != (task.people, task.width):
         raise ProtocolError(
             f"reply must have shape ({task.people}, {task.width}), got {values.shape}"
