@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -48,9 +49,9 @@ class BoostingDesign(Declared, Design):
         super().__post_init__()
 
     @property
+    @abstractmethod
     def columns(self) -> int:
         """d."""
-        raise NotImplementedError
 
     def terms(self, plan: StudyPlan, **more: Any) -> Terms:
         """What is fixed of every request of a study."""
@@ -92,9 +93,9 @@ class BoostingProgress(Progress):
         super().__init__(plan, phases)
 
     @property
+    @abstractmethod
     def boosted(self) -> BoostedModel:
         """The rule as it is now."""
-        raise NotImplementedError
 
     @property
     def model(self) -> RowModel:

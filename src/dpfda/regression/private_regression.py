@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
@@ -177,12 +178,13 @@ class PrivateRegression(RegressionParameters):
         rows = _validate.batch("X", self._rows(X), columns=self.n_features_in_)
         return self.fit_.predict(rows)
 
+    @abstractmethod
     def _targets(self, y: Any) -> FloatArray:
-        raise NotImplementedError
+        """Private targets as numbers, checked without being shown."""
 
+    @abstractmethod
     def _segment(self) -> tuple[float, float]:
         """Public centre and radius of the targets."""
-        raise NotImplementedError
 
     def _problem(self, dimension: int, *, rows: int | None = None) -> Problem:
         (center, radius), (target_center, target_radius) = self._ball(dimension), self._segment()
