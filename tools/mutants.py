@@ -57,7 +57,7 @@ PLACES = {
     "central/*.py": "mechanism sensitivity reach block statistic exact distances questions *.event "
     "find_* integer_sums mean_of clip_rows release cost radius size axes",
     "regression/*.py regression/methods/*.py": "mechanism l1 l2 sensitivity weights block "
-    "statistic exact questions converse evaluate ball segment sigma joint_* minimise_risk",
+    "statistic exact questions converse evaluate ball segment sigma joint_* minimize_risk",
     "boosting/requests/*.py": "*",
     "collector/service.py collector/api.py collector/open_phase.py collector/conclude.py": "*",
     "collector/pages/session.py collector/peers.py collector/limits.py client/remote.py": "*",

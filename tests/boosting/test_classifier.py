@@ -60,11 +60,11 @@ def test_own_labels_help_when_owners_are_few(study):
 @pytest.mark.parametrize("share", SHARES)
 def test_three_classes(share):
     rng = np.random.default_rng(0)
-    centres = 2.2 * np.array([[0, 1], [1, -1], [-1, -1]])
+    centers = 2.2 * np.array([[0, 1], [1, -1], [-1, -1]])
     y = rng.integers(0, 3, 8000)
-    X = rng.normal(size=(8000, 2)) + centres[y]
+    X = rng.normal(size=(8000, 2)) + centers[y]
     own_y = rng.integers(0, 3, 300)
-    own = rng.normal(size=(300, 2)) + centres[own_y]
+    own = rng.normal(size=(300, 2)) + centers[own_y]
     classifier = LocalBoostingClassifier(20.0, share=share, n_rounds=4, random_state=0)
     classifier.fit(
         X[:6000],

@@ -19,8 +19,8 @@ def blobs(n, *, seed=0):
     """Smooth random pictures."""
     rng = np.random.default_rng(seed)
     row, column = np.mgrid[:28, :28]
-    centre = rng.uniform(10, 18, (n, 2))
-    distance = (row - centre[:, :1, None]) ** 2 + (column - centre[:, 1:, None]) ** 2
+    center = rng.uniform(10, 18, (n, 2))
+    distance = (row - center[:, :1, None]) ** 2 + (column - center[:, 1:, None]) ** 2
     return np.exp(-distance / 20).astype(np.float32)
 
 
@@ -29,12 +29,12 @@ def test_moved_pictures_are_the_same_pictures_elsewhere():
     elsewhere = moved(pictures, np.random.default_rng(0))
     assert elsewhere.sum(axis=(1, 2)) == pytest.approx(pictures.sum(axis=(1, 2)), rel=0.02)
 
-    def centre(images):
+    def center(images):
         weights = images / images.sum(axis=(1, 2), keepdims=True)
         return np.einsum("nij,i->n", weights, np.arange(28.0))
 
-    change = np.abs(centre(elsewhere) - centre(pictures))
-    # At most 1.5 pixels of shift, and 12 degrees at a distance of 6 from the centre.
+    change = np.abs(center(elsewhere) - center(pictures))
+    # At most 1.5 pixels of shift, and 12 degrees at a distance of 6 from the center.
     assert change.mean() > 0.3
     assert change.max() < 1.5 + 6 * np.sin(np.deg2rad(12)) + 0.1
 
@@ -81,5 +81,5 @@ def test_a_bag_of_words_counts_every_patch():
     counts = vocabulary.histograms(pictures)
     assert counts.shape == (40, 6)
     assert (counts.sum(axis=1) == 121).all()
-    nearest = ((patches(pictures[:1])[0][:, None] - vocabulary.centres) ** 2).sum(axis=2)
+    nearest = ((patches(pictures[:1])[0][:, None] - vocabulary.centers) ** 2).sum(axis=2)
     assert np.bincount(nearest.argmin(axis=1), minlength=6).tolist() == counts[0].tolist()

@@ -303,7 +303,7 @@ def test_parts_of_a_request_are_checked_like_the_request():
         ("products", 9),
         ("product_scale", [0.0]),
         ("prior_variance", [1.0]),
-        ("centre", [np.inf, 0.0]),
+        ("center", [np.inf, 0.0]),
     ]:
         with pytest.raises(InvalidParameter):
             FeatureMap.from_dict(features.to_dict() | {name: value})

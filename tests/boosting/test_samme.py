@@ -80,7 +80,7 @@ def test_cross_table_by_hand():
     assert (rule.feature, rule.below, rule.above) == (0, 0, 1)
 
 
-def test_the_split_maximises_the_difference():
+def test_the_split_maximizes_the_difference():
     """C17: the printed inequality picks the worst feature."""
     cuts = np.array([[0.0, 0.5], [0.0, 0.5]])
     request = StatisticRequest(**common(2), ensemble=vote(2), thresholds=cuts)
@@ -138,7 +138,7 @@ def crowd(n=200, *, flip=False, seed=0):
 
 def clean(n=100, seed=9):
     X = np.random.default_rng(seed).uniform(-1, 1, (n, 2))
-    return {"labelled": X, "labels": (X[:, 0] > 0).astype(int)}
+    return {"labeled": X, "labels": (X[:, 0] > 0).astype(int)}
 
 
 def samme(rows, *, epsilon=50.0, classes=(0, 1), seed=0, **parameters):
@@ -167,7 +167,7 @@ def test_rounds_no_better_than_chance_are_dropped_and_owners_reported():
     assert [row["attempt"] for row in study.history] == [1, 2, 3] * 3
     assert spent == 90
     assert study.boosted.rules == ()
-    assert set(study.boosted.decide(clean()["labelled"])) == {1}  # nobody voted: class 1
+    assert set(study.boosted.decide(clean()["labeled"])) == {1}  # nobody voted: class 1
 
 
 def test_feedback_estimates_the_weighted_error():
@@ -193,7 +193,7 @@ def test_feedback_needs_no_clean_labels():
     assert spent == 100
     assert [row["owners"] for row in study.history] == [100]
     own = clean()
-    assert np.mean(study.boosted.decide(own["labelled"]) != own["labels"]) < 0.05
+    assert np.mean(study.boosted.decide(own["labeled"]) != own["labels"]) < 0.05
     with pytest.raises(InvalidParameter, match="judges"):
         samme(crowd())
 
@@ -226,7 +226,7 @@ def test_three_classes_accept_rules_above_one_third():
     y = rng.integers(0, 3, 600)
     X = np.column_stack([np.where(y == 0, -0.5, 0.5), rng.uniform(-1, 1, 600)])
     rows = OwnerRows.grouped(X, y, groups=np.repeat(np.arange(150), 4))
-    parameters = {"n_rounds": 1, "owners_per_round": 150, "labelled": X, "labels": y}
+    parameters = {"n_rounds": 1, "owners_per_round": 150, "labeled": X, "labels": y}
     study, _ = samme(rows, epsilon=100.0, classes=(0, 1, 2), **parameters)
     row = study.history[0]
     assert row["kept"]

@@ -76,7 +76,7 @@ def test_twins_are_caught(twin: Twin) -> None:
 
 def look(n: int = 4) -> BallMean:
     cost, ones = Cost(epsilon=1.0), np.ones(2)
-    return BallMean(cost=cost, n=n, centre=0 * ones, axes=ones, radius=1.0)
+    return BallMean(cost=cost, n=n, center=0 * ones, axes=ones, radius=1.0)
 
 
 def test_a_record_that_is_no_number_is_a_zero_not_a_hole() -> None:

@@ -114,12 +114,12 @@ def test_numbers_as_large_as_floats_go_are_clipped_too(name: str) -> None:
     assert distance(model.mean_, CURVES.mean(axis=0)) < 0.6
 
 
-def test_a_public_centre_is_given_back() -> None:
-    centre = np.sin(3 * T)
-    model = PrivateMean(1.0, bound=0.8, centre=centre, random_state=0).fit(CURVES)
+def test_a_public_center_is_given_back() -> None:
+    center = np.sin(3 * T)
+    model = PrivateMean(1.0, bound=0.8, center=center, random_state=0).fit(CURVES)
     assert distance(model.mean_, CURVES.mean(axis=0)) < 0.01
-    with pytest.raises(InvalidParameter, match="centre"):
-        PrivateMean(1.0, bound=0.8, centre=[1.0, 2.0]).fit(CURVES)
+    with pytest.raises(InvalidParameter, match="center"):
+        PrivateMean(1.0, bound=0.8, center=[1.0, 2.0]).fit(CURVES)
 
 
 def test_surfaces() -> None:

@@ -144,15 +144,15 @@ def test_pictures_say_what_they_show() -> None:
     [
         ({"random_state": 1.5}, "random_state must be None, an integer"),
         ({"random_state": -1}, "random_state must be an integer"),
-        ({"centre": "a"}, "centre must be one finite number"),
-        ({"centre": [1.0, [2.0]]}, "centre must be one finite number"),
+        ({"center": "a"}, "center must be one finite number"),
+        ({"center": [1.0, [2.0]]}, "center must be one finite number"),
         ({"unit": 3}, "unit must be a word"),
         ({"unit": " "}, "unit must be a word"),
     ],
 )
 def test_parameters_are_refused_by_name(parameters: dict[str, Any], message: str) -> None:
     models = [PrivateMean(bound=1.0, **parameters), PrivateCovariance(9.0, bound=1.0, **parameters)]
-    if "centre" not in parameters:
+    if "center" not in parameters:
         models.append(PrivateDensity(domain_range=(0.0, 1.0), **parameters))
     for model in models:
         with pytest.raises(InvalidParameter, match=message):

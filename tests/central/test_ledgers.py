@@ -155,10 +155,10 @@ def test_zero_is_not_taken_for_nothing_given(make: Callable[[], Any]) -> None:
         make()
 
 
-def test_a_centre_beyond_all_numbers_is_answered() -> None:
+def test_a_center_beyond_all_numbers_is_answered() -> None:
     # Coefficients overflow into NaN; an integer sum of those would be -2^63.
-    centre = np.where(np.arange(20) % 2, 1.7e308, -1.7e308)
-    model = PrivateMean(1.0, bound=1.0, centre=centre, random_state=0)
+    center = np.where(np.arange(20) % 2, 1.7e308, -1.7e308)
+    model = PrivateMean(1.0, bound=1.0, center=center, random_state=0)
     with np.errstate(all="ignore"):
         released = model.fit(CURVES).release_
     assert np.isfinite(released.noisy).all()

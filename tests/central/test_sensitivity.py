@@ -24,7 +24,7 @@ from dpfda.central.losses import Loss
 from dpfda.central.mean import FunctionMechanism, MeanRelease
 from dpfda.central.quadrature import as_grid
 from dpfda.central.records import clip_rows
-from dpfda.checks.neighbours import search
+from dpfda.checks.neighbors import search
 
 GRID = as_grid(np.linspace(0, 1, 41))
 N, BOUND = 20, 1.5
@@ -47,7 +47,7 @@ def release(mechanism: FunctionMechanism) -> MeanRelease:
 def test_the_stated_worst_curves_attain_the_bound(mechanism: LinearMechanism) -> None:
     mean = release(mechanism)
     look = mechanism.look(mean)
-    here, there = (look.exact(side, None) for side in mean.neighbours(N))  # type: ignore[arg-type]
+    here, there = (look.exact(side, None) for side in mean.neighbors(N))  # type: ignore[arg-type]
     found = look.mechanism.reach(here - there)
     # The Gaussian bound is attained in one coordinate, not along s/a.
     least = 0.99 if look.cost.pure else 0.99 / np.sqrt(look.size)
@@ -114,8 +114,8 @@ def machine(loss: str, *, psi: float, n: int = 40) -> KernelMachine:
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("psi", [0.01, 0.1, 1.0])
-def test_no_minimiser_is_longer_or_steeper_than_the_reach_assumes(loss: str, psi: float) -> None:
-    """D at minimisers of random and of one-sided data, over every pair that could be replaced."""
+def test_no_minimizer_is_longer_or_steeper_than_the_reach_assumes(loss: str, psi: float) -> None:
+    """D at minimizers of random and of one-sided data, over every pair that could be replaced."""
     rng, look = np.random.default_rng(0), machine(loss, psi=psi)
     rule, table = Loss.named(loss)(), look.space.features
     bound = rule.widest(look.space.gram, psi=psi, target_bound=1.0)

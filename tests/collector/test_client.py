@@ -300,7 +300,7 @@ def test_bad_tasks_cost_nothing(
         {
             "name": "evaluation", "epsilon": 1.0, "people": 1,
             "intercept": np.zeros((1, 1, 50)).tolist(), "coefficients": [[[1, 0]]],
-            "centres": [[[0, 0]]], "scales": [[[1, 1]]],
+            "centers": [[[0, 0]]], "scales": [[[1, 1]]],
         },
     ],
 )  # fmt: skip

@@ -122,7 +122,7 @@ def test_overflow_changes_nothing_but_the_size(rng):
 
 @pytest.mark.parametrize("rescale", ["tanh", "clip"])
 def test_a_curve_in_the_span_comes_back(functional_basis, rescale, rng):
-    encoder = CurveEncoder(functional_basis, rescale=rescale, scale=3.0, centre=0.5)
+    encoder = CurveEncoder(functional_basis, rescale=rescale, scale=3.0, center=0.5)
     z = rng.uniform(-1, 1, (5, functional_basis.n_basis))
     t = np.linspace(*functional_basis.domain_range, 50)
     curves = z @ functional_basis.evaluate(t).T
@@ -141,8 +141,8 @@ def test_vectors_come_back_too():
 def test_clip_slope_and_offset_reproduce_the_rule(functional_basis, rng):
     """C2: inside the range of clip, ∫ x β̂ + offset = b̂ᵀz*, and Σ b̂_k φ_k does not do that."""
     basis = functional_basis
-    scale, centre = rng.uniform(2, 4, basis.n_basis), rng.uniform(-0.5, 0.5, basis.n_basis)
-    encoder = CurveEncoder(basis, rescale="clip", scale=scale.tolist(), centre=centre.tolist())
+    scale, center = rng.uniform(2, 4, basis.n_basis), rng.uniform(-0.5, 0.5, basis.n_basis)
+    encoder = CurveEncoder(basis, rescale="clip", scale=scale.tolist(), center=center.tolist())
     z, b = rng.uniform(-1, 1, (6, basis.n_basis)), rng.normal(size=basis.n_basis)
     low, high = basis.domain_range
     cells = 20_000
@@ -217,7 +217,7 @@ def test_names_and_objects_say_the_same():
     assert CurveEncoder(bounds=(-3, 1)).rescaler.to_dict() == {
         "name": "clip",
         "scale": 2.0,
-        "centre": -1.0,
+        "center": -1.0,
     }
     table = CustomBasis(points=(0, 1), values=((1, 0), (0, 1)))
     assert CurveEncoder("custom", points=[0, 1], values=[[1, 0], [0, 1]]).basis == table
@@ -229,7 +229,7 @@ def test_names_and_objects_say_the_same():
         ({"n_bases": 3}, "n_bases must be a parameter of bspline, got 3"),
         ({"rescale": "max_abs", "scale": 2.0}, "scale must be a parameter of max_abs"),
         ({"scale": (1.0, 2.0)}, "scale must be one number or 4 numbers"),
-        ({"centre": (1.0, 2.0)}, "centre must be one number or 4 numbers"),
+        ({"center": (1.0, 2.0)}, "center must be one number or 4 numbers"),
         ({"bounds": (0, 1), "scale": 2.0}, "bounds must be given without"),
         ({"bounds": (1, 1)}, "bounds must be a pair"),
         ({"bounds": [(0, 1), (1, 0), (0, 1), (0, 1)]}, "bounds must be a pair"),

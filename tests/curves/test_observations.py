@@ -113,9 +113,9 @@ UNUSABLE = {
 
 
 @pytest.mark.parametrize("curve", UNUSABLE.values(), ids=UNUSABLE)
-@pytest.mark.parametrize("centre", [0.0, 3.0])
-def test_a_client_with_an_unusable_curve_still_reports_zero(curve, centre):
-    encoder = CurveEncoder(n_basis=5, centre=centre)
+@pytest.mark.parametrize("center", [0.0, 3.0])
+def test_a_client_with_an_unusable_curve_still_reports_zero(curve, center):
+    encoder = CurveEncoder(n_basis=5, center=center)
     assert encoder.encode(curve, T, strict=False).tolist() == [[0.0] * 5]
 
 

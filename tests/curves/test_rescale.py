@@ -51,7 +51,7 @@ def test_the_formulas():
     z = np.array([[0.5, -4.0]])
     np.testing.assert_allclose(TanhRescaler(scale=2.0).rescale(z), np.tanh(z / 2))
     np.testing.assert_allclose(
-        ClipRescaler(scale=(1.0, 3.0), centre=(0.25, 0.0)).rescale(z), [[0.25, -1.0]]
+        ClipRescaler(scale=(1.0, 3.0), center=(0.25, 0.0)).rescale(z), [[0.25, -1.0]]
     )
     np.testing.assert_allclose(MaxAbsRescaler().rescale(z), [[0.125, -1.0]])
     assert MaxAbsRescaler().rescale(np.zeros((1, 3))).tolist() == [[0.0, 0.0, 0.0]]
@@ -59,8 +59,8 @@ def test_the_formulas():
 
 @pytest.mark.parametrize("kind", [TanhRescaler, ClipRescaler])
 def test_restore_undoes_rescale_inside_the_range(kind, rng):
-    rescaler = kind(scale=(2.0, 5.0), centre=(1.0, -7.0))
-    z = rescaler.centres(2) + rng.uniform(-1, 1, (20, 2)) * rescaler.scales(2)
+    rescaler = kind(scale=(2.0, 5.0), center=(1.0, -7.0))
+    z = rescaler.centers(2) + rng.uniform(-1, 1, (20, 2)) * rescaler.scales(2)
     np.testing.assert_allclose(rescaler.restore(rescaler.rescale(z)), z, rtol=1e-12)
 
 

@@ -64,7 +64,7 @@ def test_hinge_with_a_free_intercept_is_svc(C, weighted):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("C", [0.01, 0.5, 1.0, 100.0])
 def test_squared_hinge_is_linear_svc_with_a_free_intercept(C, weighted):
-    # scikit-learn penalises (intercept / scale)²; at scale 1e3 that is 1e-6 of a penalty.
+    # scikit-learn penalizes (intercept / scale)²; at scale 1e3 that is 1e-6 of a penalty.
     def make():
         return LinearSVC(C=C, dual=False, tol=1e-12, max_iter=10**6, intercept_scaling=1e3)
 
@@ -72,18 +72,18 @@ def test_squared_hinge_is_linear_svc_with_a_free_intercept(C, weighted):
     assert largest_difference(learner, make, weighted=weighted) < TOLERANCE
 
 
-def test_standardised_svm_is_svc_on_standardised_features():
+def test_standardized_svm_is_svc_on_standardized_features():
     features, labels, _ = reports(seed=4)
-    models = LinearSVM(C=0.5, standardise=True).fit(features, labels)
+    models = LinearSVM(C=0.5, standardize=True).fit(features, labels)
     for b in range(MEMBERS):
-        centre, scale = features[b].mean(axis=0), features[b].std(axis=0, ddof=1)
+        center, scale = features[b].mean(axis=0), features[b].std(axis=0, ddof=1)
         theirs = SVC(kernel="linear", C=0.5, tol=1e-9).fit(
-            (features[b] - centre) / scale, labels[b]
+            (features[b] - center) / scale, labels[b]
         )
         slopes = theirs.coef_[0] / scale
-        # The standardised features are not exact in single precision: LIBSVM's own limit.
+        # The standardized features are not exact in single precision: LIBSVM's own limit.
         assert np.allclose(models.coefficients[b], slopes, atol=1e-5)
-        assert np.allclose(models.intercept[b], theirs.intercept_ - slopes @ centre, atol=1e-5)
+        assert np.allclose(models.intercept[b], theirs.intercept_ - slopes @ center, atol=1e-5)
 
 
 def test_nearest_centroid_gives_the_same_classes():

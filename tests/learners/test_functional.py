@@ -33,7 +33,7 @@ def loss(margins):
 
 @pytest.mark.parametrize("roughness", [None, ROUGHNESS.tolist()])
 @pytest.mark.parametrize("smoothing", [1e-3, 0.1])
-def test_dwd_minimises_its_objective(smoothing, roughness):
+def test_dwd_minimizes_its_objective(smoothing, roughness):
     features, labels = curves()
     models = DWD(smoothing=smoothing, roughness=roughness).fit(features, labels, gram=GRAM)
     omega = GRAM if roughness is None else ROUGHNESS
@@ -47,7 +47,7 @@ def test_dwd_minimises_its_objective(smoothing, roughness):
             penalty = parameters[1:] @ omega @ parameters[1:]
             return np.mean(loss(labels[b] * scores)) + smoothing * penalty
 
-        # From our point and from 0, a general optimiser finds nothing better.
+        # From our point and from 0, a general optimizer finds nothing better.
         for start in (ours, np.zeros(6)):
             found = minimize(objective, start, method="BFGS", options={"gtol": 1e-9})
             assert objective(ours) <= found.fun + 1e-8
@@ -82,10 +82,10 @@ def test_dwd_refuses_matrices_that_are_no_penalty():
 
 
 def krylov_direction(features, labels, steps):
-    """ψ of `steps` steps as the minimiser of ½⟨ψ, Kψ⟩ − ⟨μ, ψ⟩ over the Krylov space itself."""
+    """ψ of `steps` steps as the minimizer of ½⟨ψ, Kψ⟩ − ⟨μ, ψ⟩ over the Krylov space itself."""
     high, low = features[labels > 0].mean(axis=0), features[labels < 0].mean(axis=0)
-    centred = np.where((labels > 0)[:, None], features - high, features - low)
-    operator = centred.T @ centred / len(labels) @ GRAM
+    centered = np.where((labels > 0)[:, None], features - high, features - low)
+    operator = centered.T @ centered / len(labels) @ GRAM
     space = [high - low]
     for _ in range(steps - 1):
         space.append(operator @ space[-1])

@@ -17,7 +17,7 @@ def test_small_systems(size):
     assert np.allclose((matrices @ solution[:, :, None])[:, :, 0], right, atol=1e-8)
 
 
-def test_a_singular_system_spoils_neither_itself_nor_its_neighbours():
+def test_a_singular_system_spoils_neither_itself_nor_its_neighbors():
     matrices = np.stack([np.ones((2, 2)), np.eye(2), np.zeros((2, 2))])
     solution = solver(matrices)(np.array([[1.0, 1.0], [1.0, 2.0], [0.0, 0.0]]))
     assert np.all(np.isfinite(solution))

@@ -87,7 +87,7 @@ def test_large_values_keep_their_place(mechanism: Mechanism) -> None:
 @pytest.mark.parametrize("mechanism", CURATORS, ids=lambda m: m.name)
 @pytest.mark.parametrize("value", [1e300, -1e300, 1e12])
 def test_values_beyond_the_lattice_are_refused(mechanism: Mechanism, value: float) -> None:
-    """An integer that wraps around would put neighbours at opposite ends."""
+    """An integer that wraps around would put neighbors at opposite ends."""
     with pytest.raises(InvalidData, match="lattice steps"):
         mechanism.randomize([[value]], SecureSource())
     clipped = mechanism.randomize([[value]], SecureSource(), clip=True)

@@ -80,7 +80,7 @@ def test_noise_for_an_ellipsoid_beats_independent_laplace() -> None:
     assert spherical.law.variance.sum() < 0.6 * independent
 
 
-def test_privacy_loss_over_random_neighbours() -> None:
+def test_privacy_loss_over_random_neighbors() -> None:
     mechanism = EllipsoidLaplace(epsilon=1.5, sensitivity=0.7, axes=(1.0, 0.5, 0.5, 0.1))
     rng = np.random.default_rng(4)
     h = rng.normal(size=(2000, 4))

@@ -49,7 +49,7 @@ def test_other_steps_are_refused(step: float) -> None:
 @given(
     start=st.floats(-1e6, 1e6), gap=st.floats(0, 1), step=st.floats(min_value=1e-8, max_value=1e-2)
 )
-def test_neighbours_stay_neighbours(start: float, gap: float, step: float) -> None:
+def test_neighbors_stay_neighbors(start: float, gap: float, step: float) -> None:
     """Rounding moves two values apart by less than 2 steps, however large they are (C20)."""
     one, other = np.array([start]), np.array([start + gap])
     apart = int(whole_steps(other, step)[0] - whole_steps(one, step)[0])

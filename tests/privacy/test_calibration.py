@@ -79,8 +79,8 @@ def test_sigma_scales_with_sensitivity():
 @settings(max_examples=30)
 def lattice_excess(steps: int, dimension: int) -> float:
     """η of the module: how much ε a discrete Gaussian may cost beyond the continuous curve."""
-    normaliser = dimension * 3 * math.exp(-2 * math.pi**2 * steps**2)
-    return (4 * dimension + 500) / (24 * steps**2) + normaliser
+    normalizer = dimension * 3 * math.exp(-2 * math.pi**2 * steps**2)
+    return (4 * dimension + 500) / (24 * steps**2) + normalizer
 
 
 def lattice_delta(epsilon: float, steps: int, shift: int) -> float:

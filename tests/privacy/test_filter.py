@@ -1,7 +1,7 @@
 """Limits hold for analysts who choose the next release by earlier answers: counted out exactly.
 
 An analyst is a function of what was seen so far, and of what the ledger would accept, to the next
-release. `leaked` enumerates every answer of the releases at their worst neighbours and adds up the
+release. `leaked` enumerates every answer of the releases at their worst neighbors and adds up the
 smallest δ for which everything together is (ε, δ)-DP.
 """
 
@@ -74,7 +74,7 @@ class BetterOfTwo(Rule):
 
 @cache
 def outcomes(event: Event) -> list[tuple[float, float]]:
-    """Probability and privacy loss of every answer, at the worst neighbours."""
+    """Probability and privacy loss of every answer, at the worst neighbors."""
     match event:
         case ApproximateEvent(epsilon=epsilon, delta=delta):  # Kairouz, Oh & Viswanath 2015
             fair = [((1 - delta) * p, loss) for p, loss in outcomes(PureEvent(epsilon=epsilon))]

@@ -42,7 +42,7 @@ def people(start: int, stop: int) -> tuple[Any, Any]:
     return rng.uniform(-1, 1, (stop - start, 2)), rng.integers(0, 2, stop - start)
 
 
-LINE = {"coefficients": [[[1, 0]]], "centres": [[[0, 0]]], "scales": [[[1, 1]]]}
+LINE = {"coefficients": [[[1, 0]]], "centers": [[[0, 0]]], "scales": [[[1, 1]]]}
 VECTOR = {"name": "vector", "epsilon": 1.0, "people": 1, "dimension": 2}
 MOMENT = {"name": "moment", "epsilon": 1.0, "people": 1, "dimension": 2, "positive": [1]}
 MEMBER = {"name": "member", "epsilon": 1.0, "people": 1, "intercept": [[0]], "member": [0]} | LINE
@@ -53,7 +53,7 @@ STUMP = {
 }  # fmt: skip
 CALIBRATION = {
     "name": "calibration", "epsilon": 1.0, "people": 1, "intercept": [0.0], "slopes": [[1, 1]],
-    "centres": [[0, 0]], "scales": [[1, 1]], "dithers": [[0.1]], "positive": [1],
+    "centers": [[0, 0]], "scales": [[1, 1]], "dithers": [[0.1]], "positive": [1],
 }  # fmt: skip
 GOOD = [
     ("mrma", VECTOR), ("mrma", MEMBER), ("mrma", VERDICT), ("moments", MOMENT),
@@ -97,7 +97,7 @@ HOSTILE = [
     ("questions", STUMP | {"coordinates": [[2]]}),
     ("questions", STUMP | {"positive": [2]}),
     ("questions", CALIBRATION | {"dithers": [[0.1] * 5]}),
-    ("questions", CALIBRATION | {"slopes": [[1]], "centres": [[0]], "scales": [[1]]}),
+    ("questions", CALIBRATION | {"slopes": [[1]], "centers": [[0]], "scales": [[1]]}),
     ("questions", VERDICT),
     ("noisy_labels", VECTOR),
     ("noisy_labels", VECTOR | {"protects": "features"}),

@@ -25,7 +25,7 @@ def test_every_registered_conversation_of_sums_runs_among_sites():
     for conversation in examples:
         if not addable(next(conversation.questions())):
             continue
-        columns, _ = conversation.neighbours(n)
+        columns, _ = conversation.neighbors(n)
         held = {f"site{k}": tuple(column[k::3] for column in columns) for k in range(3)}
         _, consortium = convene(conversation, held, source=SimulationSource(1))
         ran.add(conversation.name)

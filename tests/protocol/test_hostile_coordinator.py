@@ -370,9 +370,9 @@ def test_nothing_is_taken_from_another_round():
     member.confirm(hostile.told(new, hostile.names, second))
     with pytest.raises(ProtocolError, match="another round"):
         member.unmask(old_confirmed)
-    relabelled = [msgspec.structs.replace(one, round=second) for one in old_confirmed]
+    relabeled = [msgspec.structs.replace(one, round=second) for one in old_confirmed]
     with pytest.raises(ProtocolError, match="signature"):
-        member.unmask(relabelled)
+        member.unmask(relabeled)
     third = RoundId(stage=0, attempt=3)
     offers = hostile.advertised(third)
     mixed = [offers[0], msgspec.structs.replace(old[1], round=third), offers[2]]

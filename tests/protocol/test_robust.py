@@ -1,4 +1,4 @@
-"""Defences against people who lie."""
+"""Defenses against people who lie."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ class Means(Conversation):
     def examples(cls, *, n, epsilon, delta):
         return [cls(epsilon=epsilon, delta=delta)]
 
-    def neighbours(self, n):
+    def neighbors(self, n):
         raise NotImplementedError
 
 
@@ -521,7 +521,7 @@ def test_the_coordinator_claims_what_it_knows(tmp_path):
     _, seeded = convene(conversation, records(3), source=SimulationSource(0), colluders=1)
     _, exact = convene(conversation, records(3), source=SecureSource())
     promise = seeded.guarantee(conversation.guarantee)
-    assert promise.model == "decentralised"
+    assert promise.model == "decentralized"
     assert promise.sampler == "simulation"
     assert "at most 1 of 3 sites collude with the coordinator" in promise.assumptions
     assert "each site's number of records is public" in promise.assumptions

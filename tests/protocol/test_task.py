@@ -25,7 +25,7 @@ def linear_rows(people: int) -> dict[str, np.ndarray]:
     return {
         "intercept": RNG.normal(size=(people, 1)),
         "coefficients": RNG.normal(size=(people, 1, D)),
-        "centres": np.zeros((people, 1, D)),
+        "centers": np.zeros((people, 1, D)),
         "scales": np.ones((people, 1, D)),
     }
 
@@ -46,7 +46,7 @@ def example(name: str, *, epsilon: float = 1.5, people: int = N) -> Task:
         "calibration": {
             "intercept": np.zeros(people),
             "slopes": np.ones((people, D)),
-            "centres": np.zeros((people, D)),
+            "centers": np.zeros((people, D)),
             "scales": np.ones((people, D)),
             "dithers": RNG.uniform(-1, 1, (people, 2)),
             **whole,
@@ -147,7 +147,7 @@ def test_a_verdict_is_about_the_candidate() -> None:
 def test_several_scores_let_the_largest_win() -> None:
     task = EvaluationTask(
         epsilon=30.0, people=2, intercept=[[0.0, 1.0, 0.5]] * 2,
-        coefficients=np.zeros((2, 3, D)), centres=np.zeros((2, 3, D)), scales=np.ones((2, 3, D)),
+        coefficients=np.zeros((2, 3, D)), centers=np.zeros((2, 3, D)), scales=np.ones((2, 3, D)),
     )  # fmt: skip
     reply = task.answer((PEOPLE[0][:2], np.array([1, 2])), SimulationSource(6)).values
     assert reply[:, 0].tolist() == [1.0, -1.0]
@@ -182,7 +182,7 @@ def test_histogram_reports_are_unbiased_with_the_least_noise() -> None:
     assert handicapped.mechanism.scales.max() == pytest.approx(8.0, rel=1e-6)
 
 
-def test_histogram_neighbours_differ_by_two_at_most() -> None:
+def test_histogram_neighbors_differ_by_two_at_most() -> None:
     """The sensitivity that the noise is made for, over all pairs of cells and labels."""
     task = CellTask(epsilon=1.0, people=8, dimension=2, splits=2)
     corners = np.array([[a, b] for a in (-0.5, 0.5) for b in (-0.5, 0.5)] * 2)

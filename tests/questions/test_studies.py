@@ -16,7 +16,7 @@ IDENTITY = CurveEncoder("identity", n_basis=4, rescale="clip", scale=1.0)
 QUESTIONS = {"name": "questions", "scales": SCALES}
 DESIGNS = [
     QUESTIONS,
-    QUESTIONS | {"centre_known": True, "evaluation_share": 0.2},
+    QUESTIONS | {"center_known": True, "evaluation_share": 0.2},
     {"name": "moments"},
 ]
 
@@ -62,13 +62,13 @@ def test_learns_a_clear_rule(design):
     assert np.mean(model.decide(test_z) != test_y) < 0.2
 
 
-def test_finds_a_centre_that_is_off():
-    """The private centre repairs what ruins a study that trusts the public one."""
+def test_finds_a_center_that_is_off():
+    """The private center repairs what ruins a study that trusts the public one."""
     z, y = crowd(6000, shift=0.3)
     test_z, test_y = crowd(4000, seed=1, shift=0.3)
     errors = {}
     for known in (True, False):
-        design = QUESTIONS | {"centre_known": known, "n_features": 1}
+        design = QUESTIONS | {"center_known": known, "n_features": 1}
         model = run(make_plan(6000, 1.0, design=design), z, y).model
         errors[known] = np.mean(model.decide(test_z) != test_y)
     assert errors[False] < errors[True]
@@ -173,7 +173,7 @@ def test_honest_error_estimate_covers_the_truth():
 
 def test_correlations_have_intervals():
     z, y = crowd(4000)
-    server = run(make_plan(4000, 2.0, design=QUESTIONS | {"centre_known": True}), z, y)
+    server = run(make_plan(4000, 2.0, design=QUESTIONS | {"center_known": True}), z, y)
     lead = server.findings.features[0][0]
     truth = np.mean((2 * y - 1) * np.sign(z[:, 0]))
     low, high = lead.interval(0.9999)

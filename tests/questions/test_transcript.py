@@ -42,7 +42,7 @@ def attacked(plan: StudyPlan, task: Task, *, claim: float | None = None) -> Audi
 
 @pytest.mark.parametrize("epsilon", [0.5, 3.0])
 def test_every_phase_keeps_epsilon(epsilon: float) -> None:
-    """Server states fixed by other people's replies; two neighbouring people; every phase."""
+    """Server states fixed by other people's replies; two neighboring people; every phase."""
     plan = plan_at(epsilon, evaluation_share=0.1)
     server, source, seen = Server(plan), SimulationSource(0), set()
     rng = np.random.default_rng(0)
@@ -57,19 +57,19 @@ def test_every_phase_keeps_epsilon(epsilon: float) -> None:
         z = rng.uniform(-1, 1, (task.people, 3))
         reply = task.answer((z, (z[:, 0] > 0).astype(np.int64)), source)
         server.receive(reply.values, start=start)
-    assert seen == {"centre", "direction", "intercept", "evaluation"}
+    assert seen == {"center", "direction", "intercept", "evaluation"}
 
 
 def test_the_audit_is_not_blind() -> None:
     """At ε = 3 every reply really uses its budget: a claim of 2.7 is disproved by draws alone."""
-    plan = plan_at(3.0, centre_known=True)
+    plan = plan_at(3.0, center_known=True)
     result = attacked(plan, Server(plan).issue(1), claim=2.7)
     assert result.lower_bound > 2.7
     assert not result.passed
 
 
 def test_a_person_who_sends_something_else_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = plan_at(1.0, centre_known=True)
+    plan = plan_at(1.0, center_known=True)
     task = Server(plan).issue(1)
     honest = Person._respond
 

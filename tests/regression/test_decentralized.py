@@ -66,7 +66,7 @@ def test_colluders_and_dropouts_are_paid_for_in_noise_and_stated():
     assert "at most 2 of 7 sites collude" in text
     assert "at most 1 fall silent" in text
     assert "5 sites are needed" in text
-    assert model.guarantee_.model == "decentralised"
+    assert model.guarantee_.model == "decentralized"
     assert model.guarantee_.sampler == "simulation"
 
 
@@ -91,8 +91,8 @@ def test_too_many_dropouts_fail_with_a_reason():
 
 def test_logistic_task():
     data, X, y = hospitals(4)
-    labelled = [(rows, (values > 0.1).astype(int)) for rows, values in data]
-    model = DecentralizedRegression(2.0, task="logistic", random_state=0).fit(labelled)
+    labeled = [(rows, (values > 0.1).astype(int)) for rows, values in data]
+    model = DecentralizedRegression(2.0, task="logistic", random_state=0).fit(labeled)
     assert np.mean(model.predict(X) == (y > 0.1)) > 0.9
 
 
@@ -136,8 +136,8 @@ def test_score():
     model = DecentralizedRegression(2.0, random_state=0).fit(data)
     residual = np.mean((model.predict(X) - y) ** 2)
     assert model.score(X, y) == pytest.approx(1 - residual / y.var())
-    labelled = [(rows, (values > 0.1).astype(int)) for rows, values in data]
-    classes = DecentralizedRegression(2.0, task="logistic", random_state=0).fit(labelled)
+    labeled = [(rows, (values > 0.1).astype(int)) for rows, values in data]
+    classes = DecentralizedRegression(2.0, task="logistic", random_state=0).fit(labeled)
     assert classes.score(X, (y > 0.1).astype(int)) == np.mean(classes.predict(X) == (y > 0.1))
 
 

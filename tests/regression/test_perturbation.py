@@ -1,4 +1,4 @@
-"""Minimisers on private rows: tolerances that always hold, and the noise of a random tilt."""
+"""Minimizers on private rows: tolerances that always hold, and the noise of a random tilt."""
 
 import math
 
@@ -9,7 +9,7 @@ from scipy.stats import norm
 from dpfda.noise import SimulationSource
 from dpfda.privacy.calibration import gaussian_delta
 from dpfda.privacy.cost import Cost
-from dpfda.regression.empirical_risk import CURVATURE, TOLERANCE, Risk, minimise_risk, most_steps
+from dpfda.regression.empirical_risk import CURVATURE, TOLERANCE, Risk, minimize_risk, most_steps
 from dpfda.regression.methods.objective_perturbation import TiltedLook, tilt_sigma
 from dpfda.regression.problem import Bounds, Problem
 
@@ -37,7 +37,7 @@ def hard_rows(kind, n=200, dimension=5):
 def test_the_solver_meets_its_tolerance_whatever_the_rows(task, kind, ridge, tilt):
     x, v = hard_rows(kind)
     slope = tilt * np.array([1.0, -1.0, 0.0, 0.5, 0.0])
-    theta = minimise_risk(x, v, task=task, ridge=ridge, tilt=slope)
+    theta = minimize_risk(x, v, task=task, ridge=ridge, tilt=slope)
     gradient, _ = Risk(x=x, v=v, task=task, ridge=ridge, tilt=slope).derivatives(theta)
     # A float gradient of size |ridge θ| errs in its last digits.
     assert np.linalg.norm(gradient) <= TOLERANCE + 1e-13 * (ridge * np.linalg.norm(theta) + tilt)

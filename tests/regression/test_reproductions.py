@@ -1,4 +1,4 @@
-"""Reproductions of 002: exact where it prints numbers, labelled with the true ε everywhere."""
+"""Reproductions of 002: exact where it prints numbers, labeled with the true ε everywhere."""
 
 import importlib
 import math

@@ -96,7 +96,7 @@ def test_squared_norm_would_not_ride_free_with_more_weight():
     assert ((1 + radius) * np.sqrt(1 + 1.8**2 * (1 - radius) ** 2)).max() > 2
 
 
-def test_best_weight_minimises_the_noise():
+def test_best_weight_minimizes_the_noise():
     for dimension in (2, 20, 100):
         for linear, quadratic in ((2.0, 1.0), (0.5, 0.125)):
             weight = best_weight(linear, quadratic, dimension=dimension)

@@ -53,7 +53,7 @@ class LocalBoostingClassifier(CurveClassifierBase):
             even where every owner has rows of one class only.
         n_thresholds: thresholds for each feature (statistic), quantiles of the data user's rows.
         coefficient_bound: public box of local coefficients (classifier).
-        validation: ``clean``: the data user's labelled rows weigh the rounds; ``feedback``: half of
+        validation: ``clean``: the data user's labeled rows weigh the rounds; ``feedback``: half of
             a round's owners judge the rule of the others, and no clean label is needed.
         retries: how often a round that is no better than chance is repeated with other owners.
         rows_per_owner: N, how many rows of an owner count. By default as many as anybody has, or
@@ -147,8 +147,8 @@ class LocalBoostingClassifier(CurveClassifierBase):
         owners = OwnerRows.grouped(rows, numbers, groups=groups)
         seed, source = self._public_seed(), self._source()
         epsilons = self._epsilons(groups, owners.owners)
-        own, labelled = self._own_rows(reference, reference_labels, seed)
-        self.plan_ = self._design(owners, epsilons, own, labelled).plan(
+        own, labeled = self._own_rows(reference, reference_labels, seed)
+        self.plan_ = self._design(owners, epsilons, own, labeled).plan(
             epsilon=float(np.max(epsilons)),
             owners=owners.owners,
             classes=self.classes_.tolist(),
@@ -218,7 +218,7 @@ class LocalBoostingClassifier(CurveClassifierBase):
     def _own_rows(
         self, reference: Any, labels: Any, seed: int
     ) -> tuple[FloatArray, tuple[FloatArray, IntArray] | None]:
-        """The data user's rows and the labelled ones among them."""
+        """The data user's rows and the labeled ones among them."""
         if reference is None:
             if labels is not None:
                 raise InvalidParameter("reference", "given with reference_labels", None)
@@ -254,14 +254,14 @@ class LocalBoostingClassifier(CurveClassifierBase):
         owners: OwnerRows,
         epsilons: FloatArray,
         own: FloatArray,
-        labelled: tuple[FloatArray, IntArray] | None,
+        labeled: tuple[FloatArray, IntArray] | None,
     ) -> BoostingDesign:
-        rows, labels = ([], []) if labelled is None else labelled
+        rows, labels = ([], []) if labeled is None else labeled
         common: dict[str, Any] = {
             "n_rounds": self.n_rounds,
             "n_rows": self.rows_per_owner or self._usual_rows(owners),
             "own_budgets": bool(np.ptp(epsilons)),
-            "labelled": rows,
+            "labeled": rows,
             "labels": labels,
         }
         if self.share == "gradient":
@@ -275,7 +275,7 @@ class LocalBoostingClassifier(CurveClassifierBase):
                 typical_epsilon=float(np.median(epsilons)),
                 **common,
             )
-        if self.validation == "clean" and labelled is None:
+        if self.validation == "clean" and labeled is None:
             rule = "given for this share (or pass validation='feedback')"
             raise InvalidParameter("reference_labels", rule, None)
         # A third more rounds than asked for leave owners for repeated ones.
@@ -284,7 +284,7 @@ class LocalBoostingClassifier(CurveClassifierBase):
         judges = 0
         if self.validation == "feedback":
             judges, per_round = per_round - (per_round + 1) // 2, (per_round + 1) // 2
-            common |= {"labelled": [], "labels": []}
+            common |= {"labeled": [], "labels": []}
         bounds = np.asarray(self._bounds(own))
         if self.share == "statistic":
             cuts = np.arange(1, self.n_thresholds + 1) / (self.n_thresholds + 1)

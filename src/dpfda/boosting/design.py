@@ -33,19 +33,19 @@ class BoostingDesign(Declared, Design):
         n_rounds: how many rounds.
         n_rows: N, how many rows of an owner count.
         own_budgets: whether owners may spend less than the plan's ε; their replies say how much.
-        labelled: the data user's labelled rows; not protected.
+        labeled: the data user's labeled rows; not protected.
         labels: their label numbers.
     """
 
     n_rounds: int = whole(default=10)
     n_rows: int = whole(most=MOST_ROWS, default=1)
     own_budgets: bool = flag(default=False)
-    labelled: FloatArray = array("real", "labelled", "columns", default=())
-    labels: IntArray = array("whole", "labelled", least=0, most=1 << 10, default=())
+    labeled: FloatArray = array("real", "labeled", "columns", default=())
+    labels: IntArray = array("whole", "labeled", least=0, most=1 << 10, default=())
 
     def __post_init__(self) -> None:
-        if not len(self.labelled):  # JSON does not tell how wide nothing is
-            object.__setattr__(self, "labelled", np.zeros((0, self.columns)))
+        if not len(self.labeled):  # JSON does not tell how wide nothing is
+            object.__setattr__(self, "labeled", np.zeros((0, self.columns)))
         super().__post_init__()
 
     @property

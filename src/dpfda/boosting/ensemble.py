@@ -21,7 +21,7 @@ class Ensemble(BoostedModel, name="ensemble"):
 
     Attributes:
         classes: K.
-        centre: middle of the public range of each feature.
+        center: middle of the public range of each feature.
         half_range: half its width.
         rules: the weak rules T_m.
         alphas: their weights α_m > 0.
@@ -35,7 +35,7 @@ class Ensemble(BoostedModel, name="ensemble"):
     """
 
     classes: int = whole(least=2, most=1 << 10)
-    centre: FloatArray = vector("columns")
+    center: FloatArray = vector("columns")
     half_range: FloatArray = vector("columns", least=1e-100)
     rules: tuple[WeakRule, ...] = parts(lambda: WeakRule, default=())
     alphas: FloatArray = array("real", "rules", least=0, most=1e3, default=())
@@ -51,12 +51,12 @@ class Ensemble(BoostedModel, name="ensemble"):
     def empty(cls, bounds: Any, *, classes: int) -> Ensemble:
         """No rule yet; `bounds` are the public (low, high) of each feature."""
         low, high = np.asarray(bounds, dtype=np.float64).T
-        return cls(classes=classes, centre=(low + high) / 2, half_range=(high - low) / 2)
+        return cls(classes=classes, center=(low + high) / 2, half_range=(high - low) / 2)
 
     @property
     def columns(self) -> int:
         """d."""
-        return len(self.centre)
+        return len(self.center)
 
     def joined(self, rule: WeakRule, *, alpha: float) -> Ensemble:
         """The vote with one more rule."""
@@ -64,7 +64,7 @@ class Ensemble(BoostedModel, name="ensemble"):
 
     def scaled(self, rows: FloatArray) -> FloatArray:
         """Rows inside the box; what lies outside the public bounds is clipped."""
-        return np.asarray(np.clip((rows - self.centre) / self.half_range, -1.0, 1.0))
+        return np.asarray(np.clip((rows - self.center) / self.half_range, -1.0, 1.0))
 
     def scores(self, rows: FloatArray) -> FloatArray:
         """Votes for each class."""

@@ -21,15 +21,15 @@ _INTERCEPT_VARIANCE, _LINEAR_VARIANCE, _PRODUCT_VARIANCE = 4.0, 16.0, 8.0
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FeatureMap(Declared, family="feature map", name="whitened"):
-    """φ(x) = (1, z, products of the first z): z = (x - centre) W, clipped at ±4.
+    """φ(x) = (1, z, products of the first z): z = (x - center) W, clipped at ±4.
 
     Learnt from the data user's own rows, without labels; owners only apply it.
 
     Attributes:
-        centre: shape (d,).
+        center: shape (d,).
         whitening: W, shape (d, r).
         products: how many leading coordinates are multiplied with each other.
-        product_centre: mean of each product over the data user's rows.
+        product_center: mean of each product over the data user's rows.
         product_scale: standard deviation of each product.
         prior_variance: of each coefficient of the logistic model, shape (D,).
 
@@ -39,10 +39,10 @@ class FeatureMap(Declared, family="feature map", name="whitened"):
         (200, 7)
     """
 
-    centre: FloatArray = vector("columns")
+    center: FloatArray = vector("columns")
     whitening: FloatArray = array("real", "columns", "directions")
     products: int = whole(least=0, most=1 << 8)
-    product_centre: FloatArray = vector("pairs", least=-1e3, most=1e3)
+    product_center: FloatArray = vector("pairs", least=-1e3, most=1e3)
     product_scale: FloatArray = vector("pairs", least=1e-9, most=1e3)
     prior_variance: FloatArray = vector("size", least=1e-300)
 
@@ -64,7 +64,7 @@ class FeatureMap(Declared, family="feature map", name="whitened"):
             most: how many directions to keep at most.
         """
         x = _validate.batch("rows", rows)
-        centre = x.mean(axis=0)
+        center = x.mean(axis=0)
         covariance = np.atleast_2d(np.cov(x.T)) if len(x) > 1 else np.eye(x.shape[1])
         values, vectors = np.linalg.eigh(covariance)
         values, vectors = values[::-1], vectors[:, ::-1]
@@ -77,14 +77,14 @@ class FeatureMap(Declared, family="feature map", name="whitened"):
             products = min(kept, 10) if kept <= 20 else 0
         products = min(_validate.whole("products", products, least=0), kept)
         first, second = np.triu_indices(products)
-        whitened = np.clip((x - centre) @ whitening, -_CLIP, _CLIP)
+        whitened = np.clip((x - center) @ whitening, -_CLIP, _CLIP)
         multiplied = whitened[:, first] * whitened[:, second]
         weight = np.sqrt(share[first] * share[second])
         return cls(
-            centre=centre,
+            center=center,
             whitening=whitening,
             products=products,
-            product_centre=multiplied.mean(axis=0),
+            product_center=multiplied.mean(axis=0),
             product_scale=multiplied.std(axis=0) + 1e-9,
             # Late directions matter less: prior variances follow the eigenvalues (methods 8.8).
             prior_variance=np.concatenate(
@@ -98,12 +98,12 @@ class FeatureMap(Declared, family="feature map", name="whitened"):
 
     def __call__(self, rows: FloatArray) -> FloatArray:
         """Features φ of rows (..., d), shape (..., D)."""
-        z = np.clip((rows - self.centre) @ self.whitening, -_CLIP, _CLIP)
+        z = np.clip((rows - self.center) @ self.whitening, -_CLIP, _CLIP)
         parts = [np.ones((*z.shape[:-1], 1)), z]
         if self.products:
             first, second = np.triu_indices(self.products)
             multiplied = z[..., first] * z[..., second]
-            scaled = (multiplied - self.product_centre) / self.product_scale
+            scaled = (multiplied - self.product_center) / self.product_scale
             parts.append(np.clip(scaled, -_CLIP, _CLIP))
         return np.concatenate(parts, axis=-1)
 

@@ -27,7 +27,7 @@ class GradientDesign(BoostingDesign, name="gradient_boosting"):
 
     Attributes:
         features: how a row becomes φ.
-        reference: the data user's own rows, unlabelled; they are used, not protected.
+        reference: the data user's own rows, unlabeled; they are used, not protected.
         owners_per_round: by default all owners are shared evenly among the rounds.
         radius: gradients are cut at radius · √(k/n).
         typical_rows: how many rows an owner has on average, to plan with; N by default.
@@ -73,7 +73,7 @@ class GradientProgress(BoostingProgress, name="gradient_boosting"):
         precision = prior_precision(design.features.prior_variance, classes=classes)
         theta = np.zeros((classes - 1) * design.features.size)
         if len(design.labels):
-            phi = design.features(design.labelled)
+            phi = design.features(design.labeled)
             fit = most_likely(phi, design.labels, precision=precision, classes=classes)
             theta, precision = fit[0].ravel(), fit[1]
         self._belief = Posterior(precision, precision @ theta, classes)

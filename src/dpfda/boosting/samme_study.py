@@ -33,14 +33,14 @@ _UP_TO_ONE = range(0, 2)
 class SammeDesign(BoostingDesign, name="samme"):
     """Boosts weak rules; a rule no better than chance is dropped and other owners are asked.
 
-    The weight of a rule comes from the data user's labelled rows, or from `judges` further owners.
+    The weight of a rule comes from the data user's labeled rows, or from `judges` further owners.
 
     Attributes:
         share: what owners send: ``sample``, ``statistic`` or ``classifier``.
         randomizer: registered name of the randomizer of the share.
         bounds: public (low, high) of each feature, shape (d, 2).
         owners_per_round: H.
-        judges: owners who judge each rule; 0 where labelled rows do.
+        judges: owners who judge each rule; 0 where labeled rows do.
         retries: how many times a round may be repeated with fresh owners.
         thresholds: on the scaled features, shape (d, T), for ``statistic``.
         coefficient_bound: public box of local coefficients, for ``classifier``.
@@ -64,7 +64,7 @@ class SammeDesign(BoostingDesign, name="samme"):
             object.__setattr__(self, "thresholds", np.zeros((self.columns, 1)))
         super().__post_init__()
         if not self.judges and not len(self.labels):
-            raise InvalidParameter("judges", "above 0 without labelled rows", self.judges)
+            raise InvalidParameter("judges", "above 0 without labeled rows", self.judges)
 
     @property
     def columns(self) -> int:
@@ -142,7 +142,7 @@ class SammeProgress(BoostingProgress, name="samme"):
 
     def _validated(self, rule: WeakRule) -> Verdict:
         """The weighted error on the data user's rows (w^u is updated like the others, C17)."""
-        rows, labels = self._vote.scaled(self.design.labelled), self.design.labels
+        rows, labels = self._vote.scaled(self.design.labeled), self.design.labels
         weights = self._vote.weights(rows, labels)
         wrong = rule.decide(rows) != labels
         return Verdict(float(weights @ wrong / weights.sum()), 1 / (2 * len(labels)))

@@ -82,7 +82,7 @@ class Schedule:
 class Adaptive(FunctionMechanism, name="adaptive"):
     """Three private looks at the same curves; the default for means.
 
-    1. A coarse mean from all of ‖X‖ ≤ τ, shrunk into a centre c.
+    1. A coarse mean from all of ‖X‖ ≤ τ, shrunk into a center c.
     2. A radius R that holds most curves around c, by the exponential mechanism.
     3. The mean of the curves' differences from c, clipped at R: noise falls from τ to R.
     4. For free: both looks combined by inverse variance, then shrunk.
@@ -125,23 +125,23 @@ class Adaptive(FunctionMechanism, name="adaptive"):
         look = yield mean.whole_ball(first, plan.coarse)
         coarse = _padded(look.values, plan.fine)
         coarse_variance = _padded(look.noise.variance, plan.fine, fill=math.inf)
-        centre = coarse * _padded(monotone_shrinkage(look.values, look.noise.variance), plan.fine)
+        center = coarse * _padded(monotone_shrinkage(look.values, look.noise.variance), plan.fine)
         # How far curves lie from it.
         axes = np.arange(1, plan.fine + 1, dtype=np.float64) ** -_TILT
-        place = mean.place(centre, axes)
+        place = mean.place(center, axes)
         radius = yield from find_radius(
             search, place, bound=mean.bound, outside=plan.outside, steepness=plan.steepness
         )
         # Second look.
         second = yield BallMean(cost=mean.whole.rest(first, search), **place, radius=radius)
-        fine = centre + second.values
+        fine = center + second.values
         # Combine: weights are public, so the noise of the sum is known.
         weight = 1 / (1 + second.noise.variance / coarse_variance)
         noisy = weight * fine + (1 - weight) * coarse
         laws = (second.noise.times(weight), _widened(look.noise, plan.fine).times(1 - weight))
         return _finish(mean, basis, noisy, laws, stages=2, radius=radius)
 
-    def neighbours(self, mean: MeanRelease) -> tuple[Records, Records]:
+    def neighbors(self, mean: MeanRelease) -> tuple[Records, Records]:
         """One curve at either end of the ball."""
         return far_apart(mean.n, np.ones(self.basis(mean.grid).size), mean.bound)
 

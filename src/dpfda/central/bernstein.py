@@ -114,7 +114,7 @@ class Bernstein(FunctionMechanism, name="bernstein"):
             parameters={"mechanism": self.name, "order": self.order},
         )
 
-    def neighbours(self, mean: MeanRelease) -> tuple[Records, Records]:
+    def neighbors(self, mean: MeanRelease) -> tuple[Records, Records]:
         """Opposite corners of the box."""
         size = (self.order + 1) ** len(mean.grid)
         return far_apart(mean.n, np.ones(size), mean.bound * size**0.5)

@@ -68,7 +68,7 @@ class CentralConversation(Conversation[Release]):
             noisy=noisy,
             noise=noise,
             basis=basis,
-            centre=np.zeros(basis.weights.size),
+            center=np.zeros(basis.weights.size),
             guarantee=self.guarantee,
             sensitivity=sensitivity,
             parameters=parameters,
@@ -90,9 +90,9 @@ class CurveConversation(CentralConversation):
         super().__post_init__()
         checked_bound(self.bound)
 
-    def place(self, centre: FloatArray, axes: FloatArray) -> Place:
+    def place(self, center: FloatArray, axes: FloatArray) -> Place:
         """Where the curves are looked at."""
-        return {"unit": self.unit, "n": self.n, "centre": centre, "axes": axes}
+        return {"unit": self.unit, "n": self.n, "center": center, "axes": axes}
 
     def whole_ball(self, cost: Cost, size: int) -> BallMean:
         """The mean of all that the bound allows."""

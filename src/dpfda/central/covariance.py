@@ -1,4 +1,4 @@
-"""A covariance surface, and principal components: a centre, a radius, products."""
+"""A covariance surface, and principal components: a center, a radius, products."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dpfda.protocol.conversation import Questions
 from dpfda.protocol.query import Records
 
 USEFUL = 200  # nε below which the surface is mostly noise, and is pulled towards zero as a whole
-_FEW = 1000  # nε below which the first centre is so rough that its error must be released too
+_FEW = 1000  # nε below which the first center is so rough that its error must be released too
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -34,7 +34,7 @@ class CovarianceRelease(CurveConversation, name="covariance"):
 
     Privacy:
         With residuals u in ‖u/a‖₂ ≤ R two products uuᵀ differ by at most √2 R² in the norm with
-        axes a_j a_k; j ≤ k only is released (C23). The budgets of centre, radius, for few curves
+        axes a_j a_k; j ≤ k only is released (C23). The budgets of center, radius, for few curves
         the rest of the mean, and products add up.
 
     Attributes:
@@ -52,14 +52,14 @@ class CovarianceRelease(CurveConversation, name="covariance"):
         return np.arange(1, size + 1, dtype=np.float64) ** -0.5
 
     def questions(self) -> Questions[Release]:
-        """Centre and radius, for few curves how far the mean still is from the centre; products."""
+        """Center and radius, for few curves how far the mean still is from the center; products."""
         axes = self.axes
         few = self.strength < _FEW
         shares = (0.25, 0.15, 0.15) if few else (0.2, 0.15)
         first, search, *more = (self.whole.part(share) for share in shares)
         look = yield self.whole_ball(first, axes.size)
-        centre = monotone_shrinkage(look.values, look.noise.variance) * look.values
-        place = self.place(centre, axes)
+        center = monotone_shrinkage(look.values, look.noise.variance) * look.values
+        place = self.place(center, axes)
         plan = Schedule.of(self.whole, n=self.n, most=self.basis.size)
         radius = yield from find_radius(
             search, place, bound=self.bound, outside=plan.outside, steepness=plan.steepness
@@ -73,7 +73,7 @@ class CovarianceRelease(CurveConversation, name="covariance"):
 
     def _release(self, look: BallProducts, answer: Answer, shift: FloatArray) -> Release:
         triangle, law = look.triangle, answer.noise
-        # The products are about the released centre: take off the rest of the mean.
+        # The products are about the released center: take off the rest of the mean.
         noisy = answer.values - triangle.vector(np.outer(shift, shift))
         shrunk = monotone_shrinkage(noisy, law.variance) * noisy
         cleaned = triangle.vector(floored(triangle.matrix(shrunk)))
@@ -100,7 +100,7 @@ class CovarianceRelease(CurveConversation, name="covariance"):
             },
         )
 
-    def neighbours(self, n: int) -> tuple[Records, Records]:
+    def neighbors(self, n: int) -> tuple[Records, Records]:
         """One curve turned by a right angle, as far out as allowed."""
         (here,), (there,) = far_apart(n, np.ones(self.basis.size), self.bound)
         there[0] *= np.where(np.arange(self.basis.size) % 2, -1.0, 1.0) * -1.0
@@ -120,20 +120,20 @@ class CovarianceRelease(CurveConversation, name="covariance"):
 class PrivateCovariance(CurveEstimator):
     """Release the covariance surface of curves held by a trusted curator; private FPCA for free.
 
-    Products of coefficients are averaged about a centre that is released first, and clipped at a
+    Products of coefficients are averaged about a center that is released first, and clipped at a
     radius that is released too; below nε = 1000 the rest of the mean is released as well.
 
     Privacy:
         (ε, δ)-DP for replacing one curve. With residuals u in ‖u/a‖₂ ≤ R two products uuᵀ differ
         by at most √2 R² in the norm with axes a_j a_k; j ≤ k only is released (C23). The budgets of
-        centre, radius and products add up. Eigenfunctions are post-processing.
+        center, radius and products add up. Eigenfunctions are post-processing.
 
     Args:
         epsilon: ε.
         delta: δ; 0 for pure ε.
         bound: public bound τ on the norm √(average of X(t)² over the domain) of a curve minus the
-            centre.
-        centre: public curve (or number) to subtract first.
+            center.
+        center: public curve (or number) to subtract first.
         unit: whose data one row is.
         ledger: budget of the data over all releases: spent look by look, before noise is drawn.
         random_state: None for exact noise, or a seed for simulations.

@@ -51,7 +51,7 @@ class DensityRelease(BoxConversation, name="density"):
         """The mechanism's."""
         return self.mechanism.questions(self)
 
-    def neighbours(self, n: int) -> tuple[Records, Records]:
+    def neighbors(self, n: int) -> tuple[Records, Records]:
         """One point at either end of the box."""
         here, there = self.anywhere(n), self.anywhere(n)
         here[0], there[0] = self.asked["low"], self.asked["high"]

@@ -12,7 +12,7 @@ from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.central.conversation import CentralConversation
 from dpfda.central.quadrature import Grid
-from dpfda.central.records import public_centre, read_records
+from dpfda.central.records import public_center, read_records
 from dpfda.central.release import Release
 from dpfda.errors import InvalidParameter
 from dpfda.noise.source import source_for
@@ -52,12 +52,12 @@ class CentralEstimator(BaseEstimator):  # type: ignore[misc]
 
 
 class Curves(NamedTuple):
-    """Curves about a public centre on a public grid, and their public bound."""
+    """Curves about a public center on a public grid, and their public bound."""
 
     rows: FloatArray
     grid: Grid
     bound: float
-    centre: FloatArray
+    center: FloatArray
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -68,7 +68,7 @@ class CurveEstimator(CentralEstimator):
     gaps: ClassVar[bool] = True  # whether X, what is fitted, may miss points
 
     bound: float | None = None
-    centre: Any = 0.0
+    center: Any = 0.0
     domain_range: tuple[float, float] | None = None
 
     def __sklearn_tags__(self) -> Any:
@@ -83,5 +83,5 @@ class CurveEstimator(CentralEstimator):
         records, grid = read_records(curves, grid_points, domain_range=self.domain_range)
         if len(grid) != 1 and not self.surfaces:
             raise InvalidParameter("grid_points", "of one variable", f"{len(grid)} variables")
-        centre = public_centre(self.centre, records.shape[1])
-        return Curves(records - centre, grid, _validate.positive("bound", self.bound), centre)
+        center = public_center(self.center, records.shape[1])
+        return Curves(records - center, grid, _validate.positive("bound", self.bound), center)

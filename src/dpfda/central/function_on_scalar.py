@@ -90,7 +90,7 @@ class FunctionOnScalarRelease(CurveConversation, name="function_on_scalar"):
             },
         )
 
-    def neighbours(self, n: int) -> tuple[Records, Records]:
+    def neighbors(self, n: int) -> tuple[Records, Records]:
         """One pair with both turned round."""
         x = np.full((n, self.covariates), self.covariate_bound / math.sqrt(self.covariates))
         y = np.full((n, self.basis.size), 0.05 * self.bound / math.sqrt(self.basis.size))
@@ -134,9 +134,9 @@ class PrivateFunctionOnScalar(CurveEstimator):
         epsilon: ε.
         delta: δ; 0 for pure ε.
         bound: public bound on the norm √(average of Y(t)² over the domain) of a curve minus the
-            centre.
+            center.
         covariate_bound: public bound on ‖x‖₂, the intercept's 1 not counted.
-        centre: public curve subtracted from every Y first (it belongs to the intercept).
+        center: public curve subtracted from every Y first (it belongs to the intercept).
         gamma: share of the budget for T1.
         fit_intercept: add a constant covariate.
         ledger: budget of the data over all releases: spent look by look, before noise is drawn.
@@ -180,7 +180,7 @@ class PrivateFunctionOnScalar(CurveEstimator):
         pairs = covariates, regression.basis.project(read.rows)
         self._ask(regression, pairs, public={"bound": read.bound})
         self.n_features_in_ = covariates.shape[1]
-        self._centre = read.centre
+        self._center = read.center
         return self
 
     @property
@@ -190,10 +190,10 @@ class PrivateFunctionOnScalar(CurveEstimator):
 
     @property
     def intercept_(self) -> FloatArray:
-        """The intercept function on the grid, public centre included."""
+        """The intercept function on the grid, public center included."""
         values = self._values()
         own = values[self.n_features_in_] if self.fit_intercept else np.zeros(values.shape[1])
-        return np.asarray(own + self._centre)
+        return np.asarray(own + self._center)
 
     def predict(self, X: Any) -> FloatArray:
         """Expected curves for covariates (n, p)."""

@@ -19,11 +19,11 @@ from dpfda.errors import InvalidData, InvalidParameter
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PrivateKernelMachine(CentralEstimator):
-    """Release f minimising mean loss + ψ‖f‖², for inputs of one or two numbers.
+    """Release f minimizing mean loss + ψ‖f‖², for inputs of one or two numbers.
 
     Privacy:
         (ε, δ)-DP for replacing one pair (x, y): noise is calibrated to how far one pair can move
-        the computed minimiser (`KernelMachine`: 003 Theorem 9 with C14, tightened). Inputs are
+        the computed minimizer (`KernelMachine`: 003 Theorem 9 with C14, tightened). Inputs are
         rounded to a public grid, targets clipped to `target_bound`; classes are -1 and +1, whatever
         the data. The solver takes a public number of steps.
 
@@ -58,7 +58,7 @@ class PrivateKernelMachine(CentralEstimator):
     psi: float | None = None
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Release the minimiser for inputs (n,), (n, 1) or (n, 2) and targets (n,)."""
+        """Release the minimizer for inputs (n,), (n, 1) or (n, 2) and targets (n,)."""
         loss = Loss.named(self.loss)()
         box = as_box(self.domain_range)
         points = read_points(X, box)

@@ -1,4 +1,4 @@
-"""The question behind a kernel machine, and its minimiser in a public number of steps."""
+"""The question behind a kernel machine, and its minimizer in a public number of steps."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from dpfda.protocol.query import Records
 
 CELLS = {1: 200, 2: 24}
 _SMALLEST = 1e-8  # of the largest feature weight; smaller ones are dropped from model and noise
-_ACCURACY = 1e-9  # of a minimiser, in units of √(L₀/ψ), which no minimiser exceeds
+_ACCURACY = 1e-9  # of a minimizer, in units of √(L₀/ψ), which no minimizer exceeds
 _LEAST_PSI = 1e-5  # of κ²: below, the steps take too long
 _UNITS = float(1 << 40)  # of a target's bound
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KernelMachine(CellLook, name="kernel_machine"):
-    """f minimising mean L(y, f(x)) + ψ‖f‖² in a kernel's space, as coefficients.
+    """f minimizing mean L(y, f(x)) + ψ‖f‖² in a kernel's space, as coefficients.
 
     Inputs are rounded to a public grid, so that the mean loss is known from whole numbers at each
     of its points: how many -1 and +1 (or how many pairs, and the sum of their targets).
 
     Privacy:
-        With f = ⟨w, r(·)⟩ and F(w) = mean L + ψ‖w‖², the minimisers for neighbours are at most
+        With f = ⟨w, r(·)⟩ and F(w) = mean L + ψ‖w‖², the minimizers for neighbors are at most
         D/(2ψn) apart, D = `Loss.widest` (003 Theorem 9 with C14, tightened). What is released is
-        no minimiser but the K-th iterate of Nesterov's method with constant steps, from 0: with
+        no minimizer but the K-th iterate of Nesterov's method with constant steps, from 0: with
         Q = (κ² max L'' + 2ψ)/(2ψ) and L₀ ≥ F(0),
 
             ψ‖w_K - w*‖² ≤ F(w_K) - F* ≤ (1 - 1/√Q)^K (F(0) - F* + ψ‖w*‖²) ≤ e^{-K/√Q} L₀,
@@ -98,7 +98,7 @@ class KernelMachine(CellLook, name="kernel_machine"):
 
     @cached_property
     def sensitivity(self) -> float:
-        """How far apart two computed minimisers can be in the kernel's norm."""
+        """How far apart two computed minimizers can be in the kernel's norm."""
         return self.space.reach(
             Loss.named(self.loss)(), n=self.n, psi=self.psi, target_bound=self.target_bound
         )
@@ -115,7 +115,7 @@ class KernelMachine(CellLook, name="kernel_machine"):
         return loss.tally(self.places(records[0]), targets, count=self.cells, units=_UNITS / bound)
 
     def statistic(self, totals: IntArray) -> FloatArray:
-        """Coefficients of the minimiser."""
+        """Coefficients of the minimizer."""
         loss = Loss.named(self.loss)()
         shares = totals.reshape(2, -1) / self.n
         if not loss.classification:
@@ -194,7 +194,7 @@ class Space:
         return math.sqrt(float(np.diag(self.gram).max()))
 
     def reach(self, loss: Loss, *, n: int, psi: float, target_bound: float) -> float:
-        """How far apart the iterates for neighbours can be."""
+        """How far apart the iterates for neighbors can be."""
         apart = loss.widest(self.gram, psi=psi, target_bound=target_bound) / (2 * psi * n)
         inexact = 2 * _ACCURACY * math.sqrt(loss.at_zero(target_bound) / psi)
         return (apart + inexact) * (1 + 1e-9)
@@ -253,7 +253,7 @@ class KernelMachineRelease(BoxConversation, name="kernel_machine"):
         )
 
     def questions(self) -> Questions[Release]:
-        """The minimiser with noise."""
+        """The minimizer with noise."""
         look = self.look
         answer = yield look
         return self.conclude(
@@ -264,7 +264,7 @@ class KernelMachineRelease(BoxConversation, name="kernel_machine"):
             parameters={"psi": look.psi, "kappa": look.space.kappa},
         )
 
-    def neighbours(self, n: int) -> tuple[Records, Records]:
+    def neighbors(self, n: int) -> tuple[Records, Records]:
         """One target turned round."""
         x = self.anywhere(n)
         y = np.where(np.arange(n) % 2, -self.target_bound, self.target_bound)

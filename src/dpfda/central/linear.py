@@ -93,7 +93,7 @@ class LinearMechanism(FunctionMechanism):
             },
         )
 
-    def neighbours(self, mean: MeanRelease) -> tuple[Records, Records]:
+    def neighbors(self, mean: MeanRelease) -> tuple[Records, Records]:
         """Cauchy–Schwarz is attained by coefficients ∝ s_j/a_j."""
         look = self.look(mean)
         return far_apart(mean.n, look.factors / look.axes, mean.bound)

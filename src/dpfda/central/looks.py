@@ -119,19 +119,19 @@ class Body(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BallLook(CountedLook):
-    """Residuals of the first J coefficients about a public centre, measured along public axes."""
+    """Residuals of the first J coefficients about a public center, measured along public axes."""
 
-    centre: FloatArray = vector("coefficients")
+    center: FloatArray = vector("coefficients")
     axes: FloatArray = vector("coefficients", least=1e-12, most=1.0)
 
     @property
     def columns(self) -> tuple[int, ...]:
         """Coefficients."""
-        return (len(self.centre),)
+        return (len(self.center),)
 
     def residuals(self, rows: FloatArray) -> FloatArray:
-        """The first J coefficients minus the centre."""
-        return np.asarray(rows[:, : len(self.centre)] - self.centre)
+        """The first J coefficients minus the center."""
+        return np.asarray(rows[:, : len(self.center)] - self.center)
 
     def clipped(self, rows: FloatArray, radius: float) -> FloatArray:
         """Residuals over their axes, each clipped to the radius."""
@@ -165,11 +165,11 @@ class BallMean(BallLook, MeanLook, name="ball_mean"):
     def examples(cls) -> list[Self]:
         """About 0 in a round ball, and about a point in a thin one, pure and Gaussian."""
         pure, gaussian = Cost(epsilon=1.0), Cost(epsilon=1.0, delta=0.05)
-        centre, axes = np.array([0.3, -0.2, 0.1]), np.arange(1.0, 4.0) ** -0.5
+        center, axes = np.array([0.3, -0.2, 0.1]), np.arange(1.0, 4.0) ** -0.5
         return [
-            cls(cost=pure, n=4, centre=np.zeros(2), axes=np.ones(2), radius=1.5),
-            cls(cost=pure.part(0.3), n=5, centre=centre, axes=axes, radius=0.4),
-            cls(cost=gaussian.part(0.2), n=5, centre=centre, axes=axes, radius=2.0),
+            cls(cost=pure, n=4, center=np.zeros(2), axes=np.ones(2), radius=1.5),
+            cls(cost=pure.part(0.3), n=5, center=center, axes=axes, radius=0.4),
+            cls(cost=gaussian.part(0.2), n=5, center=center, axes=axes, radius=2.0),
         ]
 
 
@@ -204,10 +204,10 @@ class BallProducts(BallLook, MeanLook, name="ball_products"):
     def examples(cls) -> list[Self]:
         """Pure and Gaussian."""
         pure, gaussian = Cost(epsilon=1.0), Cost(epsilon=1.0, delta=0.05)
-        centre, axes = np.array([0.3, -0.2, 0.1]), np.arange(1.0, 4.0) ** -0.5
+        center, axes = np.array([0.3, -0.2, 0.1]), np.arange(1.0, 4.0) ** -0.5
         return [
-            cls(cost=pure.part(0.65), n=5, centre=centre, axes=axes, radius=0.7),
-            cls(cost=gaussian, n=5, centre=centre, axes=axes, radius=2.0),
+            cls(cost=pure.part(0.65), n=5, center=center, axes=axes, radius=0.7),
+            cls(cost=gaussian, n=5, center=center, axes=axes, radius=2.0),
         ]
 
 

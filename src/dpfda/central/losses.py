@@ -1,8 +1,8 @@
-"""Losses of kernel machines: convex, smooth, and what one pair can change at a minimiser.
+"""Losses of kernel machines: convex, smooth, and what one pair can change at a minimizer.
 
-For the minimiser f = ⟨w, r(·)⟩ of mean L(y, f(x)) + ψ‖w‖² let s = ∂L/∂f. Replacing (x, y) by
+For the minimizer f = ⟨w, r(·)⟩ of mean L(y, f(x)) + ψ‖w‖² let s = ∂L/∂f. Replacing (x, y) by
 (x', y') changes the gradient at w by (s' r(x') - s r(x))/n, and 2ψ-strong convexity turns that into
-a distance of at most ‖s' r(x') - s r(x)‖/(2ψn) between the two minimisers. `widest` bounds the norm
+a distance of at most ‖s' r(x') - s r(x)‖/(2ψn) between the two minimizers. `widest` bounds the norm
 over all pairs of places, given their kernel matrix and a bound on ‖w‖.
 """
 
@@ -38,7 +38,7 @@ class Loss(Registered, family="loss"):
 
     @abstractmethod
     def widest(self, gram: FloatArray, *, psi: float, target_bound: float) -> float:
-        """Bound on ‖s' r(x') - s r(x)‖ at a minimiser, for places with this kernel matrix."""
+        """Bound on ‖s' r(x') - s r(x)‖ at a minimizer, for places with this kernel matrix."""
 
     def total_slopes(self, f: FloatArray, totals: FloatArray) -> FloatArray:
         """Sum of slopes at each place, from how many -1 and +1 there are (2, places)."""

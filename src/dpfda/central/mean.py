@@ -42,7 +42,7 @@ class FunctionMechanism(Registered, family="function mechanism"):
         """What is asked about n such rows, for the budget of `mean`."""
 
     @abstractmethod
-    def neighbours(self, mean: MeanRelease) -> tuple[Records, Records]:
+    def neighbors(self, mean: MeanRelease) -> tuple[Records, Records]:
         """Rows of n curves, one of them replaced, that are told apart well."""
 
     @classmethod
@@ -97,9 +97,9 @@ class MeanRelease(CurveConversation, name="mean"):
         """Curves on the grid, one at a time, as the questions need them."""
         return (self.mechanism.rows(curves, self.grid),)
 
-    def neighbours(self, n: int) -> tuple[Records, Records]:
+    def neighbors(self, n: int) -> tuple[Records, Records]:
         """The mechanism's."""
-        return self.mechanism.neighbours(self)
+        return self.mechanism.neighbors(self)
 
     @classmethod
     def examples(cls, *, n: int, epsilon: float, delta: float) -> list[Self]:
@@ -119,17 +119,17 @@ class PrivateMean(CurveEstimator):
 
     Privacy:
         (ε, δ)-DP for replacing one curve (pure ε with ``delta=0``). Curves are pulled into ‖X -
-        centre‖ ≤ bound, where ‖X‖² is the average of X(t)² over the domain; n, the grid, the bound
-        and the centre are public. With ``random_state=None`` noise is exact and from the operating
+        center‖ ≤ bound, where ‖X‖² is the average of X(t)² over the domain; n, the grid, the bound
+        and the center are public. With ``random_state=None`` noise is exact and from the operating
         system; an integer seeds a simulation, and the guarantee says so.
 
     Args:
         epsilon: ε.
         delta: δ; 0 for pure ε.
-        bound: public bound τ on the norm √(average of X(t)²) of a curve minus the centre, in the
-            units of the curve whatever its domain: if |X(t) - centre| ≤ τ everywhere, τ is true.
+        bound: public bound τ on the norm √(average of X(t)²) of a curve minus the center, in the
+            units of the curve whatever its domain: if |X(t) - center| ≤ τ everywhere, τ is true.
             For ``mechanism="bernstein"`` on its largest absolute value.
-        centre: public curve (or number) to subtract first: a good guess makes a smaller bound true.
+        center: public curve (or number) to subtract first: a good guess makes a smaller bound true.
         mechanism: ``"adaptive"`` (default), ``"allocation"``, ``"iclp_qr"``, ``"iclp_ar"``,
             ``"frl"``, ``"bernstein"``, ``"gaussian_process"``, or an instance with parameters.
         unit: whose data one row is; several rows of one person multiply the price.
@@ -164,7 +164,7 @@ assuming the number of records is public
             mechanism=mechanism,
         )
         public = {"bound": read.bound}
-        self._ask(mean, mean.records(read.rows), public=public, centre=read.centre)
+        self._ask(mean, mean.records(read.rows), public=public, center=read.center)
         self.n_features_in_ = read.rows.shape[1]
         return self
 

@@ -67,7 +67,7 @@ class RadiusChoice(BallLook, name="radius_choice"):
             cls(
                 cost=Cost(epsilon=1.0),
                 n=5,
-                centre=np.zeros(2),
+                center=np.zeros(2),
                 axes=np.ones(2),
                 target=4,
                 radii=np.array([4.0, 2.0, 1.0, 0.5]),
@@ -81,7 +81,7 @@ class RadiusCount(BallLook, name="radius_count"):
     """How many records lie within a public radius.
 
     Privacy:
-        A neighbour moves the count by 1.
+        A neighbor moves the count by 1.
     """
 
     radius: float = number(least=1e-100)
@@ -107,17 +107,17 @@ class RadiusCount(BallLook, name="radius_count"):
     @classmethod
     def examples(cls) -> list[Self]:
         """Pure, and a hundredth of a Gaussian budget."""
-        place: Place = {"unit": "person", "n": 5, "centre": np.zeros(2), "axes": np.ones(2)}
+        place: Place = {"unit": "person", "n": 5, "center": np.zeros(2), "axes": np.ones(2)}
         shares = Cost(epsilon=1.0), Cost(epsilon=1.0, delta=0.05).part(0.01)
         return [cls(cost=cost, **place, radius=1.0) for cost in shares]
 
 
 class Place(TypedDict):
-    """Where curves are looked at: whose, how many, about which centre, along which axes."""
+    """Where curves are looked at: whose, how many, about which center, along which axes."""
 
     unit: str
     n: int
-    centre: FloatArray
+    center: FloatArray
     axes: FloatArray
 
 

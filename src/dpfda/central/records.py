@@ -22,7 +22,7 @@ def read_records(
     """Curves on one public grid, shape (n, points), without gaps.
 
     Arrays are (n, T) for curves and (n, T1, T2) for surfaces; an ``FDataGrid`` and pairs (t, x) are
-    read too. A missing value (NaN) is filled by the line between its neighbours on the same curve,
+    read too. A missing value (NaN) is filled by the line between its neighbors on the same curve,
     ends being continued as constants; a curve without any value is refused.
     """
     _refuse_odd_matrices(curves)
@@ -66,17 +66,17 @@ def clip_rows(rows: FloatArray, radius: float, *, axes: FloatArray | float = 1.0
     return np.asarray(rows * np.minimum(1.0, radius / np.maximum(length, radius)))
 
 
-def public_centre(centre: Any, points: int) -> FloatArray:
+def public_center(center: Any, points: int) -> FloatArray:
     """A public function to subtract first: a number, or one number for each grid point."""
     try:
-        values = np.asarray(centre, dtype=np.float64)
+        values = np.asarray(center, dtype=np.float64)
     except (TypeError, ValueError):
-        kind = centre if isinstance(centre, str) else type(centre).__name__
-        raise InvalidParameter("centre", f"one finite number, or {points}", kind) from None
+        kind = center if isinstance(center, str) else type(center).__name__
+        raise InvalidParameter("center", f"one finite number, or {points}", kind) from None
     if values.ndim > 0:
         values = values.ravel()
     if (values.ndim > 0 and values.size != points) or not np.all(np.isfinite(values)):
-        raise InvalidParameter("centre", f"one finite number, or {points}", values.shape)
+        raise InvalidParameter("center", f"one finite number, or {points}", values.shape)
     return np.broadcast_to(values, (points,)).copy()
 
 

@@ -34,7 +34,7 @@ class Release:
         noisy: the same before shrinkage: the noise around it is known exactly.
         noise: independent noise laws whose sum was added to `noisy`.
         basis: the functions they belong to.
-        centre: public function added back, on the basis' grid.
+        center: public function added back, on the basis' grid.
         guarantee: what the release promises.
         sensitivity: the bound the noise was calibrated to, in the mechanism's norm.
         parameters: every public choice, for the record.
@@ -56,7 +56,7 @@ class Release:
     noisy: FloatArray
     noise: tuple[NoiseLaw, ...]
     basis: FunctionBasis
-    centre: FloatArray
+    center: FloatArray
     guarantee: Guarantee
     sensitivity: float
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -191,13 +191,13 @@ class Release:
 
     def _curve(self, coefficients: FloatArray, grid_points: Any) -> FloatArray:
         if grid_points is None:
-            return np.asarray(coefficients @ self.basis.functions + self.centre)
-        with_centre = FunctionBasis(
+            return np.asarray(coefficients @ self.basis.functions + self.center)
+        with_center = FunctionBasis(
             self.basis.grid,
-            np.vstack([self.basis.functions, self.centre]),
+            np.vstack([self.basis.functions, self.center]),
             np.ones(self.basis.size + 1),
         ).at(grid_points)
-        return np.asarray(coefficients @ with_centre[:-1] + with_centre[-1])
+        return np.asarray(coefficients @ with_center[:-1] + with_center[-1])
 
     def _shaped(self, flat: FloatArray, grid_points: Any) -> FloatArray:
         if len(self.basis.grid) == 1:

@@ -20,7 +20,7 @@ class ShrunkMean(MeanLook, name="shrunk_mean"):
     """Mean of coefficients with ‖c‖₂ ≤ τ, softly thresholded and multiplied by public factors.
 
     Privacy:
-        Thresholding is a contraction of each coordinate, so neighbours differ by h with
+        Thresholding is a contraction of each coordinate, so neighbors differ by h with
         |h_j| ≤ s_j|d_j|, ‖d‖₂ ≤ 2τ/n: Σ|h_j|/a_j ≤ (2τ/n)‖s/a‖₂ (Cauchy–Schwarz) for Laplace
         noise, ‖h/a‖₂ ≤ (2τ/n) max s_j/a_j for Gaussian noise. Both are attained.
 

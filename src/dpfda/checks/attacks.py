@@ -15,7 +15,7 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.checks import expect
-from dpfda.checks.neighbours import distance, exact_answer, losses, search
+from dpfda.checks.neighbors import distance, exact_answer, losses, search
 from dpfda.checks.queries import Counting
 from dpfda.curate import curate
 from dpfda.mechanisms.additive import Additive
@@ -50,7 +50,7 @@ def priced(event: Event) -> tuple[Guarantee, float | None]:
 
 def one_look(conversation: Conversation[Any], n: int) -> Any:
     """A conversation as an attack: one that asks a single question may be drawn in batches."""
-    here, _ = conversation.neighbours(n)
+    here, _ = conversation.neighbors(n)
     _, holder = curate(conversation, here, source=SimulationSource(0))
     query = holder.transcript[0].query
     plain = type(query).log_likelihood is Look.log_likelihood
@@ -71,7 +71,7 @@ def curator(query: Query, records: Records, source: Source) -> Holder:
 
 
 class QueryAttack:
-    """One query about the worst neighbours that a search finds.
+    """One query about the worst neighbors that a search finds.
 
     Args:
         query: it.
@@ -86,7 +86,7 @@ class QueryAttack:
         self.guarantee, self.mu = priced(query.event)
         # Whatever a task computes goes through a randomizer of anything: a short search will do.
         few = {"starts": 40, "steps": 40} if isinstance(query, Task) else {}
-        here, there = search(query, **few).neighbours
+        here, there = search(query, **few).neighbors
         self.sides = _known(here, labels), _known(there, labels)
         self.exact = [exact_answer(query, side) for side in self.sides]
         counting: Any = Counting(0)
@@ -117,7 +117,7 @@ class QueryAttack:
             expect(same, "the holder sends something else than is audited")
 
     def worst_cases(self) -> Pairs:
-        """The neighbours: what goes into the mechanism; for a task, which person."""
+        """The neighbors: what goes into the mechanism; for a task, which person."""
         return [(self.exact[0], self.exact[1])] if self.additive else [(_FIRST, _SECOND)]
 
     def randomize(self, values: Any, rng: Source) -> FloatArray:
@@ -158,7 +158,7 @@ def _known(records: Records, labels: int | None) -> Records:
 
 
 class ConversationAttack:
-    """A whole conversation with a curator, about neighbours that its looks tell apart well.
+    """A whole conversation with a curator, about neighbors that its looks tell apart well.
 
     A report is a whole transcript. Its first number is the loss ln p(transcript | first records) -
     ln p(transcript | second records), which is what an attacker who knows everything else computes
@@ -174,7 +174,7 @@ class ConversationAttack:
         gaussian = bool(conversation.most.precision)
         claim = {"epsilon": conversation.epsilon, "delta": conversation.delta}
         self.mu = gaussian_mu(**claim) if gaussian else None
-        self.sides = worst_neighbours(conversation, n)
+        self.sides = worst_neighbors(conversation, n)
         # So many records replaced that about one scale of all noise lies between.
         self.far, replaced = self.sides[1], 1
         for _ in range(2):
@@ -203,7 +203,7 @@ class ConversationAttack:
         return np.concatenate([lost, numbers[:5]])
 
     def _lost(self, query: Query, answer: Answer, side: int) -> FloatArray:
-        """Of one answer: against the neighbour, against the far records, and that with less noise.
+        """Of one answer: against the neighbor, against the far records, and that with less noise.
 
         The last two are told of answers about the first records only.
         """
@@ -236,12 +236,12 @@ class ConversationAttack:
         return np.asarray(np.exp(np.clip(-(usual + (shrunk - usual) * part), -50, 50)))
 
 
-def worst_neighbours(
+def worst_neighbors(
     conversation: Conversation[Any], n: int, *, steps: int = 30, seed: int = 0
 ) -> tuple[Records, Records]:
-    """Climb from the conversation's own neighbours to records that all its looks tell apart."""
+    """Climb from the conversation's own neighbors to records that all its looks tell apart."""
     rng = np.random.default_rng(seed)
-    best = conversation.neighbours(n)
+    best = conversation.neighbors(n)
     most = spent(conversation, best)
     for step in range(steps):
         reach = 0.95**step

@@ -1,7 +1,7 @@
 """The contract of every conversation: what it asks adds up to what it announced, and no more leaks.
 
 `Rehearsal` answers without records, so it shows what a conversation costs before anybody is asked;
-`transcript_losses` asks a real curator about neighbouring records and computes what an attacker who
+`transcript_losses` asks a real curator about neighboring records and computes what an attacker who
 knows everything else learns from the whole transcript.
 """
 
@@ -102,7 +102,7 @@ def check_price(conversation: Conversation[Any], n: int, *, seed: int = 0) -> No
 
 def check_ledger(conversation: Conversation[Any], n: int) -> None:
     """The ledger is spent look by look; empty, it refuses everything."""
-    here, _ = conversation.neighbours(n)
+    here, _ = conversation.neighbors(n)
     # A price in ε and δ, of which no more is known, is added up; others are counted as they are.
     rule = "sum" if conversation.most.delta else None
     ledger = Ledger(conversation.epsilon, limit_delta=conversation.delta, composition=rule)
@@ -128,7 +128,7 @@ class _Refusing(Ledger):
 
 def check_order(conversation: Conversation[Any], n: int) -> None:
     """Spending comes first: where it is refused, nothing was drawn."""
-    here, _ = conversation.neighbours(n)
+    here, _ = conversation.neighbors(n)
     watched: Any = Counting(0)
     ledger = _Refusing(conversation.epsilon, limit_delta=conversation.delta)
     try:
@@ -141,7 +141,7 @@ def check_order(conversation: Conversation[Any], n: int) -> None:
 
 def check_greed(conversation: Conversation[Any], n: int) -> None:
     """One question more than announced is refused before anything is drawn."""
-    here, _ = conversation.neighbours(n)
+    here, _ = conversation.neighbors(n)
     watched: Any = Counting(0)
     _, curator = curate(conversation, here, source=watched)
     drawn, asked = watched.drawn, len(curator.transcript)
@@ -156,7 +156,7 @@ def check_greed(conversation: Conversation[Any], n: int) -> None:
 
 def check_repeats(conversation: Conversation[Any], n: int) -> None:
     """A question that is asked again gets the answer that left, and costs nothing."""
-    here, _ = conversation.neighbours(n)
+    here, _ = conversation.neighbors(n)
     curator = Curator(
         here,
         most=conversation.most,
@@ -172,7 +172,7 @@ def check_repeats(conversation: Conversation[Any], n: int) -> None:
 
 
 def check_losses(conversation: Conversation[Any], n: int) -> None:
-    """No transcript tells neighbours apart better than announced."""
+    """No transcript tells neighbors apart better than announced."""
     lost = transcript_losses(conversation, n, runs=_RUNS)
     expect(excess(conversation, lost) <= 0, "a transcript gives away more than was announced")
 
@@ -180,9 +180,9 @@ def check_losses(conversation: Conversation[Any], n: int) -> None:
 def transcript_losses(
     conversation: Conversation[Any], n: int, *, runs: int, seed: int = 0
 ) -> FloatArray:
-    """Privacy loss of whole conversations with a real curator, about its worst neighbours."""
+    """Privacy loss of whole conversations with a real curator, about its worst neighbors."""
     source = SimulationSource(seed)
-    sides = conversation.neighbours(n)
+    sides = conversation.neighbors(n)
     found = []
     for run in range(runs):
         here, there = sides if run % 2 else sides[::-1]
@@ -192,7 +192,7 @@ def transcript_losses(
 
 
 def replay(holder: Holder, here: Records, there: Records) -> FloatArray:
-    """Loss of each answer of a conversation that was held about `here`, `there` its neighbour."""
+    """Loss of each answer of a conversation that was held about `here`, `there` its neighbor."""
     source = SimulationSource(0)
     return np.array(
         [

@@ -317,7 +317,7 @@ for _name in ("additive_laplace", "ellipsoid_laplace", "gaussian"):
     )
     plant(
         f"noise_shared_by_people: {_name}",
-        "every second row gets its neighbour's noise",
+        "every second row gets its neighbor's noise",
         partial(_drawn, _name, lambda noise: noise[np.arange(len(noise)) // 2 * 2]),
         _contract(_name),
     )

@@ -17,7 +17,7 @@ import numpy as np
 
 from dpfda.checks import expect
 from dpfda.checks.hostile import hostile_queries, hostile_records
-from dpfda.checks.neighbours import search
+from dpfda.checks.neighbors import search
 from dpfda.errors import DpfdaError
 from dpfda.mechanisms.additive import Additive
 from dpfda.noise import SimulationSource
@@ -95,13 +95,13 @@ def stated_shape(query: Query) -> tuple[int, ...]:
 
 
 def check_reach(query: Query, told: str) -> None:
-    """Whatever numbers were accepted: no neighbours are further apart than is paid for."""
+    """Whatever numbers were accepted: no neighbors are further apart than is paid for."""
     if query.inside:
         return
     numbers = (*stated_shape(query), query.columns if isinstance(query, Task) else 1)
     if 0 < np.prod(numbers) <= _MOST_TRIED and query.mechanism.epsilon <= _LARGE:
         found = search(query, starts=6, steps=12)
-        expect(found.ratio <= 1 + 1e-9, f"{told}: neighbours are {found.ratio:.6f} apart")
+        expect(found.ratio <= 1 + 1e-9, f"{told}: neighbors are {found.ratio:.6f} apart")
 
 
 def check_time(query: Query, records: Records) -> None:

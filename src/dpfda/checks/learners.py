@@ -186,8 +186,8 @@ def _data() -> tuple[Floats, Floats]:
     """Overlapping classes in [−1, 1]³, both present in every member."""
     rng = np.random.default_rng(0)
     labels = np.where(np.arange(ROWS) % 2 == 0, 1.0, -1.0) * np.ones((MEMBERS, 1))
-    centres = 0.3 * labels[:, :, None] * np.array([1.0, -0.5, 0.2])
-    return np.clip(rng.normal(centres, 0.5), -1.0, 1.0), labels
+    centers = 0.3 * labels[:, :, None] * np.array([1.0, -0.5, 0.2])
+    return np.clip(rng.normal(centers, 0.5), -1.0, 1.0), labels
 
 
 def _degenerate(

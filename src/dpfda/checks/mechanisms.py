@@ -126,10 +126,10 @@ def check_likelihood(mechanism: Mechanism) -> None:
     """``log_likelihood`` is the probability with which reports are drawn."""
     for seed, (here, there) in enumerate(mechanism.worst_cases()):
         reports = mechanism.randomize(_repeat(here, DRAWS), SimulationSource(seed))
-        # E[p(R|there)/p(R|here)] = 1 for R drawn from p(.|here): both are normalised alike.
+        # E[p(R|there)/p(R|here)] = 1 for R drawn from p(.|here): both are normalized alike.
         weights = np.exp(_log_ratio(mechanism, reports, there, here))
         slack = _Z * weights.std() / np.sqrt(DRAWS) + 1e-9
-        expect(abs(weights.mean() - 1) <= slack, "log_likelihood must be normalised at every input")
+        expect(abs(weights.mean() - 1) <= slack, "log_likelihood must be normalized at every input")
         _check_frequencies(mechanism, reports, here)
 
 
@@ -161,7 +161,7 @@ def check_promise(mechanism: Mechanism) -> None:
             loss = _log_ratio(mechanism, reports, here, there)
             if promise.delta == 0:
                 kept = bool((loss <= promise.epsilon * (1 + 1e-9) + 1e-9).all())
-                expect(kept, "no report may be more than e^ε times as likely for a neighbour")
+                expect(kept, "no report may be more than e^ε times as likely for a neighbor")
                 continue
             # δ(ε) = E[(1 - e^{ε - loss})⁺], estimated without bias.
             excess = np.maximum(0.0, -np.expm1(promise.epsilon - loss))

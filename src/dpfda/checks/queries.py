@@ -1,7 +1,7 @@
 """The contract of every query: what it says, what it costs, and what its answers give away.
 
 Found through the registry and run on every example: a new query is checked without a list being
-edited. Everything but the last digits is exact: the neighbours come from a search, and what an
+edited. Everything but the last digits is exact: the neighbors come from a search, and what an
 attacker could learn from them is computed from the stated likelihood, which the contract of
 mechanisms compares with what is drawn.
 """
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dpfda.checks import expect
-from dpfda.checks.neighbours import distance, exact_answer, losses, search
+from dpfda.checks.neighbors import distance, exact_answer, losses, search
 from dpfda.mechanisms.additive import Additive
 from dpfda.noise import SimulationSource
 from dpfda.noise.source import Words
@@ -58,7 +58,7 @@ def check_description(query: Query) -> None:
     if isinstance(query, Task):
         cheap = compose([query.event]).epsilon <= exact(query.epsilon)
         expect(cheap, "a task must not cost more than its epsilon says")
-    records = search(query).neighbours[0]
+    records = search(query).neighbors[0]
     one, other = (asked.answer(records, SimulationSource(5)).values for asked in (query, again))
     expect(np.array_equal(one, other), "the same question must get the same answer")
     try:
@@ -69,20 +69,20 @@ def check_description(query: Query) -> None:
 
 
 def check_sensitivity(query: Query) -> None:
-    """No neighbours are further apart than the mechanism is made for; some nearly are."""
+    """No neighbors are further apart than the mechanism is made for; some nearly are."""
     if query.inside:  # judged by its likelihood, with whole conversations
         return
     ratio = search(query).ratio
-    expect(ratio <= 1 + _LITTLE, f"neighbours are {ratio:.6f} sensitivities apart")
+    expect(ratio <= 1 + _LITTLE, f"neighbors are {ratio:.6f} sensitivities apart")
     reached = query.attained is None or ratio >= query.attained
     expect(reached, f"the search reaches {ratio:.4f} of the sensitivity only")
 
 
 def check_losses(query: Query) -> None:
-    """At the worst neighbours the privacy loss stays below the price and comes near it."""
+    """At the worst neighbors the privacy loss stays below the price and comes near it."""
     if query.inside:
         return
-    here, there = (exact_answer(query, side) for side in search(query).neighbours)
+    here, there = (exact_answer(query, side) for side in search(query).neighbors)
     mechanism = query.mechanism
     sides = ((here, there), (there, here))
     if isinstance(query.event, GaussianEvent):
@@ -118,7 +118,7 @@ class Counting:
 
 def check_answer(query: Query) -> None:
     """An answer is the exact one through the mechanism, once, and says the mechanism's law."""
-    records, mechanism = search(query).neighbours[0], query.mechanism
+    records, mechanism = search(query).neighbors[0], query.mechanism
     answer = query.answer(records, SimulationSource(7))
     expect(answer.values.dtype == np.float64, "answers are numbers")
     expect(answer.n == len(records[0]), "an answer says how many records were asked")
@@ -157,7 +157,7 @@ def check_sums(query: Query) -> None:
 
 def check_hostile_records(query: Query) -> None:
     """Records of NaN, infinity and huge numbers are answered and move no more than others."""
-    here = search(query).neighbours[0]
+    here = search(query).neighbors[0]
     shape = query.answer(here, SimulationSource(0)).values.shape
     for value in _HOSTILE:
         there = spoiled(here, value)

@@ -56,7 +56,7 @@ class Twin(Registered, family="twin"):
 
     @abstractmethod
     def worst_cases(self) -> Pairs:
-        """Neighbouring inputs at which the flaw shows."""
+        """Neighboring inputs at which the flaw shows."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class FloatLaplace(Twin, name="float_laplace"):
         return np.asarray(rows + 2.0 * np.log(one / other))
 
     def worst_cases(self) -> Pairs:
-        """The centre has finer floats around it than the corner."""
+        """The center has finer floats around it than the corner."""
         return [(np.zeros((1, 1)), np.ones((1, 1)))]
 
 

@@ -44,7 +44,7 @@ def command(
 
     Without options every mechanism is audited; with NAME, whatever has it in its name; with --all
     also every query through its holder, every study, and every whole conversation. Reports are
-    drawn from the worst neighbouring inputs; the bound holds with 99.9 % confidence. "Detects" is
+    drawn from the worst neighboring inputs; the bound holds with 99.9 % confidence. "Detects" is
     the smallest relative violation of the claim that the draws would have shown. A bound above the
     claim disproves the claim and the exit status is 1.
     """

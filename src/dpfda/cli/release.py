@@ -37,9 +37,9 @@ _MODELS: dict[str, Any] = {
 @click.option("--epsilon", type=float, required=True, help="Privacy budget ε.")
 @click.option("--delta", type=float, default=0.0, show_default=True, help="δ; 0 for pure ε.")
 @click.option("--bound", type=float,
-    help="Public bound on √(average of X(t)² over the domain), minus --centre.")  # fmt: skip
+    help="Public bound on √(average of X(t)² over the domain), minus --center.")  # fmt: skip
 @click.option(
-    "--centre", type=float, default=0.0, show_default=True, help="Public level to subtract."
+    "--center", type=float, default=0.0, show_default=True, help="Public level to subtract."
 )
 @click.option("--range", "ranges", type=(float, float), multiple=True,
     help="Public domain of the curves, or range of points (twice for two columns).")  # fmt: skip
@@ -98,7 +98,7 @@ def command(
         click.echo(f"plot written to {plot}", err=True)
 
 
-_CURVES = {"bound", "centre", "ranges", "fill"}
+_CURVES = {"bound", "center", "ranges", "fill"}
 _OWN = {
     "mean": _CURVES | {"mechanism"},
     "covariance": _CURVES,

@@ -65,7 +65,7 @@ class CustomBasis(Basis, name="custom"):
         domain_range: tuple[float, float] = (0.0, 1.0),
         n_points: int = 257,
     ) -> Self:
-        """Tabulate vectorised functions on `n_points` equidistant points."""
+        """Tabulate vectorized functions on `n_points` equidistant points."""
         points = np.linspace(
             *interval("domain_range", domain_range), whole("n_points", n_points, least=2)
         )

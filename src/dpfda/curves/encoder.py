@@ -32,8 +32,8 @@ class CurveEncoder:
         rescale: a registered name, or a rescaler made by hand; by default `clip` when `bounds`
             are given and `tanh` otherwise.
         scale: public size of a coefficient, one number or one for each.
-        centre: public middle of a coefficient, one number or one for each.
-        bounds: public range (low, high) of each coefficient, a short way to say scale and centre.
+        center: public middle of a coefficient, one number or one for each.
+        bounds: public range (low, high) of each coefficient, a short way to say scale and center.
         **parameters: parameters of the named basis: `n_basis`, `domain_range`, `order`, ...
 
     Example:
@@ -57,14 +57,14 @@ class CurveEncoder:
         *,
         rescale: str | Rescaler | None = None,
         scale: float | Sequence[float] | None = None,
-        centre: float | Sequence[float] | None = None,
+        center: float | Sequence[float] | None = None,
         bounds: Sequence[Any] | None = None,
         **parameters: Any,
     ) -> None:
-        sizes = {"scale": scale, "centre": centre}
+        sizes = {"scale": scale, "center": center}
         if bounds is not None:
-            if scale is not None or centre is not None:
-                raise InvalidParameter("bounds", "given without scale and centre", bounds)
+            if scale is not None or center is not None:
+                raise InvalidParameter("bounds", "given without scale and center", bounds)
             sizes = _from_bounds(bounds)
             if basis == "identity" and not isinstance(sizes["scale"], float):
                 parameters.setdefault("n_basis", len(bounds))
@@ -75,7 +75,7 @@ class CurveEncoder:
         object.__setattr__(self, "rescaler", _member(Rescaler, "rescale", rescale, given))
         # Refuse now what would only fail with the first curve: sizes of the wrong length.
         self.rescaler.scales(self.n_features)
-        self.rescaler.centres(self.n_features)
+        self.rescaler.centers(self.n_features)
 
     # -- the path of a curve ----------------------------------------------------------------
 
@@ -100,7 +100,7 @@ class CurveEncoder:
     ) -> FloatArray:
         """Least-squares coefficients z of shape (n, d), before rescaling; arguments as `encode`.
 
-        What is unknown when not strict gets the public centre, which is encoded as 0.
+        What is unknown when not strict gets the public center, which is encoded as 0.
         """
         if self.basis.functional:
             points, values = read_curves(
@@ -109,7 +109,7 @@ class CurveEncoder:
             z = project(self.basis, points, values)
         else:
             z = read_vectors(curves, n_basis=self.n_features, strict=strict)
-        return np.where(np.isnan(z), self.rescaler.centres(self.n_features), z)
+        return np.where(np.isnan(z), self.rescaler.centers(self.n_features), z)
 
     def check_grid(self, curves: Any, grid_points: Any = None) -> None:
         """Refuse a *public* grid that does not fit, before anybody is asked for anything.
@@ -157,9 +157,9 @@ class CurveEncoder:
         return np.asarray(dual @ self._functions_at(points).T)
 
     def offset(self, coefficients: npt.ArrayLike) -> FloatArray:
-        """The constant −Σ_k b̂_k centre_k / D_k that goes with `slope`."""
+        """The constant −Σ_k b̂_k center_k / D_k that goes with `slope`."""
         weights = self._per_coefficient(coefficients)
-        return np.asarray(-weights @ self.rescaler.centres(self.n_features))
+        return np.asarray(-weights @ self.rescaler.centers(self.n_features))
 
     # -- what everybody may know --------------------------------------------------------------
 
@@ -215,9 +215,9 @@ def _from_bounds(bounds: Sequence[Any]) -> dict[str, Any]:
     """Half-range and middle of one public range, or of one for each coefficient."""
     if not any(isinstance(pair, Sized) for pair in bounds):
         low, high = interval("bounds", bounds)
-        return {"scale": high / 2 - low / 2, "centre": low / 2 + high / 2}
+        return {"scale": high / 2 - low / 2, "center": low / 2 + high / 2}
     pairs = [interval("bounds", pair) for pair in bounds]
     return {
         "scale": tuple(high / 2 - low / 2 for low, high in pairs),
-        "centre": tuple(low / 2 + high / 2 for low, high in pairs),
+        "center": tuple(low / 2 + high / 2 for low, high in pairs),
     }

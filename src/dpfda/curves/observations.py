@@ -24,7 +24,7 @@ def read_curves(
     curves: Any, grid_points: Any, *, domain_range: tuple[float, float], strict: bool
 ) -> tuple[FloatArray, FloatArray]:
     """Points (T,) or (n, T) inside the domain, and values (n, T) with NaN where nothing is seen."""
-    if hasattr(curves, "data_matrix"):  # FDataGrid, recognised without importing scikit-fda
+    if hasattr(curves, "data_matrix"):  # FDataGrid, recognized without importing scikit-fda
         points, values = _from_grid(curves, strict)
     elif hasattr(curves, "start_indices"):  # FDataIrregular
         points, values = _from_irregular(curves, strict)

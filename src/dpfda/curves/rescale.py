@@ -40,10 +40,10 @@ class Rescaler(Registered, ABC, family="rescaler"):
         raise InvalidParameter("rescale", "one that can be undone", self.name)
 
     def scales(self, n_basis: int) -> FloatArray | None:
-        """The diagonal D of C2, with z* ≈ (z − centre)/D: None where there is none."""
+        """The diagonal D of C2, with z* ≈ (z − center)/D: None where there is none."""
         return None
 
-    def centres(self, n_basis: int) -> FloatArray:
+    def centers(self, n_basis: int) -> FloatArray:
         """The coefficients that are encoded as 0."""
         return np.zeros(n_basis)
 
@@ -58,14 +58,14 @@ class Rescaler(Registered, ABC, family="rescaler"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _CentredRescaler(Rescaler):
-    """What `tanh` and `clip` share: a public centre and scale, one for all or one for each."""
+class _CenteredRescaler(Rescaler):
+    """What `tanh` and `clip` share: a public center and scale, one for all or one for each."""
 
     scale: float | Sequence[float] = 1.0
-    centre: float | Sequence[float] = 0.0
+    center: float | Sequence[float] = 0.0
 
     def __post_init__(self) -> None:
-        for name, rule in (("scale", positive), ("centre", finite)):
+        for name, rule in (("scale", positive), ("center", finite)):
             value = getattr(self, name)
             if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):
                 object.__setattr__(self, name, tuple(rule(name, entry) for entry in value))
@@ -74,27 +74,27 @@ class _CentredRescaler(Rescaler):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """The default, and a tiny and a huge scale off centre."""
-        return [cls(), cls(scale=5e-324, centre=-3.0), cls(scale=1e308, centre=1e308)]
+        """The default, and a tiny and a huge scale off center."""
+        return [cls(), cls(scale=5e-324, center=-3.0), cls(scale=1e308, center=1e308)]
 
     def scales(self, n_basis: int) -> FloatArray:
         """The public scale of each coefficient."""
         return _spread("scale", self.scale, n_basis)
 
-    def centres(self, n_basis: int) -> FloatArray:
-        """The public centre of each coefficient."""
-        return _spread("centre", self.centre, n_basis)
+    def centers(self, n_basis: int) -> FloatArray:
+        """The public center of each coefficient."""
+        return _spread("center", self.center, n_basis)
 
-    def _standardise(self, z: FloatArray) -> FloatArray:
-        return np.asarray((z - self.centres(z.shape[-1])) / self.scales(z.shape[-1]))
+    def _standardize(self, z: FloatArray) -> FloatArray:
+        return np.asarray((z - self.centers(z.shape[-1])) / self.scales(z.shape[-1]))
 
-    def _unstandardise(self, z: FloatArray) -> FloatArray:
-        return np.asarray(self.centres(z.shape[-1]) + z * self.scales(z.shape[-1]))
+    def _unstandardize(self, z: FloatArray) -> FloatArray:
+        return np.asarray(self.centers(z.shape[-1]) + z * self.scales(z.shape[-1]))
 
 
 @dataclass(frozen=True, kw_only=True)
-class TanhRescaler(_CentredRescaler, name="tanh"):
-    """z*_k = tanh((z_k − centre_k)/scale_k): the papers' choice, smooth, never quite ±1.
+class TanhRescaler(_CenteredRescaler, name="tanh"):
+    """z*_k = tanh((z_k − center_k)/scale_k): the papers' choice, smooth, never quite ±1.
 
     Coefficients much larger than `scale` all look alike, so choose it from public knowledge of
     the curves' size.
@@ -107,29 +107,29 @@ class TanhRescaler(_CentredRescaler, name="tanh"):
     def restore(self, z_star: npt.ArrayLike) -> FloatArray:
         """Undo tanh; ±1 is read as the nearest number below."""
         inside = np.clip(np.asarray(z_star, dtype=np.float64), -_BELOW_ONE, _BELOW_ONE)
-        return self._unstandardise(np.arctanh(inside))
+        return self._unstandardize(np.arctanh(inside))
 
     def _squash(self, z: FloatArray) -> FloatArray:
-        return np.tanh(self._standardise(z))
+        return np.tanh(self._standardize(z))
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClipRescaler(_CentredRescaler, name="clip"):
-    """z*_k = clip((z_k − centre_k)/scale_k, −1, 1): the plain choice, linear inside the range.
+class ClipRescaler(_CenteredRescaler, name="clip"):
+    """z*_k = clip((z_k − center_k)/scale_k, −1, 1): the plain choice, linear inside the range.
 
-    `scale` is half the public range of a coefficient, `centre` the middle of it.
+    `scale` is half the public range of a coefficient, `center` the middle of it.
 
     Example:
-        >>> ClipRescaler(scale=50, centre=100).rescale([[75.0, 100.0, 1e9]]).tolist()
+        >>> ClipRescaler(scale=50, center=100).rescale([[75.0, 100.0, 1e9]]).tolist()
         [[-0.5, 0.0, 1.0]]
     """
 
     def restore(self, z_star: npt.ArrayLike) -> FloatArray:
         """Undo the linear part."""
-        return self._unstandardise(np.clip(np.asarray(z_star, dtype=np.float64), -1.0, 1.0))
+        return self._unstandardize(np.clip(np.asarray(z_star, dtype=np.float64), -1.0, 1.0))
 
     def _squash(self, z: FloatArray) -> FloatArray:
-        return self._standardise(z)  # `rescale` clips
+        return self._standardize(z)  # `rescale` clips
 
 
 @dataclass(frozen=True, kw_only=True)

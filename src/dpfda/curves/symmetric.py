@@ -67,7 +67,7 @@ class Triangle:
         return matrix
 
     def products(self, functions: FloatArray) -> FloatArray:
-        """φ_j ⊗ φ_k, symmetrised and of norm 1, on the product grid: (entries, T·T)."""
+        """φ_j ⊗ φ_k, symmetrized and of norm 1, on the product grid: (entries, T·T)."""
         left, right = functions[self.rows], functions[self.columns]
         outer = left[:, :, None] * right[:, None, :]
         both = (outer + outer.transpose(0, 2, 1)) / 2 * self._factors[:, None, None]

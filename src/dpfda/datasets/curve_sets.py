@@ -20,7 +20,7 @@ def load_phoneme(
 
     Args:
         path: the file or its folder.
-        classes: two of aa, ao, dcl, iy, sh: only these, labelled +1 and −1 in this order.
+        classes: two of aa, ao, dcl, iy, sh: only these, labeled +1 and −1 in this order.
         verify: check the file's sha256.
     """
     data = read("phoneme", path, verify=verify)

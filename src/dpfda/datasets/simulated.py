@@ -115,9 +115,9 @@ def _mean(name: str, t: FloatArray, seed: int) -> FloatArray:
     return mean
 
 
-def _bell(t: FloatArray, centre: float, width: float) -> FloatArray:
+def _bell(t: FloatArray, center: float, width: float) -> FloatArray:
     """Density of a normal distribution with this mean and standard deviation."""
-    density: FloatArray = np.exp(-(((t - centre) / width) ** 2) / 2) / (width * np.sqrt(2 * np.pi))
+    density: FloatArray = np.exp(-(((t - center) / width) ** 2) / 2) / (width * np.sqrt(2 * np.pi))
     return density
 
 

@@ -32,7 +32,7 @@ class LocalCurveClassifier(StudyClassifier):
         domain_range: public range of t.
         feature_bounds: for plain vectors instead of curves: the public range of each feature.
         ordered: whether the first features of a table matter most; curves' features always do.
-        centre_known: the middle of the public range is the middle of the data by construction.
+        center_known: the middle of the public range is the middle of the data by construction.
         evaluation_share: share of people set aside to estimate the error, see `error_estimate_`.
         protects: ``both``; ``labels`` if curves are public anyway; ``features`` if labels are.
         classes: the public label set; must be given unless a seed makes this a simulation.
@@ -64,7 +64,7 @@ class LocalCurveClassifier(StudyClassifier):
     domain_range: tuple[float, float] = (0.0, 1.0)
     feature_bounds: Sequence[tuple[float, float]] | None = None
     ordered: bool = False
-    centre_known: bool = False
+    center_known: bool = False
     evaluation_share: float = 0.0
     protects: Protects = "both"
     classes: Sequence[Any] | None = None
@@ -79,14 +79,14 @@ class LocalCurveClassifier(StudyClassifier):
         start, end = _validate.interval("domain_range", self.domain_range)
         # |x(t)| ≤ R bounds every coefficient on an orthonormal basis by R √(end - start).
         stretch = math.sqrt(end - start)
-        centre = np.zeros(_MOST_FEATURES)
-        centre[0] = (low + high) / 2 * stretch
+        center = np.zeros(_MOST_FEATURES)
+        center[0] = (low + high) / 2 * stretch
         return CurveEncoder(
             "cosine",
             n_basis=_MOST_FEATURES,
             domain_range=(start, end),
             rescale="clip",
-            centre=centre.tolist(),
+            center=center.tolist(),
             scale=(high - low) / 2 * stretch,
         )
 
@@ -105,7 +105,7 @@ class LocalCurveClassifier(StudyClassifier):
             "name": "questions",
             "scales": scales,
             "ordered": ordered,
-            "centre_known": self.centre_known,
+            "center_known": self.center_known,
             "evaluation_share": self.evaluation_share,
             "n_features": self.n_features,
         }

@@ -13,10 +13,10 @@ from dpfda.privacy.ledger import BaseLedger
 
 @dataclass(eq=False, repr=False)
 class MomentClassifier(StudyClassifier):
-    """Average y z* over everybody: a linear classifier through the public centre (methods 8.1).
+    """Average y z* over everybody: a linear classifier through the public center (methods 8.1).
 
-    The server keeps two sums, whatever the number of people. Strong where the public centre lies
-    between the classes, weak where it does not; `LocalCurveClassifier` finds the centre itself.
+    The server keeps two sums, whatever the number of people. Strong where the public center lies
+    between the classes, weak where it does not; `LocalCurveClassifier` finds the center itself.
 
     Args:
         encoder: how a curve becomes a vector; the default suits curves of moderate size.

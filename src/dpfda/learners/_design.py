@@ -1,4 +1,4 @@
-"""A batch of training sets as the solvers want it: centred, scaled, one row of numbers per feature.
+"""A batch of training sets as solvers want it: centered, scaled, one row of numbers per feature.
 
 Reports at a small ε carry noise a hundred times the signal, so features arrive on any scale.
 Every solver works on features of mean 0 and variance 1; what it finds is carried back at the end.
@@ -27,27 +27,27 @@ _SMALLEST = 1e-100
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """Standardised rows of B members, multiplied by their labels.
+    """Standardized rows of B members, multiplied by their labels.
 
     Attributes:
-        rows: (B, d + 1, n), the label times (1, standardised features); 0 where the weight is 0.
+        rows: (B, d + 1, n), the label times (1, standardized features); 0 where the weight is 0.
         weights: (B, n), adding up to 1 (all 0 for a member without rows).
         total: (B,), what they added up to before; 1 for a member without rows.
-        centre: (B, d), subtracted from the features.
+        center: (B, d), subtracted from the features.
         scale: (B, d), the features were then divided by it; 1 for a constant feature, whose
-            standardised values are 0.
+            standardized values are 0.
     """
 
     rows: Array
     weights: Array
     total: Array
-    centre: Array
+    center: Array
     scale: Array
 
     def to_features(self, parameters: Array) -> tuple[Array, Array]:
-        """Intercept (B,) and coefficients (B, d) of what was fitted on the standardised rows."""
+        """Intercept (B,) and coefficients (B, d) of what was fitted on the standardized rows."""
         coefficients = parameters[:, 1:] / self.scale
-        intercept = parameters[:, 0] - dot(coefficients, self.centre)
+        intercept = parameters[:, 0] - dot(coefficients, self.center)
         return intercept, coefficients
 
     def penalty(self) -> Array:
@@ -58,11 +58,11 @@ class Design:
 
 
 def design(batch: Batch) -> Design:
-    """Standardise a batch with its own (weighted) means and variances."""
+    """Standardize a batch with its own (weighted) means and variances."""
     xp = namespace(batch.features)
     numbers = batch.features.shape[1] * (batch.features.shape[2] + 1)
     size = members_in_cache(numbers, on_cpu=on_cpu(batch.features))
-    made = [_standardised(part) for part in batch.parts(size)]
+    made = [_standardized(part) for part in batch.parts(size)]
     if len(made) == 1:
         return made[0]
     joined = {
@@ -72,16 +72,16 @@ def design(batch: Batch) -> Design:
     return Design(**joined)
 
 
-def _standardised(batch: Batch) -> Design:
+def _standardized(batch: Batch) -> Design:
     xp = namespace(batch.features)
     total = xp.sum(batch.weights, axis=1)
     total = xp.where(total > 0, total, xp.ones_like(total))
     share = batch.weights / total[:, None]
     columns = contiguous(xp.matrix_transpose(batch.features))
-    centre = times_weights(columns, share)
-    columns = columns - centre[:, :, None]
+    center = times_weights(columns, share)
+    columns = columns - center[:, :, None]
     deviation = xp.sqrt(times_weights(columns * columns, share))
-    smallest = xp.maximum(_CONSTANT * xp.abs(centre), scalar(_SMALLEST, like=total))
+    smallest = xp.maximum(_CONSTANT * xp.abs(center), scalar(_SMALLEST, like=total))
     varies = deviation > smallest
     scale = xp.where(varies, deviation, xp.ones_like(deviation))
     factor = xp.astype(varies, total.dtype) / scale
@@ -92,7 +92,7 @@ def _standardised(batch: Batch) -> Design:
         rows=contiguous(xp.concat([present[:, None, :], columns], axis=1)),
         weights=share,
         total=total,
-        centre=centre,
+        center=center,
         scale=scale,
     )
 

@@ -1,7 +1,7 @@
 """The linear support vector machine with hinge loss, a whole batch at once.
 
-Minimises ``½ θᵀPθ + Σ_i c_i max(0, 1 − m_i)`` with margins ``m = θᵀrows`` for every member. An
-interior point method walks to the neighbourhood of the solution; as soon as the walk shows which
+Minimizes ``½ θᵀPθ + Σ_i c_i max(0, 1 − m_i)`` with margins ``m = θᵀrows`` for every member. An
+interior point method walks to the neighborhood of the solution; as soon as the walk shows which
 rows lie on the margin, the equations those rows satisfy are solved outright and the optimality
 conditions checked. What passes is exact up to rounding, not merely close.
 """
@@ -30,7 +30,7 @@ _SPRING = 1e6
 """Stiffness, against costs and features of size 1. Each round leaves its inverse of the error."""
 
 
-def minimise_hinge(
+def minimize_hinge(
     rows: Array, costs: Array, *, penalty: Array, tolerance: float, max_iterations: int
 ) -> tuple[Array, Array]:
     """Solve every member.
@@ -44,7 +44,7 @@ def minimise_hinge(
 
     Returns:
         Parameters (B, p), and for every member whether some row lies exactly on the margin (B,);
-        without one, an unpenalised intercept is not unique.
+        without one, an unpenalized intercept is not unique.
     """
     xp = namespace(rows)
     # An absent row (0, cost 0) has no room between its bounds; with cost 1 it is a constant.

@@ -47,7 +47,7 @@ def start(fixed: Arrays) -> Arrays:
     sound = xp.isfinite(gap(state) + xp.sum(state[0], axis=1))
     if not bool(xp.all(sound)):
         plain = xp.zeros_like(rows[:, :, 0])
-        pairs = zip(state, (plain, *_centred(rows, costs, plain)), strict=True)
+        pairs = zip(state, (plain, *_centered(rows, costs, plain)), strict=True)
         state = tuple(xp.where(sound[:, None], ours, safe) for ours, safe in pairs)
     return (xp.astype(state[0], xp.float64), *state[1:])
 
@@ -78,20 +78,20 @@ def _near_the_path(fixed: Arrays) -> Arrays:
     xp = namespace(rows)
     squares = rows @ xp.matrix_transpose(rows)
     parameters = solver(squares + ridged)(xp.sum(rows, axis=2))
-    centred = _centred(rows, costs, parameters)
+    centered = _centered(rows, costs, parameters)
     for _ in range(2):
-        alpha, beta, excess, short = centred
+        alpha, beta, excess, short = centered
         residual = times_weights(rows, alpha) - penalty * parameters
         stiffness = 1.0 / (excess / alpha + short / beta)
         direction = solver(gram(rows, stiffness) + ridged)(residual)
         largest = xp.max(xp.abs(times_rows(rows, direction)), axis=1)
         share = 2.0 / xp.maximum(largest, scalar(2.0, like=largest))
         parameters = parameters + share[:, None] * direction
-        centred = _centred(rows, costs, parameters)
-    return (parameters, *centred)
+        centered = _centered(rows, costs, parameters)
+    return (parameters, *centered)
 
 
-def _centred(rows: Array, costs: Array, parameters: Array) -> Arrays:
+def _centered(rows: Array, costs: Array, parameters: Array) -> Arrays:
     """The (α, β, s, ξ) with α s = β ξ = μ, α + β = c and s − ξ = m − 1: a quadratic equation."""
     xp = namespace(rows)
     far = scalar(1e6, like=costs)

@@ -2,7 +2,7 @@
 
 A learner's Newton step is a system of d + 1 ≈ 5 equations for each of B members. LAPACK handles
 them one by one and spends most of its time getting ready; writing the Cholesky factor out entry
-by entry makes each arithmetic operation one vectorised operation over all members, about three
+by entry makes each arithmetic operation one vectorized operation over all members, about three
 times as fast at this size, and leaves the pivots in our hands: a pivot that rounding has made zero
 or negative becomes the smallest sensible one instead of an exception.
 """

@@ -1,6 +1,6 @@
-"""The smooth margin losses ℓ(m), m = y·score, that Newton's method minimises.
+"""The smooth margin losses ℓ(m), m = y·score, that Newton's method minimizes.
 
-Each has a slope and a curvature, written without branches (a vectorised choice between two
+Each has a slope and a curvature, written without branches (a vectorized choice between two
 results costs ten times an addition).
 """
 

@@ -41,11 +41,11 @@ def moments(batch: Batch) -> Moments:
         shares.append(weights / total)
     high, low = (times_weights(columns, share) for share in shares)
     is_high = xp.astype(batch.labels > 0, scale.dtype)[:, None, :]
-    centred = columns - high[:, :, None] * is_high - low[:, :, None] * (1.0 - is_high)
+    centered = columns - high[:, :, None] * is_high - low[:, :, None] * (1.0 - is_high)
     total = xp.maximum(xp.sum(batch.weights, axis=1, keepdims=True), least)
     return Moments(
         difference=high - low,
         middle=0.5 * (high + low),
-        covariance=gram(centred, batch.weights / total),
+        covariance=gram(centered, batch.weights / total),
         scale=scale,
     )

@@ -1,6 +1,6 @@
-"""Newton's method for penalised margin losses, on a whole batch at once.
+"""Newton's method for penalized margin losses, on a whole batch at once.
 
-Minimises ``Σ_i w_i ℓ(m_i) + ½ θᵀQθ`` with margins ``m = θᵀrows`` for every member. Convex, so the
+Minimizes ``Σ_i w_i ℓ(m_i) + ½ θᵀQθ`` with margins ``m = θᵀrows`` for every member. Convex, so the
 result does not depend on the way there; it is unique because `RIDGE` is part of Q.
 """
 
@@ -13,21 +13,21 @@ from dpfda.learners._linear_systems import solver
 from dpfda.learners._losses import Loss
 
 RIDGE = 1e-10
-"""Curvature given to every direction of the standardised problem.
+"""Curvature given to every direction of the standardized problem.
 
 Where the data determine the answer it moves it by less than 1e-8. Where they do not (separable
 classes, fewer rows than features, repeated features) it picks the finite answer of least norm.
 """
 
 
-def minimise(
+def minimize(
     loss: Loss, data: Design, *, penalty: Array, tolerance: float, max_iterations: int
 ) -> tuple[Array, Array]:
-    """Intercept (B,) and coefficients (B, d) that minimise every member's penalised loss.
+    """Intercept (B,) and coefficients (B, d) that minimize every member's penalized loss.
 
     Args:
         loss: the margin loss.
-        data: the rows, standardised.
+        data: the rows, standardized.
         penalty: Q, (B, p, p) or (1, p, p), positive semidefinite.
         tolerance: a member is done when a step changes none of its margins by more than this.
             Steps shrink quadratically, so the error left is far smaller.

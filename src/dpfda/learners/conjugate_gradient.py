@@ -23,7 +23,7 @@ class ConjugateGradient(Learner, name="conjugate_gradient"):
     """Project on ψ, an early conjugate gradient iterate of Kψ = μ₁ − μ₀ (Kraus & Stefanucci 2019).
 
     K is the covariance operator within the classes and μ₁ − μ₀ the difference of the mean curves.
-    Stopping after a few steps regularises: 1 step projects on μ₁ − μ₀ itself (the nearest
+    Stopping after a few steps regularizes: 1 step projects on μ₁ − μ₀ itself (the nearest
     centroid rule), d steps on K⁻¹(μ₁ − μ₀) (linear discriminant analysis). All inner products are
     those of L²: with the Gram matrix G, K acts on coefficients as SG, S their covariance.
     score = ⟨x − (μ₁ + μ₀)/2, ψ⟩.

@@ -12,21 +12,21 @@ from dpfda.errors import InvalidParameter
 from dpfda.learners._arrays import Array, Batch, as_double, namespace
 from dpfda.learners._design import Design, design
 from dpfda.learners._losses import DistanceWeightedLoss
-from dpfda.learners._newton import minimise
+from dpfda.learners._newton import minimize
 from dpfda.learners.base import Learner
 
 
 @dataclass(frozen=True, kw_only=True)
 class DWD(Learner, name="dwd"):
-    """Distance weighted discrimination with a penalised slope function (Sang et al. 2022).
+    """Distance weighted discrimination with a penalized slope function (Sang et al. 2022).
 
     The score of a curve x = Σ z_k φ_k is α + ∫ x β with β = Σ b_k φ_k, that is α + bᵀGz with G the
-    Gram matrix of the basis. Minimises the mean of V(y·score) plus `smoothing` · J(β), where
+    Gram matrix of the basis. Minimizes the mean of V(y·score) plus `smoothing` · J(β), where
     V(m) = 1 − m up to m = ½ and 1/(4m) beyond: every row keeps pulling, near ones more.
 
     J(β) = bᵀΩb. Without `roughness`, Ω = G and J is the squared L² norm of β (a ridge). With
     Ω_kl = ∫ φ_k'' φ_l'' it is the penalty of the reproducing kernel Hilbert space W₂² in which
-    Sang et al. work; straight lines β then go unpenalised. Coefficients of the returned model act
+    Sang et al. work; straight lines β then go unpenalized. Coefficients of the returned model act
     on z: they are Gb.
 
     Attributes:
@@ -60,7 +60,7 @@ class DWD(Learner, name="dwd"):
 
     def _fit_chunk(self, batch: Batch, gram: Array) -> tuple[Array, Array]:
         data = design(batch)
-        return minimise(
+        return minimize(
             DistanceWeightedLoss(),
             data,
             penalty=self._penalty(data, gram),
@@ -69,7 +69,7 @@ class DWD(Learner, name="dwd"):
         )
 
     def _penalty(self, data: Design, gram: Array) -> Array:
-        """2λ G⁻¹ΩG⁻¹ in the standardised coefficients, with the intercept free."""
+        """2λ G⁻¹ΩG⁻¹ in the standardized coefficients, with the intercept free."""
         xp = namespace(gram)
         inverse = xp.linalg.inv(gram)
         middle = inverse

@@ -9,25 +9,25 @@ from dpfda._validate import one_of, positive, whole
 from dpfda.errors import InvalidParameter
 from dpfda.learners._arrays import Array, Batch, namespace
 from dpfda.learners._design import Design, design, diagonal
-from dpfda.learners._hinge import middle_intercept, minimise_hinge
+from dpfda.learners._hinge import middle_intercept, minimize_hinge
 from dpfda.learners._losses import SquaredHingeLoss
-from dpfda.learners._newton import minimise
+from dpfda.learners._newton import minimize
 from dpfda.learners.base import Learner
 
 
 @dataclass(frozen=True, kw_only=True)
 class LinearSVM(Learner, name="linear_svm"):
-    """Linear SVM: minimise ½ ‖coefficients‖² + C Σ w·loss(y·score).
+    """Linear SVM: minimize ½ ‖coefficients‖² + C Σ w·loss(y·score).
 
     The loss is the hinge max(0, 1 − m), as in scikit-learn's ``SVC(kernel="linear")``, or its
-    square. The intercept is not penalised. Where the hinge does not determine it (no row exactly
+    square. The intercept is not penalized. Where the hinge does not determine it (no row exactly
     on the margin), it is the middle of the interval of solutions, as in LIBSVM. With noisy features
     and unequal classes the solution is often a constant: its coefficients are then exactly 0.
 
     Attributes:
         C: weight of the rows against the penalty, above 0.
         loss: ``"hinge"`` or ``"squared_hinge"``.
-        standardise: divide every feature by its standard deviation in the member's rows (divisor
+        standardize: divide every feature by its standard deviation in the member's rows (divisor
             Σw − 1, at least Σw/2) before the penalty applies, as R's ``e1071::svm`` does by
             default. The model returned is for the features as given.
         tolerance: how far the optimality conditions may be missed (hinge), or the largest change
@@ -42,7 +42,7 @@ class LinearSVM(Learner, name="linear_svm"):
 
     C: float = 1.0
     loss: str = "hinge"
-    standardise: bool = False
+    standardize: bool = False
     tolerance: float = 1e-9
     max_iterations: int = 100
 
@@ -51,20 +51,20 @@ class LinearSVM(Learner, name="linear_svm"):
         one_of("loss", self.loss, ("hinge", "squared_hinge"))
         positive("tolerance", self.tolerance)
         whole("max_iterations", self.max_iterations)
-        if not isinstance(self.standardise, bool):
-            raise InvalidParameter("standardise", "True or False", self.standardise)
+        if not isinstance(self.standardize, bool):
+            raise InvalidParameter("standardize", "True or False", self.standardize)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Both losses, and standardised."""
-        return (cls(), cls(loss="squared_hinge"), cls(standardise=True, C=0.5))
+        """Both losses, and standardized."""
+        return (cls(), cls(loss="squared_hinge"), cls(standardize=True, C=0.5))
 
     def _fit_chunk(self, batch: Batch, gram: Array) -> tuple[Array, Array]:
         data = design(batch)
         penalty = self._penalty(data)
         if self.loss == "hinge":
             return data.to_features(self._fit_hinge(batch, data, penalty))
-        return minimise(
+        return minimize(
             SquaredHingeLoss(),
             data,
             penalty=diagonal(penalty),
@@ -77,7 +77,7 @@ class LinearSVM(Learner, name="linear_svm"):
         xp = namespace(data.rows)
         penalty = data.penalty()
         total = data.total[:, None]
-        if self.standardise:
+        if self.standardize:
             # Unit variance with divisor Σw is what `data` has; Σw − 1 changes it by this factor.
             ratio = total / xp.maximum(total - 1.0, 0.5 * total)
             penalty = xp.where(penalty > 0, ratio * xp.ones_like(penalty), penalty)
@@ -89,7 +89,7 @@ class LinearSVM(Learner, name="linear_svm"):
         count = xp.maximum(count, xp.ones_like(count))
         # The solver likes costs near 1, so the whole problem is multiplied by the rows' number.
         costs = data.weights * count
-        parameters, pinned = minimise_hinge(
+        parameters, pinned = minimize_hinge(
             data.rows,
             costs,
             penalty=penalty * count,

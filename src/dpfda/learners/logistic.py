@@ -9,17 +9,17 @@ from dpfda._validate import non_negative, positive, whole
 from dpfda.learners._arrays import Array, Batch
 from dpfda.learners._design import design, diagonal
 from dpfda.learners._losses import LogisticLoss
-from dpfda.learners._newton import minimise
+from dpfda.learners._newton import minimize
 from dpfda.learners.base import Learner
 
 
 @dataclass(frozen=True, kw_only=True)
 class Logistic(Learner, name="logistic"):
-    """Logistic regression: minimise Σ w log(1 + e^{−y·score}) + ½ l2 ‖coefficients‖².
+    """Logistic regression: minimize Σ w log(1 + e^{−y·score}) + ½ l2 ‖coefficients‖².
 
-    The intercept is not penalised; `l2` is the 1/C of scikit-learn's ``LogisticRegression``.
+    The intercept is not penalized; `l2` is the 1/C of scikit-learn's ``LogisticRegression``.
     With l2 = 0 and separable classes no maximum exists; the result is then the one for a ridge of
-    1e-10 on standardised features, finite and on the separating side. The same ridge chooses the
+    1e-10 on standardized features, finite and on the separating side. The same ridge chooses the
     answer of least norm when features repeat each other or outnumber the rows; where the data
     determine the answer it changes nothing that six digits show.
 
@@ -45,12 +45,12 @@ class Logistic(Learner, name="logistic"):
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Plain and penalised."""
+        """Plain and penalized."""
         return (cls(), cls(l2=1.0))
 
     def _fit_chunk(self, batch: Batch, gram: Array) -> tuple[Array, Array]:
         data = design(batch)
-        return minimise(
+        return minimize(
             LogisticLoss(),
             data,
             penalty=diagonal(self.l2 / data.total[:, None] * data.penalty()),

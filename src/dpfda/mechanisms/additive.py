@@ -18,19 +18,19 @@ from dpfda.noise.law import NoiseLaw
 from dpfda.privacy.guarantee import Guarantee
 
 ROUNDING_STEPS = 2
-"""How far rounding may move two neighbouring coordinates apart: one step for the rounding itself,
+"""How far rounding may move two neighboring coordinates apart: one step for the rounding itself,
 and room for the floating-point error of the division and of whatever computed the value."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Additive(Mechanism):
-    """Integer noise on a lattice, added to a vector whose neighbours lie close to each other.
+    """Integer noise on a lattice, added to a vector whose neighbors lie close to each other.
 
     A subclass says how large the noise is (`scales`), draws it (`_integers`), and in which norm
-    neighbours are close (`reach`); rounding, adding and worst cases are written once, here.
+    neighbors are close (`reach`); rounding, adding and worst cases are written once, here.
 
     Attributes:
-        sensitivity: S; the caller answers for ``reach(h) <= S`` for neighbours that differ by h.
+        sensitivity: S; the caller answers for ``reach(h) <= S`` for neighbors that differ by h.
         axes: the a_j, all above 0; one entry for each coordinate.
     """
 

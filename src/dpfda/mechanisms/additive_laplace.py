@@ -18,13 +18,13 @@ from dpfda.noise.law import NoiseLaw
 
 @dataclass(frozen=True, kw_only=True)
 class AdditiveLaplace(Additive, name="additive_laplace"):
-    """Add Laplace noise of scale a_j S/ε to coordinate j, where Σ |h_j|/a_j ≤ S for neighbours.
+    """Add Laplace noise of scale a_j S/ε to coordinate j, where Σ |h_j|/a_j ≤ S for neighbors.
 
     With equal axes this is the Laplace mechanism in ℓ1; with axes √λ_j it is the ICLP mechanism in
     the norm ‖·‖_{1,C} of 003.
 
     Privacy:
-        ε-DP for any release whose neighbours differ by h with Σ |h_j|/a_j ≤ S. Noise is discrete
+        ε-DP for any release whose neighbors differ by h with Σ |h_j|/a_j ≤ S. Noise is discrete
         Laplace on a lattice of 2^26 steps a scale; the scale is enlarged by what rounding the
         values to the lattice can add to S (C20). The caller answers for S.
 

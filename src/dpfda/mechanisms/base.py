@@ -68,7 +68,7 @@ class Mechanism(Registered, family="mechanism"):
 
     @abstractmethod
     def worst_cases(self) -> list[tuple[FloatArray, FloatArray]]:
-        """Pairs of neighbouring rows at which the guarantee is hardest to keep, for audits."""
+        """Pairs of neighboring rows at which the guarantee is hardest to keep, for audits."""
 
     @classmethod
     @abstractmethod
@@ -104,7 +104,7 @@ class BoxMechanism(Mechanism):
 
 
 def box_corners(dimension: int) -> list[tuple[FloatArray, FloatArray]]:
-    """Neighbouring rows of [-1, 1]^d that differ most: opposite corners, and corner to centre."""
+    """Neighboring rows of [-1, 1]^d that differ most: opposite corners, and corner to center."""
     corner = np.ones((1, dimension))
     alternating = np.where(np.arange(dimension) % 2, -1.0, 1.0)[None, :]
     first = np.zeros((1, dimension))

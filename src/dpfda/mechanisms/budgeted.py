@@ -11,7 +11,7 @@ from dpfda.privacy.cost import Cost
 
 
 def l2_noise(cost: Cost, *, sensitivity: float, axes: FloatArray) -> Additive:
-    """For neighbours with ‖h/a‖₂ ≤ S: spherical Laplace, or Gaussian where δ > 0.
+    """For neighbors with ‖h/a‖₂ ≤ S: spherical Laplace, or Gaussian where δ > 0.
 
     Example:
         >>> import numpy as np
@@ -25,6 +25,6 @@ def l2_noise(cost: Cost, *, sensitivity: float, axes: FloatArray) -> Additive:
 
 
 def l1_noise(cost: Cost, *, sensitivity: float, axes: FloatArray) -> AdditiveLaplace:
-    """For neighbours with Σ|h_j|/a_j ≤ S: independent Laplace noise, pure ε only."""
+    """For neighbors with Σ|h_j|/a_j ≤ S: independent Laplace noise, pure ε only."""
     shape = tuple(float(axis) for axis in axes)
     return AdditiveLaplace(epsilon=cost.epsilon_spent, sensitivity=sensitivity, axes=shape)

@@ -1,4 +1,4 @@
-"""Pure-ε noise for vectors whose neighbours differ inside an ellipsoid."""
+"""Pure-ε noise for vectors whose neighbors differ inside an ellipsoid."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _MOST_IN_BLOCK = 12
 
 @dataclass(frozen=True, kw_only=True)
 class EllipsoidLaplace(Additive, name="ellipsoid_laplace"):
-    """Spherical Laplace noise in blocks of coordinates, for neighbours with ‖h/a‖₂ ≤ S.
+    """Spherical Laplace noise in blocks of coordinates, for neighbors with ‖h/a‖₂ ≤ S.
 
     The noise of block b has density ∝ e^{-ε e_b ‖z_b/a_b‖₂/S}. Compared with independent Laplace
     noise the total variance falls by almost a half: independent noise pays for the corners of the
-    ℓ1 ball, which neighbours inside an ellipsoid never reach.
+    ℓ1 ball, which neighbors inside an ellipsoid never reach.
 
     Privacy:
         ε-DP: Σ_b e_b ‖h_b/a_b‖₂ ≤ ‖e‖₂ ‖h/a‖₂ ≤ S since Σ e_b² = 1. Noise lives on a lattice of

@@ -24,7 +24,7 @@ class Exponential(Mechanism, name="exponential"):
     """Choose candidate k with probability ∝ prior_k e^{-ε s_k/2}, s_k its integer score (low wins).
 
     Privacy:
-        ε-DP when a neighbour changes every score by at most 1 (McSherry & Talwar 2007). The draw is
+        ε-DP when a neighbor changes every score by at most 1 (McSherry & Talwar 2007). The draw is
         exact: cumulative probabilities are enclosed between integers of as many digits as it takes
         to tell them from the random word.
 

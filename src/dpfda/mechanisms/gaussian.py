@@ -26,7 +26,7 @@ class Gaussian(Additive, name="gaussian"):
     μ is what composes: releases with μ_1, μ_2, ... are together one with μ² = Σ μ_i².
 
     Privacy:
-        μ-Gaussian DP for any release whose neighbours differ by h with √Σ(h_j/a_j)² ≤ S, which is
+        μ-Gaussian DP for any release whose neighbors differ by h with √Σ(h_j/a_j)² ≤ S, which is
         (ε, δ)-DP with the ε that `guarantee` states (Balle & Wang 2018). S is enlarged by what
         rounding to the lattice can add (C20). Noise is discrete Gaussian on a lattice of 2^24 steps
         a standard deviation. The caller answers for S.

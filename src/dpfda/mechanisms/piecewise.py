@@ -71,7 +71,7 @@ class PiecewiseScalar:
 
     @cached_property
     def unit(self) -> float:
-        """Distance of neighbouring reports."""
+        """Distance of neighboring reports."""
         return self._total / ((self.high - self.low) * self.window * HALF_WIDTH)
 
     def draw(self, positions: IntArray, rng: Source) -> FloatArray:

@@ -108,7 +108,7 @@ def combined_scores(scores: Any, weight: Any, *, average: str) -> FloatArray:
         scores: members' scores f_b(x), after no reversal.
         weight: w_b times the direction ±1 of member b, shape (..., B).
         average: ``scores`` (the same as ``parameters``), ``probabilities`` (logistic function of
-            the score, centred) or ``votes`` (its sign; 0 counts as +1).
+            the score, centered) or ``votes`` (its sign; 0 counts as +1).
     """
     _validate.one_of("average", average, AVERAGES)
     f = np.asarray(scores)

@@ -38,7 +38,7 @@ class Setting:
         training: N0, how many people report in MRMA.
         cutoff: a fixed r0; None is the public default.
         strictness: constant of the default.
-        normalise: average members at unit norm (not in the papers).
+        normalize: average members at unit norm (not in the papers).
         randomizer: registered name of the randomizer of features.
         label_share: ε_y/ε; None is 1/(d+1).
         gram: passed to the learner.
@@ -56,7 +56,7 @@ class Setting:
     training: int = 500
     cutoff: float | None = None
     strictness: float = 1.0
-    normalise: bool = True
+    normalize: bool = True
     randomizer: str = "laplace"
     label_share: float | None = None
     gram: FloatArray | None = None
@@ -239,5 +239,5 @@ def reference_rules(setting: Setting, people: People) -> dict[str, Rule]:
 
 
 def _averaged(setting: Setting, members: Members, weight: FloatArray) -> LinearRule:
-    ready = unit_norm(*members) if setting.normalise else members
+    ready = unit_norm(*members) if setting.normalize else members
     return LinearRule(*average_parameters(*ready, weight))

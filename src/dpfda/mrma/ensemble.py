@@ -38,7 +38,7 @@ class CurveEnsemble(CurveModel):
 
     def __post_init__(self) -> None:
         _validate.one_of("average", self.average, AVERAGES)
-        self._check_finite("intercept", "coefficients", "centres", "scales", "weights")
+        self._check_finite("intercept", "coefficients", "centers", "scales", "weights")
         if len(self.classes) != 2:
             raise InvalidParameter("classes", "two labels", self.classes)
         if self.coefficients.ndim != 2 or self.intercept.shape != self.weights.shape:

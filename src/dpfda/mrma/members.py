@@ -154,7 +154,7 @@ class Candidates:
         return {
             "intercept": self.intercept[member][:, None],
             "coefficients": rows,
-            "centres": np.zeros_like(rows),
+            "centers": np.zeros_like(rows),
             "scales": np.ones_like(rows),
             "member": member,
         }

@@ -1,4 +1,4 @@
-"""Discrete Laplace and discrete Gaussian noise on the integers, exact and vectorised.
+"""Discrete Laplace and discrete Gaussian noise on the integers, exact and vectorized.
 
 *Geometric numbers by digits.* If P(G = g) ∝ q^g, then the digits of G in any base are independent,
 digit i having P(d) ∝ q^{d base^i}. A geometric number of any size is therefore a handful of table

@@ -63,7 +63,7 @@ def whole_steps(values: FloatArray, step: FloatArray | float, *, clip: bool = Fa
     """Private values of any size as whole numbers of steps, the nearest ones.
 
     Beyond `LARGEST_STEPS` the division errs by more than rounding is accounted for, and further out
-    an integer overflows: neighbours would no longer be neighbours. Such values are refused, or
+    an integer overflows: neighbors would no longer be neighbors. Such values are refused, or
     clipped if the caller asked for it.
 
     Example:

@@ -90,7 +90,7 @@ def _exact_coin(k: list[int], scale: int, proposal_scale: int, word: int, source
 
 
 def _acceptance(dimension: int) -> float:
-    """Share of proposals kept: ratio of the two normalising constants for a fine lattice."""
+    """Share of proposals kept: ratio of the two normalizing constants for a fine lattice."""
     log_ball = math.log(2) + dimension / 2 * math.log(math.pi) - math.lgamma(dimension / 2)
     log_box = dimension * math.log(2 * math.sqrt(dimension))
     return math.exp(log_ball + math.lgamma(dimension) - log_box)

@@ -1,6 +1,6 @@
 """Attack a randomizer and report how much privacy it can have at most.
 
-An audit plays the adversary. It draws reports from two neighbouring inputs, looks for an event
+An audit plays the adversary. It draws reports from two neighboring inputs, looks for an event
 that tells them apart, and turns the two frequencies of that event, counted on *fresh* draws, into a
 lower bound on ε that holds with 99.9 % confidence. A bound above the claimed ε disproves the claim.
 Events are looked for in
@@ -185,7 +185,7 @@ def audit(
 class Fit:
     """Whether e^{-L} is 1 on average, as it is where the stated likelihood ratio e^L is true.
 
-    This holds for any two inputs, not for neighbours alone: those that lie about one scale of the
+    This holds for any two inputs, not for neighbors alone: those that lie about one scale of the
     noise apart show its size best.
 
     Args:
@@ -229,10 +229,10 @@ def additive_weights(mechanism: Auditable, claim: Claim, inputs: Inputs) -> Weig
     if likelihood is None:
         return None
     pair = here, here + (there - here) / claim.size
-    centre = np.reshape(here, (1, -1))
+    center = np.reshape(here, (1, -1))
 
     def weights(reports: FloatArray, violation: float) -> FloatArray:
-        shrunk = centre + (reports - centre) / (1 + violation) if violation else reports
+        shrunk = center + (reports - center) / (1 + violation) if violation else reports
         return np.asarray(np.exp(-log_ratio(likelihood, pair, shrunk)))
 
     return weights

@@ -14,7 +14,7 @@ Why the continuous curve is safe to use all the same:
 
     Let d(k) be the discrete and r(k) the rounded continuous probability of the integer k, p the
     continuous density, u uniform on (-½, ½). Then r(k) = p(k) E[e^{-u²/2s²} cosh(uk/s²)], hence
-        d(k) ≤ p(k) ≤ e^{1/24s²} r(k)   (Poisson summation: d's normaliser is ≥ 1; Jensen)
+        d(k) ≤ p(k) ≤ e^{1/24s²} r(k)   (Poisson summation: d's normalizer is ≥ 1; Jensen)
         r(k) ≤ e^{k²/24s⁴} Z d(k)       (u is sub-Gaussian; Z ≤ 1 + 3e^{-2π²s²})
     Rounded continuous noise is post-processing of continuous noise. Chaining the three: where J
     coordinates of continuous noise are (ε, δ)-DP, discrete ones are

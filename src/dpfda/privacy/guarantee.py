@@ -9,7 +9,7 @@ from dpfda import _validate
 from dpfda.noise import Source
 from dpfda.noise.source import Sampler
 
-Model = Literal["local", "central", "decentralised"]
+Model = Literal["local", "central", "decentralized"]
 
 NUMBER_IS_PUBLIC = "the number of records is public"
 CLASSES_ARE_PUBLIC = "the set of labels is public"
@@ -39,9 +39,9 @@ class Guarantee:
         epsilon: ε.
         delta: δ; 0 is pure ε-differential privacy.
         model: who adds the noise. ``local``: the person; ``central``: a trusted curator;
-            ``decentralised``: sites that trust nobody with raw data.
+            ``decentralized``: sites that trust nobody with raw data.
         unit: whose data may be replaced: ``person``, ``owner``, ``sample``, ``scan``, ...
-        relation: the neighbouring relation; always ``replace one``, group sizes being public.
+        relation: the neighboring relation; always ``replace one``, group sizes being public.
         sampler: ``exact`` noise from OS entropy; a seeded ``simulation`` that protects nobody; or
             ``unknown`` where others drew it: a server cannot see how people's devices draw.
         assumptions: what else must hold, in words.

@@ -184,7 +184,7 @@ def decentralized(
             cannot know it assumes it, and says so.
     """
     assumptions = (SITE_SIZES_ARE_PUBLIC,) if alone else terms.assumptions
-    kept = replace(promise, model="decentralised").assuming(*assumptions)
+    kept = replace(promise, model="decentralized").assuming(*assumptions)
     if sources is None:
         return kept.assuming(SITES_DRAW_THEIR_NOISE)
     exact = all(source.sampler == "exact" for source in sources)

@@ -55,7 +55,7 @@ class Conversation(
         """One for every kind of course it may take with these numbers, for checks and audits."""
 
     @abstractmethod
-    def neighbours(self, n: int) -> tuple[Records, Records]:
+    def neighbors(self, n: int) -> tuple[Records, Records]:
         """Two data sets that it tells apart well, for audits."""
 
     @property

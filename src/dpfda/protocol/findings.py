@@ -33,7 +33,7 @@ class Findings:
         learnt: in one word, what was estimated of each feature.
         title: the same as a question.
         features: these estimates, one row a score.
-        centres: the middle of each feature.
+        centers: the middle of each feature.
         intercepts: one a score.
         error: error of the finished classifier, by people who judged nothing else.
         drifted: older replies were forgotten because new ones contradict them.
@@ -45,7 +45,7 @@ class Findings:
     learnt: str = ""
     title: str = ""
     features: Sequence[Sequence[Estimate]] = ()
-    centres: Sequence[Estimate] = ()
+    centers: Sequence[Estimate] = ()
     intercepts: Sequence[Estimate] = ()
     error: Estimate | None = None
     drifted: bool = False
@@ -53,7 +53,7 @@ class Findings:
 
     def estimates(self) -> dict[str, Estimate]:
         """Everything that was estimated, by name."""
-        named = {f"centre {j + 1}": estimate for j, estimate in enumerate(self.centres)}
+        named = {f"center {j + 1}": estimate for j, estimate in enumerate(self.centers)}
         for score, row in enumerate(self.features):
             named |= {f"{self.learnt} {j + 1}{self._against(score)}": e for j, e in enumerate(row)}
         for score, estimate in enumerate(self.intercepts):

@@ -10,20 +10,20 @@ from dpfda._validate import FloatArray, IntArray
 
 
 def linear_scores(
-    features: Any, *, intercept: Any, coefficients: Any, centres: Any, scales: Any, clipped: bool
+    features: Any, *, intercept: Any, coefficients: Any, centers: Any, scales: Any, clipped: bool
 ) -> FloatArray:
-    """intercept + coefficients · squash((z* - centres)/scales), shape (n, m).
+    """intercept + coefficients · squash((z* - centers)/scales), shape (n, m).
 
     `squash` clips to ±1 if `clipped`. Numbers of shape (m, d) are everybody's; those of shape
     (n, m, d) are each person's own.
 
     Example:
         >>> linear_scores(np.array([[0.5, 3.0]]), intercept=[1.0], coefficients=[[2.0, 1.0]],
-        ...               centres=[[0.0, 0.0]], scales=[[1.0, 1.0]], clipped=True)
+        ...               centers=[[0.0, 0.0]], scales=[[1.0, 1.0]], clipped=True)
         array([[3.]])
     """
     slopes = np.asarray(coefficients)
-    scaled = (np.asarray(features)[:, None, : slopes.shape[-1]] - centres) / scales
+    scaled = (np.asarray(features)[:, None, : slopes.shape[-1]] - centers) / scales
     if clipped:
         scaled = np.clip(scaled, -1, 1)
     return np.asarray(intercept + np.einsum("...d,...d->...", slopes, scaled))

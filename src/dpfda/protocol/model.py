@@ -17,7 +17,7 @@ from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.linear_scores import decided, linear_scores
 from dpfda.protocol.plan import Label
 
-_NUMBERS = ("intercept", "coefficients", "centres", "scales")
+_NUMBERS = ("intercept", "coefficients", "centers", "scales")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -67,7 +67,7 @@ class StudyModel(ABC):
 class CurveModel(StudyModel):
     """A linear classifier of encoded curves, one score a class (or one score for two classes).
 
-    score = intercept + coefficients · squash((z* - centres)/scales), where `squash` clips to ±1 if
+    score = intercept + coefficients · squash((z* - centers)/scales), where `squash` clips to ±1 if
     `clipped`, and is the identity otherwise. With one score, its sign tells ``classes[1]`` from
     ``classes[0]`` (0 counts as +1); with several, the largest wins.
 
@@ -75,9 +75,9 @@ class CurveModel(StudyModel):
         encoder: how a curve becomes z*.
         intercept: shape (m,), m scores.
         coefficients: shape (m, d), for the first d features.
-        centres: shape (m, d).
+        centers: shape (m, d).
         scales: shape (m, d).
-        clipped: whether centred and scaled features are clipped to ±1.
+        clipped: whether centered and scaled features are clipped to ±1.
 
     Example:
         >>> from dpfda.curves import CurveEncoder
@@ -95,7 +95,7 @@ class CurveModel(StudyModel):
     encoder: CurveEncoder
     intercept: FloatArray
     coefficients: FloatArray
-    centres: FloatArray
+    centers: FloatArray
     scales: FloatArray
     clipped: bool
 
@@ -121,7 +121,7 @@ class CurveModel(StudyModel):
         return cls(
             intercept=np.asarray(intercept, dtype=np.float64),
             coefficients=slopes,
-            centres=np.zeros_like(slopes),
+            centers=np.zeros_like(slopes),
             scales=np.ones_like(slopes),
             clipped=False,
             **parts,

@@ -24,7 +24,7 @@ from dpfda.protocol.tasks.stump import StumpTask
 from dpfda.questions import estimation, sizes
 from dpfda.questions.scores import ScoredProgress
 
-_CENTRE_WIDTHS = (1 / 3, 1 / 4)  # of the scale h, batch after batch
+_CENTER_WIDTHS = (1 / 3, 1 / 4)  # of the scale h, batch after batch
 _INTERCEPT_BATCHES = 4
 _INTERCEPT_QUESTIONS = 4
 
@@ -36,19 +36,19 @@ class QuestionDesign(Design, name="questions"):
     Attributes:
         scales: h_j, the public typical half-width of each feature in units of z*, most important
             feature first; at most this many features are used.
-        centre_known: the middle of each feature is 0 by construction, so nobody is asked for it.
+        center_known: the middle of each feature is 0 by construction, so nobody is asked for it.
         ordered: whether the first features matter most; if not, all of them are used.
         evaluation_share: share of people kept for an honest error estimate at the end.
         n_features: overrides the rule for the number of features.
 
     Example:
-        >>> QuestionDesign(scales=(0.3, 0.3, 0.15)).to_dict()["centre_known"]
+        >>> QuestionDesign(scales=(0.3, 0.3, 0.15)).to_dict()["center_known"]
         False
     """
 
     scales: tuple[float, ...]
     ordered: bool = True
-    centre_known: bool = False
+    center_known: bool = False
     evaluation_share: float = 0.0
     n_features: int | None = None
 
@@ -96,15 +96,15 @@ class QuestionProgress(ScoredProgress, name="questions"):
     rest; a study has m = 1 score for two classes and m = K otherwise.
     """
 
-    kept = ("centres", "centre_variance", "slopes", "intercepts", "intercept_information")
+    kept = ("centers", "center_variance", "slopes", "intercepts", "intercept_information")
 
     def __init__(self, design: QuestionDesign, plan: StudyPlan) -> None:
         self.design = design
         self.d = design.dimension(plan)
         self.k = best_questions(plan.epsilon, most=self.d)
         self.scales: FloatArray = np.array(design.scales[: self.d])
-        self.centres: FloatArray = np.zeros(self.d)
-        self.centre_variance: FloatArray = (self.scales / 2) ** 2
+        self.centers: FloatArray = np.zeros(self.d)
+        self.center_variance: FloatArray = (self.scales / 2) ** 2
         self.slopes: FloatArray = np.zeros((plan.n_scores, self.d))
         self.correlations: list[list[Estimate]] = []
         self.intercepts: FloatArray = np.zeros(plan.n_scores)
@@ -113,12 +113,12 @@ class QuestionProgress(ScoredProgress, name="questions"):
         size = sizes.groups(
             plan.n_people,
             sizes.effective_people(plan.n_people, plan.epsilon),
-            centre_known=design.centre_known,
+            center_known=design.center_known,
             evaluation_share=design.evaluation_share,
         )
         self._sums: dict[str, FloatArray] = {}
         phases = [
-            *(Phase("centre", n) for n in sizes.split_evenly(size.centre, len(_CENTRE_WIDTHS))),
+            *(Phase("center", n) for n in sizes.split_evenly(size.center, len(_CENTER_WIDTHS))),
             Phase("direction", size.direction),
             *(
                 Phase("intercept", n)
@@ -133,14 +133,14 @@ class QuestionProgress(ScoredProgress, name="questions"):
     def tasks(self, start: int, people: int) -> Task:
         """The questions of some tickets of the present phase."""
         asked = {
-            "centre": self._centre_questions,
+            "center": self._center_questions,
             "direction": self._direction_questions,
             "intercept": self._intercept_questions,
             "evaluation": self._evaluation_questions,
         }
         return asked[self.kind](start, people)
 
-    def _centre_questions(self, start: int, people: int) -> Task:
+    def _center_questions(self, start: int, people: int) -> Task:
         uniforms = self._public(start, people, 2 * self.d)
         chosen = public_subsets(uniforms[:, : self.d], choose=self.k, weights=self._weights)
         dither = 2 * np.take_along_axis(uniforms[:, self.d :], chosen, axis=1) - 1
@@ -148,7 +148,7 @@ class QuestionProgress(ScoredProgress, name="questions"):
             "stump",
             people,
             coordinates=chosen,
-            thresholds=self.centres[chosen] + self._centre_width[chosen] * dither,
+            thresholds=self.centers[chosen] + self._center_width[chosen] * dither,
             positive=np.ones(people, dtype=np.int64),
             uses_label=False,
         )
@@ -160,7 +160,7 @@ class QuestionProgress(ScoredProgress, name="questions"):
             "stump",
             people,
             coordinates=chosen,
-            thresholds=self.centres[chosen],
+            thresholds=self.centers[chosen],
             positive=self._positive(start, people),
             uses_label=True,
         )
@@ -174,7 +174,7 @@ class QuestionProgress(ScoredProgress, name="questions"):
             people,
             intercept=self.intercepts[score],
             slopes=self.slopes[score],
-            centres=np.broadcast_to(self.centres, (people, self.d)),
+            centers=np.broadcast_to(self.centers, (people, self.d)),
             scales=np.broadcast_to(self.scales, (people, self.d)),
             dithers=2 * self._public(start, people, k) - 1,
             positive=positive,
@@ -193,8 +193,8 @@ class QuestionProgress(ScoredProgress, name="questions"):
         return sizes.asking_weights(self.d, ordered=self.design.ordered)
 
     @property
-    def _centre_width(self) -> FloatArray:
-        return self.scales * _CENTRE_WIDTHS[self.phase]
+    def _center_width(self) -> FloatArray:
+        return self.scales * _CENTER_WIDTHS[self.phase]
 
     # -- what is kept of the replies ----------------------------------------------------------
 
@@ -231,7 +231,7 @@ class QuestionProgress(ScoredProgress, name="questions"):
 
     def _learn(self) -> None:
         learn = {
-            "centre": self._learn_centre,
+            "center": self._learn_center,
             "direction": self._learn_direction,
             "intercept": self._learn_intercept,
             "evaluation": self._learn_error,
@@ -239,13 +239,13 @@ class QuestionProgress(ScoredProgress, name="questions"):
         learn[self.kind]()
         self._sums = {}
 
-    def _learn_centre(self) -> None:
-        self.centres, self.centre_variance = estimation.shift_centre(
-            self.centres,
-            self.centre_variance,
+    def _learn_center(self) -> None:
+        self.centers, self.center_variance = estimation.shift_center(
+            self.centers,
+            self.center_variance,
             total=self._sum("total", 1, self.d).sum(axis=0),
             asked=self._sum("asked", 1, self.d).sum(axis=0),
-            width=self._centre_width,
+            width=self._center_width,
             alpha=self._alpha(self.k),
         )
 
@@ -268,8 +268,8 @@ class QuestionProgress(ScoredProgress, name="questions"):
                 [_correlation(r, n, alpha) for r, n in zip(raw, asked[score], strict=True)]
             )
         prior = 0.25
-        if any(phase.kind == "centre" and phase.people for phase in self.phases):
-            prior = prior + (self.slopes**2 * self.centre_variance / self.scales**2).sum(axis=1)
+        if any(phase.kind == "center" and phase.people for phase in self.phases):
+            prior = prior + (self.slopes**2 * self.center_variance / self.scales**2).sum(axis=1)
         self.intercept_information = np.broadcast_to(1 / np.asarray(prior), (m,)).copy()
 
     def _learn_intercept(self) -> None:
@@ -307,7 +307,7 @@ class QuestionProgress(ScoredProgress, name="questions"):
     def findings(self) -> Findings:
         """Middles (the public one where nobody was asked), stumps, intercepts, error."""
         information = np.maximum(self.intercept_information, 1e-12)
-        asked = {"centre": 0, "intercept": 0}
+        asked = {"center": 0, "intercept": 0}
         for phase in self.phases:
             asked[phase.kind] = asked.get(phase.kind, 0) + phase.people
         return Findings(
@@ -316,9 +316,9 @@ class QuestionProgress(ScoredProgress, name="questions"):
             learnt="correlation",
             title="is this stump right?",
             features=self.correlations,
-            centres=[
-                Estimate(float(c), float(v**0.5), asked["centre"])
-                for c, v in zip(self.centres, self.centre_variance, strict=True)
+            centers=[
+                Estimate(float(c), float(v**0.5), asked["center"])
+                for c, v in zip(self.centers, self.center_variance, strict=True)
             ],
             intercepts=[
                 Estimate(float(a), float(p**-0.5), asked["intercept"])
@@ -334,7 +334,7 @@ class QuestionProgress(ScoredProgress, name="questions"):
         return CurveModel(
             intercept=self.intercepts,
             coefficients=self.slopes,
-            centres=np.broadcast_to(self.centres, shape),
+            centers=np.broadcast_to(self.centers, shape),
             scales=np.broadcast_to(self.scales, shape),
             clipped=True,
             **self.plan.stamp,

@@ -20,8 +20,8 @@ _RIDGE = 0.1
 _SMALLEST_EIGENVALUE = 0.2
 
 
-def shift_centre(
-    centre: FloatArray,
+def shift_center(
+    center: FloatArray,
     uncertainty: FloatArray,
     *,
     total: FloatArray,
@@ -29,14 +29,14 @@ def shift_centre(
     width: FloatArray,
     alpha: float,
 ) -> tuple[FloatArray, FloatArray]:
-    """Move the centre of each coordinate towards where half of the people are.
+    """Move the center of each coordinate towards where half of the people are.
 
     A dithered answer sgn(z - c - wU) has mean (z - c)/w for |z - c| ≤ w, so total/(n α) estimates
     the offset in units of w. How large offsets are is learnt from all coordinates together
-    (empirical Bayes): where none stands out of the noise, the public centre stays.
+    (empirical Bayes): where none stands out of the noise, the public center stays.
 
     Returns:
-        The new centre and the variance that is left of `uncertainty`.
+        The new center and the variance that is left of `uncertainty`.
     """
     offset = total / np.maximum(asked, 1) / alpha
     noise = 1 / np.maximum(asked * alpha**2, 1e-3)
@@ -46,7 +46,7 @@ def shift_centre(
     left = np.where(
         gain > 0, uncertainty * (1 - certain), np.minimum(uncertainty, width**2 * noise)
     )
-    return centre + gain * width * np.clip(offset, -1, 1), left
+    return center + gain * width * np.clip(offset, -1, 1), left
 
 
 def direction(

@@ -21,7 +21,7 @@ from dpfda.questions.scores import ScoredProgress
 
 @dataclass(frozen=True, kw_only=True)
 class MomentDesign(Design, name="moments"):
-    """Average y z* over everybody: the direction of a linear classifier through the public centre.
+    """Average y z* over everybody: the direction of a linear classifier through the public center.
 
     Attributes:
         randomizer: registered name of the randomizer of vectors.

@@ -49,27 +49,27 @@ class Groups:
     """How many people answer in each part of a study.
 
     Attributes:
-        centre: find the middle of each feature.
+        center: find the middle of each feature.
         direction: which stumps are right.
         intercept: where to put the threshold.
         evaluation: how often the finished classifier is right.
     """
 
-    centre: int
+    center: int
     direction: int
     intercept: int
     evaluation: int
 
 
 def groups(
-    n_people: int, effective: float, *, centre_known: bool, evaluation_share: float
+    n_people: int, effective: float, *, center_known: bool, evaluation_share: float
 ) -> Groups:
-    """Split N people; a centre is only sought where there are enough answers to find it."""
+    """Split N people; a center is only sought where there are enough answers to find it."""
     evaluation = math.floor(evaluation_share * n_people)
     left = n_people - evaluation
-    centre = 0 if centre_known or effective < 60 else math.floor(0.2 * left)
+    center = 0 if center_known or effective < 60 else math.floor(0.2 * left)
     intercept = math.floor(0.2 * left * min(1.0, effective / 500))
-    return Groups(centre, left - centre - intercept, intercept, evaluation)
+    return Groups(center, left - center - intercept, intercept, evaluation)
 
 
 def split_evenly(people: int, parts: int) -> list[int]:

@@ -72,7 +72,7 @@ class DecentralizedRegression(RegressionParameters):
         ...     hospitals.append((X, X @ [0.8, -0.4]))
         >>> model = DecentralizedRegression(1.0, random_state=0).fit(hospitals)
         >>> print(model.guarantee_.model, model.survivors_)
-        decentralised (('site1', 'site2', 'site3', 'site4'), ('site1', 'site2', 'site3', 'site4'))
+        decentralized (('site1', 'site2', 'site3', 'site4'), ('site1', 'site2', 'site3', 'site4'))
         >>> bool(np.abs(model.predict(X) - X @ [0.8, -0.4]).mean() < 0.05)
         True
     """

@@ -1,4 +1,4 @@
-"""Regularised minimisers on private rows, for methods that perturb them or their objective.
+"""Regularised minimizers on private rows, for methods that perturb them or their objective.
 
 The losses are log(1 + e^{-v xᵀθ}) for labels ±1 and log cosh(xᵀθ - v) for a target in [-1, 1]:
 nearly squares for small residuals, but Lipschitz and smooth.
@@ -72,7 +72,7 @@ class Risk:
         return gradient, hessian
 
 
-def minimise_risk(
+def minimize_risk(
     x: FloatArray, v: FloatArray, *, task: Task, ridge: float, tilt: FloatArray | None = None
 ) -> FloatArray:
     """argmin Σ loss(xᵀθ, v) + ridge/2 |θ|² + tiltᵀθ, to a gradient of length `TOLERANCE`.

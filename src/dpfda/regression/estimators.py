@@ -35,9 +35,9 @@ class PrivateLinearRegression(RegressorMixin, PrivateRegression):  # type: ignor
             ``objective_perturbation``, ``noisy_gradient``, ``output_perturbation``, or a `Method`.
         fit_intercept: allow a constant term.
         feature_norm_bound: public bound on |x - feature_center|₂. None with an encoder: √d.
-        feature_center: public centre, one number or one for each feature.
+        feature_center: public center, one number or one for each feature.
         target_bound: public bound on |y - target_center|.
-        target_center: public centre of the target.
+        target_center: public center of the target.
         clip: shorten rows and targets to the bounds instead of refusing them.
         encoder: a `CurveEncoder`, for curves or for features with public ranges. Encoders move
             features into their ranges by design, whatever `clip` says.
@@ -109,7 +109,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateRegression):  # type: ig
     Args:
         epsilon, delta, method, fit_intercept, feature_norm_bound, feature_center, clip, encoder,
             unit, ledger, random_state: as in `PrivateLinearRegression`.
-        classes: the two public labels; the second is the one whose log-odds are modelled. Which
+        classes: the two public labels; the second is the one whose log-odds are modeled. Which
             labels there are is private: only a seeded simulation may find them in the data, and
             its guarantee says so.
 

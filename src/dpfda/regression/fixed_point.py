@@ -80,10 +80,10 @@ def check_rows(
 
 def require_ball(rows: FloatArray, *, center: FloatArray, radius: float) -> None:
     """Refuse rows outside the public ball."""
-    centred = not center.any()
+    centered = not center.any()
     for start in range(0, len(rows), 4096):
         shifted = rows[start : start + 4096]
-        if not centred:
+        if not centered:
             shifted = shifted - center
         if np.einsum("ij,ij->i", shifted, shifted).max() > (radius * _SLACK) ** 2:
             raise InvalidData(

@@ -29,11 +29,11 @@ _TARGET_RADIUS = 2.5  # in standard deviations
 
 @dataclass(frozen=True)
 class Location:
-    """Public estimates of centre and spread.
+    """Public estimates of center and spread.
 
     Attributes:
         bounds: where the second stage clips rows and targets.
-        spread: noisy estimate of the mean squared distance of rows from the centre.
+        spread: noisy estimate of the mean squared distance of rows from the center.
     """
 
     bounds: Bounds
@@ -83,12 +83,12 @@ class LocationLook(RowSums, ProblemLook, name="regression_location"):
         return [cls(cost=cost, problem=problem) for cost in costs for problem in (line, space)]
 
     def read(self, answer: Answer) -> Location:
-        """Centre and spread from the noisy sums (free post-processing)."""
+        """Center and spread from the noisy sums (free post-processing)."""
         problem, bounds, dimension = self.problem, self.problem.bounds, self.dimension
         mean, noise = answer.values / answer.n, answer.sigma / answer.n
         z = mean[:dimension]
         square = float(np.clip(mean[dimension] / LOCATION_WEIGHT, 0.0, 1.0))
-        # The mean is shrunk to the public centre by its own noise: this matters for few rows only.
+        # The mean is shrunk to the public center by its own noise: this matters for few rows only.
         v = mean[-2] / _TARGET_WEIGHT * _PRIOR / (_PRIOR + (noise / _TARGET_WEIGHT) ** 2)
         v = float(np.clip(v, -1.0, 1.0))
         v_square = float(np.clip(mean[-1] / (_TARGET_WEIGHT * LOCATION_WEIGHT), 0.0, 1.0))

@@ -37,7 +37,7 @@ class Moments:
     quadratic_sigma: float
 
     def solved(self, inverse: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """w = M⁻¹ b for a regularised M⁻¹, and the covariance that the known noise gives to it.
+        """w = M⁻¹ b for a regularized M⁻¹, and the covariance that the known noise gives to it.
 
         To first order δw = M⁻¹(δb - E w); E symmetric with variance σ² on the diagonal and σ²/2 off
         it has Cov(E w) = σ²/2 (|w|² I + w wᵀ).

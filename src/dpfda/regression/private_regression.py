@@ -142,7 +142,7 @@ class PrivateRegression(RegressionParameters):
             warnings.warn(text, UserWarning, stacklevel=3)
 
     def _ball(self, dimension: int) -> tuple[FloatArray, float]:
-        """Public centre and radius of the rows; one number stands for all features."""
+        """Public center and radius of the rows; one number stands for all features."""
         center = np.asarray(self.feature_center, dtype=np.float64)
         if center.ndim == 0:
             center = np.full(dimension, float(center))
@@ -184,7 +184,7 @@ class PrivateRegression(RegressionParameters):
 
     @abstractmethod
     def _segment(self) -> tuple[float, float]:
-        """Public centre and radius of the targets."""
+        """Public center and radius of the targets."""
 
     def _problem(self, dimension: int, *, rows: int | None = None) -> Problem:
         (center, radius), (target_center, target_radius) = self._ball(dimension), self._segment()

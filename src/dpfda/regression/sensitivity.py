@@ -45,7 +45,7 @@ def joint_l1(linear: float, quadratic: float, *, dimension: int) -> float:
 
 
 def best_weight(linear: float, quadratic: float, *, dimension: int) -> float:
-    """w2/w1 that minimises the noise reaching w: (D/w1² + D(D+1)/(2 w2²)) S(w)² (C7).
+    """w2/w1 that minimizes the noise reaching w: (D/w1² + D(D+1)/(2 w2²)) S(w)² (C7).
 
     Example:
         >>> round(best_weight(2.0, 1.0, dimension=1), 3)

@@ -50,14 +50,14 @@ def moved(images: Images, rng: np.random.Generator) -> Images:
     n, size, _ = images.shape
     angle = np.deg2rad(rng.uniform(-_DEGREES, _DEGREES, n)).astype(np.float32)
     shift = rng.uniform(-_PIXELS, _PIXELS, (n, 2)).astype(np.float32)
-    centre = (size - 1) / 2
-    row, column = (axis.astype(np.float32) - centre for axis in np.mgrid[:size, :size])
+    center = (size - 1) / 2
+    row, column = (axis.astype(np.float32) - center for axis in np.mgrid[:size, :size])
     result = np.empty_like(images)
     for start in range(0, n, _CHUNK):
         part = slice(start, start + _CHUNK)
         cos, sin = (f(angle[part])[:, None, None] for f in (np.cos, np.sin))
-        y = cos * row - sin * column + centre + shift[part, 0, None, None]
-        x = sin * row + cos * column + centre + shift[part, 1, None, None]
+        y = cos * row - sin * column + center + shift[part, 0, None, None]
+        x = sin * row + cos * column + center + shift[part, 1, None, None]
         result[part] = _bilinear(images[part], y, x)
     return result
 
@@ -90,7 +90,7 @@ def oriented_gradients(images: Images) -> Images:
 
 
 def root_histograms(images: Images) -> FloatArray:
-    """Square roots of the normalised gradient histograms of 7 × 7 cells, shape (n, 392)."""
+    """Square roots of the normalized gradient histograms of 7 × 7 cells, shape (n, 392)."""
 
     def describe(part: Images) -> FloatArray:
         cells = oriented_gradients(part).reshape(len(part), 7, _CELL, 7, _CELL, _BINS)
@@ -117,7 +117,7 @@ def patches(images: Images) -> Images:
 
 
 class Vocabulary:
-    """Visual words: centres of clusters of patch descriptors of the data user's pictures.
+    """Visual words: centers of clusters of patch descriptors of the data user's pictures.
 
     Args:
         images: the data user's own pictures.
@@ -131,7 +131,7 @@ class Vocabulary:
         descriptors = np.concatenate(parts).reshape(-1, 4 * _BINS)
         chosen = descriptors[rng.integers(0, len(descriptors), sample)]
         clusters: Any = MiniBatchKMeans(words, random_state=seed, n_init=3, batch_size=4096)
-        self.centres: Images = clusters.fit(chosen).cluster_centers_.astype(np.float32)
+        self.centers: Images = clusters.fit(chosen).cluster_centers_.astype(np.float32)
 
     def histograms(self, images: Images) -> FloatArray:
         """How often each word occurs in each picture, shape (n, words)."""
@@ -140,10 +140,10 @@ class Vocabulary:
     def _count(self, images: Images) -> FloatArray:
         described = patches(images)
         flat = described.reshape(-1, described.shape[2])
-        # Nearest centre: |d|² is the same for all words.
-        distance = (self.centres**2).sum(axis=1) - 2 * flat @ self.centres.T
+        # Nearest center: |d|² is the same for all words.
+        distance = (self.centers**2).sum(axis=1) - 2 * flat @ self.centers.T
         word = distance.argmin(axis=1).reshape(len(images), -1)
-        words = len(self.centres)
+        words = len(self.centers)
         place = word + words * np.arange(len(images))[:, None]
         counts = np.bincount(place.ravel(), minlength=words * len(images))
         return np.asarray(counts.reshape(len(images), words), dtype=np.float64)

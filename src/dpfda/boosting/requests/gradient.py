@@ -58,7 +58,7 @@ class GradientRequest(Request, name="gradient"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if len(self.features.centre) != self.dimension:
+        if len(self.features.center) != self.dimension:
             raise InvalidParameter("features", f"of {self.dimension} columns", "others")
         if self.coefficients.shape != (self.n_classes - 1, self.features.size):
             rule = f"of shape {(self.n_classes - 1, self.features.size)}"

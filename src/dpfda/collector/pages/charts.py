@@ -1,4 +1,4 @@
-"""Small pictures as SVG, drawn on the server; colours come from the style sheet."""
+"""Small pictures as SVG, drawn on the server; colors come from the style sheet."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def link(address: str, text: str) -> Markup:
 
 
 def status_mark(status: str) -> Markup:
-    """A study's status in its colour."""
+    """A study's status in its color."""
     return Markup(f'<span class="mark {escape(status)}">{escape(status)}</span>')
 
 

@@ -19,7 +19,7 @@ from dpfda.protocol.tasks.stump import QuestionsTask
 class CalibrationTask(QuestionsTask, name="calibration"):
     """Answer sgn(v - U) for public U uniform on [-1, 1], v = (y - tanh(score/2))/2.
 
-    The score is ``intercept + θ·clip((z* - centre)/scale, ±1)``; the mean of an answer is v, so the
+    The score is ``intercept + θ·clip((z* - center)/scale, ±1)``; the mean of an answer is v, so the
     answers together say on which side the intercept errs.
 
     Privacy:
@@ -28,14 +28,14 @@ class CalibrationTask(QuestionsTask, name="calibration"):
     Attributes:
         intercept: shape (n,).
         slopes: θ for the first d features, shape (n, d).
-        centres: shape (n, d).
+        centers: shape (n, d).
         scales: shape (n, d).
         dithers: the U, shape (n, k).
         positive: the label number that counts as y = +1, shape (n,).
 
     Example:
         >>> task = CalibrationTask(
-        ...     epsilon=2.0, people=1, intercept=[0.0], slopes=[[1.0]], centres=[[0.0]],
+        ...     epsilon=2.0, people=1, intercept=[0.0], slopes=[[1.0]], centers=[[0.0]],
         ...     scales=[[0.5]], dithers=[[0.3, -0.2]], positive=[1],
         ... )
         >>> task.mechanism.questions
@@ -44,7 +44,7 @@ class CalibrationTask(QuestionsTask, name="calibration"):
 
     intercept: FloatArray = array("real", "people")
     slopes: FloatArray = array("real", "people", "d")
-    centres: FloatArray = array("real", "people", "d")
+    centers: FloatArray = array("real", "people", "d")
     scales: FloatArray = array("real", "people", "d", least=1e-50)
     dithers: FloatArray = array("real", "people", "k", least=-1, most=1)
     positive: IntArray = array("whole", "people", least=0, most=1 << 20)
@@ -61,7 +61,7 @@ class CalibrationTask(QuestionsTask, name="calibration"):
             z,
             intercept=self.intercept[:, None],
             coefficients=self.slopes[:, None],
-            centres=self.centres[:, None],
+            centers=self.centers[:, None],
             scales=self.scales[:, None],
             clipped=True,
         )[:, 0]
@@ -72,5 +72,5 @@ class CalibrationTask(QuestionsTask, name="calibration"):
     @classmethod
     def examples(cls) -> list[Self]:
         """Two questions about a line through one feature."""
-        line = {"intercept": [0.2], "slopes": [[1.0]], "centres": [[0.0]], "scales": [[0.5]]}
+        line = {"intercept": [0.2], "slopes": [[1.0]], "centers": [[0.0]], "scales": [[0.5]]}
         return [cls(epsilon=2.0, people=1, **line, dithers=[[0.3, -0.2]], positive=[1])]  # type: ignore[arg-type]

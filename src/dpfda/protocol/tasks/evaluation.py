@@ -30,14 +30,14 @@ class EvaluationTask(Task, name="evaluation"):
     Attributes:
         intercept: shape (n, m).
         coefficients: shape (n, m, d), for the first d features.
-        centres: shape (n, m, d).
+        centers: shape (n, m, d).
         scales: shape (n, m, d).
-        clipped: whether centred and scaled features are clipped to ±1.
+        clipped: whether centered and scaled features are clipped to ±1.
 
     Example:
         >>> task = EvaluationTask(
         ...     epsilon=1.0, people=1, intercept=[[0.1]], coefficients=[[[1.0, -1.0]]],
-        ...     centres=[[[0.0, 0.0]]], scales=[[[1.0, 1.0]]],
+        ...     centers=[[[0.0, 0.0]]], scales=[[[1.0, 1.0]]],
         ... )
         >>> task.width
         1
@@ -47,7 +47,7 @@ class EvaluationTask(Task, name="evaluation"):
 
     intercept: FloatArray = array("real", "people", "m")
     coefficients: FloatArray = array("real", "people", "m", "d")
-    centres: FloatArray = array("real", "people", "m", "d")
+    centers: FloatArray = array("real", "people", "m", "d")
     scales: FloatArray = array("real", "people", "m", "d", least=1e-50)
     clipped: bool = flag(default=False)
 
@@ -73,7 +73,7 @@ class EvaluationTask(Task, name="evaluation"):
             z,
             intercept=self.intercept,
             coefficients=self.coefficients,
-            centres=self.centres,
+            centers=self.centers,
             scales=self.scales,
             clipped=self.clipped,
         )
@@ -92,6 +92,6 @@ def candidate(scores: int) -> dict[str, Any]:
         "people": 1,
         "intercept": np.linspace(-0.1, 0.1, scores)[None],
         "coefficients": np.linspace(-1.0, 1.0, 2 * scores).reshape(1, scores, 2),
-        "centres": np.zeros((1, scores, 2)),
+        "centers": np.zeros((1, scores, 2)),
         "scales": np.ones((1, scores, 2)),
     }

@@ -23,7 +23,7 @@ class MemberTask(EvaluationTask, name="member"):
     Example:
         >>> task = MemberTask(
         ...     epsilon=1.0, people=1, intercept=[[0.1]], coefficients=[[[1.0, -1.0]]],
-        ...     centres=[[[0.0, 0.0]]], scales=[[[1.0, 1.0]]], member=[7],
+        ...     centers=[[[0.0, 0.0]]], scales=[[[1.0, 1.0]]], member=[7],
         ... )
         >>> task.member.tolist()
         [7]

@@ -27,8 +27,8 @@ class Fitted:
     For a logistic task the prediction is the log-odds of class 1.
 
     Attributes:
-        slope: coefficients of the clipped, centred row.
-        offset: value at the centre.
+        slope: coefficients of the clipped, centered row.
+        offset: value at the center.
         center, radius: the ball; `radius` may be infinite (no clipping).
         inflation: how many times larger `slope` is, about, than a slope for rows that nothing
             shortens; from released numbers. 1.0 where no row inside the public bounds is clipped.
@@ -154,7 +154,7 @@ class Regression(Conversation[Fitted], name="regression"):
             for problem, method in found
         ]
 
-    def neighbours(self, n: int) -> tuple[Records, Records]:
+    def neighbors(self, n: int) -> tuple[Records, Records]:
         """Everybody alike, and one row that lies at the other end of both balls."""
         bounds = self.problem.bounds
         rows = np.tile(bounds.center, (n, 1))

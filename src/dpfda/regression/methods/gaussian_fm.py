@@ -26,7 +26,7 @@ COEFFICIENTS = {"linear": (2.0, 1.0), "logistic": (0.5, 0.125)}
 
 @dataclass(frozen=True, kw_only=True)
 class ObjectiveMethod(Method):
-    """Release the coefficients of a quadratic objective once, and minimise it.
+    """Release the coefficients of a quadratic objective once, and minimize it.
 
     Attributes:
         floor: eigenvalues of Λ̂2 below floor·τ₂·√D are raised to it.
@@ -59,12 +59,12 @@ class ObjectiveMethod(Method):
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianFM(ObjectiveMethod, name="gaussian_fm"):
-    """Perturb the coefficients of the objective, then minimise it (002 with C7 and C9).
+    """Perturb the coefficients of the objective, then minimize it (002 with C7 and C9).
 
     Privacy:
         (Λ1, Λ2) is released once, as one vector with exact calibration (Balle & Wang 2018) of its
-        joint sensitivity; Λ0 is not released, no minimiser needs it. The weight of Λ2 against Λ1
-        minimises the noise that reaches w. Minimising is post-processing.
+        joint sensitivity; Λ0 is not released, no minimizer needs it. The weight of Λ2 against Λ1
+        minimizes the noise that reaches w. Minimizing is post-processing.
 
     Attributes:
         expansion: quadratic that stands for log(1 + e^z): ``taylor`` at 0, as in 002, or

@@ -1,4 +1,4 @@
-"""The default: find centre and spread first, then release the moments of the clipped rows."""
+"""The default: find center and spread first, then release the moments of the clipped rows."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class TwoStageMoments(Method, name="moments"):
     For coefficients, `gaussian_fm` clips at the public bounds only.
 
     Attributes:
-        share: part of μ² spent on centre and spread.
+        share: part of μ² spent on center and spread.
         newton_steps: how many; None: one where nμ/√D is large, otherwise none.
         newton_share: part of μ² spent on them together.
 

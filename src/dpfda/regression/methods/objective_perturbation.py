@@ -1,4 +1,4 @@
-"""Objective perturbation: a random tilt of the objective, then a minimiser that may be inexact."""
+"""Objective perturbation: a random tilt of the objective, then a minimizer that may be inexact."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dpfda.protocol.answer import Answer
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.fields import number
 from dpfda.protocol.query import Records, WholeLook
-from dpfda.regression.empirical_risk import CURVATURE, LIPSCHITZ, TOLERANCE, Risk, minimise_risk
+from dpfda.regression.empirical_risk import CURVATURE, LIPSCHITZ, TOLERANCE, Risk, minimize_risk
 from dpfda.regression.fixed_point import ONE
 from dpfda.regression.look import ProblemLook
 from dpfda.regression.methods.base import Fitted, Method, Regression
@@ -37,7 +37,7 @@ for one coordinate: the rounded density differs by the factor 1 + (k²/σ² - 1)
 
 @dataclass(frozen=True, kw_only=True)
 class Tilted(Gaussian):
-    """A Gaussian tilt of an objective, and Gaussian noise on its scaled minimiser Λθ̂.
+    """A Gaussian tilt of an objective, and Gaussian noise on its scaled minimizer Λθ̂.
 
     Privacy:
         (ε, δ) as `ObjectivePerturbation` proves; the noise on Λθ̂ is the smaller part.
@@ -94,10 +94,10 @@ def tilted(cost: Cost, *, size: int, curvature: float, ridge_share: float) -> Ti
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TiltedLook(ProblemLook, WholeLook, name="regression_tilted"):
-    """Λθ̂ for the minimiser of Σ loss + Λ/2 |θ|² + bᵀθ, b Gaussian.
+    """Λθ̂ for the minimizer of Σ loss + Λ/2 |θ|² + bᵀθ, b Gaussian.
 
     Privacy:
-        That of `ObjectivePerturbation`. The tilt is drawn before the minimiser is known, so there
+        That of `ObjectivePerturbation`. The tilt is drawn before the minimizer is known, so there
         is no exact answer to compare: `log_likelihood` says what an attacker learns.
 
     Attributes:
@@ -110,19 +110,19 @@ class TiltedLook(ProblemLook, WholeLook, name="regression_tilted"):
 
     @cached_property
     def mechanism(self) -> Tilted:
-        """The tilt, and noise on the minimiser."""
+        """The tilt, and noise on the minimizer."""
         curvature = CURVATURE[self.problem.task]
         return tilted(self.cost, size=self.size, curvature=curvature, ridge_share=self.ridge_share)
 
     def exact(self, records: Records, source: Source) -> FloatArray:
-        """Draw the tilt and minimise."""
+        """Draw the tilt and minimize."""
         x, v = self.problem.unit_rows(*records)
         ridge, tilt = self.mechanism.ridge, self.mechanism.tilt(source)
         task = self.problem.task
-        return ridge * minimise_risk(x / ONE, v / ONE, task=task, ridge=ridge, tilt=tilt)
+        return ridge * minimize_risk(x / ONE, v / ONE, task=task, ridge=ridge, tilt=tilt)
 
     def log_likelihood(self, answer: Answer, records: Records, source: Source) -> float:
-        """Density of the exact minimiser: that of b = -Σ∇loss(θ) - Λθ, times the determinant."""
+        """Density of the exact minimizer: that of b = -Σ∇loss(θ) - Λθ, times the determinant."""
         gradient, hessian = self.untilted(answer, records)
         log_density = -float(gradient @ gradient) / (2 * self.mechanism.tilt_sigma**2)
         return log_density + float(np.linalg.slogdet(hessian)[1])
@@ -147,10 +147,10 @@ class TiltedLook(ProblemLook, WholeLook, name="regression_tilted"):
 
 @dataclass(frozen=True, kw_only=True)
 class ObjectivePerturbation(Method, name="objective_perturbation"):
-    """Minimise a randomly tilted objective (Chaudhuri et al. 2011; Iyengar et al. 2019).
+    """Minimize a randomly tilted objective (Chaudhuri et al. 2011; Iyengar et al. 2019).
 
     Privacy:
-        (ε, δ). For the exact minimiser θ of D the tilt is b = -Σ∇loss(θ) - Λθ, one to one.
+        (ε, δ). For the exact minimizer θ of D the tilt is b = -Σ∇loss(θ) - Λθ, one to one.
         Replacing a row changes (1) the Jacobian's determinant by a factor of at most 1 + β/Λ, both
         losses having rank-one second derivatives of size ≤ β; (2) b by h = g x - g' x' with
         |g|, |g'| ≤ L, and the log density by (2 bᵀh + |h|²)/(2σ²) ≤ (L(|bᵀx| + |bᵀx'|) + 2L²)/σ².

@@ -1,4 +1,4 @@
-"""Output perturbation: noise on the minimiser of a strongly convex objective."""
+"""Output perturbation: noise on the minimizer of a strongly convex objective."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dpfda.noise import Source
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.query import Records, WholeLook
-from dpfda.regression.empirical_risk import LIPSCHITZ, TOLERANCE, minimise_risk
+from dpfda.regression.empirical_risk import LIPSCHITZ, TOLERANCE, minimize_risk
 from dpfda.regression.fixed_point import ONE
 from dpfda.regression.look import ProblemLook
 from dpfda.regression.methods.base import Fitted, Method, Regression
@@ -25,7 +25,7 @@ _LEAST_RIDGE = 1e-8  # of n: second derivatives can always be inverted
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MinimizerLook(ProblemLook, WholeLook, name="regression_minimizer"):
-    """nλθ*, the ridge minimiser scaled so that one person moves it by at most 2.
+    """nλθ*, the ridge minimizer scaled so that one person moves it by at most 2.
 
     Privacy:
         |θ*(D) - θ*(D')| ≤ 2L/(nλ) for a λ-strongly convex mean objective (Chaudhuri et al. 2011);
@@ -52,10 +52,10 @@ class MinimizerLook(ProblemLook, WholeLook, name="regression_minimizer"):
         return max(float((noise * n) ** (1 / 3)), _LEAST_RIDGE * n)
 
     def exact(self, records: Records, source: Source) -> FloatArray:
-        """Minimise on the rows."""
+        """Minimize on the rows."""
         x, v = self.problem.unit_rows(*records)
         ridge = self.ridge(len(x))
-        return ridge * minimise_risk(x / ONE, v / ONE, task=self.problem.task, ridge=ridge)
+        return ridge * minimize_risk(x / ONE, v / ONE, task=self.problem.task, ridge=ridge)
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -71,7 +71,7 @@ class MinimizerLook(ProblemLook, WholeLook, name="regression_minimizer"):
 
 @dataclass(frozen=True, kw_only=True)
 class OutputPerturbation(Method, name="output_perturbation"):
-    """Minimise with a ridge, then add noise to the coefficients.
+    """Minimize with a ridge, then add noise to the coefficients.
 
     Privacy:
         (ε, δ) with Gaussian noise, pure ε with Laplace noise for δ = 0. The ridge is public.

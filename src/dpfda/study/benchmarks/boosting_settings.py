@@ -32,7 +32,7 @@ def run(quick: bool = False) -> Outcome:
             f"{runs} runs; {_OWNERS} owners with {_ROWS} rows in the first two settings.",
             "Owners of one class: the share of an owner's rows that are of the owner's own class.",
             "Feedback: half of a round's owners judge; no label of the data user is used.",
-            "Persons: one row each. Gradient reports use 1000 unlabelled rows of the data user, "
+            "Persons: one row each. Gradient reports use 1000 unlabeled rows of the data user, "
             "questions use public ranges only.",
         ],
     )
@@ -75,7 +75,7 @@ def one_class_owners(labels: IntArray, *, purity: float, seed: int) -> IntArray:
 
 
 def feedback(runs: int) -> list[dict[str, Any]]:
-    """Clean validation labels against privatised verdicts of further owners."""
+    """Clean validation labels against privatized verdicts of further owners."""
     data = common.synthetic()
     rows = []
     for share in ("statistic", "sample"):

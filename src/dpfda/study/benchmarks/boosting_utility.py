@@ -75,7 +75,7 @@ def run(quick: bool = False) -> Outcome:
             f"{replications} replications; unit = owner; noise is seeded (a simulation)",
             "MNIST: bag of 50 visual words; Fashion: gradient histograms, 50 directions; synthetic "
             f"data: make_classification, seed {common.SYNTHETIC_SEED} (nearest to the print)",
-            "The data user has 1000 unlabelled rows for whitening; labels where the row says so; "
+            "The data user has 1000 unlabeled rows for whitening; labels where the row says so; "
             "nearest centroids are weighed by 2000 clean labels.",
         ],
     )
@@ -122,7 +122,7 @@ def _study(
         reference=data.user[:_REFERENCE],
         n_rows=_ROWS,
         n_rounds=_ROUNDS,
-        labelled=data.user[chosen],
+        labeled=data.user[chosen],
         labels=data.user_labels[chosen],
     )
     plan = design.plan(epsilon=epsilon, owners=owners, classes=(0, 1), seed=seed)

@@ -63,16 +63,16 @@ def _row(variables: int, n: int, replications: tuple[int, int]) -> dict[str, Any
 
 def line_sample(n: int, rng: np.random.Generator) -> FloatArray:
     """The mixture of two truncated normals on [0, 1]."""
-    centre = np.where(rng.random(n) < 0.6, 0.3, 0.7)
-    low, high = (0 - centre) / 0.1, (1 - centre) / 0.1
-    return np.asarray(truncnorm.rvs(low, high, loc=centre, scale=0.1, random_state=rng))
+    center = np.where(rng.random(n) < 0.6, 0.3, 0.7)
+    low, high = (0 - center) / 0.1, (1 - center) / 0.1
+    return np.asarray(truncnorm.rvs(low, high, loc=center, scale=0.1, random_state=rng))
 
 
 def line_truth(x: FloatArray) -> FloatArray:
     """Its density."""
     parts = [
-        share * truncnorm.pdf(x, -centre / 0.1, (1 - centre) / 0.1, loc=centre, scale=0.1)
-        for share, centre in ((0.6, 0.3), (0.4, 0.7))
+        share * truncnorm.pdf(x, -center / 0.1, (1 - center) / 0.1, loc=center, scale=0.1)
+        for share, center in ((0.6, 0.3), (0.4, 0.7))
     ]
     return np.asarray(sum(parts))
 
@@ -83,8 +83,8 @@ def plane_sample(n: int, rng: np.random.Generator) -> FloatArray:
     points = np.empty((0, 2))
     while len(points) < n:
         first = rng.random(n) < 0.6
-        centre = np.where(first[:, None], [-3.0, -3.0], [3.0, 2.0])
-        drawn = centre + rng.standard_normal((n, 2)) @ np.linalg.cholesky(shape).T
+        center = np.where(first[:, None], [-3.0, -3.0], [3.0, 2.0])
+        drawn = center + rng.standard_normal((n, 2)) @ np.linalg.cholesky(shape).T
         points = np.vstack([points, drawn[(np.abs(drawn) <= 5).all(axis=1)]])
     return points[:n]
 
@@ -94,8 +94,8 @@ def plane_truth() -> FloatArray:
     mesh = np.stack(np.meshgrid(*_PLANE_GRID, indexing="ij"), axis=-1)
     shape = [[1.0, 0.5], [0.5, 1.0]]
     density = sum(
-        share * multivariate_normal(centre, shape).pdf(mesh)
-        for share, centre in ((0.6, [-3.0, -3.0]), (0.4, [3.0, 2.0]))
+        share * multivariate_normal(center, shape).pdf(mesh)
+        for share, center in ((0.6, [-3.0, -3.0]), (0.4, [3.0, 2.0]))
     ).ravel()
     return np.asarray(density / (density @ trapezoid(_PLANE_GRID)))
 

@@ -136,7 +136,7 @@ def _scans(quick: bool, notes: list[str]) -> dict[str, float]:
     # Anisotropy lies in [0, 1] by definition, so |X - ½| ≤ ½ and the norm is at most ½.
     errors = [
         (
-            PrivateMean(1.0, bound=0.5, centre=0.5, unit="scan", random_state=seed)
+            PrivateMean(1.0, bound=0.5, center=0.5, unit="scan", random_state=seed)
             .fit(records, grid_points=grid)
             .mean_
             - mean
@@ -146,5 +146,5 @@ def _scans(quick: bool, notes: list[str]) -> dict[str, float]:
         for seed in range(20 if quick else 200)
     ]
     spread = float(np.std(errors) / np.sqrt(len(errors)))
-    notes.append(f"dti_eps1: {np.mean(errors):.6f} ± {spread:.6f}, unit = scan, centre ½, bound ½")
+    notes.append(f"dti_eps1: {np.mean(errors):.6f} ± {spread:.6f}, unit = scan, center ½, bound ½")
     return {"dti_eps1": float(np.mean(errors))}

@@ -1,4 +1,4 @@
-"""``dpfda bench poisoning``: how much 1 % and 5 % of liars cost, with and without defences."""
+"""``dpfda bench poisoning``: how much 1 % and 5 % of liars cost, with and without defenses."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _EPSILON = 2.0
 _HELD_OUT = 4000
 _GROUP = 8
 _SHARES = (0.0, 0.01, 0.05)
-_DEFENCES = ("none", "clipped", "median of means")
+_DEFENSES = ("none", "clipped", "median of means")
 Rows = tuple[FloatArray, IntArray]
 _ENCODER = CurveEncoder("cosine", n_basis=4, rescale="clip", scale=6.0)
 _DESIGNS: dict[str, dict[str, Any]] = {
@@ -47,16 +47,16 @@ def run(quick: bool = False) -> Outcome:
     for name, design in _DESIGNS.items():
         found = gathered(
             (
-                (share, defence),
-                _error(design, test, people, share=share, defence=defence, seed=seed),
+                (share, defense),
+                _error(design, test, people, share=share, defense=defense, seed=seed),
             )
-            for share, defence, seed in product(_SHARES, _DEFENCES, range(replications))
+            for share, defense, seed in product(_SHARES, _DEFENSES, range(replications))
         )
         errors = {key: float(np.mean(values)) for key, values in found.items()}
         rows += [
-            {"design": name, "defence": defence}
-            | {f"{share:.0%} liars": errors[share, defence] for share in _SHARES}
-            for defence in _DEFENCES
+            {"design": name, "defense": defense}
+            | {f"{share:.0%} liars": errors[share, defense] for share in _SHARES}
+            for defense in _DEFENSES
         ]
         for share in (0.01, 0.05):
             key = f"{name}_{share * 100:.0f}_percent_costs"
@@ -73,7 +73,7 @@ def run(quick: bool = False) -> Outcome:
 
 
 def _error(
-    design: dict[str, Any], test: Any, people: int, *, share: float, defence: str, seed: int
+    design: dict[str, Any], test: Any, people: int, *, share: float, defense: str, seed: int
 ) -> float:
     plan = StudyPlan(
         epsilon=_EPSILON,
@@ -86,7 +86,7 @@ def _error(
     data = simulate_001(people, rng=seed)
     features, labels = encode_people(plan, data.X, data.y, grid_points=data.grid_points)
     liars = np.random.default_rng(seed).random(people) < share
-    server, source, first = _server(plan, defence), SimulationSource(seed), 0
+    server, source, first = _server(plan, defense), SimulationSource(seed), 0
     while not server.finished:
         task = server.issue(server.wanted)
         own = slice(first, first + task.people)
@@ -106,10 +106,10 @@ class Undefended(Server):
         return reply
 
 
-def _server(plan: StudyPlan, defence: str) -> Server:
-    if defence == "none":
+def _server(plan: StudyPlan, defense: str) -> Server:
+    if defense == "none":
         return Undefended(plan)
-    return Server(plan, median_group=_GROUP if defence == "median of means" else 0)
+    return Server(plan, median_group=_GROUP if defense == "median of means" else 0)
 
 
 def _told(plan: StudyPlan, task: Task, rows: Rows, source: SimulationSource) -> FloatArray:

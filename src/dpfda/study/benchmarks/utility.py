@@ -43,7 +43,7 @@ from dpfda.study.outcome import Goal, Outcome, at_most
 _EPSILONS = (0.1, 0.5, 1.0, 5.0)
 _BOUNDS = {
     "simulation": (12.0, 10.6, 10.6, 10.5),
-    "simulation_private_centre": (12.0, 11.5, 11.0, 10.6),
+    "simulation_private_center": (12.0, 11.5, 11.0, 10.6),
     "phoneme": (30.0, 5.5, 4.0, 1.0),
     "phoneme_pairs": (None, 14.0, 8.0, 3.5),
     "diabetes": (None, 30.5, 29.0, 25.0),
@@ -175,11 +175,11 @@ def _simulations() -> list[Problem]:
         Problem(
             name,
             _draw_simulation,
-            LocalCurveClassifier(value_range=(-6, 6), centre_known=known),
+            LocalCurveClassifier(value_range=(-6, 6), center_known=known),
             spline,
             {"training_share": 1 / 6, "cutoff": 0.8},
         )
-        for name, known in (("simulation", True), ("simulation_private_centre", False))
+        for name, known in (("simulation", True), ("simulation_private_center", False))
     ]
 
 
@@ -207,7 +207,7 @@ def _phoneme(
 def _cosine(low: float, high: float) -> CurveEncoder:
     """Four cosine functions, for curves between two public values."""
     middle, half = (low + high) / 2, (high - low) / 2
-    return CurveEncoder("cosine", n_basis=4, rescale="clip", centre=[middle, 0, 0, 0], scale=half)
+    return CurveEncoder("cosine", n_basis=4, rescale="clip", center=[middle, 0, 0, 0], scale=half)
 
 
 def _pairs() -> list[Problem]:
@@ -222,7 +222,7 @@ def _diabetes() -> Problem:
     return Problem(
         "diabetes",
         partial(_split, load_diabetes(), 2214),
-        LocalCurveClassifier(feature_bounds=_MEDICAL_RANGES, centre_known=True),
+        LocalCurveClassifier(feature_bounds=_MEDICAL_RANGES, center_known=True),
         CurveEncoder("identity", bounds=_MEDICAL_RANGES),
         {"training_share": 0.2, "n_classifiers": 30, "member_size": 60, "cutoff": 0.7},
         (0.5, 1.0, 5.0),

@@ -41,7 +41,7 @@ _SCORE_SCALES = (-1.0) ** (_TERMS + 1) / _TERMS
 
 
 class UnscaledSVM(LinearSVM):
-    """An SVM whose coefficients are for standardised features and are applied to raw ones.
+    """An SVM whose coefficients are for standardized features and are applied to raw ones.
 
     That is what ``t(fit$coefs) %*% fit$SV`` of R's e1071 gives by default. A slip, but one that
     keeps intercepts small under noise, and the only reading under which SVM members do as well at
@@ -51,7 +51,7 @@ class UnscaledSVM(LinearSVM):
     def fit(
         self, features: Any, labels: Any, *, weights: Any = None, gram: Any = None
     ) -> LinearModels:
-        """Fit on standardised features; the model is not carried back."""
+        """Fit on standardized features; the model is not carried back."""
         x = np.asarray(features, dtype=np.float64)
         scale = x.std(axis=1, ddof=1, keepdims=True)
         return super().fit((x - x.mean(axis=1, keepdims=True)) / scale, labels, gram=gram)
@@ -68,7 +68,7 @@ def learner(name: str, *, steps: int = 5, roughness: FloatArray | None = None) -
     if name == "Logistic":
         return named_learner("logistic")
     if name == "SVM":
-        return named_learner("svm", {"C": 0.1, "standardise": True, "loss": "squared_hinge"})
+        return named_learner("svm", {"C": 0.1, "standardize": True, "loss": "squared_hinge"})
     if name == "CG":
         return named_learner("cg", {"steps": steps})
     rows = None if roughness is None else tuple(map(tuple, roughness.tolist()))
@@ -182,7 +182,7 @@ def under_rule(setting: Setting, rule: str, *, cutoff: float) -> Setting:
     The default shrinks intercepts that noise has moved (`intercept_shrinkage`).
     """
     if rule == "as published":
-        return replace(setting, cutoff=cutoff, normalise=False)
+        return replace(setting, cutoff=cutoff, normalize=False)
     return replace(setting, spread=DEFAULT_SPREAD if rule == "default" else None)
 
 

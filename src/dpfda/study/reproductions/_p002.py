@@ -14,7 +14,7 @@ from scipy.special import expit
 
 from dpfda._validate import FloatArray
 from dpfda.privacy.calibration import gaussian_epsilon
-from dpfda.regression.empirical_risk import CURVATURE, minimise_risk
+from dpfda.regression.empirical_risk import CURVATURE, minimize_risk
 from dpfda.study.preparation import Prepared
 from dpfda.study.reproductions._p002_published import published_epsilon, published_sensitivity
 
@@ -153,7 +153,7 @@ def _tilted(
     direction = rng.normal(size=dimension)
     tilt = direction / np.linalg.norm(direction) * rng.gamma(dimension, 2 / left)
     values = targets if task == "linear" else 2 * targets - 1
-    return minimise_risk(rows, values, task=task, ridge=ridge, tilt=np.asarray(tilt))
+    return minimize_risk(rows, values, task=task, ridge=ridge, tilt=np.asarray(tilt))
 
 
 def _descend(

@@ -40,14 +40,14 @@ def panel_settings(quick: bool) -> Iterator[tuple[str, float, float, float]]:
 
 
 FORMS = (
-    "002 prints no numbers. `as published` is its form, labelled with the ε it really has; `sound` "
+    "002 prints no numbers. `as published` is its form, labeled with the ε it really has; `sound` "
     "is this package's; `as published, C9` floors eigenvalues at 2τ₂√D, because the literal §4.3 "
     "leaves the objective nearly unbounded. noisy_gradient pays the claimed ε in {steps} steps "
     "each."
 )
 AMONG_SITES = (
     "fm, relaxed_fm, gaussian_fm, noisy_gradient and objective_perturbation as published work at "
-    "each site alone and are averaged; cape is 002's correlated noise, labelled with the ε it "
+    "each site alone and are averaged; cape is 002's correlated noise, labeled with the ε it "
     "really has against its coordinator. sound: DecentralizedRegression, real keys and masks."
 )
 SITES = 5

@@ -176,7 +176,7 @@ def shares(
         n_rounds=rounds,
         n_rows=rows.features.shape[1],
         retries=1,
-        labelled=data.user,
+        labeled=data.user,
         labels=data.user_labels,
     )
     plan = design.plan(epsilon=epsilon, owners=rows.owners, classes=(0, 1))

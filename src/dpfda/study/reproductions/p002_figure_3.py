@@ -6,7 +6,7 @@ from dpfda.study.effort import FULL, Effort
 from dpfda.study.outcome import Outcome
 from dpfda.study.reproductions._p002_panels import AMONG_SITES, SITES, logistic_or_linear
 
-TITLE = "Mean squared error of decentralised linear regression (002 Figure 3)"
+TITLE = "Mean squared error of decentralized linear regression (002 Figure 3)"
 
 
 def run(effort: Effort = FULL) -> Outcome:

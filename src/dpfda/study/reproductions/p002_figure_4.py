@@ -6,7 +6,7 @@ from dpfda.study.effort import FULL, Effort
 from dpfda.study.outcome import Outcome
 from dpfda.study.reproductions._p002_panels import AMONG_SITES, SITES, logistic_or_linear
 
-TITLE = "Accuracy of decentralised logistic regression (002 Figure 4)"
+TITLE = "Accuracy of decentralized logistic regression (002 Figure 4)"
 
 
 def run(effort: Effort = FULL) -> Outcome:

@@ -79,9 +79,9 @@ def run(effort: Effort = FULL) -> Outcome:
         records, grid = sets[name]
         for epsilon, published in zip(common.EPSILONS, table, strict=True):
             row: dict[str, Any] = {"data": name, "ν": nu, "ε": epsilon}
-            row |= _labelled("published", published)
-            row |= _labelled("as published", _as_published(records, grid, nu, epsilon))
-            row |= _labelled("sound", _sound(records, grid, nu, epsilon, public[name]))
+            row |= _labeled("published", published)
+            row |= _labeled("as published", _as_published(records, grid, nu, epsilon))
+            row |= _labeled("sound", _sound(records, grid, nu, epsilon, public[name]))
             half = public[name] / 2
             shifted = records - half
             release = partial(common.release_of, records=shifted, grid=grid, bound=half)
@@ -112,7 +112,7 @@ def run(effort: Effort = FULL) -> Outcome:
 _NAMES = ("FRL", "Bernstein", "ICLP-AR", "ICLP-QR")
 
 
-def _labelled(prefix: str, values: tuple[float, ...]) -> dict[str, float]:
+def _labeled(prefix: str, values: tuple[float, ...]) -> dict[str, float]:
     return {f"{prefix} {name}": value for name, value in zip(_NAMES, values, strict=True)}
 
 

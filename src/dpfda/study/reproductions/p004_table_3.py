@@ -37,7 +37,7 @@ GOALS = {"synthetic_in_order": at_least(1.0)}
 
 
 def run(effort: Effort = FULL) -> Outcome:
-    """Ten runs as in the paper; the corrected share is the printed one, normalised (C17)."""
+    """Ten runs as in the paper; the corrected share is the printed one, normalized (C17)."""
     runs = effort.repeats(10, quick=3)
 
     def cell(data: common.Data, name: str, mechanism: str, epsilon: float) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Neighbouring records that a query tells apart best, found by climbing."""
+"""Neighboring records that a query tells apart best, found by climbing."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _ROUNDED = 1e-13  # what the logarithm of a small probability is rounded by
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """The worst neighbours that a search came upon.
+    """The worst neighbors that a search came upon.
 
     Attributes:
         ratio: how far apart their exact answers are, in units of what the mechanism is made for.
-        neighbours: the two data sets; they differ in record 0.
+        neighbors: the two data sets; they differ in record 0.
         score: what the search climbs by: the ratio or, where any input is allowed, the mean loss.
     """
 
     ratio: float
-    neighbours: tuple[Records, Records]
+    neighbors: tuple[Records, Records]
     score: float = 0.0
 
 
@@ -55,7 +55,7 @@ def _climb(query: Query, best: Found, rng: np.random.Generator, *, steps: int) -
     """Small moves of the replaced record, on either side, kept if they help."""
     for step in range(steps):
         reach = 0.98 ** (step % 250)
-        here, there = (tuple(column.copy() for column in side) for side in best.neighbours)
+        here, there = (tuple(column.copy() for column in side) for side in best.neighbors)
         for side in ((here, there), (here,), (there,))[step % 3]:
             for column in side:
                 if column.dtype.kind != "f":  # a label
@@ -88,7 +88,7 @@ def exact_answer(query: Query, records: Records) -> FloatArray:
 
 
 def distance(mechanism: Mechanism, one: FloatArray, other: FloatArray) -> float:
-    """1 where two inputs are as far apart as the mechanism allows neighbours to be."""
+    """1 where two inputs are as far apart as the mechanism allows neighbors to be."""
     if isinstance(mechanism, Additive):
         return mechanism.reach(np.ravel(one - other)) / mechanism.sensitivity
     if isinstance(mechanism, Exponential):
