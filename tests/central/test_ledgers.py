@@ -144,7 +144,6 @@ def test_what_cannot_be_released_is_refused_with_nothing_spent(name: str, bad: s
         lambda: KernelDensity(bandwidth=0.0),
         lambda: KernelDensity(components=0),
         lambda: PrivateKernelMachine(1.0, **BOX, target_bound=1.0, psi=0.0).fit(X, X[:, 0]),
-        lambda: PrivateKernelMachine(1.0, **BOX, target_bound=1.0, eta=0.0).fit(X, X[:, 0]),
         lambda: PrivateKernelMachine(1.0, **BOX, target_bound=1.0, psi=1e-9).fit(X, X[:, 0]),
         lambda: PrivateMean(1e-5, bound=1.0).fit(CURVES),
         lambda: PrivateCovariance(1.0, bound=1e41).fit(CURVES),

@@ -148,7 +148,7 @@ def test_a_public_number_of_steps_is_enough_for_any_data(loss: str, psi: float) 
 
 
 def test_reach_of_the_squared_loss_is_a_third_of_the_published_one() -> None:
-    space = Space.of(Matern(nu=2.5, length=0.3), ((0.0, 1.0),), along=200, eta=1.0)
+    space = Space.of(Matern(nu=2.5, length=0.3), ((0.0, 1.0),), along=200)
     psi, kappa = 0.01, space.kappa
     published = 2 * (1 + kappa / psi**0.5) * kappa / (psi * 1000)
     ours = space.reach(Loss.named("squared")(), n=1000, psi=psi, target_bound=1.0)

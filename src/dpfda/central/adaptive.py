@@ -167,12 +167,10 @@ def _finish(
         *laws,
         shrunk=monotone_shrinkage(noisy, variance) * noisy,
         sensitivity=2 * radius / mean.n,
-        parameters={
-            "mechanism": "adaptive",
-            "components": noisy.size,
-            "stages": stages,
-            "radius": radius / norm_bound(1.0, basis.grid),  # in the norm that bounds are given in
-        },
+        mechanism="adaptive",
+        components=noisy.size,
+        stages=stages,
+        radius=radius / norm_bound(1.0, basis.grid),  # in the norm that bounds are given in
     )
 
 

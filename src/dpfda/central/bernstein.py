@@ -111,7 +111,8 @@ class Bernstein(FunctionMechanism, name="bernstein"):
             answer.values,
             answer.noise,
             sensitivity=look.sensitivity,
-            parameters={"mechanism": self.name, "order": self.order},
+            mechanism=self.name,
+            order=self.order,
         )
 
     def neighbors(self, mean: MeanRelease) -> tuple[Records, Records]:

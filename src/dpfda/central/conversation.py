@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -58,8 +57,8 @@ class CentralConversation(Conversation[Release]):
         noisy: FloatArray,
         *noise: NoiseLaw,
         sensitivity: float,
-        parameters: Mapping[str, Any],
         shrunk: FloatArray | None = None,
+        **parameters: Any,
     ) -> Release:
         """What is released: noisy coefficients of functions, shrunk or as they are."""
         return Release(

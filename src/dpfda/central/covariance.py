@@ -93,11 +93,9 @@ class CovarianceRelease(CurveConversation, name="covariance"):
             law,
             shrunk=cleaned,
             sensitivity=look.sensitivity,
-            parameters={
-                "components": triangle.size,
-                "radius": look.radius / unit,
-                "noise": math.sqrt(noise) / unit**2,
-            },
+            components=triangle.size,
+            radius=look.radius / unit,
+            noise=math.sqrt(noise) / unit**2,
         )
 
     def neighbors(self, n: int) -> tuple[Records, Records]:

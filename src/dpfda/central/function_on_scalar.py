@@ -83,11 +83,9 @@ class FunctionOnScalarRelease(CurveConversation, name="function_on_scalar"):
             NoiseLaw(law="gaussian", scales=np.sqrt(variance)),
             shrunk=np.stack(factors) * noisy,
             sensitivity=pairs.sensitivity,
-            parameters={
-                "covariate_bound": self.covariate_bound,
-                "gamma": self.gamma,
-                "components": self.basis.size,
-            },
+            covariate_bound=self.covariate_bound,
+            gamma=self.gamma,
+            components=self.basis.size,
         )
 
     def neighbors(self, n: int) -> tuple[Records, Records]:

@@ -74,7 +74,8 @@ class HistogramDensity(DensityMechanism, name="histogram"):
             noise,
             shrunk=shrunk,
             sensitivity=look.sensitivity,
-            parameters={"mechanism": self.name, "cells": size},
+            mechanism=self.name,
+            cells=size,
         )
 
     @classmethod

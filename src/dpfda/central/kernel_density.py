@@ -76,12 +76,10 @@ class KernelDensity(DensityMechanism, name="kernel"):
             answer.values,
             answer.noise,
             sensitivity=look.sensitivity,
-            parameters={
-                "mechanism": self.kind,
-                "eta": self.eta,
-                "bandwidth": self.bandwidth_for(density.n, len(density.box)),
-                "components": len(axes),
-            },
+            mechanism=self.kind,
+            eta=self.eta,
+            bandwidth=self.bandwidth_for(density.n, len(density.box)),
+            components=len(axes),
         )
 
     def layout(

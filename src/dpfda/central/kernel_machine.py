@@ -34,7 +34,6 @@ class PrivateKernelMachine(CentralEstimator):
         target_bound: Y with |y| ≤ Y, for ``loss="squared"``.
         loss: ``"squared"``, ``"logistic"`` or ``"smoothed_hinge"``.
         kernel: the space; Matérn 5/2 with length 0.3 by default.
-        eta: the space's kernel is the given one to the power η.
         psi: ψ; by default chosen from n, ε and the kernel alone (privacy-safe selection).
         ledger: budget of the data over all releases: spent before noise is drawn.
         random_state: None for exact noise, or a seed for simulations.
@@ -54,7 +53,6 @@ class PrivateKernelMachine(CentralEstimator):
     target_bound: float | None = None
     loss: str = "squared"
     kernel: Kernel | None = None
-    eta: float = 1.0
     psi: float | None = None
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -70,7 +68,6 @@ class PrivateKernelMachine(CentralEstimator):
             loss=self.loss,
             target_bound=largest,
             kernel=Matern(nu=2.5, length=0.3) if self.kernel is None else self.kernel,
-            eta=_validate.positive("eta", self.eta),
             psi=None if self.psi is None else _validate.positive("psi", self.psi),
         )
         self._ask(machine, (points, targets), public={"loss": self.loss})

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
 from dpfda.central.cell_looks import Box, CellLook
 from dpfda.central.conversation import BoxConversation
@@ -49,15 +48,14 @@ class KernelMachine(CellLook, name="kernel_machine"):
         as F* ≥ ψ‖w*‖². K = 2√Q log(2·10⁹) steps, a public number, make ‖w_K - w*‖ at most half of
         10⁻⁹√(L₀/ψ); the other half is for rounding errors, far smaller. Twice that is added to the
         sensitivity, and nothing ever depends on whether data are easy to fit. Noise is calibrated
-        to the ball: coefficients h_j = w_j λ_j^{η/2} lie in ‖h/λ^{η/2}‖₂ ≤ sensitivity.
+        to the ball: coefficients h_j = w_j √λ_j lie in ‖h/√λ‖₂ ≤ sensitivity.
 
         D is a maximum over slopes that no single w may attain at once: a search reaches 1.00 of
         it for the hinge at any ψ, 1.00, .88 and .68 for logistic loss at ψ = 1, 0.1 and
         0.01 κ², .91, .62 and .30 for squared loss.
 
     Attributes:
-        kernel: of the space, to the power eta.
-        eta: η.
+        kernel: of the space.
         psi: ψ.
         loss: a registered loss.
         target_bound: Y with |y| ≤ Y, for squared loss; labels are signs otherwise.
@@ -69,7 +67,6 @@ class KernelMachine(CellLook, name="kernel_machine"):
     most_cells: ClassVar[int] = 1 << 10
 
     kernel: Kernel = part(lambda: Kernel)
-    eta: float = number(above=0.0, most=100.0)
     psi: float = number(above=0.0, most=1e10)
     loss: str = choice("squared", "logistic", "smoothed_hinge")
     target_bound: float = number(least=1e-40, most=1e40, default=1.0)
@@ -84,7 +81,7 @@ class KernelMachine(CellLook, name="kernel_machine"):
     def space(self) -> Space:
         """Features of the grid's points."""
         box = tuple(zip(self.low.tolist(), self.high.tolist(), strict=True))
-        return Space.of(self.kernel, box, along=self.along, eta=self.eta)
+        return Space.of(self.kernel, box, along=self.along)
 
     @property
     def columns(self) -> tuple[int, ...]:
@@ -105,7 +102,7 @@ class KernelMachine(CellLook, name="kernel_machine"):
 
     @property
     def noise_axes(self) -> FloatArray:
-        """λ_j^{η/2}."""
+        """√λ_j."""
         return self.space.weights
 
     def block(self, records: Records) -> IntArray:
@@ -140,41 +137,30 @@ class KernelMachine(CellLook, name="kernel_machine"):
     @classmethod
     def examples(cls) -> list[Self]:
         """Every loss, in a small space."""
+        box: Any = {"low": np.zeros(1), "high": np.ones(1), "along": 6}
+        kernel, deltas = Matern(nu=2.5, length=0.3), {"logistic": 0.05}
         return [
-            cls(
-                cost=cost,
-                n=40,
-                low=np.zeros(1),
-                high=np.ones(1),
-                along=6,
-                kernel=Matern(nu=2.5, length=0.3),
-                eta=1.0,
-                psi=1.0,
-                loss=loss,
-            )
-            for loss, cost in (
-                ("squared", Cost(epsilon=1.0)),
-                ("logistic", Cost(epsilon=1.0, delta=0.05)),
-                ("smoothed_hinge", Cost(epsilon=1.0)),
-            )
-        ]
+            cls(cost=Cost(epsilon=1.0, delta=deltas.get(loss, 0.0)), n=40, **box, kernel=kernel,
+                psi=1.0, loss=loss)
+            for loss in Loss.members()
+        ]  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """A kernel's functions φ_j on a grid, weights λ_j^{η/2}, features r_j = φ_j λ_j^{η/2}."""
+    """A kernel's functions φ_j on a grid, weights √λ_j, features r_j = φ_j √λ_j."""
 
     basis: FunctionBasis
     weights: FloatArray
 
     @classmethod
-    def of(cls, kernel: Kernel, box: Box, *, along: int, eta: float) -> Self:
-        """The space of C^η."""
+    def of(cls, kernel: Kernel, box: Box, *, along: int) -> Self:
+        """The space of a kernel C."""
         try:
             pairs = eigenpairs(kernel, tuple(np.linspace(*side, along) for side in box))
         except np.linalg.LinAlgError:  # a matrix of NaN
             raise InvalidParameter("kernel", "finite on the grid", kernel) from None
-        weights = pairs.eigenvalues ** (_validate.positive("eta", eta) / 2)
+        weights = np.sqrt(pairs.eigenvalues)
         kept = int(np.sum(weights > _SMALLEST**0.5 * weights[0]))
         return cls(pairs.first(kept), weights[:kept])
 
@@ -185,12 +171,12 @@ class Space:
 
     @cached_property
     def gram(self) -> FloatArray:
-        """C^η between places."""
+        """C between places."""
         return np.asarray(self.features @ self.features.T)
 
     @property
     def kappa(self) -> float:
-        """κ = sup √C^η(x, x)."""
+        """κ = sup √C(x, x)."""
         return math.sqrt(float(np.diag(self.gram).max()))
 
     def reach(self, loss: Loss, *, n: int, psi: float, target_bound: float) -> float:
@@ -220,7 +206,6 @@ class KernelMachineRelease(BoxConversation, name="kernel_machine"):
     """One question about n pairs: see `KernelMachine`.
 
     Attributes:
-        look: the other parameters of the question.
         psi: None chooses it from n, ε and the kernel alone.
     """
 
@@ -229,7 +214,6 @@ class KernelMachineRelease(BoxConversation, name="kernel_machine"):
     loss: str = "squared"
     target_bound: float = 1.0
     kernel: Kernel
-    eta: float = 1.0
     psi: float | None = None
     along: int | None = None
 
@@ -237,20 +221,12 @@ class KernelMachineRelease(BoxConversation, name="kernel_machine"):
     def look(self) -> KernelMachine:
         """The question."""
         along = CELLS[len(self.box)] if self.along is None else self.along
-        loss = Loss.named(self.loss)()
-        space = Space.of(self.kernel, self.box, along=along, eta=self.eta)
-        psi = self.psi
+        loss, bound, psi = Loss.named(self.loss)(), self.target_bound, self.psi
         if psi is None:
-            psi = space.safe_psi(loss, self.whole, n=self.n, target_bound=self.target_bound)
-        return KernelMachine(
-            **self.asked,
-            along=along,
-            kernel=self.kernel,
-            eta=self.eta,
-            psi=psi,
-            loss=self.loss,
-            target_bound=self.target_bound,
-        )
+            space = Space.of(self.kernel, self.box, along=along)
+            psi = space.safe_psi(loss, self.whole, n=self.n, target_bound=bound)
+        own: Any = {"kernel": self.kernel, "loss": self.loss, "target_bound": bound}
+        return KernelMachine(**self.asked, **own, along=along, psi=psi)
 
     def questions(self) -> Questions[Release]:
         """The minimizer with noise."""
@@ -261,7 +237,8 @@ class KernelMachineRelease(BoxConversation, name="kernel_machine"):
             answer.values,
             answer.noise,
             sensitivity=look.sensitivity,
-            parameters={"psi": look.psi, "kappa": look.space.kappa},
+            psi=look.psi,
+            kappa=look.space.kappa,
         )
 
     def neighbors(self, n: int) -> tuple[Records, Records]:

@@ -85,12 +85,10 @@ class LinearMechanism(FunctionMechanism):
             answer.values,
             answer.noise,
             sensitivity=look.sensitivity,
-            parameters={
-                "mechanism": self.name,
-                "kernel": self.kernel.to_dict(),
-                "calibration": "published" if self.published else "tight",
-                **self.choices(mean),
-            },
+            mechanism=self.name,
+            kernel=self.kernel.to_dict(),
+            calibration="published" if self.published else "tight",
+            **self.choices(mean),
         )
 
     def neighbors(self, mean: MeanRelease) -> tuple[Records, Records]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from dpfda import _validate
+from dpfda._registry import plain
 from dpfda._validate import FloatArray
 from dpfda.central.functions import FunctionBasis
 from dpfda.central.quadrature import as_places
-from dpfda.errors import InvalidParameter, MissingExtra
+from dpfda.errors import MissingExtra
 from dpfda.noise.law import NoiseLaw
 from dpfda.privacy.guarantee import Guarantee
 
@@ -79,11 +79,6 @@ class Release:
         """The released function on a grid."""
         return self.values(grid_points)
 
-    def standard_deviation(self, grid_points: Any = None) -> FloatArray:
-        """Of the privacy noise around the unshrunk curve, at each point."""
-        functions = self._functions(grid_points)
-        return self._shaped(self._spread(functions), grid_points)
-
     def interval(
         self, level: float = 0.95, *, grid_points: Any = None, simultaneous: bool = False
     ) -> tuple[FloatArray, FloatArray]:
@@ -97,12 +92,12 @@ class Release:
         raw mean 93 % (pointwise) and 91 % of the time (docs/releasing-a-curve.md).
         """
         level = _validate.fraction("level", level)
-        functions = self._functions(grid_points)
+        functions = self.basis.functions if grid_points is None else self.basis.at(grid_points)
         generator = np.random.default_rng(0)
         # Large grids (surfaces) get fewer paths, so that the table of paths stays below 200 MB.
         size = max(500, min(_PATHS, int(2.5e7 / (functions.shape[1] * self.noisy[..., 0].size))))
         paths = sum(law.draw(size, generator) for law in self.noise) @ functions
-        spread = self._spread(functions)
+        spread = np.sqrt(sum(law.along(functions) for law in self.noise))
         ratio = np.abs(paths) / np.maximum(spread, 1e-300)
         if simultaneous:
             axes = tuple(range(1, ratio.ndim))
@@ -123,12 +118,12 @@ class Release:
             "summary": self.summary,
             "guarantee": self.guarantee.to_dict(),
             "sensitivity": self.sensitivity,
-            "parameters": _plain(dict(self.parameters)),
+            "parameters": {name: plain(value) for name, value in self.parameters.items()},
             "grid_points": [axis.tolist() for axis in self.basis.grid],
             "values": self.values().tolist(),
             "coefficients": self.coefficients.tolist(),
             "noise": [
-                {"law": law.law, "scales": law.scales.tolist(), "blocks": _plain(law.blocks)}
+                {"law": law.law, "scales": law.scales.tolist(), "blocks": plain(law.blocks)}
                 for law in self.noise
             ],
         }
@@ -183,12 +178,6 @@ class Release:
             f"{self.guarantee})"
         )
 
-    def _spread(self, functions: FloatArray) -> FloatArray:
-        return np.asarray(np.sqrt(sum(law.along(functions) for law in self.noise)))
-
-    def _functions(self, grid_points: Any) -> FloatArray:
-        return self.basis.functions if grid_points is None else self.basis.at(grid_points)
-
     def _curve(self, coefficients: FloatArray, grid_points: Any) -> FloatArray:
         if grid_points is None:
             return np.asarray(coefficients @ self.basis.functions + self.center)
@@ -204,18 +193,3 @@ class Release:
             return flat
         axes = self.basis.grid if grid_points is None else as_places(grid_points)
         return flat.reshape(*flat.shape[:-1], *(np.size(axis) for axis in axes))
-
-
-def _plain(value: Any) -> Any:
-    """Numbers, strings, lists and dictionaries only."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(part) for key, part in value.items()}
-    if isinstance(value, list | tuple | np.ndarray):
-        return [_plain(part) for part in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, str | int | float | bool) or value is None:
-        return value
-    raise InvalidParameter("parameters", "plain values", type(value).__name__)

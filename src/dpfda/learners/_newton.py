@@ -1,16 +1,24 @@
 """Newton's method for penalized margin losses, on a whole batch at once.
 
 Minimizes ``Σ_i w_i ℓ(m_i) + ½ θᵀQθ`` with margins ``m = θᵀrows`` for every member. Convex, so the
-result does not depend on the way there; it is unique because `RIDGE` is part of Q.
+result does not depend on the way there; it is unique because `RIDGE` is part of Q. Steps shrink
+quadratically: the error left when they are small is far smaller than they are.
 """
 
 from __future__ import annotations
 
-from dpfda.learners._arrays import Array, identity, namespace, scalar
-from dpfda.learners._design import Design, dot, gram, times_rows, times_weights
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dpfda._validate import positive, whole
+from dpfda.learners._arrays import Array, Batch, identity, namespace, scalar
+from dpfda.learners._design import Design, design, dot, times_rows, times_weights
+from dpfda.learners._design import gram as products
 from dpfda.learners._iteration import Arrays, iterate
 from dpfda.learners._linear_systems import solver
 from dpfda.learners._losses import Loss
+from dpfda.learners.base import Learner
 
 RIDGE = 1e-10
 """Curvature given to every direction of the standardized problem.
@@ -20,59 +28,70 @@ classes, fewer rows than features, repeated features) it picks the finite answer
 """
 
 
-def minimize(
-    loss: Loss, data: Design, *, penalty: Array, tolerance: float, max_iterations: int
-) -> tuple[Array, Array]:
-    """Intercept (B,) and coefficients (B, d) that minimize every member's penalized loss.
+@dataclass(frozen=True, kw_only=True)
+class NewtonLearner(Learner):
+    """A learner that minimizes a margin loss and a penalty of its own.
 
-    Args:
-        loss: the margin loss.
-        data: the rows, standardized.
-        penalty: Q, (B, p, p) or (1, p, p), positive semidefinite.
-        tolerance: a member is done when a step changes none of its margins by more than this.
-            Steps shrink quadratically, so the error left is far smaller.
-        max_iterations: what is left after that many steps is returned as it is.
+    Attributes:
+        tolerance: a member is done when a Newton step changes no score by more than this.
+        max_iterations: steps after which a member is returned as it is.
     """
-    xp = namespace(data.rows)
-    members, size, _ = data.rows.shape
-    ridge = RIDGE * identity(size, like=data.rows)
-    penalty = xp.broadcast_to(penalty + ridge, (members, size, size))
 
-    def step(state: Arrays, fixed: Arrays, live: Array) -> tuple[Arrays, Array]:
-        parameters, margins = state
-        rows, weights, quadratic = fixed
-        down, curvature = loss.slopes(margins)
-        pull = times_rows(quadratic, parameters)
-        descent = times_weights(rows, weights * down) - pull
-        hessian = gram(rows, weights * curvature) + quadratic
-        if loss.damping:
-            # Vanishes at the solution, so the convergence stays superlinear (Li et al. 2004).
-            force = loss.damping * xp.max(xp.abs(descent), axis=1)
-            hessian = hessian + force[:, None, None] * identity(size, like=rows)
-        direction = solver(hessian)(descent)
-        change = times_rows(rows, direction)
-        largest = xp.max(xp.abs(change), axis=1)
-        share = xp.ones_like(largest)
-        if bool(xp.any((largest > loss.radius) & live)):
-            slope = -dot(descent, direction)
-            bend = dot(direction, times_rows(quadratic, direction))
-            along = (slope, dot(pull, direction), bend)
-            share = _descending_share(loss, margins, change, weights, along)
-        share = (share * xp.astype(live, share.dtype))[:, None]
-        moved = (parameters + share * direction, margins + share * change)
-        return moved, largest <= tolerance
+    margin_loss: ClassVar[Loss]
 
-    def begin(fixed: Arrays) -> Arrays:
-        # Least squares is the Newton step from 0; the losses with flat pieces borrow a curvature.
-        rows, weights, quadratic = fixed
-        first, rough = loss.at_zero
-        hessian = rough * gram(rows, weights) + quadratic
-        parameters = solver(hessian)(first * times_weights(rows, weights))
-        return parameters, times_rows(rows, parameters)
+    tolerance: float = 1e-5
+    max_iterations: int = 100
 
-    fixed = (data.rows, data.weights, penalty)
-    found = iterate(begin, step, fixed=fixed, max_iterations=max_iterations)
-    return data.to_features(found[0])
+    def __post_init__(self) -> None:
+        positive("tolerance", self.tolerance)
+        whole("max_iterations", self.max_iterations)
+
+    @abstractmethod
+    def _penalty(self, data: Design, gram: Array) -> Array:
+        """Q for standardized rows, (B, p, p) or (1, p, p), positive semidefinite."""
+
+    def _fit_chunk(self, batch: Batch, gram: Array) -> tuple[Array, Array]:
+        data, loss = design(batch), self.margin_loss
+        xp = namespace(data.rows)
+        members, size, _ = data.rows.shape
+        ridge = RIDGE * identity(size, like=data.rows)
+        penalty = xp.broadcast_to(self._penalty(data, gram) + ridge, (members, size, size))
+
+        def step(state: Arrays, fixed: Arrays, live: Array) -> tuple[Arrays, Array]:
+            parameters, margins = state
+            rows, weights, quadratic = fixed
+            down, curvature = loss.slopes(margins)
+            pull = times_rows(quadratic, parameters)
+            descent = times_weights(rows, weights * down) - pull
+            hessian = products(rows, weights * curvature) + quadratic
+            if loss.damping:
+                # Vanishes at the solution, so the convergence stays superlinear (Li et al. 2004).
+                force = loss.damping * xp.max(xp.abs(descent), axis=1)
+                hessian = hessian + force[:, None, None] * identity(size, like=rows)
+            direction = solver(hessian)(descent)
+            change = times_rows(rows, direction)
+            largest = xp.max(xp.abs(change), axis=1)
+            share = xp.ones_like(largest)
+            if bool(xp.any((largest > loss.radius) & live)):
+                slope = -dot(descent, direction)
+                bend = dot(direction, times_rows(quadratic, direction))
+                along = (slope, dot(pull, direction), bend)
+                share = _descending_share(loss, margins, change, weights, along)
+            share = (share * xp.astype(live, share.dtype))[:, None]
+            moved = (parameters + share * direction, margins + share * change)
+            return moved, largest <= self.tolerance
+
+        def begin(fixed: Arrays) -> Arrays:
+            # Least squares is the Newton step from 0; losses with flat pieces borrow a curvature.
+            rows, weights, quadratic = fixed
+            first, rough = loss.at_zero
+            hessian = rough * products(rows, weights) + quadratic
+            parameters = solver(hessian)(first * times_weights(rows, weights))
+            return parameters, times_rows(rows, parameters)
+
+        fixed = (data.rows, data.weights, penalty)
+        found = iterate(begin, step, fixed=fixed, max_iterations=self.max_iterations)
+        return data.to_features(found[0])
 
 
 def _descending_share(

@@ -7,17 +7,16 @@ from typing import Any, Self
 
 import numpy as np
 
-from dpfda._validate import non_negative, positive, whole
+from dpfda._validate import non_negative
 from dpfda.errors import InvalidParameter
-from dpfda.learners._arrays import Array, Batch, as_double, namespace
-from dpfda.learners._design import Design, design
+from dpfda.learners._arrays import Array, as_double, namespace
+from dpfda.learners._design import Design
 from dpfda.learners._losses import DistanceWeightedLoss
-from dpfda.learners._newton import minimize
-from dpfda.learners.base import Learner
+from dpfda.learners._newton import NewtonLearner
 
 
 @dataclass(frozen=True, kw_only=True)
-class DWD(Learner, name="dwd"):
+class DWD(NewtonLearner, name="dwd"):
     """Distance weighted discrimination with a penalized slope function (Sang et al. 2022).
 
     The score of a curve x = Σ z_k φ_k is α + ∫ x β with β = Σ b_k φ_k, that is α + bᵀGz with G the
@@ -32,8 +31,6 @@ class DWD(Learner, name="dwd"):
     Attributes:
         smoothing: λ, weight of the penalty against the mean loss, at least 0.
         roughness: Ω as rows of a symmetric positive semidefinite matrix, or None.
-        tolerance: a member is done when a Newton step changes no score by more than this.
-        max_iterations: steps after which a member is returned as it is.
 
     Example:
         >>> models = DWD(smoothing=0.1).fit([[[-2.0], [-1.0], [1.0], [2.0]]], [[-1, -1, 1, 1]])
@@ -41,15 +38,14 @@ class DWD(Learner, name="dwd"):
         array([[1.957]])
     """
 
+    margin_loss = DistanceWeightedLoss()
+
     smoothing: float = 0.01
     roughness: tuple[tuple[float, ...], ...] | None = None
-    tolerance: float = 1e-5
-    max_iterations: int = 100
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         non_negative("smoothing", self.smoothing)
-        positive("tolerance", self.tolerance)
-        whole("max_iterations", self.max_iterations)
         if self.roughness is not None:
             object.__setattr__(self, "roughness", _plain_matrix(self.roughness))
 
@@ -57,16 +53,6 @@ class DWD(Learner, name="dwd"):
     def examples(cls) -> tuple[Self, ...]:
         """Ridge, weak ridge, and a roughness penalty that leaves one direction free (d = 3)."""
         return (cls(), cls(smoothing=1e-4), cls(roughness=((1, -1, 0), (-1, 2, -1), (0, -1, 1))))
-
-    def _fit_chunk(self, batch: Batch, gram: Array) -> tuple[Array, Array]:
-        data = design(batch)
-        return minimize(
-            DistanceWeightedLoss(),
-            data,
-            penalty=self._penalty(data, gram),
-            tolerance=self.tolerance,
-            max_iterations=self.max_iterations,
-        )
 
     def _penalty(self, data: Design, gram: Array) -> Array:
         """2λ G⁻¹ΩG⁻¹ in the standardized coefficients, with the intercept free."""

@@ -5,18 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
-from dpfda._validate import one_of, positive, whole
+from dpfda._validate import one_of, positive
 from dpfda.errors import InvalidParameter
 from dpfda.learners._arrays import Array, Batch, namespace
 from dpfda.learners._design import Design, design, diagonal
 from dpfda.learners._hinge import middle_intercept, minimize_hinge
 from dpfda.learners._losses import SquaredHingeLoss
-from dpfda.learners._newton import minimize
-from dpfda.learners.base import Learner
+from dpfda.learners._newton import NewtonLearner
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinearSVM(Learner, name="linear_svm"):
+class LinearSVM(NewtonLearner, name="linear_svm"):
     """Linear SVM: minimize ½ ‖coefficients‖² + C Σ w·loss(y·score).
 
     The loss is the hinge max(0, 1 − m), as in scikit-learn's ``SVC(kernel="linear")``, or its
@@ -32,7 +31,6 @@ class LinearSVM(Learner, name="linear_svm"):
             default. The model returned is for the features as given.
         tolerance: how far the optimality conditions may be missed (hinge), or the largest change
             of a score in the last Newton step (squared hinge).
-        max_iterations: iterations after which a member is returned as it is.
 
     Example:
         >>> models = LinearSVM(C=10.0).fit([[[-2.0], [-1.0], [1.0], [3.0]]], [[-1, -1, 1, 1]])
@@ -40,17 +38,17 @@ class LinearSVM(Learner, name="linear_svm"):
         array([[-1. ,  0.5,  1. ]])
     """
 
+    margin_loss = SquaredHingeLoss()
+
     C: float = 1.0
     loss: str = "hinge"
     standardize: bool = False
     tolerance: float = 1e-9
-    max_iterations: int = 100
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         positive("C", self.C)
         one_of("loss", self.loss, ("hinge", "squared_hinge"))
-        positive("tolerance", self.tolerance)
-        whole("max_iterations", self.max_iterations)
         if not isinstance(self.standardize, bool):
             raise InvalidParameter("standardize", "True or False", self.standardize)
 
@@ -60,19 +58,15 @@ class LinearSVM(Learner, name="linear_svm"):
         return (cls(), cls(loss="squared_hinge"), cls(standardize=True, C=0.5))
 
     def _fit_chunk(self, batch: Batch, gram: Array) -> tuple[Array, Array]:
+        if self.loss == "squared_hinge":
+            return super()._fit_chunk(batch, gram)
         data = design(batch)
-        penalty = self._penalty(data)
-        if self.loss == "hinge":
-            return data.to_features(self._fit_hinge(batch, data, penalty))
-        return minimize(
-            SquaredHingeLoss(),
-            data,
-            penalty=diagonal(penalty),
-            tolerance=self.tolerance,
-            max_iterations=self.max_iterations,
-        )
+        return data.to_features(self._fit_hinge(batch, data, self._diagonal(data)))
 
-    def _penalty(self, data: Design) -> Array:
+    def _penalty(self, data: Design, gram: Array) -> Array:
+        return diagonal(self._diagonal(data))
+
+    def _diagonal(self, data: Design) -> Array:
         """The diagonal of the penalty, where the weights of a member add up to 1."""
         xp = namespace(data.rows)
         penalty = data.penalty()

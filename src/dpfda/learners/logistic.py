@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
-from dpfda._validate import non_negative, positive, whole
-from dpfda.learners._arrays import Array, Batch
-from dpfda.learners._design import design, diagonal
+from dpfda._validate import non_negative
+from dpfda.learners._arrays import Array
+from dpfda.learners._design import Design, diagonal
 from dpfda.learners._losses import LogisticLoss
-from dpfda.learners._newton import minimize
-from dpfda.learners.base import Learner
+from dpfda.learners._newton import NewtonLearner
 
 
 @dataclass(frozen=True, kw_only=True)
-class Logistic(Learner, name="logistic"):
+class Logistic(NewtonLearner, name="logistic"):
     """Logistic regression: minimize Σ w log(1 + e^{−y·score}) + ½ l2 ‖coefficients‖².
 
     The intercept is not penalized; `l2` is the 1/C of scikit-learn's ``LogisticRegression``.
@@ -25,8 +24,6 @@ class Logistic(Learner, name="logistic"):
 
     Attributes:
         l2: weight of the penalty, at least 0.
-        tolerance: a member is done when a Newton step changes no score by more than this.
-        max_iterations: steps after which a member is returned as it is.
 
     Example:
         >>> models = Logistic().fit([[[-2.0], [-1.0], [1.0], [2.0]]], [[-1, 1, -1, 1]])
@@ -34,26 +31,18 @@ class Logistic(Learner, name="logistic"):
         array([[0.4196]])
     """
 
+    margin_loss = LogisticLoss()
+
     l2: float = 0.0
-    tolerance: float = 1e-5
-    max_iterations: int = 100
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         non_negative("l2", self.l2)
-        positive("tolerance", self.tolerance)
-        whole("max_iterations", self.max_iterations)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
         """Plain and penalized."""
         return (cls(), cls(l2=1.0))
 
-    def _fit_chunk(self, batch: Batch, gram: Array) -> tuple[Array, Array]:
-        data = design(batch)
-        return minimize(
-            LogisticLoss(),
-            data,
-            penalty=diagonal(self.l2 / data.total[:, None] * data.penalty()),
-            tolerance=self.tolerance,
-            max_iterations=self.max_iterations,
-        )
+    def _penalty(self, data: Design, gram: Array) -> Array:
+        return diagonal(self.l2 / data.total[:, None] * data.penalty())
