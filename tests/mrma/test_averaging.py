@@ -14,8 +14,8 @@ from dpfda.mrma.averaging import (
     unit_norm,
     weights,
 )
+from dpfda.mrma.evaluation import directions, strengths
 from dpfda.mrma.members import draw_members, judge
-from dpfda.mrma.reversal import directions, strengths
 
 RNG = np.random.default_rng(0)
 

@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dpfda._validate import FloatArray
 from dpfda.mrma.ensemble import CurveEnsemble
 from dpfda.mrma.members import Candidates, Judgement
-from dpfda.protocol.estimate import Estimate, accuracy_estimate
 from dpfda.protocol.findings import Findings
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
@@ -20,7 +18,7 @@ def classifier(
     candidates: Candidates, judgement: Judgement, *, plan: StudyPlan, average: str
 ) -> CurveModel:
     """Σ w_b f*_b over unit-norm candidates: one linear rule, or an ensemble where it is not one."""
-    weight, stamp = judgement.signed_weight, plan.stamp
+    weight = judgement.signed_weight
     if average in ("parameters", "scores"):  # for linear members these are the same classifier
         intercept, slopes = candidates.averaged(weight)
         return CurveModel.linear(
@@ -33,7 +31,7 @@ def classifier(
         coefficients=candidates.coefficients[used],
         weights=weight[used],
         average=average,
-        **stamp,
+        **plan.stamp,
     )
 
 
@@ -66,24 +64,3 @@ class MRMAFindings(Findings):
         assert self.candidates is not None
         assert self.judgement is not None
         return self.candidates, self.judgement
-
-
-@dataclass(kw_only=True)
-class FinalCheck:
-    """The last group of a study: people who judge the finished classifier and nothing else."""
-
-    epsilon: float
-    total: float = 0.0
-    people: int = 0
-
-    def absorb(self, verdicts: FloatArray) -> None:
-        """Add ±1 verdicts."""
-        self.total += float(verdicts.sum())
-        self.people += len(verdicts)
-
-    def error(self) -> Estimate | None:
-        """The error of the classifier, unbiased because these people judged nothing before."""
-        if not self.people:
-            return None
-        found = accuracy_estimate(total=self.total, people=self.people, epsilon=self.epsilon)
-        return found.complement()

@@ -95,3 +95,27 @@ def right_reversal_probability(accuracy: Any, *, people: Any, epsilon: float) ->
     p = q * r + (1 - q) * (1 - r)
     distance = (2 * q - 1) * np.abs(r - 0.5)
     return np.asarray(ndtr(np.sqrt(np.asarray(people)) * distance / np.sqrt(p * (1 - p))))
+
+
+def directions(accuracy: Any) -> FloatArray:
+    """-1 where r̃ < ½ (the candidate is reversed), +1 elsewhere: Eq. (9) of 001; ½ keeps it.
+
+    Example:
+        >>> directions([0.3, 0.5, 1.2]).tolist()
+        [-1.0, 1.0, 1.0]
+    """
+    return np.where(np.asarray(accuracy) < 0.5, -1.0, 1.0)
+
+
+def strengths(accuracy: Any) -> FloatArray:
+    """r̃* = max(r̃, 1 - r̃), what averaging weighs by.
+
+    It is biased upwards (a coin flip judged by 50 people at ε = 0.5 has mean 0.73), so it is a
+    weight and never an accuracy: that comes from people who judged nothing before.
+
+    Example:
+        >>> strengths([0.3, 0.5, 1.2]).tolist()
+        [0.7, 0.5, 1.2]
+    """
+    value = np.asarray(accuracy, dtype=np.float64)
+    return np.maximum(value, 1 - value)

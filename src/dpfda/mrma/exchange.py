@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+
 from dpfda._validate import FloatArray
-from dpfda.mrma.conclusion import FinalCheck, MRMAFindings, classifier, unknown_model
-from dpfda.mrma.designs import ExchangeDesign, MRMADesign
-from dpfda.mrma.members import Candidates, Judgement, judge
+from dpfda.mrma.conclusion import MRMAFindings, classifier, unknown_model
+from dpfda.mrma.designs import ExchangeDesign, JudgedDesign
+from dpfda.mrma.members import Candidates, Judgement
+from dpfda.protocol.estimate import Estimate, accuracy_estimate
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.progress import Phase, Progress
@@ -19,13 +21,20 @@ from dpfda.protocol.task import Task
 class JudgedProgress(Progress):
     """People judge members in turn, others the classifier made of them: all it keeps is sums."""
 
-    design: MRMADesign | ExchangeDesign
-    candidates: Candidates | None
+    design: JudgedDesign
+    candidates: Candidates | None = None
+    """Who is judged now."""
 
     def __init__(self, plan: StudyPlan, phases: Sequence[Phase], *, epsilon: float) -> None:
         self._epsilon = epsilon
-        self._check = FinalCheck(epsilon=epsilon)
+        # Verdicts of people who judge the finished classifier and nothing else: sum, number.
+        self._checked: FloatArray = np.zeros(2)
         super().__init__(plan, phases)
+
+    @property
+    def known(self) -> Candidates | None:
+        """All that is known of the members; None before there are any."""
+        return self.candidates
 
     def tasks(self, start: int, people: int) -> Task:
         """Verdicts on the members in turn, then on the result."""
@@ -40,7 +49,7 @@ class JudgedProgress(Progress):
             assert self.candidates is not None
             self.candidates.absorb(task.member, reply[:, 0])  # type: ignore[attr-defined]
         else:
-            self._check.absorb(reply[:, 0])
+            self._checked += reply[:, 0].sum(), len(reply)
 
     def _learn(self) -> None:
         """Sums say it all."""
@@ -48,31 +57,35 @@ class JudgedProgress(Progress):
     @property
     def judgement(self) -> Judgement | None:
         """What the verdicts so far say about the members; None before there are members."""
-        if self.candidates is None:
+        if self.known is None:
             return None
-        return judge(
-            self.candidates.totals,
-            self.candidates.people,
-            epsilon=self._epsilon,
-            cutoff=self.design.cutoff,
-            strictness=self.design.strictness,
+        design = self.design
+        return self.known.judged(
+            epsilon=self._epsilon, cutoff=design.cutoff, strictness=design.strictness
         )
 
     @property
     def model(self) -> CurveModel:
         """The classifier as it is now."""
-        judgement = self.judgement
-        if self.candidates is None or judgement is None:
+        members, judgement = self.known, self.judgement
+        if members is None or judgement is None:
             return unknown_model(self.plan)
-        return classifier(self.candidates, judgement, plan=self.plan, average=self.design.average)
+        return classifier(members, judgement, plan=self.plan, average=self.design.average)
+
+    @property
+    def error(self) -> Estimate | None:
+        """Of the classifier, unbiased because these people judged nothing before."""
+        total, people = float(self._checked[0]), int(self._checked[1])
+        found = accuracy_estimate(total=total, people=people, epsilon=self._epsilon)
+        return found.complement() if people else None
 
     def findings(self) -> MRMAFindings:
         """Members, and the error by people who judged nothing else."""
         return MRMAFindings(
             classes=self.plan.classes,
             phases=self.phases,
-            error=self._check.error(),
-            candidates=self.candidates,
+            error=self.error,
+            candidates=self.known,
             judgement=self.judgement,
         )
 
@@ -80,16 +93,15 @@ class JudgedProgress(Progress):
         """Members and sums of verdicts."""
         return {
             "phase": self.phase,
-            "candidates": None if self.candidates is None else self.candidates.state(),
-            "check": asdict(self._check),
+            "candidates": self.candidates and self.candidates.state(),
+            "checked": self._checked.tolist(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from `state`."""
-        self.phase = int(state["phase"])
-        kept = state["candidates"]
-        self.candidates = None if kept is None else Candidates(**kept)
-        self._check = FinalCheck(**state["check"])
+        self.phase, kept = int(state["phase"]), state["candidates"]
+        self.candidates = kept and Candidates(**kept)
+        self._checked = np.asarray(state["checked"])
 
 
 class ExchangeProgress(JudgedProgress, name="exchange"):
@@ -97,7 +109,8 @@ class ExchangeProgress(JudgedProgress, name="exchange"):
 
     def __init__(self, design: ExchangeDesign, plan: StudyPlan) -> None:
         self.design = design
-        self.candidates = Candidates(design.intercepts, design.coefficients)
+        intercepts, coefficients = np.array(design.intercepts), np.array(design.coefficients)
+        self.candidates = Candidates(intercepts, coefficients)
         final = round(design.final_share * plan.n_people)
         phases = [Phase("evaluate", plan.n_people - final), Phase("check", final)]
         super().__init__(plan, phases, epsilon=plan.epsilon)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.mrma.averaging import Weights, average_parameters, default_cutoff, unit_norm, weights
-from dpfda.mrma.evaluation import Accuracies, accuracies
-from dpfda.mrma.reversal import directions, strengths
+from dpfda.mrma.evaluation import Accuracies, accuracies, directions, strengths
 from dpfda.protocol.public_randomness import public_uniforms
 
 DEFAULT_SPREAD = 0.3
@@ -118,10 +117,11 @@ def intercept_shrinkage(noise_variance: float, *, size: int, spread: float | Non
     return spread**2 / (spread**2 + noise_variance / size)
 
 
+@dataclass(eq=False)
 class Candidates:
     """B linear classifiers of encoded curves and the running sums of their verdicts.
 
-    Args:
+    Attributes:
         intercept: α, shape (B,).
         coefficients: b, shape (B, d).
         totals: sums of verdicts so far.
@@ -133,16 +133,20 @@ class Candidates:
         [0, 1, 0]
     """
 
-    def __init__(
-        self, intercept: Any, coefficients: Any, totals: Any = None, people: Any = None
-    ) -> None:
-        self.intercept: FloatArray = np.asarray(intercept, dtype=np.float64)
-        self.coefficients: FloatArray = np.asarray(coefficients, dtype=np.float64)
-        empty = np.zeros(len(self.intercept))
-        self.totals: FloatArray = empty if totals is None else np.array(totals, dtype=np.float64)
-        self.people: FloatArray = (
-            empty.copy() if people is None else np.array(people, dtype=np.float64)
-        )
+    intercept: FloatArray
+    coefficients: FloatArray
+    totals: FloatArray = None  # type: ignore[assignment]  # nobody said anything
+    people: FloatArray = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        for name, given in self.arrays.items():
+            silent = np.zeros(len(self.intercept))
+            setattr(self, name, silent if given is None else np.array(given, dtype=np.float64))
+
+    @property
+    def arrays(self) -> dict[str, FloatArray]:
+        """Members and sums, by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def __len__(self) -> int:
         return len(self.intercept)
@@ -173,10 +177,17 @@ class Candidates:
         """Intercept () and coefficients (d,) of the weighted average of unit-norm candidates."""
         return average_parameters(*self.hyperplanes, weight)
 
+    def judged(
+        self, *, epsilon: float, cutoff: float | None = None, strictness: float = 1.0
+    ) -> Judgement:
+        """Accuracies, reversals and weights from the verdicts so far."""
+        return judge(
+            self.totals, self.people, epsilon=epsilon, cutoff=cutoff, strictness=strictness
+        )
+
     def state(self) -> dict[str, Any]:
         """Plain values."""
-        names = ("intercept", "coefficients", "totals", "people")
-        return {name: getattr(self, name).tolist() for name in names}
+        return {name: array.tolist() for name, array in self.arrays.items()}
 
 
 def draw_members(uniforms: FloatArray, *, among: int) -> IntArray:

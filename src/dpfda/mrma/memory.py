@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 
 from dpfda._validate import FloatArray
+from dpfda.mrma.evaluation import strengths
 from dpfda.mrma.members import Candidates, Judgement, judge
-from dpfda.mrma.reversal import strengths
 
 
-@dataclass(frozen=True, eq=False)
-class Memory:
-    """Members with discounted sums of verdicts.
+@dataclass(eq=False)
+class Memory(Candidates):
+    """Members with discounted sums of verdicts: those of k rounds ago count λ^k in all sums.
 
     Attributes:
-        intercept: α, shape (B,).
-        coefficients: b, shape (B, d).
-        totals: Σ λ^k (sum of the verdicts k rounds ago).
-        people: Σ λ^k (how many they were).
-        squares: Σ λ^{2k} (how many they were): what the variance needs.
+        squares: Σ λ^{2k} (how many verdicts k rounds ago): what the variance needs.
 
     Example:
         >>> memory = Memory.from_dict(None, dimension=2).joined_by(Candidates([0.1], [[1.0, 0.0]]))
@@ -31,19 +27,7 @@ class Memory:
         ([25.0], [90.0])
     """
 
-    intercept: FloatArray
-    coefficients: FloatArray
-    totals: FloatArray
-    people: FloatArray
-    squares: FloatArray
-
-    def __len__(self) -> int:
-        return len(self.intercept)
-
-    @property
-    def candidates(self) -> Candidates:
-        """The members as candidates."""
-        return Candidates(self.intercept, self.coefficients)
+    squares: FloatArray = None  # type: ignore[assignment]
 
     @property
     def effective_people(self) -> FloatArray:
@@ -67,39 +51,27 @@ class Memory:
         found = self.judged(epsilon=epsilon).accuracy
         evidence = (strengths(found.value) - 0.5) / found.standard_error
         kept = np.sort(np.argsort(-evidence, kind="stable")[:most])
-        return Memory(**{name: value[kept] for name, value in vars(self).items()})
+        return Memory(**{name: array[kept] for name, array in self.arrays.items()})
 
     def joined_by(self, candidates: Candidates) -> Memory:
         """With new members about whom nobody said anything yet."""
-        silent = np.zeros(len(candidates))
+        new = Memory(candidates.intercept, candidates.coefficients).arrays
         return Memory(
-            np.concatenate([self.intercept, candidates.intercept]),
-            np.concatenate([self.coefficients, candidates.coefficients]),
-            np.concatenate([self.totals, silent]),
-            np.concatenate([self.people, silent]),
-            np.concatenate([self.squares, silent]),
+            **{name: np.concatenate([array, new[name]]) for name, array in self.arrays.items()}
         )
 
     def updated(self, totals: Any, people: Any, *, keep: float) -> Memory:
         """With a round's verdicts added and older ones counting `keep` times as much."""
-        return Memory(
-            self.intercept,
-            self.coefficients,
-            keep * self.totals + np.asarray(totals),
-            keep * self.people + np.asarray(people),
-            keep**2 * self.squares + np.asarray(people),
+        return replace(
+            self,
+            totals=keep * self.totals + np.asarray(totals),
+            people=keep * self.people + np.asarray(people),
+            squares=keep**2 * self.squares + np.asarray(people),
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {name: value.tolist() for name, value in asdict(self).items()}
-
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any] | None, *, dimension: int) -> Memory:
-        """Rebuild from `to_dict`; None is the memory before the first round."""
-        if data is None:
-            nothing = np.zeros(0)
-            return cls(nothing, np.zeros((0, dimension)), nothing, nothing, nothing)
-        arrays = {name: np.asarray(value, dtype=np.float64) for name, value in data.items()}
-        arrays["coefficients"] = arrays["coefficients"].reshape(-1, dimension)
-        return cls(**arrays)
+    def from_dict(cls, data: Mapping[str, Any] | None, *, dimension: int) -> Self:
+        """Rebuild from `state`; None is the memory before the first round."""
+        memory = cls(**({"intercept": [], "coefficients": []} if data is None else data))
+        memory.coefficients = memory.coefficients.reshape(-1, dimension)
+        return memory

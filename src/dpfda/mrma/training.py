@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any, TypeVar
 
@@ -11,8 +11,10 @@ import numpy as np
 from dpfda._validate import FloatArray
 from dpfda.learners import Learner
 from dpfda.mrma.designs import ReportedDesign
+from dpfda.mrma.exchange import JudgedProgress
 from dpfda.mrma.members import Candidates, intercept_shrinkage, public_members
 from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.progress import Phase
 from dpfda.protocol.task import Task
 from dpfda.protocol.tasks.vector import VectorTask
 
@@ -45,21 +47,23 @@ def named_learner(name: str, parameters: Mapping[str, Any] | None = None) -> Lea
     return Learner.from_dict({"name": ALIASES.get(name, name), **(parameters or {})})
 
 
-class Reports:
-    """Noisy reports, kept until weak classifiers are made of them.
+class ReportedProgress(JudgedProgress):
+    """Reports are kept until weak classifiers are made of them; people judge those.
 
     Unknown learners, randomizers and parameters are refused before anybody reports.
-
-    Args:
-        plan: the study.
-        design: learner and subset size.
-        report: the task that asks for a report.
     """
 
-    def __init__(self, plan: StudyPlan, design: ReportedDesign, report: Task) -> None:
-        self.plan, self.design = plan, design
-        self._parts: list[FloatArray] = []
+    design: ReportedDesign
+
+    def __init__(
+        self, design: ReportedDesign, plan: StudyPlan, judging: Sequence[Phase], *, epsilon: float
+    ) -> None:
+        self.design = design
+        self._reports: list[FloatArray] = []
         self._learner = named_learner(design.learner, design.learner_parameters)
+        phases = [Phase("report", design.n_reports(plan.n_people)), *judging]
+        super().__init__(plan, phases, epsilon=epsilon)
+        report = self._ask("vector", 0)
         assert isinstance(report, VectorTask)
         randomizer, nowhere = report.mechanism.parts[0], np.zeros((1, report.dimension))
         # Of the noise on one coordinate of a report; public.
@@ -67,18 +71,27 @@ class Reports:
         if report.protects != "labels":
             self._variance = float(randomizer.variance(nowhere)[0, 0])
 
-    def absorb(self, reply: FloatArray) -> None:
-        """Noisy z* and noisy ±1 label, shape (n, d + 1)."""
-        self._parts.append(reply)
+    def tasks(self, start: int, people: int) -> Task:
+        """Reports first, then verdicts."""
+        if self.kind == "report":
+            return self._ask("vector", people)
+        return super().tasks(start, people)
 
-    def members(self, count: int, *, stream: int = 0) -> Candidates:
-        """Fit `count` weak classifiers to public random subsets, all at once; forget the reports.
+    def absorb(self, task: Task, reply: FloatArray) -> None:
+        """Keep noisy z* and noisy ±1 label, shape (n, d + 1), or add a verdict to its sum."""
+        if isinstance(task, VectorTask):
+            self._reports.append(reply)
+        else:
+            super().absorb(task, reply)
+
+    def _fit(self, count: int, *, stream: int = 0) -> Candidates:
+        """`count` weak classifiers of public random subsets, all at once; forget the reports.
 
         A different `stream` draws different subsets.
         """
         dimension = self.plan.encoder.n_features
-        reports = np.concatenate([np.empty((0, dimension + 1)), *self._parts])
-        self._parts = []
+        reports = np.concatenate([np.empty((0, dimension + 1)), *self._reports])
+        self._reports = []
         if len(reports) == 0:  # nobody answered: candidates that say nothing
             return Candidates(np.zeros(count), np.zeros((count, dimension)))
         size = min(self.design.member_size, len(reports))
@@ -96,13 +109,16 @@ class Reports:
         shrunk = intercept_shrinkage(self._variance, size=size, spread=spread)
         return Candidates(shrunk * np.asarray(models.intercept), np.asarray(models.coefficients))
 
-    def state(self) -> list[list[float]]:
-        """Plain rows."""
-        return [row for part in self._parts for row in part.tolist()]
+    def state(self) -> dict[str, Any]:
+        """Reports of an unfinished first phase, or members and sums."""
+        reports = [row for part in self._reports for row in part.tolist()]
+        return super().state() | {"reports": reports}
 
-    def restore(self, rows: list[list[float]]) -> None:
+    def restore(self, state: dict[str, Any]) -> None:
         """Go on from `state`."""
-        self._parts = [np.asarray(rows, dtype=np.float64)] if rows else []
+        super().restore(state)
+        rows = state["reports"]
+        self._reports = [np.asarray(rows, dtype=np.float64)] if rows else []
 
 
 def learner_gram(plan: StudyPlan) -> FloatArray | None:
