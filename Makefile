@@ -19,10 +19,10 @@ help: ## show the targets
 
 setup: $(READY) ## create .venv with every extra but gpu, and the development tools
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml bench/pyproject.toml constraints.txt
 	@echo "setting up $(VENV) (a few minutes the first time)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python $(INSTALL) -e '.[dev]'
+	@$(BIN)/python $(INSTALL) -e '.[dev]' -e bench
 	@touch $@
 
 $(DEMO_READY): pyproject.toml constraints.txt

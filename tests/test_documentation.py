@@ -13,6 +13,7 @@ import click
 import pytest
 
 import dpfda
+import dpfda_bench
 from dpfda.checks import load_all
 from dpfda.cli._group import dpfda as command_line
 from dpfda.mechanisms import Mechanism
@@ -21,7 +22,11 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 BLOCK = re.compile(r"^```(?:python|pycon)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 load_all()
-MODULES = [module.name for module in pkgutil.walk_packages(dpfda.__path__, "dpfda.")]
+MODULES = [
+    module.name
+    for package in (dpfda, dpfda_bench)
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+]
 
 
 def blocks(page: Path) -> list[tuple[int, str]]:
@@ -52,7 +57,7 @@ def test_code_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
             exec(compile("\n" * line + text, str(page), "exec"), namespace)
 
 
-@pytest.mark.parametrize("name", ["dpfda", *MODULES])
+@pytest.mark.parametrize("name", ["dpfda", "dpfda_bench", *MODULES])
 def test_examples_in_docstrings_run(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -253,7 +253,9 @@ def tests_by_line(chosen: list[str]) -> dict[str, dict[int, list[str]]]:
             "tools_times",
             *chosen,
         ]
-        environment["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), str(ROOT / "src")])
+        environment["PYTHONPATH"] = os.pathsep.join(
+            [str(Path(__file__).parent), str(ROOT / "src"), str(ROOT / "bench")]
+        )
         subprocess.run(command, cwd=ROOT, env=environment, check=False, stdout=sys.stderr)
     seconds = json.loads(times.read_text())
     found: dict[str, dict[int, list[str]]] = {}

@@ -23,7 +23,7 @@ from dpfda.central.linear import FiniteLaplace, QuadraticRegularization
 from dpfda.central.mean import FunctionMechanism, MeanRelease
 from dpfda.central.quadrature import as_grid, norms, trapezoid
 from dpfda.errors import DpfdaError, InvalidData, InvalidParameter, UnknownName
-from dpfda.study.reproductions._p003 import without_noise
+from dpfda_bench.reproductions._p003 import without_noise
 
 T = np.linspace(0, 1, 40)
 RNG = np.random.default_rng(0)

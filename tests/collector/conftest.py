@@ -15,7 +15,7 @@ from dpfda.collector.storage import open_storage
 from dpfda.collector.storage.base import Storage
 from dpfda.curves import CurveEncoder
 from dpfda.protocol.plan import StudyPlan
-from dpfda.study.postgres import NoPostgreSQL, temporary_postgresql
+from dpfda_bench.postgres import NoPostgreSQL, temporary_postgresql
 
 
 @pytest.fixture(scope="session")

@@ -10,8 +10,8 @@ import pytest
 from dpfda.client.http import Connection
 from dpfda.collector.run import serve
 from dpfda.collector.settings import Settings
-from dpfda.study.benchmarks import crash
 from dpfda.study.running import CollectorProcess
+from dpfda_bench.benchmarks import crash
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["dpfda.collector.run", "dpfda.collector.app"])

@@ -6,10 +6,11 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dpfda.curves import CurveEncoder
-from dpfda.datasets import load_phoneme, simulate_001
+from dpfda.datasets import simulate_001
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.estimators.local import LocalCurveClassifier
 from dpfda.estimators.moment import MomentClassifier
+from dpfda_bench.datasets import load_phoneme
 
 TRAIN, TEST = simulate_001(3000, 0), simulate_001(3000, 1)
 

@@ -10,7 +10,7 @@ from dpfda.protocol.secure_sum import RoundFailed
 from dpfda.protocol.secure_sum.session import STEPS
 from dpfda.regression.decentralized import DecentralizedRegression
 from dpfda.regression.estimators import PrivateLinearRegression
-from dpfda.study.benchmarks.regression import aggregate_variance_ratio
+from dpfda_bench.benchmarks.regression import aggregate_variance_ratio
 
 
 def hospitals(count, *, n=6000, seed=0, uneven=False):

@@ -11,7 +11,7 @@ from dpfda.regression.location_look import LocationLook
 from dpfda.regression.methods.fm import published_l1
 from dpfda.regression.problem import Bounds, Problem
 from dpfda.regression.sensitivity import best_weight, joint_l1, joint_l2
-from dpfda.study.reproductions._p002_published import published_epsilon, published_mu
+from dpfda_bench.reproductions._p002_published import published_epsilon, published_mu
 
 
 def search(distance, dimension, rng, *, rounds=40, population=4000):

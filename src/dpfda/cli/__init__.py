@@ -1,7 +1,8 @@
 """The command line, one file a command.
 
 A file ``NAME.py`` of this package holds one click command called ``command`` and is thereby
-``dpfda NAME``; no list is edited. Files that begin with an underscore are helpers.
+``dpfda NAME``; no list is edited. Files that begin with an underscore are helpers. Other packages
+add commands through the entry points ``dpfda.commands``, as `dpfda_bench` does.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""The group of all commands: finds them by file name and imports only the one that is asked for."""
+"""The group of all commands: finds them by name and imports only the one that is asked for."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 import click
@@ -12,24 +13,30 @@ from dpfda import cli
 from dpfda._version import __version__
 from dpfda.errors import DpfdaError
 
+#: Commands that `dpfda` is known for and that another package brings.
+_ELSEWHERE = {"bench": "dpfda-bench", "reproduce": "dpfda-bench"}
+
 
 class CommandFiles(click.Group):
-    """A click group whose commands are the files of `dpfda.cli`."""
+    """A click group: the files of `dpfda.cli`, and what other packages add as `dpfda.commands`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of the files."""
-        return sorted(
-            module.name.replace("_", "-")
-            for module in pkgutil.iter_modules(cli.__path__)
-            if not module.name.startswith("_")
-        )
+        """The names of the files and of the entry points."""
+        return sorted({*_files(), *_added()})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import one file and return its ``command``."""
-        if cmd_name not in self.list_commands(ctx):
+        """Import one command."""
+        command: click.Command
+        if cmd_name in _files():
+            module = importlib.import_module(f"dpfda.cli.{cmd_name.replace('-', '_')}")
+            command = module.command
+        elif cmd_name in (added := _added()):
+            command = added[cmd_name].load()
+        elif cmd_name in _ELSEWHERE:
+            package = _ELSEWHERE[cmd_name]
+            raise Complaint(f"{cmd_name} is in the package {package}: pip install {package}")
+        else:
             return None
-        module = importlib.import_module(f"dpfda.cli.{cmd_name.replace('-', '_')}")
-        command: click.Command = module.command
         command.name = cmd_name
         return command
 
@@ -39,6 +46,15 @@ class CommandFiles(click.Group):
             return super().invoke(ctx)
         except DpfdaError as error:
             raise Complaint(" ".join(str(error).split())) from error
+
+
+def _files() -> list[str]:
+    names = (module.name for module in pkgutil.iter_modules(cli.__path__))
+    return [name.replace("_", "-") for name in names if not name.startswith("_")]
+
+
+def _added() -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in entry_points(group="dpfda.commands")}
 
 
 class Complaint(click.ClickException):

@@ -1,66 +1,6 @@
-"""The papers' data sets, read from files that users download themselves, and their simulations.
+"""Simulated people and curves, as the papers drew them. Their real data are in `dpfda_bench`."""
 
-Every `load_*` takes `path` (the file or its folder; by default the folder named by DPFDA_DATA),
-checks the file's sha256 and shape (`verify=False` for your own conversion of the source) and, if
-the file is missing, says where to get it. Nothing is bundled.
-"""
-
-from dpfda.datasets.catalogue import CATALOGUE, DataFile, DataFileMissing
-from dpfda.datasets.curve_sets import (
-    load_activity,
-    load_adelaide_demand,
-    load_aemet,
-    load_canadian_weather,
-    load_dti,
-    load_growth,
-    load_gunpoint,
-    load_italy_power_demand,
-    load_phoneme,
-    load_tecator,
-    load_un_deaths,
-    load_un_mortality,
-)
 from dpfda.datasets.dataset import Dataset
 from dpfda.datasets.simulated import SLOPE_001, simulate_001, simulate_003
-from dpfda.datasets.vector_sets import (
-    load_adult,
-    load_crime,
-    load_diabetes,
-    load_fashion,
-    load_kdd,
-    load_mnist_4_9,
-    load_phishing,
-    load_twitter,
-    load_warfarin,
-)
 
-__all__ = [
-    "CATALOGUE",
-    "SLOPE_001",
-    "DataFile",
-    "DataFileMissing",
-    "Dataset",
-    "load_activity",
-    "load_adelaide_demand",
-    "load_adult",
-    "load_aemet",
-    "load_canadian_weather",
-    "load_crime",
-    "load_diabetes",
-    "load_dti",
-    "load_fashion",
-    "load_growth",
-    "load_gunpoint",
-    "load_italy_power_demand",
-    "load_kdd",
-    "load_mnist_4_9",
-    "load_phishing",
-    "load_phoneme",
-    "load_tecator",
-    "load_twitter",
-    "load_un_deaths",
-    "load_un_mortality",
-    "load_warfarin",
-    "simulate_001",
-    "simulate_003",
-]
+__all__ = ["SLOPE_001", "Dataset", "simulate_001", "simulate_003"]

@@ -1,0 +1,1 @@
+"""The papers' tables and figures, their data, and the benchmarks of `dpfda`."""

@@ -1,0 +1,1 @@
+"""``dpfda bench`` and ``dpfda reproduce``: `dpfda` finds them through entry points."""

@@ -1,0 +1,58 @@
+"""``dpfda bench``: the benchmarks, each beside its goal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+from rich.console import Console
+
+from dpfda.study.results import goals_table, machine, rows_table, to_json
+from dpfda_bench import catalog
+
+
+@click.command()
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.option("--list", "listing", is_flag=True, help="Show the benchmarks there are.")
+@click.option("--all", "everything", is_flag=True, help="Run every benchmark.")
+@click.option("--quick", is_flag=True, help="Smaller sizes: a look, not a measurement.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+def command(
+    names: tuple[str, ...], listing: bool, everything: bool, quick: bool, as_json: bool
+) -> None:
+    """Measure a benchmark and compare it with its goals.
+
+    Speed is stated as a ratio measured in one run wherever there is something to compare with.
+    """
+    if listing:
+        known = catalog.benchmark_names()
+        click.echo(to_json(known) if as_json else "\n".join(known))
+        return
+    if everything:
+        names = tuple(catalog.benchmark_names())
+    if not names:
+        raise click.UsageError("name a benchmark, or pass --all or --list")
+    reports = [_run(name, quick=quick, as_json=as_json) for name in names]
+    if as_json:
+        click.echo(to_json(reports[0] if len(reports) == 1 and not everything else reports))
+
+
+def _run(name: str, *, quick: bool, as_json: bool) -> dict[str, Any]:
+    module = catalog.benchmark(name)
+    with Console(stderr=True).status(f"bench {name}"):
+        outcome = module.run(quick=quick)
+    if not as_json:
+        console = Console()
+        console.print(goals_table(outcome, module.GOALS, title=f"bench {name}"))
+        if outcome.rows:
+            console.print(rows_table(outcome))
+        else:
+            for note in outcome.notes:
+                console.print(note, markup=False)
+    report: dict[str, Any] = {
+        "name": name,
+        "figures": outcome.figures,
+        "goals": {key: goal.bound for key, goal in module.GOALS.items()},
+        "machine": machine(),
+    }
+    return report | {"rows": outcome.rows} if outcome.rows else report

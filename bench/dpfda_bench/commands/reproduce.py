@@ -1,0 +1,66 @@
+"""``dpfda reproduce``: a paper's table or figure, beside the published numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from dpfda.cli._progress import progress_bar
+from dpfda.study.results import goals_table, machine, rows_table, to_json, write_files
+from dpfda_bench import catalog
+from dpfda_bench.effort import Effort
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option("--list", "listing", is_flag=True, help="Show the tables and figures there are.")
+@click.option("--replications", type=click.IntRange(min=1), help="How often to repeat the study.")
+@click.option("--quick", is_flag=True, help="Few replications: a look, not a result.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), help="Write PNG and CSV here."
+)
+def command(
+    name: str | None,
+    listing: bool,
+    replications: int | None,
+    quick: bool,
+    as_json: bool,
+    out: Path | None,
+) -> None:
+    """Recompute a published table or figure, for example 003-table-2."""
+    if listing:
+        titles = {
+            known: catalog.reproduction(known).TITLE for known in catalog.reproduction_names()
+        }
+        lines = (f"{known}  {title}" for known, title in titles.items())
+        click.echo(to_json(titles) if as_json else "\n".join(lines))
+        return
+    if name is None:
+        raise click.UsageError("name a table or figure, or pass --list")
+    module = catalog.reproduction(name)
+    goals = getattr(module, "GOALS", {})
+    with progress_bar(f"reproduce {name}") as progress:
+        effort = Effort(replications=replications, quick=quick, progress=progress)
+        outcome = module.run(effort)
+    written = write_files(outcome, out, stem=name) if out else []
+    if as_json:
+        report = {
+            "name": name,
+            "title": module.TITLE,
+            "rows": outcome.rows,
+            "figures": outcome.figures,
+            "goals": {key: goal.bound for key, goal in goals.items()},
+            "notes": outcome.notes,
+            "machine": machine(),
+        }
+        click.echo(to_json(report))
+        return
+    console = Console()
+    console.print(rows_table(outcome, title=module.TITLE))
+    if outcome.figures:
+        console.print(goals_table(outcome, goals))
+    for path in written:
+        click.echo(f"wrote {path}")

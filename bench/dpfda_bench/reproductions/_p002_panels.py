@@ -1,0 +1,189 @@
+"""The panels of Figures 1 to 4 of 002: a score against ε, the number of rows, and δ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from dpfda.regression.decentralized import DecentralizedRegression
+from dpfda.study.outcome import Outcome
+from dpfda_bench.benchmarks.regression_utility import Split
+from dpfda_bench.effort import Effort
+from dpfda_bench.measuring import gathered
+from dpfda_bench.preparation import Prepared, prepare
+from dpfda_bench.reproductions._p002 import (
+    DELTA,
+    FM_FAMILY,
+    PUBLISHED,
+    positive_rows,
+    published_guess,
+    published_weights,
+    true_epsilon,
+)
+from dpfda_bench.reproductions._p002_published import published_cape_epsilon
+
+SOUND = ("gaussian_fm", "moments")
+
+
+def panel_settings(quick: bool) -> Iterator[tuple[str, float, float, float]]:
+    """(panel, ε, share of the training rows, δ) of the three columns of Figures 1 and 2."""
+    for epsilon in (0.5, 1.0) if quick else (0.1, 0.5, 1.0, 2.0):
+        yield "epsilon", epsilon, 1.0, DELTA
+    if not quick:
+        for share in (0.1, 0.25, 0.5):
+            yield "n_train", 0.5, share, DELTA
+        for delta in (1e-4, 1e-3, 1e-2):
+            yield "delta", 0.5, 1.0, delta
+
+
+FORMS = (
+    "002 prints no numbers. `as published` is its form, labeled with the ε it really has; `sound` "
+    "is this package's; `as published, C9` floors eigenvalues at 2τ₂√D, because the literal §4.3 "
+    "leaves the objective nearly unbounded. noisy_gradient pays the claimed ε in {steps} steps "
+    "each."
+)
+AMONG_SITES = (
+    "fm, relaxed_fm, gaussian_fm, noisy_gradient and objective_perturbation as published work at "
+    "each site alone and are averaged; cape is 002's correlated noise, labeled with the ε it "
+    "really has against its coordinator. sound: DecentralizedRegression, real keys and masks."
+)
+SITES = 5
+
+
+def logistic_or_linear(
+    names: tuple[str, ...], effort: Effort, *, notes: list[str], sites: int | None = None
+) -> Outcome:
+    """Ten splits by default, as in 002, of each data set; the first one only for a quick look."""
+    repeats = effort.repeats(10, quick=1)
+    datasets = {name: prepare(name) for name in (names[:1] if effort.quick else names)}
+    rows = figure(datasets, repeats=repeats, effort=effort, sites=sites)
+    where = f", {sites} sites" if sites else ""
+    return Outcome(
+        rows=rows,
+        notes=[f"{repeats} random 90:10 splits{where}; noise is simulated.", *notes],
+        plot=partial(plot_panels, rows, "mse" if "mse" in rows[0] else "accuracy"),
+    )
+
+
+def figure(
+    datasets: dict[str, Prepared],
+    *,
+    repeats: int,
+    effort: Effort,
+    sites: int | None = None,
+) -> list[dict[str, Any]]:
+    """One row for each data set, setting and method: score, claimed and true ε.
+
+    Args:
+        datasets: prepared data by name.
+        repeats: random splits.
+        effort: quick: two values of ε only.
+        sites: None: pooled data. S: dealt out to S sites.
+    """
+    settings = list(panel_settings(effort.quick))
+    rows: list[dict[str, Any]] = []
+    for number, (name, data) in enumerate(datasets.items()):
+        for place, (panel, epsilon, share, delta) in enumerate(settings):
+            scores = gathered(
+                found
+                for seed in range(repeats)
+                for found in one_split(
+                    Split(data, seed=seed, share=share), epsilon, delta, sites=sites
+                )
+            )
+            for (form, method), values in scores.items():
+                private = form != "reference"
+                true = true_epsilon(method, epsilon, delta=delta, task=data.task)
+                if method == "cape" and sites is not None:
+                    true = published_cape_epsilon(epsilon, delta=delta, sites=sites, task=data.task)
+                rows.append(
+                    {
+                        "data": name,
+                        "panel": panel,
+                        "epsilon": epsilon if private else None,
+                        "train_share": share,
+                        "delta": delta if private else None,
+                        "form": form,
+                        "method": method,
+                        "true_epsilon": (true or epsilon)
+                        if form.startswith("as published")
+                        else (epsilon if private else None),
+                        data.measure: float(np.mean(values)),
+                    }
+                )
+            effort.done((number + (place + 1) / len(settings)) / len(datasets))
+    return rows
+
+
+def one_split(
+    split: Split, epsilon: float, delta: float, *, sites: int | None = None
+) -> Iterator[tuple[tuple[str, str], float]]:
+    """Scores of every predictor on one random 90:10 split."""
+    yield ("reference", "trivial"), split.trivial()
+    yield ("reference", "non-private"), split.non_private()
+    rng = np.random.default_rng(split.seed)
+    options: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rng": rng}
+    for method in PUBLISHED:
+        alone = options | {"sites": sites or 1}
+        yield ("as published", method), published_score(split, method, **alone)
+        if method in FM_FAMILY:
+            raised = published_score(split, method, **alone, floor=True)
+            yield ("as published, C9", method), raised
+    if sites is not None:
+        for form, floor in (("as published", False), ("as published, C9", True)):
+            yield (form, "cape"), published_score(split, "gaussian_fm", **options, floor=floor)
+    for method in SOUND:
+        if sites is None:
+            yield ("sound", method), split.private(method, epsilon, delta=delta)
+        else:
+            among = among_sites(split, sites, epsilon=epsilon, delta=delta, method=method)
+            yield ("sound", method), among
+
+
+def published_score(split: Split, method: str, **options: Any) -> float:
+    """The score of one of 002's methods as published; options as in `published_weights`."""
+    rows, task = positive_rows(split.data), split.data.task
+    weights = published_weights(method, rows[split.train], split.y, task=task, **options)
+    return split.score(published_guess(weights, rows[split.test], task))
+
+
+def among_sites(split: Split, sites: int, **options: Any) -> float:
+    """The score of the sound capeFM: real keys, masks and shares, by default nobody colluding."""
+    model = DecentralizedRegression(
+        **{"colluders": 0} | options, task=split.data.task, target_center=0.5, target_bound=0.5,
+        random_state=split.seed,
+    )  # fmt: skip
+    parts = np.array_split(split.train, sites)
+    model.fit([(split.data.X[part], split.data.y[part]) for part in parts])
+    return split.score(model.predict(split.unseen))
+
+
+def plot_panels(rows: list[dict[str, Any]], measure: str) -> Any:
+    """One picture a data set: the measure against ε, for every method."""
+    from matplotlib import pyplot
+
+    names = list(dict.fromkeys(row["data"] for row in rows))
+    figure, axes = pyplot.subplots(1, len(names), figsize=(5 * len(names), 4), squeeze=False)
+    for axis, name in zip(axes[0], names, strict=True):
+        chosen = [row for row in rows if row["data"] == name and row["panel"] == "epsilon"]
+        for form, method in dict.fromkeys((row["form"], row["method"]) for row in chosen):
+            mine = [row for row in chosen if (row["form"], row["method"]) == (form, method)]
+            label = method if form == "reference" else f"{method} ({form})"
+            if form == "reference":
+                axis.axhline(mine[0][measure], linestyle=":", color="grey")
+                continue
+            axis.plot(
+                [row["epsilon"] for row in mine],
+                [row[measure] for row in mine],
+                "o-" if form == "sound" else "x--",
+                label=label,
+            )
+        axis.set(title=name, xlabel="claimed ε", ylabel=measure, xscale="log")
+        if measure == "mse":
+            axis.set_yscale("log")
+    axes[0][0].legend(fontsize="small")
+    figure.tight_layout()
+    return figure

@@ -1,0 +1,271 @@
+"""What the reproductions and benchmarks of 004 share: data, the printed scheme, error by round."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from itertools import product
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.datasets import make_classification
+
+from dpfda._validate import FloatArray, IntArray
+from dpfda.boosting.design import BoostingProgress
+from dpfda.boosting.owner_rows import OwnerRows
+from dpfda.boosting.requests.sample import SampleRequest
+from dpfda.boosting.samme_study import SammeDesign, SammeProgress
+from dpfda.noise import SimulationSource, Source
+from dpfda.protocol.answer import Answer
+from dpfda.protocol.query import Records
+from dpfda_bench.datasets import load_fashion, load_mnist_4_9
+from dpfda_bench.effort import Effort
+from dpfda_bench.images import Images, Vocabulary, enlarged, root_histograms
+
+EPSILONS = (1.0, 3.0, 5.0, 7.0, 9.0)
+MECHANISMS = ("laplace", "duchi", "piecewise")
+Name = Literal["synthetic", "mnist", "fashion"]
+_USER, _PER_CLASS = 2000, 20_000
+_SYNTHETIC_ROWS = 250_000  # another number gives other classes, whatever the seed
+SYNTHETIC_SEED = 2
+"""Of seeds 0 to 15, the one nearest to the facts that 004 prints about its synthetic data: nearest
+centroids err on 13 % and are 0.5 apart. Nothing else about the seed was looked at."""
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """One data set: rows in [-1, 1]^d by the public range, split three ways."""
+
+    user: FloatArray
+    user_labels: IntArray
+    owners: FloatArray
+    owner_labels: IntArray
+    test: FloatArray
+    test_labels: IntArray
+
+    def grouped(self, owners: int, rows: int, *, seed: int) -> OwnerRows:
+        """`owners` owners with `rows` random rows each; rows repeat if there are too few."""
+        rng = np.random.default_rng(seed)
+        wanted, there = owners * rows, len(self.owners)
+        passes = [rng.permutation(there) for _ in range(-(-wanted // there))]
+        chosen = np.concatenate(passes)[:wanted]
+        shape = (owners, rows)
+        return OwnerRows(
+            self.owners[chosen].reshape(*shape, -1),
+            self.owner_labels[chosen].reshape(shape),
+            np.ones(shape, dtype=bool),
+        )
+
+
+@lru_cache(maxsize=1)
+def synthetic(seed: int = SYNTHETIC_SEED) -> Data:
+    """make_classification with 20 features, 10 of them informative, as in 004 §V."""
+    X, y = make_classification(
+        _SYNTHETIC_ROWS, n_features=20, n_informative=10, n_redundant=10, random_state=seed
+    )
+    low, high = X.min(axis=0), X.max(axis=0)
+    X = 2 * (X - low) / (high - low) - 1
+    parts = np.split(np.arange(len(X)), [2000, 230_000])
+    return Data(*(part for where in parts for part in (X[where], y[where])))
+
+
+@lru_cache(maxsize=1)
+def images(name: Literal["mnist", "fashion"], kind: Literal["bovw", "hog"], words: int) -> Data:
+    """Vectors of MNIST 4/9 or Fashion-MNIST T-shirt/shirt: 2000 of the data user, 40 000 of owners.
+
+    Args:
+        name: which data set.
+        kind: ``bovw``, a histogram of visual words; ``hog``, all gradient histograms.
+        words: size of the vocabulary.
+    """
+    loaded = load_mnist_4_9() if name == "mnist" else load_fashion()
+    pictures = np.asarray(loaded.X, dtype=np.float32).reshape(-1, 28, 28)
+    assert loaded.y is not None
+    assert loaded.train is not None
+    labels, rng = (loaded.y > 0).astype(np.int64), np.random.default_rng(0)
+    order = rng.permutation(np.flatnonzero(loaded.train))
+    user, rest, test = order[:_USER], order[_USER:], np.flatnonzero(~loaded.train)
+    owned, classes = enlarged(pictures[rest], labels[rest], per_class=_PER_CLASS, rng=rng)
+    describe: Callable[[Images], FloatArray] = root_histograms
+    if kind == "bovw":
+        describe = Vocabulary(pictures[user], words=words).histograms
+    own = describe(pictures[user])
+    low, high = own.min(axis=0), own.max(axis=0)
+    width = np.where(high > low, high - low, 1.0)
+
+    def scale(rows: FloatArray) -> FloatArray:
+        return np.asarray(np.clip(2 * (rows - low) / width - 1, -1, 1))
+
+    return Data(
+        scale(own), labels[user],
+        scale(describe(owned)), classes,
+        scale(describe(pictures[test])), labels[test],
+    )  # fmt: skip
+
+
+def load(name: Name) -> Data:
+    """The data sets as 004 uses them; Brazil's census is not public."""
+    if name == "synthetic":
+        return synthetic()
+    return images(name, "bovw", 50 if name == "mnist" else 100)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PublishedSample(SampleRequest):
+    """Nearest centroid as printed: labels in clear, weights multiplied after perturbation (C16).
+
+    Not registered, so that no carrier can ask for it. Its true guarantee covers features only.
+    """
+
+    @property
+    def sent(self) -> int:
+        """Sums and weights of each class."""
+        return self.n_classes * (self.dimension + 1)
+
+    def answer(self, records: Records, source: Source) -> Answer:
+        """w x' by class, and the class weights, in clear."""
+        rows = self.fitting(records)
+        inside, weights = self.weighted(rows)
+        h, n, d = inside.shape
+        noisy = self._box(self.epsilon / n, d).randomize(inside.reshape(-1, d), source)
+        told = np.concatenate([noisy.reshape(h, n, d), np.ones((h, n, 1))], axis=2)
+        own = rows.labels[..., None] == np.arange(self.n_classes)
+        sums = np.einsum("hnd,hnk->hkd", told * weights[..., None], own) / n
+        return Answer(values=sums.reshape(h, -1), n=h)
+
+    def decode(self, sent: FloatArray) -> FloatArray:
+        """As sent."""
+        return sent
+
+    def _kept(self, centroids: FloatArray) -> FloatArray:
+        return centroids
+
+
+class PublishedProgress(SammeProgress):
+    """SAMME with the printed request."""
+
+    def _share(self, people: int) -> PublishedSample:
+        request = super()._share(people)
+        return PublishedSample(
+            **{field.name: getattr(request, field.name) for field in fields(request)}
+        )
+
+
+def shares(
+    kind: str,
+    data: Data,
+    rows: OwnerRows,
+    *,
+    mechanism: str = "piecewise",
+    epsilon: float,
+    owners: int | None = None,
+    rounds: int = 1,
+) -> SammeProgress:
+    """A study of ``published``, ``sample``, ``statistic`` or ``classifier`` before its first round.
+
+    `owners` are asked in each round, all of them by default.
+    """
+    design = SammeDesign(
+        share="sample" if kind == "published" else kind,
+        randomizer=mechanism,
+        bounds=np.tile([-1.0, 1.0], (data.user.shape[1], 1)),
+        thresholds=np.median(data.user, axis=0)[:, None],
+        owners_per_round=owners or rows.owners,
+        n_rounds=rounds,
+        n_rows=rows.features.shape[1],
+        retries=1,
+        labeled=data.user,
+        labels=data.user_labels,
+    )
+    plan = design.plan(epsilon=epsilon, owners=rows.owners, classes=(0, 1))
+    return (PublishedProgress if kind == "published" else SammeProgress)(design, plan)
+
+
+def boosted(
+    kind: str, data: Data, rows: OwnerRows, *, epsilon: float, owners: int, rounds: int, seed: int
+) -> tuple[list[float], list[dict[str, Any]]]:
+    """Test error after each kept round, and the history with err and α."""
+    progress = shares(kind, data, rows, epsilon=epsilon, owners=owners, rounds=rounds)
+    return errors_by_round(progress, rows, data, SimulationSource(seed)), progress.history
+
+
+def asked(progress: BoostingProgress, rows: OwnerRows, source: Source) -> Iterator[None]:
+    """Ask owners in their order until the study is finished; pauses after each phase."""
+    start = 0
+    while not progress.finished:
+        task, stop = progress.tasks(0, progress.quota), start + progress.quota
+        progress.absorb(task, task.answer(rows.take(slice(start, stop)), source).values)
+        progress.close()
+        start = stop
+        yield
+
+
+def errors_by_round(
+    progress: BoostingProgress, rows: OwnerRows, data: Data, source: Source
+) -> list[float]:
+    """Run a study and look at the test error after each round (as an onlooker)."""
+    errors, rounds = [], 0
+    for _ in asked(progress, rows, source):
+        if len(progress.history) > rounds and progress.history[-1].get("kept", True):
+            errors.append(error(progress, data))
+        rounds = len(progress.history)
+    return errors
+
+
+def error(progress: BoostingProgress, data: Data) -> float:
+    """Share of test rows that the present model gets wrong."""
+    return float(np.mean(progress.boosted.decide(data.test) != data.test_labels))
+
+
+Cell = Callable[[Data, str, str, float], dict[str, float]]
+"""``cell(data, name, mechanism, epsilon)``: what was measured for one number of a table."""
+
+
+def table(
+    printed: dict[Name, dict[str, tuple[float, ...]]], cell: Cell, effort: Effort
+) -> list[dict[str, Any]]:
+    """What 004 prints beside what `cell` measures; the first data set only for a quick look."""
+    names = list(printed)[:1] if effort.quick else list(printed)
+    rows: list[dict[str, Any]] = []
+    for name, mechanism in effort.over(product(names, MECHANISMS)):
+        data = load(name)
+        for epsilon, value in zip(EPSILONS, printed[name][mechanism], strict=True):
+            row = {"data": name, "mechanism": mechanism, "epsilon": epsilon, "printed": value}
+            rows.append(row | cell(data, name, mechanism, epsilon))
+    return rows
+
+
+def in_order(rows: list[dict[str, Any]], column: str) -> dict[str, float]:
+    """For each data set, the share of ε at which piecewise < Duchi < Laplace."""
+    holds: dict[str, list[bool]] = {}
+    found = {(row["data"], row["epsilon"], row["mechanism"]): row[column] for row in rows}
+    for name, epsilon in dict.fromkeys((name, epsilon) for name, epsilon, _ in found):
+        laplace, duchi, piecewise = (found[name, epsilon, other] for other in MECHANISMS)
+        holds.setdefault(f"{name}_in_order", []).append(piecewise < duchi < laplace)
+    return {key: float(np.mean(held)) for key, held in holds.items()}
+
+
+def first_below(rows: list[dict[str, Any]], name: str, column: str, limit: str) -> float:
+    """The smallest ε at which the piecewise mechanism's error is below `limit`; NaN if none is."""
+    own = [row for row in rows if (row["data"], row["mechanism"]) == (name, "piecewise")]
+    return min((row["epsilon"] for row in own if row[column] < row[limit]), default=math.nan)
+
+
+def plot_table(rows: list[dict[str, Any]], column: str, gap: str, of: str) -> Any:
+    """A panel a data set: measured (lines) and printed (crosses) errors, and the gap `of` what."""
+    from matplotlib.figure import Figure
+
+    names = list(dict.fromkeys(row["data"] for row in rows))
+    figure = Figure(figsize=(4.2 * len(names), 3.6), layout="constrained")
+    for axes, name in zip(np.ravel(figure.subplots(1, len(names))), names, strict=True):
+        for color, mechanism in enumerate(MECHANISMS):
+            chosen = [r for r in rows if r["data"] == name and r["mechanism"] == mechanism]
+            x = [row["epsilon"] for row in chosen]
+            axes.plot(x, [r[column] for r in chosen], "o-", color=f"C{color}", label=mechanism)
+            axes.plot(x, [r["printed"] for r in chosen], "x", color=f"C{color}")
+        axes.axhline(chosen[0][gap], color="0.5", linestyle=":", label=f"gap of the {of}")
+        axes.set(title=f"{name} (× printed)", xlabel="ε", yscale="log")
+        axes.legend(fontsize=7)
+    return figure

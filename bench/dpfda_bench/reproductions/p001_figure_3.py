@@ -1,0 +1,140 @@
+"""001 Figure 3: 25 servers of three kinds share their classifiers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from dpfda._validate import FloatArray
+from dpfda.curves.waves import CosineBasis
+from dpfda.mrma import comparison
+from dpfda.mrma.comparison import Members, People, Setting
+from dpfda.mrma.decision_rules import ConstantRule, LinearRule
+from dpfda.noise import SimulationSource
+from dpfda.study.outcome import Outcome
+from dpfda_bench.effort import FULL, Effort
+from dpfda_bench.reproductions import _p001 as common
+
+TITLE = "Error with one server and with 25 that share classifiers, % (001 Figure 3)"
+METHODS = ("single server", "multi-server")
+NOTES = [
+    "Means over the 20 servers whose slope functions have a common shape (groups 1 and 3, opposite "
+    "signs); the five of group 2 have random ones. 001 prints no numbers; its text says: sharing "
+    "improves Logistic and DWD significantly, and is comparable or slightly better for SVM and CG.",
+    "Multi-server: every verdict at ε/2, own members and shared classifiers judged by the same "
+    "people, ε in all; 001 read literally would spend ε + ε/2 (C22). Cutoffs 0.8 and 0.8 as "
+    "published, public ones (C3) otherwise. Rules and readings as in Figure 2.",
+]
+
+_SERVERS, _PEOPLE, _TRAINING, _TEST, _DIMENSION = 25, 3000, 500, 500, 4
+_COMPARED = np.r_[0:10, 15:25]
+
+
+def run(effort: Effort = FULL, *, n_jobs: int | None = None) -> Outcome:
+    """Repeat the experiment, 20 times by default (400 servers of groups 1 and 3)."""
+    studies = effort.repeats(20, quick=1)
+    work = [
+        ((), partial(_replication, seed=(3, number, place), epsilon=epsilon))
+        for number in range(studies)
+        for place, epsilon in enumerate(common.EPSILONS)
+    ]
+    errors = common.collected(work, effort, n_jobs=n_jobs)
+    means = {key: 100 * float(values.mean()) for key, values in errors.items()}
+    rows = [
+        {"learner": name, "epsilon": epsilon, "rule": rule}
+        | {method: means[name, epsilon, rule, method] for method in METHODS}
+        | {"gain": means[name, epsilon, rule, METHODS[0]] - means[name, epsilon, rule, METHODS[1]]}
+        | {"majority class": means["", epsilon, "", "majority class"]}
+        | {"non-private": means[name, epsilon, rule, "non-private"]}
+        for name in common.LEARNERS
+        for rule in common.RULES
+        for epsilon in common.EPSILONS
+    ]
+    return Outcome(
+        rows=rows,
+        figures=_claims(rows),
+        notes=[f"{studies} replications of {_SERVERS} servers.", *NOTES],
+        plot=partial(common.plot_rules, rows, METHODS),
+    )
+
+
+def slopes(rng: np.random.Generator) -> FloatArray:
+    """Coefficients of the 25 slope functions on the 50 cosine functions."""
+    terms = np.arange(1, 51)
+    shape = (-1.0) ** (terms + 1) / terms**2
+    grid = np.linspace(0, 1, 101)
+    kernel = np.exp(-15 * np.abs(np.subtract.outer(grid, grid)))
+    paths = rng.standard_normal((5, 101)) @ np.linalg.cholesky(kernel + 1e-10 * np.eye(101)).T
+    functions = CosineBasis(n_basis=50).evaluate(grid)
+    return np.concatenate(
+        [
+            rng.uniform(-8, -2, (10, 50)) * shape,
+            (paths * common.quadrature()) @ functions,
+            rng.uniform(2, 8, (10, 50)) * shape,
+        ]
+    )
+
+
+def _replication(*, seed: Any, epsilon: float) -> dict[Any, FloatArray]:
+    """Errors of the servers of groups 1 and 3; every server is a study of one batch."""
+    code = common.encoding(_DIMENSION)
+    source = SimulationSource(np.random.SeedSequence(seed))
+    beta = slopes(source.generator)
+    scores, labels = common.draw(source.generator, _SERVERS, _PEOPLE, slope=beta)
+    test, truth = common.draw(source.generator, _SERVERS, _TEST, slope=beta)
+    encoded = np.tanh(scores @ code.coefficients)
+    majority = ConstantRule(np.where(labels.mean(axis=1) >= 0, 1.0, -1.0))
+    found = {("", epsilon, "", "majority class"): majority.errors(test, truth)[_COMPARED]}
+    reports: Any = None
+    for name in common.LEARNERS:
+        fitted: dict[Any, Any] = {}
+        for rule in common.RULES:
+            learner = common.noisy_learner(name, rule, code)
+            base = Setting(epsilon=epsilon, learner=learner, training=_TRAINING, gram=code.gram)
+            matrix = partial(common.decided, code=code, name=name, rule=rule)
+            people = People(encoded, labels, matrix(scores))
+            if reports is None:
+                reports = comparison.noisy_reports(base, people, source)
+            if learner not in fitted:
+                weak = comparison.weak_members(base, reports[0], reports[1], source)
+                whole = comparison.reference_rules(base, people)["non-private"]
+                fitted[learner] = weak, whole
+            weak, whole = fitted[learner]
+            setting = common.under_rule(base, rule, cutoff=0.8)
+            members = comparison.shrunk_members(setting, weak)
+            single = _average(setting, members, people, source)
+            halved = replace(setting, verdict_share=0.5)
+            shared = _average(halved, members, people, source)
+            everybody = (
+                np.repeat(shared.intercept[None], _SERVERS, axis=0),
+                np.repeat(shared.coefficients[None], _SERVERS, axis=0),
+            )
+            together = _average(halved, everybody, people, source)
+            features = matrix(test)
+            for method, decision in zip(METHODS, (single, together), strict=True):
+                found[name, epsilon, rule, method] = decision.errors(features, truth)[_COMPARED]
+            found[name, epsilon, rule, "non-private"] = whole.errors(features, truth)[_COMPARED]
+    return found
+
+
+def _average(
+    setting: Setting, members: Members, people: People, source: SimulationSource
+) -> LinearRule:
+    totals, judges = comparison.verdict_totals(setting, members, people, source)
+    averaged = comparison.mrma_rules(setting, members, totals, judges)["MRMA"]
+    assert isinstance(averaged, LinearRule)
+    return averaged
+
+
+def _claims(rows: list[dict[str, Any]]) -> dict[str, float]:
+    """Mean gain of sharing as published, in points, over the budgets, for each learner."""
+    published = [row for row in rows if row["rule"] == "as published"]
+    return {
+        f"gain_{name.lower()}_points": float(
+            np.mean([row["gain"] for row in published if row["learner"] == name])
+        )
+        for name in common.LEARNERS
+    }

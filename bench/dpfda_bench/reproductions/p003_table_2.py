@@ -1,0 +1,155 @@
+"""003 Table 2: distance of private means from the sample mean: brain scans, electricity."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+from dpfda._validate import FloatArray
+from dpfda.central.adaptive import Adaptive
+from dpfda.central.bernstein import Bernstein
+from dpfda.central.kernels import Matern
+from dpfda.central.linear import (
+    AbsoluteRegularization,
+    FiniteLaplace,
+    LinearMechanism,
+    OptimalAllocation,
+    QuadraticRegularization,
+)
+from dpfda.central.quadrature import Grid
+from dpfda.study.outcome import Outcome
+from dpfda_bench.effort import FULL, Effort
+from dpfda_bench.plots import lines
+from dpfda_bench.reproductions import _p003 as common
+
+TITLE = "E‖μ̃ - X̄‖² on brain scans and electricity demand (003 Table 2)"
+
+# FRL, Bernstein, ICLP-AR, ICLP-QR: the printed headings are permuted (C15).
+PUBLISHED = {
+    ("electricity", 1.5): (
+        (0.2828, 2.2110, 3.9110, 1.3726), (0.1731, 0.6140, 1.0391, 0.3459),
+        (0.1453, 0.2117, 0.3415, 0.0895), (0.1383, 0.1106, 0.1649, 0.0241),
+        (0.1366, 0.0858, 0.1204, 0.0080), (0.1362, 0.0793, 0.1089, 0.0039),
+    ),
+    ("electricity", 2.5): (
+        (0.2805, 2.2279, 4.1614, 1.4261), (0.1703, 0.6053, 1.1168, 0.3468),
+        (0.1427, 0.2092, 0.3497, 0.0920), (0.1360, 0.1109, 0.1639, 0.0251),
+        (0.1342, 0.0857, 0.1164, 0.0089), (0.1338, 0.0794, 0.1044, 0.0048),
+    ),
+    ("scans", 1.5): (
+        (0.6305, 6.2473, 4.4245, 3.1996), (0.4418, 1.6122, 1.2691, 0.8039),
+        (0.3952, 0.4929, 0.4701, 0.2040), (0.3836, 0.2080, 0.2747, 0.0555),
+        (0.3809, 0.1361, 0.2265, 0.0186), (0.3801, 0.1187, 0.2143, 0.0094),
+    ),
+    ("scans", 2.5): (
+        (0.6303, 6.2155, 4.7453, 3.0841), (0.4437, 1.6279, 1.3049, 0.7820),
+        (0.3974, 0.4907, 0.4793, 0.2028), (0.3859, 0.2073, 0.2748, 0.0581),
+        (0.3830, 0.1366, 0.2231, 0.0216), (0.3823, 0.1187, 0.2102, 0.0126),
+    ),
+}  # fmt: skip
+
+NOTES = [
+    "published: columns in the order FRL, Bernstein, ICLP-AR, ICLP-QR (C15); DTI's printed row "
+    "labels 2…7 are ε = 1/8…4.",
+    "as published: τ is the data's own largest norm, Theorem 6's bounds, FRL's M by the true "
+    "error. τ from data is not private (C11): these columns keep no ε.",
+    "sound: public bounds (anisotropy in [0, 1]; demand at most 2 × 2500 MW), tight sensitivities, "
+    "parameters from n, ε and the kernel. adaptive and allocation subtract a public mid-range.",
+    "Six curves of the scans have missing points (36 values): filled along the curve by straight "
+    "lines before release, ends continued; a rule on one curve at a time costs nothing.",
+    "The unit is a scan (a day). 142 people have up to 8 scans each: for a person ε is up to 8 "
+    "times as large.",
+    "ICLP-QR comes out as published on the scans (noise 0.055/ε²). The published FRL, Bernstein "
+    "and ICLP-AR errors at large ε do not: FRL's 0.38 exceeds ‖X̄‖² = 0.25 itself, so some other "
+    "scaling of curves or errors, which the text does not state, must stand behind those columns; "
+    "as the text describes them, FRL and Bernstein beat ICLP-QR on these two smooth means.",
+]
+
+
+def run(effort: Effort = FULL) -> Outcome:
+    """Exact expectations for additive mechanisms, simulation for the adaptive one."""
+    times = effort.repeats(60, quick=5)
+    rows = []
+    sets = {"scans": common.scans(), "electricity": common.mondays()}
+    # Anisotropy is in [0, 1]; demand in [0, 2] units: |X| ≤ 1 or 2, |X - ½ range| ≤ ½ range.
+    public = {"scans": 1.0, "electricity": 2.0}
+    total = len(PUBLISHED) * len(common.EPSILONS)
+    for (name, nu), table in PUBLISHED.items():
+        records, grid = sets[name]
+        for epsilon, published in zip(common.EPSILONS, table, strict=True):
+            row: dict[str, Any] = {"data": name, "ν": nu, "ε": epsilon}
+            row |= _labeled("published", published)
+            row |= _labeled("as published", _as_published(records, grid, nu, epsilon))
+            row |= _labeled("sound", _sound(records, grid, nu, epsilon, public[name]))
+            half = public[name] / 2
+            shifted = records - half
+            release = partial(common.release_of, records=shifted, grid=grid, bound=half)
+            allocation = release(OptimalAllocation(kernel=Matern(nu=nu)), epsilon=epsilon)
+            row["allocation"] = common.expected_distance(allocation, shifted)
+            adaptive = release(Adaptive(), epsilon=epsilon)
+            row["adaptive"] = common.simulated_distance(adaptive, shifted, replications=times)
+            rows.append(row)
+            effort.done(len(rows) / total)
+    main = next(r for r in rows if r["data"] == "scans" and r["ν"] == 1.5 and r["ε"] == 1.0)
+    figures = {
+        "scans_eps1_qr_as_published": main["as published ICLP-QR"],
+        "scans_eps1_qr_sound": main["sound ICLP-QR"],
+        "scans_eps1_adaptive": main["adaptive"],
+        "rows_with_qr_best_as_published": float(sum(_best_is_qr(r, "as published") for r in rows)),
+        "rows_with_qr_best_published": float(sum(_best_is_qr(r, "published") for r in rows)),
+    }
+    keys = ("data", "ε", "as published ICLP-QR", "sound ICLP-QR", "allocation", "adaptive")
+    shown = [{k: r[k] for k in keys} for r in rows if r["ν"] == 1.5]
+    return Outcome(
+        rows=rows,
+        figures=figures,
+        notes=NOTES,
+        plot=lambda: lines(shown, "ε", panel="data"),
+    )
+
+
+_NAMES = ("FRL", "Bernstein", "ICLP-AR", "ICLP-QR")
+
+
+def _labeled(prefix: str, values: tuple[float, ...]) -> dict[str, float]:
+    return {f"{prefix} {name}": value for name, value in zip(_NAMES, values, strict=True)}
+
+
+def _best_is_qr(row: dict[str, Any], prefix: str) -> bool:
+    return min(_NAMES, key=lambda name: row[f"{prefix} {name}"]) == "ICLP-QR"
+
+
+def _as_published(records: FloatArray, grid: Grid, nu: float, epsilon: float) -> tuple[float, ...]:
+    n, kernel = len(records), Matern(nu=nu)
+    highest = float(abs(records).max())
+
+    def distance(mechanism: LinearMechanism | Bernstein) -> float:
+        largest = isinstance(mechanism, Bernstein)
+        bound = highest if largest else common.largest_norm(records, grid)
+        release = common.release_of(mechanism, records, grid, bound=bound, epsilon=epsilon)
+        return common.expected_distance(release, records)
+
+    sizes = range(math.ceil(n ** (1 / 6)), math.floor(n ** (1 / 3)) + 1)
+    return (
+        min(distance(FiniteLaplace(kernel=kernel, components=m, published=True)) for m in sizes),
+        distance(Bernstein(order=20)),
+        distance(AbsoluteRegularization(kernel=kernel, published=True)),
+        distance(QuadraticRegularization(kernel=kernel, eta=1.5, published=True)),
+    )
+
+
+def _sound(
+    records: FloatArray, grid: Grid, nu: float, epsilon: float, bound: float
+) -> tuple[float, ...]:
+    kernel = Matern(nu=nu)
+    mechanisms: tuple[LinearMechanism | Bernstein, ...] = (
+        FiniteLaplace(kernel=kernel),
+        Bernstein(order=20),
+        AbsoluteRegularization(kernel=kernel),
+        QuadraticRegularization(kernel=kernel),
+    )
+    releases = (
+        common.release_of(m, records, grid, bound=bound, epsilon=epsilon) for m in mechanisms
+    )
+    return tuple(common.expected_distance(release, records) for release in releases)

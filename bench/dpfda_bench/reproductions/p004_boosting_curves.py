@@ -1,0 +1,127 @@
+"""004 Figures 4, 5, 7 and 8: error, err_m and α_m by round, with gradient reports beside them."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from dpfda.boosting.feature_map import FeatureMap
+from dpfda.boosting.gradient_study import GradientDesign, GradientProgress
+from dpfda.noise import SimulationSource
+from dpfda.study.outcome import Outcome
+from dpfda_bench.effort import FULL, Effort
+from dpfda_bench.reproductions import _p004 as common
+
+TITLE = "Boosting curves of 004: test error by round, % (Figures 4, 5, 7, 8)"
+
+OWNERS = {
+    "sample": {"synthetic": (2000, 4), "mnist": (1000, 4), "fashion": (1000, 4)},
+    "statistic": {"synthetic": (1000, 80), "mnist": (200, 20), "fashion": (200, 20)},
+    "classifier": {"synthetic": (100, 40), "mnist": (100, 40), "fashion": (100, 40)},
+}
+"""Owners a round, and rows of each."""
+PRINTED = {
+    ("mnist", "published", 5.0): "37 → 17",
+    ("mnist", "published", 7.0): "30 → 9 (text: 12)",
+    ("fashion", "published", 7.0): "39 → 19",
+    ("synthetic", "published", 5.0): "19 → 14",
+    ("synthetic", "published", 7.0): "17 → 12",
+    ("mnist", "statistic", 5.0): "34 → 13",
+    ("mnist", "statistic", 7.0): "19 → 9",
+    ("fashion", "statistic", 7.0): "40 → 18",
+    ("synthetic", "statistic", 5.0): "30 → 19",
+    ("mnist", "classifier", 5.0): "no gain by boosting",
+}
+NAMES = {
+    "published": "PM-NCC, labels clear",
+    "sample": "PM-NCC, labels private",
+    "statistic": "PM-BDT",
+    "classifier": "PM-LR",
+    "gradient": "gradient reports",
+}
+_ROUNDS = 10
+
+
+def run(effort: Effort = FULL) -> Outcome:
+    """Each classifier at ε = 5 and 7 (effort.quick: the synthetic data at 5)."""
+    runs = effort.repeats(3, quick=1)
+    names: list[common.Name] = ["synthetic"] if effort.quick else ["synthetic", "mnist", "fashion"]
+    epsilons = (5.0,) if effort.quick else (5.0, 7.0)
+    rows: list[dict[str, Any]] = []
+    curves: dict[Any, Any] = {}
+    for name, kind, epsilon in effort.over(product(names, NAMES, epsilons)):
+        data = common.load(name)
+        found = [_curve(data, name, kind, epsilon, seed) for seed in range(runs)]
+        length = min(len(errors) for errors, _ in found)
+        mean = 100 * np.mean([errors[:length] for errors, _ in found], axis=0)
+        curves[name, kind, epsilon] = mean, found[0][1]
+        rows.append(
+            {
+                "data": name,
+                "classifier": NAMES[kind],
+                "epsilon": epsilon,
+                "printed": PRINTED.get((name, kind, epsilon), "–"),
+                "first round": float(mean[0]) if length else None,
+                "last round": float(mean[-1]) if length else None,
+                "kept rounds": length,
+                "owners spent": found[0][1][-1]["spent"] if found[0][1] else 0,
+            }
+        )
+    return Outcome(
+        rows=rows,
+        notes=[
+            f"{runs} runs; the data user's 2000 rows weigh the rounds (not the gradient reports).",
+            "Rounds with α ≤ 0 are repeated once with fresh owners, then dropped.",
+            "Gradient reports: same owners and rows as PM-NCC, labels private, no clean labels.",
+        ],
+        plot=partial(_plot, curves),
+    )
+
+
+def _curve(
+    data: common.Data, name: str, kind: str, epsilon: float, seed: int
+) -> tuple[list[float], list[dict[str, Any]]]:
+    owners, size = OWNERS.get(kind, OWNERS["sample"])[name]
+    rows = data.grouped(owners * (_ROUNDS + 2), size, seed=seed)
+    if kind != "gradient":
+        errors, history = common.boosted(
+            kind, data, rows, epsilon=epsilon, owners=owners, rounds=_ROUNDS, seed=seed
+        )
+    else:
+        features = FeatureMap.learnt(data.user)
+        design = GradientDesign(features=features, reference=data.user[:1000], n_rows=size)
+        asked = owners * _ROUNDS
+        plan = design.plan(epsilon=epsilon, owners=asked, classes=(0, 1), seed=seed)
+        progress = GradientProgress(design, plan)
+        errors = common.errors_by_round(progress, rows, data, SimulationSource(seed))
+        history = progress.history
+    spent = np.cumsum([row["owners"] for row in history])
+    return errors, [row | {"spent": int(s)} for row, s in zip(history, spent, strict=True)]
+
+
+def _plot(curves: dict[Any, Any]) -> Any:
+    from matplotlib.figure import Figure
+
+    names = list(dict.fromkeys(name for name, _, _ in curves))
+    figure = Figure(figsize=(4.2 * len(names), 9), layout="constrained")
+    grid = np.reshape(figure.subplots(3, len(names)), (3, len(names)))
+    for (name, kind, epsilon), (errors, history) in curves.items():
+        top, middle, bottom = grid[:, names.index(name)]
+        style = {
+            "color": f"C{list(NAMES).index(kind)}",
+            "linestyle": "-" if epsilon == 5.0 else "--",
+            "label": f"{NAMES[kind]}, ε = {epsilon:g}",
+        }
+        top.plot(np.arange(1, len(errors) + 1), errors, **style)
+        kept = [row for row in history if row.get("kept")]
+        if kept:
+            middle.plot([row["round"] for row in kept], [row["error"] for row in kept], **style)
+            bottom.plot([row["round"] for row in kept], [row["alpha"] for row in kept], **style)
+        top.set(title=name, ylabel="test error, %")
+        middle.set(ylabel="weighted error of the rule")
+        bottom.set(xlabel="round", ylabel="α")
+    grid[0, 0].legend(fontsize=6)
+    return figure

@@ -1,0 +1,110 @@
+"""004 Table II: how far noisy centroids are from the true ones, beside the gap of the classes."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from dpfda.boosting.owner_rows import OwnerRows
+from dpfda.boosting.requests.sample import SampleRequest
+from dpfda.noise import SimulationSource
+from dpfda.study.outcome import Outcome, at_least, at_most
+from dpfda_bench.effort import FULL, Effort
+from dpfda_bench.reproductions import _p004 as common
+
+TITLE = "Distance of perturbed from true centroids in the first round (004 Table II)"
+
+PRINTED: dict[common.Name, dict[str, tuple[float, ...]]] = {
+    "synthetic": {
+        "laplace": (15.68, 5.314, 3.230, 2.464, 1.904),
+        "duchi": (3.905, 1.307, 0.927, 0.650, 0.594),
+        "piecewise": (3.266, 0.970, 0.553, 0.372, 0.268),
+    },
+    "mnist": {
+        "laplace": (88.95, 28.31, 17.62, 12.5, 9.866),
+        "duchi": (33.63, 9.501, 4.899, 3.136, 2.247),
+        "piecewise": (14.09, 4.518, 2.965, 2.449, 2.111),
+    },
+    "fashion": {
+        "laplace": (257.0, 82.8, 50.81, 35.74, 27.71),
+        "duchi": (51.75, 15.22, 8.096, 5.166, 3.995),
+        "piecewise": (24.85, 8.575, 5.451, 4.383, 3.910),
+    },
+}
+PRINTED_GAP = {"mnist": 1.01, "fashion": 1.12, "synthetic": 0.5}
+OWNERS = {"mnist": 1000, "fashion": 1000, "synthetic": 1500}
+GOALS = {
+    **{f"piecewise_off_print_eps{epsilon:g}": at_most(0.15) for epsilon in common.EPSILONS},
+    "synthetic_in_order": at_least(1.0),
+}
+_ROWS = 4
+
+
+def run(effort: Effort = FULL) -> Outcome:
+    """Twenty runs (the paper has ten); as printed (labels clear) and corrected (private)."""
+    runs = effort.repeats(20, quick=20)
+
+    def cell(data: common.Data, name: str, mechanism: str, epsilon: float) -> dict[str, float]:
+        published, private = (
+            [
+                distance(data, name, kind, mechanism=mechanism, epsilon=epsilon, seed=seed)
+                for seed in range(runs)
+            ]
+            for kind in ("published", "sample")
+        )
+        return {
+            "as published": float(np.mean([d for d, _ in published])),
+            "corrected": float(np.mean([d for d, _ in private])),
+            "gap": published[0][1],
+            "printed gap": PRINTED_GAP[name],
+        }
+
+    rows = common.table(PRINTED, cell, effort)
+    return Outcome(
+        rows=rows,
+        figures=_off_print(rows) | common.in_order(rows, "as published"),
+        notes=[
+            f"{runs} runs. Synthetic: 1500 owners with 4 rows fits the print; the paper says "
+            "2000, which gives 2.7 / 0.84 / 0.50 / 0.30 / 0.23 for the piecewise mechanism.",
+            "As published: label in clear, so the owner has no guarantee (C16). Corrected: label "
+            "and weight hidden in a class × (feature, 1) vector.",
+            "Laplace comes out everywhere. Printed piecewise numbers of MNIST and Fashion are "
+            "1.2 to 1.6 times ours, Duchi's 1.2 to 3 times: how their features were scaled into "
+            "[-1, 1] is not said.",
+        ],
+        plot=partial(common.plot_table, rows, "as published", "printed gap", "classes"),
+    )
+
+
+def distance(
+    data: common.Data, name: str, kind: str, *, mechanism: str, epsilon: float, seed: int
+) -> tuple[float, float]:
+    """Mean distance of noisy and true centroids of the same owners, and the gap of the true."""
+    owners = data.grouped(OWNERS[name], _ROWS, seed=seed)
+    study = common.shares(kind, data, owners, mechanism=mechanism, epsilon=epsilon)
+    request = study.tasks(0, owners.owners)
+    assert isinstance(request, SampleRequest)
+    entropy = [seed, common.MECHANISMS.index(mechanism), int(epsilon)]
+    source = SimulationSource(np.random.SeedSequence(entropy))
+    estimates = request.estimates(request.answer(owners, source).values)
+    noisy = request.base_learner(estimates.mean(axis=0)).centroids
+    true = centroids(owners)
+    return float(np.linalg.norm(noisy - true, axis=1).mean()), float(
+        np.linalg.norm(true[1] - true[0])
+    )
+
+
+def centroids(owners: OwnerRows) -> Any:
+    """Class means of all rows."""
+    x, y = owners.features.reshape(-1, owners.features.shape[2]), owners.labels.ravel()
+    return np.stack([x[y == label].mean(axis=0) for label in (0, 1)])
+
+
+def _off_print(rows: list[dict[str, Any]]) -> dict[str, float]:
+    return {
+        f"piecewise_off_print_eps{row['epsilon']:g}": abs(row["as published"] / row["printed"] - 1)
+        for row in rows
+        if (row["data"], row["mechanism"]) == ("synthetic", "piecewise")
+    }

@@ -1,0 +1,83 @@
+"""004 Table III: how much noise disturbs the impurities that choose a decision stump."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import combinations
+
+import numpy as np
+
+from dpfda.noise import SimulationSource
+from dpfda.study.outcome import Outcome, at_least
+from dpfda_bench.effort import FULL, Effort
+from dpfda_bench.reproductions import _p004 as common
+
+TITLE = "Mean squared difference of perturbed and true impurities φ, first round (004 Table III)"
+
+PRINTED: dict[common.Name, dict[str, tuple[float, ...]]] = {
+    "synthetic": {
+        "laplace": (36.76, 3.53, 1.06, 0.53, 0.21),
+        "duchi": (0.81, 0.23, 0.18, 0.15, 0.13),
+        "piecewise": (0.807, 0.029, 0.037, 0.013, 0.013),
+    },
+    "mnist": {
+        "laplace": (1290.09, 141.96, 47.95, 26.18, 14.58),
+        "duchi": (12.24, 3.03, 2.56, 2.34, 2.40),
+        "piecewise": (5.32, 0.27, 0.22, 0.20, 0.18),
+    },
+    "fashion": {
+        "laplace": (5613.86, 559.66, 200.22, 103.88, 60.32),
+        "duchi": (25.13, 6.03, 5.24, 4.99, 5.25),
+        "piecewise": (10.71, 0.63, 0.48, 0.22, 0.19),
+    },
+}
+PRINTED_GAP = {"mnist": 0.2, "fashion": 0.17, "synthetic": 0.3}
+OWNERS = {"mnist": (200, 20), "fashion": (200, 20), "synthetic": (1000, 80)}
+GOALS = {"synthetic_in_order": at_least(1.0)}
+
+
+def run(effort: Effort = FULL) -> Outcome:
+    """Ten runs as in the paper; the corrected share is the printed one, normalized (C17)."""
+    runs = effort.repeats(10, quick=3)
+
+    def cell(data: common.Data, name: str, mechanism: str, epsilon: float) -> dict[str, float]:
+        found = [disturbance(data, name, mechanism, epsilon, seed) for seed in range(runs)]
+        return {
+            "measured": float(np.mean([square for square, _ in found])),
+            "gap": found[0][1],
+            "printed gap": PRINTED_GAP[name],
+        }
+
+    rows = common.table(PRINTED, cell, effort)
+    figures = common.in_order(rows, "measured")
+    for name in dict.fromkeys(row["data"] for row in rows):
+        key = f"{name}_piecewise_below_gap_from_eps"
+        figures[key] = common.first_below(rows, name, "measured", "gap")
+        figures[f"{key}_printed"] = common.first_below(rows, name, "printed", "printed gap")
+    return Outcome(
+        rows=rows,
+        figures=figures,
+        notes=[
+            f"{runs} runs; 200 owners × 20 rows (synthetic: 1000 × 80); thresholds are the data "
+            "user's medians.",
+            "Printed numbers fit the mean of (φ - φ')², not the plain difference that the text "
+            "defines: Laplace noise alone gives 1309 for MNIST at ε = 1 (printed 1290).",
+            "The gap Δ_im is the mean absolute difference of φ between two features.",
+        ],
+        plot=partial(common.plot_table, rows, "measured", "gap", "features"),
+    )
+
+
+def disturbance(
+    data: common.Data, name: str, mechanism: str, epsilon: float, seed: int
+) -> tuple[float, float]:
+    """Mean over features of (φ' - φ)², and the mean difference of φ between features."""
+    number, size = OWNERS[name]
+    owners = data.grouped(number, size, seed=seed)
+    study = common.shares("statistic", data, owners, mechanism=mechanism, epsilon=epsilon)
+    request, source = study.tasks(0, number), SimulationSource(seed)
+    true = request.exact(request.fitting(owners), source).mean(axis=0)
+    reply = request.answer(owners, source).values.mean(axis=0)
+    phi, noisy = (np.abs(table.reshape(2, -1)).sum(axis=0) for table in (true, reply))
+    gap = np.mean([abs(one - other) for one, other in combinations(phi, 2)])
+    return float(np.mean((noisy - phi) ** 2)), float(gap)

@@ -1,6 +1,0 @@
-"""One module a published table or figure, found by its file name.
-
-``p001_table_1.py`` is ``dpfda reproduce 001-table-1``. A module has a ``TITLE`` and
-``run(replications=None, quick=False, progress=None) -> Outcome``; `progress` is called with the
-share done, between 0 and 1.
-"""

@@ -1,0 +1,169 @@
+"""``dpfda bench`` and ``dpfda reproduce``: found, run, shown."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import dpfda
+from dpfda.cli._group import dpfda as command_line
+from dpfda.study.outcome import Outcome, at_least, at_most
+from dpfda_bench import catalog
+from dpfda_bench.effort import Effort
+
+
+def invoke(*arguments: str) -> Any:
+    return CliRunner().invoke(command_line, list(arguments), catch_exceptions=False)
+
+
+def drawing() -> Any:
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots()
+    axes.plot([0, 1], [0, 1])
+    return figure
+
+
+@pytest.fixture
+def planted(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """A benchmark and a reproduction that are known exactly."""
+    calls: list[dict[str, Any]] = []
+
+    def bench(quick: bool = False) -> Outcome:
+        calls.append({"quick": quick})
+        return Outcome(figures={"speed": 30.0, "wait": 9.0, "free": float("nan")}, notes=["[b]x"])
+
+    def reproduce(effort: Effort) -> Outcome:
+        calls.append({"replications": effort.replications, "quick": effort.quick})
+        effort.done(0.5)
+        rows = [{"method": "one", "error": 0.125}, {"method": "two", "error": None}]
+        return Outcome(rows=rows, figures={"gap": 0.25}, notes=["a note"], plot=drawing)
+
+    def load(family: str, name: str, modules: dict[str, str]) -> Any:
+        if family == "benchmark":
+            return SimpleNamespace(GOALS={"speed": at_least(20), "wait": at_most(5)}, run=bench)
+        return SimpleNamespace(TITLE="Table 9", run=reproduce)
+
+    monkeypatch.setattr(catalog, "_load", load)
+    return SimpleNamespace(calls=calls)
+
+
+def test_refusals_are_one_clean_line() -> None:
+    done = invoke("bench", "nothing")
+    assert done.exit_code == 2
+    assert done.stdout == ""
+    assert re.fullmatch(r"Error: unknown benchmark 'nothing'; known: .*\n", done.stderr)
+
+
+def test_the_installed_command_shows_no_traceback() -> None:
+    command = Path(sys.executable).with_name("dpfda")
+    done = subprocess.run([command, "bench", "x"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("Error: unknown benchmark 'x'")
+    assert "Traceback" not in done.stderr
+
+
+def test_bench_lists() -> None:
+    assert "noise" in invoke("bench", "--list").output.split()
+    assert "noise" in json.loads(invoke("bench", "--list", "--json").stdout)
+
+
+def test_bench_without_a_name_is_a_usage_error() -> None:
+    assert invoke("bench").exit_code == 2
+
+
+def test_bench_as_json(planted: SimpleNamespace) -> None:
+    report = json.loads(invoke("bench", "any", "--quick", "--json").stdout)
+    assert set(report) == {"name", "figures", "goals", "machine"}
+    assert report["figures"] == {"speed": 30.0, "wait": 9.0, "free": None}
+    assert report["goals"] == {"speed": 20, "wait": 5}
+    assert set(report["machine"]) == {"python", "numpy", "cpus", "platform"}
+    assert planted.calls == [{"quick": True}]
+
+
+@pytest.mark.usefixtures("planted")
+def test_bench_as_table() -> None:
+    lines = invoke("bench", "any").stdout.splitlines()
+    speed, wait, free = (next(x for x in lines if key in x) for key in ("speed", "wait", "free"))
+    assert "at least 20" in speed
+    assert "yes" in speed
+    assert "at most 5" in wait
+    assert "NO" in wait
+    assert "nan" in free
+    assert "[b]x" in lines[-1]  # notes are text, not markup
+
+
+@pytest.mark.usefixtures("planted")
+def test_bench_all_is_a_list() -> None:
+    reports = json.loads(invoke("bench", "--all", "--json").stdout)
+    assert [report["name"] for report in reports] == catalog.benchmark_names()
+
+
+def test_the_noise_benchmark_runs() -> None:
+    pytest.importorskip("opendp", reason="OpenDP is not installed")
+    report = json.loads(invoke("bench", "noise", "--quick", "--json").stdout)
+    assert set(report["goals"]) == {"ratio_vs_opendp", "report_ms", "import_ms"}
+    assert set(report["goals"]) <= set(report["figures"])
+    assert all(value > 0 for value in report["figures"].values())
+
+
+def test_reproduce_as_json_and_files(planted: SimpleNamespace, tmp_path: Path) -> None:
+    out = tmp_path / "made" / "here"
+    done = invoke("reproduce", "009-x", "--replications", "3", "--json", "--out", str(out))
+    report = json.loads(done.stdout)
+    assert report["name"] == "009-x"
+    assert report["rows"] == [
+        {"method": "one", "error": 0.125},
+        {"method": "two", "error": None},
+    ]
+    assert report["figures"] == {"gap": 0.25}
+    assert planted.calls == [{"replications": 3, "quick": False}]
+    with (out / "009-x.csv").open(encoding="utf-8") as file:
+        assert list(csv.reader(file)) == [["method", "error"], ["one", "0.125"], ["two", ""]]
+    assert (out / "009-x.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.usefixtures("planted")
+def test_reproduce_as_table(tmp_path: Path) -> None:
+    output = invoke("reproduce", "009-x", "--out", str(tmp_path)).stdout
+    assert "Table 9" in output
+    assert "0.125" in output
+    assert "a note" in output
+    assert f"wrote {tmp_path}/009-x.csv" in output
+
+
+def test_reproduce_lists_titles() -> None:
+    done = invoke("reproduce", "--list", "--json")
+    assert set(json.loads(done.stdout)) == set(catalog.reproduction_names())
+
+
+@pytest.mark.parametrize("arguments", [(), ("x", "--replications", "0")])
+def test_bad_calls_of_reproduce(arguments: tuple[str, ...]) -> None:
+    assert invoke("reproduce", *arguments).exit_code == 2
+
+
+def test_names_of_papers_begin_with_digits(tmp_path: Path) -> None:
+    package = ModuleType("package")
+    package.__path__ = [str(tmp_path)]
+    for name in ("p003_table_2", "power", "_helper"):
+        (tmp_path / f"{name}.py").touch()
+    assert catalog._modules(package) == {
+        "003-table-2": "package.p003_table_2",
+        "power": "package.power",
+    }
+
+
+def test_both_packages_have_one_version(root: Path) -> None:
+    project = tomllib.loads((root / "bench" / "pyproject.toml").read_text(encoding="utf-8"))
+    assert project["project"]["version"] == dpfda.__version__
+    assert project["project"]["dependencies"] == [f"dpfda[full]=={dpfda.__version__}"]

@@ -1,0 +1,53 @@
+"""Benchmarks and reproductions of 004 run and say what they should."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dpfda.study.results import picture
+from dpfda_bench.benchmarks import boosting, boosting_settings
+from dpfda_bench.effort import Effort
+from dpfda_bench.reproductions import _p004, p004_table_2
+
+
+def test_table_2_comes_out():
+    outcome = p004_table_2.run(Effort(replications=1, quick=True))
+    # At ε = 1 the piecewise mechanism is ahead by 12 % only: one run may have it the other way.
+    assert outcome.figures["synthetic_in_order"] >= 0.8
+    # One run: noise averages over 20 coordinates and two classes, a spread of about 10 %.
+    off = [outcome.figures[f"piecewise_off_print_eps{e:g}"] for e in _p004.EPSILONS]
+    assert max(off) < 0.35
+    assert np.mean(off) < 0.15
+    assert picture(outcome).startswith(b"\x89PNG")
+
+
+def test_the_synthetic_data_are_like_the_printed_ones():
+    """Nearest centroids err on 13 % and are 0.5 apart, says 004."""
+    data = _p004.synthetic()
+    means = np.stack([data.owners[data.owner_labels == k].mean(axis=0) for k in (0, 1)])
+    assert np.linalg.norm(means[1] - means[0]) == pytest.approx(0.5, abs=0.05)
+    rule = (data.test - means.mean(axis=0)) @ (means[1] - means[0]) > 0
+    assert np.mean(rule != data.test_labels) == pytest.approx(0.13, abs=0.02)
+    assert (len(data.user), len(data.owners), len(data.test)) == (2000, 228_000, 20_000)
+
+
+def test_the_printed_scheme_cannot_be_asked_for_by_a_carrier():
+    assert _p004.PublishedSample not in _p004.SampleRequest.members().values()
+    assert _p004.PublishedProgress not in _p004.SammeProgress.members().values()
+
+
+def test_owners_of_one_class():
+    labels = np.random.default_rng(0).integers(0, 2, 100_000)
+    where = boosting_settings.one_class_owners(labels, purity=0.9, seed=0)
+    share = labels[where].mean(axis=1)
+    assert len(np.unique(where)) == where.size
+    # Binomial(4, 0.9): all four of one class in 65.6 + 0.01 % of owners; 8000 owners, 4 s.e.
+    assert np.mean((share == 0) | (share == 1)) == pytest.approx(0.656, abs=0.022)
+
+
+def test_time_is_measured(monkeypatch):
+    monkeypatch.setattr(boosting, "_MANY", 2000)
+    outcome = boosting.run(quick=True)
+    assert set(boosting.GOALS) <= set(outcome.figures)
+    assert all(row["seconds"] > 0 for row in outcome.rows)
