@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpfda.mrma import comparison
-from dpfda.mrma.comparison import People, Setting
+from dpfda.mrma import baselines
+from dpfda.mrma.baselines import People, Setting
 from dpfda.mrma.decision_rules import CellRule, ConstantRule, LinearRule, MembersRule
 from dpfda.mrma.designs import MRMADesign
 from dpfda.mrma.members import intercept_shrinkage
@@ -16,10 +16,18 @@ from dpfda.mrma.training import named_learner
 from dpfda.noise import SimulationSource
 from dpfda.protocol import Server
 from dpfda.protocol.tasks.cell import CellTask
+from dpfda_bench.reproductions import _p001_batch
 
-SETTING = Setting(
-    epsilon=2.0, learner=named_learner("logistic"), n_classifiers=10, member_size=30, training=100
-)
+DESIGN = MRMADesign(n_classifiers=10, member_size=30, learner="logistic", boundary_spread=0.3)
+
+
+def setting(
+    n: int, *, epsilon: float = 2.0, training: int = 100, protects: str = "both"
+) -> Setting:
+    """Studies of n people, of whom `training` report."""
+    design = replace(DESIGN, training_share=training / n)
+    learner = named_learner("logistic")
+    return Setting(design, epsilon=epsilon, learner=learner, protects=protects)
 
 
 def batch(crowd, studies: int, n: int, *, seed: int) -> People:
@@ -32,22 +40,20 @@ def test_a_batch_of_studies_does_what_the_protocol_does(crowd, make_plan) -> Non
     """Mean errors of 60 batched studies and of 60 protocol runs agree."""
     n, studies = 600, 60
     test, truth = crowd(2000, seed=99)
-    setting = replace(SETTING, spread=0.3)
+    study = setting(n)
     people = batch(crowd, studies, n, seed=1)
     source = SimulationSource(2)
-    reports = comparison.noisy_reports(setting, people, source)
-    weak = comparison.weak_members(setting, *reports, source)
-    members = comparison.shrunk_members(setting, weak)
-    totals, judges = comparison.verdict_totals(setting, members, people, source)
-    rule = comparison.mrma_rules(setting, members, totals, judges)["MRMA"]
+    reports = baselines.noisy_reports(study, people, source)
+    weak = _p001_batch.weak_members(study, *reports, source)
+    members = _p001_batch.shrunk_members(study, weak)
+    totals, judges = _p001_batch.verdict_totals(study, members, people, source)
+    rule = _p001_batch.mrma_rules(study, members, totals, judges)["MRMA"]
     signs = np.where(truth == 1, 1.0, -1.0)
     batched = rule.errors(
         np.broadcast_to(test, (studies, *test.shape)), np.broadcast_to(signs, (studies, 2000))
     )
     single = []
-    design = MRMADesign(
-        n_classifiers=10, member_size=30, training_share=100 / n, learner="logistic"
-    ).to_dict()
+    design = study.design.to_dict()
     for number in range(studies):
         server = Server(make_plan(n, epsilon=2.0, **design))
         features, numbers = crowd(n, seed=1000 + number)
@@ -66,11 +72,11 @@ def test_verdicts_reach_every_member_evenly(crowd) -> None:
     people = batch(crowd, 3, 133, seed=2)
     source = SimulationSource(0)
     members = np.zeros((3, 10)), np.ones((3, 10, 2))
-    totals, judges = comparison.verdict_totals(SETTING, members, people, source)
+    totals, judges = _p001_batch.verdict_totals(setting(133), members, people, source)
     assert judges.tolist() == [4, 4, 4, 3, 3, 3, 3, 3, 3, 3]
     assert totals.shape == (3, 10)
     assert (np.abs(totals) <= judges).all()
-    few = comparison.verdict_totals(replace(SETTING, training=130), members, people, source)
+    few = _p001_batch.verdict_totals(setting(133, training=130), members, people, source)
     assert few[1].tolist() == [1, 1, 1, 0, 0, 0, 0, 0, 0, 0]
     assert (few[0][:, 3:] == 0).all()
 
@@ -82,8 +88,8 @@ def test_what_is_public_gets_no_noise(crowd) -> None:
         ("features", (False, True)),
         ("labels", (True, False)),
     ):
-        setting = replace(SETTING, protects=protects, epsilon=0.5)
-        features, labels = comparison.noisy_reports(setting, people, SimulationSource(1))
+        study = setting(50, training=20, protects=protects, epsilon=0.5)
+        features, labels = baselines.noisy_reports(study, people, SimulationSource(1))
         found = np.array_equal(features, people.reported), np.array_equal(labels, people.labels)
         assert found == same
 
@@ -91,18 +97,14 @@ def test_what_is_public_gets_no_noise(crowd) -> None:
 def test_histogram_noise_is_that_of_the_task(crowd) -> None:
     """A sum of n Laplace numbers, drawn as one, has the variance of n reports."""
     people = batch(crowd, 400, 30, seed=4)
-    rule = comparison.histogram_rule(
-        people, epsilon=1.0, splits=2, handicap=3.0, source=SimulationSource(5)
-    )
+    rule = baselines.histogram_rule(people, epsilon=1.0, handicap=3.0, source=SimulationSource(5))
     assert isinstance(rule, CellRule)
-    exact = comparison.histogram_rule(
-        people, epsilon=1e12, splits=2, handicap=1.0, source=SimulationSource(6)
-    )
+    exact = baselines.histogram_rule(people, epsilon=1e12, source=SimulationSource(6))
     assert isinstance(exact, CellRule)
     noise = rule.table - np.rint(exact.table)
-    scale = CellTask(epsilon=1.0, people=1, dimension=2, splits=2, handicap=3.0).mechanism.scales[0]
-    # 1600 draws: relative error of a variance √(2/1600), a little more for the fourth moment.
-    assert noise.var() == pytest.approx(30 * 2 * scale**2, rel=5 * np.sqrt(2.2 / 1600))
+    scale = CellTask(epsilon=1.0, people=1, dimension=2, splits=4, handicap=3.0).mechanism.scales[0]
+    # 6400 draws: relative error of a variance √(2/6400), a little more for the fourth moment.
+    assert noise.var() == pytest.approx(30 * 2 * scale**2, rel=5 * np.sqrt(2.2 / 6400))
 
 
 def test_rules_count_errors() -> None:

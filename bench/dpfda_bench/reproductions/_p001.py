@@ -22,7 +22,8 @@ from dpfda.curves.waves import CosineBasis
 from dpfda.datasets import SLOPE_001
 from dpfda.learners import Learner, LinearModels
 from dpfda.learners.linear_svm import LinearSVM
-from dpfda.mrma.comparison import Setting
+from dpfda.mrma.baselines import Setting
+from dpfda.mrma.designs import MRMADesign
 from dpfda.mrma.members import DEFAULT_SPREAD
 from dpfda.mrma.training import named_learner
 from dpfda_bench.effort import Effort
@@ -172,6 +173,9 @@ def decided(scores: FloatArray, *, code: Encoding, name: str, rule: str) -> Floa
     return np.asarray(np.tanh(scores @ code.coefficients))
 
 
+SIMULATED = MRMADesign(training_share=1 / 6, boundary_spread=None)
+"""The studies of Figures 2 and 3: 500 of 3000 people report."""
+
 RULES = ("as published", "corrected", "default")
 """How members become a classifier: see `under_rule`."""
 
@@ -182,8 +186,9 @@ def under_rule(setting: Setting, rule: str, *, cutoff: float) -> Setting:
     The default shrinks intercepts that noise has moved (`intercept_shrinkage`).
     """
     if rule == "as published":
-        return replace(setting, cutoff=cutoff, normalize=False)
-    return replace(setting, spread=DEFAULT_SPREAD if rule == "default" else None)
+        return replace(setting, design=replace(setting.design, cutoff=cutoff), normalize=False)
+    spread = DEFAULT_SPREAD if rule == "default" else None
+    return replace(setting, design=replace(setting.design, boundary_spread=spread))
 
 
 def collected(

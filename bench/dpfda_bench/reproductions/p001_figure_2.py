@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from dpfda.mrma import comparison
-from dpfda.mrma.comparison import People, Setting
+from dpfda.mrma import baselines
+from dpfda.mrma.baselines import People, Setting
 from dpfda.mrma.decision_rules import Rule
 from dpfda.noise import SimulationSource
 from dpfda.study.outcome import Outcome
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.reproductions import _p001 as common
+from dpfda_bench.reproductions import _p001_batch as batch
 
 TITLE = "Error of seven methods under ε-LDP, one server, % (001 Figure 2)"
 
@@ -33,7 +34,7 @@ NOTES = [
     "Every method has the same 3000 people; MRMA uses 500 reports and 2500 verdicts.",
 ]
 
-_PEOPLE, _TRAINING, _TEST, _DIMENSION = 3000, 500, 500, 4
+_PEOPLE, _TEST, _DIMENSION = 3000, 500, 4
 _CHUNK = 25
 Errors = dict[tuple[str, float, str, str], Any]
 """Errors of replications by (learner, ε, rule, method)."""
@@ -96,27 +97,27 @@ def _chunk(studies: int, seed: Any, epsilons: tuple[float, ...], rules: tuple[st
             view = partial(common.decided, code=code, name=name, rule=rule)
             learner = common.noisy_learner(name, rule, code)
             people = People(encoded, labels, view(scores))
-            base = Setting(epsilon=1.0, learner=learner, training=_TRAINING, gram=code.gram)
-            for method, decision in comparison.reference_rules(base, people).items():
+            base = Setting(common.SIMULATED, epsilon=1.0, learner=learner, gram=code.gram)
+            for method, decision in baselines.reference_rules(base, people).items():
                 errors = decision.errors(view(test), truth)
                 found |= {(name, epsilon, rule, method): errors for epsilon in epsilons}
             cases.append((name, rule, base, people, view(test)))
     for epsilon in epsilons:
         first = replace(cases[0][2], epsilon=epsilon)
-        reports = comparison.noisy_reports(first, cases[0][3], source)
+        reports = baselines.noisy_reports(first, cases[0][3], source)
         fitted: dict[Any, Any] = {}  # rules that share a learner share its members
         for name, rule, base, people, features in cases:
             setting = common.under_rule(replace(base, epsilon=epsilon), rule, cutoff=0.8)
             if base.learner not in fitted:
                 fitted[base.learner] = (
-                    comparison.weak_members(setting, reports[0], reports[1], source),
-                    comparison.pooled_members(setting, *reports),
+                    batch.weak_members(setting, *reports, source),
+                    baselines.pooled_members(setting, *reports),
                 )
             weak, pooled = fitted[base.learner]
-            members = comparison.shrunk_members(setting, weak)
-            totals, judges = comparison.verdict_totals(setting, members, people, source)
-            methods: dict[str, Rule] = comparison.mrma_rules(setting, members, totals, judges)
-            methods |= comparison.pooled_rules(setting, *pooled)
+            members = batch.shrunk_members(setting, weak)
+            totals, judges = batch.verdict_totals(setting, members, people, source)
+            methods: dict[str, Rule] = batch.mrma_rules(setting, members, totals, judges)
+            methods |= baselines.pooled_rules(setting, *pooled)
             for method, decision in methods.items():
                 found[name, epsilon, rule, method] = decision.errors(features, truth)
     return found

@@ -10,13 +10,14 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.curves.waves import CosineBasis
-from dpfda.mrma import comparison
-from dpfda.mrma.comparison import Members, People, Setting
+from dpfda.mrma import baselines
+from dpfda.mrma.baselines import Members, People, Setting
 from dpfda.mrma.decision_rules import ConstantRule, LinearRule
 from dpfda.noise import SimulationSource
 from dpfda.study.outcome import Outcome
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.reproductions import _p001 as common
+from dpfda_bench.reproductions import _p001_batch as batch
 
 TITLE = "Error with one server and with 25 that share classifiers, % (001 Figure 3)"
 METHODS = ("single server", "multi-server")
@@ -29,7 +30,7 @@ NOTES = [
     "published, public ones (C3) otherwise. Rules and readings as in Figure 2.",
 ]
 
-_SERVERS, _PEOPLE, _TRAINING, _TEST, _DIMENSION = 25, 3000, 500, 500, 4
+_SERVERS, _PEOPLE, _TEST, _DIMENSION = 25, 3000, 500, 4
 _COMPARED = np.r_[0:10, 15:25]
 
 
@@ -88,25 +89,25 @@ def _replication(*, seed: Any, epsilon: float) -> dict[Any, FloatArray]:
     encoded = np.tanh(scores @ code.coefficients)
     majority = ConstantRule(np.where(labels.mean(axis=1) >= 0, 1.0, -1.0))
     found = {("", epsilon, "", "majority class"): majority.errors(test, truth)[_COMPARED]}
-    reports: Any = None
+    reports: tuple[FloatArray, FloatArray] | None = None
     for name in common.LEARNERS:
         fitted: dict[Any, Any] = {}
         for rule in common.RULES:
             learner = common.noisy_learner(name, rule, code)
-            base = Setting(epsilon=epsilon, learner=learner, training=_TRAINING, gram=code.gram)
+            base = Setting(common.SIMULATED, epsilon=epsilon, learner=learner, gram=code.gram)
             matrix = partial(common.decided, code=code, name=name, rule=rule)
             people = People(encoded, labels, matrix(scores))
             if reports is None:
-                reports = comparison.noisy_reports(base, people, source)
+                reports = baselines.noisy_reports(base, people, source)
             if learner not in fitted:
-                weak = comparison.weak_members(base, reports[0], reports[1], source)
-                whole = comparison.reference_rules(base, people)["non-private"]
+                weak = batch.weak_members(base, *reports, source)
+                whole = baselines.reference_rules(base, people)["non-private"]
                 fitted[learner] = weak, whole
             weak, whole = fitted[learner]
             setting = common.under_rule(base, rule, cutoff=0.8)
-            members = comparison.shrunk_members(setting, weak)
+            members = batch.shrunk_members(setting, weak)
             single = _average(setting, members, people, source)
-            halved = replace(setting, verdict_share=0.5)
+            halved = replace(setting, design=replace(setting.design, verdict_share=0.5))
             shared = _average(halved, members, people, source)
             everybody = (
                 np.repeat(shared.intercept[None], _SERVERS, axis=0),
@@ -123,8 +124,8 @@ def _replication(*, seed: Any, epsilon: float) -> dict[Any, FloatArray]:
 def _average(
     setting: Setting, members: Members, people: People, source: SimulationSource
 ) -> LinearRule:
-    totals, judges = comparison.verdict_totals(setting, members, people, source)
-    averaged = comparison.mrma_rules(setting, members, totals, judges)["MRMA"]
+    totals, judges = batch.verdict_totals(setting, members, people, source)
+    averaged = batch.mrma_rules(setting, members, totals, judges)["MRMA"]
     assert isinstance(averaged, LinearRule)
     return averaged
 

@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.mrma import comparison
-from dpfda.mrma.comparison import People, Setting
+from dpfda.mrma import baselines
+from dpfda.mrma.baselines import People, Setting
 from dpfda.mrma.decision_rules import MembersRule, Rule
-from dpfda.mrma.members import judge
+from dpfda.mrma.designs import MRMADesign
 from dpfda.mrma.training import named_learner
 from dpfda.noise import SimulationSource
 from dpfda.study.outcome import Outcome, at_most
 from dpfda_bench.datasets import load_diabetes
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.reproductions import _p001 as common
+from dpfda_bench.reproductions import _p001_batch as batch
 
 TITLE = "Error of eight methods on the Diabetes data, % (001 Table 1)"
 GOALS = {"largest_difference_points": at_most(2.0)}
@@ -139,13 +140,13 @@ def _chunk(
         order = np.argsort(keys, axis=1)
         inside, outside = order[:, :people_in_all], order[:, people_in_all:]
         people = People.plain(version.features[inside], version.labels[inside])
-        base = Setting(
-            epsilon=epsilon,
-            learner=named_learner("logistic"),
+        design = MRMADesign(
             n_classifiers=members,
             member_size=60,
-            training=training,
+            training_share=training / people_in_all,
+            boundary_spread=None,
         )
+        base = Setting(design, epsilon=epsilon, learner=named_learner("logistic"))
         setting = common.under_rule(base, version.rule, cutoff=0.7)
         rules = _rules(setting, people, source, published=version.rule == "as published")
         test = version.features[outside], version.labels[outside]
@@ -157,18 +158,17 @@ def _chunk(
 def _rules(
     setting: Setting, people: People, source: SimulationSource, *, published: bool
 ) -> dict[str, Rule]:
-    reports = comparison.noisy_reports(setting, people, source)
-    weak = comparison.weak_members(setting, reports[0], reports[1], source)
-    members = comparison.shrunk_members(setting, weak)
-    totals, judges = comparison.verdict_totals(setting, members, people, source)
-    rules = comparison.mrma_rules(setting, members, totals, judges)
-    rules |= comparison.pooled_rules(setting, *comparison.pooled_members(setting, *reports))
-    rules |= comparison.reference_rules(setting, people)
+    reports = baselines.noisy_reports(setting, people, source)
+    weak = batch.weak_members(setting, *reports, source)
+    members = batch.shrunk_members(setting, weak)
+    totals, judges = batch.verdict_totals(setting, members, people, source)
+    rules = batch.mrma_rules(setting, members, totals, judges)
+    rules |= baselines.pooled_rules(setting, *baselines.pooled_members(setting, *reports))
+    rules |= baselines.reference_rules(setting, people)
     dimension = people.reported.shape[-1]
-    rules["Histogram"] = comparison.histogram_rule(
+    rules["Histogram"] = baselines.histogram_rule(
         people,
         epsilon=setting.epsilon,
-        splits=4,
         handicap=2.0 ** (dimension + 1) if published else 1.0,
         source=source,
     )
@@ -182,7 +182,7 @@ def _rules(
 
 def judge_of(setting: Setting, totals: FloatArray, judges: FloatArray) -> FloatArray:
     """Directions of members above the cutoff, 0 for the others (all count where none is)."""
-    found = judge(totals, judges, epsilon=setting.epsilon, cutoff=setting.cutoff)
+    found = batch.judgement(setting, totals, judges)
     above = np.maximum(found.accuracy.value, 1 - found.accuracy.value) > found.cutoff
     return np.asarray(found.direction * (above | ~above.any(axis=1, keepdims=True)))
 
