@@ -21,8 +21,9 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from fractions import Fraction
 from types import ModuleType
 from typing import Any, ClassVar, Self
 
@@ -31,7 +32,40 @@ import numpy as np
 from dpfda.errors import InvalidParameter, MissingExtra, UnknownName
 
 
-class Registered:
+class Portable:
+    """Base of dataclasses that travel: their public fields as plain values for JSON, and back."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Public fields, ready for JSON."""
+        assert is_dataclass(self)
+        return {
+            field.name: plain(getattr(self, field.name)) for field in fields(self) if field.init
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Rebuild from `to_dict`: known fields only, and all that have no default."""
+        return cls._built(data, cls.__name__)
+
+    @classmethod
+    def _built(cls, data: Mapping[str, Any], whole: str) -> Self:
+        known = {field.name: field for field in fields(cls) if field.init}  # type: ignore[arg-type]
+        for key, value in data.items():
+            if key not in known:
+                raise InvalidParameter(key, f"a parameter of {whole}", value)
+        for key, field in known.items():
+            if key not in data and field.default is field.default_factory is MISSING:
+                raise InvalidParameter(key, f"given ({whole} needs it)", None)
+        return cls(**data)
+
+    def _revive(self, name: str, read: Callable[[Mapping[str, Any]], Any]) -> None:
+        """Let a field of a frozen object be what its own `to_dict` gave."""
+        value = getattr(self, name)
+        if isinstance(value, Mapping):
+            object.__setattr__(self, name, read(value))
+
+
+class Registered(Portable):
     """Base of every family of named, interchangeable classes."""
 
     name: ClassVar[str] = ""
@@ -89,26 +123,15 @@ class Registered:
 
     def to_dict(self) -> dict[str, Any]:
         """Name and public parameters, ready for JSON."""
-        assert is_dataclass(self)
-        return {"name": self.name} | {
-            field.name: plain(getattr(self, field.name)) for field in fields(self) if field.init
-        }
+        return {"name": self.name} | super().to_dict()
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Rebuild from `to_dict`: only registered names, only known parameters."""
         if not isinstance(data, Mapping) or "name" not in data:
             raise InvalidParameter("name", f"given (the {cls.family}'s registered name)", None)
-        member = cls.named(data["name"])
         parameters = {key: value for key, value in data.items() if key != "name"}
-        known = {field.name: field for field in fields(member) if field.init}  # type: ignore[arg-type]
-        for key, value in parameters.items():
-            if key not in known:
-                raise InvalidParameter(key, f"a parameter of {data['name']}", value)
-        for key, field in known.items():
-            if key not in parameters and field.default is field.default_factory is MISSING:
-                raise InvalidParameter(key, f"given ({data['name']} needs it)", None)
-        return member(**parameters)
+        return cls.named(data["name"])._built(parameters, data["name"])
 
 
 def plain(value: Any) -> Any:
@@ -117,8 +140,12 @@ def plain(value: Any) -> Any:
         return value.tolist()
     if hasattr(value, "to_dict"):
         return value.to_dict()
+    if isinstance(value, Mapping):
+        return {key: plain(entry) for key, entry in value.items()}
     if isinstance(value, (tuple, list)):
         return [plain(entry) for entry in value]
+    if isinstance(value, Fraction):
+        return str(value)
     return value.item() if isinstance(value, np.generic) else value
 
 

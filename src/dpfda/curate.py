@@ -34,7 +34,7 @@ def curate(
     Returns:
         The public result, and the curator with its transcript.
     """
-    curator = Curator(records, **_agreed(conversation, source, ledger))
+    curator = Curator(records, **conversation.agreed(source, ledger))
     result = converse(conversation, lambda query, number: curator.answer(query, number=number))
     return result, curator
 
@@ -43,18 +43,4 @@ def stream(
     conversation: Conversation[Any], *, source: Source, ledger: BaseLedger | None = None
 ) -> Stream:
     """Whom to ask the same questions where records pass by in chunks."""
-    return Stream(**_agreed(conversation, source, ledger))
-
-
-def _agreed(
-    conversation: Conversation[Any], source: Source, ledger: BaseLedger | None
-) -> dict[str, Any]:
-    """What a holder agrees to."""
-    return {
-        "most": conversation.most,
-        "source": source,
-        "unit": conversation.unit,
-        "accepts": conversation.assumptions,
-        "ledger": ledger,
-        "label": type(conversation).__name__,
-    }
+    return Stream(**conversation.agreed(source, ledger))

@@ -14,7 +14,7 @@ from dpfda.privacy.price import compose
 def test_all_of_a_budget_fits_exactly_once(epsilon, delta):
     most = limit(epsilon=epsilon, delta=delta)
     ledger = Ledger(epsilon, limit_delta=delta)
-    assert not ledger.would_exceed(most)
+    assert not ledger.refusal(most)
     whole = Cost(epsilon=epsilon, delta=delta)
     for parts in (1, 3, 7, 1000):
         events = [whole.part(Fraction(1, parts)).event] * parts

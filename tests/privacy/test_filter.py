@@ -357,14 +357,14 @@ def test_a_ledger_takes_one_conversation_of_its_limit_and_no_second(epsilon, del
     for kept in (delta, 0.0):
         ledger, most = Ledger(epsilon, limit_delta=kept), limit(epsilon=epsilon, delta=kept)
         whole = Cost(epsilon=epsilon, delta=kept)
-        assert not ledger.would_exceed(most)
+        assert not ledger.refusal(most)
         for weight in weights:
             event = whole.part(Fraction(weight, sum(weights))).event
-            assert not ledger.would_exceed(event)
+            assert not ledger.refusal(event)
             ledger.spend(event, label="look")
         assert within(compose(entry.event for entry in ledger.entries), most)
-        assert ledger.would_exceed(most)
-        assert ledger.would_exceed(whole.part(0.001).event)
+        assert ledger.refusal(most)
+        assert ledger.refusal(whole.part(0.001).event)
         assert ledger.remaining.epsilon <= 1e-4 * epsilon
         assert epsilon * (1 - 1e-8) <= ledger.spent.epsilon <= epsilon
 
@@ -375,20 +375,20 @@ def test_what_remains_can_be_announced_and_hardly_more(epsilon, delta, share):
     ledger.spend(Cost(epsilon=epsilon, delta=delta).part(share).event, label="look")
     left = ledger.remaining
     assert left.delta == delta
-    assert not ledger.would_exceed(limit(epsilon=left.epsilon, delta=delta))
-    assert ledger.would_exceed(limit(epsilon=left.epsilon * (1 + 1e-6) + 1e-8, delta=delta))
+    assert not ledger.refusal(limit(epsilon=left.epsilon, delta=delta))
+    assert ledger.refusal(limit(epsilon=left.epsilon * (1 + 1e-6) + 1e-8, delta=delta))
 
 
 def test_a_pure_conversation_fits_into_a_gaussian_ledger_and_pays_less_in_parts():
     ledger = Ledger(3.0, limit_delta=1e-5)
-    assert not ledger.would_exceed(limit(epsilon=0.5, delta=0.0))
-    assert ledger.would_exceed(limit(epsilon=0.7, delta=0.0))
+    assert not ledger.refusal(limit(epsilon=0.5, delta=0.0))
+    assert ledger.refusal(limit(epsilon=0.7, delta=0.0))
     for _ in range(5):
         ledger.spend(PureEvent(epsilon=0.1), label="fifth")
     assert 0 < ledger.spent.epsilon < 1.2
     mixed = limit(epsilon=0.3, delta=0.0) + limit(epsilon=1.0, delta=1e-5)
-    assert not ledger.would_exceed(mixed)
-    assert ledger.would_exceed(mixed + limit(epsilon=2.5, delta=1e-5))
+    assert not ledger.refusal(mixed)
+    assert ledger.refusal(mixed + limit(epsilon=2.5, delta=1e-5))
 
 
 releases = st.sampled_from(
@@ -456,7 +456,7 @@ def test_the_rule_is_named_and_known():
 )
 def test_huge_releases_are_refused_like_others(composition, event):
     ledger = Ledger(1e100, limit_delta=0.5, composition=composition)
-    assert ledger.would_exceed(event)
+    assert ledger.refusal(event)
     with pytest.raises(BudgetExceeded):
         ledger.spend(event, label="huge")
     assert ledger.spent == Budget(epsilon=0.0)

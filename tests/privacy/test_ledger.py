@@ -107,8 +107,8 @@ def test_a_guarantee_can_be_spent(make):
 def test_a_key_is_spent_once(make):
     ledger = make()
     ledger.spend(tenth(), label="answer", key="person-7")
-    assert ledger.would_exceed(tenth(), key="person-7")
-    assert not ledger.would_exceed(tenth(), key="person-8")
+    assert ledger.refusal(tenth(), key="person-7")
+    assert not ledger.refusal(tenth(), key="person-8")
     with pytest.raises(AlreadySpent, match="person-7"):
         ledger.spend(tenth(), label="again", key="person-7")
     ledger.spend(tenth(), label="no key")
@@ -118,8 +118,8 @@ def test_a_key_is_spent_once(make):
 
 def test_would_exceed_agrees_with_spend_and_spends_nothing(make):
     ledger = make()
-    assert not ledger.would_exceed(PureEvent(epsilon=1.0))
-    assert ledger.would_exceed(PureEvent(epsilon=math.nextafter(1.0, 2)))
+    assert not ledger.refusal(PureEvent(epsilon=1.0))
+    assert ledger.refusal(PureEvent(epsilon=math.nextafter(1.0, 2)))
     assert ledger.entries == ()
 
 
@@ -200,7 +200,7 @@ def test_refuses_a_release_without_a_price(make, event):
     with pytest.raises(UnknownEvent):
         ledger.spend(event, label="?")
     with pytest.raises(UnknownEvent):
-        ledger.would_exceed(event)
+        ledger.refusal(event)
     assert ledger.entries == ()
 
 

@@ -12,21 +12,18 @@ from dpfda.protocol.secure_sum import (
     Cheated,
     Identity,
     Member,
-    OfferList,
     RoundFailed,
-    RoundId,
-    Survivors,
     Terms,
     add_up,
 )
 from dpfda.protocol.secure_sum.bindings import (
-    confirmed_content,
     list_digest,
     pair_seed,
     share_context,
-    told_content,
+    survivors_content,
 )
 from dpfda.protocol.secure_sum.keys import seal
+from dpfda.protocol.secure_sum.messages import OfferList, RoundId, Survivors
 
 SIZE = 3
 FIRST = RoundId(stage=0, attempt=1)
@@ -58,7 +55,7 @@ class HostileCoordinator:
     def told(self, offers, names, round_id=FIRST):
         """A signed set of any survivors."""
         digest = list_digest(self.terms, round_id, offers)
-        content = told_content(self.terms, round_id, digest, names)
+        content = survivors_content("told", self.terms, round_id, digest, names)
         return Survivors(round=round_id, sites=tuple(names), signature=self.identity.sign(content))
 
     def advertised(self, round_id=FIRST):
@@ -148,8 +145,10 @@ def test_masks_under_different_lists_never_cancel():
         digest = list_digest(hostile.terms, FIRST, shown)
         seeds.append(pair_seed(hostile.terms, FIRST, digest, key, owner="site0", other=offers[1]))
     assert seeds[0] != seeds[1]
-    for content in (told_content, confirmed_content):  # nor does a signature fit another list
-        assert len({content(hostile.terms, FIRST, seed, hostile.names) for seed in seeds}) == 2
+    for purpose in ("told", "confirmed"):  # nor does a signature fit another list
+        place = hostile.terms, FIRST
+        signed = {survivors_content(purpose, *place, seed, hostile.names) for seed in seeds}
+        assert len(signed) == 2
     other = replace(hostile.terms, coordinator=Identity().public)
     assert other.digest != hostile.terms.digest  # nor another coordinator
 
@@ -269,7 +268,7 @@ def test_confirmations_that_nobody_told_name_the_site():
     told = hostile.told(offers, hostile.names)
     honest = [member.confirm(told) for member in hostile.members]
     lie = hostile.names[:4]
-    content = confirmed_content(hostile.terms, FIRST, digest, lie)
+    content = survivors_content("confirmed", hostile.terms, FIRST, digest, lie)
     forged = msgspec.structs.replace(
         honest[1], survivors=lie, signature=hostile.keys["site1"].sign(content)
     )
@@ -284,8 +283,8 @@ def test_confirmations_that_nobody_told_name_the_site():
     offers = outside.masked()
     told = outside.told(offers, rest)
     honest = [member.confirm(told) for member in outside.members[1:]]
-    content = confirmed_content(
-        outside.terms, FIRST, list_digest(outside.terms, FIRST, offers), rest
+    content = survivors_content(
+        "confirmed", outside.terms, FIRST, list_digest(outside.terms, FIRST, offers), rest
     )
     extra = msgspec.structs.replace(
         honest[0], site="site0", signature=outside.keys["site0"].sign(content)
@@ -392,7 +391,7 @@ def test_vectors_that_answer_different_questions_are_never_added():
         member.advertise(RoundId(stage=0, attempt=2, question="abc"[number]))
         for number, member in enumerate(hostile.members)
     ]
-    with pytest.raises(ProtocolError, match="signature"):
+    with pytest.raises(ProtocolError, match="another round"):
         hostile.members[0].share(hostile.listed(offers, offers[0].round))
 
 

@@ -13,10 +13,8 @@ from dpfda.noise import SimulationSource, discrete_gaussian
 from dpfda.protocol.secure_sum import (
     Aggregator,
     Identity,
-    MaskedVector,
     Member,
     RoundFailed,
-    RoundId,
     Terms,
     add_up,
     shamir,
@@ -24,7 +22,8 @@ from dpfda.protocol.secure_sum import (
 from dpfda.protocol.secure_sum.bindings import list_digest, pair_seed
 from dpfda.protocol.secure_sum.keys import RoundKey
 from dpfda.protocol.secure_sum.masks import expand, pairwise, to_integers
-from dpfda.protocol.secure_sum.session import STEPS
+from dpfda.protocol.secure_sum.member import STEPS
+from dpfda.protocol.secure_sum.messages import MaskedVector, RoundId
 
 SIZE = 4
 KEEPER = Identity()  # the coordinator's

@@ -34,16 +34,16 @@ def answer(server: Server, people: int, *, seed: int = 0):
 
 def test_moves_on_when_everybody_answered() -> None:
     server = Server(plan())
-    assert (server.phase_name, server.wanted, server.issued) == ("report", 30, 0)
+    assert (server.progress.kind, server.wanted, server.issued) == ("report", 30, 0)
     reply = answer(server, 1000)
     assert (len(reply), server.wanted) == (30, 0)
     server.receive(reply[20:], start=20)  # any order
-    assert server.phase_name == "report"
+    assert server.progress.kind == "report"
     server.receive(reply[:20], start=0)
-    assert (server.phase_name, server.wanted) == ("evaluate", 30)
+    assert (server.progress.kind, server.wanted) == ("evaluate", 30)
     server.receive(answer(server, 30), start=0)
     assert server.finished
-    assert (server.phase_name, server.wanted) == ("finished", 0)
+    assert (server.progress.kind, server.wanted) == ("finished", 0)
     with pytest.raises(ProtocolError, match="finished"):
         server.close_phase()
 
@@ -88,10 +88,10 @@ def test_missing_people() -> None:
     missing[[3, 7]] = True
     reply[3] = np.nan  # whatever stands in a missing row
     server.receive(reply, start=0, missing=missing)
-    assert server.phase_name == "report"  # two may still answer
+    assert server.progress.kind == "report"  # two may still answer
     server.receive(reply[7:8], start=7)
     server.close_phase()
-    assert server.phase_name == "evaluate"
+    assert server.progress.kind == "evaluate"
     with pytest.raises(ProtocolError):
         server.receive(reply[:1], start=0)
 
@@ -119,7 +119,7 @@ def test_the_order_of_arrival_changes_no_bit(design, median_group: int, monkeypa
     for split in (1, 7, 60):
         server = Server(study, median_group=median_group)
         while not server.finished:
-            wanted, phase = server.wanted, server.phase
+            wanted, phase = server.wanted, server.progress.phase
             task = server.issue(wanted)
             features = np.random.default_rng(phase).uniform(-1, 1, (wanted, 2))
             labels = (features[:, 0] > 0).astype(int)

@@ -30,7 +30,8 @@ from dpfda.protocol.conversation import Conversation
 from dpfda.protocol.fields import part, whole
 from dpfda.protocol.holder import Curator
 from dpfda.protocol.query import AdditiveLook, WholeLook
-from dpfda.protocol.secure_sum import Identity, Member, RoundFailed, RoundId, Terms, add_up
+from dpfda.protocol.secure_sum import Identity, Member, RoundFailed, Terms, add_up
+from dpfda.protocol.secure_sum.messages import RoundId
 from dpfda.protocol.site import Site, site_sigma
 
 EPSILON, DELTA = 1.0, 1e-5
@@ -355,7 +356,7 @@ def test_a_ledger_is_spent_once_a_stage(tmp_path):
 
 def test_a_short_ledger_refuses_at_the_opening(tmp_path):
     study = Study(tmp_path)
-    with pytest.raises(BudgetExceeded, match="cannot pay for all of it"):
+    with pytest.raises(BudgetExceeded, match="nothing was spent"):
         study.site(ledger=Ledger(0.5, limit_delta=1e-5))
     ledger = Ledger(EPSILON, limit_delta=DELTA)
     study.site(ledger=ledger).answer(half(), number=0)

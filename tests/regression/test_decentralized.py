@@ -7,7 +7,7 @@ from dpfda.curves import CurveEncoder
 from dpfda.errors import BudgetExceeded, InvalidData, InvalidParameter
 from dpfda.privacy.ledger import Ledger
 from dpfda.protocol.secure_sum import RoundFailed
-from dpfda.protocol.secure_sum.session import STEPS
+from dpfda.protocol.secure_sum.member import STEPS
 from dpfda.regression.decentralized import DecentralizedRegression
 from dpfda.regression.estimators import PrivateLinearRegression
 from dpfda_bench.benchmarks.regression import aggregate_variance_ratio

@@ -14,9 +14,8 @@ from dpfda.boosting.model import BoostedModel, RowModel
 from dpfda.boosting.requests.base import MOST_ROWS
 from dpfda.curves import RowEncoder
 from dpfda.errors import InvalidParameter
-from dpfda.protocol.declared import Declared
 from dpfda.protocol.design import Design, Terms
-from dpfda.protocol.fields import array, flag, whole
+from dpfda.protocol.fields import Declared, array, flag, whole
 from dpfda.protocol.findings import Phase
 from dpfda.protocol.plan import Label, StudyPlan
 from dpfda.protocol.progress import Progress
@@ -24,7 +23,7 @@ from dpfda.protocol.task import Task
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class BoostingDesign(Declared, Design):
+class BoostingDesign(Design, Declared):
     """Rounds of requests, each to fresh owners, nobody twice.
 
     The data user's own rows are a part of the plan: whoever takes part can read them.

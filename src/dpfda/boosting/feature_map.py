@@ -8,10 +8,10 @@ from typing import Any, Self
 import numpy as np
 
 from dpfda import _validate
+from dpfda._registry import Registered
 from dpfda._validate import FloatArray
 from dpfda.errors import InvalidParameter
-from dpfda.protocol.declared import Declared
-from dpfda.protocol.fields import LARGEST, array, vector, whole
+from dpfda.protocol.fields import LARGEST, Declared, array, vector, whole
 
 _CLIP = 4.0
 _SMALLEST_SHARE = 1e-3  # of the largest eigenvalue; directions below carry rounding, not signal
@@ -20,7 +20,7 @@ _INTERCEPT_VARIANCE, _LINEAR_VARIANCE, _PRODUCT_VARIANCE = 4.0, 16.0, 8.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FeatureMap(Declared, family="feature map", name="whitened"):
+class FeatureMap(Registered, Declared, family="feature map", name="whitened"):
     """φ(x) = (1, z, products of the first z): z = (x - center) W, clipped at ±4.
 
     Learnt from the data user's own rows, without labels; owners only apply it.

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from dpfda._registry import Registered
 from dpfda._validate import FloatArray, IntArray
 from dpfda.boosting.feature_map import FeatureMap
-from dpfda.protocol.declared import Declared
-from dpfda.protocol.fields import array, part
+from dpfda.protocol.fields import Declared, array, part
 from dpfda.protocol.model import StudyModel
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class BoostedModel(Declared, family="boosted model"):
+class BoostedModel(Registered, Declared, family="boosted model"):
     """Scores rows, one score a class; the largest wins (for two classes, ties go to class 1)."""
 
     @abstractmethod
@@ -65,6 +64,10 @@ class RowModel(StudyModel):
 
     boosted: BoostedModel
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._revive("boosted", BoostedModel.from_dict)
+
     def decide(self, features: FloatArray) -> IntArray:
         """Label numbers of rows (n, d)."""
         return self.boosted.decide(features)
@@ -72,12 +75,3 @@ class RowModel(StudyModel):
     def predict(self, rows: Any) -> Any:
         """Labels of rows (n, d)."""
         return np.asarray(self.classes)[self.decide(np.asarray(rows, dtype=np.float64))]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        plain = {"classes": list(self.classes), "guarantee": self.guarantee.to_dict()}
-        return {"boosted": self.boosted.to_dict(), **plain}
-
-    @classmethod
-    def _parts(cls, data: Mapping[str, Any]) -> dict[str, Any]:
-        return {"boosted": BoostedModel.from_dict(data["boosted"])}

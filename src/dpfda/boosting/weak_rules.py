@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpfda._registry import Registered
 from dpfda._validate import FloatArray, IntArray
-from dpfda.protocol.declared import Declared
-from dpfda.protocol.fields import array, number, vector, whole
+from dpfda.protocol.fields import Declared, array, number, vector, whole
 from dpfda.protocol.linear_scores import decided
 
 _LARGEST = 1e9  # of any number in a rule: far beyond the box, far from overflow
@@ -17,7 +17,7 @@ _MOST_CLASSES = 1 << 10
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class WeakRule(Declared, family="weak rule"):
+class WeakRule(Registered, Declared, family="weak rule"):
     """Names a class for each row."""
 
     @abstractmethod

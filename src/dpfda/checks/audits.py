@@ -95,7 +95,7 @@ def _studies() -> Iterator[Case]:
         server, seen = Server(plan), set()
         source, rng = SimulationSource(0), np.random.default_rng(0)
         while not server.finished:
-            start, phase = server.issued, server.phase_name
+            start, phase = server.issued, server.progress.kind
             task = server.issue(server.wanted)
             if phase not in seen:
                 seen.add(phase)

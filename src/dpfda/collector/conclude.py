@@ -102,14 +102,14 @@ def conclude(
     start = msgspec.json.decode(state)
     quota = resume(contract, state).progress.quota
     server = Server.resume(contract, start | {"issued": quota}, median_group=median_group)
-    phase = server.phase
+    phase = server.progress.phase
     if replies:
         numbers = np.array([number for number, _ in replies], dtype=np.int64)
         values = np.array(
             [msgspec.json.decode(body, type=ReplyMessage).values for _, body in replies]
         )
         _receive(server, numbers, values, quota)
-    if server.phase == phase and not server.finished:
+    if server.progress.phase == phase and not server.finished:
         server.close_phase()
     return _describe(server, people=len(replies))
 
@@ -129,8 +129,8 @@ def _receive(server: Server, numbers: IntArray, values: FloatArray, quota: int) 
 
 def _describe(server: Server, *, people: int) -> Conclusion:
     following = {
-        "phase": server.phase,
-        "kind": server.phase_name,
+        "phase": server.progress.phase,
+        "kind": server.progress.kind,
         "quota": server.progress.quota,
         "status": "finished" if server.finished else "open",
         "state": msgspec.json.encode(server.state()).decode(),

@@ -45,7 +45,7 @@ class JudgedDesign(Design):
         if plan.n_classes != 2:
             rule = "two labels (with more, a reversed classifier is not the right one)"
             raise InvalidParameter("classes", rule, plan.classes)
-        line = {"epsilon": epsilon, "m": 1, "d": plan.encoder.n_features}
+        line = {"epsilon": epsilon, "m": 1, "dimension": plan.encoder.n_features}
         return {"member": line | {"member": range(members)}, "evaluation": line}
 
 

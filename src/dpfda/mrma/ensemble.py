@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
@@ -38,7 +37,7 @@ class CurveEnsemble(CurveModel):
 
     def __post_init__(self) -> None:
         _validate.one_of("average", self.average, AVERAGES)
-        self._check_finite("intercept", "coefficients", "centers", "scales", "weights")
+        self._read("intercept", "coefficients", "centers", "scales", "weights")
         if len(self.classes) != 2:
             raise InvalidParameter("classes", "two labels", self.classes)
         if self.coefficients.ndim != 2 or self.intercept.shape != self.weights.shape:
@@ -48,7 +47,3 @@ class CurveEnsemble(CurveModel):
         """The combined score of encoded curves, shape (n, 1)."""
         members = super().scores(features)
         return combined_scores(members, self.weights, average=self.average)[:, None]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {**super().to_dict(), "weights": self.weights.tolist(), "average": self.average}

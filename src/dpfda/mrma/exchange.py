@@ -12,9 +12,10 @@ from dpfda.mrma.conclusion import MRMAFindings, classifier, unknown_model
 from dpfda.mrma.designs import ExchangeDesign, JudgedDesign
 from dpfda.mrma.members import Candidates, Judgement
 from dpfda.protocol.estimate import Estimate, accuracy_estimate
+from dpfda.protocol.findings import Phase
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.progress import Phase, Progress
+from dpfda.protocol.progress import Progress
 from dpfda.protocol.task import Task
 
 

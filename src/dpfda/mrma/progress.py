@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dpfda.mrma.designs import MRMADesign
 from dpfda.mrma.training import ReportedProgress
+from dpfda.protocol.findings import Phase
 from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.progress import Phase
 
 
 class MRMAProgress(ReportedProgress, name="mrma"):

@@ -16,8 +16,8 @@ from dpfda.mrma.evaluation import accuracies
 from dpfda.mrma.members import Candidates
 from dpfda.mrma.memory import Memory
 from dpfda.mrma.training import ReportedProgress
+from dpfda.protocol.findings import Phase
 from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.progress import Phase
 
 
 class StreamProgress(ReportedProgress, name="mrma_stream"):

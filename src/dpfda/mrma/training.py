@@ -13,8 +13,8 @@ from dpfda.learners import Learner
 from dpfda.mrma.designs import ReportedDesign
 from dpfda.mrma.exchange import JudgedProgress
 from dpfda.mrma.members import Candidates, intercept_shrinkage, public_members
+from dpfda.protocol.findings import Phase
 from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.progress import Phase
 from dpfda.protocol.task import Task
 from dpfda.protocol.tasks.vector import VectorTask
 

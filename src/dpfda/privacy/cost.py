@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Self
 
 from dpfda import _validate
+from dpfda._registry import Portable
 from dpfda.errors import InvalidParameter
 from dpfda.privacy.calibration import gaussian_mu
 from dpfda.privacy.events import Event, GaussianEvent, PureEvent
@@ -21,7 +20,7 @@ _ROOM = 1 + Fraction(1, 2 * 10**10)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cost:
+class Cost(Portable):
     """A share of an (ε, δ) budget: of ε itself, or of μ² where δ > 0.
 
     Shares are fractions and prices are rounded down, so that parts of 1 never cost more than 1.
@@ -41,7 +40,9 @@ class Cost:
         _validate.positive("epsilon", self.epsilon)
         if self.delta:
             _validate.fraction("delta", self.delta)
-        if not 0 < self.share <= 1:
+        if isinstance(self.share, str):  # as JSON has it, exactly
+            object.__setattr__(self, "share", _fraction(self.share))
+        if not isinstance(self.share, Fraction) or not 0 < self.share <= 1:
             raise InvalidParameter("share", "above 0 and at most 1", self.share)
 
     @property
@@ -68,21 +69,6 @@ class Cost:
             return PureEvent(epsilon=self.epsilon_spent)
         return GaussianEvent(multiplier=1 / self.mu)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; the share as a fraction, exactly."""
-        return {"epsilon": self.epsilon, "delta": self.delta, "share": str(self.share)}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Rebuild from `to_dict`."""
-        if set(data) != {"epsilon", "delta", "share"} or not isinstance(data["share"], str):
-            raise InvalidParameter("cost", "epsilon, delta and share", sorted(map(str, data)))
-        try:
-            share = Fraction(data["share"])
-        except (ValueError, ZeroDivisionError):
-            raise InvalidParameter("share", "a fraction", data["share"]) from None
-        return cls(epsilon=data["epsilon"], delta=data["delta"], share=share)
-
     def part(self, share: Fraction | float) -> Cost:
         """A share of what this may spend."""
         given = share if isinstance(share, Fraction) else exact(share)
@@ -91,6 +77,13 @@ class Cost:
     def rest(self, *parts: Cost) -> Cost:
         """What is left when parts of it are spent."""
         return replace(self, share=self.share - sum(part.share for part in parts))
+
+
+def _fraction(text: str) -> Fraction:
+    try:
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        raise InvalidParameter("share", "a fraction", text) from None
 
 
 @lru_cache(maxsize=64)

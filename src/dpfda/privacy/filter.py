@@ -120,11 +120,8 @@ class SumFilter(Filter, name="sum"):
 
     def remaining(self, charged: Price) -> Budget:
         """The differences: a release of this (ε, δ) is accepted."""
-        most = self.most
-        return Budget(
-            epsilon=rounded_down(most.epsilon - charged.epsilon),
-            delta=rounded_down(most.delta - charged.delta),
-        )
+        left = self.most - charged
+        return Budget(epsilon=rounded_down(left.epsilon), delta=rounded_down(left.delta))
 
 
 @dataclass(frozen=True)
@@ -189,7 +186,7 @@ class GaussianFilter(Filter, name="gaussian"):
         """What a conversation may announce. Pure releases of this ε may cost more μ²."""
         if not charged.precision:
             return self.limit
-        left = Price(precision=self.most.precision - charged.precision)
+        left = self.most - charged
         delta = self.limit.delta
         if math.isfinite(left.multiplier):
             epsilon = gaussian_epsilon(delta=delta, multiplier=left.multiplier) * _DOWN

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from dpfda import _validate
+from dpfda._registry import Portable
 from dpfda.noise import Source
 from dpfda.noise.source import Sampler
 
@@ -30,7 +31,7 @@ _SAMPLERS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Guarantee:
+class Guarantee(Portable):
     """A differential-privacy promise about one release.
 
     Replacing one unit's data changes no probability by more than a factor e^ε, and an absolute δ.
@@ -63,6 +64,7 @@ class Guarantee:
         _validate.non_negative("epsilon", self.epsilon)
         if self.delta:
             _validate.fraction("delta", self.delta)
+        object.__setattr__(self, "assumptions", tuple(self.assumptions))
 
     def drawn_from(self, source: Source) -> Guarantee:
         """The same promise, stamped with where the noise came from."""
@@ -71,10 +73,6 @@ class Guarantee:
     def assuming(self, *assumptions: str) -> Guarantee:
         """The same promise under further conditions."""
         return replace(self, assumptions=(*self.assumptions, *assumptions))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return asdict(self) | {"assumptions": list(self.assumptions)}
 
     def __str__(self) -> str:
         parts = [f"ε = {self.epsilon:g}"]

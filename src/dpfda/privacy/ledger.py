@@ -18,6 +18,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from dpfda import _validate
+from dpfda._registry import Portable
 from dpfda.errors import AlreadySpent, BudgetExceeded, InvalidParameter
 from dpfda.privacy.events import ApproximateEvent, Event, PureEvent
 from dpfda.privacy.filter import Budget, Filter, chosen
@@ -26,7 +27,7 @@ from dpfda.privacy.price import Price, compose
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class Entry(Portable):
     """One acknowledged spend.
 
     Attributes:
@@ -49,11 +50,6 @@ class Entry:
         when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(self.time))
         assuming = "".join(f", assuming {text}" for text in self.assumptions)
         return f"{when}  {self.label}: {self.event}{assuming}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        plain = {"event": self.event.to_dict(), "assumptions": list(self.assumptions)}
-        return vars(self) | plain
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -130,12 +126,8 @@ class BaseLedger(ABC):
             self._note(entry)
         return entry
 
-    def would_exceed(self, release: Event | Guarantee | Price, *, key: str | None = None) -> bool:
-        """Whether `spend` would be refused now. Others may be faster: only `spend` binds."""
-        return bool(self.refusal(release, key=key))
-
     def refusal(self, release: Event | Guarantee | Price, *, key: str | None = None) -> str:
-        """Why `spend` would be refused now; empty if it would not."""
+        """Why `spend` would be refused now, or nothing. Others may be faster: only it binds."""
         price = release if isinstance(release, Price) else compose([_as_event(release)])
         with self._exclusive():
             return "the key was spent before" if key in self._keys else self._refusal(price)
@@ -235,8 +227,8 @@ class Ledger(BaseLedger):
         1
         >>> ledger.remaining
         Budget(epsilon=0.6, delta=0.0)
-        >>> ledger.would_exceed(PureEvent(epsilon=0.7))
-        True
+        >>> ledger.refusal(PureEvent(epsilon=0.7))
+        'ε = 0.7 does not fit into ε = 1, of which ε = 0.4 is spent'
     """
 
     def __init__(

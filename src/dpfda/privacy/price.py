@@ -93,6 +93,14 @@ class Price:
             precision=self.precision + other.precision,
         )
 
+    def __sub__(self, other: Price) -> Price:
+        """What is left of a limit."""
+        return Price(
+            epsilon=self.epsilon - other.epsilon,
+            delta=self.delta - other.delta,
+            precision=self.precision - other.precision,
+        )
+
     @property
     def multiplier(self) -> float:
         """The noise multiplier of all Gaussian releases seen as one; infinite without any."""

@@ -151,13 +151,8 @@ def convene(
         Site(
             held,
             member=Member(name, identities[name], terms),
-            most=conversation.most,
-            source=own,
-            unit=conversation.unit,
-            accepts=conversation.assumptions,
-            ledger=budgets.get(name),
-            label=type(conversation).__name__,
             alone=alone,
+            **conversation.agreed(own, budgets.get(name)),
         )
         for (name, held), own in zip(
             records.items(), sources_like(source, len(records)), strict=True

@@ -9,10 +9,13 @@ from typing import Generic, Self, TypeVar
 
 from dpfda._registry import Registered
 from dpfda.errors import InvalidParameter
+from dpfda.noise import Source
 from dpfda.privacy.cost import Cost, limit
 from dpfda.privacy.guarantee import NUMBER_IS_PUBLIC, Guarantee
+from dpfda.privacy.ledger import BaseLedger
 from dpfda.privacy.price import Price
 from dpfda.protocol.answer import Answer
+from dpfda.protocol.holder import Agreed
 from dpfda.protocol.query import Query, Records
 
 Result = TypeVar("Result")
@@ -67,6 +70,17 @@ class Conversation(
     def most(self) -> Price:
         """The limit that holders keep it to."""
         return limit(epsilon=self.epsilon, delta=self.delta)
+
+    def agreed(self, source: Source, ledger: BaseLedger | None) -> Agreed:
+        """What every holder agrees to who takes part in it."""
+        return {
+            "most": self.most,
+            "source": source,
+            "unit": self.unit,
+            "accepts": self.assumptions,
+            "ledger": ledger,
+            "label": type(self).__name__,
+        }
 
     @property
     def assumptions(self) -> tuple[str, ...]:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from scipy.special import ndtri
 
 from dpfda import _validate
+from dpfda._registry import Portable
 from dpfda.mechanisms.randomized_response import RandomizedResponse
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Estimate(Portable):
     """An unbiased estimate and its standard error.
 
     Example:
@@ -33,10 +33,6 @@ class Estimate:
     def complement(self) -> Estimate:
         """The estimate of one minus the number: an error from an accuracy."""
         return Estimate(1 - self.value, self.standard_error, self.people)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return asdict(self)
 
 
 def accuracy_estimate(*, total: float, people: int, epsilon: float) -> Estimate:

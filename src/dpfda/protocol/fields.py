@@ -27,15 +27,14 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass
-from types import MappingProxyType
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from dpfda import _validate
-from dpfda._registry import plain
-from dpfda._validate import FloatArray
+from dpfda._registry import Portable
+from dpfda._validate import FloatArray  # noqa: F401 (for the example)
 from dpfda.errors import InvalidParameter
 
 LARGEST = 1e100
@@ -248,7 +247,7 @@ def _field(rule: Rule, default: Any) -> Any:
     return dataclasses.field(default=default, metadata={_KEY: rule})
 
 
-def check_fields(subject: Any) -> Mapping[str, int]:
+def check_fields(subject: Any) -> Sizes:
     """Refuse anything but declared types, shapes and ranges; arrays are copied and frozen.
 
     Every init field must be declared: one that is not is a mistake in the class.
@@ -259,7 +258,7 @@ def check_fields(subject: Any) -> Mapping[str, int]:
     sizes: Sizes = {}
     for name, (rule, _) in declared(type(subject)).items():
         object.__setattr__(subject, name, rule.read(name, getattr(subject, name), sizes))
-    return MappingProxyType(sizes)
+    return sizes
 
 
 def declared(kind: type[Any]) -> Mapping[str, tuple[Rule, Any]]:
@@ -271,26 +270,14 @@ def declared(kind: type[Any]) -> Mapping[str, tuple[Rule, Any]]:
     return _declared[kind]
 
 
-class Declared:
-    """A public object made of declared fields: checked when it is built, to JSON and back."""
+class Declared(Portable):
+    """A public object made of declared fields: whoever sent it, its numbers are bounded."""
+
+    sizes: ClassVar[Mapping[str, int]]
+    """Lengths of its arrays, by name."""
 
     def __post_init__(self) -> None:
-        check_fields(self)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Its fields, as plain values for JSON."""
-        fields: tuple[dataclasses.Field[Any], ...] = dataclasses.fields(self)  # type: ignore[arg-type]
-        return {field.name: plain(getattr(self, field.name)) for field in fields}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Rebuild from `to_dict`: known fields only."""
-        fields: tuple[dataclasses.Field[Any], ...] = dataclasses.fields(cls)  # type: ignore[arg-type]
-        known = {field.name for field in fields}
-        needed = {field.name for field in fields if field.default is MISSING}
-        if not needed <= set(data) <= known:
-            raise InvalidParameter(cls.__name__, f"made of {sorted(known)}", sorted(map(str, data)))
-        return cls(**data)
+        object.__setattr__(self, "sizes", check_fields(self))
 
 
 def rule_of(field: dataclasses.Field[Any]) -> Rule:
@@ -299,23 +286,3 @@ def rule_of(field: dataclasses.Field[Any]) -> Rule:
     if not isinstance(rule, Rule):
         raise TypeError(f"the field {field.name} does not say what it may be")
     return rule
-
-
-__all__ = [
-    "LARGEST",
-    "Array",
-    "Declared",
-    "FloatArray",
-    "Rule",
-    "array",
-    "check_fields",
-    "choice",
-    "declared",
-    "flag",
-    "number",
-    "part",
-    "parts",
-    "rule_of",
-    "vector",
-    "whole",
-]

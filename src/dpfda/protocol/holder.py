@@ -17,12 +17,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Required, TypedDict, Unpack
 
 import numpy as np
 
 from dpfda._validate import IntArray
 from dpfda.errors import BudgetExceeded, InvalidData, ProtocolError
-from dpfda.noise import Source
+from dpfda.noise import SecureSource, Source
 from dpfda.privacy.cost import within
 from dpfda.privacy.events import Event
 from dpfda.privacy.ledger import BaseLedger
@@ -39,12 +40,23 @@ class Exchange:
     answer: Answer
 
 
+class Agreed(TypedDict, total=False):
+    """What a holder agrees to, as `Holder` explains."""
+
+    most: Required[Price]
+    source: Source | None
+    unit: str
+    accepts: Iterable[str]
+    ledger: BaseLedger | None
+    label: str
+
+
 class Holder(ABC):
     """Keeps records, an account of one conversation, and the answers that left.
 
     Args:
         most: what the conversation announced; asking for more is refused.
-        source: where noise comes from.
+        source: where noise comes from; the operating system by default.
         unit: whose data a record is, in the holder's own words; queries about others are refused.
         accepts: assumptions that the holder agreed to; a query that needs another is refused.
         ledger: the unit's durable budget over all conversations; spent before noise is drawn.
@@ -55,13 +67,13 @@ class Holder(ABC):
         self,
         *,
         most: Price,
-        source: Source,
+        source: Source | None = None,
         unit: str = "person",
         accepts: Iterable[str] = (),
         ledger: BaseLedger | None = None,
         label: str = "look",
     ) -> None:
-        self.source = source
+        self.source: Source = SecureSource() if source is None else source
         self.transcript: list[Exchange] = []
         self._most, self._spent = most, Price()
         self._unit, self._accepts = unit, frozenset(accepts)
@@ -85,10 +97,19 @@ class Holder(ABC):
 
     def _kept(self, query: Query, number: int) -> Answer | None:
         """What was answered before; another question, or one out of turn, is refused."""
-        if number == len(self.transcript):
+        asked = self._asked()
+        if number > len(asked):
+            raise ProtocolError(f"question {len(asked)} comes first")
+        if number == len(asked):
             return None
-        asked = [exchange.query.digest for exchange in self.transcript]
-        in_turn(asked, query.digest, number)
+        if asked[number] != query.digest:
+            raise ProtocolError(f"question {number} was another one")
+        return self._again(query, number)
+
+    def _asked(self) -> Sequence[str]:
+        return [exchange.query.digest for exchange in self.transcript]
+
+    def _again(self, query: Query, number: int) -> Answer:
         return self.transcript[number].answer
 
     def _agree(self, query: Query) -> None:
@@ -108,7 +129,7 @@ class Holder(ABC):
 
     def _require_all(self) -> None:
         """Refuse, with nothing spent, a conversation that the ledger cannot pay for as a whole."""
-        if self._ledger is not None and (reason := self._ledger.refusal(self._most)):
+        if self._ledger is not None and (reason := self._ledger.refusal(self._most - self._spent)):
             raise BudgetExceeded(f"{self._label}: nothing was spent: {reason}")
 
     def _afford(self, query: Query) -> Price:
@@ -138,14 +159,6 @@ class Holder(ABC):
         raise TypeError("a holder keeps private records and cannot be pickled")
 
 
-def in_turn(asked: Sequence[str], digest: str, number: int) -> None:
-    """Refuse a question that is not the next one, and not the one asked before."""
-    if number > len(asked):
-        raise ProtocolError(f"question {len(asked)} comes first")
-    if number < len(asked) and asked[number] != digest:
-        raise ProtocolError(f"question {number} was another one")
-
-
 class Curator(Holder):
     """Holds everybody's records, at once.
 
@@ -157,20 +170,8 @@ class Curator(Holder):
         Curator(0 answers)
     """
 
-    def __init__(
-        self,
-        records: Records,
-        *,
-        most: Price,
-        source: Source,
-        unit: str = "person",
-        accepts: Iterable[str] = (),
-        ledger: BaseLedger | None = None,
-        label: str = "look",
-    ) -> None:
-        super().__init__(
-            most=most, source=source, unit=unit, accepts=accepts, ledger=ledger, label=label
-        )
+    def __init__(self, records: Records, **agreed: Unpack[Agreed]) -> None:
+        super().__init__(**agreed)
         self._require_all()
         self.__records = records
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 import msgspec
 import numpy as np
 
+from dpfda._registry import Portable
 from dpfda._validate import FloatArray, IntArray
 from dpfda.curves import CurveEncoder, read_encoder
 from dpfda.errors import InvalidParameter
@@ -21,7 +21,7 @@ _NUMBERS = ("intercept", "coefficients", "centers", "scales")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class StudyModel(ABC):
+class StudyModel(Portable, ABC):
     """What any study ends with: labels for new data, and what people were promised.
 
     Attributes:
@@ -32,30 +32,17 @@ class StudyModel(ABC):
     classes: tuple[Label, ...]
     guarantee: Guarantee
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "classes", tuple(self.classes))
+        self._revive("guarantee", Guarantee.from_dict)
+
     @abstractmethod
     def decide(self, features: FloatArray) -> IntArray:
         """Label numbers of encoded curves or rows."""
 
-    @abstractmethod
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-
     def to_json(self) -> bytes:
         """The model as a JSON document."""
         return msgspec.json.encode(self.to_dict())
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Rebuild from `to_dict`."""
-        promise = dict(data["guarantee"])
-        promise["assumptions"] = tuple(promise["assumptions"])
-        own = {"guarantee": Guarantee(**promise), "classes": tuple(data["classes"])}
-        return cls(**(dict(data) | cls._parts(data) | own))
-
-    @classmethod
-    @abstractmethod
-    def _parts(cls, data: Mapping[str, Any]) -> dict[str, Any]:
-        """What else JSON does not hold as it is."""
 
     @classmethod
     def from_json(cls, document: bytes | str) -> Self:
@@ -100,14 +87,17 @@ class CurveModel(StudyModel):
     clipped: bool
 
     def __post_init__(self) -> None:
-        self._check_finite(*_NUMBERS)
+        self._read(*_NUMBERS)
         scores = len(self.intercept)
         if scores != (1 if len(self.classes) == 2 else len(self.classes)):
             raise InvalidParameter("intercept", "one score a class (one for two)", scores)
         if self.coefficients.ndim != 2 or len(self.coefficients) != scores:
             raise InvalidParameter("coefficients", f"{scores} rows", self.coefficients.shape)
 
-    def _check_finite(self, *names: str) -> None:
+    def _read(self, *names: str) -> None:
+        """Parts that JSON does not hold as they are, and finite numbers."""
+        super().__post_init__()
+        self._revive("encoder", read_encoder)
         for name in names:
             array = np.asarray(getattr(self, name), dtype=np.float64)
             if not np.all(np.isfinite(array)):
@@ -143,17 +133,3 @@ class CurveModel(StudyModel):
     def predict(self, curves: Any, grid_points: Any = None) -> Any:
         """Labels of new curves."""
         return np.asarray(self.classes)[self.decide(self.encoder.encode(curves, grid_points))]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "encoder": self.encoder.to_dict(),
-            "classes": list(self.classes),
-            **{name: getattr(self, name).tolist() for name in _NUMBERS},
-            "clipped": self.clipped,
-            "guarantee": self.guarantee.to_dict(),
-        }
-
-    @classmethod
-    def _parts(cls, data: Mapping[str, Any]) -> dict[str, Any]:
-        return {"encoder": read_encoder(data["encoder"])}

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import AlreadySpent, ProtocolError
-from dpfda.noise import SecureSource, Source
+from dpfda.noise import Source
 from dpfda.privacy.cost import limit
 from dpfda.privacy.ledger import BaseLedger
 from dpfda.protocol.answer import Answer
@@ -59,7 +59,7 @@ class Person(Holder):
     ) -> None:
         super().__init__(
             most=limit(epsilon=plan.epsilon, delta=0.0),
-            source=SecureSource() if source is None else source,
+            source=source,
             unit=plan.unit,
             accepts=accepts,
             ledger=ledger,

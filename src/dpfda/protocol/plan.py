@@ -6,11 +6,12 @@ import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import msgspec
 
 from dpfda import _validate
+from dpfda._registry import Portable
 from dpfda.curves import CurveEncoder, read_encoder
 from dpfda.errors import InvalidParameter, ProtocolError
 from dpfda.privacy.guarantee import CURVES_ARE_PUBLIC, LABELS_ARE_PUBLIC, Guarantee
@@ -22,7 +23,7 @@ Label = str | int | float | bool
 
 
 @dataclass(frozen=True, kw_only=True)
-class StudyPlan:
+class StudyPlan(Portable):
     """Everything that people are told before they report, and that nobody may change afterwards.
 
     Its hash identifies the study: a person who was given the hash can check that the plan they
@@ -67,6 +68,9 @@ class StudyPlan:
         _validate.one_of("protects", self.protects, ("both", "features", "labels"))
         if len(self.classes) < 2 or len(set(self.classes)) != len(self.classes):
             raise InvalidParameter("classes", "at least two different labels", self.classes)
+        self._revive("encoder", read_encoder)
+        if not isinstance(self.encoder, CurveEncoder):
+            raise InvalidParameter("encoder", "an encoder", type(self.encoder).__name__)
         object.__setattr__(self, "classes", tuple(self.classes))
         object.__setattr__(self, "design", dict(self.design))
 
@@ -137,24 +141,3 @@ class StudyPlan:
         """SHA-256 of the plan's canonical JSON."""
         canonical = msgspec.json.encode(self.to_dict(), order="sorted")
         return hashlib.sha256(canonical).hexdigest()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        said = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        nested = {"encoder": self.encoder.to_dict(), "design": dict(self.design)}
-        return said | nested | {"classes": list(self.classes)}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Rebuild from `to_dict`; unknown or missing parts are refused."""
-        given = dict(data)
-        known = set(cls.__dataclass_fields__)
-        for key, value in given.items():
-            if key not in known:
-                raise InvalidParameter(key, "a part of a study plan", value)
-        for key in ("epsilon", "n_people", "encoder", "classes"):
-            if key not in given:
-                raise InvalidParameter(key, "given in a study plan", None)
-        given["encoder"] = read_encoder(given["encoder"])
-        given["classes"] = tuple(given["classes"])
-        return cls(**given)

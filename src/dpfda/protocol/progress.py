@@ -115,6 +115,3 @@ def begin(plan: StudyPlan) -> Progress:
     assert plan.asks
     design = plan.built_design
     return Progress.named(design.name)(design, plan)  # type: ignore[arg-type]
-
-
-__all__ = ["Findings", "Phase", "Progress", "begin"]

@@ -24,6 +24,7 @@ from typing import Any, ClassVar, Self
 import msgspec
 import numpy as np
 
+from dpfda._registry import Registered
 from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import DpfdaError, InvalidData, ProtocolError
 from dpfda.mechanisms import Mechanism
@@ -31,8 +32,7 @@ from dpfda.mechanisms.additive import Additive
 from dpfda.noise import Source
 from dpfda.privacy.events import Event
 from dpfda.protocol.answer import Answer
-from dpfda.protocol.declared import Declared
-from dpfda.protocol.fields import LARGEST, choice
+from dpfda.protocol.fields import LARGEST, Declared, choice
 
 Records = tuple[Any, ...]
 """Columns of equal length: rows (n, d), or rows and targets (n,), ... Entry i is one record."""
@@ -40,6 +40,7 @@ Records = tuple[Any, ...]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Query(
+    Registered,
     Declared,
     family="query",
     homes=(

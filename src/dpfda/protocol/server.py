@@ -9,8 +9,9 @@ import numpy as np
 from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import ProtocolError
+from dpfda.protocol.findings import Findings
 from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.progress import Findings, Progress, begin
+from dpfda.protocol.progress import begin
 from dpfda.protocol.robust import clipped, steadied
 from dpfda.protocol.task import Task, check_reply
 
@@ -35,6 +36,10 @@ class Server:
         median_group: where replies are averaged, take the median of means over groups of this many
             people instead: fewer liars than half the groups then change little. 0 averages.
 
+    Attributes:
+        progress: the study under way.
+        issued: how many tickets of the present phase were handed out.
+
     Example:
         >>> from dpfda.curves import CurveEncoder
         >>> plan = StudyPlan(epsilon=1.0, n_people=100, encoder=CurveEncoder(n_basis=4),
@@ -47,59 +52,39 @@ class Server:
     def __init__(self, plan: StudyPlan, *, median_group: int = 0) -> None:
         self.plan = plan
         self._median_group = _validate.whole("median_group", median_group, least=0)
-        self._progress = begin(plan)
+        self.progress = begin(plan)
         self._begin_phase()
 
     @property
     def finished(self) -> bool:
         """Whether nobody else is wanted."""
-        return self._progress.quota == 0
+        return self.progress.quota == 0
 
     @property
     def wanted(self) -> int:
         """How many more people can get a task now."""
-        return self._progress.quota - self._issued
-
-    @property
-    def issued(self) -> int:
-        """How many tickets of the present phase were handed out."""
-        return self._issued
-
-    @property
-    def phase_name(self) -> str:
-        """The present phase, for people to read."""
-        return self._progress.kind
-
-    @property
-    def phase(self) -> int:
-        """Number of the present phase."""
-        return self._progress.phase
+        return self.progress.quota - self.issued
 
     @property
     def model(self) -> Any:
         """The classifier as it is now: a `CurveModel`, or what else the design ends with."""
-        return self._progress.model
+        return self.progress.model
 
     @property
     def findings(self) -> Findings:
         """What the design estimated so far."""
-        return self._progress.findings()
-
-    @property
-    def progress(self) -> Progress:
-        """The study under way."""
-        return self._progress
+        return self.progress.findings()
 
     def issue(self, people: int) -> Task:
         """The tasks of the next `people` tickets (fewer if the phase wants fewer)."""
         _validate.whole("people", people, least=0)
-        start = self._issued
-        self._issued += min(people, self.wanted)
-        return self._tasks(start, self._issued - start)
+        start = self.issued
+        self.issued += min(people, self.wanted)
+        return self._tasks(start, self.issued - start)
 
     def task(self, ticket: int) -> Task:
         """The task of one ticket of the present phase, again."""
-        if not 0 <= ticket < self._issued:
+        if not 0 <= ticket < self.issued:
             raise ProtocolError("this ticket was not issued in the present phase")
         return self._tasks(ticket, 1)
 
@@ -111,10 +96,11 @@ class Server:
             start: the first ticket.
             missing: True where a person never answered; their rows are ignored.
         """
-        rows = _count_rows(reply)
+        given = _as_rows(reply)
+        rows = len(given)
         if rows == 0:
             return
-        if start < 0 or start + rows > self._issued:
+        if start < 0 or start + rows > self.issued:
             raise ProtocolError("a reply must belong to an issued ticket of the present phase")
         if self._answered[start : start + rows].any():
             raise ProtocolError("this ticket was answered before")
@@ -123,8 +109,9 @@ class Server:
         if here.shape != (rows,):
             raise ProtocolError("missing must have one entry for each row of the reply")
         if not here.all():
-            task, reply = task.rows(here), _as_array(reply)[here]
-        self._keep(start + np.flatnonzero(here), self._bounded(task, check_reply(task, reply)))
+            task, given = task.rows(here), given[here]
+        # Clipped: no single reply weighs more than a few honest ones.
+        self._keep(start + np.flatnonzero(here), clipped(task, check_reply(task, given)))
         self._answered[start : start + rows] = here
         if self._answered.all():
             self.close_phase()
@@ -138,36 +125,32 @@ class Server:
         if self._steadying:
             self._steady()
         self._absorb_blocks(incomplete=True)
-        self._progress.close()
+        self.progress.close()
         self._begin_phase()
 
     def _begin_phase(self) -> None:
-        self._issued = self._absorbed = 0
-        self._answered = np.zeros(self._progress.quota, dtype=bool)
+        self.issued = self._absorbed = 0
+        self._answered = np.zeros(self.progress.quota, dtype=bool)
         self._blocks: dict[int, FloatArray] = {}
         self._asked: tuple[tuple[int, int, int], Task] | None = None
 
     def _tasks(self, start: int, people: int) -> Task:
         """Tasks of the present phase; the last ones are kept, since they are needed again."""
-        key = (self._progress.phase, start, people)
+        key = (self.progress.phase, start, people)
         if self._asked is None or self._asked[0] != key:
-            self._asked = key, self._progress.tasks(start, people)
+            self._asked = key, self.progress.tasks(start, people)
         return self._asked[1]
-
-    def _bounded(self, task: Task, reply: FloatArray) -> FloatArray:
-        """Replies of which no single one weighs more than a few honest ones."""
-        return clipped(task, reply)
 
     def _keep(self, tickets: IntArray, rows: FloatArray) -> None:
         for number in np.unique(tickets // BLOCK).tolist():
             mine = tickets // BLOCK == number
-            size = min(BLOCK, self._progress.quota - number * BLOCK)
+            size = min(BLOCK, self.progress.quota - number * BLOCK)
             block = self._blocks.setdefault(number, np.zeros((size, rows.shape[1])))
             block[tickets[mine] - number * BLOCK] = rows[mine]
 
     def _absorb_blocks(self, *, incomplete: bool = False) -> None:
         """Hand over the next blocks, as far as everybody in them answered."""
-        while (first := self._absorbed * BLOCK) < self._progress.quota:
+        while (first := self._absorbed * BLOCK) < self.progress.quota:
             here = self._answered[first : first + BLOCK]
             if not incomplete and not here.all():
                 return
@@ -175,12 +158,12 @@ class Server:
             if block is not None:
                 task = self._tasks(first, len(here))
                 present = task if here.all() else task.rows(here)
-                self._progress.absorb(present, block[here])
+                self.progress.absorb(present, block[here])
             self._absorbed += 1
 
     @property
     def _steadying(self) -> bool:
-        return self._median_group > 0 and self._progress.averaged
+        return self._median_group > 0 and self.progress.averaged
 
     def _steady(self) -> None:
         """Move all replies of the phase together to their median of means."""
@@ -199,11 +182,11 @@ class Server:
         """Everything needed to go on later, at any person; plain values."""
         return {
             "plan_hash": self.plan.hash,
-            "issued": self._issued,
+            "issued": self.issued,
             "answered": np.packbits(self._answered).tobytes().hex(),
             "absorbed": self._absorbed,
             "waiting": {str(number): block.tolist() for number, block in self._blocks.items()},
-            "progress": self._progress.state(),
+            "progress": self.progress.state(),
         }
 
     @classmethod
@@ -212,24 +195,20 @@ class Server:
         if state.get("plan_hash") != plan.hash:
             raise ProtocolError("the stored study has another plan")
         server = cls(plan, median_group=median_group)
-        server._progress.restore(state["progress"])
+        server.progress.restore(state["progress"])
         server._begin_phase()
-        server._issued, server._absorbed = state["issued"], state["absorbed"]
+        server.issued, server._absorbed = state["issued"], state["absorbed"]
         packed = np.frombuffer(bytes.fromhex(state["answered"]), dtype=np.uint8)
-        server._answered = np.unpackbits(packed, count=server._progress.quota).astype(bool)
+        server._answered = np.unpackbits(packed, count=server.progress.quota).astype(bool)
         server._blocks = {int(n): np.asarray(block) for n, block in state["waiting"].items()}
         return server
 
 
-def _count_rows(reply: Any) -> int:
+def _as_rows(reply: Any) -> Any:
     try:
-        return len(reply)
-    except TypeError:
-        raise ProtocolError("reply must be an array with one row a ticket") from None
-
-
-def _as_array(reply: Any) -> Any:
-    try:
-        return np.asarray(reply)
+        rows = np.asarray(reply)
     except ValueError:
         raise ProtocolError("reply must be a rectangular array") from None
+    if rows.ndim == 0:
+        raise ProtocolError("reply must be an array with one row a ticket")
+    return rows

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import Unpack
 
 import numpy as np
 
-from dpfda.errors import AlreadySpent, BudgetExceeded, ProtocolError
+from dpfda.errors import AlreadySpent, ProtocolError
 from dpfda.mechanisms.gaussian import Gaussian
-from dpfda.noise import SecureSource, Source, discrete_gaussian
-from dpfda.privacy.ledger import BaseLedger
-from dpfda.privacy.price import Price, compose
+from dpfda.noise import discrete_gaussian
+from dpfda.privacy.price import compose
 from dpfda.protocol.answer import Answer
-from dpfda.protocol.holder import Holder, in_turn
+from dpfda.protocol.holder import Agreed, Holder
 from dpfda.protocol.query import AdditiveLook, Query, Records
 from dpfda.protocol.secure_sum.member import Member
 
@@ -34,12 +34,12 @@ class Site(Holder):
     Args:
         records: its people; they never leave this object.
         member: its role in the secure sum, with terms and account.
-        most: what the conversation announced.
-        source: where its noise comes from; the operating system by default.
-        unit, accepts, ledger, label: as in `Holder`; the terms' assumptions are accepted as well.
+        most, source, unit, accepts, ledger, label: as in `Holder`; the terms' assumptions are
+            accepted as well.
         alone: add all the noise instead of a share of it.
 
     Example:
+        >>> from dpfda.privacy.price import Price
         >>> from dpfda.protocol.secure_sum import Identity, Terms
         >>> identity, other, coordinator = Identity(), Identity(), Identity()
         >>> roster = (("north", identity.public), ("south", other.public))
@@ -53,22 +53,11 @@ class Site(Holder):
         records: Records,
         *,
         member: Member,
-        most: Price,
-        source: Source | None = None,
-        unit: str = "person",
-        accepts: Iterable[str] = (),
-        ledger: BaseLedger | None = None,
-        label: str = "look",
         alone: bool = False,
+        **agreed: Unpack[Agreed],
     ) -> None:
-        super().__init__(
-            most=most,
-            source=SecureSource() if source is None else source,
-            unit=unit,
-            accepts=(*accepts, *member.terms.assumptions),
-            ledger=ledger,
-            label=label,
-        )
+        agreed["accepts"] = (*agreed.get("accepts", ()), *member.terms.assumptions)
+        super().__init__(**agreed)
         self.member = member
         self.n = len(records[0])
         self.__records = records
@@ -76,15 +65,15 @@ class Site(Holder):
         self._sharing = 1 if alone else member.terms.noisy_sites
         stages = member.account.stages.values()
         self._spent = compose([stage.event for stage in stages if stage.event is not None])
-        if ledger is not None and ledger.would_exceed(_rest(most, self._spent)):
-            raise BudgetExceeded(f"{label}: the ledger cannot pay for all of it; nothing was spent")
+        self._require_all()
 
-    def _kept(self, query: Query, number: int) -> Answer | None:
+    def _asked(self) -> Sequence[str]:
         stages = self.member.account.stages
-        in_turn([stages[k].question for k in range(len(stages))], query.digest, number)
-        if number == len(stages):
-            return None
-        if stages[number].noisy is None and not stages[number].opened:
+        return [stages[number].question for number in range(len(stages))]
+
+    def _again(self, query: Query, number: int) -> Answer:
+        stage = self.member.account.stages[number]
+        if stage.noisy is None and not stage.opened:
             raise ProtocolError(
                 f"this site stopped while it answered question {number}, and never answers it"
             )
@@ -149,12 +138,3 @@ def site_sigma(steps: int, sharing: int) -> int:
         (True, True)
     """
     return math.isqrt((steps**2 - 1) // sharing) + 1
-
-
-def _rest(most: Price, spent: Price) -> Price:
-    """What a conversation may still cost."""
-    return Price(
-        epsilon=most.epsilon - spent.epsilon,
-        delta=most.delta - spent.delta,
-        precision=most.precision - spent.precision,
-    )

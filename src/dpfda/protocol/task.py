@@ -53,9 +53,9 @@ class Task(Query):
         """How many numbers one reply holds."""
 
     @property
-    @abstractmethod
     def columns(self) -> int:
-        """How many features it looks at; encoded curves may have more."""
+        """How many features it looks at: d of its fields; encoded curves may have more."""
+        return self.sizes["dimension"]
 
     @abstractmethod
     def exact(self, records: Records, source: Source) -> FloatArray:

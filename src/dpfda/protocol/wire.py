@@ -8,35 +8,29 @@ from typing import Any
 import msgspec
 
 
-class TaskMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a person is asked.
+class Ticketed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What belongs to one ticket.
 
     Attributes:
         plan: hash of the study's plan.
         phase: number of the phase.
         ticket: the person's number in it.
-        task: the public task, for one person.
     """
 
     plan: str
     phase: int
     ticket: int
+
+
+class TaskMessage(Ticketed, frozen=True):
+    """What a person is asked: the public task, for one person."""
+
     task: dict[str, Any]
 
 
-class ReplyMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a person sends: the randomized values, and which question they answer.
+class ReplyMessage(Ticketed, frozen=True):
+    """What a person sends: the randomized values."""
 
-    Attributes:
-        plan: hash of the study's plan.
-        phase: number of the phase, from the task.
-        ticket: number of the ticket, from the task.
-        values: the randomized reply.
-    """
-
-    plan: str
-    phase: int
-    ticket: int
     values: list[float]
 
 

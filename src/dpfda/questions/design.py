@@ -14,9 +14,9 @@ from dpfda.errors import InvalidParameter
 from dpfda.mechanisms.question_response import QuestionResponse, best_questions
 from dpfda.protocol.design import Design, Terms
 from dpfda.protocol.estimate import Estimate, accuracy_estimate
+from dpfda.protocol.findings import Findings, Phase
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.progress import Findings, Phase
 from dpfda.protocol.public_randomness import public_subsets, public_uniforms
 from dpfda.protocol.task import Task
 from dpfda.protocol.tasks.calibration import CalibrationTask
@@ -81,11 +81,11 @@ class QuestionDesign(Design, name="questions"):
         k = best_questions(plan.epsilon, most=d)
         asked = {"positive": plan.positives}
         stump = {"k": k, "coordinates": range(d), "uses_label": (False, True)}
-        intercept = {"k": best_questions(plan.epsilon, most=_INTERCEPT_QUESTIONS), "d": d}
+        intercept = {"k": best_questions(plan.epsilon, most=_INTERCEPT_QUESTIONS), "dimension": d}
         return {
             "stump": asked | stump,
             "calibration": asked | intercept,
-            "evaluation": {"m": plan.n_scores, "d": d, "clipped": True},
+            "evaluation": {"m": plan.n_scores, "dimension": d, "clipped": True},
         }
 
 

@@ -11,9 +11,9 @@ from dpfda._validate import FloatArray
 from dpfda.mechanisms import Mechanism
 from dpfda.protocol.design import Design, Terms
 from dpfda.protocol.estimate import Estimate
+from dpfda.protocol.findings import Findings, Phase
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.progress import Findings, Phase
 from dpfda.protocol.task import Task
 from dpfda.protocol.tasks.moment import MomentTask
 from dpfda.questions.scores import ScoredProgress

@@ -11,9 +11,9 @@ from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.errors import InvalidParameter
 from dpfda.protocol.design import Design, Terms
+from dpfda.protocol.findings import Phase
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.progress import Phase
 from dpfda.protocol.task import Task
 from dpfda.protocol.tasks.vector import VectorTask
 from dpfda.questions.scores import ScoredProgress

@@ -20,35 +20,8 @@ discrete-Gaussian noise, drawn once per stage, so that the honest survivors' noi
 from dpfda.protocol.secure_sum.aggregator import Aggregator
 from dpfda.protocol.secure_sum.keys import Identity
 from dpfda.protocol.secure_sum.member import Member
-from dpfda.protocol.secure_sum.messages import (
-    Cheated,
-    Confirmation,
-    KeyOffer,
-    MaskedVector,
-    OfferList,
-    RoundFailed,
-    RoundId,
-    SealedShares,
-    Survivors,
-    Unmasking,
-)
+from dpfda.protocol.secure_sum.messages import Cheated, RoundFailed
 from dpfda.protocol.secure_sum.session import add_up
 from dpfda.protocol.secure_sum.terms import Terms
 
-__all__ = [
-    "Aggregator",
-    "Cheated",
-    "Confirmation",
-    "Identity",
-    "KeyOffer",
-    "MaskedVector",
-    "Member",
-    "OfferList",
-    "RoundFailed",
-    "RoundId",
-    "SealedShares",
-    "Survivors",
-    "Terms",
-    "Unmasking",
-    "add_up",
-]
+__all__ = ["Aggregator", "Cheated", "Identity", "Member", "RoundFailed", "Terms", "add_up"]

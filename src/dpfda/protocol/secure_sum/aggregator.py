@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +13,10 @@ from dpfda import _validate
 from dpfda.errors import ProtocolError
 from dpfda.protocol.secure_sum import shamir
 from dpfda.protocol.secure_sum.bindings import (
-    confirmed_content,
     list_digest,
     offer_content,
     pair_seed,
-    told_content,
+    survivors_content,
 )
 from dpfda.protocol.secure_sum.keys import Identity, RoundKey, check_signature, signed
 from dpfda.protocol.secure_sum.masks import expand, pairwise, to_integers
@@ -85,9 +84,7 @@ class Aggregator:
     def offers(self, received: Sequence[KeyOffer]) -> OfferList:
         """Step 1: the list of keys to pass to every site."""
         for offer in self._checked(received):
-            content = offer_content(
-                self._terms, offer.round, offer.site, offer.cipher_key, offer.mask_key
-            )
+            content = offer_content(self._terms, offer)
             check_signature(self._terms.identity(offer.site), offer.signature, content)
             self._offers[offer.site] = offer
         self._require(len(self._offers), self._terms.needed, "offered keys")
@@ -126,14 +123,14 @@ class Aggregator:
             self._vectors[message.site] = message
         self._require(len(self._vectors), self._terms.needed, "sent their vectors")
         self.survivors = tuple(sorted(self._vectors, key=self._terms.number))
-        content = told_content(self._terms, self.round, self._list, self.survivors)
+        content = self._content("told")
         return Survivors(
             round=self.round, sites=self.survivors, signature=self._identity.sign(content)
         )
 
     def confirmations(self, received: Sequence[Confirmation]) -> list[Confirmation]:
         """Step 4: the signatures to pass to every survivor; others would make them leave."""
-        content = confirmed_content(self._terms, self.round, self._list, self.survivors)
+        content = self._content("confirmed")
         kept = [
             one
             for one in self._checked(received)
@@ -165,22 +162,14 @@ class Aggregator:
 
     def _seed(self, name: str, messages: Sequence[Unmasking]) -> bytes:
         """A survivor's self-mask seed, checked against its commitment."""
-        shares = {
-            self._terms.number(one.site) + 1: one.seeds[name]
-            for one in messages
-            if name in one.seeds
-        }
-        seed = self._recover(shares)
+        seed = self._recover({one.site: one.seeds for one in messages}, name)
         if commitment(seed) != self._shared[name].commitment:
             raise RoundFailed("a self mask was not recovered correctly", repeatable=False)
         return seed
 
     def _leftovers(self, name: str, messages: Sequence[Unmasking]) -> npt.NDArray[np.uint64]:
         """The masks that survivors share with a site whose vector never came."""
-        shares = {
-            self._terms.number(one.site) + 1: one.keys[name] for one in messages if name in one.keys
-        }
-        key = RoundKey(self._recover(shares))
+        key = RoundKey(self._recover({one.site: one.keys for one in messages}, name))
         if key.public != self._offers[name].mask_key:
             raise RoundFailed("a mask key was not recovered correctly", repeatable=False)
         total = np.zeros(self.size, dtype=np.uint64)
@@ -191,11 +180,17 @@ class Aggregator:
             total += pairwise(seed, self.size, first=first)
         return total
 
-    def _recover(self, shares: dict[int, bytes]) -> bytes:
+    def _recover(self, held: Mapping[str, Mapping[str, bytes]], name: str) -> bytes:
+        """A secret of `name` from the shares of it that sites sent."""
+        number = self._terms.number
+        shares = {number(site) + 1: mine[name] for site, mine in held.items() if name in mine}
         try:
             return shamir.recover(shares, threshold=self._terms.threshold)
         except ProtocolError as problem:
             raise RoundFailed(str(problem), repeatable=False) from None
+
+    def _content(self, purpose: Literal["told", "confirmed"]) -> bytes:
+        return survivors_content(purpose, self._terms, self.round, self._list, self.survivors)
 
     def _checked(self, received: Sequence[M]) -> list[M]:
         if len({one.site for one in received}) != len(received):

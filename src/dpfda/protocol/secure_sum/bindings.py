@@ -7,17 +7,17 @@ of sites that were shown different lists do not cancel, and their signatures do 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Literal
 
 from dpfda.protocol.secure_sum.keys import RoundKey
 from dpfda.protocol.secure_sum.messages import KeyOffer, RoundId
 from dpfda.protocol.secure_sum.terms import Terms
 
 
-def offer_content(
-    terms: Terms, round_id: RoundId, site: str, cipher_key: bytes, mask_key: bytes
-) -> bytes:
+def offer_content(terms: Terms, offer: KeyOffer) -> bytes:
     """What a site signs when it offers keys."""
-    return round_id.context(terms.digest, "offer", site.encode(), cipher_key, mask_key)
+    keys = offer.cipher_key, offer.mask_key
+    return offer.round.context(terms.digest, "offer", offer.site.encode(), *keys)
 
 
 def list_digest(terms: Terms, round_id: RoundId, offers: Iterable[KeyOffer]) -> bytes:
@@ -31,18 +31,16 @@ def list_digest(terms: Terms, round_id: RoundId, offers: Iterable[KeyOffer]) -> 
     return round_id.context(terms.digest, "offers", *pieces)
 
 
-def told_content(terms: Terms, round_id: RoundId, offers: bytes, survivors: Sequence[str]) -> bytes:
-    """What the coordinator signs when it tells a site whose vectors arrived."""
-    names = [name.encode() for name in survivors]
-    return round_id.context(terms.digest, "told", offers, *names)
-
-
-def confirmed_content(
-    terms: Terms, round_id: RoundId, offers: bytes, survivors: Sequence[str]
+def survivors_content(
+    purpose: Literal["told", "confirmed"],
+    terms: Terms,
+    round_id: RoundId,
+    offers: bytes,
+    survivors: Sequence[str],
 ) -> bytes:
-    """What a site signs when it confirms that set."""
+    """What the coordinator signs when it tells whose vectors arrived, and a site to confirm it."""
     names = [name.encode() for name in survivors]
-    return round_id.context(terms.digest, "confirmed", offers, *names)
+    return round_id.context(terms.digest, purpose, offers, *names)
 
 
 def share_context(terms: Terms, round_id: RoundId, sender: str, recipient: str) -> bytes:

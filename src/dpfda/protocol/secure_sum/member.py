@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
+import msgspec
 import numpy as np
 
 from dpfda._validate import IntArray
@@ -14,12 +15,11 @@ from dpfda.errors import InvalidData, ProtocolError
 from dpfda.protocol.account import Account
 from dpfda.protocol.secure_sum import shamir
 from dpfda.protocol.secure_sum.bindings import (
-    confirmed_content,
     list_digest,
     offer_content,
     pair_seed,
     share_context,
-    told_content,
+    survivors_content,
 )
 from dpfda.protocol.secure_sum.keys import (
     SIGNATURE_BYTES,
@@ -138,15 +138,15 @@ class Member:
             raise ProtocolError("this attempt was used already; keys are fresh for every round")
         self._attempts[round_id.stage] = round_id.attempt
         self._round = current = _Round(round_id)
-        keys = current.cipher.public, current.mask.public
-        signature = self._identity.sign(offer_content(self.terms, round_id, self.name, *keys))
-        return KeyOffer(
+        offer = KeyOffer(
             round=round_id,
             site=self.name,
-            cipher_key=keys[0],
-            mask_key=keys[1],
-            signature=signature,
+            cipher_key=current.cipher.public,
+            mask_key=current.mask.public,
+            signature=b"",
         )
+        signature = self._identity.sign(offer_content(self.terms, offer))
+        return msgspec.structs.replace(offer, signature=signature)
 
     def share(self, listed: OfferList) -> SealedShares:
         """Step 2: check everybody's keys; seal shares of the own secrets for each of them."""
@@ -210,7 +210,8 @@ class Member:
     def confirm(self, told: Survivors) -> Confirmation:
         """Step 4: sign the set of sites whose vectors arrived; one set a round."""
         current = self._current("confirm", told.round, also="unmask")
-        content = told_content(self.terms, current.id, current.list, told.sites)
+        place = self.terms, current.id, current.list, told.sites
+        content = survivors_content("told", *place)
         check_signature(self.terms.coordinator, told.signature, content)
         if current.survivors:
             if told.sites != current.survivors:
@@ -224,7 +225,7 @@ class Member:
             self._accuse(COORDINATOR, "named survivors that did not share their keys")
         self._require(len(told.sites), self.terms.needed, "sent their vectors")
         current.next, current.survivors = "unmask", told.sites
-        content = confirmed_content(self.terms, current.id, current.list, told.sites)
+        content = survivors_content("confirmed", *place)
         return Confirmation(
             round=current.id,
             site=self.name,
@@ -254,9 +255,9 @@ class Member:
         """Offers by site, each signed by its site, each site once."""
         offers: dict[str, KeyOffer] = {}
         for offer in listed.offers:
-            content = offer_content(
-                self.terms, listed.round, offer.site, offer.cipher_key, offer.mask_key
-            )
+            if offer.round != listed.round:
+                raise ProtocolError("a message belongs to another round")
+            content = offer_content(self.terms, offer)
             check_signature(self.terms.identity(offer.site), offer.signature, content)
             if offer.site in offers:
                 raise ProtocolError("a site offered keys twice")
@@ -290,9 +291,10 @@ class Member:
         if one.round != current.id:
             raise ProtocolError("a message belongs to another round")
         place = self.terms, current.id, current.list, one.survivors
-        check_signature(self.terms.identity(one.site), one.signature, confirmed_content(*place))
+        content = survivors_content("confirmed", *place)
+        check_signature(self.terms.identity(one.site), one.signature, content)
         if one.survivors != current.survivors:
-            if signed(self.terms.coordinator, one.told, told_content(*place)):
+            if signed(self.terms.coordinator, one.told, survivors_content("told", *place)):
                 self._accuse(COORDINATOR, f"told {who} another set of survivors")
             self._accuse(who, "confirmed a set of survivors that the coordinator did not sign")
         if one.site not in one.survivors:

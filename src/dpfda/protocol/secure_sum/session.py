@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dpfda import _validate
 from dpfda.protocol.secure_sum.aggregator import Aggregator, SecureSum
 from dpfda.protocol.secure_sum.keys import Identity
-from dpfda.protocol.secure_sum.member import STEPS, Member
+from dpfda.protocol.secure_sum.member import Member
 from dpfda.protocol.secure_sum.messages import RoundFailed, RoundId
 from dpfda.protocol.secure_sum.terms import Terms
 
@@ -67,6 +67,3 @@ def _one_round(
     survivors = aggregator.collect([one.mask(routed[one.name]) for one in step("mask")])
     confirmed = aggregator.confirmations([one.confirm(survivors) for one in step("confirm")])
     return aggregator.open([one.unmask(confirmed) for one in step("unmask")])
-
-
-__all__ = ["STEPS", "Silence", "add_up"]

@@ -43,16 +43,11 @@ class CalibrationTask(QuestionsTask, name="calibration"):
     """
 
     intercept: FloatArray = array("real", "people")
-    slopes: FloatArray = array("real", "people", "d")
-    centers: FloatArray = array("real", "people", "d")
-    scales: FloatArray = array("real", "people", "d", least=1e-50)
+    slopes: FloatArray = array("real", "people", "dimension")
+    centers: FloatArray = array("real", "people", "dimension")
+    scales: FloatArray = array("real", "people", "dimension", least=1e-50)
     dithers: FloatArray = array("real", "people", "k", least=-1, most=1)
     positive: IntArray = array("whole", "people", least=0, most=1 << 20)
-
-    @property
-    def columns(self) -> int:
-        """d."""
-        return self.sizes["d"]
 
     def exact(self, records: Records, source: Source) -> FloatArray:
         """True answers, ±1."""

@@ -67,11 +67,6 @@ class CellTask(Task, name="cell"):
         """The cell of each encoded curve, as one number."""
         return grid_cells(features, splits=self.splits)
 
-    @property
-    def columns(self) -> int:
-        """d."""
-        return self.dimension
-
     def exact(self, records: Records, source: Source) -> FloatArray:
         """One entry a cell: ±1 in mine, 0 elsewhere."""
         z, y = records

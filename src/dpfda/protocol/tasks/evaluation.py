@@ -46,9 +46,9 @@ class EvaluationTask(Task, name="evaluation"):
     bits: ClassVar[bool] = True
 
     intercept: FloatArray = array("real", "people", "m")
-    coefficients: FloatArray = array("real", "people", "m", "d")
-    centers: FloatArray = array("real", "people", "m", "d")
-    scales: FloatArray = array("real", "people", "m", "d", least=1e-50)
+    coefficients: FloatArray = array("real", "people", "m", "dimension")
+    centers: FloatArray = array("real", "people", "m", "dimension")
+    scales: FloatArray = array("real", "people", "m", "dimension", least=1e-50)
     clipped: bool = flag(default=False)
 
     @cached_property
@@ -60,11 +60,6 @@ class EvaluationTask(Task, name="evaluation"):
     def width(self) -> int:
         """One bit."""
         return 1
-
-    @property
-    def columns(self) -> int:
-        """d."""
-        return self.sizes["d"]
 
     def exact(self, records: Records, source: Source) -> FloatArray:
         """+1: the candidate is right on me; -1: it is wrong."""

@@ -49,11 +49,6 @@ class MomentTask(Task, name="moment"):
         """The d products."""
         return self.dimension
 
-    @property
-    def columns(self) -> int:
-        """d."""
-        return self.dimension
-
     def exact(self, records: Records, source: Source) -> FloatArray:
         """y z*."""
         z, y = records

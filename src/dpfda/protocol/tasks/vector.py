@@ -79,11 +79,6 @@ class VectorTask(Task, name="vector"):
         """The curve's d numbers and the label."""
         return self.dimension + 1
 
-    @property
-    def columns(self) -> int:
-        """d."""
-        return self.dimension
-
     def exact(self, records: Records, source: Source) -> FloatArray:
         """Curve and ±1 label, as far as they are protected."""
         return self._protected(self._row(records))
