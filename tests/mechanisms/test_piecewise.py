@@ -49,7 +49,8 @@ def test_exact_privacy_by_enumeration(epsilon: float, one: int, two: int) -> Non
     _, p = probabilities(scalar, one)
     _, q = probabilities(scalar, two)
     assert np.log(p / q).max() <= epsilon * (1 + 1e-12) + 1e-12
-    assert scalar.high / scalar.low <= math.exp(epsilon) * (1 + 1e-15)
+    high, low = scalar.weights
+    assert high / low <= math.exp(epsilon) * (1 + 1e-15)
 
 
 @pytest.mark.usefixtures("coarse")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dpfda.noise.discrete import _geometric_digits
-from dpfda.noise.inversion import Thresholds, certified_floors
+from dpfda.noise.inversion import Thresholds, enclosed
 
 
 class PlantedSource:
@@ -27,12 +27,11 @@ class PlantedSource:
         return np.array(taken, dtype=np.uint64)
 
 
-def thirds(bits: int) -> list[int]:
-    """floor(2^bits x) for x = 1/3 and 2/3."""
-    return [math.floor(Fraction(k, 3) * 2**bits) for k in (1, 2)]
+def thirds(context: Context) -> list[Decimal]:
+    return [Decimal(k) / 3 for k in (1, 2)]
 
 
-FIRST, SECOND = thirds(64)
+FIRST, SECOND = (math.floor(Fraction(k, 3) * 2**64) for k in (1, 2))
 
 
 @pytest.mark.parametrize(
@@ -85,8 +84,8 @@ def test_ties_in_a_batch_leave_the_others_alone() -> None:
 def test_thresholds_that_share_their_first_word_are_told_apart() -> None:
     """Close to 1 many thresholds begin with 64 ones; a tie must look at all of them."""
 
-    def crowded(bits: int) -> list[int]:
-        return [2**bits - 1 - (2**bits >> k) for k in (70, 80, 90)]
+    def crowded(context: Context) -> list[Decimal]:
+        return [1 - Decimal(2) ** -k for k in (70, 80, 90)]
 
     thresholds = Thresholds(crowded)
     last = 2**64 - 1
@@ -104,7 +103,7 @@ def test_a_tie_in_a_real_table_is_decided() -> None:
 
 
 @pytest.mark.parametrize("bits", [64, 128, 256])
-def test_floors_are_certified(bits: int) -> None:
+def test_enclosures_are_right_and_as_narrow_as_can_be(bits: int) -> None:
     import mpmath
 
     def values(context: Context) -> list[Decimal]:
@@ -112,16 +111,18 @@ def test_floors_are_certified(bits: int) -> None:
 
     with mpmath.workprec(bits + 400):
         expected = [int(mpmath.floor(mpmath.exp(-k) * 2**bits)) for k in (1, 20, 200)]
-    assert certified_floors(values, bits) == expected
+    assert enclosed(values, bits) == (expected, [floor + 1 for floor in expected])
 
 
-def test_a_value_next_to_an_integer_gets_more_digits() -> None:
-    """2^64 x = 5 - 10^-50: the first attempt cannot tell 4 from 5."""
-    attempts = []
+def test_a_value_next_to_an_integer_is_enclosed_on_both_sides() -> None:
+    """2^64 x = 5 - 10^-50: whether a word is above shows only in later ones."""
 
     def values(context: Context) -> list[Decimal]:
-        attempts.append(context.prec)
         return [(Decimal(5) - Decimal(10) ** -50) / Decimal(2**64)]
 
-    assert certified_floors(values, 64) == [4]
-    assert len(attempts) > 1
+    assert enclosed(values, 64) == ([4], [6])
+    table = Thresholds(values)
+    assert table.count_below(1, PlantedSource(5, 1)).tolist() == [1]
+    assert table.count_below(1, PlantedSource(4, 2**64 - 2)).tolist() == [0]
+    assert table.exceed_uniform(np.array([0]), PlantedSource(4, 7)).tolist() == [True]
+    assert table.exceed_uniform(np.array([0]), PlantedSource(5, 1)).tolist() == [False]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpfda.noise import SimulationSource
-from dpfda.noise.uniform import below, coin_signs, odds, subsets
+from dpfda.noise.uniform import below, coin_signs, odds, subsets, weights
 
 LEVEL = 1e-5  # of each chi-square comparison; seeds are fixed
 
@@ -81,7 +81,7 @@ def test_equal_keys_are_drawn_again() -> None:
 
 
 @given(
-    epsilon=st.floats(min_value=0, max_value=40),
+    epsilon=st.floats(min_value=0, max_value=22),
     bits=st.integers(min_value=0, max_value=62),
 )
 def test_odds_are_the_floor(epsilon: float, bits: int) -> None:
@@ -98,3 +98,22 @@ def test_odds_never_spend_more_than_epsilon(epsilon: float) -> None:
     h = odds(epsilon, denominator=1 << 30)
     with mpmath.workprec(400):
         assert mpmath.log(mpmath.mpf(h) / (1 << 30)) <= mpmath.mpf(epsilon)
+
+
+def test_odds_beyond_22_are_those_of_22() -> None:
+    assert odds(40.0, denominator=1 << 30) == odds(22.0, denominator=1 << 30)
+
+
+@given(
+    epsilon=st.floats(min_value=1e-6, max_value=60),
+    likely=st.integers(min_value=1, max_value=1 << 20),
+    others=st.integers(min_value=2, max_value=1 << 21),
+    bits=st.integers(min_value=61, max_value=62),
+)
+def test_weights_fit_into_their_bits_and_are_as_fine_as_can_be(
+    epsilon: float, likely: int, others: int, bits: int
+) -> None:
+    high, low = weights(epsilon, likely=likely, others=others, bits=bits)
+    assert high == odds(epsilon, denominator=low)
+    total = likely * high + others * low
+    assert total <= 1 << bits < 2.0001 * total

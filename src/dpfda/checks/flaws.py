@@ -269,26 +269,26 @@ plant(
 )
 
 
-def _scaled(path: str, factor: float) -> list[Any]:
-    """A weight of a response, as it would be for another ε."""
-    module, _, owner = path.rpartition(".")
-    name, owner = owner, module.rpartition(".")[2]
-    kind: Any = Mechanism.named(_RESPONSES[owner])
-    honest = kind.__dict__[name].func
-    return [patch.object(kind, name, property(lambda it: int(honest(it) * factor)))]
+def _too_sharp(module: str) -> list[Any]:
+    """Likely reports weigh 1.2 e^ε."""
+
+    def sharp(*args: Any, **sizes: Any) -> tuple[int, int]:
+        high, low = uniform.weights(*args, **sizes)
+        return int(1.2 * high), low
+
+    return [patch(f"dpfda.mechanisms.{module}.weights", sharp)]
 
 
-_RESPONSES = {"CapIndex": "cap_index", "QuestionResponse": "question_response"}
 plant(
     "cap_index_too_sharp",
     "codewords in the cap weigh 1.2 e^ε",
-    lambda: _scaled("CapIndex._high", 1.2),
+    lambda: _too_sharp("cap_index"),
     _attacked("cap_index"),
 )
 plant(
     "question_response_too_sharp",
-    "the true pattern weighs 1.2 times as much more as it may",
-    lambda: _scaled("QuestionResponse._extra", 1.2),
+    "the true pattern weighs 1.2 times as much as it may",
+    lambda: _too_sharp("question_response"),
     _attacked("question_response"),
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -34,6 +34,8 @@ class Additive(Mechanism):
         axes: the a_j, all above 0; one entry for each coordinate.
     """
 
+    kind: ClassVar[Literal["laplace", "gaussian", "spherical"]]
+    """Which law the noise has."""
     steps: ClassVar[int]
     """Lattice steps in one scale of the noise."""
 
@@ -51,9 +53,9 @@ class Additive(Mechanism):
         """Scale of the noise on each coordinate, enlarged by what rounding costs (C20)."""
 
     @property
-    @abstractmethod
     def law(self) -> NoiseLaw:
-        """Everything public about the noise."""
+        """Everything public about the noise, as if it were continuous."""
+        return NoiseLaw(law=self.kind, scales=self.scales)
 
     def reach(self, difference: FloatArray) -> float:
         """How far apart two vectors are, in the norm that `sensitivity` is measured in: ‖h/a‖₂."""

@@ -13,7 +13,6 @@ from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
 from dpfda.mechanisms.additive import ROUNDING_STEPS, Additive
 from dpfda.noise import Source, discrete_laplace
-from dpfda.noise.law import NoiseLaw
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +33,7 @@ class AdditiveLaplace(Additive, name="additive_laplace"):
     """
 
     # Values up to 2^25 noise scales fit the lattice; rounding costs 3e-8 of ε each.
+    kind = "laplace"
     steps: ClassVar[int] = 1 << 26
 
     @cached_property
@@ -43,11 +43,6 @@ class AdditiveLaplace(Additive, name="additive_laplace"):
         left = self.epsilon - ROUNDING_STEPS * len(self.axes) / self.steps
         _validate.positive("epsilon minus the cost of rounding", left)
         return np.asarray(self.axes) * (self.sensitivity / left)
-
-    @property
-    def law(self) -> NoiseLaw:
-        """Independent Laplace noise."""
-        return NoiseLaw(law="laplace", scales=self.scales)
 
     def reach(self, difference: FloatArray) -> float:
         """Σ |h_j|/a_j."""

@@ -17,7 +17,7 @@ from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.mechanisms.base import Mechanism
 from dpfda.noise import Source
 from dpfda.noise.source import Words
-from dpfda.noise.uniform import below, odds
+from dpfda.noise.uniform import below, capped, weights
 
 CODEBOOKS = 1 << 48
 """How many public codebooks there are; their numbers are exact in a float."""
@@ -72,25 +72,21 @@ class CapIndex(Mechanism, name="cap_index"):
     @property
     def cap(self) -> int:
         """s, the size of the cap that makes reports most informative."""
-        return _best_cap(min(self.epsilon, 22.0), self.codewords)
+        return _best_cap(capped(self.epsilon), self.codewords)
 
     @property
     def gain(self) -> float:
         """m, the mean of a sent codeword along the private direction."""
-        return _moments(min(self.epsilon, 22.0), self.codewords, self.cap)[0]
+        return _moments(capped(self.epsilon), self.codewords, self.cap)[0]
 
     @cached_property
-    def _low(self) -> int:
-        size = self.cap * math.exp(min(self.epsilon, 22.0)) + self.codewords
-        return 1 << (62 - math.ceil(math.log2(size)))
-
-    @cached_property
-    def _high(self) -> int:
-        return odds(min(self.epsilon, 22.0), denominator=self._low)
+    def _weights(self) -> tuple[int, int]:
+        return weights(self.epsilon, likely=self.cap, others=self.codewords)
 
     @cached_property
     def _total(self) -> int:
-        return self.cap * self._high + (self.codewords - self.cap) * self._low
+        high, low = self._weights
+        return self.cap * high + (self.codewords - self.cap) * low
 
     def randomize(self, values: Any, rng: Source, *, clip: bool = False) -> FloatArray:
         """Numbers of codebooks and codewords, shape (n, 2)."""
@@ -100,9 +96,10 @@ class CapIndex(Mechanism, name="cap_index"):
         directions = np.where(turned[:, None], -directions, directions)
         books = below(CODEBOOKS, len(rows), rng)
         coins = below(self._total, len(rows), rng)
-        likely = np.uint64(self.cap * self._high)
-        outside = np.uint64(self.cap) + (coins - likely) // np.uint64(self._low)
-        rank = np.where(coins < likely, coins // np.uint64(self._high), outside).astype(np.int64)
+        high, low = self._weights
+        likely = np.uint64(self.cap * high)
+        outside = np.uint64(self.cap) + (coins - likely) // np.uint64(low)
+        rank = np.where(coins < likely, coins // np.uint64(high), outside).astype(np.int64)
         words = np.empty(len(rows), dtype=np.int64)
         for part in self._parts(len(rows)):
             words[part] = self._word_at(rank[part], directions[part], books[part])
@@ -120,7 +117,7 @@ class CapIndex(Mechanism, name="cap_index"):
         """(1 + (τ - 1) u²)/m² - v²; τ is the mean square of a codeword along u, 1 across it."""
         rows = self._rows(values, clip=False)
         directions, _ = _polar(rows)
-        gain, square = _moments(min(self.epsilon, 22.0), self.codewords, self.cap)
+        gain, square = _moments(capped(self.epsilon), self.codewords, self.cap)
         return np.asarray((1 + (square - 1) * directions**2) / gain**2 - rows**2)
 
     def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
@@ -134,8 +131,8 @@ class CapIndex(Mechanism, name="cap_index"):
             # A codeword is in the cap of -u if its opposite is in the cap of u.
             ahead, behind = self._in_cap(words[part], directions[part], books[part])
             inside[part] = kept[part] * ahead + (1 - kept[part]) * behind
-        weight = self._low + inside * (self._high - self._low)
-        return np.asarray(np.log(weight / self._total) - math.log(CODEBOOKS))
+        high, low = self._weights
+        return np.asarray(np.log((low + inside * (high - low)) / self._total) - math.log(CODEBOOKS))
 
     def worst_cases(self) -> list[tuple[FloatArray, FloatArray]]:
         """Opposite directions, a direction and no direction, orthogonal directions."""

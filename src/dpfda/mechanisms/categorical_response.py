@@ -44,7 +44,7 @@ class CategoricalResponse(Mechanism, name="categorical_response"):
 
     @cached_property
     def _keep(self) -> int:
-        return odds(min(self.epsilon, 22.0), denominator=_DENOMINATOR)
+        return odds(self.epsilon, denominator=_DENOMINATOR)
 
     @cached_property
     def _total(self) -> int:

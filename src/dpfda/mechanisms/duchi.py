@@ -37,17 +37,19 @@ class Duchi(BoxMechanism, name="duchi"):
 
     @cached_property
     def _high(self) -> int:
-        return odds(min(self.epsilon, 22.0), denominator=_LOW)
+        return odds(self.epsilon, denominator=_LOW)
+
+    @cached_property
+    def _total(self) -> int:
+        """Weight of all corners, whatever v is."""
+        ties = math.comb(self.dimension, self.dimension // 2) if self.dimension % 2 == 0 else 0
+        return ((1 << self.dimension) - ties) // 2 * (self._high + _LOW) + ties * _LOW
 
     @cached_property
     def bound(self) -> float:
         """B, the size of every reported coordinate, which makes the report unbiased."""
-        d, high, low = self.dimension, self._high, _LOW
-        ties = math.comb(d, d // 2) if d % 2 == 0 else 0
-        positive = (2**d - ties) // 2
-        surplus = math.comb(d - 1, d // 2)  # Σ t_1 v_1 over the corners with t·v > 0
-        total = positive * (high + low) + ties * low
-        return float(Fraction(total, (high - low) * surplus))
+        surplus = math.comb(self.dimension - 1, self.dimension // 2)  # Σ t_1 v_1 where t·v > 0
+        return float(Fraction(self._total, (self._high - _LOW) * surplus))
 
     def randomize(self, values: Any, rng: Source, *, clip: bool = False) -> FloatArray:
         """Corners of the cube of half-width B, shape (n, d)."""
@@ -72,12 +74,8 @@ class Duchi(BoxMechanism, name="duchi"):
         """Mixes over the hidden corner v through the number of agreeing coordinates."""
         signs = np.sign(reports)
         agree = (1 + signs * np.asarray(values)) / 2  # P(v_j = t_j), shape (n, d)
-        positive = _majority_probability(agree)
-        d = self.dimension
-        ties = math.comb(d, d // 2) if d % 2 == 0 else 0
-        side = (2**d - ties) // 2
-        total = side * (self._high + _LOW) + ties * _LOW
-        return np.asarray(np.log((_LOW + (self._high - _LOW) * positive) / total))
+        weight = _LOW + (self._high - _LOW) * _majority_probability(agree)
+        return np.asarray(np.log(weight / self._total))
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -98,7 +96,7 @@ class DuchiScalar:
 
     @cached_property
     def _high(self) -> int:
-        return odds(min(self.epsilon, 22.0), denominator=_LOW)
+        return odds(self.epsilon, denominator=_LOW)
 
     @property
     def bound(self) -> float:

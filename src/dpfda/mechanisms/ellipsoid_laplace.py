@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Self
 
@@ -42,6 +42,7 @@ class EllipsoidLaplace(Additive, name="ellipsoid_laplace"):
         72.0
     """
 
+    kind = "spherical"
     steps: ClassVar[int] = 1 << 20
 
     @property
@@ -69,7 +70,7 @@ class EllipsoidLaplace(Additive, name="ellipsoid_laplace"):
     @property
     def law(self) -> NoiseLaw:
         """Coordinates of a block share a radius."""
-        return NoiseLaw(law="spherical", scales=self.scales, blocks=self.blocks)
+        return replace(super().law, blocks=self.blocks)
 
     def _integers(self, rows: int, source: Source) -> IntArray:
         noise = [

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Context, Decimal, localcontext
+from decimal import Context, Decimal
 from functools import cached_property
+from itertools import accumulate
 from typing import Any, Self
 
 import numpy as np
@@ -14,9 +15,8 @@ from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.mechanisms.base import Mechanism
 from dpfda.noise import Source
+from dpfda.noise.inversion import Thresholds
 from dpfda.privacy.guarantee import Guarantee
-
-_LAST = (1 << 64) - 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,8 +25,8 @@ class Exponential(Mechanism, name="exponential"):
 
     Privacy:
         ε-DP when a neighbor changes every score by at most 1 (McSherry & Talwar 2007). The draw is
-        exact: cumulative probabilities are enclosed between integers of as many digits as it takes
-        to tell them from the random word.
+        exact (`Thresholds`): cumulative probabilities get as many digits as it takes to tell them
+        from the random word.
 
     Attributes:
         prior: public positive integer weights, one for each candidate.
@@ -70,52 +70,16 @@ class Exponential(Mechanism, name="exponential"):
         return chosen
 
     def _draw(self, scores: IntArray, size: int, rng: Source) -> IntArray:
-        low, high = (
-            np.array([min(bound, _LAST) for bound in part], dtype=np.uint64)
-            for part in self._bounds(scores, 64)
-        )
-        words = rng.words(size)
-        # c_k ≤ u for sure if high_k ≤ word; c_k > u for sure if low_k > word (low_k ≥ word + 1).
-        sure = np.searchsorted(high, words, side="right")
-        possible = np.searchsorted(low, words, side="right")
-        # A bound of 2^64 does not fit a word and was lowered to the last one, which decides
-        # nothing.
-        for row in np.flatnonzero((sure != possible) | (words == np.uint64(_LAST))):
-            sure[row] = self._refine(scores, int(words[row]), rng)
-        return sure.astype(np.int64)
-
-    def _refine(self, scores: IntArray, word: int, rng: Source) -> int:
-        bits, uniform = 64, word
-        while True:
-            bits += 64
-            uniform = (uniform << 64) | int(rng.words(1)[0])
-            low, high = self._bounds(scores, bits)
-            sure = sum(bound <= uniform for bound in high)
-            if sure == sum(bound <= uniform for bound in low):
-                return sure
-
-    def _bounds(self, scores: IntArray, bits: int) -> tuple[list[int], list[int]]:
-        """Integers enclosing 2^bits c_k for the first K-1 cumulative probabilities c_k."""
-        digits = int(bits * 0.30103) + 40
-        with localcontext(Context(prec=digits)):
-            weights = self._weights(scores)
+        def cumulative(context: Context) -> list[Decimal]:
+            best = int(scores.min())
+            weights = [
+                weight * (-self._rate * (int(score) - best)).exp()
+                for weight, score in zip(self.prior, scores, strict=True)
+            ]
             total = sum(weights)
-            slack = Decimal(10) ** (25 - digits)  # far above K rounding errors of 10^-digits
-            scale = Decimal(1 << bits)
-            low, high, running = [], [], Decimal(0)
-            for weight in weights[:-1]:
-                running += weight
-                share = running / total
-                low.append(max(0, int((share - slack) * scale)))
-                high.append(int((share + slack) * scale) + 1)
-        return low, high
+            return [running / total for running in accumulate(weights[:-1])]
 
-    def _weights(self, scores: IntArray) -> list[Decimal]:
-        best = int(scores.min())
-        return [
-            weight * (-self._rate * (int(score) - best)).exp()
-            for weight, score in zip(self.prior, scores, strict=True)
-        ]
+        return Thresholds(cumulative).count_below(size, rng)
 
     def _scores(self, values: Any) -> IntArray:
         rows = _validate.batch("values", values, columns=len(self.prior), bound=2.0**53)

@@ -13,7 +13,6 @@ from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
 from dpfda.mechanisms.additive import ROUNDING_STEPS, Additive
 from dpfda.noise import Source, discrete_gaussian
-from dpfda.noise.law import NoiseLaw
 from dpfda.privacy.calibration import gaussian_epsilon, gaussian_mu
 from dpfda.privacy.events import Event, GaussianEvent
 from dpfda.privacy.guarantee import Guarantee
@@ -40,6 +39,7 @@ class Gaussian(Additive, name="gaussian"):
         array([3.73])
     """
 
+    kind = "gaussian"
     steps: ClassVar[int] = 1 << 24
 
     epsilon: float = field(init=False)
@@ -83,11 +83,6 @@ class Gaussian(Additive, name="gaussian"):
     def event(self) -> Event:
         """Priced by its noise multiplier 1/μ, rounding included."""
         return GaussianEvent(multiplier=1 / self.mu)
-
-    @property
-    def law(self) -> NoiseLaw:
-        """Independent Gaussian noise; the discrete variance differs by less than e^{-2^50}."""
-        return NoiseLaw(law="gaussian", scales=self.scales)
 
     def _integers(self, rows: int, source: Source) -> IntArray:
         size = len(self.axes)

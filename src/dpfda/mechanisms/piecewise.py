@@ -12,7 +12,7 @@ import numpy as np
 from dpfda._validate import FloatArray, IntArray
 from dpfda.mechanisms.sampled_coordinates import HALF_WIDTH, SampledCoordinates, ScalarRandomizer
 from dpfda.noise import Source
-from dpfda.noise.uniform import below, odds
+from dpfda.noise.uniform import below, weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,49 +55,46 @@ class PiecewiseScalar:
         return max(2, 2 * math.floor(HALF_WIDTH * math.exp(-self.epsilon / 2)))
 
     @cached_property
-    def low(self) -> int:
-        """Weight of a report outside the window: as fine as 64-bit totals allow."""
-        size = (self.window * math.exp(min(self.epsilon, 22.0)) + 2 * HALF_WIDTH) * 2
-        return 1 << (63 - math.ceil(math.log2(size)))
-
-    @cached_property
-    def high(self) -> int:
-        """Weight of a report inside the window."""
-        return odds(min(self.epsilon, 22.0), denominator=self.low)
+    def weights(self) -> tuple[int, int]:
+        """Of a report inside the window, and of one outside: as fine as 64-bit totals allow."""
+        return weights(self.epsilon, likely=self.window, others=2 * HALF_WIDTH)
 
     @cached_property
     def _total(self) -> int:
-        return self.window * self.high + 2 * HALF_WIDTH * self.low
+        high, low = self.weights
+        return self.window * high + 2 * HALF_WIDTH * low
 
     @cached_property
     def unit(self) -> float:
         """Distance of neighboring reports."""
-        return self._total / ((self.high - self.low) * self.window * HALF_WIDTH)
+        high, low = self.weights
+        return self._total / ((high - low) * self.window * HALF_WIDTH)
 
     def draw(self, positions: IntArray, rng: Source) -> FloatArray:
         """Reports for integer positions c."""
+        high, low = self.weights
         coins = below(self._total, positions.size, rng)
         start = positions - self.window // 2
-        likely = np.uint64(self.window * self.high)
-        inside = start + (coins // np.uint64(self.high)).astype(np.int64)
-        rank = ((coins - likely) // np.uint64(self.low)).astype(np.int64)
+        likely = np.uint64(self.window * high)
+        inside = start + (coins // np.uint64(high)).astype(np.int64)
+        rank = ((coins - likely) // np.uint64(low)).astype(np.int64)
         outside = rank - HALF_WIDTH - self.window // 2
         outside = np.where(outside >= start, outside + self.window, outside)
         return (np.where(coins < likely, inside, outside) + 0.5) * self.unit
 
     def variance(self, x: FloatArray) -> FloatArray:
         """Exact, by the sums of squares of half-integers."""
-        w, c = self.window, x * HALF_WIDTH
+        (high, low), w, c = self.weights, self.window, x * HALF_WIDTH
         everywhere = _squares(HALF_WIDTH + w // 2)
         near = w * c * c + _squares(w // 2)
-        second = (self.low * everywhere + (self.high - self.low) * near) / self._total
+        second = (low * everywhere + (high - low) * near) / self._total
         return np.asarray(second * self.unit**2 - x * x)
 
     def log_likelihood(self, reports: FloatArray, positions: IntArray) -> FloatArray:
         """Two levels: inside the window or not."""
         offset = np.rint(reports / self.unit - 0.5) - (positions - self.window // 2)
         inside = (offset >= 0) & (offset < self.window)
-        return np.where(inside, math.log(self.high / self._total), math.log(self.low / self._total))
+        return np.log(np.where(inside, *self.weights) / self._total)
 
 
 def _squares(count: int) -> float:

@@ -14,7 +14,7 @@ from dpfda._validate import FloatArray
 from dpfda.errors import InvalidData
 from dpfda.mechanisms.base import Mechanism
 from dpfda.noise import Source
-from dpfda.noise.uniform import below, coin_signs, odds
+from dpfda.noise.uniform import below, coin_signs, weights
 from dpfda.privacy.events import Event, RandomizedResponseEvent
 
 _LARGEST = 30
@@ -43,23 +43,20 @@ class QuestionResponse(Mechanism, name="question_response"):
         _validate.whole("questions", self.questions, most=_LARGEST)
 
     @cached_property
-    def _low(self) -> int:
-        """Weight of every pattern; the truth gets `_extra` more."""
-        patterns = math.exp(min(self.epsilon, 22.0)) + 2**self.questions
-        return 1 << (61 - math.ceil(math.log2(patterns)))
-
-    @cached_property
-    def _extra(self) -> int:
-        return odds(min(self.epsilon, 22.0), denominator=self._low) - self._low
+    def _weights(self) -> tuple[int, int]:
+        """Of every pattern, and what the truth gets more."""
+        high, low = weights(self.epsilon, likely=1, others=2**self.questions, bits=61)
+        return low, high - low
 
     @cached_property
     def _total(self) -> int:
-        return self._extra + (self._low << self.questions)
+        low, extra = self._weights
+        return extra + (low << self.questions)
 
     @property
     def truth_probability(self) -> float:
         """α, the probability that the answers were not replaced."""
-        return self._extra / self._total
+        return self._weights[1] / self._total
 
     @property
     def event(self) -> Event:
@@ -72,7 +69,7 @@ class QuestionResponse(Mechanism, name="question_response"):
         if answers.ndim != 2 or answers.shape[1] != self.questions:
             rule = f"an array with {self.questions} columns"
             raise InvalidData("values", rule, f"shape {answers.shape}")
-        truthful = below(self._total, len(answers), rng) < np.uint64(self._extra)
+        truthful = below(self._total, len(answers), rng) < np.uint64(self._weights[1])
         random = coin_signs(answers.size, rng).reshape(answers.shape)
         return np.where(truthful[:, None], answers, random)
 
@@ -86,12 +83,9 @@ class QuestionResponse(Mechanism, name="question_response"):
 
     def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
         """Two levels: the true pattern or another."""
+        low, extra = self._weights
         true = (reports == np.asarray(values)).all(axis=1)
-        return np.where(
-            true,
-            math.log((self._extra + self._low) / self._total),
-            math.log(self._low / self._total),
-        )
+        return np.log(np.where(true, low + extra, low) / self._total)
 
     def worst_cases(self) -> list[tuple[FloatArray, FloatArray]]:
         """All answers differ; one answer differs."""

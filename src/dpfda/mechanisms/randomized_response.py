@@ -36,7 +36,7 @@ class RandomizedResponse(Mechanism, name="randomized_response"):
     @cached_property
     def _keep(self) -> int:
         """Weight of the truth, against `_DENOMINATOR` for the lie."""
-        return odds(min(self.epsilon, 22.0), denominator=_DENOMINATOR)
+        return odds(self.epsilon, denominator=_DENOMINATOR)
 
     @property
     def keep_probability(self) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -40,12 +39,9 @@ class Repeated(Mechanism, name="repeated"):
     times: int
 
     def __post_init__(self) -> None:
-        part: Any = self.part
-        if isinstance(part, Mapping):
-            part = Mechanism.from_dict(part)
-        if not isinstance(part, Mechanism) or np.ndim(part.worst_cases()[0][0]) != 2:
+        self._revive("part", Mechanism.from_dict)
+        if not isinstance(self.part, Mechanism) or self.part.worst_cases()[0][0].ndim != 2:
             raise InvalidParameter("part", "a randomizer of vectors", self.part)
-        object.__setattr__(self, "part", part)
         _validate.whole("times", self.times, most=1 << 16)
         object.__setattr__(self, "epsilon", rounded_up(compose([self.event]).epsilon))
         super().__post_init__()

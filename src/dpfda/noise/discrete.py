@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpfda import _validate
-from dpfda.noise.inversion import Thresholds, certified_floors
+from dpfda.noise.inversion import Thresholds
 from dpfda.noise.source import Source
 from dpfda.noise.uniform import coin_signs
 
@@ -106,7 +106,7 @@ def _digit_table(step: int, scale: int, *, closed: bool) -> Thresholds:
         last = _BASE if closed else _BASE + 1
         return [(1 - power) / total for power in powers[1:last]]
 
-    return Thresholds(lambda bits: certified_floors(cumulative, bits))
+    return Thresholds(cumulative)
 
 
 def _gaussian_coin(magnitude: Integers, sigma: int, source: Source) -> npt.NDArray[np.bool_]:
@@ -138,7 +138,7 @@ def _coin_digits(sigma: int) -> tuple[Thresholds, ...]:
         def coins(context: Context) -> list[Decimal]:
             return _powers(_BASE**position, 2 * sigma * sigma, context)[_BASE - 1 : 0 : -1]
 
-        return Thresholds(lambda bits: certified_floors(coins, bits))
+        return Thresholds(coins)
 
     return tuple(table(position) for position in range(64 // _DIGIT_BITS))
 

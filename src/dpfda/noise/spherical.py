@@ -13,13 +13,14 @@ cheap, and already within 8 % of what one large block would give.
 from __future__ import annotations
 
 import math
-from decimal import Context, Decimal, localcontext
+from decimal import Context, Decimal
 
 import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
 from dpfda.noise.discrete import discrete_laplace
+from dpfda.noise.inversion import refined
 from dpfda.noise.source import Source
 
 MOST_DIMENSIONS = 16
@@ -73,20 +74,13 @@ def _keep(k: IntArray, scale: int, proposal_scale: int, source: Source) -> Float
 
 
 def _exact_coin(k: list[int], scale: int, proposal_scale: int, word: int, source: Source) -> bool:
-    bits, uniform = 64, word
     square, total = sum(x * x for x in k), sum(abs(x) for x in k)
-    while True:
-        digits = int(bits * 0.30103) + 60
-        with localcontext(Context(prec=digits)):
-            exponent = Decimal(square).sqrt() / scale - Decimal(total) / proposal_scale
-            chance, slack = (-exponent).exp(), Decimal(10) ** (30 - digits)
-            unit = Decimal(2) ** -bits
-            if (uniform + 1) * unit <= chance - slack:
-                return True
-            if uniform * unit >= chance + slack:
-                return False
-        bits += 64
-        uniform = (uniform << 64) | int(source.words(1)[0])
+
+    def chance(context: Context) -> list[Decimal]:
+        exponent = Decimal(square).sqrt() / scale - Decimal(total) / proposal_scale
+        return [(-exponent).exp()]
+
+    return not refined(chance, word, source)
 
 
 def _acceptance(dimension: int) -> float:

@@ -52,14 +52,29 @@ def subsets(size: int, *, choose: int, among: int, source: Source) -> npt.NDArra
     return order[:, :choose]
 
 
+def weights(epsilon: float, *, likely: int, others: int, bits: int = 62) -> tuple[int, int]:
+    """Integers (high, low) with high/low just below e^ε, as fine as sums below 2^bits allow.
+
+    The sum is that of `likely` times high and `others` times low.
+    """
+    low = 1 << (bits - math.ceil(math.log2(likely * math.exp(capped(epsilon)) + others)))
+    return odds(epsilon, denominator=low), low
+
+
+def capped(epsilon: float) -> float:
+    """ε as far as weights in 64-bit words can tell: beyond 22 the truth is all but certain."""
+    return min(epsilon, 22.0)
+
+
 @lru_cache(maxsize=1024)
 def odds(epsilon: float, *, denominator: int) -> int:
-    """The largest integer h with h/denominator ≤ e^ε: odds rounded towards more privacy.
+    """The largest integer h with h/denominator ≤ e^ε (`capped`): rounded towards more privacy.
 
     Example:
         >>> odds(0.0, denominator=10), odds(1.0, denominator=10)
         (10, 27)
     """
+    epsilon = capped(epsilon)
     digits = 40 + len(str(denominator)) + int(epsilon / math.log(10))
     context = Context(prec=digits, rounding=ROUND_FLOOR)
     # `exp` rounds to half even, so one unit in the last place is taken off to stay below.

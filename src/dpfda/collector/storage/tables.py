@@ -1,70 +1,43 @@
-"""The tables of a collector. The first migration creates them; later ones change them."""
+"""The tables of a collector: one column for each field of the records that are stored."""
 
 from __future__ import annotations
 
-from sqlalchemy import (
-    Column,
-    Float,
-    ForeignKey,
-    Index,
-    Integer,
-    LargeBinary,
-    MetaData,
-    String,
-    Table,
-    Text,
-)
+from types import NoneType
+from typing import Any, get_args
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy import Column, ForeignKey, Index, MetaData, Table
+
+from dpfda.collector.storage.base import ModelRecord, NewReply, StudyRecord, Ticket
+
+_TYPES: dict[Any, Any] = {int: sa.Integer, float: sa.Float, bytes: sa.LargeBinary}
 
 metadata = MetaData()
 
-study = Table(
-    "study",
-    metadata,
-    Column("id", String(64), primary_key=True),
-    Column("hash", String(64), nullable=False),
-    Column("plan", Text, nullable=False),
-    Column("settings", Text, nullable=False),
-    Column("created", Float, nullable=False),
-    Column("phase", Integer, nullable=False),
-    Column("kind", String(64), nullable=False),
-    Column("quota", Integer, nullable=False),
-    Column("status", String(16), nullable=False),
-    Column("state", Text, nullable=False),
-    Column("issued", Integer, nullable=False),
-    Column("began", Float),
-    Column("enrolled", Integer, nullable=False),
-    Column("successor", String(64)),
-)
 
-person = Table(
+def _table(
+    name: str, record: type[msgspec.Struct], *more: Any, keys: set[str], without: str = ""
+) -> Table:
+    columns = []
+    for field in msgspec.structs.fields(record):
+        kinds = get_args(field.type) or (field.type,)
+        kind = next((_TYPES[kind] for kind in kinds if kind in _TYPES), sa.Text)
+        refers = [ForeignKey("study.id")] if field.name == "study" else []
+        how: dict[str, Any] = {"primary_key": field.name in keys, "nullable": NoneType in kinds}
+        if field.name != without:
+            columns.append(Column(field.name, kind, *refers, **how))
+    return Table(name, metadata, *columns, *more)
+
+
+study = _table("study", StudyRecord, keys={"id"})
+person = _table(
     "person",
-    metadata,
-    Column("token", LargeBinary(32), primary_key=True),  # SHA-256; the token itself is not kept
-    Column("study", String(64), ForeignKey("study.id"), nullable=False),
-    Column("phase", Integer),
-    Column("number", Integer),
+    Ticket,
+    Column("token", sa.LargeBinary, primary_key=True),  # SHA-256; the token itself is not kept
     Index("one_person_a_ticket", "study", "phase", "number", unique=True),
+    keys=set(),
 )
-
-reply = Table(
-    "reply",
-    metadata,
-    Column("study", String(64), ForeignKey("study.id"), primary_key=True),
-    Column("phase", Integer, primary_key=True),
-    Column("number", Integer, primary_key=True),
-    Column("digest", LargeBinary(32), nullable=False),
-    Column("body", LargeBinary, nullable=False),
-    Column("received", Float, nullable=False),
-)
-
-model = Table(
-    "model",
-    metadata,
-    Column("study", String(64), ForeignKey("study.id"), primary_key=True),
-    Column("phase", Integer, primary_key=True),
-    Column("kind", String(64), nullable=False),
-    Column("people", Integer, nullable=False),
-    Column("created", Float, nullable=False),
-    Column("document", Text, nullable=False),
-    Column("summary", Text, nullable=False),
-)
+# Who replied is not kept beside the reply.
+reply = _table("reply", NewReply, keys={"study", "phase", "number"}, without="token")
+model = _table("model", ModelRecord, keys={"study", "phase"})
