@@ -116,7 +116,7 @@ def test_a_key_is_spent_once(make):
     assert ledger.spent == Budget(epsilon=0.3)
 
 
-def test_would_exceed_agrees_with_spend_and_spends_nothing(make):
+def test_refusal_agrees_with_spend_and_spends_nothing(make):
     ledger = make()
     assert not ledger.refusal(PureEvent(epsilon=1.0))
     assert ledger.refusal(PureEvent(epsilon=math.nextafter(1.0, 2)))
