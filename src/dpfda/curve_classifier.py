@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -80,15 +82,10 @@ class CurveClassifierBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         # With real noise, what a person holds decides nothing: infinities are encoded as 0.
         finite = "allow-nan" if self.random_state is not None else False
         rules = {"dtype": np.float64, "ensure_all_finite": finite}
-        try:
+        with unquoted("curves"):
             if own_points:
                 return check_array(curves, **rules)
             return validate_data(self, curves, reset=reset, **rules)
-        except ValueError as error:
-            for part, rule in _QUOTING.items():
-                if part in str(error):
-                    raise InvalidData("curves", rule) from None
-            raise
 
     def _read_labels(self, labels: Any, count: int) -> np.ndarray[Any, np.dtype[Any]]:
         """Labels as a vector. With real noise none of them is refused: unknown ones are number 0.
@@ -152,6 +149,12 @@ class CurveClassifierBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         features = self._features(curves, grid_points)
         return self.classes_[self.model_.decide(features)]
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Part of the labels that are predicted; not private."""
+        predicted = self.predict(X)
+        labels = self._read_labels(y, len(predicted))
+        return float(np.average(predicted == labels, weights=sample_weight))
+
     def _features(self, curves: Any, grid_points: Any) -> FloatArray:
         check_is_fitted(self, "model_")
         read = self._read_curves(curves, reset=False, own_points=grid_points is not None)
@@ -178,11 +181,24 @@ class CurveClassifierBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 _QUOTING = {
     "array=": "an array (n, T), one row a person. Reshape your data: one curve is reshape(1, -1)",
+    "Complex data not supported": "real: Complex data not supported",
     "could not convert": "an array of real numbers",
     "inhomogeneous": "a rectangular array (n, T), or a list of pairs (t, x)",
     "setting an array element": "a rectangular array (n, T), or a list of pairs (t, x)",
 }
 """Messages of numpy and scikit-learn that quote private values, and what is said instead."""
+
+
+@contextmanager
+def unquoted(name: str) -> Iterator[None]:
+    """Say what is wrong with private values in words that do not show them."""
+    try:
+        yield
+    except ValueError as error:
+        for part, rule in _QUOTING.items():
+            if part in str(error):
+                raise InvalidData(name, rule) from None
+        raise
 
 
 def plain_classes(classes: Any) -> tuple[Any, ...]:

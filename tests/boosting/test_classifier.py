@@ -176,6 +176,32 @@ def test_text_is_refused_without_quoting_it(study, kind):
         assert caught.value.__cause__ is None
 
 
+@pytest.mark.parametrize(
+    "odd", [[42.42] * 4, 42.42, ["SECRET42"] * 4, b"SECRET42", np.full((2, 4), 42.42j)]
+)
+def test_rows_of_the_wrong_kind_are_refused_without_quoting_them(study, odd):
+    X, y, groups, own, *_ = study
+    fitted = LocalBoostingClassifier(1.0, n_rounds=1, random_state=0)
+    fitted.fit(X, y, groups=groups, reference=own)
+    for ask in (lambda: clone(fitted).fit(odd, y), lambda: fitted.predict(odd)):
+        with pytest.raises(InvalidData) as caught:
+            ask()
+        assert not any(text in str(caught.value) for text in ("SECRET", "42."))
+        assert caught.value.__cause__ is None
+        assert caught.value.__suppress_context__
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e300])
+def test_with_real_noise_no_row_of_an_owner_stops_a_study(study, value):
+    X, y, groups, own, *_ = study
+    odd = X.copy()
+    odd[7, 1] = value
+    labels = y.astype(object)
+    labels[9] = np.ones(2)  # as a missing value of pandas: no truth in ==
+    asked = LocalBoostingClassifier(1.0, n_rounds=1, classes=np.unique(y), rows_per_owner=4)
+    assert asked.fit(odd, labels, groups=groups, reference=own).owners_spent_ > 0
+
+
 def test_an_owner_of_thousands_of_rows_uses_the_first_ones(two_classes):
     X, y = two_classes(5000, seed=0)
     classifier = LocalBoostingClassifier(1.0, n_rounds=1, random_state=0)

@@ -28,6 +28,7 @@ CLASSIFIERS = [
     MultiServerMRMA(n_classifiers=3, member_size=10),
     OnlineMRMA(n_classifiers=3, new_classifiers=3, member_size=10),
 ]
+INCOMPARABLE = np.array(["yes", "no"])  # as is a missing value of pandas: no truth in ==
 every = pytest.mark.parametrize("classifier", CLASSIFIERS, ids=lambda c: type(c).__name__)
 
 
@@ -58,7 +59,7 @@ def test_a_simulation_says_what_it_assumes(classifier: Any) -> None:
 
 
 @every
-@pytest.mark.parametrize("rare", ["HIV", None, float("nan"), 7, ("yes",), b"yes"])
+@pytest.mark.parametrize("rare", ["HIV", None, float("nan"), 7, ("yes",), b"yes", INCOMPARABLE])
 def test_no_label_of_a_person_stops_a_study(classifier: Any, rare: object) -> None:
     labels = words(DATA.y)
     labels[5] = rare  # type: ignore[call-overload]
@@ -113,7 +114,10 @@ def test_errors_quote_nothing_private(classifier: Any, seed: int | None) -> None
         lambda: fitted.predict(curves),
         lambda: fitted.predict(ragged),
         lambda: fitted.predict(["SECRET42"]),
+        lambda: fitted.predict(DATA.X * 0 + 4242.5j),
         lambda: fitted.score(DATA.X, ["SECRET42"] * 3),
+        lambda: fitted.score(DATA.X, ["SECRET42"] * len(DATA.X)),
+        lambda: fitted.score(DATA.X, 4242.5),
     ]
     for attempt in attempts:
         for message in shown(attempt):

@@ -146,3 +146,14 @@ def test_labels_must_stay_the_same(crowd) -> None:
     with pytest.raises(InvalidData, match="labels") as error:
         clf.partial_fit(features, numbers + 1)
     assert "2" not in str(error.value)
+
+
+def test_the_promise_to_earlier_rounds_stays_true(crowd) -> None:
+    """A smaller ε later would be stated for the people of the first round as well."""
+    clf = online().set_params(epsilon=5.0)
+    data = crowd(300, seed=0)
+    clf.partial_fit(*data)
+    with pytest.raises(InvalidParameter, match="epsilon must be 5 in every round"):
+        clf.set_params(epsilon=0.1).partial_fit(*data)
+    assert (clf.rounds_, clf.guarantee_.epsilon) == (1, 5.0)
+    assert clf.fit(*data).guarantee_.epsilon == 0.1

@@ -125,8 +125,27 @@ def test_nothing_is_drawn_before_it_is_paid_for() -> None:
     assert empty.spent_before is None
 
 
+class Odd:
+    """Neither equal to anything nor different, as a missing value of pandas is."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        raise TypeError("boolean value is ambiguous")
+
+
 @pytest.mark.parametrize(
-    "curve", [[np.nan] * 4, [], [np.inf, 0, 0, 0], "noise", ([0.5], [np.nan]), None, [[1, 2], [3]]]
+    "curve",
+    [
+        [np.nan] * 4,
+        [],
+        [np.inf, 0, 0, 0],
+        "noise",
+        ([0.5], [np.nan]),
+        None,
+        [[1, 2], [3]],
+        [10**400],
+    ],
 )
 def test_an_unusable_curve_still_reports(curve: object) -> None:
     """Refusing would reveal something; the reply looks like any other."""
@@ -136,7 +155,7 @@ def test_an_unusable_curve_still_reports(curve: object) -> None:
     assert np.isfinite(reply).all()
 
 
-@pytest.mark.parametrize("label", ["maybe", 1, None, np.nan, 2.5, ("yes",)])
+@pytest.mark.parametrize("label", ["maybe", 1, None, np.nan, 2.5, ("yes",), np.ones(2), Odd()])
 def test_an_unknown_label_still_reports(label: object) -> None:
     one = person(plan(), Ledger(limit_epsilon=1.0), label=label)
     assert one.answer(Server(plan()).issue(1)).values.shape == (1, 5)
@@ -145,6 +164,8 @@ def test_an_unknown_label_still_reports(label: object) -> None:
 def test_labels_become_numbers() -> None:
     _, numbers = encode_people(plan(), np.zeros((3, 4)), ["yes", "no", "other"])
     assert numbers.tolist() == [1, 0, 0]
+    _, numbers = encode_people(plan(), np.zeros((3, 4)), ["yes", Odd(), "yes"])
+    assert numbers.tolist() == [1, 0, 1]
     _, numbers = encode_people(plan(classes=(-1, 1)), np.zeros((2, 4)), np.array([1.0, -1.0]))
     assert numbers.tolist() == [1, 0]
 

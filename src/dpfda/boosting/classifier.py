@@ -19,10 +19,12 @@ from dpfda.boosting.owner_rows import OwnerRows
 from dpfda.boosting.plots import draw_rounds
 from dpfda.boosting.requests.base import MOST_ROWS
 from dpfda.boosting.samme_study import SammeDesign
-from dpfda.curve_classifier import CurveClassifierBase
+from dpfda.curve_classifier import CurveClassifierBase, unquoted
+from dpfda.curves import RowEncoder
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.privacy.guarantee import ROWS_ARE_PUBLIC, USER_IS_NOT_PROTECTED
 from dpfda.privacy.ledger import BaseLedger
+from dpfda.protocol.person import label_numbers
 from dpfda.protocol.task import BOX_RANDOMIZERS
 from dpfda.simulate import simulate
 
@@ -140,7 +142,7 @@ class LocalBoostingClassifier(CurveClassifierBase):
             reference_labels: labels of the first of these rows, as far as the data user has any.
         """
         self._check_parameters()
-        rows = validate_data(self, _real_rows(X), dtype=np.float64)
+        rows = self._read_rows(X)
         labels = self._read_labels(y, len(rows))
         self._set_classes(labels)
         numbers = self._label_numbers(labels, len(rows))
@@ -309,26 +311,22 @@ class LocalBoostingClassifier(CurveClassifierBase):
 
     def _label_numbers(self, labels: Any, count: int) -> IntArray:
         """Of unknown labels: 0."""
-        known = self._read_labels(labels, count)[:, None] == self.classes_[None, :]
-        return np.asarray(known.argmax(axis=1), dtype=np.int64)
+        return label_numbers(self._read_labels(labels, count), self.classes_)
+
+    def _read_rows(self, X: Any) -> FloatArray:
+        """Owners' rows. With real noise none of them is refused: what is missing becomes 0."""
+        seeded = self.random_state is not None
+        with unquoted("X"):
+            rows = validate_data(self, X, dtype=np.float64, ensure_all_finite=seeded)
+        return rows if seeded else RowEncoder(rows.shape[1]).encode(rows, strict=False)
 
     def _new_rows(self, X: Any) -> FloatArray:
         check_is_fitted(self, "model_")
-        return np.asarray(validate_data(self, _real_rows(X), dtype=np.float64, reset=False))
+        with unquoted("X"):
+            return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = True
-        tags.input_tags.allow_nan = False
+        tags.input_tags.allow_nan = self.random_state is None
         return tags
-
-
-def _real_rows(rows: Any) -> Any:
-    """The rows; text in them is refused here, before a library's error message quotes it."""
-    try:
-        values = np.asarray(rows)
-        if values.dtype.kind in "OUS" and values.ndim == 2:
-            values.astype(np.float64)
-    except ValueError:
-        raise InvalidData("X", "an array of real numbers") from None
-    return rows

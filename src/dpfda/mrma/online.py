@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from dpfda.curve_classifier import stamped
+from dpfda.errors import InvalidParameter
 from dpfda.mrma.conclusion import MRMAFindings
 from dpfda.mrma.designs import StreamDesign
 from dpfda.mrma.estimator import MRMAEstimator
@@ -94,6 +95,9 @@ class OnlineMRMA(MRMAEstimator):
             self._begin(labels, classes)
         else:
             self._check_labels(labels)
+        if not first and self.epsilon != self.plan_.epsilon:
+            rule = f"{self.plan_.epsilon:g} in every round, as people were promised (or use fit)"
+            raise InvalidParameter("epsilon", rule, self.epsilon)
         self.grid_points_ = grid_points
         plan = self._plan(len(labels), self._round, seed=self._stream_seed + self.rounds_)
         people = people_from(plan, curves, labels, grid_points=grid_points)

@@ -162,8 +162,24 @@ def encode_people(
     itself reveal something.
     """
     features = plan.encoder.encode(curves, grid_points, strict=False)
-    known = _one_dimensional(labels)[:, None] == np.asarray(plan.classes)[None, :]
-    return features, np.asarray(known.argmax(axis=1), dtype=np.int64)
+    return features, label_numbers(labels, plan.classes)
+
+
+def label_numbers(labels: Any, classes: Any) -> IntArray:
+    """The place of each label among public classes; 0 for whatever is none of them."""
+    things, known = _one_dimensional(labels), np.asarray(classes)
+    try:
+        same = things[:, None] == known[None, :]
+    except Exception:  # one person's label cannot be compared: that must not stop the others
+        same = np.array([_compared(thing, known) for thing in things])
+    return np.asarray(same.argmax(axis=1), dtype=np.int64)
+
+
+def _compared(thing: Any, classes: Any) -> list[bool]:
+    try:
+        return [bool(thing == one) for one in classes]
+    except Exception:  # such as a missing value, which is neither equal nor different
+        return [False] * len(classes)
 
 
 def one_curve(curve: Any) -> Any:
@@ -172,7 +188,7 @@ def one_curve(curve: Any) -> Any:
         return [curve]
     try:
         values = np.asarray(curve, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return curve if hasattr(curve, "grid_points") else np.full((1, 1), np.nan)
     return values[None, :] if values.ndim == 1 else curve
 
