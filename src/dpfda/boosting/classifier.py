@@ -19,9 +19,10 @@ from dpfda.boosting.owner_rows import OwnerRows
 from dpfda.boosting.plots import draw_rounds
 from dpfda.boosting.requests.base import MOST_ROWS
 from dpfda.boosting.samme_study import SammeDesign
-from dpfda.curve_classifier import CurveClassifierBase, unquoted
 from dpfda.curves import RowEncoder
 from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.face.curve_classifier import CurveClassifierBase
+from dpfda.face.estimator import unquoted
 from dpfda.privacy.guarantee import ROWS_ARE_PUBLIC, USER_IS_NOT_PROTECTED
 from dpfda.privacy.ledger import BaseLedger
 from dpfda.protocol.person import label_numbers
@@ -105,7 +106,7 @@ class LocalBoostingClassifier(CurveClassifierBase):
         ledger: BaseLedger | None = None,
         random_state: int | None = None,
     ) -> None:
-        self.epsilon = epsilon
+        self.epsilon = epsilon  # type: ignore[assignment]
         self.share = share
         self.mechanism = mechanism
         self.n_rounds = n_rounds

@@ -12,11 +12,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
 from dpfda._validate import FloatArray
-from dpfda.curve_classifier import CurveClassifierBase, count_rows, plain_classes, stamped
 from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidParameter
 from dpfda.estimators.plots import draw_study, slope_of
 from dpfda.estimators.result import StudyResult, majority_error
+from dpfda.face.curve_classifier import CurveClassifierBase, count_rows, plain_classes, stamped
 from dpfda.protocol.estimate import Estimate
 from dpfda.protocol.plan import Protects, StudyPlan
 from dpfda.simulate import people_from, simulate

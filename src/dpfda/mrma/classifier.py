@@ -8,8 +8,8 @@ from typing import Any, Self
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.curve_classifier import stamped
 from dpfda.errors import InvalidParameter
+from dpfda.face.curve_classifier import stamped
 from dpfda.mrma.baselines import baseline_rules
 from dpfda.mrma.conclusion import MRMAFindings
 from dpfda.mrma.designs import MRMADesign

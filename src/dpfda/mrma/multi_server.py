@@ -10,8 +10,8 @@ import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
-from dpfda.curve_classifier import stamped
 from dpfda.errors import InvalidParameter
+from dpfda.face.curve_classifier import stamped
 from dpfda.mrma.designs import ExchangeDesign, MRMADesign
 from dpfda.mrma.estimator import MRMAEstimator
 from dpfda.mrma.training import design_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
-from dpfda.curve_classifier import stamped
 from dpfda.errors import InvalidParameter
+from dpfda.face.curve_classifier import stamped
 from dpfda.mrma.conclusion import MRMAFindings
 from dpfda.mrma.designs import StreamDesign
 from dpfda.mrma.estimator import MRMAEstimator

@@ -2,41 +2,32 @@
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
-    check_array,
     check_is_fitted,
     column_or_1d,
-    validate_data,
 )
 
-from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.noise import Source, source_for
+from dpfda.face.estimator import PrivateEstimator, check_numbers
+from dpfda.noise import Source
 from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC, Guarantee
-from dpfda.privacy.ledger import BaseLedger
 from dpfda.protocol.model import CurveModel
 
-_NOISE_STREAM = 1
-"""Tells the simulated noise of a seed from everything else that is drawn from it."""
 
-
-class CurveClassifierBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class CurveClassifierBase(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     """A classifier of curves that holds a public `CurveModel` once it is fitted."""
 
+    _stream = 1  # of a seed: simulated data may have been drawn from the plain one
+
     encoder: Any
-    ledger: BaseLedger | None
-    random_state: Any
     classes: Any
     classes_: Any
     grid_points_: Any
@@ -46,20 +37,6 @@ class CurveClassifierBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Everybody in the data spends what they are promised, before anybody is asked."""
         if self.ledger is not None:
             self.ledger.spend(promise, label=type(self).__name__)
-
-    # -- randomness -----------------------------------------------------------------------------
-
-    def _source(self) -> Source:
-        """The operating system's randomness, or a seeded simulation that protects nobody."""
-        # Not the plain seed: simulated data drawn from the same one would share its random words.
-        return source_for(self.random_state, stream=_NOISE_STREAM)
-
-    def _public_seed(self) -> int:
-        """Seed of what everybody may know: who is asked what."""
-        seed = self.random_state
-        return (
-            secrets.randbits(62) if seed is None else _validate.whole("random_state", seed, least=0)
-        )
 
     def _encoder(self) -> CurveEncoder:
         if self.encoder is None:
@@ -80,12 +57,10 @@ class CurveClassifierBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if _own_grids(curves):
             return curves
         # With real noise, what a person holds decides nothing: infinities are encoded as 0.
-        finite = "allow-nan" if self.random_state is not None else False
-        rules = {"dtype": np.float64, "ensure_all_finite": finite}
-        with unquoted("curves"):
-            if own_points:
-                return check_array(curves, **rules)
-            return validate_data(self, curves, reset=reset, **rules)
+        finite = "allow-nan" if self._is_simulation else False
+        if own_points:
+            return check_numbers(curves, ensure_all_finite=finite)
+        return self._numbers(curves, reset=reset, ensure_all_finite=finite)
 
     def _read_labels(self, labels: Any, count: int) -> np.ndarray[Any, np.dtype[Any]]:
         """Labels as a vector. With real noise none of them is refused: unknown ones are number 0.
@@ -94,7 +69,7 @@ class CurveClassifierBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         if labels is None:
             raise ValueError("This classifier requires y to be passed, but the target y is None")
-        if self.random_state is None:
+        if not self._is_simulation:
             values = _one_by_one(labels)
         else:
             values = np.asarray(column_or_1d(labels, warn=True))
@@ -102,7 +77,7 @@ class CurveClassifierBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 raise InvalidData("labels", "all of one kind (numbers or words), none missing")
         if len(values) != count:
             raise InvalidData("labels", f"{count} labels, one for each curve")
-        if self.random_state is not None:
+        if self._is_simulation:
             if values.dtype.kind == "f" and not np.all(np.isfinite(values)):
                 raise ValueError("Input y contains NaN or infinity.")
             check_classification_targets(values)
@@ -111,7 +86,7 @@ class CurveClassifierBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _set_classes(self, labels: Any, classes: Any = None) -> None:
         """The public set of labels: given, or in a simulation those that occur."""
         given = self.classes if classes is None else classes
-        if given is None and self.random_state is None:
+        if given is None and not self._is_simulation:
             rule = "given where random_state is None: a set read off private labels is not private"
             raise InvalidParameter("classes", rule, None)
         self._classes_given = given is not None
@@ -128,7 +103,7 @@ class CurveClassifierBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._check_labels(labels)
 
     def _check_labels(self, labels: Any) -> None:
-        if self.random_state is not None and not np.all(np.isin(labels, self.classes_)):
+        if self._is_simulation and not np.all(np.isin(labels, self.classes_)):
             raise InvalidData("labels", "among the given classes")
 
     def _promise(self, promise: Guarantee, source: Source) -> Guarantee:
@@ -175,30 +150,7 @@ class CurveClassifierBase(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.classifier_tags.multi_class = False
         tags.classifier_tags.poor_score = True  # privacy costs accuracy on their small data sets
         tags.input_tags.allow_nan = True  # a missing point of a curve
-        tags.non_deterministic = self.random_state is None
         return tags
-
-
-_QUOTING = {
-    "array=": "an array (n, T), one row a person. Reshape your data: one curve is reshape(1, -1)",
-    "Complex data not supported": "real: Complex data not supported",
-    "could not convert": "an array of real numbers",
-    "inhomogeneous": "a rectangular array (n, T), or a list of pairs (t, x)",
-    "setting an array element": "a rectangular array (n, T), or a list of pairs (t, x)",
-}
-"""Messages of numpy and scikit-learn that quote private values, and what is said instead."""
-
-
-@contextmanager
-def unquoted(name: str) -> Iterator[None]:
-    """Say what is wrong with private values in words that do not show them."""
-    try:
-        yield
-    except ValueError as error:
-        for part, rule in _QUOTING.items():
-            if part in str(error):
-                raise InvalidData(name, rule) from None
-        raise
 
 
 def plain_classes(classes: Any) -> tuple[Any, ...]:

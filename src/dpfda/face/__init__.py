@@ -1,0 +1,1 @@
+"""What every estimator shows its user: the same names, ranges, input and refusals."""

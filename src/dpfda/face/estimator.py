@@ -1,0 +1,138 @@
+"""What all private estimators share: parameters, reading input, and what they refuse."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_array, validate_data
+
+from dpfda import _validate
+from dpfda._validate import FloatArray
+from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.noise import Source, source_for
+from dpfda.noise.source import SecureSource
+from dpfda.privacy.ledger import BaseLedger
+
+
+@dataclass(eq=False, repr=False)
+class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
+    """An estimator that spends ε when it is fitted.
+
+    Args:
+        epsilon: ε of the whole fit.
+        unit: whose data a row is, or all rows of one group.
+        ledger: budget of the data over all fits: spent before noise is drawn.
+        random_state: None for exact noise of the operating system; an integer, a seed sequence or
+            a source makes a simulation, which protects nobody and says so.
+    """
+
+    _stream: ClassVar[int | None] = None  # of a seed, where other things are drawn from it too
+
+    epsilon: float = 1.0
+    _: KW_ONLY
+    unit: str = "person"
+    ledger: BaseLedger | None = None
+    random_state: Any = None
+
+    @property
+    def _is_simulation(self) -> bool:
+        return not (self.random_state is None or isinstance(self.random_state, SecureSource))
+
+    def _source(self) -> Source:
+        """Where noise comes from."""
+        return source_for(self.random_state, stream=self._stream)
+
+    def _public_seed(self) -> int:
+        """Seed of what everybody may know: who is asked what."""
+        if not self._is_simulation:
+            return secrets.randbits(62)
+        if isinstance(self.random_state, (int, np.integer)):
+            return _validate.whole("random_state", self.random_state, least=0)
+        return int(source_for(self.random_state).words(1)[0] >> 2)
+
+    # -- reading --------------------------------------------------------------------------------
+
+    def _numbers(self, X: Any, *, reset: bool, **rules: Any) -> FloatArray:
+        """X as an array of numbers, in scikit-learn's words unless they would quote a value."""
+        rules = {"dtype": np.float64, **rules}
+        with unquoted("X"):
+            return np.asarray(validate_data(self, X, reset=reset, **rules))
+
+    def _require_raw_rows(self) -> None:
+        """Refuse a pipeline that has learned from the private rows before they come here."""
+        for step in _steps_before(self):
+            if get_tags(step).requires_fit and not isinstance(step, PrivateEstimator):
+                told = (
+                    f"{type(step).__name__} learned from the private rows before "
+                    f"{type(self).__name__} protects them, so the guarantee would not cover it: "
+                    "give public ranges instead"
+                )
+                if not self._is_simulation:
+                    raise InvalidParameter("pipeline", f"without such a step. {told}", step)
+                warnings.warn(told, UserWarning, stacklevel=3)
+
+    # -- scikit-learn ------------------------------------------------------------------------------
+
+    def __getattr__(self, name: str) -> Any:
+        """What only a fit brings is missing before it, in scikit-learn's own words."""
+        if name.endswith("_") and not name.startswith("_"):
+            raise NotFittedError(f"{type(self).__name__} is not fitted: {name} comes with fit")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = not self._is_simulation
+        return tags
+
+
+_QUOTING = {
+    "array=": "an array (n, T), one row a person. Reshape your data: one curve is reshape(1, -1)",
+    "Complex data not supported": "real: Complex data not supported",
+    "could not convert": "an array of real numbers",
+    "inhomogeneous": "a rectangular array (n, T), or a list of pairs (t, x)",
+    "setting an array element": "a rectangular array (n, T), or a list of pairs (t, x)",
+}
+"""Messages of numpy and scikit-learn that quote private values, and what is said instead."""
+
+
+@contextmanager
+def unquoted(name: str) -> Iterator[None]:
+    """Say what is wrong with private values in words that do not show them."""
+    try:
+        yield
+    except ValueError as error:
+        for part, rule in _QUOTING.items():
+            if part in str(error):
+                raise InvalidData(name, rule) from None
+        raise
+
+
+def check_numbers(X: Any, **rules: Any) -> FloatArray:
+    """Numbers that need not look like those of the fit."""
+    with unquoted("X"):
+        return np.asarray(check_array(X, dtype=np.float64, **rules))
+
+
+def _steps_before(estimator: BaseEstimator) -> list[Any]:
+    """The steps of the pipeline that is fitting `estimator` now, if one is.
+
+    scikit-learn tells a step nothing about the others, so the callers are asked.
+    """
+    frame = sys._getframe(1)
+    while frame is not None:
+        caller = frame.f_locals.get("self")
+        if isinstance(caller, Pipeline) and caller.steps and caller.steps[-1][1] is estimator:
+            return [step for _, step in caller.steps[:-1] if hasattr(step, "fit")]
+        frame = frame.f_back  # type: ignore[assignment]
+    return []

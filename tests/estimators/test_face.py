@@ -1,0 +1,78 @@
+"""What all estimators share: refusals, ranges, what is missing before a fit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.face.estimator import PrivateEstimator
+from dpfda.face.ranges import Table
+
+
+class Nothing(PrivateEstimator):
+    """Fits nothing, through the same guards."""
+
+    def fit(self, X, y=None):
+        self._require_raw_rows()
+        self.done_ = True
+        return self
+
+
+def test_what_a_fit_brings_is_missing_before_it_in_scikit_learns_words():
+    with pytest.raises(NotFittedError, match="done_ comes with fit"):
+        _ = Nothing().done_
+    assert not hasattr(Nothing(), "done_")
+    with pytest.raises(AttributeError, match="no attribute 'dnoe'"):
+        _ = Nothing().dnoe
+
+
+def test_a_step_that_learned_from_private_rows_is_refused():
+    X = np.ones((3, 2))
+    with pytest.raises(InvalidParameter, match="StandardScaler learned from the private rows"):
+        make_pipeline(StandardScaler(), Nothing()).fit(X)
+    with pytest.warns(UserWarning, match="give public ranges instead"):
+        make_pipeline(StandardScaler(), Nothing(random_state=0)).fit(X)
+
+
+def test_a_step_that_learns_nothing_is_welcome():
+    assert make_pipeline(FunctionTransformer(np.log1p), Nothing()).fit(np.ones((3, 2)))[-1].done_
+
+
+def test_an_estimator_inside_a_fitted_pipeline_may_be_fitted_alone():
+    pipe = make_pipeline(StandardScaler(), Nothing(random_state=0))
+    assert pipe[-1].fit(np.ones((3, 2))).done_
+
+
+def test_columns_are_read_by_name_categories_one_by_one():
+    table = Table.of({"age": (20, 80), "sex": ["f", "m"]})
+    rows = pd.DataFrame({"sex": ["m", "?", "f"], "extra": 1, "age": [90, 50, 1]})
+    assert table.read(rows).tolist() == [[80, 0, 1], [50, 0, 0], [20, 1, 0]]
+    with pytest.raises(InvalidData, match="with the column 'age'"):
+        table.read(rows[["sex"]])
+    with pytest.raises(InvalidData, match="a DataFrame"):
+        table.read(rows.to_numpy())
+
+
+def test_a_column_of_text_without_categories_is_refused_without_its_values():
+    with pytest.raises(InvalidData) as refused:
+        Table.of({"age": (0, 1)}).read(pd.DataFrame({"age": ["SECRET42"]}))
+    assert "SECRET42" not in str(refused.value)
+    assert "'age'" in str(refused.value)
+
+
+@pytest.mark.parametrize("ranges", [None, "ab", {"a": "b"}, {"a": (1, 0)}, [(0, 1), 3], {"a": []}])
+def test_ranges_that_say_nothing_are_refused(ranges):
+    with pytest.raises(InvalidParameter, match="feature_ranges"):
+        Table.of(ranges)
+
+
+def test_one_pair_stands_for_every_column():
+    table = Table.of((0, 10), width=3)
+    assert table.center.tolist() == [5, 5, 5]
+    assert table.half.tolist() == [5, 5, 5]
+    assert table.read([[-1, 5, 11]]).tolist() == [[0, 5, 10]]
