@@ -8,7 +8,7 @@ import pytest
 from dpfda.privacy.calibration import gaussian_epsilon
 from dpfda.privacy.cost import Cost
 from dpfda.regression.location_look import LocationLook
-from dpfda.regression.methods.fm import published_l1
+from dpfda.regression.methods.published_fm import published_l1
 from dpfda.regression.problem import Bounds, Problem
 from dpfda.regression.sensitivity import best_weight, joint_l1, joint_l2
 from dpfda_bench.reproductions._p002_published import published_epsilon, published_mu

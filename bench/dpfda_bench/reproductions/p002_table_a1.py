@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dpfda.regression.methods.fm import published_l1
+from dpfda.regression.methods.published_fm import published_l1
 from dpfda.regression.problem import Task
 from dpfda.regression.sensitivity import joint_l2
 from dpfda.study.outcome import Outcome

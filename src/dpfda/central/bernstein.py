@@ -9,7 +9,6 @@ from typing import ClassVar, Self
 import numpy as np
 from scipy.stats import binom
 
-from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.central.conversation import far_apart
 from dpfda.central.functions import FunctionBasis, between
@@ -74,10 +73,7 @@ class Bernstein(FunctionMechanism, name="bernstein"):
 
     bounds_largest: ClassVar[bool] = True
 
-    order: int = 20
-
-    def __post_init__(self) -> None:
-        _validate.whole("order", self.order)
+    order: int = whole(default=20)
 
     def basis(self, grid: Grid) -> FunctionBasis:
         """Bernstein polynomials (products of them) on the grid."""

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from dpfda import _validate
-from dpfda._registry import Registered
 from dpfda._validate import FloatArray
 from dpfda.central.cell_looks import Box
 from dpfda.central.conversation import BoxConversation
@@ -18,11 +17,12 @@ from dpfda.central.estimator import CentralEstimator
 from dpfda.central.release import Release
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.protocol.conversation import Questions
+from dpfda.protocol.declared import Declared
 from dpfda.protocol.query import Records
 
 
 @dataclass(frozen=True, kw_only=True)
-class DensityMechanism(Registered, family="density mechanism"):
+class DensityMechanism(Declared, family="density mechanism"):
     """Releases the density of points in a public box; a new one fills in `questions`."""
 
     @abstractmethod

@@ -9,7 +9,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.central.cell_looks import Box, CellCounts
 from dpfda.central.density import DensityMechanism, DensityRelease
@@ -18,6 +17,7 @@ from dpfda.central.release import Release
 from dpfda.central.shrinkage import monotone_shrinkage
 from dpfda.curves.waves import CosineBasis
 from dpfda.protocol.conversation import Questions
+from dpfda.protocol.fields import whole
 
 _FINE = {1: 257, 2: 65}  # points of the grid on which the density is drawn
 
@@ -39,11 +39,7 @@ class HistogramDensity(DensityMechanism, name="histogram"):
         32
     """
 
-    size: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.size is not None:
-            _validate.whole("size", self.size, least=2)
+    size: int | None = whole(least=2, optional=True, default=None)
 
     def cells_along(self, strength: float, variables: int) -> int:
         """The size, given or by the rule, for nε = `strength`."""

@@ -7,11 +7,10 @@ comparing all pairs of cells, instead of Theorem 8's bound.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Self
 
 import numpy as np
 
-from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.central.bernstein import Bernstein
 from dpfda.central.cell_looks import Box, NearestMean
@@ -20,6 +19,7 @@ from dpfda.central.functions import FunctionBasis, eigenpairs
 from dpfda.central.kernels import Kernel, Matern, SquaredExponential
 from dpfda.central.release import Release
 from dpfda.protocol.conversation import Questions
+from dpfda.protocol.fields import choice, flag, number, whole
 
 _CELLS = {1: 256, 2: 24}
 
@@ -45,19 +45,11 @@ class KernelDensity(DensityMechanism, name="kernel"):
         0.05
     """
 
-    kind: Literal["iclp_qr", "frl", "bernstein"] = "iclp_qr"
-    eta: float = 1.25
-    bandwidth: float | None = None
-    components: int = 12
-    rough: bool = False
-
-    def __post_init__(self) -> None:
-        _validate.one_of("kind", self.kind, ("iclp_qr", "frl", "bernstein"))
-        _validate.positive("eta", self.eta)
-        _validate.whole("components", self.components)
-
-        if self.bandwidth is not None:
-            _validate.positive("bandwidth", self.bandwidth)
+    kind: str = choice("iclp_qr", "frl", "bernstein", default="iclp_qr")
+    eta: float = number(above=0.0, default=1.25)
+    bandwidth: float | None = number(above=0.0, optional=True, default=None)
+    components: int = whole(default=12)
+    rough: bool = flag(default=False)
 
     def bandwidth_for(self, n: int, variables: int) -> float:
         """h, given or by the rule."""
@@ -108,8 +100,7 @@ class KernelDensity(DensityMechanism, name="kernel"):
     @classmethod
     def examples(cls) -> list[Self]:
         """The three kinds."""
-        kinds: list[Any] = ["iclp_qr", "frl", "bernstein"]
-        return [cls(kind=kind, components=4) for kind in kinds]
+        return [cls(kind=kind, components=4) for kind in ("iclp_qr", "frl", "bernstein")]
 
 
 def _bernstein(

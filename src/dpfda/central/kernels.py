@@ -10,13 +10,13 @@ from typing import Self
 import numpy as np
 from scipy.special import gamma, kv
 
-from dpfda import _validate
-from dpfda._registry import Registered
 from dpfda._validate import FloatArray
+from dpfda.protocol.declared import Declared
+from dpfda.protocol.fields import number
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kernel(Registered, family="kernel"):
+class Kernel(Declared, family="kernel"):
     """A covariance function C(s, t) on [0, 1]; domains are mapped there first."""
 
     @abstractmethod
@@ -45,12 +45,8 @@ class Matern(Kernel, name="matern"):
         array([[0.3679]])
     """
 
-    nu: float = 1.5
-    length: float = 0.1
-
-    def __post_init__(self) -> None:
-        _validate.positive("nu", self.nu)
-        _validate.positive("length", self.length)
+    nu: float = number(above=0.0, default=1.5)
+    length: float = number(above=0.0, default=0.1)
 
     def between(self, s: FloatArray, t: FloatArray) -> FloatArray:
         """Closed forms for ν = 1/2, 3/2, 5/2; the Bessel form otherwise."""
@@ -80,19 +76,13 @@ class Matern(Kernel, name="matern"):
 class SquaredExponential(Kernel, name="gaussian"):
     """exp(-(s - t)²/(2ρ²)), also called Gaussian or radial basis function: analytic paths."""
 
-    length: float = 0.1
+    decay = math.inf
 
-    def __post_init__(self) -> None:
-        _validate.positive("length", self.length)
+    length: float = number(above=0.0, default=0.1)
 
     def between(self, s: FloatArray, t: FloatArray) -> FloatArray:
         """exp(-(s - t)²/(2ρ²))."""
         return np.asarray(np.exp(-0.5 * ((s[:, None] - t[None, :]) / self.length) ** 2))
-
-    @property
-    def decay(self) -> float:
-        """Faster than any power."""
-        return math.inf
 
     @classmethod
     def examples(cls) -> list[Self]:

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.central.conversation import far_apart
 from dpfda.central.functions import FunctionBasis, eigenpairs
@@ -26,6 +25,7 @@ from dpfda.central.release import Release
 from dpfda.central.shrunk_mean import PublishedShrunkMean, ShrunkMean
 from dpfda.errors import InvalidParameter
 from dpfda.protocol.conversation import Questions
+from dpfda.protocol.fields import flag, number, part, whole
 from dpfda.protocol.query import Records
 
 _SMALLEST_FACTOR = 1e-12  # of the largest; smaller ones are dropped from summary and noise
@@ -41,9 +41,9 @@ class LinearMechanism(FunctionMechanism):
         chosen_by_data: somebody looked at the data to choose parameters; the guarantee says so.
     """
 
-    kernel: Kernel = field(default_factory=Matern)
-    published: bool = False
-    chosen_by_data: bool = False
+    kernel: Kernel = part(lambda: Kernel, default=Matern())
+    published: bool = flag(default=False)
+    chosen_by_data: bool = flag(default=False)
 
     @abstractmethod
     def choices(self, mean: MeanRelease) -> dict[str, Any]:
@@ -124,11 +124,7 @@ class FiniteLaplace(LinearMechanism, name="frl"):
         4
     """
 
-    components: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.components is not None:
-            _validate.whole("components", self.components)
+    components: int | None = whole(optional=True, default=None)
 
     def choices(self, mean: MeanRelease) -> dict[str, Any]:
         """M."""
@@ -162,13 +158,8 @@ class AbsoluteRegularization(LinearMechanism, name="iclp_ar"):
         'iclp_ar'
     """
 
-    eta: float = 1.0
-    psi: float | None = None
-
-    def __post_init__(self) -> None:
-        _validate.positive("eta", self.eta)
-        if self.psi is not None:
-            _validate.positive("psi", self.psi)
+    eta: float = number(above=0.0, default=1.0)
+    psi: float | None = number(above=0.0, optional=True, default=None)
 
     def choices(self, mean: MeanRelease) -> dict[str, Any]:
         """η, ψ and J*."""
@@ -194,12 +185,8 @@ class AbsoluteRegularization(LinearMechanism, name="iclp_ar"):
             return float(mean.bound * eigenvalues[0] ** (self.eta / 2))
         edges = 2 * mean.bound * eigenvalues[1:] ** (self.eta / 2)  # ψ at which J* = 2, 3, ...
         inverse = np.cumsum(1 / eigenvalues)[:-1]
-        noise = (
-            2
-            * (2 * mean.bound / mean.n / mean.epsilon) ** 2
-            * inverse
-            * np.cumsum(eigenvalues)[:-1]
-        )
+        noise = 2 * (2 * mean.bound / mean.n / mean.epsilon) ** 2 * inverse
+        noise *= np.cumsum(eigenvalues)[:-1]
         return float(edges[np.argmin(noise + edges)])
 
 
@@ -217,13 +204,8 @@ class QuadraticRegularization(LinearMechanism, name="iclp_qr"):
         (1.5, 0.01)
     """
 
-    eta: float | None = None
-    psi: float | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("eta", "psi"):
-            if getattr(self, name) is not None:
-                _validate.positive(name, getattr(self, name))
+    eta: float | None = number(above=0.0, optional=True, default=None)
+    psi: float | None = number(above=0.0, optional=True, default=None)
 
     def smoothing(self, n: int) -> tuple[float, float]:
         """η and ψ, given or by privacy-safe selection."""

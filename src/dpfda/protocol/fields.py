@@ -231,9 +231,9 @@ def vector(like: str = "size", *, least: float = -LARGEST, most: float = LARGEST
     return array("real", like, least=least, most=most)
 
 
-def part(kind: Any) -> Any:
+def part(kind: Any, *, default: Any = MISSING) -> Any:
     """A public object with fields of its own; `kind` is a function that names its class."""
-    return _field(Part(kind), MISSING)
+    return _field(Part(kind), default)
 
 
 def parts(kind: Any, *, default: Any = MISSING) -> Any:

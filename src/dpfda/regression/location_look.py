@@ -49,17 +49,14 @@ class LocationLook(RowSums, ProblemLook, name="regression_location"):
         free, and (½v, 0.8v²) = ½(v, 1.6v²) by at most 1. Sum of absolutes: `location_l1`.
     """
 
+    l2 = math.sqrt(4.0 + 4.0 * _TARGET_WEIGHT**2)
+
     @cached_property
     def weights(self) -> FloatArray:
         """Grid steps to weighted units."""
         line, square = 1 / ONE, LOCATION_WEIGHT * SQUARE
         ends = [square, _TARGET_WEIGHT * line, _TARGET_WEIGHT * square]
         return np.concatenate([np.full(self.dimension, line), ends])
-
-    @property
-    def l2(self) -> float:
-        """√5."""
-        return math.sqrt(4.0 + 4.0 * _TARGET_WEIGHT**2)
 
     @property
     def l1(self) -> float:

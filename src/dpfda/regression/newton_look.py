@@ -53,6 +53,8 @@ class NewtonLook(RowSums, name="regression_newton"):
         theta, offset: the line, on unit-ball rows.
     """
 
+    l2 = NEWTON_L2
+
     bounds: Bounds = part(lambda: Bounds)
     theta: FloatArray = vector("features")
     offset: float = number()
@@ -72,11 +74,6 @@ class NewtonLook(RowSums, name="regression_newton"):
         """Grid steps to weighted units."""
         ends = [1 / ONE, _CURVATURE_WEIGHT * SQUARE]
         return np.concatenate([np.full(self.dimension, SQUARE), ends])
-
-    @property
-    def l2(self) -> float:
-        """√8."""
-        return NEWTON_L2
 
     def block(self, records: Records) -> FloatArray:
         """Exact sums; residual and curvature are cut to their grids."""

@@ -9,12 +9,12 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
 from dpfda.curves.symmetric import unfold
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.answer import Answer
 from dpfda.protocol.conversation import Questions
+from dpfda.protocol.fields import number
 from dpfda.protocol.query import Records
 from dpfda.regression.fixed_point import SQUARE
 from dpfda.regression.methods.base import Fitted, Method, Regression
@@ -87,10 +87,7 @@ class AdaSSP(Method, name="adassp"):
         0.05
     """
 
-    failure: float = 0.05
-
-    def __post_init__(self) -> None:
-        _validate.fraction("failure", self.failure)
+    failure: float = number(least=1e-6, most=0.999999, default=0.05)
 
     def questions(self, regression: Regression) -> Questions[Fitted]:
         """One question, one answer."""

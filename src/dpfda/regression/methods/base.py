@@ -9,12 +9,12 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from dpfda._registry import Registered
 from dpfda._validate import FloatArray
 from dpfda.errors import InvalidParameter
 from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC
 from dpfda.privacy.price import Price, exact
 from dpfda.protocol.conversation import Conversation, Questions
+from dpfda.protocol.declared import Declared
 from dpfda.protocol.query import Records
 from dpfda.regression.fixed_point import clip_to_ball
 from dpfda.regression.problem import Bounds, Problem
@@ -61,7 +61,7 @@ class Fitted:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Method(Registered, family="regression method"):
+class Method(Declared, family="regression method"):
     """A way to fit. Frozen and public; subclasses state their privacy."""
 
     pure: ClassVar[bool] = False
@@ -141,9 +141,10 @@ class Regression(Conversation[Fitted], name="regression"):
         classes = Problem(
             task="logistic", bounds=replace(bounds, target_center=0.5, target_radius=0.5)
         )
-        methods = [member() for member in Method.members().values() if delta or member.pure_too] + [
-            Method.named("fm")()
-        ] * (not delta)
+        methods = [
+            member() for member in Method.members().values()
+            if delta or member.pure_too or member.pure
+        ]  # fmt: skip
         found = [(problem, method) for method in methods for problem in (line, classes)]
         if delta:
             found.append((replace(line, rows=2), Method.named("moments")()))

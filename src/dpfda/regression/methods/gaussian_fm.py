@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.curves.symmetric import floored
 from dpfda.protocol.conversation import Questions
-from dpfda.protocol.fields import choice
+from dpfda.protocol.fields import choice, number
 from dpfda.regression.methods.base import Fitted, Method, Regression
 from dpfda.regression.moment_look import MomentLook
-from dpfda.regression.problem import Problem, Task
+from dpfda.regression.problem import Problem
 from dpfda.regression.sensitivity import best_weight
 
 COEFFICIENTS = {"linear": (2.0, 1.0), "logistic": (0.5, 0.125)}
@@ -32,10 +31,7 @@ class ObjectiveMethod(Method):
         floor: eigenvalues of Λ̂2 below floor·τ₂·√D are raised to it.
     """
 
-    floor: float = 2.0
-
-    def __post_init__(self) -> None:
-        _validate.positive("floor", self.floor)
+    floor: float = number(above=0.0, default=2.0)
 
     @property
     def curvature(self) -> float:
@@ -77,13 +73,8 @@ class GaussianFM(ObjectiveMethod, name="gaussian_fm"):
         0.0891
     """
 
-    expansion: Literal["taylor", "chebyshev"] = "taylor"
-    logit_range: float = 4.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _validate.one_of("expansion", self.expansion, ("taylor", "chebyshev"))
-        _validate.positive("logit_range", self.logit_range)
+    expansion: str = choice("taylor", "chebyshev", default="taylor")
+    logit_range: float = number(above=0.0, default=4.0)
 
     @property
     def curvature(self) -> float:
@@ -102,25 +93,6 @@ class GaussianFM(ObjectiveMethod, name="gaussian_fm"):
         return MomentLook(
             **about_all(regression), linear_weight=linear, quadratic_weight=quadratic * weight
         )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ObjectiveLook(MomentLook):
-    """The coefficients of an objective: moments whose weights the task fixes.
-
-    Attributes:
-        task: which objective.
-    """
-
-    linear_weight: float = field(init=False)
-    quadratic_weight: float = field(init=False)
-    task: Task = choice("linear", "logistic")
-
-    def __post_init__(self) -> None:
-        weights = COEFFICIENTS[_validate.one_of("task", self.task, COEFFICIENTS)]
-        for name, weight in zip(("linear_weight", "quadratic_weight"), weights, strict=True):
-            object.__setattr__(self, name, weight)
-        super().__post_init__()
 
 
 def about_all(regression: Regression) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.curves.symmetric import floored
 from dpfda.protocol.conversation import Questions
+from dpfda.protocol.fields import number, whole
 from dpfda.regression.location_look import Location, LocationLook
 from dpfda.regression.methods.base import Fitted, Method, Regression
 from dpfda.regression.methods.gaussian_fm import GaussianFM
@@ -56,34 +57,31 @@ class TwoStageMoments(Method, name="moments"):
 
     pure_too: ClassVar[bool] = True
 
-    share: float = 0.2
-    newton_steps: int | None = None
-    newton_share: float = 0.25
+    share: float = number(least=1e-6, most=0.999999, default=0.2)
+    newton_steps: int | None = whole(least=0, optional=True, default=None)
+    newton_share: float = number(least=1e-6, most=0.999999, default=0.25)
 
     def __post_init__(self) -> None:
-        _validate.fraction("share", self.share)
-        _validate.fraction("newton_share", self.newton_share)
+        super().__post_init__()
         _validate.fraction("share + newton_share", self.share + self.newton_share)
-        if self.newton_steps is not None:
-            _validate.whole("newton_steps", self.newton_steps, least=0)
 
     def questions(self, regression: Regression) -> Questions[Fitted]:
         """Location, then moments, then perhaps a few Newton steps."""
-        problem, whole = regression.problem, regression.whole
+        problem, budget = regression.problem, regression.whole
         known = problem.rows
-        if not whole.pure and known is not None and regression.clarity(known) < _FEW:
+        if not budget.pure and known is not None and regression.clarity(known) < _FEW:
             # Too little to learn for two questions: ask one, about the public ball.
             fitted = yield from GaussianFM().questions(regression)
             return replace(fitted, warnings=(_WARNING,))
         unit = regression.unit
-        share = whole.part(_PURE_SHARE if whole.pure else self.share)
+        share = budget.part(_PURE_SHARE if budget.pure else self.share)
         first = LocationLook(cost=share, problem=problem, unit=unit)
         found = yield first
         location = first.read(found)
         steps = self._steps(regression, found.n)
-        kept = [whole.part(self.newton_share).part(Fraction(1, max(steps, 1)))] * steps
-        second = (AbsoluteMomentLook if whole.pure else MomentLook)(
-            cost=whole.rest(share, *kept), bounds=location.bounds, unit=unit
+        kept = [budget.part(self.newton_share).part(Fraction(1, max(steps, 1)))] * steps
+        second = (AbsoluteMomentLook if budget.pure else MomentLook)(
+            cost=budget.rest(share, *kept), bounds=location.bounds, unit=unit
         )
         answer = yield second
         moments = second.read(answer)

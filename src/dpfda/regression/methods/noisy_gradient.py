@@ -9,12 +9,11 @@ from typing import Self
 
 import numpy as np
 
-from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.errors import InvalidParameter
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
-from dpfda.protocol.fields import vector
+from dpfda.protocol.fields import vector, whole
 from dpfda.protocol.query import Records
 from dpfda.regression.fixed_point import ONE, SQUARE
 from dpfda.regression.look import ProblemLook, RowSums
@@ -34,6 +33,8 @@ class GradientLook(RowSums, ProblemLook, name="regression_gradient"):
         theta: where the gradient is taken.
     """
 
+    l2 = 2.0
+
     theta: FloatArray = vector("coefficients")
 
     def __post_init__(self) -> None:
@@ -45,11 +46,6 @@ class GradientLook(RowSums, ProblemLook, name="regression_gradient"):
     def weights(self) -> FloatArray:
         """Grid steps to units."""
         return np.full(self.problem.size, SQUARE)
-
-    @property
-    def l2(self) -> float:
-        """Two unit vectors apart."""
-        return 2.0
 
     def block(self, records: Records) -> FloatArray:
         """Exact sum of the gradients, the residual cut to the grid."""
@@ -90,10 +86,7 @@ class NoisyGradient(Method, name="noisy_gradient"):
         10
     """
 
-    steps: int = 25
-
-    def __post_init__(self) -> None:
-        _validate.whole("steps", self.steps)
+    steps: int = whole(default=25)
 
     def questions(self, regression: Regression) -> Questions[Fitted]:
         """T questions; the answer is the average of the second half of the path."""

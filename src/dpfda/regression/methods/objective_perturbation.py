@@ -10,7 +10,6 @@ from typing import ClassVar, Self
 import numpy as np
 from scipy.special import ndtri
 
-from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.errors import InvalidParameter
 from dpfda.mechanisms.gaussian import Gaussian
@@ -170,10 +169,7 @@ class ObjectivePerturbation(Method, name="objective_perturbation"):
     additive: ClassVar[bool] = False
     gaussian: ClassVar[bool] = False
 
-    ridge_share: float = 0.25
-
-    def __post_init__(self) -> None:
-        _validate.fraction("ridge_share", self.ridge_share)
+    ridge_share: float = number(least=1e-3, most=0.999, default=0.25)
 
     def questions(self, regression: Regression) -> Questions[Fitted]:
         """One question, asked of all rows at once."""

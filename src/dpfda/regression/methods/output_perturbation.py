@@ -36,10 +36,7 @@ class MinimizerLook(ProblemLook, WholeLook, name="regression_minimizer"):
     # the noise asks for is far from it: with a handful of rows searches find .52 and .32.
     attained: ClassVar[float | None] = 0.3
 
-    @property
-    def l2(self) -> float:
-        """Two gradients, two tolerances."""
-        return 2 * LIPSCHITZ + 2 * TOLERANCE
+    l2 = 2 * LIPSCHITZ + 2 * TOLERANCE
 
     @property
     def l1(self) -> float:
