@@ -70,16 +70,19 @@ class OwnerRows(NamedTuple):
         """Some of the owners."""
         return OwnerRows(self.features[index], self.labels[index], self.present[index])
 
+    def at(self, place: IntArray) -> OwnerRows:
+        """The rows in some places of every owner, (H, places)."""
+        return OwnerRows(
+            np.take_along_axis(self.features, place[..., None], axis=1),
+            np.take_along_axis(self.labels, place, axis=1),
+            np.take_along_axis(self.present, place, axis=1),
+        )
+
     def first(self, most: int) -> OwnerRows:
         """Every owner's first `most` rows, in as many places whether there are rows or not."""
         rows = self
         if not self.present.all():  # rows before gaps
-            place = np.argsort(~self.present, axis=1, kind="stable")
-            rows = OwnerRows(
-                np.take_along_axis(self.features, place[..., None], axis=1),
-                np.take_along_axis(self.labels, place, axis=1),
-                np.take_along_axis(self.present, place, axis=1),
-            )
+            rows = self.at(np.argsort(~self.present, axis=1, kind="stable"))
         lacking = max(most - rows.features.shape[1], 0)
         kept: list[Any] = [column[:, :most] for column in rows]
         if lacking:

@@ -14,7 +14,6 @@ from dpfda._validate import FloatArray
 from dpfda.boosting.design import BoostingDesign, BoostingProgress
 from dpfda.boosting.ensemble import Ensemble
 from dpfda.boosting.requests.base import Request
-from dpfda.boosting.requests.feedback import FeedbackRequest
 from dpfda.boosting.requests.share import ShareRequest
 from dpfda.boosting.weak_rules import WeakRule
 from dpfda.errors import InvalidParameter
@@ -83,14 +82,6 @@ class SammeDesign(BoostingDesign, name="samme"):
         return asks | ({"feedback": terms} if self.judges else {})
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """The weighted error of a rule, and how sure that is."""
-
-    error: float
-    margin: float
-
-
 class SammeProgress(BoostingProgress, name="samme"):
     """A vote so far, and perhaps a candidate that waits for its judges."""
 
@@ -105,17 +96,13 @@ class SammeProgress(BoostingProgress, name="samme"):
         """Everybody in a phase is asked the same: for a share, or about the candidate."""
         if self.kind == "feedback":
             cap = min(1.0, _JUDGED_ROOM * self._mean_weight)
-            asked = self._ask(
-                "feedback", people, ensemble=self._vote, cap=cap, rule=self._candidate
-            )
-            assert isinstance(asked, FeedbackRequest)
-            return asked
-        return self._share(people)
-
-    def _share(self, people: int) -> ShareRequest:
-        more = {"thresholds": self.design.thresholds} if self.design.share == "statistic" else {}
-        asked = self._ask(self.design.share, people, ensemble=self._vote, cap=self._cap, **more)
-        assert isinstance(asked, ShareRequest)
+            free: dict[str, Any] = {"cap": cap, "rule": self._candidate}
+        else:
+            free = {"cap": self._cap}
+            if self.kind == "statistic":
+                free["thresholds"] = self.design.thresholds
+        asked = self._ask(self.kind, people, ensemble=self._vote, **free)
+        assert isinstance(asked, Request)
         return asked
 
     @property
@@ -135,22 +122,26 @@ class SammeProgress(BoostingProgress, name="samme"):
                 mean = (weights / weights.sum()) @ request.estimates(replies)
             self._candidate = request.base_learner(mean)
             if not self.design.judges:
-                self._settle(self._validated(self._candidate), len(replies))
+                self._settle(*self._validated(self._candidate), len(replies))
             return
-        verdict = _judged(request.estimates(replies)) if len(replies) else Verdict(1.0, 0.01)
-        self._settle(verdict, len(replies) + self.design.owners_per_round)
+        verdict = _judged(request.estimates(replies)) if len(replies) else (1.0, 0.01)
+        self._settle(*verdict, len(replies) + self.design.owners_per_round)
 
-    def _validated(self, rule: WeakRule) -> Verdict:
-        """The weighted error on the data user's rows (w^u is updated like the others, C17)."""
+    def _validated(self, rule: WeakRule) -> tuple[float, float]:
+        """The weighted error on the data user's rows (w^u is updated like the others, C17).
+
+        Returns:
+            The error, and how sure it is.
+        """
         rows, labels = self._vote.scaled(self.design.labeled), self.design.labels
         weights = self._vote.weights(rows, labels)
         wrong = rule.decide(rows) != labels
-        return Verdict(float(weights @ wrong / weights.sum()), 1 / (2 * len(labels)))
+        return float(weights @ wrong / weights.sum()), 1 / (2 * len(labels))
 
-    def _settle(self, verdict: Verdict, owners: int) -> None:
+    def _settle(self, error: float, margin: float, owners: int) -> None:
         rule, classes = self._candidate, self._vote.classes
         assert rule is not None
-        error = min(max(verdict.error, verdict.margin), 1 - verdict.margin)
+        error = min(max(error, margin), 1 - margin)
         alpha = math.log((1 - error) / error) + math.log(classes - 1)
         kept = alpha > 0
         self.history.append(
@@ -211,11 +202,11 @@ def _phases(design: SammeDesign, owners: int) -> list[Phase]:
     return phases
 
 
-def _judged(indicators: FloatArray) -> Verdict:
-    """The weighted error from unbiased indicators (wrong, right, not counted)."""
+def _judged(indicators: FloatArray) -> tuple[float, float]:
+    """The weighted error from unbiased indicators (wrong, right, not counted), and its margin."""
     wrong, right, _ = indicators.mean(axis=0)
     spread = math.sqrt(float(indicators[:, :2].var(axis=0).sum()) / len(indicators))
     counted = max(wrong + right, spread, 1e-9)
     # An error estimated with this much noise is not to be told from 0 by more than its spread.
     margin = min(max(spread / counted / 2, 1 / (2 * len(indicators))), 0.49)
-    return Verdict(float(wrong / counted), margin)
+    return float(wrong / counted), margin

@@ -22,6 +22,18 @@ RADII = 32  # candidates 2τ 2^{(2-k)/4}, from 2.8 τ down to τ/76
 SEARCH_STEPS = 5  # halvings that find one of 32 radii
 
 
+class Place(TypedDict):
+    """Where curves are looked at: whose, how many, about which center, along which axes."""
+
+    unit: str
+    n: int
+    center: FloatArray
+    axes: FloatArray
+
+
+_PLACE: Place = {"unit": "person", "n": 5, "center": np.zeros(2), "axes": np.ones(2)}
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RadiusChoice(BallLook, name="radius_choice"):
     """Which of some public radii leaves about `target` records inside: an exponential mechanism.
@@ -31,15 +43,11 @@ class RadiusChoice(BallLook, name="radius_choice"):
     """
 
     linear: ClassVar[bool] = False
+    sensitivity = 1.0
 
     radii: FloatArray = vector("radii", least=1e-100)
     target: int = whole(least=0)
     prior: IntArray = array("whole", "radii", least=1)
-
-    @property
-    def sensitivity(self) -> float:
-        """Of each score."""
-        return 1.0
 
     @cached_property
     def mechanism(self) -> Mechanism:
@@ -63,17 +71,8 @@ class RadiusChoice(BallLook, name="radius_choice"):
     @classmethod
     def examples(cls) -> list[Self]:
         """Four radii, a steep prior."""
-        return [
-            cls(
-                cost=Cost(epsilon=1.0),
-                n=5,
-                center=np.zeros(2),
-                axes=np.ones(2),
-                target=4,
-                radii=np.array([4.0, 2.0, 1.0, 0.5]),
-                prior=np.array([1, 2, 4, 8]),
-            )
-        ]
+        radii, prior = np.array([4.0, 2.0, 1.0, 0.5]), np.array([1, 2, 4, 8])
+        return [cls(cost=Cost(epsilon=1.0), **_PLACE, target=4, radii=radii, prior=prior)]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -84,17 +83,9 @@ class RadiusCount(BallLook, name="radius_count"):
         A neighbor moves the count by 1.
     """
 
+    sensitivity, size = 1.0, 1
+
     radius: float = number(least=1e-100)
-
-    @property
-    def sensitivity(self) -> float:
-        """Of the count."""
-        return 1.0
-
-    @property
-    def size(self) -> int:
-        """One."""
-        return 1
 
     def block(self, records: Records) -> IntArray:
         """The count."""
@@ -107,18 +98,8 @@ class RadiusCount(BallLook, name="radius_count"):
     @classmethod
     def examples(cls) -> list[Self]:
         """Pure, and a hundredth of a Gaussian budget."""
-        place: Place = {"unit": "person", "n": 5, "center": np.zeros(2), "axes": np.ones(2)}
         shares = Cost(epsilon=1.0), Cost(epsilon=1.0, delta=0.05).part(0.01)
-        return [cls(cost=cost, **place, radius=1.0) for cost in shares]
-
-
-class Place(TypedDict):
-    """Where curves are looked at: whose, how many, about which center, along which axes."""
-
-    unit: str
-    n: int
-    center: FloatArray
-    axes: FloatArray
+        return [cls(cost=cost, **_PLACE, radius=1.0) for cost in shares]
 
 
 def find_radius(

@@ -36,17 +36,14 @@ class FeedbackRequest(VoteRequest, name="feedback"):
         rule: the new weak rule.
     """
 
+    sent = 1  # one category
+
     rule: WeakRule = part(lambda: WeakRule)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.rule.fits(columns=self.dimension, classes=self.n_classes):
             raise InvalidParameter("rule", "about these features and classes", "others")
-
-    @property
-    def sent(self) -> int:
-        """One category."""
-        return 1
 
     @cached_property
     def mechanism(self) -> CategoricalResponse:

@@ -51,6 +51,8 @@ class GradientRequest(Request, name="gradient"):
         ((25, 2), (25, 3))
     """
 
+    sent = 2  # number of the codebook and of the codeword
+
     features: FeatureMap = part(lambda: FeatureMap)
     coefficients: FloatArray = array("real", "scores", "size", least=-_LARGEST, most=_LARGEST)
     projection: FloatArray = array("real", "slopes", "directions", least=-_LARGEST, most=_LARGEST)
@@ -66,11 +68,6 @@ class GradientRequest(Request, name="gradient"):
         if len(self.projection) != self.coefficients.size or not self.directions:
             rule = f"of {self.coefficients.size} rows and at least one column"
             raise InvalidParameter("projection", rule, self.projection.shape)
-
-    @property
-    def sent(self) -> int:
-        """Number of the codebook and of the codeword."""
-        return 2
 
     @property
     def directions(self) -> int:

@@ -78,12 +78,7 @@ class SampleRequest(ShareRequest, name="sample"):
         rows = super().fitting(records)
         if rows.present.all():
             return rows
-        turn = np.arange(self.n_rows) % rows.sizes[:, None]
-        return OwnerRows(
-            np.take_along_axis(rows.features, turn[..., None], axis=1),
-            np.take_along_axis(rows.labels, turn, axis=1),
-            np.take_along_axis(rows.present, turn, axis=1),
-        )
+        return rows.at(np.arange(self.n_rows) % rows.sizes[:, None])
 
     def answer(self, records: Records, source: Source) -> Answer:
         """Noisy rows; classes as they are where they are public."""
