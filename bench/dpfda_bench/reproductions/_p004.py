@@ -15,6 +15,7 @@ from sklearn.datasets import make_classification
 from dpfda._validate import FloatArray, IntArray
 from dpfda.boosting.design import BoostingProgress
 from dpfda.boosting.owner_rows import OwnerRows
+from dpfda.boosting.requests import Request
 from dpfda.boosting.requests.sample import SampleRequest
 from dpfda.boosting.samme_study import SammeDesign, SammeProgress
 from dpfda.noise import SimulationSource, Source
@@ -146,8 +147,11 @@ class PublishedSample(SampleRequest):
 class PublishedProgress(SammeProgress):
     """SAMME with the printed request."""
 
-    def _share(self, people: int) -> PublishedSample:
-        request = super()._share(people)
+    def tasks(self, start: int, people: int) -> Request:
+        """The printed request in place of `SampleRequest`."""
+        request = super().tasks(start, people)
+        if self.kind == "feedback":
+            return request
         return PublishedSample(
             **{field.name: getattr(request, field.name) for field in fields(request)}
         )
