@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtri
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
@@ -79,22 +79,6 @@ def largest_standard_error(people: Any, *, epsilon: float) -> FloatArray:
     n = np.asarray(people, dtype=np.float64)
     with np.errstate(divide="ignore"):
         return np.asarray(1 / (2 * (2 * q - 1) * np.sqrt(n)))
-
-
-def right_reversal_probability(accuracy: Any, *, people: Any, epsilon: float) -> FloatArray:
-    """How likely the sign of r̃ - ½ is right, for a candidate of this true accuracy (C5).
-
-    Theorem 5 of 001 leaves the randomized response out and claims 0.93 where this is 0.74.
-
-    Example:
-        >>> right_reversal_probability(0.6, people=50, epsilon=1.0).round(2).item()
-        0.74
-    """
-    r = np.asarray(accuracy, dtype=np.float64)
-    q = RandomizedResponse(epsilon=epsilon).keep_probability
-    p = q * r + (1 - q) * (1 - r)
-    distance = (2 * q - 1) * np.abs(r - 0.5)
-    return np.asarray(ndtr(np.sqrt(np.asarray(people)) * distance / np.sqrt(p * (1 - p))))
 
 
 def directions(accuracy: Any) -> FloatArray:

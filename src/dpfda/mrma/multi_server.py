@@ -176,9 +176,4 @@ class MultiServerMRMA(MRMAEstimator):
 
 def _people(people: tuple[FloatArray, IntArray], who: IntArray) -> Any:
     """Some of the encoded people, in this order."""
-    features, numbers = people
-
-    def chosen(start: int, stop: int) -> tuple[FloatArray, IntArray]:
-        return features[who[start:stop]], numbers[who[start:stop]]
-
-    return chosen
+    return lambda start, stop: tuple(column[who[start:stop]] for column in people)

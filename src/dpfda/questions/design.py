@@ -102,6 +102,7 @@ class QuestionProgress(ScoredProgress, name="questions"):
         self.design = design
         self.d = design.dimension(plan)
         self.k = best_questions(plan.epsilon, most=self.d)
+        self.intercept_k = best_questions(plan.epsilon, most=_INTERCEPT_QUESTIONS)
         self.scales: FloatArray = np.array(design.scales[: self.d])
         self.centers: FloatArray = np.zeros(self.d)
         self.center_variance: FloatArray = (self.scales / 2) ** 2
@@ -110,23 +111,20 @@ class QuestionProgress(ScoredProgress, name="questions"):
         self.intercepts: FloatArray = np.zeros(plan.n_scores)
         self.intercept_information: FloatArray = np.zeros(plan.n_scores)
         self.error_estimate: Estimate | None = None
-        size = sizes.groups(
+        center, direction, intercept, evaluation = sizes.groups(
             plan.n_people,
             sizes.effective_people(plan.n_people, plan.epsilon),
             center_known=design.center_known,
             evaluation_share=design.evaluation_share,
         )
         self._sums: dict[str, FloatArray] = {}
-        phases = [
-            *(Phase("center", n) for n in sizes.split_evenly(size.center, len(_CENTER_WIDTHS))),
-            Phase("direction", size.direction),
-            *(
-                Phase("intercept", n)
-                for n in sizes.split_evenly(size.intercept, _INTERCEPT_BATCHES)
-            ),
-            Phase("evaluation", size.evaluation),
-        ]
-        super().__init__(plan, phases)
+        batches = {
+            "center": sizes.split_evenly(center, len(_CENTER_WIDTHS)),
+            "direction": [direction],
+            "intercept": sizes.split_evenly(intercept, _INTERCEPT_BATCHES),
+            "evaluation": [evaluation],
+        }
+        super().__init__(plan, [Phase(kind, n) for kind in batches for n in batches[kind]])
 
     # -- what people are asked ----------------------------------------------------------------
 
@@ -166,7 +164,6 @@ class QuestionProgress(ScoredProgress, name="questions"):
         )
 
     def _intercept_questions(self, start: int, people: int) -> Task:
-        k = best_questions(self.plan.epsilon, most=_INTERCEPT_QUESTIONS)
         positive = self._positive(start, people)
         score = self._score(positive)
         return self._ask(
@@ -176,7 +173,7 @@ class QuestionProgress(ScoredProgress, name="questions"):
             slopes=self.slopes[score],
             centers=np.broadcast_to(self.centers, (people, self.d)),
             scales=np.broadcast_to(self.scales, (people, self.d)),
-            dithers=2 * self._public(start, people, k) - 1,
+            dithers=2 * self._public(start, people, self.intercept_k) - 1,
             positive=positive,
         )
 
@@ -273,7 +270,6 @@ class QuestionProgress(ScoredProgress, name="questions"):
         self.intercept_information = np.broadcast_to(1 / np.asarray(prior), (m,)).copy()
 
     def _learn_intercept(self) -> None:
-        k = best_questions(self.plan.epsilon, most=_INTERCEPT_QUESTIONS)
         total, people = self._sum("total", self.n_scores), self._sum("people", self.n_scores)
         for score in range(self.n_scores):
             self.intercepts[score], self.intercept_information[score] = estimation.step_intercept(
@@ -281,9 +277,9 @@ class QuestionProgress(ScoredProgress, name="questions"):
                 float(self.intercept_information[score]),
                 total=float(total[score]),
                 people=int(people[score]),
-                questions=k,
+                questions=self.intercept_k,
                 sensitivity=self._intercept_sensitivity(score),
-                alpha=self._alpha(k),
+                alpha=self._alpha(self.intercept_k),
             )
 
     def _intercept_sensitivity(self, score: int) -> float:
@@ -307,9 +303,9 @@ class QuestionProgress(ScoredProgress, name="questions"):
     def findings(self) -> Findings:
         """Middles (the public one where nobody was asked), stumps, intercepts, error."""
         information = np.maximum(self.intercept_information, 1e-12)
-        asked = {"center": 0, "intercept": 0}
+        asked = dict.fromkeys(("center", "direction", "intercept", "evaluation"), 0)
         for phase in self.phases:
-            asked[phase.kind] = asked.get(phase.kind, 0) + phase.people
+            asked[phase.kind] += phase.people
         return Findings(
             classes=self.plan.classes,
             phases=self.phases,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -44,32 +43,18 @@ def asking_weights(d: int, *, ordered: bool) -> FloatArray:
     return np.asarray((1.0 + np.arange(d)) ** (-0.5 if ordered else 0.0))
 
 
-@dataclass(frozen=True)
-class Groups:
-    """How many people answer in each part of a study.
-
-    Attributes:
-        center: find the middle of each feature.
-        direction: which stumps are right.
-        intercept: where to put the threshold.
-        evaluation: how often the finished classifier is right.
-    """
-
-    center: int
-    direction: int
-    intercept: int
-    evaluation: int
-
-
 def groups(
     n_people: int, effective: float, *, center_known: bool, evaluation_share: float
-) -> Groups:
-    """Split N people; a center is only sought where there are enough answers to find it."""
+) -> tuple[int, int, int, int]:
+    """How many of N people help with centers, directions, intercepts, and the error.
+
+    A center is only sought where there are enough answers to find it.
+    """
     evaluation = math.floor(evaluation_share * n_people)
     left = n_people - evaluation
     center = 0 if center_known or effective < 60 else math.floor(0.2 * left)
     intercept = math.floor(0.2 * left * min(1.0, effective / 500))
-    return Groups(center, left - center - intercept, intercept, evaluation)
+    return center, left - center - intercept, intercept, evaluation
 
 
 def split_evenly(people: int, parts: int) -> list[int]:
