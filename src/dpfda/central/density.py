@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from dpfda import _validate
+from dpfda._registry import Registered
 from dpfda._validate import FloatArray
 from dpfda.central.cell_looks import Box
 from dpfda.central.conversation import BoxConversation
@@ -17,12 +18,12 @@ from dpfda.central.estimator import CentralEstimator
 from dpfda.central.release import Release
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.protocol.conversation import Questions
-from dpfda.protocol.declared import Declared
+from dpfda.protocol.fields import Declared
 from dpfda.protocol.query import Records
 
 
 @dataclass(frozen=True, kw_only=True)
-class DensityMechanism(Declared, family="density mechanism"):
+class DensityMechanism(Registered, Declared, family="density mechanism"):
     """Releases the density of points in a public box; a new one fills in `questions`."""
 
     @abstractmethod

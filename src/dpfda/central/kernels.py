@@ -10,13 +10,13 @@ from typing import Self
 import numpy as np
 from scipy.special import gamma, kv
 
+from dpfda._registry import Registered
 from dpfda._validate import FloatArray
-from dpfda.protocol.declared import Declared
-from dpfda.protocol.fields import number
+from dpfda.protocol.fields import Declared, number
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kernel(Declared, family="kernel"):
+class Kernel(Registered, Declared, family="kernel"):
     """A covariance function C(s, t) on [0, 1]; domains are mapped there first."""
 
     @abstractmethod

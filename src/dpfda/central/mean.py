@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from dpfda._registry import Registered
 from dpfda._validate import FloatArray
 from dpfda.central.conversation import CurveConversation
 from dpfda.central.estimator import CurveEstimator
@@ -15,14 +16,14 @@ from dpfda.central.quadrature import Grid, as_grid, norm_bound
 from dpfda.central.release import Release
 from dpfda.errors import InvalidParameter
 from dpfda.protocol.conversation import Questions
-from dpfda.protocol.declared import Declared
+from dpfda.protocol.fields import Declared
 from dpfda.protocol.query import Records
 
 CHOSEN_BY_DATA = "parameters were chosen by looking at the data: not private"
 
 
 @dataclass(frozen=True, kw_only=True)
-class FunctionMechanism(Declared, family="function mechanism"):
+class FunctionMechanism(Registered, Declared, family="function mechanism"):
     """Releases the mean of curves; a new one is one file that fills in what is asked of it.
 
     It is public and sees no curve: `rows` says what becomes of one curve at a time, `questions`

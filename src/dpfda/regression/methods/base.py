@@ -9,12 +9,13 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from dpfda._registry import Registered
 from dpfda._validate import FloatArray
 from dpfda.errors import InvalidParameter
 from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC
 from dpfda.privacy.price import Price, exact
 from dpfda.protocol.conversation import Conversation, Questions
-from dpfda.protocol.declared import Declared
+from dpfda.protocol.fields import Declared
 from dpfda.protocol.query import Records
 from dpfda.regression.fixed_point import clip_to_ball
 from dpfda.regression.problem import Bounds, Problem
@@ -61,7 +62,7 @@ class Fitted:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Method(Declared, family="regression method"):
+class Method(Registered, Declared, family="regression method"):
     """A way to fit. Frozen and public; subclasses state their privacy."""
 
     pure: ClassVar[bool] = False
