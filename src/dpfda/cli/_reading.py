@@ -1,0 +1,99 @@
+"""Options for reading a file, the same for every command that reads one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dpfda import _validate
+from dpfda.errors import InvalidParameter
+from dpfda.files import Reading
+
+_HELP = {
+    "sep": "Between columns: ';', ',', '|', tab. Sniffed by default.",
+    "decimal": "In numbers: '.' or ','. Sniffed by default.",
+    "columns": "Columns to read as numbers: age,weight or t0..t92. Default: all others.",
+    "drop": "Columns to leave out.",
+    "id": "Column that tells curves apart; it repeats in long form (id, t, x).",
+    "label": "Column of classes.",
+    "groups": "Column of persons, where one has several rows: the guarantee is per person.",
+    "grid": "Grid points: 0:24 (evenly) or 0,0.5,2. Default: the header, if it holds numbers.",
+}
+
+Command = Callable[..., Any]
+
+
+def reading_options(*, without: Sequence[str] = ()) -> Callable[[Command], Command]:
+    """Add the options of `Reading`; `reading_from` reads them."""
+
+    def add(command: Command) -> Command:
+        if "fill" not in without:
+            filled = "Allow empty cells: filled along a curve, or by the middle of a range."
+            command = click.option("--fill", is_flag=True, help=filled)(command)
+        header = "Whether the first row of a text file holds names (numbers: grid points)."
+        command = click.option("--header/--no-header", default=None, help=header)(command)
+        for name in reversed([name for name in _HELP if name not in without]):
+            command = click.option(f"--{name}", metavar=name.upper(), help=_HELP[name])(command)
+        return command
+
+    return add
+
+
+def reading_from(options: dict[str, Any]) -> Reading:
+    """The options that say how to read, taken out of the others."""
+    return Reading(
+        **{part.name: options.pop(part.name) for part in fields(Reading) if part.name in options}
+    )
+
+
+def feature_ranges(text: str | None, names: Sequence[str]) -> list[tuple[float, float]] | None:
+    """Public ranges of columns: 0:1 for all, 0:1,5:9 in order, age=18:99,..., or a JSON file.
+
+    Example:
+        >>> feature_ranges("age=18:99,weight=30:150", ["weight", "age"])
+        [(30.0, 150.0), (18.0, 99.0)]
+    """
+    if text is None:
+        return None
+    given = _json(Path(text)) if text.endswith(".json") else _inline(text)
+    if isinstance(given, list):
+        given = given * len(names) if len(given) == 1 else given
+        if len(given) != len(names):
+            rule = f"one range for all, or {len(names)}"
+            raise InvalidParameter("--feature-ranges", rule, len(given))
+        return [_validate.interval("--feature-ranges", pair) for pair in given]
+    for name in names:
+        if name not in given:
+            rule = f"a range for the feature {name!r}"
+            raise InvalidParameter("--feature-ranges", rule, sorted(given))
+    return [
+        _validate.interval(f"--feature-ranges of the feature {name!r}", given[name])
+        for name in names
+    ]
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        given = json.loads(path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError):
+        given = None
+    if not isinstance(given, dict):
+        rule = 'a JSON file like {"age": [18, 100], "weight": [30, 150]}'
+        raise InvalidParameter("--feature-ranges", rule, path.name)
+    return given
+
+
+def _inline(text: str) -> Any:
+    parts = [part.rpartition("=") for part in text.split(",")]
+    try:
+        pairs = [tuple(map(float, pair.split(":"))) for _, _, pair in parts]
+    except ValueError:
+        rule = "like 0:1, age=18:99,weight=30:150, or a .json file"
+        raise InvalidParameter("--feature-ranges", rule, text) from None
+    named = [name.strip() for name, equals, _ in parts if equals]
+    return dict(zip(named, pairs, strict=True)) if len(named) == len(pairs) else pairs

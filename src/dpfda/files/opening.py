@@ -1,0 +1,113 @@
+"""A file of any kind, opened: its columns by name, and its rows, at once or in chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from dpfda._validate import FloatArray
+from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.files import stores, text
+from dpfda.files.cells import grid_in
+from dpfda.files.table import Table
+
+CHUNK = 100_000
+_TEXT = {".csv", ".tsv", ".txt", ".tab", ".dat"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opened:
+    """What is known of a file before its rows are read.
+
+    Attributes:
+        path: where it is.
+        names: of its columns.
+        said: how it was read, in words.
+        header: whether names come from the file.
+        decimal: in its numbers.
+        grid_points: where the file itself brings them.
+        chunks: starts a pass over the rows, some at a time; None: all at once.
+    """
+
+    path: Path
+    names: tuple[str, ...]
+    chunks: Callable[[int | None], Iterator[Table]]
+    said: tuple[str, ...] = ()
+    header: bool = True
+    decimal: str = "."
+    grid_points: FloatArray | None = None
+
+    def table(self) -> Table:
+        """All rows, two at least."""
+        table = next(self.chunks(None), None)
+        if table is None or len(table) < 2:
+            found = "one row" if table is not None and len(table) else "no row"
+            raise InvalidData(self.path.name, "a table with at least two rows", found)
+        return table
+
+    def grid_of(self, names: list[str]) -> FloatArray | None:
+        """Names of columns that are grid points."""
+        return grid_in(names, self.decimal) if self.header else None
+
+
+def open_file(
+    path: Path,
+    *,
+    sep: str | None = None,
+    decimal: str | None = None,
+    header: bool | None = None,
+) -> Opened:
+    """Open a file by its suffix; what is not given is sniffed from it."""
+    suffixes = {suffix.lower() for suffix in path.suffixes[-2:]}
+    if suffixes & _TEXT:
+        return _text(path, text.sniff(path, sep=sep, decimal=decimal, header=header))
+    if path.suffix.lower() == ".npz":
+        table, grid = stores.npz(path)
+        return Opened(path=path, names=table.names, chunks=lambda _: iter([table]), grid_points=grid)
+    if path.suffix.lower() == ".parquet":
+        return Opened(
+            path=path,
+            names=stores.parquet_names(path),
+            chunks=lambda rows: stores.parquet(path, rows=1 << 40 if rows is None else rows),
+        )
+    if path.suffix.lower() == ".xlsx":
+        return _workbook(path, decimal=decimal or ".", header=header)
+    raise InvalidParameter("FILE", "a .csv, .tsv, .txt, .parquet, .npz or .xlsx file", path.name)
+
+
+def _text(path: Path, dialect: text.Dialect) -> Opened:
+    def chunks(rows: int | None) -> Iterator[Table]:
+        lines, first = text.rows_of(path, dialect), 1
+        while part := list(islice(lines, rows)):
+            yield Table(dialect.names, tuple(zip(*part, strict=True)), dialect.decimal, first)
+            first += len(part)
+
+    return Opened(
+        path=path,
+        names=dialect.names,
+        chunks=chunks,
+        said=dialect.said,
+        header=dialect.header,
+        decimal=dialect.decimal,
+    )
+
+
+def _workbook(path: Path, *, decimal: str, header: bool | None) -> Opened:
+    title, rows = stores.xlsx(path)
+    if not rows:
+        raise InvalidData(path.name, "a table with at least two rows", "an empty sheet")
+    named = text.has_header(rows[: text.SAMPLE], decimal) if header is None else header
+    names = [name.strip() or str(place) for place, name in enumerate(rows[0], start=1)]
+    names = names if named else [str(place + 1) for place in range(len(names))]
+    table = Table(tuple(names), tuple(zip(*rows[named:], strict=True)), decimal)
+    first = f"first row is {'a header' if named else 'data'}"
+    return Opened(
+        path=path,
+        names=tuple(names),
+        chunks=lambda _: iter([table] * (len(table) > 0)),
+        said=(f"sheet {title!r}", first),
+        header=named,
+        decimal=decimal,
+    )

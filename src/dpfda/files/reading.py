@@ -1,0 +1,199 @@
+"""From a file to what a method reads: curves on a grid or features, labels, persons."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpfda._validate import FloatArray, IntArray
+from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.files.opening import Opened, open_file
+from dpfda.files.table import Table, place_of, places_of, shown
+
+_LONG = 3  # columns of a long table: id, t, x
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Curves or features of a file, and the columns beside them, one entry a curve.
+
+    Attributes:
+        X: (n, T), NaN where `fill` was asked for; or a pair (t, x) a curve, for own grids.
+        names: of the columns of X; empty for curves in long form.
+        grid_points: of an array, where the file or the caller gave them.
+        said: how the file was read, on one line.
+    """
+
+    X: Any
+    names: tuple[str, ...]
+    grid_points: FloatArray | None
+    said: str
+    _table: Table = field(repr=False)
+    _long: tuple[IntArray, IntArray] | None = field(default=None, repr=False)
+    """In long form: the first row of each curve, and whose each row is."""
+
+    def text(self, name: str) -> Any:
+        """A column of labels, ids or persons."""
+        return self._of_curves(self._table.text(name), name)
+
+    def numbers(self, names: Sequence[str]) -> FloatArray:
+        """Columns of numbers beside the curves, (n, k)."""
+        return np.asarray(self._of_curves(self._table.numbers(names), ",".join(names)))
+
+    def _of_curves(self, column: Any, name: str) -> Any:
+        if self._long is None:
+            return column
+        first, whose = self._long
+        differs = (column != column[first][whose]).reshape(len(column), -1).any(axis=1)
+        if differs.any():
+            where = f"row {int(np.argmax(differs)) + 1}, column {name!r}"
+            raise InvalidData(where, "the same in all rows of one id", "another entry")
+        return column[first]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How a file is to be read; what is None is sniffed.
+
+    Attributes:
+        sep, decimal, header: of a text file.
+        columns: the curve's or feature's columns, ``age,weight`` or ``t0..t92``; all others.
+        drop: columns to leave out.
+        id: column that tells curves apart: in long form (id, t, x) it repeats.
+        label: column of classes.
+        groups: column of persons.
+        fill: allow empty cells.
+        grid: grid points, ``0:24`` (evenly from one to the other) or ``0,0.5,2``.
+
+    Example:
+        >>> from tempfile import mkdtemp
+        >>> path = Path(mkdtemp()) / "curves.csv"
+        >>> _ = path.write_text("who;0;0,5;1\\na;1,5;2;3\\nb;2,5;3;4\\n")
+        >>> rows = Reading(id="who").rows(path)
+        >>> print(rows.said, rows.X.tolist(), sep="\\n")  # doctest: +ELLIPSIS
+        read 2 rows × 4 columns: ';' between columns, ',' decimals, first row is a header, utf-8; 3 ...
+        [[1.5, 2.0, 3.0], [2.5, 3.0, 4.0]]
+    """
+
+    sep: str | None = None
+    decimal: str | None = None
+    header: bool | None = None
+    columns: str | None = None
+    drop: str | None = None
+    id: str | None = None
+    label: str | None = None
+    groups: str | None = None
+    fill: bool = False
+    grid: str | None = None
+
+    def open(self, path: Path) -> Opened:
+        """The file, before its rows are read."""
+        return open_file(path, sep=self.sep, decimal=self.decimal, header=self.header)
+
+    def chosen(self, opened: Opened, *, aside: Sequence[str] = ()) -> list[str]:
+        """Names of the columns that are read as numbers: those asked for, or all that remain."""
+        names = opened.names
+        roles = {"--id": self.id, "--label": self.label, "--groups": self.groups}
+        taken = {place_of(name, names, option=key) for key, name in roles.items() if name}
+        taken |= {place_of(name, names) for name in aside}
+        if self.columns is not None:
+            kept = places_of(self.columns, names, option="--columns")
+            if taken & set(kept):
+                both = names[min(taken & set(kept))]
+                raise InvalidParameter("--columns", "without those that have another role", both)
+        else:
+            kept = [place for place in range(len(names)) if place not in taken]
+        if self.drop is not None:
+            dropped = places_of(self.drop, names, option="--drop")
+            kept = [place for place in kept if place not in dropped]
+        if not kept:
+            raise InvalidParameter("--columns", "one column at least", self.columns)
+        return [names[place] if names.count(names[place]) == 1 else str(place + 1) for place in kept]
+
+    def rows(self, path: Path, *, aside: Sequence[str] = (), curves: bool = True) -> Rows:
+        """The whole file: curves in wide or long form, or (curves=False) features."""
+        opened = self.open(path)
+        names, table = self.chosen(opened, aside=aside), opened.table()
+        self._refuse_others(table, names)
+        said = self.said(opened, len(table))
+        if curves and self.id is not None and len(names) == _LONG - 1:
+            whose = np.unique(table.text(self.id), return_inverse=True)[1]
+            if whose.max() + 1 < len(table):
+                return self._long(table, names, whose, said)
+        if curves and self.columns is None and _seems_long(table, names):
+            rule = "clear about three columns like id, t, x (pass --id, or --columns for curves)"
+            raise InvalidData("FILE", rule)
+        X = table.numbers(names, gaps=self.fill)
+        grid = self._grid(opened, names) if curves else None
+        if grid is not None:
+            said += f"; {grid.size} grid points from {grid[0]:.6g} to {grid[-1]:.6g}"
+        return Rows(X, tuple(names), grid, said, table)
+
+    def said(self, opened: Opened, rows: int) -> str:
+        """How the file was read, on one line."""
+        line = f"read {rows} rows × {len(opened.names)} columns"
+        return f"{line}: {', '.join(opened.said)}" if opened.said else line
+
+    def _refuse_others(self, table: Table, names: Sequence[str]) -> None:
+        """Columns that are no measurements, all at once, by what they look like."""
+        if self.columns is not None:
+            return  # asked for by name: whatever is wrong with them has a place
+        odd = []
+        for name in names:
+            place = place_of(name, table.names)
+            kind = table.kind(place)
+            # One stray word in a column of numbers is a cell to be named, not a column to drop.
+            if kind == "row numbers" or (kind != "numbers" and not table.mostly_numeric(place)):
+                odd.append(f"{shown(place, table.names)}, which looks like {kind}")
+        if odd:
+            rule = "made of numbers, apart from columns named by --id, --label, --groups or --drop"
+            raise InvalidData("FILE", rule, f"{'; '.join(odd)}")
+
+    def _grid(self, opened: Opened, names: list[str]) -> FloatArray | None:
+        if self.grid is None:
+            own = opened.grid_points
+            return opened.grid_of(names) if own is None or own.size != len(names) else own
+        try:
+            if ":" in self.grid:
+                low, high = map(float, self.grid.split(":"))
+                return np.linspace(low, high, len(names))
+            points = np.array([float(part) for part in self.grid.split(",")])
+        except ValueError:
+            rule = "like 0:24 (evenly) or 0,0.5,2"
+            raise InvalidParameter("--grid", rule, self.grid) from None
+        if points.size != len(names):
+            raise InvalidParameter("--grid", f"{len(names)} points, one a column", points.size)
+        return points
+
+    def _long(self, table: Table, names: list[str], whose: IntArray, said: str) -> Rows:
+        """Rows (id, t, x) as curves in the order in which their ids appear."""
+        t, x = table.numbers(names, gaps=self.fill).T
+        _, first, whose = np.unique(whose, return_index=True, return_inverse=True)
+        rank = np.argsort(np.argsort(first))  # ids by appearance
+        whose, first = rank[whose], np.sort(first)
+        order = np.lexsort((t, whose))
+        again = (np.diff(t[order]) == 0) & (np.diff(whose[order]) == 0)
+        if again.any():
+            row = int(order[1:][again].min()) + 1
+            raise InvalidData(f"row {row}", "the only one of its id and t", "a second one")
+        ends = np.cumsum(np.bincount(whose))[:-1]
+        parts = list(zip(np.split(t[order], ends), np.split(x[order], ends), strict=True))
+        shared = all(np.array_equal(points, parts[0][0]) for points, _ in parts)
+        grid = parts[0][0] if shared and parts[0][0].size > 1 else None
+        X: Any = np.stack([values for _, values in parts]) if grid is not None else parts
+        said += f"; long form: {len(parts)} curves at "
+        said += f"{grid.size} common points" if grid is not None else "points of their own"
+        return Rows(X, (), grid, said, table, (first, whose))
+
+
+def _seems_long(table: Table, names: Sequence[str]) -> bool:
+    """Three columns of numbers: the first repeats in runs, in which the second increases."""
+    if len(names) != _LONG or len(table.names) != _LONG:
+        return False
+    who, t, _ = table.numbers(names, gaps=True).T
+    same = np.diff(who) == 0
+    return bool(same.mean() >= 0.5 and np.all(np.diff(t)[same] > 0))

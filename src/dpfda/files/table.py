@@ -1,0 +1,130 @@
+"""Named columns of cells, and the place of what is wrong with them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dpfda._validate import FloatArray
+from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.files import cells
+
+_SPAN = ".."
+_WORD = re.compile(r"[^\W\d]\w*([ .()/%-]+\w*)*")  # may be shown: a number could be somebody's
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Some rows of a file, column by column.
+
+    Attributes:
+        names: of the columns; their numbers where the file has none.
+        columns: cells as text, or numbers where the file itself holds numbers.
+        decimal: what stands in the middle of numbers.
+        first: number of the first row, counted below the header.
+
+    Example:
+        >>> table = Table(("sex", "0", "1"), (["f", "m"], ["1", "2"], ["3", ""]))
+        >>> table.numbers(["0", "1"], gaps=True).tolist(), table.text("sex").tolist()
+        ([[1.0, 3.0], [2.0, nan]], ['f', 'm'])
+    """
+
+    names: tuple[str, ...]
+    columns: tuple[Any, ...]
+    decimal: str = "."
+    first: int = 1
+    _known: dict[int, tuple[FloatArray, int | None]] = field(default_factory=dict, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.columns[0]) if self.columns else 0
+
+    def numbers(self, names: Sequence[str], *, gaps: bool = False) -> FloatArray:
+        """Columns of numbers, (n, k); empty cells are NaN where there may be `gaps`."""
+        found = [self._numbers(place_of(name, self.names), gaps=gaps) for name in names]
+        return np.column_stack(found) if found else np.empty((len(self), 0))
+
+    def text(self, name: str) -> Any:
+        """A column of labels or ids, none of them empty."""
+        place = place_of(name, self.names)
+        column = self.columns[place]
+        words = np.array([cells.label(str(cell)) for cell in column], dtype=object)
+        empty = [cells.is_missing(word) for word in words]
+        if any(empty):
+            raise InvalidData(self._cell(empty.index(True), place), "given")
+        return words
+
+    def mostly_numeric(self, place: int) -> bool:
+        """Whether a column is one of numbers, with a stray word at most here and there."""
+        column = self.columns[place]
+        right = sum(cells.number(str(cell), self.decimal) is not None for cell in column)
+        return 2 * right >= len(column)
+
+    def kind(self, place: int) -> str:
+        """What a column looks like: numbers, row numbers, dates, ids, labels, text."""
+        values, wrong = self._parsed(place)
+        if wrong is not None:
+            return cells.looks_like([str(cell) for cell in self.columns[place]])
+        return "row numbers" if cells.counts_rows(values) else "numbers"
+
+    def _parsed(self, place: int) -> tuple[FloatArray, int | None]:
+        if place not in self._known:
+            column = self.columns[place]
+            numeric = isinstance(column, np.ndarray) and column.dtype.kind in "fiub"
+            self._known[place] = (
+                (column.astype(np.float64), None)
+                if numeric
+                else cells.numbers(column, self.decimal)
+            )
+        return self._known[place]
+
+    def _numbers(self, place: int, *, gaps: bool) -> FloatArray:
+        values, wrong = self._parsed(place)
+        if wrong is not None:
+            kind = cells.looks_like([str(cell) for cell in self.columns[place]])
+            raise InvalidData(self._cell(wrong, place), "a number", f"one of {kind}")
+        if np.isinf(values).any():
+            where = self._cell(int(np.argmax(np.isinf(values))), place)
+            raise InvalidData(where, "finite", "an infinity")
+        if not gaps and np.isnan(values).any():
+            where = self._cell(int(np.argmax(np.isnan(values))), place)
+            raise InvalidData(where, "given (or pass --fill)", "an empty cell")
+        return values
+
+    def _cell(self, row: int, place: int) -> str:
+        return f"row {self.first + row}, {shown(place, self.names)}"
+
+
+def shown(place: int, names: Sequence[str]) -> str:
+    """A column in words: its name, unless that might be a value that was taken for a name."""
+    name = names[place]
+    return f"column {name!r}" if _WORD.fullmatch(name) else f"column {place + 1}"
+
+
+def place_of(name: str, names: Sequence[str], *, option: str = "column") -> int:
+    """Where a column is, by its name or otherwise its number."""
+    if names.count(name) == 1:
+        return names.index(name)
+    if names.count(name) > 1:
+        raise InvalidParameter(option, "a name that one column has (or its number)", name)
+    if name.isascii() and name.isdigit() and 1 <= int(name) <= len(names):
+        return int(name) - 1
+    raise InvalidParameter(option, "a column of the file", name)
+
+
+def places_of(text: str, names: Sequence[str], *, option: str) -> list[int]:
+    """Columns named like ``age,weight`` or, from one to another, ``t0..t92``."""
+    found: list[int] = []
+    for part in text.split(","):
+        name = part.strip()
+        if name not in names and _SPAN in name:
+            ends = [place_of(end, names, option=option) for end in name.split(_SPAN, 1)]
+            found += range(ends[0], ends[1] + 1)
+        else:
+            found.append(place_of(name, names, option=option))
+    if not found or len(set(found)) < len(found):
+        raise InvalidParameter(option, "different columns of the file", text)
+    return found

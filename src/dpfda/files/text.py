@@ -1,0 +1,202 @@
+"""Text tables: encoding, delimiter, decimal comma and header are sniffed from the file."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import re
+import zlib
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from io import TextIOWrapper
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.files import cells
+
+SAMPLE = 200  # lines that delimiter, decimals and header are sniffed from
+_BLOCK = 1 << 20
+_MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+_BETWEEN = {";": "';'", "\t": "tabs", "|": "'|'", ",": "','", " ": "spaces"}
+_UNSUSPICIOUS = 2  # numbers of a first row that may increase by chance, as points do
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dialect:
+    """How a text file is written.
+
+    Attributes:
+        encoding: utf-8, utf-8-sig (with a byte order mark), utf-16 or cp1252.
+        sep: between columns; empty for a single column, a space for any run of spaces.
+        decimal: in numbers.
+        header: whether the first row holds names.
+        names: of the columns.
+    """
+
+    encoding: str
+    sep: str
+    decimal: str
+    header: bool
+    names: tuple[str, ...]
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """In words, what was sniffed."""
+        return (
+            f"{_BETWEEN.get(self.sep, repr(self.sep))} between columns" if self.sep else "one column",
+            f"{self.decimal!r} decimals",
+            f"first row is {'a header' if self.header else 'data'}",
+            "utf-8 with a mark" if self.encoding == "utf-8-sig" else self.encoding,
+        )
+
+
+def sniff(path: Path, *, sep: str | None, decimal: str | None, header: bool | None) -> Dialect:
+    """How a file is written; what is given is not sniffed."""
+    encoding = _encoding(path)
+    with closing(_lines(path, encoding)) as lines:
+        sample = list(islice(lines, SAMPLE))
+    if not sample:
+        raise InvalidData(path.name, "a table with at least two rows", "an empty file")
+    sep = _separator(sample) if sep is None else {"\\t": "\t", "tab": "\t"}.get(sep, sep)
+    if len(sep) > 1:
+        raise InvalidParameter("--sep", "one character, or tab", sep)
+    rows = list(split(sample, sep))
+    if decimal is None:
+        decimal = "," if sep != "," and cells.has_decimal_commas(sum(rows, [])) else "."
+    width = max(len(rows[0]), len(rows[1]) if len(rows) > 1 else 0)
+    if width > 1 and all(len(row) < width or not row[-1].strip() for row in rows):
+        width -= 1  # every line ends in a delimiter
+    if header is None:
+        header = has_header(rows, decimal)
+    names = [name.strip() for name in rows[0][:width]] if header else []
+    names = [""] * (width - len(names)) * bool(header) + names  # row names have none
+    shown = tuple(name or str(place) for place, name in enumerate(names, start=1))
+    named = shown if header else tuple(str(place + 1) for place in range(width))
+    return Dialect(encoding=encoding, sep=sep, decimal=decimal, header=header, names=named)
+
+
+def rows_of(path: Path, dialect: Dialect) -> Iterator[list[str]]:
+    """The rows below the header, each as long as there are names."""
+    width = len(dialect.names)
+    with closing(_lines(path, dialect.encoding)) as lines:
+        rows = split(lines, dialect.sep)
+        if dialect.header:
+            next(rows, None)
+        for number, row in enumerate(rows, start=1):
+            if len(row) == width + 1 and not row[-1].strip():
+                row.pop()
+            if len(row) != width:
+                found = f"{len(row)} cells in row {number}, where there are {width} columns"
+                raise InvalidData(path.name, "a table with equally many cells in every row", found)
+            yield row
+
+
+def split(lines: Any, sep: str) -> Iterator[list[str]]:
+    """Lines as cells; empty ones are left out."""
+    rows: Iterator[list[str]]
+    if sep:
+        lines = map(str.strip, lines) if sep == " " else lines
+        rows = csv.reader(lines, delimiter=sep, skipinitialspace=True)
+    else:
+        rows = ([line.strip()] for line in lines)
+    try:
+        yield from (row for row in rows if any(map(str.strip, row)))
+    except csv.Error:
+        raise InvalidData("FILE", "a table of cells whose quotes are closed") from None
+
+
+def _lines(path: Path, encoding: str) -> Iterator[str]:
+    """Lines of a file, packed or not, without comments (#)."""
+    try:
+        with _opened(path) as raw, TextIOWrapper(raw, encoding, newline="") as stream:
+            for line in stream:
+                if line.strip() and not line.lstrip().startswith("#"):
+                    yield line
+    except (UnicodeError, OSError, EOFError, zlib.error):
+        raise _unreadable(path) from None
+
+
+def _opened(path: Path) -> Any:
+    return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb")
+
+
+def _unreadable(path: Path) -> InvalidData:
+    return InvalidData(path.name, "a readable text file in UTF-8, UTF-16 with a mark, or cp1252")
+
+
+def _encoding(path: Path) -> str:
+    """By its mark, by whether all of it is UTF-8, otherwise what a Western Excel writes."""
+    try:
+        with _opened(path) as stream:
+            start = stream.read(4)
+            for mark, name in _MARKS.items():
+                if start.startswith(mark):
+                    return name
+            stream.seek(0)
+            decoder, utf8 = codecs.getincrementaldecoder("utf-8")(), True
+            while block := stream.read(_BLOCK):
+                if b"\0" in block:
+                    raise _unreadable(path)
+                try:
+                    decoder.decode(block)
+                except UnicodeDecodeError:
+                    utf8 = False
+                    break
+            return "utf-8" if utf8 else "cp1252"
+    except (OSError, EOFError, zlib.error):
+        raise _unreadable(path) from None
+
+
+def _separator(sample: list[str]) -> str:
+    """The delimiter that cuts all lines alike; commas beside another one are decimal commas."""
+    counts = {sep: _width(sample, sep) for sep in (";", "\t", "|", ",")}
+    for sep in (";", "\t", "|"):
+        # K parts of at most K + 1 cells: commas, if any, are decimal ones.
+        if counts[sep] > 1 and counts[sep] + 1 >= counts[","]:
+            return sep
+    if counts[","] > 1:
+        return ","
+    if _width(sample, " ") > 1:
+        return " "
+    # No delimiter cuts all lines alike: take the most frequent, and let the rows be counted.
+    most = max(";\t|,", key=lambda sep: sum(line.count(sep) for line in sample))
+    return most if any(most in line for line in sample) else ""
+
+
+def _width(sample: list[str], sep: str) -> int:
+    """How many cells every line has, 0 where they differ; the first may be shorter by one."""
+    widths = [len(row) for row in split(sample, sep)]
+    body = set(widths[1:] or widths)
+    return widths[-1] if len(body) == 1 and widths[0] in (widths[-1], widths[-1] - 1) else 0
+
+
+def has_header(rows: list[list[str]], decimal: str) -> bool:
+    """Whether the first row holds names; refused where it may as well be data."""
+    first, body = rows[0], rows[1:]
+    words = [place for place, cell in enumerate(first) if cells.number(cell, decimal) is None]
+    columns = [[row[place] for row in body if place < len(row)] for place in range(len(first))]
+    if len(first) < max(map(len, body), default=0):
+        return True  # R writes one name less than columns
+    for place in words:
+        if cells.numbers(columns[place], decimal)[1] is None:
+            return True  # a word above numbers
+    others = [cell for place, cell in enumerate(first) if place not in words]
+    rising = len(others) > _UNSUSPICIOUS and cells.grid_in(others, decimal) is not None
+    if words and not rising:
+        # Words above words: names, unless numbers stand beside them in the first row already.
+        return not others
+    if words:
+        named = all(
+            re.fullmatch(r"[^\W\d]+", first[place].strip()) and first[place] not in columns[place]
+            for place in words
+        )
+        if named:
+            return True
+    if rising:
+        rule = "clear about its first row: increasing numbers may be grid points or a curve"
+        raise InvalidData("FILE", f"{rule} (pass --header or --no-header)")
+    return False
