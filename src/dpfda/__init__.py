@@ -37,6 +37,7 @@ _HOMES = {
     "RemoteClient": "dpfda.client.remote",
     "SecureSource": "dpfda.noise",
     "SimulationSource": "dpfda.noise",
+    "load": "dpfda.documents",
 }
 """Every public name, and the module that it lives in."""
 

@@ -20,11 +20,11 @@ from dpfda import mrma, questions  # noqa: F401 (bring their designs)
 from dpfda._validate import FloatArray, IntArray
 from dpfda.curves import CurveEncoder
 from dpfda.datasets import Dataset, simulate_001
-from dpfda.estimators.base import one_row_each
 from dpfda.estimators.local import LocalCurveClassifier
 from dpfda.estimators.result import majority_error
 from dpfda.noise import SimulationSource
 from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.public_randomness import one_row_each
 from dpfda.simulate import simulate
 from dpfda.study.outcome import Goal, Outcome, at_most
 from dpfda_bench.datasets import (

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dpfda._registry import Registered
 from dpfda._validate import FloatArray, IntArray
 from dpfda.boosting.feature_map import FeatureMap
+from dpfda.documents import Body
 from dpfda.protocol.fields import Declared, array, part
 from dpfda.protocol.model import StudyModel
+from dpfda.protocol.plan import Label
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -49,6 +51,13 @@ class LogisticModel(BoostedModel, name="logistic"):
         return np.concatenate([np.zeros((len(scores), 1)), scores], axis=1)
 
 
+class RowModelBody(Body):
+    """The document of a `RowModel`."""
+
+    boosted: dict[str, Any]
+    classes: tuple[Label, ...]
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RowModel(StudyModel):
     """What a study of owners ends with: a boosted model, its labels and its guarantee.
@@ -61,6 +70,9 @@ class RowModel(StudyModel):
         >>> RowModel.from_json(model.to_json()).predict([[0.5]]).tolist()
         ['yes']
     """
+
+    kind: ClassVar[str] = "row model"
+    body: ClassVar[type[Body]] = RowModelBody
 
     boosted: BoostedModel
 

@@ -2,27 +2,58 @@
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Literal, Self
 
+import msgspec
 import numpy as np
 
 from dpfda import _validate
 from dpfda._registry import plain
 from dpfda._validate import FloatArray
 from dpfda.central.functions import FunctionBasis
-from dpfda.central.quadrature import as_places
-from dpfda.errors import MissingExtra
+from dpfda.central.quadrature import as_grid, as_places
+from dpfda.documents import Body, Documented
+from dpfda.errors import InvalidData, MissingExtra
 from dpfda.noise.law import NoiseLaw
 from dpfda.privacy.guarantee import Guarantee
 
 _PATHS = 4000  # simulated noise curves behind a band; their seed is public and fixed
 
 
+Numbers = list[float | list[float]]
+
+
+class NoiseBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """The law of noise in the document of a `Release`."""
+
+    law: Literal["laplace", "gaussian", "spherical"]
+    scales: Numbers
+    blocks: tuple[tuple[int, int], ...]
+    mixing: list[list[float]] | None
+
+
+class ReleaseBody(Body):
+    """The document of a `Release`; `values` are on `grid_points`, for readers."""
+
+    summary: str
+    sensitivity: float
+    warnings: tuple[str, ...]
+    parameters: dict[str, Any]
+    grid_points: list[list[float]]
+    values: list[Any]
+    coefficients: Numbers
+    noisy: Numbers
+    noise: list[NoiseBody]
+    functions: list[list[float]]
+    center: list[float]
+    density: bool
+
+
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Release:
+class Release(Documented):
     """A noisy function that may be shown to anyone, with its promise and its known noise.
 
     Coefficients are what was released; curves, bands and plots are post-processing and may be asked
@@ -38,6 +69,7 @@ class Release:
         guarantee: what the release promises.
         sensitivity: the bound the noise was calibrated to, in the mechanism's norm.
         parameters: every public choice, for the record.
+        warnings: what a reader should know, from what was released alone.
         density: whether `values` are made into a density: not negative, of integral 1.
 
     Example:
@@ -51,6 +83,9 @@ class Release:
         True
     """
 
+    kind: ClassVar[str] = "release"
+    body: ClassVar[type[Body]] = ReleaseBody
+
     summary: str
     coefficients: FloatArray
     noisy: FloatArray
@@ -60,6 +95,7 @@ class Release:
     guarantee: Guarantee
     sensitivity: float
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
     density: bool = False
 
     @property
@@ -112,25 +148,49 @@ class Release:
         own = self.values(grid_points)
         return np.minimum(low, own), np.maximum(high, own)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values: everything public, nothing private."""
+    def _fields(self) -> dict[str, Any]:
         return {
             "summary": self.summary,
-            "guarantee": self.guarantee.to_dict(),
             "sensitivity": self.sensitivity,
+            "warnings": self.warnings,
             "parameters": {name: plain(value) for name, value in self.parameters.items()},
-            "grid_points": [axis.tolist() for axis in self.basis.grid],
-            "values": self.values().tolist(),
-            "coefficients": self.coefficients.tolist(),
+            "grid_points": self.basis.grid,
+            "values": self.values(),
+            "coefficients": self.coefficients,
+            "noisy": self.noisy,
             "noise": [
-                {"law": law.law, "scales": law.scales.tolist(), "blocks": plain(law.blocks)}
+                {part.name: plain(getattr(law, part.name)) for part in fields(law)}
                 for law in self.noise
             ],
+            "functions": self.basis.functions,
+            "center": self.center,
+            "density": self.density,
         }
 
-    def to_json(self, *, indent: int | None = None) -> str:
-        """The release as one JSON document."""
-        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
+    @classmethod
+    def _from_body(cls, body: dict[str, Any]) -> Self:
+        del body["values"]  # for readers: they follow from the coefficients
+        grid = as_grid(tuple(map(np.array, body.pop("grid_points"))))
+        points = math.prod(axis.size for axis in grid)
+        functions = _array(body, "functions", (None, points))
+        noisy = _array(body, "noisy", (len(functions),))
+        own = {
+            "basis": FunctionBasis(grid, functions, np.ones(len(functions))),
+            "noisy": noisy,
+            "coefficients": _array(body, "coefficients", noisy.shape),
+            "center": _array(body, "center", (points,)),
+            "noise": tuple(
+                NoiseLaw(
+                    law=law.law,
+                    scales=np.array(law.scales),
+                    blocks=law.blocks,
+                    mixing=None if law.mixing is None else np.array(law.mixing),
+                )
+                for law in body["noise"]
+            ),
+        }
+        del body["functions"]
+        return cls(**(body | own))
 
     def to_skfda(self) -> Any:
         """The released function as a scikit-fda ``FDataGrid``."""
@@ -193,3 +253,17 @@ class Release:
             return flat
         axes = self.basis.grid if grid_points is None else as_places(grid_points)
         return flat.reshape(*flat.shape[:-1], *(np.size(axis) for axis in axes))
+
+
+def _array(body: dict[str, Any], name: str, shape: tuple[int | None, ...]) -> FloatArray:
+    """A field as an array whose last axes are as long as they must be."""
+    try:
+        array = np.array(body[name], dtype=np.float64)
+    except ValueError:
+        array = np.empty(0)
+    found = array.shape[-len(shape) :]
+    if len(found) < len(shape) or any(
+        k not in (None, j) for j, k in zip(found, shape, strict=True)
+    ):
+        raise InvalidData(name, f"numbers of shape {shape}", f"shape {array.shape}")
+    return array

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import os
+import secrets
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import click
 
 from dpfda.errors import InvalidParameter, MissingExtra
 
@@ -30,3 +36,24 @@ def check_picture(path: Path | None) -> None:
         import matplotlib  # noqa: F401
     except ImportError:
         raise MissingExtra("matplotlib", "plot") from None
+
+
+def publish(document: Any, path: Path | None, as_json: bool, show: Callable[[Any], None]) -> None:
+    """Write what was released, then print it; what cannot be printed is kept in a file.
+
+    Noise is drawn once: a console that cannot be written to must not cost the budget.
+    """
+    if path is not None:
+        document.save(path)
+    try:
+        click.echo(document.to_json(indent=2)) if as_json else show(document)
+        sys.stdout.flush()
+    except (OSError, UnicodeError):
+        if path is None:
+            path = Path(f"dpfda-{document.kind}-{secrets.token_hex(4)}.json")
+            document.save(path)
+        raise click.ClickException(
+            f"could not be printed; what was released is in {path}"
+        ) from None
+    if path is not None:
+        click.echo(f"written to {path}", err=True)

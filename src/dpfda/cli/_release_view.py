@@ -1,8 +1,7 @@
-"""How ``dpfda release`` shows what it read and what it released."""
+"""How ``dpfda release`` and ``dpfda show`` show a release."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -11,39 +10,9 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table as Picture
 
-from dpfda.central.files import Table
 from dpfda.central.release import Release
-from dpfda.errors import InvalidParameter, MissingExtra
 
-_PICTURES = (".png", ".pdf", ".svg")
 _ROWS, _SURFACE_ROWS = 10, 5  # points shown of a curve, and along each side of a surface
-
-
-def check_picture(path: Path) -> None:
-    """Refuse a picture that could not be written, before anything is spent."""
-    if path.suffix.lower() not in _PICTURES:
-        raise InvalidParameter("--plot", f"a {', '.join(_PICTURES)} file", path.name)
-    folder = path.parent
-    if not folder.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
-        raise InvalidParameter("--plot", "in a folder that exists and may be written", str(path))
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise MissingExtra("matplotlib", "plot") from None
-
-
-def describe_table(table: Table, name: str, span: tuple[float, float] | None) -> str:
-    """One line: how the file was read; `span` is the domain of curves without grid points."""
-    rows, columns = table.values.shape
-    line = f"read {name}: {rows} rows, {columns} columns"
-    if table.header is not None:
-        line += f"; the first row is {'a header' if table.header else 'data (no header)'}"
-    if table.grid_points is not None:
-        ends = f"{table.grid_points[0]:.6g} to {table.grid_points[-1]:.6g}"
-        line += f"; {table.grid_points.size} grid points from {ends}"
-    elif span is not None:
-        line += f"; {columns} grid points, evenly spaced from {span[0]:.6g} to {span[1]:.6g}"
-    return line
 
 
 def draw(release: Release, path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import click
 import numpy as np
 from click.core import ParameterSource
 
+from dpfda import _validate
 from dpfda.central import (
     PrivateCovariance,
     PrivateDensity,
@@ -17,10 +19,13 @@ from dpfda.central import (
     PrivateMean,
     Release,
 )
-from dpfda.central.files import Table, read_table
 from dpfda.cli._ledger import ledger_options, open_ledger
-from dpfda.cli._release_view import check_picture, describe_table, draw, print_release
-from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.cli._output import check_picture, check_writable, publish
+from dpfda.cli._reading import feature_ranges, reading_from, reading_options
+from dpfda.cli._release_view import draw, print_release
+from dpfda.errors import InvalidParameter
+from dpfda.files import Rows
+from dpfda.protocol.public_randomness import one_row_each
 
 _MODELS: dict[str, Any] = {
     "mean": PrivateMean,
@@ -36,30 +41,30 @@ _MODELS: dict[str, Any] = {
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--epsilon", type=float, required=True, help="Privacy budget ε.")
 @click.option("--delta", type=float, default=0.0, show_default=True, help="δ; 0 for pure ε.")
+@click.option("--range", "--value-range", "value_range", type=(float, float), metavar="LOW HIGH",
+    help="Public range of the values of a curve.")  # fmt: skip
 @click.option("--bound", type=float,
-    help="Public bound on √(average of X(t)² over the domain), minus --center.")  # fmt: skip
-@click.option(
-    "--center", type=float, default=0.0, show_default=True, help="Public level to subtract."
-)
-@click.option("--range", "ranges", type=(float, float), multiple=True,
-    help="Public domain of the curves, or range of points (twice for two columns).")  # fmt: skip
-@click.option("--header/--no-header", default=None,
-    help="Whether a CSV file's first row holds names (numbers: grid points).")  # fmt: skip
+    help="Instead of --range: public bound on √(average of X(t)²), minus --center.")  # fmt: skip
+@click.option("--center", type=float, help="Public level to subtract, with --bound.")
+@click.option("--domain-range", type=(float, float), metavar="START END",
+    help="Public domain of the curves.")  # fmt: skip
+@click.option("--feature-ranges", metavar="RANGES",
+    help="Public ranges of points or covariates: 0:1, dose=0:9,age=18:99, or JSON.")  # fmt: skip
 @click.option("--mechanism", help="Another mechanism: adaptive, allocation, iclp_qr, frl, ...")
 @click.option("--covariates", help="Columns of covariates (function-on-scalar), comma-separated.")
-@click.option("--covariate-bound", type=float, help="Public bound on the norm of the covariates.")
 @click.option("--target", help="Column to predict (kernel-machine).")
-@click.option("--target-bound", type=float, help="Public bound on |target| for squared loss.")
+@click.option("--target-range", type=(float, float), metavar="LOW HIGH",
+    help="Public range of the target, for squared loss.")  # fmt: skip
 @click.option("--loss", type=click.Choice(["squared", "logistic", "smoothed_hinge"]),
     default="squared", show_default=True, help="Loss of the kernel machine.")  # fmt: skip
-@click.option(
-    "--fill", is_flag=True, help="Fill missing values along each curve by straight lines."
-)
+@reading_options(without=("label",))
 @click.option("--unit", default="person", show_default=True, help="Whose data one row is.")
 @click.option("--seed", type=int, help="Seeded simulation instead of exact noise: not private.")
 @ledger_options
 @click.option("--plot", type=click.Path(dir_okay=False, path_type=Path),
     help="Write a picture here (.png, .pdf or .svg).")  # fmt: skip
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the release here, for dpfda show.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the release as JSON.")
 @click.pass_context
 def command(
@@ -68,43 +73,46 @@ def command(
     summary: str,
     file: Path,
     plot: Path | None,
+    out: Path | None,
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Release a SUMMARY of the rows of FILE (CSV, Parquet or NPZ).
+    """Release a SUMMARY of the rows of FILE (CSV, TSV, Parquet, NPZ or XLSX).
 
     A row is a curve (or a point, for densities and kernel machines); its columns are grid points.
     Bounds and ranges are public knowledge and must be given. Without --ledger every run spends
     its budget anew.
     """
     _refuse_foreign(context, summary)
-    if plot is not None:
-        check_picture(plot)
-    table = read_table(file, header=options["header"])
-    missing = np.isnan(table.values)
-    if missing.any() and not options["fill"]:
-        place = f"missing values, the first in {table.place_of(missing)}"
-        raise InvalidData("file", "complete (or pass --fill for curves)", place)
+    check_picture(plot)
+    check_writable("--out", out)
+    covariates = [name.strip() for name in (options["covariates"] or "").split(",") if name.strip()]
+    reading = reading_from(options)
+    curves = summary not in ("density", "kernel-machine")
+    aside = dict.fromkeys(covariates, "--covariates")
+    if options["target"] is not None:
+        aside[options["target"]] = "--target"
+    rows = reading.rows(file, aside=aside, curves=curves)
     # Before anything is spent, and on stderr, so that stdout stays one document.
-    span = (*options["ranges"], (0.0, 1.0))[0] if summary in ("mean", "covariance") else None
-    click.echo(describe_table(table, file.name, span), err=True)
-    release: Release = _fitted(summary, table, options).release_
-    if as_json:
-        click.echo(release.to_json(indent=2))
-    else:
-        print_release(release)
+    click.echo(rows.said, err=True)
+    model, *data = _asked(summary, rows, covariates, options)
+    if reading.groups is not None:
+        data = _persons(data, rows.text(reading.groups), average=summary == "mean")
+    where = {"grid_points": rows.grid_points} if curves else {}
+    release: Release = model.fit(*data, **where).release_
+    publish(release, out, as_json, print_release)
     if plot is not None:  # last: whatever goes wrong with it, the release has been shown
         draw(release, plot)
         click.echo(f"plot written to {plot}", err=True)
 
 
-_CURVES = {"bound", "center", "ranges", "fill"}
+_CURVES = {"bound", "center", "value_range", "domain_range", "fill", "grid", "id"}
 _OWN = {
     "mean": _CURVES | {"mechanism"},
     "covariance": _CURVES,
-    "density": {"ranges", "mechanism"},
-    "function-on-scalar": _CURVES | {"covariates", "covariate_bound"},
-    "kernel-machine": {"ranges", "target", "target_bound", "loss"},
+    "density": {"feature_ranges", "mechanism"},
+    "function-on-scalar": _CURVES | {"covariates", "feature_ranges"},
+    "kernel-machine": {"feature_ranges", "target", "target_range", "loss"},
 }
 
 
@@ -118,34 +126,64 @@ def _refuse_foreign(context: click.Context, summary: str) -> None:
             raise InvalidParameter(parameter.opts[0], f"left out (it is for {meant})", summary)
 
 
-def _model(summary: str, options: dict[str, Any]) -> Any:
-    """The estimator behind a summary; options of the same names are its parameters."""
-    kind, ranges = _MODELS[summary], options["ranges"]
-    if not ranges and "bound" not in _OWN[summary]:
-        raise InvalidParameter("--range", "given: the public range of the points", None)
-    names = set(kind().get_params())
-    return kind(
-        **{name: value for name, value in options.items() if name in names and value is not None}
-        | {
-            "domain_range": ranges[0] if len(ranges) == 1 else ranges or None,
-            "random_state": options["seed"],
-            "ledger": open_ledger(options),
-        }
-    )
-
-
-def _fitted(summary: str, table: Table, options: dict[str, Any]) -> Any:
+def _asked(
+    summary: str, rows: Rows, covariates: list[str], options: dict[str, Any]
+) -> tuple[Any, ...]:
+    """The estimator behind a summary, and what it is fitted to."""
+    shared = {key: options[key] for key in ("epsilon", "delta", "unit")}
+    shared |= {"random_state": options["seed"], "ledger": open_ledger(options)}
+    if options["mechanism"] is not None:
+        shared["mechanism"] = options["mechanism"]
+    if summary in ("mean", "covariance"):
+        return _MODELS[summary](**shared, **_ball(rows, options)), rows.X
     if summary == "function-on-scalar":
-        names = [name.strip() for name in (options["covariates"] or "").split(",") if name.strip()]
-        if not names:
+        if not covariates:
             raise InvalidParameter("--covariates", "given: names of columns", None)
-        curves = table.without(names)
-        rows = table.columns(names), curves.values
-        return _model(summary, options).fit(*rows, grid_points=curves.grid_points)
-    if summary == "kernel-machine":
-        if options["target"] is None:
-            raise InvalidParameter("--target", "given: the name of a column", None)
-        points, target = table.without([options["target"]]), table.columns([options["target"]])
-        return _model(summary, options).fit(points.values, target[:, 0])
-    where = {} if summary == "density" else {"grid_points": table.grid_points}
-    return _model(summary, options).fit(table.values, **where)
+        ranges = feature_ranges(options["feature_ranges"], covariates)
+        if ranges is None:
+            raise InvalidParameter("--feature-ranges", "given: public ranges of covariates", None)
+        longest = math.hypot(*(max(abs(low), abs(high)) for low, high in ranges))
+        model = PrivateFunctionOnScalar(**shared, **_ball(rows, options), covariate_bound=longest)
+        return model, rows.numbers(covariates), rows.X
+    ranges = feature_ranges(options["feature_ranges"], rows.names)
+    if ranges is None:
+        raise InvalidParameter("--feature-ranges", "given: the public range of the points", None)
+    if summary == "density":
+        return PrivateDensity(**shared, domain_range=ranges), rows.X
+    if options["target"] is None:
+        raise InvalidParameter("--target", "given: the name of a column", None)
+    span = options["target_range"]
+    most = None if span is None else max(map(abs, _validate.interval("--target-range", span)))
+    machine = PrivateKernelMachine(
+        **shared, domain_range=ranges, loss=options["loss"], target_bound=most
+    )
+    return machine, rows.X, rows.numbers([options["target"]])[:, 0]
+
+
+def _ball(rows: Rows, options: dict[str, Any]) -> dict[str, Any]:
+    """Center and bound of curves, from their public range or as they are given."""
+    span, bound, center = (options[key] for key in ("value_range", "bound", "center"))
+    domain = options["domain_range"]
+    if domain is None and isinstance(rows.X, list):
+        rule = "given: the curves have points of their own, which are private"
+        raise InvalidParameter("--domain-range", rule, None)
+    if (span is None) == (bound is None):
+        raise InvalidParameter("--range", "given, or --bound, and not both", span)
+    if span is not None:
+        if center is not None:
+            raise InvalidParameter("--center", "left out with --range, whose middle it is", center)
+        low, high = _validate.interval("--range", span)
+        bound, center = (high - low) / 2, (high + low) / 2
+    return {"bound": bound, "center": center or 0.0, "domain_range": domain}
+
+
+def _persons(data: list[Any], groups: Any, *, average: bool) -> list[Any]:
+    """One row a person: the mean of theirs, or one of theirs by public randomness."""
+    if average and isinstance(data[0], np.ndarray):
+        _, whose = np.unique(groups, return_inverse=True)
+        sums, counts = np.zeros((2, whose.max() + 1, data[0].shape[1]))
+        np.add.at(sums, whose, np.nan_to_num(data[0]))
+        np.add.at(counts, whose, ~np.isnan(data[0]))
+        return [np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)]
+    keep = one_row_each(groups, seed=0, rows=len(groups))
+    return [[part[row] for row in keep] if isinstance(part, list) else part[keep] for part in data]

@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from dpfda.cli._reading import reading_from, reading_options
 from dpfda.client import RemoteClient
 from dpfda.client.preview import Preview
 from dpfda.errors import InvalidData
+from dpfda.files import Reading
 from dpfda.study.results import to_json
 
 _ROWS = 12
@@ -28,6 +29,7 @@ _ROWS = 12
     default=Path.home() / ".dpfda", help="Where your budget and replies are kept.")  # fmt: skip
 @click.option("--certificates", type=click.Path(exists=True, dir_okay=False),
     help="Certificates to trust instead of the system's (PEM).")  # fmt: skip
+@reading_options(without=("label", "id", "groups", "grid", "fill"))
 @click.option("--show", is_flag=True, help="Show what would be sent beside what it hides; ask.")
 @click.option("--json", "as_json", is_flag=True, help="Print the receipt as JSON.")
 def command(
@@ -38,14 +40,16 @@ def command(
     certificates: str | None,
     show: bool,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Answer the study with this HASH from the curve in FILE.
 
-    FILE is CSV: one column of values at equal distances, or two columns t and x(t). The reply is
-    drawn and stored once; calling the command again sends the same bytes again.
+    FILE (CSV, TSV, Parquet, NPZ or XLSX) has one column of values at equal distances, or two
+    columns t and x(t). The reply is drawn and stored once; calling the command again sends the
+    same bytes again.
     """
     client = RemoteClient(home, certificates=certificates)
-    curve = read_curve(file)
+    curve = read_curve(file, reading_from(options))
     preview = client.prepare(plan_hash, curve=curve, label=_typed(client, plan_hash, label))
     if show:
         _print(preview)
@@ -56,17 +60,14 @@ def command(
     click.echo(to_json({"receipt": receipt}) if as_json else f"sent; receipt {receipt}")
 
 
-def read_curve(file: Path) -> Any:
-    """A curve from a CSV file, without ever quoting it in an error."""
-    try:
-        table = np.loadtxt(file, delimiter=",", ndmin=2, comments="#")
-    except ValueError:
-        raise InvalidData("FILE", "one or two columns of numbers") from None
-    if table.shape[1] == 1:
-        return table[:, 0]
-    if table.shape[1] == 2:
-        return (table[:, 0], table[:, 1])
-    raise InvalidData("FILE", "one or two columns of numbers")
+def read_curve(file: Path, reading: Reading) -> Any:
+    """A curve from a file: one column of values, or two columns t and x(t)."""
+    opened = reading.open(file)
+    names = reading.chosen(opened)
+    if len(names) > 2:
+        raise InvalidData(file.name, "one or two columns of numbers (choose them by --columns)")
+    columns = opened.table().numbers(names).T
+    return columns[0] if len(names) == 1 else (columns[0], columns[1])
 
 
 def _typed(client: RemoteClient, plan_hash: str, label: str) -> Any:

@@ -137,7 +137,7 @@ def _describe(server: Server, *, people: int) -> Conclusion:
     }
     return Conclusion(
         following=following,
-        document=server.model.to_json().decode(),
+        document=server.model.to_json(),
         summary=msgspec.json.encode(summarize(server)).decode(),
         people=people,
         carried=_carried(server),

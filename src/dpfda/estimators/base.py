@@ -13,12 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpfda._validate import FloatArray
 from dpfda.curves import CurveEncoder
-from dpfda.errors import InvalidParameter
 from dpfda.estimators.plots import draw_study, slope_of
 from dpfda.estimators.result import StudyResult, majority_error
 from dpfda.face.curve_classifier import CurveClassifierBase, count_rows, plain_classes, stamped
 from dpfda.protocol.estimate import Estimate
 from dpfda.protocol.plan import Protects, StudyPlan
+from dpfda.protocol.public_randomness import one_row_each
 from dpfda.simulate import people_from, simulate
 
 
@@ -133,13 +133,3 @@ class StudyClassifier(CurveClassifierBase):
 def take(curves: Any, index: npt.NDArray[np.int64]) -> Any:
     """Some of the curves, whatever holds them."""
     return [curves[i] for i in index] if isinstance(curves, list) else curves[index]
-
-
-def one_row_each(groups: Any, *, seed: int, rows: int) -> npt.NDArray[np.int64]:
-    """For each person one of their rows, chosen by public randomness."""
-    owners = np.asarray(groups)
-    if owners.shape != (rows,):
-        raise InvalidParameter("groups", f"one entry for each of {rows} curves", owners.shape)
-    order = np.random.default_rng(seed).permutation(rows)
-    _, first = np.unique(owners[order], return_index=True)
-    return np.sort(order[first])

@@ -1,6 +1,6 @@
 """One reader of files for every command: what it sniffs it says, what it refuses it places.
 
-    file ── text.py, stores.py ──> Table (named columns of cells) ── reading.py ──> Rows (curves, labels, persons)
+    file ── text.py, stores.py ──> Table: columns of cells ── reading.py ──> Rows: curves, labels
 
 A refusal names row, column and rule, never a value.
 """

@@ -69,7 +69,7 @@ def looks_like(cells: Sequence[str]) -> str:
     """What a column that is not made of numbers seems to hold.
 
     Example:
-        >>> looks_like(["2021-03-01", "2021-03-02"]), looks_like(["p1", "p2"]), looks_like(["f"] * 9)
+        >>> looks_like(["2021-03-01"]), looks_like(["p1", "p2"]), looks_like(["f"] * 9)
         ('dates', 'ids', 'labels')
     """
     words = [cell.strip() for cell in cells if not is_missing(cell)]

@@ -65,7 +65,9 @@ def open_file(
         return _text(path, text.sniff(path, sep=sep, decimal=decimal, header=header))
     if path.suffix.lower() == ".npz":
         table, grid = stores.npz(path)
-        return Opened(path=path, names=table.names, chunks=lambda _: iter([table]), grid_points=grid)
+        return Opened(
+            path=path, names=table.names, chunks=lambda _: iter([table]), grid_points=grid
+        )
     if path.suffix.lower() == ".parquet":
         return Opened(
             path=path,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,7 @@ class Rows:
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """How a file is to be read; what is None is sniffed.
+    r"""How a file is to be read; what is None is sniffed.
 
     Attributes:
         sep, decimal, header: of a text file.
@@ -72,10 +72,10 @@ class Reading:
     Example:
         >>> from tempfile import mkdtemp
         >>> path = Path(mkdtemp()) / "curves.csv"
-        >>> _ = path.write_text("who;0;0,5;1\\na;1,5;2;3\\nb;2,5;3;4\\n")
+        >>> _ = path.write_text("who;0;0,5;1\na;1,5;2;3\nb;2,5;3;4\n")
         >>> rows = Reading(id="who").rows(path)
-        >>> print(rows.said, rows.X.tolist(), sep="\\n")  # doctest: +ELLIPSIS
-        read 2 rows × 4 columns: ';' between columns, ',' decimals, first row is a header, utf-8; 3 ...
+        >>> print(rows.said, rows.X.tolist(), sep="\n")  # doctest: +ELLIPSIS
+        read 2 rows × 4 columns: ';' between columns, ',' decimals, first row is a header, ...
         [[1.5, 2.0, 3.0], [2.5, 3.0, 4.0]]
     """
 
@@ -94,12 +94,13 @@ class Reading:
         """The file, before its rows are read."""
         return open_file(path, sep=self.sep, decimal=self.decimal, header=self.header)
 
-    def chosen(self, opened: Opened, *, aside: Sequence[str] = ()) -> list[str]:
-        """Names of the columns that are read as numbers: those asked for, or all that remain."""
+    def chosen(self, opened: Opened, *, aside: Mapping[str, str] | None = None) -> list[str]:
+        """Names of the columns to read as numbers: those asked for, or all that remain."""
         names = opened.names
         roles = {"--id": self.id, "--label": self.label, "--groups": self.groups}
         taken = {place_of(name, names, option=key) for key, name in roles.items() if name}
-        taken |= {place_of(name, names) for name in aside}
+        beside = (aside or {}).items()
+        taken |= {place_of(name, names, option=option) for name, option in beside}
         if self.columns is not None:
             kept = places_of(self.columns, names, option="--columns")
             if taken & set(kept):
@@ -112,13 +113,20 @@ class Reading:
             kept = [place for place in kept if place not in dropped]
         if not kept:
             raise InvalidParameter("--columns", "one column at least", self.columns)
-        return [names[place] if names.count(names[place]) == 1 else str(place + 1) for place in kept]
+        return [
+            names[place] if names.count(names[place]) == 1 else str(place + 1) for place in kept
+        ]
 
-    def rows(self, path: Path, *, aside: Sequence[str] = (), curves: bool = True) -> Rows:
-        """The whole file: curves in wide or long form, or (curves=False) features."""
+    def rows(
+        self, path: Path, *, aside: Mapping[str, str] | None = None, curves: bool = True
+    ) -> Rows:
+        """The whole file: curves in wide or long form, or (curves=False) features.
+
+        `aside` are columns with a role of their own, and the option that gave it to them.
+        """
         opened = self.open(path)
         names, table = self.chosen(opened, aside=aside), opened.table()
-        self._refuse_others(table, names)
+        self.refuse_others(table, names)
         said = self.said(opened, len(table))
         if curves and self.id is not None and len(names) == _LONG - 1:
             whose = np.unique(table.text(self.id), return_inverse=True)[1]
@@ -138,7 +146,7 @@ class Reading:
         line = f"read {rows} rows × {len(opened.names)} columns"
         return f"{line}: {', '.join(opened.said)}" if opened.said else line
 
-    def _refuse_others(self, table: Table, names: Sequence[str]) -> None:
+    def refuse_others(self, table: Table, names: Sequence[str]) -> None:
         """Columns that are no measurements, all at once, by what they look like."""
         if self.columns is not None:
             return  # asked for by name: whatever is wrong with them has a place

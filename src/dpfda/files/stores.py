@@ -94,7 +94,11 @@ def xlsx(path: Path) -> tuple[str, list[list[str]]]:
 def _numbers(arrow: Any, column: Any) -> Any:
     """A column as an array: numbers as floats with NaN for what is missing."""
     kind = column.type
-    if arrow.types.is_integer(kind) or arrow.types.is_floating(kind) or arrow.types.is_boolean(kind):
+    if (
+        arrow.types.is_integer(kind)
+        or arrow.types.is_floating(kind)
+        or arrow.types.is_boolean(kind)
+    ):
         return column.cast(arrow.float64()).to_numpy(zero_copy_only=False)
     return ["" if cell is None else str(cell) for cell in column.to_pylist()]
 

@@ -7,11 +7,11 @@ import csv
 import gzip
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from io import TextIOWrapper
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,11 @@ from dpfda.files import cells
 
 SAMPLE = 200  # lines that delimiter, decimals and header are sniffed from
 _BLOCK = 1 << 20
-_MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
 _BETWEEN = {";": "';'", "\t": "tabs", "|": "'|'", ",": "','", " ": "spaces"}
 _UNSUSPICIOUS = 2  # numbers of a first row that may increase by chance, as points do
 
@@ -47,7 +51,9 @@ class Dialect:
     def said(self) -> tuple[str, ...]:
         """In words, what was sniffed."""
         return (
-            f"{_BETWEEN.get(self.sep, repr(self.sep))} between columns" if self.sep else "one column",
+            f"{_BETWEEN.get(self.sep, repr(self.sep))} between columns"
+            if self.sep
+            else "one column",
             f"{self.decimal!r} decimals",
             f"first row is {'a header' if self.header else 'data'}",
             "utf-8 with a mark" if self.encoding == "utf-8-sig" else self.encoding,
@@ -66,10 +72,13 @@ def sniff(path: Path, *, sep: str | None, decimal: str | None, header: bool | No
         raise InvalidParameter("--sep", "one character, or tab", sep)
     rows = list(split(sample, sep))
     if decimal is None:
-        decimal = "," if sep != "," and cells.has_decimal_commas(sum(rows, [])) else "."
+        decimal = "," if sep != "," and cells.has_decimal_commas(list(chain(*rows))) else "."
     width = max(len(rows[0]), len(rows[1]) if len(rows) > 1 else 0)
     if width > 1 and all(len(row) < width or not row[-1].strip() for row in rows):
         width -= 1  # every line ends in a delimiter
+    if len(rows[0]) < width - 1:
+        found = f"{len(rows[0])} in its first row, {width} in the next (a title above?)"
+        raise InvalidData(path.name, "a table with equally many cells in every row", found)
     if header is None:
         header = has_header(rows, decimal)
     names = [name.strip() for name in rows[0][:width]] if header else []
@@ -109,7 +118,7 @@ def split(lines: Any, sep: str) -> Iterator[list[str]]:
         raise InvalidData("FILE", "a table of cells whose quotes are closed") from None
 
 
-def _lines(path: Path, encoding: str) -> Iterator[str]:
+def _lines(path: Path, encoding: str) -> Generator[str, None, None]:
     """Lines of a file, packed or not, without comments (#)."""
     try:
         with _opened(path) as raw, TextIOWrapper(raw, encoding, newline="") as stream:

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
+from dpfda.documents import Body
 from dpfda.errors import InvalidParameter
 from dpfda.mrma.averaging import AVERAGES, combined_scores
-from dpfda.protocol.model import CurveModel
+from dpfda.protocol.model import CurveModel, CurveModelBody
+
+
+class CurveEnsembleBody(CurveModelBody):
+    """The document of a `CurveEnsemble`."""
+
+    weights: list[float]
+    average: str
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -31,6 +40,9 @@ class CurveEnsemble(CurveModel):
         >>> model.predict([[0.5], [-0.1]]).tolist()
         ['high', 'low']
     """
+
+    kind: ClassVar[str] = "curve ensemble"
+    body: ClassVar[type[Body]] = CurveEnsembleBody
 
     weights: FloatArray
     average: str = "votes"

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
-import msgspec
 import numpy as np
 
-from dpfda._registry import Portable
 from dpfda._validate import FloatArray, IntArray
 from dpfda.curves import CurveEncoder, read_encoder
+from dpfda.documents import Body, Documented
 from dpfda.errors import InvalidParameter
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.linear_scores import decided, linear_scores
@@ -21,7 +20,7 @@ _NUMBERS = ("intercept", "coefficients", "centers", "scales")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class StudyModel(Portable, ABC):
+class StudyModel(Documented, ABC):
     """What any study ends with: labels for new data, and what people were promised.
 
     Attributes:
@@ -40,14 +39,17 @@ class StudyModel(Portable, ABC):
     def decide(self, features: FloatArray) -> IntArray:
         """Label numbers of encoded curves or rows."""
 
-    def to_json(self) -> bytes:
-        """The model as a JSON document."""
-        return msgspec.json.encode(self.to_dict())
 
-    @classmethod
-    def from_json(cls, document: bytes | str) -> Self:
-        """Rebuild from `to_json`."""
-        return cls.from_dict(msgspec.json.decode(document))
+class CurveModelBody(Body):
+    """The document of a `CurveModel`."""
+
+    encoder: dict[str, Any]
+    classes: tuple[Label, ...]
+    intercept: list[float]
+    coefficients: list[list[float]]
+    centers: list[list[float]]
+    scales: list[list[float]]
+    clipped: bool
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -78,6 +80,9 @@ class CurveModel(StudyModel):
         >>> CurveModel.from_json(model.to_json()).predict([[0.5, 0.2]]).tolist()
         ['high']
     """
+
+    kind: ClassVar[str] = "curve model"
+    body: ClassVar[type[Body]] = CurveModelBody
 
     encoder: CurveEncoder
     intercept: FloatArray

@@ -7,9 +7,12 @@ reviewer can check that nobody chose the questions by hand.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
+from dpfda.errors import InvalidParameter
 
 _WORDS_A_STEP = 4  # Philox gives four words for each value of its counter
 
@@ -38,3 +41,13 @@ def public_subsets(uniforms: FloatArray, *, choose: int, weights: FloatArray) ->
     """
     clocks = -np.log1p(-uniforms) / weights
     return np.argsort(clocks, axis=1)[:, :choose]
+
+
+def one_row_each(groups: Any, *, seed: int, rows: int) -> IntArray:
+    """For each person one of their rows, chosen by public randomness."""
+    owners = np.asarray(groups)
+    if owners.shape != (rows,):
+        raise InvalidParameter("groups", f"one entry for each of {rows} curves", owners.shape)
+    order = np.random.default_rng(seed).permutation(rows)
+    _, first = np.unique(owners[order], return_index=True)
+    return np.sort(order[first])

@@ -22,6 +22,7 @@ from dpfda.privacy.ledger import BaseLedger
 from dpfda.protocol.holder import Holder
 from dpfda.regression import fixed_point
 from dpfda.regression.methods import Fitted, Method, Regression
+from dpfda.regression.model import RegressionModel
 from dpfda.regression.passes import Passes
 from dpfda.regression.problem import Bounds, Problem, Task
 
@@ -140,6 +141,28 @@ class PrivateRegression(RegressionParameters):
         self.guarantee_ = regression.guarantee.drawn_from(holder.source)
         for text in fitted.warnings:
             warnings.warn(text, UserWarning, stacklevel=3)
+
+    @property
+    def model_(self) -> RegressionModel:
+        """The regression as a public model that can be saved."""
+        check_is_fitted(self, "fit_")
+        center, radius = self._segment()
+        linear = self._task == "linear"
+        names = getattr(self, "feature_names_in_", range(1, len(self.fit_.slope) + 1))
+        points = self.grid_points_
+        return RegressionModel(
+            guarantee=self.guarantee_,
+            task=self._task,
+            mechanism=self.method if isinstance(self.method, str) else self.method.name,
+            rows=self.n_seen_,
+            stages=self.stages_,
+            features=tuple(map(str, names)),
+            classes=None if linear else tuple(np.asarray(self.classes_).tolist()),
+            target_range=(center - radius, center + radius) if linear else None,
+            encoder=self.encoder,
+            grid_points=None if points is None else np.asarray(points, dtype=np.float64),
+            fit=self.fit_,
+        )
 
     def _ball(self, dimension: int) -> tuple[FloatArray, float]:
         """Public center and radius of the rows; one number stands for all features."""

@@ -25,21 +25,24 @@ def patients(tmp_path):
     return tmp_path
 
 
+ONE = ("--target", "dose", "--epsilon", "1")
+
+
 def run(*arguments):
     return CliRunner().invoke(dpfda, ["regress", *map(str, arguments)])
 
 
 def linear(folder, *more, file="patients.csv"):
     return run(
-        folder / file, "--target", "dose", "--features", "age,weight", "--epsilon", "2",
-        "--ranges", folder / "ranges.json", "--target-range", "0", "100", *more,
+        folder / file, "--target", "dose", "--columns", "age,weight", "--epsilon", "2",
+        "--feature-ranges", folder / "ranges.json", "--target-range", "0", "100", *more,
     )  # fmt: skip
 
 
 def test_json(patients):
     done = linear(patients, "--json")
     assert done.exit_code == 0, done.output
-    result = json.loads(done.output)
+    result = json.loads(done.stdout)
     slopes = {row["feature"]: row["value"] for row in result["coefficients"]}
     assert slopes["age"] == pytest.approx(-0.4, abs=0.2)
     assert result["rows"] == 4000
@@ -50,17 +53,17 @@ def test_json(patients):
 def test_table_and_other_files(patients):
     assert "age" in linear(patients).output
     npz = linear(patients, "--json", file="patients.npz")
-    assert json.loads(npz.output)["rows"] == 4000
-    whole = linear(patients, "--json", "--method", "output_perturbation")
-    assert json.loads(whole.output)["stages"] == 1
+    assert json.loads(npz.stdout)["rows"] == 4000
+    whole = linear(patients, "--json", "--mechanism", "output_perturbation")
+    assert json.loads(whole.stdout)["stages"] == 1
 
 
 def test_logistic(patients):
     done = run(
-        patients / "patients.csv", "--target", "old", "--features", "age,weight", "--epsilon", "2",
-        "--task", "logistic", "--ranges", patients / "ranges.json", "--seed", "1", "--json",
+        patients / "patients.csv", "--target", "old", "--columns", "age,weight", "--epsilon", "2",
+        "--task", "logistic", "--feature-ranges", patients / "ranges.json", "--seed", "1", "--json",
     )  # fmt: skip
-    result = json.loads(done.output)
+    result = json.loads(done.stdout)
     assert result["guarantee"]["sampler"] == "simulation"
     slopes = {row["feature"]: row["value"] for row in result["coefficients"]}
     assert slopes["age"] > 5 * abs(slopes["weight"])
@@ -69,20 +72,46 @@ def test_logistic(patients):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (["--target", "height", "--epsilon", "1", "--norm-bound", "1"], "--target"),
-        (["--target", "dose", "--epsilon", "1"], "bounds are public"),
-        (["--target", "dose", "--epsilon", "-1", "--norm-bound", "1"], "--epsilon must"),
-        (["--target", "dose", "--epsilon", "1", "--delta", "2", "--norm-bound", "1"], "--delta"),
-        (["--target", "dose", "--epsilon", "1", "--norm-bound", "-1"], "--norm-bound must"),
-        (["--target", "dose", "--epsilon", "1", "--norm-bound", "1"], "(or pass --clip)"),
-        (["--target", "dose", "--epsilon", "1", "--norm-bound", "999"], "--target-range -1 1"),
-        (["--target", "dose", "--epsilon", "1", "--norm-bound", "1", "--seed", "-1"], "--seed"),
+        (["--target", "height", "--epsilon", "1", "--feature-norm-bound", "1"], "--target"),
+        ([*ONE], "bounds are public"),
+        (["--target", "dose", "--epsilon", "-1", "--feature-norm-bound", "1"], "--epsilon must"),
         (
-            ["--target", "dose", "--epsilon", "1", "--norm-bound", "1", "--target-range", "9", "0"],
+            [*ONE, "--delta", "2", "--feature-norm-bound", "1"],
+            "--delta",
+        ),
+        (
+            [*ONE, "--feature-norm-bound", "-1"],
+            "--feature-norm-bound must",
+        ),
+        (
+            [*ONE, "--feature-norm-bound", "1", "--seed", "-1"],
+            "--seed",
+        ),
+        (
+            [
+                "--target",
+                "dose",
+                "--epsilon",
+                "1",
+                "--feature-norm-bound",
+                "1",
+                "--target-range",
+                "9",
+                "0",
+            ],
             "--target-range must",
         ),
         (
-            ["--target", "dose", "--epsilon", "1", "--norm-bound", "999", "--task", "logistic"],
+            [
+                "--target",
+                "dose",
+                "--epsilon",
+                "1",
+                "--feature-norm-bound",
+                "999",
+                "--task",
+                "logistic",
+            ],
             "--classes 0 1",
         ),
     ],
@@ -102,8 +131,8 @@ def test_refusals_are_one_line_and_show_no_value(patients, options, reason):
         ('{"age": [18, 100', "a JSON file like"),
         ("[1, 2]", "a JSON file like"),
         ('{"age": [18, 100]}', "a range for the feature 'weight'"),
-        ('{"age": [100, 18], "weight": [30, 150]}', "--ranges of the feature 'age'"),
-        ('{"age": 5, "weight": [30, 150]}', "--ranges of the feature 'age'"),
+        ('{"age": [100, 18], "weight": [30, 150]}', "--feature-ranges of the feature 'age'"),
+        ('{"age": 5, "weight": [30, 150]}', "--feature-ranges of the feature 'age'"),
     ],
 )
 def test_bad_ranges_are_named(patients, text, reason):
@@ -130,7 +159,7 @@ def test_bad_ranges_are_named(patients, text, reason):
 @pytest.mark.parametrize("method", ["moments", "output_perturbation"])
 def test_unreadable_files_are_one_line_and_show_no_value(patients, name, content, method):
     (patients / name).write_bytes(content)
-    done = linear(patients, "--method", method, file=name)
+    done = linear(patients, "--mechanism", method, file=name)
     assert done.exit_code == 2, done.exception
     assert done.output.startswith("Error: ")
     assert done.output.count("\n") == 1
@@ -141,10 +170,10 @@ def test_unreadable_files_are_one_line_and_show_no_value(patients, name, content
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
-        ("20,,30,1", "the column 'weight' must be finite"),
-        ("20,heavy,30,1", "the column 'weight' must be made of numbers"),
-        ("20,70,,1", "the column 'dose' must be finite"),
-        ("20,70,inf,1", "the column 'dose' must be finite"),
+        ("20,,30,1", "row 4001, column 'weight' must be given"),
+        ("20,heavy,30,1", "row 4001, column 'weight' must be a number"),
+        ("20,70,,1", "row 4001, column 'dose' must be given"),
+        ("20,70,inf,1", "row 4001, column 'dose' must be finite"),
     ],
 )
 def test_a_column_with_a_bad_cell_is_named(patients, row, reason):
@@ -164,7 +193,7 @@ def test_a_column_with_a_bad_cell_is_named(patients, row, reason):
     ],
 )
 def test_what_a_method_refuses_names_the_option(patients, options, reason):
-    done = linear(patients, "--method", "objective_perturbation", *options)
+    done = linear(patients, "--mechanism", "objective_perturbation", *options)
     assert done.exit_code == 2
     assert reason in done.output
 
@@ -176,15 +205,14 @@ def test_arrays_of_different_lengths_are_refused(patients):
     assert "of one length" in done.output
 
 
-def test_values_outside_their_ranges_are_refused_unless_clipped(patients):
+def test_values_outside_their_ranges_are_moved_to_the_end(patients):
     with (patients / "patients.csv").open("a") as table:
         table.write("333.25,70,30,1\n")
-    refused = linear(patients)
-    assert refused.exit_code == 2
-    assert "the column 'age' must be within its range" in refused.output
-    assert "--clip" in refused.output
-    assert "333" not in refused.output
-    assert json.loads(linear(patients, "--clip", "--json").output)["rows"] == 4001
+    done = linear(patients, "--json", "--seed", "1")
+    assert json.loads(done.stdout)["rows"] == 4001
+    whole = patients / "patients.csv"
+    whole.write_text(whole.read_text().replace("333.25,70,30,1", "100,70,30,1"))
+    assert json.loads(linear(patients, "--json", "--seed", "1").stdout) == json.loads(done.stdout)
 
 
 def test_a_dot_in_the_name_is_no_suffix(patients):
@@ -193,15 +221,15 @@ def test_a_dot_in_the_name_is_no_suffix(patients):
 
 
 def test_clipped_coefficients_come_with_a_note(patients):
-    clipped = json.loads(linear(patients, "--seed", "0", "--epsilon", "0.5", "--json").output)
-    assert clipped["clips"]
-    assert clipped["clipping_inflation"] > 1.2
+    clipped = json.loads(linear(patients, "--seed", "0", "--epsilon", "0.5", "--json").stdout)
+    assert clipped["fit"]["clips"]
+    assert clipped["fit"]["inflation"] > 1.2
     assert {row["privacy_standard_error"] for row in clipped["coefficients"]} == {None}
     assert "gaussian_fm" in clipped["notes"][0]
     table = linear(patients, "--seed", "0").output
     assert "clipped rows" in table
     assert "±" not in table
-    whole = linear(patients, "--seed", "0", "--method", "gaussian_fm").output
+    whole = linear(patients, "--seed", "0", "--mechanism", "gaussian_fm").output
     assert "±" in whole
     assert "The intercept has none" in " ".join(whole.split())
 
@@ -221,7 +249,7 @@ def test_a_ledger_on_disk(patients):
     assert "--ledger-limit must be given" in missing.output
     begun = linear(patients, "--ledger", budget, "--ledger-limit", "2.5", "1e-5", "--json")
     assert begun.exit_code == 0, begun.output
-    assert len(FileLedger(budget).entries) == json.loads(begun.output)["stages"] == 2
+    assert len(FileLedger(budget).entries) == json.loads(begun.stdout)["stages"] == 2
     refused = linear(patients, "--ledger", budget)
     assert refused.exit_code != 0
     assert len(FileLedger(budget).entries) == 2

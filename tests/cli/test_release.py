@@ -70,10 +70,10 @@ def test_other_summaries(csv: Path, tmp_path: Path) -> None:
     machine = write_csv(tmp_path / "machine.csv", np.hstack([x, np.sign(x)]), "x,y")
     calls = (
         ("covariance", csv, "--epsilon", 2, "--bound", 1.2),
-        ("density", points, "--epsilon", 1, "--range", 0, 1),
+        ("density", points, "--epsilon", 1, "--feature-ranges", "0:1"),
         ("function-on-scalar", regress, "--epsilon", 2, "--bound", 1.0, "--covariates", "dose",
-         "--covariate-bound", 1.0),
-        ("kernel-machine", machine, "--epsilon", 2, "--range", -1, 1, "--target", "y",
+         "--feature-ranges", "-1:1"),
+        ("kernel-machine", machine, "--epsilon", 2, "--feature-ranges", "-1:1", "--target", "y",
          "--loss", "logistic"),
     )  # fmt: skip
     for call in calls:
@@ -84,9 +84,9 @@ def test_other_summaries(csv: Path, tmp_path: Path) -> None:
 
 
 BAD = {
-    "ragged": ("1,2,3\n7654,5\n", "equally many columns"),
-    "text": ("a,b\n1,2\n7654,x7654\n", "made of numbers"),
-    "missing": ("1,2\n7654,\n", "missing values"),
+    "ragged": ("1,3,2\n7654,5\n", "equally many cells"),
+    "text": ("a,b\n1,2\n7654,x7654\n", "must be a number"),
+    "missing": ("1,2\n7654,\n", "an empty cell"),
     "empty": ("", "at least two rows"),
     "header only": ("a,b\n", "at least two rows"),
     "one row": ("7654,2\n", "at least two rows"),
@@ -114,13 +114,16 @@ def test_missing_values_may_be_filled(tmp_path: Path) -> None:
 
 
 def test_bounds_and_names_must_be_given(csv: Path, tmp_path: Path) -> None:
-    assert "bound" in invoke("mean", csv, "--epsilon", 1).stderr
-    assert "--range" in invoke("density", csv, "--epsilon", 1).stderr
+    assert "--range" in invoke("mean", csv, "--epsilon", 1).stderr
+    assert "--feature-ranges" in invoke("density", csv, "--epsilon", 1).stderr
     assert "--covariates" in invoke("function-on-scalar", csv, "--epsilon", 1).stderr
-    assert "--target" in invoke("kernel-machine", csv, "--epsilon", 1, "--range", 0, 1).stderr
+    assert (
+        "--target"
+        in invoke("kernel-machine", csv, "--epsilon", 1, "--feature-ranges", "0:1").stderr
+    )
     unknown = invoke("mean", csv, "--epsilon", 1, "--bound", 1, "--mechanism", "magic")
     assert "adaptive" in unknown.stderr
-    other = tmp_path / "curves.xlsx"
+    other = tmp_path / "curves.sav"
     other.write_text("x")
     assert ".npz" in invoke("mean", other, "--epsilon", 1, "--bound", 1).stderr
 

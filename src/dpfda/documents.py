@@ -1,0 +1,151 @@
+"""One JSON form for everything that may be shown to anyone: models, releases, regressions.
+
+    {"format": 1, "kind": "release", "guarantee": {"epsilon": 1.0, ...}, ... what the kind holds}
+
+A class says in `Body` which fields its documents have; what does not fit is refused by the field's
+name. `schema` is the JSON Schema of all kinds.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
+
+import msgspec
+
+from dpfda._registry import Portable, plain
+from dpfda.errors import InvalidData
+from dpfda.privacy.guarantee import Guarantee
+
+HOMES = {
+    "curve ensemble": "dpfda.mrma.ensemble:CurveEnsemble",
+    "curve model": "dpfda.protocol.model:CurveModel",
+    "regression": "dpfda.regression.model:RegressionModel",
+    "release": "dpfda.central.release:Release",
+    "row model": "dpfda.boosting.model:RowModel",
+}
+"""Every kind of document, and the class that reads it."""
+
+
+class Body(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What all documents have."""
+
+    format: Literal[1] = 1
+    kind: str
+    guarantee: Guarantee
+
+
+_HEAD = {"format", "kind"}
+
+
+class Documented(Portable):
+    """Something public that can be saved and loaded again."""
+
+    kind: ClassVar[str]
+    body: ClassVar[type[Body]]
+    guarantee: Guarantee
+
+    def _fields(self) -> dict[str, Any]:
+        """What the body has beside kind and guarantee: by default what the object has."""
+        return {name: part for name, part in super().to_dict().items() if name != "guarantee"}
+
+    @classmethod
+    def _from_body(cls, body: dict[str, Any]) -> Self:
+        """The object that the fields of a checked body describe."""
+        return cls(**body)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document as plain values."""
+        head = {"format": 1, "kind": self.kind, "guarantee": self.guarantee.to_dict()}
+        return head | {name: plain(value) for name, value in self._fields().items()}
+
+    def to_json(self, *, indent: int = 0) -> str:
+        """The document as text."""
+        text = msgspec.json.encode(self.to_dict())
+        return (msgspec.json.format(text, indent=indent) if indent else text).decode()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the document, whole or not at all; `dpfda.load` reads it."""
+        target = Path(path)
+        part = target.with_name(f".{target.name}.part")
+        part.write_text(self.to_json(indent=2), encoding="utf-8")
+        part.replace(target)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Rebuild from `to_dict`."""
+        return cls._decoded(lambda: msgspec.convert(data, cls.body))
+
+    @classmethod
+    def from_json(cls, document: bytes | str) -> Self:
+        """Rebuild from `to_json`."""
+        return cls._decoded(lambda: msgspec.json.decode(document, type=cls.body))
+
+    @classmethod
+    def _decoded(cls, decode: Any) -> Self:
+        try:
+            body = decode()
+            if body.kind != cls.kind:
+                raise msgspec.ValidationError(f"another kind, {body.kind!r} - at `$.kind`")
+            parts = {name: getattr(body, name) for name in body.__struct_fields__}
+            return cls._from_body({name: parts[name] for name in parts if name not in _HEAD})
+        except (msgspec.MsgspecError, UnicodeError) as error:
+            raise InvalidData("document", f"that of a {cls.kind}", str(error)) from None
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Whatever `save` has written: a model, a release or a regression, with its guarantee.
+
+    Example:
+        >>> from tempfile import mkdtemp
+        >>> from dpfda.curves import CurveEncoder
+        >>> from dpfda.protocol.model import CurveModel
+        >>> model = CurveModel.linear(
+        ...     encoder=CurveEncoder("identity", bounds=[(-1, 1)] * 2), classes=("low", "high"),
+        ...     intercept=[0.0], coefficients=[[1.0, 1.0]], guarantee=Guarantee(epsilon=1.0),
+        ... )
+        >>> path = Path(mkdtemp()) / "model.json"
+        >>> model.save(path)
+        >>> load(path).predict([[0.5, 0.2]]).tolist()
+        ['high']
+    """
+    return read(Path(path).read_bytes())
+
+
+def read(document: bytes) -> Any:
+    """The object that a document describes."""
+    try:
+        kind = msgspec.json.decode(document, type=_Head).kind
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise InvalidData("document", "JSON that dpfda has written", str(error)) from None
+    if kind not in HOMES:
+        raise InvalidData("document", f"of a kind among {', '.join(HOMES)}", f"{kind!r}")
+    return _home(kind).from_json(document)
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of every kind of document.
+
+    Example:
+        >>> sorted(schema())
+        ['$defs', 'anyOf']
+    """
+    kinds = [_home(kind) for kind in HOMES]
+    found, parts = msgspec.json.schema_components([home.body for home in kinds])
+    for home in kinds:
+        parts[home.body.__name__]["properties"]["kind"] = {"const": home.kind}
+    return {"anyOf": list(found), "$defs": parts}
+
+
+class _Head(msgspec.Struct):
+    format: Literal[1]
+    kind: str
+
+
+def _home(kind: str) -> type[Documented]:
+    module, _, name = HOMES[kind].partition(":")
+    found: type[Documented] = getattr(import_module(module), name)
+    return found
