@@ -19,7 +19,7 @@ from dpfda.client import RemoteClient
 from dpfda.client.http import Connection, Unreachable
 from dpfda.client.remote import NotGranted
 from dpfda.curves import CurveEncoder
-from dpfda.errors import BudgetExceeded, InvalidParameter, ProtocolError
+from dpfda.errors import BudgetExceeded, InvalidParameter, LedgerDamaged, ProtocolError
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server
 
@@ -203,6 +203,28 @@ def test_a_device_that_did_not_accept_answers_nothing(
     with pytest.raises(ProtocolError, match="not agreed"):
         client.submit(plan.hash, curve=CURVE, label="yes")
     assert client.ledger.spent.epsilon == 0
+    assert villain.received == []
+
+
+def test_a_stored_plan_that_was_changed_is_refused(
+    client: RemoteClient, make_plan: Any, serve: Any, tmp_path: Path
+) -> None:
+    """It would have another price, and another key in the ledger: a second answer."""
+    plan = make_plan(10, epsilon=1.0)
+    villain = serve(plan)
+    joined(client, villain)
+    client.prepare(plan.hash, curve=CURVE, label="yes")
+    path = tmp_path / "home" / "studies" / f"{plan.hash}.json"
+    letter = json.loads(path.read_text())
+    letter["plan"]["title"], letter["body"] = "another", None
+    path.write_text(json.dumps(letter))
+    for again in (
+        lambda: client.submit(plan.hash, curve=CURVE, label="yes"),
+        lambda: joined(client, villain),
+    ):
+        with pytest.raises(LedgerDamaged, match="changed"):
+            again()
+    assert len(client.ledger.entries) == 1
     assert villain.received == []
 
 

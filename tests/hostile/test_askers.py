@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -11,7 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.hostile.parties import HostileAsker, seeded
 
+from dpfda.central.looks import BallMean
 from dpfda.curves import CurveEncoder
+from dpfda.privacy.cost import Cost
 from dpfda.privacy.guarantee import NUMBER_IS_PUBLIC
 from dpfda.privacy.ledger import Ledger
 from dpfda.privacy.price import compose
@@ -114,3 +118,26 @@ def test_a_stream_answers_only_what_was_summed(query: Look) -> None:
     holder.add(records)
     with pytest.raises(Exception, match="announced"):
         holder.answer(query, number=1)
+
+
+class Slow(Ledger):
+    """A ledger on a slow disk: whoever asks at the same time has time to be let through."""
+
+    def spend(self, *args: Any, **more: Any) -> Any:
+        time.sleep(0.2)
+        return super().spend(*args, **more)
+
+
+def test_analysts_who_ask_at_once_get_no_more_than_was_announced() -> None:
+    query = BallMean(cost=Cost(epsilon=1.0), n=5, center=[0.0], axes=[1.0], radius=1.0)
+    holder = Curator(
+        (np.zeros((5, 1)),),
+        most=compose([query.event]),
+        source=seeded(),
+        accepts=(NUMBER_IS_PUBLIC,),
+        ledger=Slow(9.0),
+    )
+    with ThreadPoolExecutor(4) as analysts:
+        answers = list(analysts.map(lambda _: holder.answer(query, number=0), range(4)))
+    assert all(answer is answers[0] for answer in answers)
+    assert len(holder.transcript) == 1

@@ -1,5 +1,6 @@
 """One suite for both ledgers; what only the one on disk can do is at the end."""
 
+import copy
 import json
 import math
 import os
@@ -102,6 +103,27 @@ def test_a_guarantee_can_be_spent(make):
     ]
     assert ledger.spent == Budget(epsilon=0.5, delta=1e-6)
     assert ledger.remaining == Budget(epsilon=0.5, delta=9e-6)
+
+
+def test_releases_about_different_units_are_not_added_up(make):
+    """A row's ε is not its household's."""
+    ledger = make(2.0)
+    ledger.spend(PureEvent(epsilon=0.1), label="a study, on somebody's own device")
+    ledger.spend(Guarantee(epsilon=0.5, model="central", unit="row"), label="mean")
+    for other in (
+        lambda: ledger.spend(PureEvent(epsilon=0.5), label="mean", unit="household"),
+        lambda: ledger.spend(Guarantee(epsilon=0.5, model="central", unit="person"), label="mean"),
+    ):
+        with pytest.raises(InvalidParameter, match="unit must be 'row', as in the rest"):
+            other()
+    assert ledger.spend(PureEvent(epsilon=0.5), label="again", unit="row").sequence == 3
+    assert [entry.unit for entry in ledger.entries] == [None, "row", "row"]
+
+
+def test_a_copy_is_no_second_budget(make):
+    ledger = make(1.0)
+    for twin in (copy.copy(ledger), copy.deepcopy(ledger)):
+        assert twin is ledger
 
 
 def test_a_key_is_spent_once(make):
@@ -310,6 +332,21 @@ def test_limit_is_stored_once(tmp_path):
         FileLedger(tmp_path / "other", composition="gaussian")
 
 
+def test_every_name_of_a_ledger_means_the_same_budget(tmp_path, monkeypatch):
+    """With a mark and a lock of its own, a link would let two processes spend the same ε."""
+    (tmp_path / "elsewhere").mkdir()
+    ledger = FileLedger(tmp_path / "budget", limit_epsilon=1.0)
+    (tmp_path / "elsewhere" / "link").symlink_to(ledger.path)
+    linked = FileLedger(tmp_path / "elsewhere" / "link")
+    assert [path.name for path in (tmp_path / "elsewhere").iterdir()] == ["link"]
+    monkeypatch.chdir(tmp_path)
+    near = FileLedger("budget")
+    monkeypatch.chdir("/")
+    for one in (linked, near):
+        one.spend(PureEvent(epsilon=0.4), label="through another name")
+    assert ledger.remaining.epsilon == 0.2
+
+
 def test_a_new_ledger_needs_a_limit(tmp_path):
     with pytest.raises(InvalidParameter, match="limit_epsilon must be given for a new ledger"):
         FileLedger(tmp_path / "budget")
@@ -465,6 +502,7 @@ def test_file_is_json_lines_without_anything_private(lines):
         "time",
         "assumptions",
         "key",
+        "unit",
     }
 
 

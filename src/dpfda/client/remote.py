@@ -13,7 +13,13 @@ from dpfda import _validate
 from dpfda.client.http import Answer, Connection, persistently
 from dpfda.client.outbox import Letter, Outbox
 from dpfda.client.preview import Preview, describe
-from dpfda.errors import BudgetExceeded, DpfdaError, InvalidParameter, ProtocolError
+from dpfda.errors import (
+    BudgetExceeded,
+    DpfdaError,
+    InvalidParameter,
+    LedgerDamaged,
+    ProtocolError,
+)
 from dpfda.noise import SecureSource, Source
 from dpfda.privacy.ledger import BaseLedger
 from dpfda.privacy.ledger_file import FileLedger
@@ -73,7 +79,7 @@ class RemoteClient:
         """The plan behind a hash, from a collector that need not be trusted."""
         known = self._outbox.find(_checked(plan_hash))
         if known is not None:
-            return StudyPlan.from_dict(known.plan)
+            return _agreed(known, plan_hash)
         found = self._ask(url, insecure, "GET", f"/api/studies/{plan_hash[:16]}").json()
         try:
             plan = StudyPlan.from_dict(found["plan"])
@@ -131,7 +137,7 @@ class RemoteClient:
             reply exists.
         """
         letter = self._letter(plan_hash)
-        plan = StudyPlan.from_dict(letter.plan)
+        plan = _agreed(letter, plan_hash)
         if letter.body is None:
             message = self._task(letter, plan_hash)
             task = plan.read_task(message.task)
@@ -228,6 +234,14 @@ def _text(answer: Answer, name: str) -> str:
     if not isinstance(word, str):
         raise ProtocolError(f"the collector's answer holds no {name}")
     return word
+
+
+def _agreed(letter: Letter, plan_hash: str) -> StudyPlan:
+    """The plan as it was agreed to: another one on the disk would be another price and key."""
+    plan = StudyPlan.from_dict(letter.plan)
+    if plan.hash != plan_hash:
+        raise LedgerDamaged("the stored plan of this study was changed")
+    return plan
 
 
 def _bearer(letter: Letter) -> dict[str, str]:

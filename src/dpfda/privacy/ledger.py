@@ -37,6 +37,7 @@ class Entry(Portable):
         time: when, in seconds since 1970 (UTC).
         key: the question it answered, if it may be answered once only.
         assumptions: what the price rests on, in words.
+        unit: whose data it was about, where the ledger keeps to one unit.
     """
 
     sequence: int
@@ -45,6 +46,7 @@ class Entry(Portable):
     time: float
     key: str | None = None
     assumptions: tuple[str, ...] = ()
+    unit: str | None = None
 
     def __str__(self) -> str:
         when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(self.time))
@@ -60,8 +62,9 @@ class Entry(Portable):
         _validate.whole("sequence", data["sequence"])
         _validate.finite("time", data["time"])
         _check_text("label", data["label"])
-        if data["key"] is not None:
-            _check_text("key", data["key"])
+        for name in ("key", "unit"):
+            if data[name] is not None:
+                _check_text(name, data[name])
         event = Event.from_dict(data["event"])
         assumptions = _texts("assumptions", data["assumptions"])
         return cls(**{**data, "event": event, "assumptions": assumptions})
@@ -88,6 +91,7 @@ class BaseLedger(ABC):
         label: str,
         key: str | None = None,
         assumptions: Iterable[str] = (),
+        unit: str | None = None,
     ) -> Entry:
         """Check and spend in one step. Call it before the value leaves; send only if it returns.
 
@@ -97,21 +101,29 @@ class BaseLedger(ABC):
             key: name of the question. The same key is never spent twice. It is stored: do not put
                 anything private into it.
             assumptions: what the price rests on; those of a guarantee are kept by themselves.
+            unit: whose data it is about, as a guarantee says by itself. One row of a household
+                costs the household more: releases about different units are not added up.
 
         Raises:
             AlreadySpent: the key was spent before.
             BudgetExceeded: the limit does not allow it.
+            InvalidParameter: the ledger holds releases about another unit.
             UnknownEvent: nothing is known of what the release costs.
         """
         event = _as_event(release)
         _check_text("label", label)
         if key is not None:
             _check_text("key", key)
+        unit = getattr(release, "unit", unit)
         assumptions = (*getattr(release, "assumptions", ()), *_texts("assumptions", assumptions))
         price = compose([event])
         with self._exclusive():
             if key in self._keys:
                 raise AlreadySpent(f"the key {key!r} was spent before; resend the stored answer")
+            if unit is not None and self._unit not in (None, unit):
+                raise InvalidParameter(
+                    "unit", f"{self._unit!r}, as in the rest of the ledger", unit
+                )
             if reason := self._refusal(price):
                 raise BudgetExceeded(reason)
             entry = Entry(
@@ -121,6 +133,7 @@ class BaseLedger(ABC):
                 time=time.time(),
                 key=key,
                 assumptions=tuple(dict.fromkeys(assumptions)),
+                unit=unit,
             )
             self._append(entry)
             self._note(entry)
@@ -183,11 +196,13 @@ class BaseLedger(ABC):
         self._entries: list[Entry] = []
         self._keys: set[str | None] = set()
         self._charged = Price()
+        self._unit: str | None = None
 
     def _note(self, entry: Entry) -> None:
         self._charged = self._charged + self.rule.charge(compose([entry.event]))
         if entry.key is not None:
             self._keys.add(entry.key)
+        self._unit = self._unit or entry.unit
         self._entries.append(entry)
 
     @abstractmethod
@@ -198,8 +213,11 @@ class BaseLedger(ABC):
     def _append(self, entry: Entry) -> None:
         """Store one entry."""
 
-    def __deepcopy__(self, memo: object) -> Self:
+    def __copy__(self) -> Self:
         """Itself: a copy, as scikit-learn's `clone` makes one, would spend the budget twice."""
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
         return self
 
     def __repr__(self) -> str:

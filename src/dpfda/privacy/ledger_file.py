@@ -68,7 +68,7 @@ class FileLedger(BaseLedger):
         limit_delta: float | None = None,
         composition: str | None = None,
     ) -> None:
-        self.path = Path(path)
+        self.path = Path(path).resolve()  # by whatever name or link: one ledger, one mark, one lock
         if limit_epsilon is None and not self.path.exists():
             raise InvalidParameter("limit_epsilon", "given for a new ledger", limit_epsilon)
         asked = None

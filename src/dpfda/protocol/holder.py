@@ -14,6 +14,7 @@ answer. Nothing that a record holds decides whether an answer leaves.
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -78,17 +79,19 @@ class Holder(ABC):
         self._most, self._spent = most, Price()
         self._unit, self._accepts = unit, frozenset(accepts)
         self._ledger, self._label = ledger, label
+        self._lock = threading.Lock()  # one question at a time, whoever asks
 
     def answer(self, query: Query, *, number: int) -> Answer:
         """The answer to question `number`; asked again, the same answer again."""
-        kept = self._kept(query, number)
-        if kept is not None:
-            return kept
-        self._agree(query)
-        self._spend(query)
-        answer = self._respond(query, number)
-        self.transcript.append(Exchange(query, answer))
-        return answer
+        with self._lock:
+            kept = self._kept(query, number)
+            if kept is not None:
+                return kept
+            self._agree(query)
+            self._spend(query)
+            answer = self._respond(query, number)
+            self.transcript.append(Exchange(query, answer))
+            return answer
 
     @property
     def events(self) -> list[Event]:
@@ -141,8 +144,12 @@ class Holder(ABC):
 
     def _pay(self, query: Query) -> None:
         assert self._ledger is not None
-        label = f"{self._label}: {query.name}"
-        self._ledger.spend(query.event, label=label, assumptions=sorted(self._accepts))
+        self._ledger.spend(
+            query.event,
+            label=f"{self._label}: {query.name}",
+            assumptions=sorted(self._accepts),
+            unit=self._unit,
+        )
 
     @abstractmethod
     def _check(self, query: Query) -> None:

@@ -122,11 +122,12 @@ class Crowd(Holder):
 
     def answer(self, query: Query, *, number: int | None = None) -> Answer:
         """The replies of the next ``query.people`` people."""
-        if number is not None and number != self.asked:
-            raise AlreadySpent("everybody in a crowd answers once")
-        self._agree(query)
-        self._afford(query)
-        return self._respond(query, self.asked)
+        with self._lock:
+            if number is not None and number != self.asked:
+                raise AlreadySpent("everybody in a crowd answers once")
+            self._agree(query)
+            self._afford(query)
+            return self._respond(query, self.asked)
 
     def _check(self, query: Query) -> None:
         if not isinstance(query, Task):

@@ -103,6 +103,7 @@ class Site(Holder):
             label=f"{self._label}: {query.name}",
             key=f"{self.member.terms.digest.hex()} {number}",
             assumptions=sorted(self._accepts),
+            unit=self._unit,
         )
 
     def _respond(self, query: Query, number: int) -> Answer:
