@@ -101,15 +101,7 @@ class Bernstein(FunctionMechanism, name="bernstein"):
     def questions(self, mean: MeanRelease) -> Questions[Release]:
         """Noisy lattice values as Bernstein coefficients."""
         look, basis = self.look(mean), self.basis(mean.grid)
-        answer = yield look
-        return mean.conclude(
-            basis,
-            answer.values,
-            answer.noise,
-            sensitivity=look.sensitivity,
-            mechanism=self.name,
-            order=self.order,
-        )
+        return mean.one_look(look, basis, mechanism=self.name, order=self.order)
 
     def neighbors(self, mean: MeanRelease) -> tuple[Records, Records]:
         """Opposite corners of the box."""

@@ -12,7 +12,7 @@ from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.central.cell_looks import Box
 from dpfda.central.functions import FunctionBasis
-from dpfda.central.looks import MOST_RECORDS, BallMean
+from dpfda.central.looks import MOST_RECORDS, BallMean, CountedLook
 from dpfda.central.radius import Place
 from dpfda.central.release import Release
 from dpfda.curate import curate
@@ -21,7 +21,7 @@ from dpfda.noise import Source
 from dpfda.noise.law import NoiseLaw
 from dpfda.privacy.cost import Cost
 from dpfda.privacy.ledger import BaseLedger
-from dpfda.protocol.conversation import Conversation
+from dpfda.protocol.conversation import Conversation, Questions
 from dpfda.protocol.query import Records
 
 _SMALLEST = 1e-4  # ε, or μ: below, a share of it may not pay for rounding to a lattice
@@ -72,6 +72,12 @@ class CentralConversation(Conversation[Release]):
             sensitivity=sensitivity,
             parameters=parameters,
         )
+
+    def one_look(self, look: CountedLook, basis: FunctionBasis, **told: Any) -> Questions[Release]:
+        """Ask one question and release its answer as it is."""
+        answer = yield look
+        sensitivity = look.sensitivity
+        return self.conclude(basis, answer.values, answer.noise, sensitivity=sensitivity, **told)
 
     def ask(self, records: Records, *, source: Source, ledger: BaseLedger | None = None) -> Release:
         """The release of a curator's records, stamped with where its noise came from."""

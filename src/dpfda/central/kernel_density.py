@@ -62,12 +62,9 @@ class KernelDensity(DensityMechanism, name="kernel"):
         basis, features, axes = self.layout(density.box, density.n)
         along = basis.grid[0].size
         look = NearestMean(**density.asked, along=along, features=features, axes=axes)
-        answer = yield look
-        return density.conclude(
+        return density.one_look(
+            look,
             basis,
-            answer.values,
-            answer.noise,
-            sensitivity=look.sensitivity,
             mechanism=self.kind,
             eta=self.eta,
             bandwidth=self.bandwidth_for(density.n, len(density.box)),

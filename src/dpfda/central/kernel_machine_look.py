@@ -230,16 +230,8 @@ class KernelMachineRelease(BoxConversation, name="kernel_machine"):
 
     def questions(self) -> Questions[Release]:
         """The minimizer with noise."""
-        look = self.look
-        answer = yield look
-        return self.conclude(
-            look.space.basis,
-            answer.values,
-            answer.noise,
-            sensitivity=look.sensitivity,
-            psi=look.psi,
-            kappa=look.space.kappa,
-        )
+        look, space = self.look, self.look.space
+        return self.one_look(look, space.basis, psi=look.psi, kappa=space.kappa)
 
     def neighbors(self, n: int) -> tuple[Records, Records]:
         """One target turned round."""

@@ -79,12 +79,9 @@ class LinearMechanism(FunctionMechanism):
         """Noisy shrunken mean."""
         look = self.look(mean)
         basis = self.basis(mean.grid).first(look.size)
-        answer = yield look
-        return mean.conclude(
+        return mean.one_look(
+            look,
             basis,
-            answer.values,
-            answer.noise,
-            sensitivity=look.sensitivity,
             mechanism=self.name,
             kernel=self.kernel.to_dict(),
             calibration="published" if self.published else "tight",
