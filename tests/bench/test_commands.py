@@ -17,9 +17,10 @@ from click.testing import CliRunner
 
 import dpfda
 from dpfda.cli._group import dpfda as command_line
-from dpfda.study.outcome import Outcome, at_least, at_most
+from dpfda.study.outcome import Outcome
 from dpfda_bench import catalog
 from dpfda_bench.effort import Effort
+from dpfda_bench.goals import at_least, at_most
 
 
 def invoke(*arguments: str) -> Any:

@@ -7,10 +7,15 @@ import pytest
 
 from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda_bench import datasets
-from dpfda_bench.datasets import CATALOGUE, DataFileMissing
+from dpfda_bench.datasets import curve_sets, vector_sets
+from dpfda_bench.datasets.catalogue import CATALOGUE, DataFileMissing
 
-LOADERS = {name: getattr(datasets, f"load_{name}") for name in CATALOGUE}
+LOADERS = {
+    name.removeprefix("load_"): loader
+    for module in (curve_sets, vector_sets)
+    for name, loader in vars(module).items()
+    if name.startswith("load_")
+}
 
 
 @pytest.fixture
@@ -26,8 +31,7 @@ def load(shared_data):
 
 
 def test_every_file_of_the_catalogue_has_a_loader_and_the_reverse():
-    loaders = {name[5:] for name in datasets.__all__ if name.startswith("load_")}
-    assert loaders == set(CATALOGUE)
+    assert set(LOADERS) == set(CATALOGUE)
     for loader in LOADERS.values():
         assert {"path", "verify"} <= set(inspect.signature(loader).parameters)
 
@@ -50,8 +54,8 @@ def test_a_changed_file_is_refused(tmp_path):
     path = tmp_path / "berkeley_growth.npz"
     np.savez(path, X=np.zeros((2, 3)), age=np.arange(3.0), sex=np.array(["F", "M"]))
     with pytest.raises(InvalidData, match="the file with sha256 c054b29"):
-        datasets.load_growth(path)
-    own = datasets.load_growth(path, verify=False)
+        curve_sets.load_growth(path)
+    own = curve_sets.load_growth(path, verify=False)
     assert own.X.shape == (2, 3)
     assert own.y.tolist() == [1.0, -1.0]
 
@@ -66,7 +70,7 @@ def test_the_shape_is_checked_after_the_hash():
 def test_the_folder_can_come_from_the_environment(monkeypatch, load, shared_data):
     load("growth")
     monkeypatch.setenv("DPFDA_DATA", str(shared_data))
-    assert datasets.load_growth().X.shape == (93, 31)
+    assert curve_sets.load_growth().X.shape == (93, 31)
 
 
 @pytest.mark.parametrize("name", CATALOGUE)

@@ -72,8 +72,8 @@ def test_table_1_comes_out(shared_data) -> None:
     epsilons = (5.0, 1000.0)
     found = p001_table_1._chunk(versions["as published"], 20, seed=(1,), epsilons=epsilons)
     for epsilon in epsilons:
-        for place, method in enumerate(p001_table_1.METHODS):
-            published = p001_table_1.PUBLISHED[epsilon][place]
+        for method in p001_table_1.METHODS:
+            published = p001_table_1.PUBLISHED[epsilon][method]
             errors = 100 * found[epsilon, method]
             # Five standard errors of 20 splits, and a point for what the text leaves open.
             assert abs(errors.mean() - published) < 5 * errors.std() / np.sqrt(20) + 1, method

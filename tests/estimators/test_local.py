@@ -10,7 +10,7 @@ from dpfda.datasets import simulate_001
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.estimators.local import LocalCurveClassifier
 from dpfda.estimators.moment import MomentClassifier
-from dpfda_bench.datasets import load_phoneme
+from dpfda_bench.datasets.curve_sets import load_phoneme
 
 TRAIN, TEST = simulate_001(3000, 0), simulate_001(3000, 1)
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from dpfda.boosting.classifier import LocalBoostingClassifier
-from dpfda.study.outcome import Outcome, at_most
+from dpfda.study.outcome import Outcome
+from dpfda_bench.goals import at_most
 
 GOALS = {"seconds_100k_owners": at_most(20), "growth": at_most(1.3)}
 

@@ -12,7 +12,8 @@ from dpfda.boosting.classifier import LocalBoostingClassifier
 from dpfda.curves import CurveEncoder
 from dpfda.datasets import simulate_001
 from dpfda.estimators.local import LocalCurveClassifier
-from dpfda.study.outcome import Goal, Outcome
+from dpfda.study.outcome import Outcome
+from dpfda_bench.goals import Goal
 from dpfda_bench.measuring import gathered, mean_and_error
 from dpfda_bench.reproductions import _p004 as common
 

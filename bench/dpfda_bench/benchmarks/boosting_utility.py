@@ -10,7 +10,8 @@ from dpfda.boosting.feature_map import FeatureMap
 from dpfda.boosting.gradient_study import GradientDesign, GradientProgress
 from dpfda.estimators.result import majority_error
 from dpfda.noise import SimulationSource
-from dpfda.study.outcome import Outcome, at_most
+from dpfda.study.outcome import Outcome
+from dpfda_bench.goals import at_most
 from dpfda_bench.measuring import mean_and_error
 from dpfda_bench.reproductions import _p004 as common
 from dpfda_bench.reproductions._p004 import Data

@@ -15,8 +15,9 @@ import numpy as np
 from dpfda.curves import CurveEncoder
 from dpfda.protocol.plan import StudyPlan
 from dpfda.study.crowd import Wire, request_bytes
-from dpfda.study.outcome import Goal, Outcome, at_least, at_most
+from dpfda.study.outcome import Outcome
 from dpfda.study.running import CollectorProcess
+from dpfda_bench.goals import Goal, at_least, at_most
 from dpfda_bench.postgres import NoPostgreSQL, temporary_postgresql
 
 GOALS: dict[str, Goal] = {

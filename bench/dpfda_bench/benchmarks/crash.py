@@ -14,8 +14,9 @@ from dpfda.curves import CurveEncoder
 from dpfda.noise import SimulationSource
 from dpfda.protocol.plan import StudyPlan
 from dpfda.study.crowd import Wire, reply_body
-from dpfda.study.outcome import Goal, Outcome, at_least, at_most
+from dpfda.study.outcome import Outcome
 from dpfda.study.running import CollectorProcess
+from dpfda_bench.goals import Goal, at_least, at_most
 
 GOALS: dict[str, Goal] = {
     "kills": at_least(100),

@@ -12,7 +12,8 @@ from dpfda.central.density import DensityMechanism, PrivateDensity
 from dpfda.central.histogram_density import HistogramDensity
 from dpfda.central.kernel_density import KernelDensity
 from dpfda.central.quadrature import as_grid, trapezoid
-from dpfda.study.outcome import Goal, Outcome, at_most
+from dpfda.study.outcome import Outcome
+from dpfda_bench.goals import Goal, at_most
 
 GOALS: dict[str, Goal] = {
     "n500": at_most(0.026),

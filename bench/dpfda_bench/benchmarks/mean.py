@@ -15,10 +15,11 @@ from dpfda.central.mean import FunctionMechanism, MeanRelease, PrivateMean
 from dpfda.central.quadrature import as_grid, norms, trapezoid
 from dpfda.central.records import read_records
 from dpfda.noise import SimulationSource
-from dpfda.study.outcome import Goal, Outcome, at_most
+from dpfda.study.outcome import Outcome
 from dpfda_bench.benchmarks.iclp import distances, total_error
-from dpfda_bench.datasets import load_dti
 from dpfda_bench.datasets.catalogue import DataFileMissing
+from dpfda_bench.datasets.curve_sets import load_dti
+from dpfda_bench.goals import Goal, at_most
 
 _BOUNDS = {1000: (0.0070, 0.016, 0.016, 0.15), 10_000: (0.0003, 0.0003, 0.0004, 0.0004)}
 GOALS: dict[str, Goal] = {

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 
-from dpfda.study.outcome import Outcome, at_most
+from dpfda.study.outcome import Outcome
+from dpfda_bench.goals import at_most
 from dpfda_bench.reproductions import _p001 as common
 from dpfda_bench.reproductions import p001_figure_2
 

@@ -15,7 +15,8 @@ from dpfda.noise import SecureSource
 from dpfda.protocol.person import encode_people
 from dpfda.protocol.plan import StudyPlan
 from dpfda.simulate import simulate
-from dpfda.study.outcome import Outcome, at_most
+from dpfda.study.outcome import Outcome
+from dpfda_bench.goals import at_most
 
 GOALS = {"million_people_seconds": at_most(60), "memory_ratio": at_most(1.2)}
 

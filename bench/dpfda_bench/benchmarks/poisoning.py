@@ -15,7 +15,8 @@ from dpfda.protocol.person import Crowd, encode_people
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server
 from dpfda.protocol.task import Task
-from dpfda.study.outcome import Goal, Outcome, at_most
+from dpfda.study.outcome import Outcome
+from dpfda_bench.goals import Goal, at_most
 from dpfda_bench.measuring import gathered
 
 GOALS: dict[str, Goal] = {

@@ -17,7 +17,8 @@ from dpfda.protocol.consortium import convene
 from dpfda.regression.estimators import PrivateLinearRegression, PrivateLogisticRegression
 from dpfda.regression.methods import Method, Regression
 from dpfda.regression.problem import Bounds, Problem
-from dpfda.study.outcome import Outcome, at_most
+from dpfda.study.outcome import Outcome
+from dpfda_bench.goals import at_most
 
 GOALS = {
     "linear_over_sklearn": at_most(1.5),

@@ -12,7 +12,8 @@ from sklearn.linear_model import LinearRegression
 from dpfda._validate import FloatArray
 from dpfda.regression.estimators import PrivateLinearRegression, PrivateLogisticRegression
 from dpfda.regression.methods import Method
-from dpfda.study.outcome import Outcome, at_least, at_most
+from dpfda.study.outcome import Outcome
+from dpfda_bench.goals import at_least, at_most
 from dpfda_bench.measuring import gathered, mean_and_error
 from dpfda_bench.preparation import Prepared, folds, prepare
 

@@ -26,17 +26,17 @@ from dpfda.noise import SimulationSource
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.public_randomness import one_row_each
 from dpfda.simulate import simulate
-from dpfda.study.outcome import Goal, Outcome, at_most
-from dpfda_bench.datasets import (
-    load_adult,
-    load_diabetes,
+from dpfda.study.outcome import Outcome
+from dpfda_bench.datasets.catalogue import DataFileMissing
+from dpfda_bench.datasets.curve_sets import (
     load_growth,
     load_gunpoint,
     load_italy_power_demand,
     load_phoneme,
     load_tecator,
 )
-from dpfda_bench.datasets.catalogue import DataFileMissing
+from dpfda_bench.datasets.vector_sets import load_adult, load_diabetes
+from dpfda_bench.goals import Goal, at_most
 from dpfda_bench.measuring import gathered
 
 _EPSILONS = (0.1, 0.5, 1.0, 5.0)

@@ -7,8 +7,9 @@ from typing import Any
 import click
 from rich.console import Console
 
-from dpfda.study.results import goals_table, machine, rows_table, to_json
+from dpfda.study.results import machine, rows_table, to_json
 from dpfda_bench import catalog
+from dpfda_bench.goals import goals_table
 
 
 @click.command()

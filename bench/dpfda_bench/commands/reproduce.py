@@ -8,9 +8,11 @@ import click
 from rich.console import Console
 
 from dpfda.cli._progress import progress_bar
-from dpfda.study.results import goals_table, machine, rows_table, to_json, write_files
+from dpfda.study.results import machine, rows_table, to_json
 from dpfda_bench import catalog
 from dpfda_bench.effort import Effort
+from dpfda_bench.files import write_files
+from dpfda_bench.goals import goals_table
 
 
 @click.command()

@@ -19,7 +19,7 @@ from dpfda.central.records import read_records
 from dpfda.noise import SimulationSource
 from dpfda.privacy.cost import Cost
 from dpfda_bench.benchmarks.iclp import distances
-from dpfda_bench.datasets import load_adelaide_demand, load_dti
+from dpfda_bench.datasets.curve_sets import load_adelaide_demand, load_dti
 from dpfda_bench.effort import Effort
 
 EPSILONS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from itertools import product
 from typing import Any, Literal
 
 import numpy as np
@@ -21,9 +20,10 @@ from dpfda.boosting.samme_study import SammeDesign, SammeProgress
 from dpfda.noise import SimulationSource, Source
 from dpfda.protocol.answer import Answer
 from dpfda.protocol.query import Records
-from dpfda_bench.datasets import load_fashion, load_mnist_4_9
+from dpfda_bench.datasets.vector_sets import load_fashion, load_mnist_4_9
 from dpfda_bench.effort import Effort
 from dpfda_bench.images import Images, Vocabulary, enlarged, root_histograms
+from dpfda_bench.printed import printed
 
 EPSILONS = (1.0, 3.0, 5.0, 7.0, 9.0)
 MECHANISMS = ("laplace", "duchi", "piecewise")
@@ -227,17 +227,18 @@ Cell = Callable[[Data, str, str, float], dict[str, float]]
 """``cell(data, name, mechanism, epsilon)``: what was measured for one number of a table."""
 
 
-def table(
-    printed: dict[Name, dict[str, tuple[float, ...]]], cell: Cell, effort: Effort
-) -> list[dict[str, Any]]:
+def table(name: str, cell: Cell, effort: Effort) -> list[dict[str, Any]]:
     """What 004 prints beside what `cell` measures; the first data set only for a quick look."""
-    names = list(printed)[:1] if effort.quick else list(printed)
+    lines = printed(name)
+    if effort.quick:
+        lines = [line for line in lines if line["data"] == lines[0]["data"]]
     rows: list[dict[str, Any]] = []
-    for name, mechanism in effort.over(product(names, MECHANISMS)):
-        data = load(name)
-        for epsilon, value in zip(EPSILONS, printed[name][mechanism], strict=True):
-            row = {"data": name, "mechanism": mechanism, "epsilon": epsilon, "printed": value}
-            rows.append(row | cell(data, name, mechanism, epsilon))
+    for line in effort.over(lines):
+        where = {key: line[key] for key in ("data", "mechanism")}
+        data = load(line["data"])
+        for epsilon in EPSILONS:
+            row = where | {"epsilon": epsilon, "printed": line[f"{epsilon:g}"]}
+            rows.append(row | cell(data, line["data"], line["mechanism"], epsilon))
     return rows
 
 

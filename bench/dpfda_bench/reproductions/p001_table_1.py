@@ -15,9 +15,11 @@ from dpfda.mrma.decision_rules import MembersRule, Rule
 from dpfda.mrma.designs import MRMADesign
 from dpfda.mrma.training import named_learner
 from dpfda.noise import SimulationSource
-from dpfda.study.outcome import Outcome, at_most
-from dpfda_bench.datasets import load_diabetes
+from dpfda.study.outcome import Outcome
+from dpfda_bench.datasets.vector_sets import load_diabetes
 from dpfda_bench.effort import FULL, Effort
+from dpfda_bench.goals import at_most
+from dpfda_bench.printed import printed
 from dpfda_bench.reproductions import _p001 as common
 from dpfda_bench.reproductions import _p001_batch as batch
 
@@ -25,14 +27,7 @@ TITLE = "Error of eight methods on the Diabetes data, % (001 Table 1)"
 GOALS = {"largest_difference_points": at_most(2.0)}
 
 METHODS = ("Weak", "MR", "MA", "MRMA", "Voting", "Averaging", "All data", "Histogram")
-PUBLISHED = {
-    0.1: (49.55, 48.22, 46.22, 43.44, 55.25, 49.03, 50.82, 49.75),
-    0.5: (49.23, 40.23, 37.32, 34.49, 53.93, 45.61, 46.33, 49.75),
-    1.0: (48.48, 34.90, 34.59, 34.31, 48.09, 41.50, 41.57, 49.75),
-    5.0: (42.95, 34.16, 34.31, 34.31, 34.38, 34.31, 34.31, 49.64),
-    10.0: (38.06, 34.01, 34.29, 34.30, 34.31, 34.31, 34.31, 49.58),
-    1000.0: (26.60, 26.02, 23.03, 23.03, 22.81, 22.23, 22.05, 39.80),
-}
+PUBLISHED = {row["epsilon"]: row for row in printed("001-table-1")}
 PUBLIC_RANGES = ((0, 20), (0, 250), (0, 150), (0, 110), (0, 900), (0, 85), (0, 2.5), (20, 90))
 """Of pregnancies, glucose, blood pressure, skin thickness, insulin, BMI, pedigree, age."""
 
@@ -76,8 +71,7 @@ def run(effort: Effort = FULL, *, n_jobs: int | None = None) -> Outcome:
     means = {key: 100 * float(values.mean()) for key, values in errors.items()}
     columns = (*METHODS, "majority class", "non-private")
     rows: list[dict[str, Any]] = []
-    for epsilon, values in PUBLISHED.items():
-        published = dict(zip(METHODS, values, strict=True))
+    for epsilon, published in PUBLISHED.items():
         rows.append(
             {"epsilon": epsilon, "version": "published"} | {k: published.get(k) for k in columns}
         )
@@ -87,10 +81,10 @@ def run(effort: Effort = FULL, *, n_jobs: int | None = None) -> Outcome:
         ]
     differences = {
         method: max(
-            abs(means["as published", epsilon, method] - values[place])
-            for epsilon, values in PUBLISHED.items()
+            abs(means["as published", epsilon, method] - published[method])
+            for epsilon, published in PUBLISHED.items()
         )
-        for place, method in enumerate(METHODS)
+        for method in METHODS
     }
     figures = {"largest_difference_points": max(differences.values())}
     figures |= {f"difference_{method}": value for method, value in differences.items()}

@@ -11,20 +11,17 @@ from dpfda._validate import FloatArray
 from dpfda.datasets import SLOPE_001
 from dpfda.learners import Learner
 from dpfda.mrma.decision_rules import ConstantRule, LinearRule
-from dpfda.study.outcome import Outcome, at_most
+from dpfda.study.outcome import Outcome
 from dpfda_bench.effort import FULL, Effort
+from dpfda_bench.goals import at_most
+from dpfda_bench.printed import printed
 from dpfda_bench.reproductions import _p001 as common
 
 TITLE = "Error of learners on curves, coefficients and rescaled coefficients, % (001 Table A.1)"
 GOALS = {"largest_difference_points": at_most(1.0)}
 
-PUBLISHED = {
-    "Logistic": (None, 17.81, 12.32, 11.68, 20.66, 13.55, 12.81, 23.19, 15.21, 13.86),
-    "SVM": (None, 10.85, 11.20, 11.03, 11.29, 11.67, 11.27, 11.69, 12.07, 11.48),
-    "DWD": (11.01, 11.02, 10.64, 10.61, 11.01, 10.60, 10.58, 11.01, 10.61, 10.59),
-    "CG": (15.42, 11.02, 11.47, 11.31, 11.34, 11.86, 11.43, 11.65, 12.00, 11.64),
-}
-"""INI, then Coefs, Tanh, MAN for d = 4, 5, 6."""
+PUBLISHED = {row.pop("learner"): row for row in printed("001-table-a1")}
+"""The actual curves (INI), then coefficients, their tanh and their max-abs form for each d."""
 
 NOTES = [
     "As published: members trained on one set of features decide on another (C2). Corrected: "
@@ -56,8 +53,12 @@ def run(effort: Effort = FULL) -> Outcome:
             sums[key] = sums.get(key, 0.0) + float(errors.sum())
         effort.done((start + size) / studies)
     means = {key: 100 * total / studies for key, total in sums.items()}
-    rows = [_row(name, place, means) for name in PUBLISHED for place in range(10)]
-    shown = [row for row in rows if row["published"] is not None]
+    shown = [
+        _row(name, column, published, means)
+        for name, columns in PUBLISHED.items()
+        for column, published in columns.items()
+        if published is not None
+    ]
     reference = {key: means["reference", key, ""] for key in ("Bayes rule", "majority class")}
     return Outcome(
         rows=shown,
@@ -70,17 +71,16 @@ def run(effort: Effort = FULL) -> Outcome:
     )
 
 
-def _row(name: str, place: int, means: dict[tuple[str, str, str], float]) -> dict[str, Any]:
-    block, within = divmod(place - 1, len(_RESCALED))
-    column = "INI" if place == 0 else f"d = {4 + block} {list(_RESCALED)[within]}"
-    published = PUBLISHED[name][place]
-    ours = means.get((name, column, "as published"))
+def _row(
+    name: str, column: str, published: float, means: dict[tuple[str, str, str], float]
+) -> dict[str, Any]:
+    ours = means[name, column, "as published"]
     return {
         "learner": name,
         "features": column,
         "published": published,
         "as published": ours,
-        "difference": None if published is None or ours is None else ours - published,
+        "difference": ours - published,
         "corrected": means.get((name, column, "corrected"), ours),
     }
 

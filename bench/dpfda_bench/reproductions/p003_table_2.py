@@ -21,33 +21,13 @@ from dpfda.central.quadrature import Grid
 from dpfda.study.outcome import Outcome
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.plots import lines
+from dpfda_bench.printed import printed
 from dpfda_bench.reproductions import _p003 as common
 
 TITLE = "E‖μ̃ - X̄‖² on brain scans and electricity demand (003 Table 2)"
 
-# FRL, Bernstein, ICLP-AR, ICLP-QR: the printed headings are permuted (C15).
-PUBLISHED = {
-    ("electricity", 1.5): (
-        (0.2828, 2.2110, 3.9110, 1.3726), (0.1731, 0.6140, 1.0391, 0.3459),
-        (0.1453, 0.2117, 0.3415, 0.0895), (0.1383, 0.1106, 0.1649, 0.0241),
-        (0.1366, 0.0858, 0.1204, 0.0080), (0.1362, 0.0793, 0.1089, 0.0039),
-    ),
-    ("electricity", 2.5): (
-        (0.2805, 2.2279, 4.1614, 1.4261), (0.1703, 0.6053, 1.1168, 0.3468),
-        (0.1427, 0.2092, 0.3497, 0.0920), (0.1360, 0.1109, 0.1639, 0.0251),
-        (0.1342, 0.0857, 0.1164, 0.0089), (0.1338, 0.0794, 0.1044, 0.0048),
-    ),
-    ("scans", 1.5): (
-        (0.6305, 6.2473, 4.4245, 3.1996), (0.4418, 1.6122, 1.2691, 0.8039),
-        (0.3952, 0.4929, 0.4701, 0.2040), (0.3836, 0.2080, 0.2747, 0.0555),
-        (0.3809, 0.1361, 0.2265, 0.0186), (0.3801, 0.1187, 0.2143, 0.0094),
-    ),
-    ("scans", 2.5): (
-        (0.6303, 6.2155, 4.7453, 3.0841), (0.4437, 1.6279, 1.3049, 0.7820),
-        (0.3974, 0.4907, 0.4793, 0.2028), (0.3859, 0.2073, 0.2748, 0.0581),
-        (0.3830, 0.1366, 0.2231, 0.0216), (0.3823, 0.1187, 0.2102, 0.0126),
-    ),
-}  # fmt: skip
+PUBLISHED = printed("003-table-2")
+"""With the headings in the right order: the printed ones are permuted (C15)."""
 
 NOTES = [
     "published: columns in the order FRL, Bernstein, ICLP-AR, ICLP-QR (C15); DTI's printed row "
@@ -74,23 +54,21 @@ def run(effort: Effort = FULL) -> Outcome:
     sets = {"scans": common.scans(), "electricity": common.mondays()}
     # Anisotropy is in [0, 1]; demand in [0, 2] units: |X| ≤ 1 or 2, |X - ½ range| ≤ ½ range.
     public = {"scans": 1.0, "electricity": 2.0}
-    total = len(PUBLISHED) * len(common.EPSILONS)
-    for (name, nu), table in PUBLISHED.items():
+    for published in effort.over(PUBLISHED):
+        name, nu, epsilon = (published[key] for key in ("data", "nu", "epsilon"))
         records, grid = sets[name]
-        for epsilon, published in zip(common.EPSILONS, table, strict=True):
-            row: dict[str, Any] = {"data": name, "ν": nu, "ε": epsilon}
-            row |= _labeled("published", published)
-            row |= _labeled("as published", _as_published(records, grid, nu, epsilon))
-            row |= _labeled("sound", _sound(records, grid, nu, epsilon, public[name]))
-            half = public[name] / 2
-            shifted = records - half
-            release = partial(common.release_of, records=shifted, grid=grid, bound=half)
-            allocation = release(OptimalAllocation(kernel=Matern(nu=nu)), epsilon=epsilon)
-            row["allocation"] = common.expected_distance(allocation, shifted)
-            adaptive = release(Adaptive(), epsilon=epsilon)
-            row["adaptive"] = common.simulated_distance(adaptive, shifted, replications=times)
-            rows.append(row)
-            effort.done(len(rows) / total)
+        row: dict[str, Any] = {"data": name, "ν": nu, "ε": epsilon}
+        row |= _labeled("published", tuple(published[column] for column in _NAMES))
+        row |= _labeled("as published", _as_published(records, grid, nu, epsilon))
+        row |= _labeled("sound", _sound(records, grid, nu, epsilon, public[name]))
+        half = public[name] / 2
+        shifted = records - half
+        release = partial(common.release_of, records=shifted, grid=grid, bound=half)
+        allocation = release(OptimalAllocation(kernel=Matern(nu=nu)), epsilon=epsilon)
+        row["allocation"] = common.expected_distance(allocation, shifted)
+        adaptive = release(Adaptive(), epsilon=epsilon)
+        row["adaptive"] = common.simulated_distance(adaptive, shifted, replications=times)
+        rows.append(row)
     main = next(r for r in rows if r["data"] == "scans" and r["ν"] == 1.5 and r["ε"] == 1.0)
     figures = {
         "scans_eps1_qr_as_published": main["as published ICLP-QR"],

@@ -22,32 +22,13 @@ from dpfda.privacy.cost import Cost
 from dpfda.study.outcome import Outcome
 from dpfda_bench.datasets.catalogue import read
 from dpfda_bench.effort import FULL, Effort
+from dpfda_bench.printed import printed
 from dpfda_bench.reproductions._p003 import kernel_estimate
 
 TITLE = "E‖f̃ - f̂‖² of age-at-death densities, × 1000 (003 Table 3)"
 
-COLUMNS = ("ICLP-QR η = 1.01", "ICLP-QR η = 1.05", "FRL", "Bernstein K = 10", "Bernstein K = 20")
-PUBLISHED = {
-    "Eastern Africa": (1.685, 5.249, 5.252, 3.823, 2.400),
-    "Middle Africa": (1.122, 5.281, 4.870, 3.969, 2.090),
-    "Northern Africa": (2.398, 8.873, 3.991, 11.315, 5.710),
-    "Southern Africa": (2.487, 6.427, 2.990, 3.964, 2.395),
-    "Western Africa": (1.588, 5.775, 5.752, 4.347, 2.609),
-    "Central Asia": (5.804, 11.829, 7.319, 13.163, 8.116),
-    "Eastern Asia": (3.551, 13.446, 3.900, 15.878, 8.162),
-    "Southern Asia": (2.040, 8.619, 2.968, 10.044, 4.962),
-    "South-Eastern Asia": (2.259, 9.498, 2.566, 10.428, 5.157),
-    "Western Asia": (2.195, 8.689, 3.768, 9.380, 4.640),
-    "Eastern Europe": (3.990, 13.501, 4.817, 15.542, 8.438),
-    "Northern Europe": (7.318, 19.087, 7.174, 22.846, 13.339),
-    "Southern Europe": (7.457, 21.076, 7.137, 27.500, 15.873),
-    "Western Europe": (6.819, 19.959, 6.445, 25.606, 14.760),
-    "Caribbean": (6.453, 11.247, 5.981, 10.714, 7.231),
-    "Central America": (1.636, 7.777, 1.146, 5.637, 2.616),
-    "South America": (2.244, 9.461, 2.886, 9.294, 4.700),
-    "Northern America": (2.205, 10.605, 1.537, 10.028, 4.746),
-    "Australia/New Zealand": (23.525, 29.495, 22.782, 28.339, 23.983),
-}
+PUBLISHED = {row.pop("region"): row for row in printed("003-table-3")}
+COLUMNS = tuple(next(iter(PUBLISHED.values())))
 _BOX = ((0.0, 100.0),)
 _UNIT = 1000 * 100  # × 1000, and from a density in years to one on [0, 1]
 _MOST_FRL = 15
@@ -73,7 +54,7 @@ def run(effort: Effort = FULL) -> Outcome:
     for region, published in effort.over(PUBLISHED.items()):
         ages = spread(counts[region])
         row: dict[str, Any] = {"region": region, "n": len(ages)}
-        row |= {f"published {name}": value for name, value in zip(COLUMNS, published, strict=True)}
+        row |= {f"published {name}": value for name, value in published.items()}
         row |= dict(zip(COLUMNS, _distances(ages), strict=True))
         row["histogram"] = _histogram(ages, times)
         rows.append(row)

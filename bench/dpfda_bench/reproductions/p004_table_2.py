@@ -10,29 +10,13 @@ import numpy as np
 from dpfda.boosting.owner_rows import OwnerRows
 from dpfda.boosting.requests.sample import SampleRequest
 from dpfda.noise import SimulationSource
-from dpfda.study.outcome import Outcome, at_least, at_most
+from dpfda.study.outcome import Outcome
 from dpfda_bench.effort import FULL, Effort
+from dpfda_bench.goals import at_least, at_most
 from dpfda_bench.reproductions import _p004 as common
 
 TITLE = "Distance of perturbed from true centroids in the first round (004 Table II)"
 
-PRINTED: dict[common.Name, dict[str, tuple[float, ...]]] = {
-    "synthetic": {
-        "laplace": (15.68, 5.314, 3.230, 2.464, 1.904),
-        "duchi": (3.905, 1.307, 0.927, 0.650, 0.594),
-        "piecewise": (3.266, 0.970, 0.553, 0.372, 0.268),
-    },
-    "mnist": {
-        "laplace": (88.95, 28.31, 17.62, 12.5, 9.866),
-        "duchi": (33.63, 9.501, 4.899, 3.136, 2.247),
-        "piecewise": (14.09, 4.518, 2.965, 2.449, 2.111),
-    },
-    "fashion": {
-        "laplace": (257.0, 82.8, 50.81, 35.74, 27.71),
-        "duchi": (51.75, 15.22, 8.096, 5.166, 3.995),
-        "piecewise": (24.85, 8.575, 5.451, 4.383, 3.910),
-    },
-}
 PRINTED_GAP = {"mnist": 1.01, "fashion": 1.12, "synthetic": 0.5}
 OWNERS = {"mnist": 1000, "fashion": 1000, "synthetic": 1500}
 GOALS = {
@@ -61,7 +45,7 @@ def run(effort: Effort = FULL) -> Outcome:
             "printed gap": PRINTED_GAP[name],
         }
 
-    rows = common.table(PRINTED, cell, effort)
+    rows = common.table("004-table-2", cell, effort)
     return Outcome(
         rows=rows,
         figures=_off_print(rows) | common.in_order(rows, "as published"),

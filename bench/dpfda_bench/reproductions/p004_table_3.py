@@ -8,29 +8,13 @@ from itertools import combinations
 import numpy as np
 
 from dpfda.noise import SimulationSource
-from dpfda.study.outcome import Outcome, at_least
+from dpfda.study.outcome import Outcome
 from dpfda_bench.effort import FULL, Effort
+from dpfda_bench.goals import at_least
 from dpfda_bench.reproductions import _p004 as common
 
 TITLE = "Mean squared difference of perturbed and true impurities φ, first round (004 Table III)"
 
-PRINTED: dict[common.Name, dict[str, tuple[float, ...]]] = {
-    "synthetic": {
-        "laplace": (36.76, 3.53, 1.06, 0.53, 0.21),
-        "duchi": (0.81, 0.23, 0.18, 0.15, 0.13),
-        "piecewise": (0.807, 0.029, 0.037, 0.013, 0.013),
-    },
-    "mnist": {
-        "laplace": (1290.09, 141.96, 47.95, 26.18, 14.58),
-        "duchi": (12.24, 3.03, 2.56, 2.34, 2.40),
-        "piecewise": (5.32, 0.27, 0.22, 0.20, 0.18),
-    },
-    "fashion": {
-        "laplace": (5613.86, 559.66, 200.22, 103.88, 60.32),
-        "duchi": (25.13, 6.03, 5.24, 4.99, 5.25),
-        "piecewise": (10.71, 0.63, 0.48, 0.22, 0.19),
-    },
-}
 PRINTED_GAP = {"mnist": 0.2, "fashion": 0.17, "synthetic": 0.3}
 OWNERS = {"mnist": (200, 20), "fashion": (200, 20), "synthetic": (1000, 80)}
 GOALS = {"synthetic_in_order": at_least(1.0)}
@@ -48,7 +32,7 @@ def run(effort: Effort = FULL) -> Outcome:
             "printed gap": PRINTED_GAP[name],
         }
 
-    rows = common.table(PRINTED, cell, effort)
+    rows = common.table("004-table-3", cell, effort)
     figures = common.in_order(rows, "measured")
     for name in dict.fromkeys(row["data"] for row in rows):
         key = f"{name}_piecewise_below_gap_from_eps"

@@ -9,24 +9,13 @@ import numpy as np
 
 from dpfda.boosting.requests.local_classifier import ClassifierRequest
 from dpfda.noise import SimulationSource
-from dpfda.study.outcome import Outcome, at_least
+from dpfda.study.outcome import Outcome
 from dpfda_bench.effort import FULL, Effort
+from dpfda_bench.goals import at_least
 from dpfda_bench.reproductions import _p004 as common
 
 TITLE = "Squared error of averaged local coefficients, first round (004 Table IV)"
 
-PRINTED: dict[common.Name, dict[str, tuple[float, ...]]] = {
-    "mnist": {
-        "laplace": (518.3575, 58.0616, 21.6944, 11.7771, 7.0411),
-        "duchi": (11.8556, 2.9711, 2.8311, 2.8072, 2.7251),
-        "piecewise": (5.2721, 0.4872, 0.3388, 0.1703, 0.1483),
-    },
-    "fashion": {
-        "laplace": (270.549, 30.7099, 10.963, 5.9292, 3.6319),
-        "duchi": (7.2207, 1.9912, 1.5668, 1.5195, 1.4536),
-        "piecewise": (3.1646, 0.3595, 0.2461, 0.1183, 0.1091),
-    },
-}
 PRINTED_SIZE = {"mnist": 0.43, "fashion": 0.71}
 _OWNERS, _ROWS = 100, 40
 GOALS = {"mnist_in_order": at_least(1.0)}
@@ -48,7 +37,7 @@ def run(effort: Effort = FULL) -> Outcome:
             "without noise, %": 100 * noiseless,
         }
 
-    rows = common.table(PRINTED, cell, effort)
+    rows = common.table("004-table-4", cell, effort)
     figures = common.in_order(rows, "root mean square")
     for name in dict.fromkeys(row["data"] for row in rows):
         below = common.first_below(rows, name, "root mean square", "mean |θ|")

@@ -1,21 +1,19 @@
-"""How an `Outcome` is shown: table on the terminal, JSON, CSV, PNG."""
+"""How an `Outcome` is shown: table on the terminal, JSON, PNG."""
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import math
 import os
 import platform
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpfda.errors import MissingExtra
-from dpfda.study.outcome import Goal, Outcome
+from dpfda.study.outcome import Outcome
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -62,46 +60,6 @@ def rows_table(outcome: Outcome, *, title: str = "") -> RenderableType:
     for row in outcome.rows:
         table.add_row(*(Text(show(row[key])) for key in _columns(outcome)))
     return Group(table, *(Text(note) for note in outcome.notes))
-
-
-def goals_table(outcome: Outcome, goals: Mapping[str, Goal], *, title: str = "") -> RenderableType:
-    """Every figure beside its goal."""
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(title=title or None, title_justify="left")
-    for heading in ("figure", "measured", "goal", "met"):
-        table.add_column(heading, justify="right" if heading == "measured" else "left")
-    for key, figure in outcome.figures.items():
-        goal = goals.get(key)
-        wanted = f"{goal.direction} {show(goal.bound)}" if goal else "–"
-        verdict = "–" if goal is None else "yes" if goal.met(figure) else "NO"
-        table.add_row(key, show(figure), wanted, Text(verdict, "bold red" * (verdict == "NO")))
-    return table
-
-
-def write_files(outcome: Outcome, directory: Path, *, stem: str) -> list[Path]:
-    """Write ``stem.csv`` and, where there is a plot, ``stem.png``; return what was written."""
-    directory.mkdir(parents=True, exist_ok=True)
-    written = []
-    if outcome.rows:
-        path = directory / f"{stem}.csv"
-        path.write_text(to_csv(outcome), encoding="utf-8")
-        written.append(path)
-    if outcome.plot is not None:
-        path = directory / f"{stem}.png"
-        path.write_bytes(picture(outcome))
-        written.append(path)
-    return written
-
-
-def to_csv(outcome: Outcome) -> str:
-    """The rows as comma-separated values, with a header and full precision."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, _columns(outcome), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(outcome.rows)
-    return text.getvalue()
 
 
 def picture(outcome: Outcome, *, dark: bool = False) -> bytes:
