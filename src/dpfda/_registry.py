@@ -49,6 +49,8 @@ class Portable:
 
     @classmethod
     def _built(cls, data: Mapping[str, Any], whole: str) -> Self:
+        if not isinstance(data, Mapping):
+            raise InvalidParameter(whole, "made of named parts", type(data).__name__)
         known = {field.name: field for field in fields(cls) if field.init}  # type: ignore[arg-type]
         for key, value in data.items():
             if key not in known:
@@ -97,13 +99,13 @@ class Registered(Portable):
     @classmethod
     def named(cls, name: str) -> type[Self]:
         """The class registered under `name`."""
-        homes = iter(cls._homes)
-        while (member := cls._member(name)) is None:
-            home = next(homes, None)
-            if home is None:
-                raise UnknownName(cls.family, name, sorted(cls._known())) from None
-            import_if_possible(home)  # one after the other: the last ones may be slow to load
-        return member
+        for home in (None, *cls._homes):  # one after the other: the last may be slow to load
+            if home is not None:
+                import_if_possible(home)
+            known = cls._known()
+            if isinstance(name, str) and name in known:
+                return known[name]
+        raise UnknownName(cls.family, name, sorted(known))
 
     @classmethod
     def members(cls) -> dict[str, type[Self]]:
@@ -111,11 +113,6 @@ class Registered(Portable):
         for home in cls._homes:
             import_if_possible(home)
         return dict(sorted(cls._known().items()))
-
-    @classmethod
-    def _member(cls, name: Any) -> type[Self] | None:
-        member = cls._members.get(name) if isinstance(name, str) else None
-        return member if member is not None and issubclass(member, cls) else None
 
     @classmethod
     def _known(cls) -> dict[str, type[Self]]:

@@ -95,11 +95,7 @@ def batch(
         bound: every entry must lie in [-bound, bound].
         clip: the caller asked for out-of-bounds entries to be clipped instead of refused.
     """
-    array = _numeric(name, values)
-    if array.ndim != 2:
-        raise InvalidData(name, "a two-dimensional array (n, d)", f"shape {array.shape}")
-    if array.shape[0] == 0:
-        raise InvalidData(name, "a batch of at least one row", f"shape {array.shape}")
+    array = _numeric(name, values, dimensions=2)
     if columns is not None and array.shape[1] != columns:
         raise InvalidData(name, f"an array with {columns} columns", f"shape {array.shape}")
     return _inside(name, array, bound, clip)
@@ -107,25 +103,19 @@ def batch(
 
 def vector(name: str, values: Any, *, bound: float | None = None, clip: bool = False) -> FloatArray:
     """A private batch of single numbers as a finite float array of shape (n,), n ≥ 1."""
-    array = _numeric(name, values)
-    if array.ndim != 1:
-        raise InvalidData(name, "a one-dimensional array (n,)", f"shape {array.shape}")
-    if array.shape[0] == 0:
-        raise InvalidData(name, "a batch of at least one value", f"shape {array.shape}")
-    return _inside(name, array, bound, clip)
+    return _inside(name, _numeric(name, values, dimensions=1), bound, clip)
 
 
 def signs(name: str, values: Any) -> FloatArray:
     """A private array with every entry exactly -1 or +1, at least one row."""
     array = _numeric(name, values)
-    if array.ndim == 0 or array.shape[0] == 0:
-        raise InvalidData(name, "a batch of at least one row", f"shape {array.shape}")
     if not np.all(np.abs(array) == 1.0):
         raise InvalidData(name, "made of -1 and +1 only")
     return array
 
 
-def _numeric(name: str, values: Any) -> FloatArray:
+def _numeric(name: str, values: Any, *, dimensions: int | None = None) -> FloatArray:
+    """Finite numbers, at least one row of them."""
     try:
         array = np.asarray(values)
         if array.dtype.kind not in "fiub":
@@ -136,6 +126,11 @@ def _numeric(name: str, values: Any) -> FloatArray:
         raise InvalidData(name, "a rectangular array of real numbers") from None
     if not np.all(np.isfinite(array)):
         raise InvalidData(name, "finite (no NaN, no infinity)")
+    if dimensions not in (None, array.ndim):
+        wanted = {1: "a one-dimensional array (n,)", 2: "a two-dimensional array (n, d)"}
+        raise InvalidData(name, wanted[dimensions], f"shape {array.shape}")
+    if array.ndim == 0 or array.shape[0] == 0:
+        raise InvalidData(name, "a batch of at least one row", f"shape {array.shape}")
     return array
 
 

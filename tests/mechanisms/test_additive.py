@@ -39,7 +39,7 @@ def test_laplace_scale_is_never_too_small(epsilon: float, dimension: int) -> Non
 def test_laplace_likelihood_adds_up(epsilon: float) -> None:
     """tanh(1/2s) Σ e^{-|k|/s} = 1: the constant against the sum over 40 scales around the truth."""
     mechanism = Laplace(epsilon=epsilon)
-    steps, step = round(mechanism.scale / mechanism.lattice.step), mechanism.lattice.step
+    steps, step = round(mechanism.scale / mechanism.step), mechanism.step
     k = np.arange(-40 * 64, 40 * 64 + 1) * max(1, steps // 64)
     p = np.exp(mechanism.log_likelihood((k * step)[:, None], np.zeros((k.size, 1))))
     # A Riemann sum with 64 points a scale errs by (1/64)²/12 = 2e-5.
@@ -118,5 +118,12 @@ def test_reports_lie_on_the_public_lattice() -> None:
     """Nothing but the sum of integers can be read off: reports of different values share a grid."""
     mechanism = Laplace(epsilon=1.0, dimension=2)
     values = np.random.default_rng(0).uniform(-1, 1, size=(5000, 2))
-    reports = mechanism.randomize(values, SimulationSource(0)) / mechanism.lattice.step
+    reports = mechanism.randomize(values, SimulationSource(0)) / mechanism.step
     assert np.array_equal(reports, np.rint(reports))
+
+
+@pytest.mark.parametrize(("epsilon", "dimension"), [(0.3, 1), (1.0, 3), (7.7, 5), (1e-6, 1)])
+def test_the_scale_is_rounded_up_to_whole_steps(epsilon: float, dimension: int) -> None:
+    mechanism = Laplace(epsilon=epsilon, dimension=dimension)
+    least = Fraction(2 * dimension) / Fraction(epsilon)
+    assert least <= Fraction(mechanism.scale) < least + Fraction(mechanism.step)

@@ -11,39 +11,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.noise.lattice import LARGEST_STEPS, Lattice, whole_steps
+from dpfda.noise.lattice import LARGEST_STEPS, fine_step, whole_steps
 
 
 @given(scale=st.floats(min_value=1e-9, max_value=1e9), bits=st.integers(0, 40))
 def test_the_step_is_fine_enough_and_a_power_of_two(scale: float, bits: int) -> None:
-    step = Lattice.finer_than(scale, bits=bits).step
+    step = fine_step(scale, bits=bits)
     assert math.frexp(step)[0] == 0.5
     assert 2**bits <= scale / step < 2 ** (bits + 1)
 
 
 @given(values=st.lists(st.floats(-1, 1), min_size=1), exponent=st.integers(-30, 0))
 def test_rounding_moves_by_half_a_step_at_most(values: list[float], exponent: int) -> None:
-    lattice = Lattice(2.0**exponent)
-    array = np.array(values)
-    assert np.all(np.abs(lattice.values(lattice.round(array)) - array) <= lattice.step / 2)
+    step, array = 2.0**exponent, np.array(values)
+    assert np.all(np.abs(whole_steps(array, step) * step - array) <= step / 2)
 
 
 @pytest.mark.parametrize("end", [-1.0, 1.0])
 def test_the_ends_of_the_box_are_lattice_points(end: float) -> None:
-    lattice = Lattice.finer_than(1e9, most=1.0)
-    assert lattice.values(lattice.round(np.array([end])))[0] == end
+    step = fine_step(1e9, most=1.0)
+    assert whole_steps(np.array([end]), step)[0] * step == end
 
 
-def test_steps_above_are_no_shorter() -> None:
-    lattice = Lattice(0.25)
-    assert lattice.steps_above(Fraction(1, 2)) == 2
-    assert lattice.steps_above(Fraction(1, 2) + Fraction(1, 10**30)) == 3
-
-
-@pytest.mark.parametrize("step", [0.3, 0.0, -0.5, math.nan])
-def test_other_steps_are_refused(step: float) -> None:
-    with pytest.raises(InvalidParameter, match="step must be"):
-        Lattice(step)
+@pytest.mark.parametrize("scale", [0.0, -0.5, math.nan, math.inf])
+def test_other_scales_are_refused(scale: float) -> None:
+    with pytest.raises(InvalidParameter, match="scale must be"):
+        fine_step(scale)
 
 
 @given(

@@ -99,10 +99,9 @@ def conclude(
         median_group: people in a group of a median of means; 0 takes plain means.
     """
     contract = read_plan(plan)
-    start = msgspec.json.decode(state)
-    quota = resume(contract, state).progress.quota
-    server = Server.resume(contract, start | {"issued": quota}, median_group=median_group)
-    phase = server.progress.phase
+    server = Server.resume(contract, msgspec.json.decode(state), median_group=median_group)
+    phase, quota = server.progress.phase, server.progress.quota
+    server.issued = quota
     if replies:
         numbers = np.array([number for number, _ in replies], dtype=np.int64)
         values = np.array(

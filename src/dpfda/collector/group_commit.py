@@ -61,22 +61,12 @@ class GroupCommit(Generic[T, R]):
                 self._executor, self._write, [item for item, _ in group]
             )
         except Exception as error:
-            if len(group) == 1:
-                _settle(group[0][1], error=error)
-                return
-            for entry in group:  # whatever was wrong with one of them, the others are tried alone
-                await self._commit([entry])
+            if len(group) > 1:  # whatever was wrong with one of them, the others are tried alone
+                for entry in group:
+                    await self._commit([entry])
+            elif not group[0][1].done():
+                group[0][1].set_exception(error)
             return
         for (_, future), result in zip(group, results, strict=True):
-            _settle(future, result=result)
-
-
-def _settle(
-    future: asyncio.Future[R], *, result: R | None = None, error: Exception | None = None
-) -> None:
-    if future.done():  # the client hung up
-        return
-    if error is not None:
-        future.set_exception(error)
-    else:
-        future.set_result(result)  # type: ignore[arg-type]
+            if not future.done():  # the client did not hang up
+                future.set_result(result)

@@ -14,6 +14,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 import msgspec
@@ -34,7 +35,6 @@ from dpfda.collector.storage.base import (
     Ticket,
 )
 from dpfda.collector.worker import Worker
-from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.wire import Receipt, ReplyMessage, TaskMessage, receipt_of, token_hash
 
 P = ParamSpec("P")
@@ -68,7 +68,7 @@ class Collector:
             self._enrol, self._writer, most=group
         )
         self.tickets: GroupCommit[tuple[str, bytes], Issued] = GroupCommit(
-            self._issue, self._writer, most=group
+            lambda people: storage.issue(people, now=time.time()), self._writer, most=group
         )
         self.replies: GroupCommit[NewReply, Stored] = GroupCommit(
             storage.add_replies, self._writer, most=group
@@ -92,7 +92,10 @@ class Collector:
 
     async def create(self, sent: dict[str, Any], settings: StudySettings) -> StudyRecord:
         """A new study; the same plan again is refused, since its hash names it."""
-        plan, first = await self._begin(sent)
+        begun = await self._worker.run(begin, sent)
+        if isinstance(begun, str):  # whatever is wrong with a plan is found in the worker
+            raise Refused(422, "bad_plan", begun)
+        plan, first = begun
         record = StudyRecord(
             id=plan.hash[:_ID_DIGITS],
             hash=plan.hash,
@@ -107,13 +110,6 @@ class Collector:
             raise Refused(409, "exists", "a study with this plan exists; change its seed or title")
         log.info("study created", extra={"fields": {"study": record.id}})
         return record
-
-    async def _begin(self, sent: dict[str, Any]) -> tuple[StudyPlan, Conclusion]:
-        """Whatever is wrong with a plan is found in the worker, and said in one line."""
-        begun = await self._worker.run(begin, sent)
-        if isinstance(begun, str):
-            raise Refused(422, "bad_plan", begun)
-        return begun
 
     async def studies(self) -> list[StudyRecord]:
         """All of them, newest first."""
@@ -235,14 +231,12 @@ class Collector:
         )
         model = _model(record.id, record.phase, record.kind, found)
         fields = {"study": record.id, "phase": record.phase, "replies": found.people}
-        if await self._write(self._advance, record, found, model):
+        advance = partial(self.storage.advance, following=found.following, model=model)
+        if await self._write(advance, record.id, record.phase):
             log.info("phase concluded", extra={"fields": fields})
         self._phases.pop(record.id, None)
         await self._go_on(record, found)
         self._look.set()  # the next phase may be complete already
-
-    def _advance(self, record: StudyRecord, found: Conclusion, model: ModelRecord) -> bool:
-        return self.storage.advance(record.id, record.phase, following=found.following, model=model)
 
     async def _go_on(self, record: StudyRecord, found: Conclusion) -> None:
         """Begin the next round of a stream."""
@@ -273,9 +267,6 @@ class Collector:
             if study in self._phases
         }
         return self.storage.enrol(people, most=most)
-
-    def _issue(self, people: Sequence[tuple[str, bytes]]) -> list[Issued]:
-        return self.storage.issue(people, now=time.time())
 
     def _write(self, method: Callable[P, R], *args: P.args, **_: P.kwargs) -> Awaitable[R]:
         return asyncio.get_running_loop().run_in_executor(self._writer, method, *args)

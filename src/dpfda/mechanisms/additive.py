@@ -15,7 +15,6 @@ from dpfda.mechanisms.base import Mechanism
 from dpfda.noise import Source
 from dpfda.noise.lattice import whole_steps
 from dpfda.noise.law import NoiseLaw
-from dpfda.privacy.guarantee import Guarantee
 
 ROUNDING_STEPS = 2
 """How far rounding may move two neighboring coordinates apart: one step for the rounding itself,
@@ -34,6 +33,7 @@ class Additive(Mechanism):
         axes: the a_j, all above 0; one entry for each coordinate.
     """
 
+    model = "central"
     kind: ClassVar[Literal["laplace", "gaussian", "spherical"]]
     """Which law the noise has."""
     steps: ClassVar[int]
@@ -64,11 +64,6 @@ class Additive(Mechanism):
     @abstractmethod
     def _integers(self, rows: int, source: Source) -> IntArray:
         """Noise in lattice steps, shape (rows, J)."""
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """Central: a curator adds the noise."""
-        return Guarantee(epsilon=self.epsilon, model="central")
 
     @property
     def lattice_step(self) -> FloatArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from dpfda._validate import FloatArray
 from dpfda.errors import InvalidParameter
 from dpfda.noise import Source
 from dpfda.privacy.events import Event, PureEvent
-from dpfda.privacy.guarantee import Guarantee
+from dpfda.privacy.guarantee import Guarantee, Model
 
 _SMALLEST_EPSILON = 1e-6  # below, odds so near 1 are not told apart by 30-bit weights
 
@@ -31,6 +31,9 @@ class Mechanism(Registered, family="mechanism"):
         epsilon: the privacy budget ε of one row.
     """
 
+    model: ClassVar[Model] = "local"
+    """Who adds the noise."""
+
     epsilon: float
 
     def __post_init__(self) -> None:
@@ -41,7 +44,7 @@ class Mechanism(Registered, family="mechanism"):
     @property
     def guarantee(self) -> Guarantee:
         """What one report promises (stamp it with `Guarantee.drawn_from` for a given source)."""
-        return Guarantee(epsilon=self.epsilon, model="local")
+        return Guarantee(epsilon=self.epsilon, model=self.model)
 
     @property
     def event(self) -> Event:

@@ -16,7 +16,6 @@ from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.mechanisms.base import Mechanism
 from dpfda.noise import Source
 from dpfda.noise.inversion import Thresholds
-from dpfda.privacy.guarantee import Guarantee
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +37,8 @@ class Exponential(Mechanism, name="exponential"):
         array([1.])
     """
 
+    model = "central"  # a curator knows the scores
+
     prior: tuple[int, ...]
 
     def __post_init__(self) -> None:
@@ -46,11 +47,6 @@ class Exponential(Mechanism, name="exponential"):
         if len(prior) < 2:
             raise InvalidParameter("prior", "at least two weights", self.prior)
         object.__setattr__(self, "prior", prior)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """Central: a curator knows the scores."""
-        return Guarantee(epsilon=self.epsilon, model="central")
 
     @cached_property
     def _rate(self) -> Decimal:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -77,7 +77,7 @@ class Gaussian(Additive, name="gaussian"):
     @property
     def guarantee(self) -> Guarantee:
         """Central, with δ."""
-        return Guarantee(epsilon=self.epsilon, delta=self.delta, model="central")
+        return replace(super().guarantee, delta=self.delta)
 
     @property
     def event(self) -> Event:

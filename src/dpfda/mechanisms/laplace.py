@@ -14,7 +14,7 @@ from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.mechanisms.base import BoxMechanism
 from dpfda.noise import Source, discrete_laplace
-from dpfda.noise.lattice import Lattice
+from dpfda.noise.lattice import fine_step, whole_steps
 from dpfda.privacy.events import Event, LaplaceEvent, PureEvent
 
 
@@ -33,18 +33,19 @@ class Laplace(BoxMechanism, name="laplace"):
     """
 
     @cached_property
-    def lattice(self) -> Lattice:
-        """Where reports live."""
-        return Lattice.finer_than(2 * self.dimension / self.epsilon, most=1.0)
+    def step(self) -> float:
+        """Reports are multiples of it."""
+        return fine_step(2 * self.dimension / self.epsilon, most=1.0)
 
     @cached_property
     def _steps(self) -> int:
-        return self.lattice.steps_above(Fraction(2 * self.dimension) / Fraction(self.epsilon))
+        # In fractions: the scale is never below 2d/ε.
+        return math.ceil(2 * self.dimension / Fraction(self.epsilon) / Fraction(self.step))
 
     @property
     def scale(self) -> float:
         """Scale of the noise on each coordinate."""
-        return self._steps * self.lattice.step
+        return self._steps * self.step
 
     @property
     def event(self) -> Event:
@@ -57,19 +58,20 @@ class Laplace(BoxMechanism, name="laplace"):
         """Noisy vectors, shape (n, d)."""
         rows = _validate.batch("values", values, columns=self.dimension, bound=1.0, clip=clip)
         noise = discrete_laplace(rows.size, scale=self._steps, source=rng)
-        return self.lattice.values(self.lattice.round(rows) + noise.reshape(rows.shape))
+        noisy = whole_steps(rows, self.step) + noise.reshape(rows.shape)
+        return np.asarray(noisy * self.step, dtype=np.float64)
 
     def variance(self, values: Any) -> FloatArray:
         """Variance of the discrete Laplace distribution, the same for every value."""
         # 2q/(1-q)² with q = e^{-1/s} equals 1/(2 sinh²(1/(2s))), which does not cancel.
         steps = 1 / (2 * math.sinh(1 / (2 * self._steps)) ** 2)
-        return np.full(np.shape(values), steps * self.lattice.step**2)
+        return np.full(np.shape(values), steps * self.step**2)
 
     def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
         """Log-probability of each noisy vector."""
-        distance = np.abs(self.lattice.round(reports) - self.lattice.round(np.asarray(values)))
+        sent, true = (whole_steps(np.asarray(x), self.step, clip=True) for x in (reports, values))
         constant = math.log(math.tanh(1 / (2 * self._steps)))
-        return np.asarray((constant - distance / self._steps).sum(axis=-1))
+        return np.asarray((constant - np.abs(sent - true) / self._steps).sum(axis=-1))
 
     @classmethod
     def examples(cls) -> list[Self]:

@@ -15,6 +15,7 @@ from scipy.special import ndtri
 from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.mechanisms.randomized_response import RandomizedResponse
+from dpfda.protocol.estimate import accuracies_behind
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,29 +44,16 @@ class Accuracies:
 
 
 def accuracies(totals: Any, people: Any, *, epsilon: float) -> Accuracies:
-    """Accuracies behind sums of randomized ±1 verdicts ("right on me": +1).
-
-    r̃ = (r̂ + q - 1)/(2q - 1), Eq. (8) of 001; Var r̃ = p(1-p)/(n (2q-1)²), p = qr + (1-q)(1-r),
-    taken at the estimated p, which is kept inside [1/2n, 1 - 1/2n]. Where nobody answered, r̃ = ½.
+    """Accuracies behind sums of randomized verdicts, as `accuracies_behind` says.
 
     Args:
         totals: sums of verdicts, shape (..., B).
         people: how many verdicts, broadcast against `totals`.
         epsilon: ε_v of the randomized response.
     """
-    sums, counts = np.broadcast_arrays(
-        np.asarray(totals, dtype=np.float64), np.asarray(people, dtype=np.float64)
-    )
-    q = RandomizedResponse(epsilon=epsilon).keep_probability
-    n = np.maximum(counts, 1)
-    said_right = (sums / n + 1) / 2
-    p = np.clip(said_right, 1 / (2 * n), 1 - 1 / (2 * n))
-    error = np.sqrt(p * (1 - p) / n) / (2 * q - 1)
-    return Accuracies(
-        value=np.where(counts > 0, (said_right + q - 1) / (2 * q - 1), 0.5),
-        standard_error=np.where(counts > 0, error, np.inf),
-        people=counts,
-    )
+    counts = np.broadcast_to(np.asarray(people, dtype=np.float64), np.shape(totals))
+    value, error = accuracies_behind(totals, counts, epsilon=epsilon)
+    return Accuracies(value=value, standard_error=error, people=counts)
 
 
 def largest_standard_error(people: Any, *, epsilon: float) -> FloatArray:

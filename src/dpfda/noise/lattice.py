@@ -8,14 +8,12 @@ their sum is an integer: nothing but the sum can be read off the result.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
-from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.errors import InvalidData
 
 # Noise scales are at least 2^20 steps, so rounding costs under one part in a million.
 _FINENESS = 20
@@ -23,40 +21,15 @@ LARGEST_STEPS = 1 << 51
 """How far from 0 a float still says on which lattice point it lies, to a quarter of a step."""
 
 
-@dataclass(frozen=True)
-class Lattice:
-    """The multiples of `step`, a power of two.
+def fine_step(scale: float, *, bits: int = _FINENESS, most: float = math.inf) -> float:
+    """A power of two that fits at least 2^bits times into `scale`, and is at most `most`.
 
     Example:
-        >>> lattice = Lattice.finer_than(0.75, bits=2)
-        >>> lattice.step, lattice.round(np.array([0.3, -1.0]))
-        (0.125, array([ 2, -8]))
+        >>> fine_step(0.75, bits=2)
+        0.125
     """
-
-    step: float
-
-    def __post_init__(self) -> None:
-        mantissa, _ = math.frexp(_validate.positive("step", self.step))
-        if mantissa != 0.5:
-            raise InvalidParameter("step", "a power of two", self.step)
-
-    @classmethod
-    def finer_than(cls, scale: float, *, bits: int = _FINENESS, most: float = math.inf) -> Lattice:
-        """The lattice with at least 2^bits steps in `scale`, and a step of at most `most`."""
-        _, exponent = math.frexp(_validate.positive("scale", scale))
-        return cls(min(math.ldexp(1.0, exponent - 1 - bits), most))
-
-    def round(self, values: FloatArray) -> IntArray:
-        """The nearest lattice points, as integers. Division by a power of two is exact."""
-        return np.rint(values / self.step).astype(np.int64)
-
-    def values(self, integers: IntArray) -> FloatArray:
-        """Lattice points as floats."""
-        return np.asarray(integers, dtype=np.float64) * self.step
-
-    def steps_above(self, length: Fraction) -> int:
-        """The smallest whole number of steps that is no shorter than `length`, exactly."""
-        return math.ceil(length / Fraction(self.step))
+    _, exponent = math.frexp(_validate.positive("scale", scale))
+    return min(math.ldexp(1.0, exponent - 1 - bits), most)
 
 
 def whole_steps(values: FloatArray, step: FloatArray | float, *, clip: bool = False) -> IntArray:

@@ -12,9 +12,9 @@ from __future__ import annotations
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Self
 
 from dpfda import _validate
@@ -44,30 +44,26 @@ class Entry(Portable):
     label: str
     event: Event
     time: float
-    key: str | None = None
-    assumptions: tuple[str, ...] = ()
-    unit: str | None = None
+    key: str | None
+    assumptions: tuple[str, ...]
+    unit: str | None
+
+    def __post_init__(self) -> None:
+        _validate.whole("sequence", self.sequence)
+        _validate.finite("time", self.time)
+        _check_text("label", self.label)
+        for name in ("key", "unit"):
+            if getattr(self, name) is not None:
+                _check_text(name, getattr(self, name))
+        self._revive("event", Event.from_dict)
+        if not isinstance(self.event, Event):
+            raise InvalidParameter("event", "an Event", type(self.event).__name__)
+        object.__setattr__(self, "assumptions", _texts("assumptions", self.assumptions))
 
     def __str__(self) -> str:
         when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(self.time))
         assuming = "".join(f", assuming {text}" for text in self.assumptions)
         return f"{when}  {self.label}: {self.event}{assuming}"
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Rebuild from `to_dict`; every field is checked."""
-        names = {field.name for field in fields(cls)}
-        if not isinstance(data, Mapping) or set(data) != names:
-            raise InvalidParameter("entry", "a record of " + ", ".join(sorted(names)), data)
-        _validate.whole("sequence", data["sequence"])
-        _validate.finite("time", data["time"])
-        _check_text("label", data["label"])
-        for name in ("key", "unit"):
-            if data[name] is not None:
-                _check_text(name, data[name])
-        event = Event.from_dict(data["event"])
-        assumptions = _texts("assumptions", data["assumptions"])
-        return cls(**{**data, "event": event, "assumptions": assumptions})
 
 
 class BaseLedger(ABC):
@@ -111,7 +107,6 @@ class BaseLedger(ABC):
             UnknownEvent: nothing is known of what the release costs.
         """
         event = _as_event(release)
-        _check_text("label", label)
         if key is not None:
             _check_text("key", key)
         unit = getattr(release, "unit", unit)

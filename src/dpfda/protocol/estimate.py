@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 from scipy.special import ndtri
 
 from dpfda import _validate
 from dpfda._registry import Portable
+from dpfda._validate import FloatArray
 from dpfda.mechanisms.randomized_response import RandomizedResponse
 
 
@@ -38,20 +41,27 @@ class Estimate(Portable):
 def accuracy_estimate(*, total: float, people: int, epsilon: float) -> Estimate:
     """The accuracy behind `people` randomized ±1 verdicts that add up to `total`.
 
-    r̃ = (r̂ + q - 1)/(2q - 1) with variance p(1-p)/(n (2q-1)²), p = qr + (1-q)(1-r): the randomized
-    response is in it (C5). The variance is taken at the estimated p, kept inside [1/2n, 1 - 1/2n].
-
     Example:
         >>> accuracy_estimate(total=200.0, people=400, epsilon=1.0).value.__round__(3)
         1.041
     """
-    if people == 0:
-        return Estimate(0.5, math.inf, 0)
-    q = RandomizedResponse(epsilon=epsilon).keep_probability
-    said_right = (total / people + 1) / 2
-    p = min(max(said_right, 1 / (2 * people)), 1 - 1 / (2 * people))
-    error = math.sqrt(p * (1 - p) / people) / (2 * q - 1)
-    return Estimate((said_right + q - 1) / (2 * q - 1), error, people)
+    value, error = accuracies_behind(total, people, epsilon=epsilon)
+    return Estimate(float(value), float(error), people)
+
+
+def accuracies_behind(totals: Any, people: Any, *, epsilon: float) -> tuple[FloatArray, FloatArray]:
+    """Accuracies behind sums of randomized ±1 verdicts ("right on me": +1), and standard errors.
+
+    r̃ = (r̂ + q - 1)/(2q - 1), Eq. (8) of 001; Var r̃ = p(1-p)/(n (2q-1)²), p = qr + (1-q)(1-r): the
+    randomized response is in it (C5). The variance is taken at the estimated p, kept inside
+    [1/2n, 1 - 1/2n]. Where nobody answered, r̃ = ½ and the error is infinite.
+    """
+    q, n = RandomizedResponse(epsilon=epsilon).keep_probability, np.maximum(people, 1)
+    said_right = (np.asarray(totals) / n + 1) / 2
+    p = np.clip(said_right, 1 / (2 * n), 1 - 1 / (2 * n))
+    error = np.sqrt(p * (1 - p) / n) / (2 * q - 1)
+    known = np.asarray(people) > 0
+    return np.where(known, (said_right + q - 1) / (2 * q - 1), 0.5), np.where(known, error, np.inf)
 
 
 def wilson(share: float, people: int, level: float) -> tuple[float, float]:

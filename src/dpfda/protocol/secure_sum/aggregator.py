@@ -19,7 +19,7 @@ from dpfda.protocol.secure_sum.bindings import (
     survivors_content,
 )
 from dpfda.protocol.secure_sum.keys import Identity, RoundKey, check_signature, signed
-from dpfda.protocol.secure_sum.masks import expand, pairwise, to_integers
+from dpfda.protocol.secure_sum.masks import expand, pairwise
 from dpfda.protocol.secure_sum.messages import (
     Confirmation,
     KeyOffer,
@@ -158,7 +158,7 @@ class Aggregator:
         for name in self._shared:
             if name not in self._vectors:
                 total -= self._leftovers(name, messages)
-        return SecureSum(to_integers(total), self.survivors, self.round.attempt)
+        return SecureSum(total.view(np.int64), self.survivors, self.round.attempt)
 
     def _seed(self, name: str, messages: Sequence[Unmasking]) -> bytes:
         """A survivor's self-mask seed, checked against its commitment."""

@@ -25,13 +25,3 @@ def pairwise(seed: bytes, size: int, *, first: bool) -> Residues:
     """The mask two sites share: one adds it, the other takes it away."""
     mask = expand(seed, size)
     return mask if first else (~mask) + np.uint64(1)  # the negative modulo 2^64
-
-
-def to_residues(values: npt.NDArray[np.int64]) -> Residues:
-    """Signed integers modulo 2^64."""
-    return np.asarray(values, dtype=np.int64).view(np.uint64).copy()
-
-
-def to_integers(residues: Residues) -> npt.NDArray[np.int64]:
-    """Residues as the signed integers nearest to 0."""
-    return residues.view(np.int64).copy()

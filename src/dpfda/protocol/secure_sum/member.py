@@ -30,7 +30,7 @@ from dpfda.protocol.secure_sum.keys import (
     signed,
     unseal,
 )
-from dpfda.protocol.secure_sum.masks import expand, pairwise, to_residues
+from dpfda.protocol.secure_sum.masks import expand, pairwise
 from dpfda.protocol.secure_sum.messages import (
     Cheated,
     Confirmation,
@@ -191,7 +191,7 @@ class Member:
         self._require(1 + len(shares), self.terms.needed, "shared their keys")
         current.next = "confirm"
         current.shares |= shares
-        vector = to_residues(noisy)
+        vector = noisy.astype(np.uint64)  # modulo 2^64
         vector += expand(current.seed, len(vector))
         for name in shares:
             other = current.offers[name]
