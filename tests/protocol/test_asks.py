@@ -51,9 +51,8 @@ STUMP = {
     "name": "stump", "epsilon": 1.0, "people": 1, "coordinates": [[1]], "thresholds": [[0.0]],
     "positive": [1],
 }  # fmt: skip
-CALIBRATION = {
-    "name": "calibration", "epsilon": 1.0, "people": 1, "intercept": [0.0], "slopes": [[1, 1]],
-    "centers": [[0, 0]], "scales": [[1, 1]], "dithers": [[0.1]], "positive": [1],
+CALIBRATION = VERDICT | {
+    "name": "calibration", "clipped": True, "dithers": [[0.1]], "positive": [1],
 }  # fmt: skip
 GOOD = [
     ("mrma", VECTOR), ("mrma", MEMBER), ("mrma", VERDICT), ("moments", MOMENT),
@@ -97,7 +96,8 @@ HOSTILE = [
     ("questions", STUMP | {"coordinates": [[2]]}),
     ("questions", STUMP | {"positive": [2]}),
     ("questions", CALIBRATION | {"dithers": [[0.1] * 5]}),
-    ("questions", CALIBRATION | {"slopes": [[1]], "centers": [[0]], "scales": [[1]]}),
+    ("questions", CALIBRATION | {"coefficients": [[[1]]], "centers": [[[0]]], "scales": [[[1]]]}),
+    ("questions", CALIBRATION | {"clipped": False}),
     ("questions", VERDICT),
     ("noisy_labels", VECTOR),
     ("noisy_labels", VECTOR | {"protects": "features"}),

@@ -43,14 +43,8 @@ def example(name: str, *, epsilon: float = 1.5, people: int = N) -> Task:
             "thresholds": RNG.uniform(-1, 1, (people, 2)),
             **whole,
         },
-        "calibration": {
-            "intercept": np.zeros(people),
-            "slopes": np.ones((people, D)),
-            "centers": np.zeros((people, D)),
-            "scales": np.ones((people, D)),
-            "dithers": RNG.uniform(-1, 1, (people, 2)),
-            **whole,
-        },
+        "calibration": linear_rows(people)
+        | {"clipped": True, "dithers": RNG.uniform(-1, 1, (people, 2)), **whole},
     }
     return Task.named(name)(epsilon=epsilon, people=people, **parts[name])
 

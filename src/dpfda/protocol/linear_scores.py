@@ -8,6 +8,9 @@ import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
 
+NUMBERS = ("intercept", "coefficients", "centers", "scales")
+"""What a linear rule is made of."""
+
 
 def linear_scores(
     features: Any, *, intercept: Any, coefficients: Any, centers: Any, scales: Any, clipped: bool

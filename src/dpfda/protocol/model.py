@@ -13,10 +13,8 @@ from dpfda.curves import CurveEncoder, read_encoder
 from dpfda.documents import Body, Documented
 from dpfda.errors import InvalidParameter
 from dpfda.privacy.guarantee import Guarantee
-from dpfda.protocol.linear_scores import decided, linear_scores
+from dpfda.protocol.linear_scores import NUMBERS, decided, linear_scores
 from dpfda.protocol.plan import Label
-
-_NUMBERS = ("intercept", "coefficients", "centers", "scales")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -92,7 +90,7 @@ class CurveModel(StudyModel):
     clipped: bool
 
     def __post_init__(self) -> None:
-        self._read(*_NUMBERS)
+        self._read(*NUMBERS)
         scores = len(self.intercept)
         if scores != (1 if len(self.classes) == 2 else len(self.classes)):
             raise InvalidParameter("intercept", "one score a class (one for two)", scores)
@@ -124,11 +122,11 @@ class CurveModel(StudyModel):
 
     def rows(self, people: int) -> dict[str, FloatArray]:
         """Its numbers once for each of `people`, as tasks carry them."""
-        return {name: np.repeat(getattr(self, name)[None], people, axis=0) for name in _NUMBERS}
+        return {name: np.repeat(getattr(self, name)[None], people, axis=0) for name in NUMBERS}
 
     def scores(self, features: FloatArray) -> FloatArray:
         """Scores of encoded curves, shape (n, m)."""
-        numbers = {name: getattr(self, name) for name in _NUMBERS}
+        numbers = {name: getattr(self, name) for name in NUMBERS}
         return linear_scores(features, **numbers, clipped=self.clipped)
 
     def decide(self, features: FloatArray) -> IntArray:

@@ -81,11 +81,12 @@ class QuestionDesign(Design, name="questions"):
         k = best_questions(plan.epsilon, most=d)
         asked = {"positive": plan.positives}
         stump = {"k": k, "coordinates": range(d), "uses_label": (False, True)}
-        intercept = {"k": best_questions(plan.epsilon, most=_INTERCEPT_QUESTIONS), "dimension": d}
+        dithers = {"k": best_questions(plan.epsilon, most=_INTERCEPT_QUESTIONS)}
+        rule = {"dimension": d, "clipped": True}
         return {
             "stump": asked | stump,
-            "calibration": asked | intercept,
-            "evaluation": {"m": plan.n_scores, "dimension": d, "clipped": True},
+            "calibration": asked | dithers | rule | {"m": 1},
+            "evaluation": rule | {"m": plan.n_scores},
         }
 
 
@@ -169,10 +170,10 @@ class QuestionProgress(ScoredProgress, name="questions"):
         return self._ask(
             "calibration",
             people,
-            intercept=self.intercepts[score],
-            slopes=self.slopes[score],
-            centers=np.broadcast_to(self.centers, (people, self.d)),
-            scales=np.broadcast_to(self.scales, (people, self.d)),
+            intercept=self.intercepts[score, None],
+            coefficients=self.slopes[score, None],
+            centers=np.broadcast_to(self.centers, (people, 1, self.d)),
+            scales=np.broadcast_to(self.scales, (people, 1, self.d)),
             dithers=2 * self._public(start, people, self.intercept_k) - 1,
             positive=positive,
         )

@@ -12,35 +12,21 @@ from dpfda._validate import FloatArray
 from dpfda.mechanisms.randomized_response import RandomizedResponse
 from dpfda.noise import Source
 from dpfda.protocol.fields import array, flag
-from dpfda.protocol.linear_scores import decided, linear_scores
+from dpfda.protocol.linear_scores import NUMBERS, decided, linear_scores
 from dpfda.protocol.query import Records
 from dpfda.protocol.task import Task
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class EvaluationTask(Task, name="evaluation"):
-    """Answer whether a candidate's label is mine, through randomized response.
-
-    The candidate is a `CurveModel` in rows: m scores, the largest wins; one score tells label 1
-    from label 0 by its sign.
-
-    Privacy:
-        ε-LDP for curve and label together: the reply is one randomized bit.
+class RuleTask(Task):
+    """Asks about a public linear rule: a `CurveModel` in rows, one for each person.
 
     Attributes:
-        intercept: shape (n, m).
+        intercept: shape (n, m), m scores.
         coefficients: shape (n, m, d), for the first d features.
         centers: shape (n, m, d).
         scales: shape (n, m, d).
         clipped: whether centered and scaled features are clipped to ±1.
-
-    Example:
-        >>> task = EvaluationTask(
-        ...     epsilon=1.0, people=1, intercept=[[0.1]], coefficients=[[[1.0, -1.0]]],
-        ...     centers=[[[0.0, 0.0]]], scales=[[[1.0, 1.0]]],
-        ... )
-        >>> task.width
-        1
     """
 
     bits: ClassVar[bool] = True
@@ -50,6 +36,29 @@ class EvaluationTask(Task, name="evaluation"):
     centers: FloatArray = array("real", "people", "m", "dimension")
     scales: FloatArray = array("real", "people", "m", "dimension", least=1e-50)
     clipped: bool = flag(default=False)
+
+    def scores(self, features: FloatArray) -> FloatArray:
+        """Of encoded curves, one row a person."""
+        numbers = {name: getattr(self, name) for name in NUMBERS}
+        return linear_scores(features, **numbers, clipped=self.clipped)
+
+
+class EvaluationTask(RuleTask, name="evaluation"):
+    """Answer whether a candidate's label is mine, through randomized response.
+
+    Of m scores the largest wins; one score tells label 1 from label 0 by its sign.
+
+    Privacy:
+        ε-LDP for curve and label together: the reply is one randomized bit.
+
+    Example:
+        >>> task = EvaluationTask(
+        ...     epsilon=1.0, people=1, intercept=[[0.1]], coefficients=[[[1.0, -1.0]]],
+        ...     centers=[[[0.0, 0.0]]], scales=[[[1.0, 1.0]]],
+        ... )
+        >>> task.width
+        1
+    """
 
     @cached_property
     def mechanism(self) -> RandomizedResponse:
@@ -64,15 +73,7 @@ class EvaluationTask(Task, name="evaluation"):
     def exact(self, records: Records, source: Source) -> FloatArray:
         """+1: the candidate is right on me; -1: it is wrong."""
         z, y = records
-        scores = linear_scores(
-            z,
-            intercept=self.intercept,
-            coefficients=self.coefficients,
-            centers=self.centers,
-            scales=self.scales,
-            clipped=self.clipped,
-        )
-        return np.where(decided(scores) == y, 1.0, -1.0)
+        return np.where(decided(self.scores(z)) == y, 1.0, -1.0)
 
     @classmethod
     def examples(cls) -> list[Self]:
