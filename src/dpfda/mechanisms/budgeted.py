@@ -18,7 +18,7 @@ def l2_noise(cost: Cost, *, sensitivity: float, axes: FloatArray) -> Additive:
         >>> l2_noise(Cost(epsilon=1.0).part(0.5), sensitivity=2.0, axes=np.ones(3)).epsilon
         0.5
     """
-    shape = tuple(float(axis) for axis in axes)
+    shape = tuple(axes.tolist())
     if cost.pure:
         return EllipsoidLaplace(epsilon=cost.epsilon_spent, sensitivity=sensitivity, axes=shape)
     return Gaussian(mu=cost.mu, delta=cost.delta, sensitivity=sensitivity, axes=shape)
@@ -26,5 +26,5 @@ def l2_noise(cost: Cost, *, sensitivity: float, axes: FloatArray) -> Additive:
 
 def l1_noise(cost: Cost, *, sensitivity: float, axes: FloatArray) -> AdditiveLaplace:
     """For neighbors with Σ|h_j|/a_j ≤ S: independent Laplace noise, pure ε only."""
-    shape = tuple(float(axis) for axis in axes)
+    shape = tuple(axes.tolist())
     return AdditiveLaplace(epsilon=cost.epsilon_spent, sensitivity=sensitivity, axes=shape)

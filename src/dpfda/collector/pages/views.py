@@ -140,18 +140,12 @@ def _error_card(newest: Mapping[str, Any]) -> str:
 def _members_card(rows: list[dict[str, Any]]) -> str:
     drawn = members("accuracy of each member, reversed ones marked, weights below", rows)
     headings = ("member", "accuracy", "low", "high", "judged by", "reversed", "weight")
-    cells = [
-        (
-            place + 1,
-            row["accuracy"],
-            row["low"],
-            row["high"],
-            int(row["people"]),
-            "reversed" if row["reversed"] else "",
-            row["weight"],
-        )
-        for place, row in enumerate(rows)
-    ]
+    names = ("accuracy", "low", "high", "people", "reversed", "weight")
+    cells = []
+    for place, row in enumerate(rows, start=1):
+        turned = "reversed" if row["reversed"] else ""
+        shown = row | {"people": int(row["people"]), "reversed": turned}
+        cells.append((place, *(shown[name] for name in names)))
     return card(
         "Members: accuracy with interval, reversal, weight",
         '<p class="soft"><span class="key"></span>as made <span class="key warm"></span>reversed '
@@ -170,10 +164,8 @@ def _slope_card(slope: Mapping[str, Any]) -> str:
 
 def _estimates_card(rows: list[dict[str, Any]]) -> str:
     headings = ("score", "feature", "estimate", "low", "high", "people")
-    cells = [
-        (row["score"], row["feature"], row["value"], row["low"], row["high"], row["people"])
-        for row in rows
-    ]
+    names = ("score", "feature", "value", "low", "high", "people")
+    cells = [[row[name] for name in names] for row in rows]
     return card("What was learnt about each feature", table(headings, cells), wide=True)
 
 
