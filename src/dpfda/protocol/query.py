@@ -146,7 +146,7 @@ class Look(Query):
 
     def trial(self, generator: np.random.Generator, *, size: float = 1.0) -> Records:
         """Normal columns; as many records as the query says, or four."""
-        n = getattr(self, "n", 4)
+        n = 4 if self.announced is None else self.announced
         return tuple(
             size * generator.normal(size=(n, width) if width else n) for width in self.columns
         )
