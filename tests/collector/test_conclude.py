@@ -68,7 +68,7 @@ def test_the_carrier_changes_nothing(make_plan: Any, design: dict[str, Any]) -> 
             direct.close_phase()
         assert stored.people == len(numbers)
     assert stored.following["status"] == "finished"
-    assert stored.document == direct.model.to_json().decode()
+    assert stored.document == direct.model.to_json()
 
 
 def test_liars_and_the_median_of_means(make_plan: Any) -> None:
