@@ -37,7 +37,10 @@ _HOMES = {
     "RemoteClient": "dpfda.client.remote",
     "SecureSource": "dpfda.noise",
     "SimulationSource": "dpfda.noise",
+    "budget": "dpfda.privacy.tally",
     "load": "dpfda.documents",
+    "private_score": "dpfda.central.score",
+    "spent": "dpfda.privacy.tally",
 }
 """Every public name, and the module that it lives in."""
 

@@ -10,6 +10,8 @@ DpfdaError
 ├── LedgerDamaged                   a stored ledger was altered or cut; nothing is spent from it
 ├── UnknownEvent                    a release of which no price is known
 └── ProtocolError                   a message arrived that the protocol does not allow here
+
+PrivacyWarning (UserWarning)        what was done is allowed and costs more than it seems
 """
 
 from __future__ import annotations
@@ -81,3 +83,7 @@ class UnknownEvent(DpfdaError):
 
 class ProtocolError(DpfdaError):
     """A message that the protocol does not allow at this point."""
+
+
+class PrivacyWarning(UserWarning):
+    """Releases that cost more together than each of them says."""

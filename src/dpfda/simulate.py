@@ -14,6 +14,9 @@ import numpy as np
 from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import InvalidData
 from dpfda.noise import Source
+from dpfda.privacy import tally
+from dpfda.privacy.guarantee import Guarantee
+from dpfda.privacy.ledger import BaseLedger
 from dpfda.protocol.person import Crowd, People, encode_people
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import BLOCK, Server
@@ -24,22 +27,48 @@ def simulate(
     people: People | Crowd,
     *,
     source: Source,
-    at_once: int = BLOCK,
-    answers: Callable[[IntArray], Any] | None = None,
-    tell: Callable[[float], None] | None = None,
+    ledger: BaseLedger | None = None,
+    label: str = "study",
+    promise: Guarantee | None = None,
+    **how: Any,
 ) -> Server:
-    """Run a study from the first person to the last.
+    """Charge everybody, then run a study from the first person to the last.
 
     Args:
         plan: the public contract.
         people: the simulated people, in the order in which they take part.
         source: where their randomness comes from.
-        at_once: people asked at once; part of what a seed stands for.
-        answers: for people numbers, which of them answer at all; everybody by default.
-        tell: called with the share of people done.
+        ledger: the people's budget over all studies; by default that of a `dpfda.budget` around
+            it, if any. What real noise was drawn for is in `dpfda.spent()` either way.
+        label: public words for the ledger.
+        promise: what people are charged, where it is not what the plan says.
+        how: as in `ask_everybody`.
 
     Returns:
         The server at the end: its `model`, and what its design estimated in `findings`.
+    """
+    tally.pay(promise or plan.guarantee, label=label, source=source, ledger=ledger)
+    return ask_everybody(plan, people, source=source, **how)
+
+
+def ask_everybody(
+    plan: StudyPlan,
+    people: People | Crowd,
+    *,
+    source: Source,
+    at_once: int = BLOCK,
+    answers: Callable[[IntArray], Any] | None = None,
+    tell: Callable[[float], None] | None = None,
+) -> Server:
+    """Run a study whose people were charged.
+
+    Args:
+        plan: the public contract.
+        people: as in `simulate`.
+        source: where their randomness comes from.
+        at_once: people asked at once; part of what a seed stands for.
+        answers: for people numbers, which of them answer at all; everybody by default.
+        tell: called with the share of people done.
     """
     server = Server(plan)
     crowd = people if isinstance(people, Crowd) else Crowd(plan, people, source=source)

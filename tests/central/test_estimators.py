@@ -11,6 +11,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
+from dpfda import budget
 from dpfda.central import (
     PrivateCovariance,
     PrivateDensity,
@@ -68,7 +69,8 @@ def test_gaussian_noise_is_used_when_delta_allows_it() -> None:
 
 
 def test_without_a_seed_noise_is_exact_and_never_the_same() -> None:
-    fits = [PrivateMean(1.0, bound=1.5).fit(CURVES) for _ in range(2)]
+    with budget(epsilon=2.0):
+        fits = [PrivateMean(1.0, bound=1.5).fit(CURVES) for _ in range(2)]
     assert fits[0].guarantee_.sampler == "exact"
     assert not np.array_equal(fits[0].mean_, fits[1].mean_)
     seeded = [PrivateMean(1.0, bound=1.5, random_state=3).fit(CURVES).mean_ for _ in range(2)]

@@ -9,6 +9,7 @@ import pytest
 from sklearn.base import clone
 
 from dpfda import (
+    Ledger,
     LocalCurveClassifier,
     MomentClassifier,
     MRMAClassifier,
@@ -82,7 +83,7 @@ def test_no_label_changes_how_another_one_is_read(classifier: Any, monkeypatch: 
     labels: list[Any] = DATA.y.astype(int).tolist()
     for rare in (-1, "HIV"):
         labels[5] = rare
-        clone(classifier).set_params(classes=(-1, 1)).fit(DATA.X, labels)
+        clone(classifier).set_params(classes=(-1, 1), ledger=Ledger(1e3)).fit(DATA.X, labels)
     assert seen[0].sum() > 0
     assert seen[0].tolist() == seen[1].tolist()
 

@@ -11,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
+from dpfda import budget
 from dpfda.curves import CurveEncoder
 from dpfda.errors import BudgetExceeded, InvalidData, InvalidParameter, ProtocolError
 from dpfda.noise import SecureSource
@@ -97,7 +98,8 @@ def test_labels_of_the_data_are_found_by_simulations_only():
 
 def test_default_source_is_exact_and_unrepeatable():
     X, y = rows()
-    one, two = (PrivateLinearRegression(1.0).fit(X, y) for _ in range(2))
+    with budget(epsilon=2.0, delta=1e-5):
+        one, two = (PrivateLinearRegression(1.0).fit(X, y) for _ in range(2))
     assert one.guarantee_.sampler == "exact"
     assert not np.array_equal(one.coef_, two.coef_)
     seeded = [PrivateLinearRegression(1.0, random_state=4).fit(X, y) for _ in range(2)]

@@ -160,8 +160,7 @@ class LocalBoostingClassifier(CurveClassifierBase):
         )
         order = np.random.default_rng([seed, 2]).permutation(owners.owners)
         crowd = Owners(self.plan_, owners, order=order, epsilons=epsilons, source=source)
-        self._pay(self.plan_.guarantee)
-        server = simulate(self.plan_, crowd, source=source, at_once=owners.owners)
+        server = simulate(self.plan_, crowd, source=source, at_once=owners.owners, **self._account)
         progress = server.progress
         assert isinstance(progress, BoostingProgress)
         self.owners_spent_, self.n_owners_ = crowd.asked, owners.owners

@@ -62,8 +62,7 @@ class StudyClassifier(CurveClassifierBase):
             seed=seed,
         )
         people = people_from(self.plan_, rows, y, grid_points=grid_points)
-        self._pay(self.plan_.guarantee)
-        self.server_ = simulate(self.plan_, people, source=source)
+        self.server_ = simulate(self.plan_, people, source=source, **self._account)
         self.guarantee_ = self._promise(self.plan_.guarantee, source)
         self.model_ = stamped(self.server_.model, self.guarantee_)
         self.result_ = StudyResult(estimates=self.server_.findings.estimates())

@@ -33,10 +33,10 @@ class CurveClassifierBase(ClassifierMixin, PrivateEstimator):  # type: ignore[mi
     grid_points_: Any
     model_: CurveModel
 
-    def _pay(self, promise: Guarantee) -> None:
+    @property
+    def _account(self) -> dict[str, Any]:
         """Everybody in the data spends what they are promised, before anybody is asked."""
-        if self.ledger is not None:
-            self.ledger.spend(promise, label=type(self).__name__)
+        return {"ledger": self.ledger, "label": type(self).__name__}
 
     def _encoder(self) -> CurveEncoder:
         if self.encoder is None:

@@ -104,9 +104,9 @@ class MRMAClassifier(MRMAEstimator):
         design, seed = design_of(MRMADesign, self.get_params(deep=False)), self._public_seed()
         self.plan_ = self._plan(len(labels), design, seed=seed, protects=self.protects)
         people = people_from(self.plan_, curves, labels, grid_points=grid_points)
-        self._pay(self.plan_.guarantee)
-        server = simulate(self.plan_, people, source=source)
-        self.guarantee_ = person_level(self._promise(self.plan_.guarantee, source), groups)
+        promise = person_level(self.plan_.guarantee, groups)
+        server = simulate(self.plan_, people, source=source, promise=promise, **self._account)
+        self.guarantee_ = self._promise(promise, source)
         self.model_ = stamped(server.model, self.guarantee_)
         findings = server.findings
         assert isinstance(findings, MRMAFindings)

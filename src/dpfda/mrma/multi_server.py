@@ -16,10 +16,11 @@ from dpfda.mrma.designs import ExchangeDesign, MRMADesign
 from dpfda.mrma.estimator import MRMAEstimator
 from dpfda.mrma.training import design_of
 from dpfda.noise import Source
+from dpfda.privacy import tally
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.person import encode_people
 from dpfda.protocol.server import Server
-from dpfda.simulate import simulate
+from dpfda.simulate import ask_everybody
 
 
 @dataclass(eq=False, repr=False)
@@ -97,7 +98,7 @@ class MultiServerMRMA(MRMAEstimator):
         people = encode_people(whole, curves, labels, grid_points=grid_points)
         order = np.random.default_rng(seed).permutation(len(labels))
         rosters = [order[number[order] == k] for k in range(len(self.servers_))]
-        self._pay(whole.guarantee)
+        tally.pay(whole.guarantee, source=source, **self._account)
         own = [
             self._own_study(people, roster, seed=seed + k, source=source)
             for k, roster in enumerate(rosters)
@@ -145,7 +146,7 @@ class MultiServerMRMA(MRMAEstimator):
         share = 0.5 if split else 1.0
         design = design_of(MRMADesign, self.get_params(deep=False), verdict_share=share)
         plan = self._plan(len(taking_part), design, seed=seed)
-        server = simulate(plan, _people(people, taking_part), source=source)
+        server = ask_everybody(plan, _people(people, taking_part), source=source)
         reports = design.n_reports(len(taking_part))
         return server, taking_part[reports:] if split else roster[len(taking_part) :]
 
@@ -171,7 +172,7 @@ class MultiServerMRMA(MRMAEstimator):
         )
         epsilon = self.epsilon / 2 if self.exchange == "split" else self.epsilon
         plan = self._plan(max(1, len(judges)), design, seed=seed, epsilon=epsilon)
-        return simulate(plan, _people(people, judges), source=source)
+        return ask_everybody(plan, _people(people, judges), source=source)
 
 
 def _people(people: tuple[FloatArray, IntArray], who: IntArray) -> Any:

@@ -101,8 +101,8 @@ class OnlineMRMA(MRMAEstimator):
         self.grid_points_ = grid_points
         plan = self._plan(len(labels), self._round, seed=self._stream_seed + self.rounds_)
         people = people_from(plan, curves, labels, grid_points=grid_points)
-        self._pay(plan.guarantee)
-        self._finish_round(plan, simulate(plan, people, source=self._stream_source))
+        server = simulate(plan, people, source=self._stream_source, **self._account)
+        self._finish_round(plan, server)
         return self
 
     def plot(self, *, level: float = 0.95) -> Any:

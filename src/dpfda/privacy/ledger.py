@@ -9,6 +9,7 @@ answers.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -24,6 +25,8 @@ from dpfda.privacy.events import ApproximateEvent, Event, PureEvent
 from dpfda.privacy.filter import Budget, Filter, chosen
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.privacy.price import Price, compose
+
+_ONE_PROCESS = "a Ledger is known to one process only: share a FileLedger with others"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +109,7 @@ class BaseLedger(ABC):
             InvalidParameter: the ledger holds releases about another unit.
             UnknownEvent: nothing is known of what the release costs.
         """
-        event = _as_event(release)
+        event = as_event(release)
         if key is not None:
             _check_text("key", key)
         unit = getattr(release, "unit", unit)
@@ -136,7 +139,7 @@ class BaseLedger(ABC):
 
     def refusal(self, release: Event | Guarantee | Price, *, key: str | None = None) -> str:
         """Why `spend` would be refused now, or nothing. Others may be faster: only it binds."""
-        price = release if isinstance(release, Price) else compose([_as_event(release)])
+        price = release if isinstance(release, Price) else compose([as_event(release)])
         with self._exclusive():
             return "the key was spent before" if key in self._keys else self._refusal(price)
 
@@ -248,17 +251,23 @@ class Ledger(BaseLedger):
         self, limit_epsilon: float, *, limit_delta: float = 0.0, composition: str | None = None
     ) -> None:
         self.rule = chosen(limit_epsilon, limit_delta, composition)
-        self._lock = threading.Lock()
+        self._process, self._lock = os.getpid(), threading.Lock()
         self._forget()
 
     def _exclusive(self) -> AbstractContextManager[Any]:
+        if self._process != os.getpid():  # a fork's copy: both would spend all of it
+            raise BudgetExceeded(_ONE_PROCESS)
         return self._lock
+
+    def __reduce__(self) -> str:
+        raise TypeError(_ONE_PROCESS)
 
     def _append(self, entry: Entry) -> None:
         """Nothing to do: `_note` is the storage."""
 
 
-def _as_event(release: Event | Guarantee) -> Event:
+def as_event(release: Event | Guarantee) -> Event:
+    """What a ledger stores of it."""
     if isinstance(release, Event):
         return release
     if not isinstance(release, Guarantee):

@@ -90,6 +90,10 @@ class FileLedger(BaseLedger):
             if value is not None and value != kept:
                 raise InvalidParameter(name, f"{kept!r}, as stored in the ledger", value)
 
+    def __reduce__(self) -> tuple[type[FileLedger], tuple[Path]]:
+        """In another process: the same file, read anew."""
+        return FileLedger, (self.path.absolute(),)
+
     def _forget(self) -> None:
         super()._forget()
         self._checksums: list[str] = []  # of all records read so far

@@ -34,5 +34,4 @@ class Answer:
     @property
     def sigma(self) -> float:
         """Standard deviation of the noise, where it is the same on every number."""
-        scale = float(self.noise.scales[0])
-        return scale * math.sqrt(2) if self.noise.law == "laplace" else scale
+        return math.sqrt(float(self.noise.variance[0]))

@@ -15,6 +15,7 @@ import numpy as np
 from dpfda.errors import BudgetExceeded, DpfdaError, InvalidParameter, ProtocolError
 from dpfda.mechanisms.gaussian import Gaussian
 from dpfda.noise import SecureSource, SimulationSource, Source
+from dpfda.privacy import tally
 from dpfda.privacy.guarantee import SITE_SIZES_ARE_PUBLIC, SITES_DRAW_THEIR_NOISE, Guarantee
 from dpfda.privacy.ledger import BaseLedger
 from dpfda.protocol.answer import Answer
@@ -129,7 +130,8 @@ def convene(
         colluders: how many sites may pool what they know with the coordinator.
         dropouts: how many may fall silent in a stage.
         alone: every site adds all the noise.
-        ledgers: the sites' budgets over all conversations, of those that have one.
+        ledgers: the sites' budgets over all conversations. A `dpfda.budget` around it pays once for
+            all sites that have none: their people are others.
         silent: rehearses dropouts.
 
     Returns:
@@ -159,6 +161,11 @@ def convene(
         )
     ]
     consortium = Consortium(sites, coordinator, silent=silent)
+    promise, label = consortium.guarantee(conversation.guarantee), type(conversation).__name__
+    if len(budgets) < len(sites):
+        tally.pay(promise, label=label, source=source)
+    else:
+        tally.note(promise, label=label, source=source, ledger=next(iter(budgets.values())))
     return converse(conversation, consortium.ask), consortium
 
 

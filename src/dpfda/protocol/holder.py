@@ -194,10 +194,12 @@ class Curator(Holder):
 class Stream(Holder):
     """Holds sums instead of records, which pass by in chunks: a pass for every question."""
 
+    def __init__(self, **agreed: Unpack[Agreed]) -> None:
+        super().__init__(**agreed)
+        self._require_all()
+
     def open(self, query: Query) -> None:
-        """Begin a pass; the first one only if the ledger can pay for all of them."""
-        if not self.transcript:
-            self._require_all()
+        """Begin a pass."""
         if not isinstance(query, AdditiveLook):
             raise InvalidData("X", f"given as a whole: {query.name} does not work from sums")
         self._query, self._n = query, 0

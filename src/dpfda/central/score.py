@@ -1,0 +1,153 @@
+"""How often a public classifier is right about private rows: one look, at a price."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from dpfda import _validate
+from dpfda._validate import FloatArray
+from dpfda.central.looks import MOST_RECORDS, BallMean
+from dpfda.curate import curate
+from dpfda.errors import InvalidData
+from dpfda.noise import source_for
+from dpfda.privacy.guarantee import Guarantee
+from dpfda.privacy.ledger import BaseLedger
+from dpfda.protocol.conversation import Conversation, Questions
+from dpfda.protocol.query import Records
+
+_NORMAL = 1.96  # standard errors on either side of a 95 % interval
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score:
+    """A private estimate of accuracy.
+
+    Attributes:
+        accuracy: share of persons whose label is predicted, with noise; cut to [0, 1].
+        noise: standard deviation of what privacy added.
+        n: how many persons.
+        guarantee: what it promises.
+    """
+
+    accuracy: float
+    noise: float
+    n: int
+    guarantee: Guarantee
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """About 95 % of such intervals hold the accuracy for all people: noise and sampling."""
+        sampling = self.accuracy * (1 - self.accuracy) / self.n
+        reach = _NORMAL * math.sqrt(self.noise**2 + sampling)
+        return max(0.0, self.accuracy - reach), min(1.0, self.accuracy + reach)
+
+    def __float__(self) -> float:
+        return self.accuracy
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        return f"accuracy {self.accuracy:.3f} (95 %: {low:.3f} to {high:.3f}); {self.guarantee}"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ScoreRelease(Conversation[Score], name="score"):
+    """The one question behind a score: the mean of one number in [0, 1] a person.
+
+    Privacy:
+        (ε, δ)-DP for replacing one person: the mean of n numbers in [0, 1] moves by 1/n.
+
+    Attributes:
+        n: how many persons.
+    """
+
+    n: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _validate.whole("n", self.n, least=2, most=MOST_RECORDS)
+
+    def questions(self) -> Questions[Score]:
+        """[0, 1] is a ball of radius 1/2."""
+        middle, axes = np.array([0.5]), np.ones(1)
+        answer = yield BallMean(
+            unit=self.unit, cost=self.whole, n=self.n, center=middle, axes=axes, radius=0.5
+        )
+        return Score(
+            accuracy=float(np.clip(0.5 + answer.values[0], 0, 1)),
+            noise=float(answer.sigma),
+            n=self.n,
+            guarantee=self.guarantee,
+        )
+
+    @classmethod
+    def examples(cls, *, n: int, epsilon: float, delta: float) -> list[Self]:
+        """There is one."""
+        return [cls(epsilon=epsilon, delta=delta, n=n)]
+
+    def neighbors(self, n: int) -> tuple[Records, Records]:
+        """One person is predicted, or not."""
+        here, there = np.ones((n, 1)), np.ones((n, 1))
+        there[0] = 0
+        return (here,), (there,)
+
+
+def private_score(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    groups: Any = None,
+    unit: str = "person",
+    ledger: BaseLedger | None = None,
+    random_state: Any = None,
+) -> Score:
+    """How often a public classifier predicts the labels of private rows.
+
+    Privacy:
+        (ε, δ)-DP for replacing one person. The model must be public: made of other people's data,
+        released, or paid for. A prediction must depend on its own row alone.
+
+    Args:
+        model: anything fitted that has `predict`.
+        X: private rows or curves, as `predict` takes them.
+        y: their labels.
+        epsilon: ε.
+        delta: δ; 0 for pure ε.
+        groups: who each row belongs to, where a person has several; their rows are averaged.
+        unit: whose data one row is.
+        ledger: budget of the data over all releases: spent before noise is drawn.
+        random_state: None for exact noise, or a seed for simulations.
+
+    Example:
+        >>> from sklearn.dummy import DummyClassifier
+        >>> X, y = np.zeros((1000, 1)), np.arange(1000) % 4 == 0
+        >>> guess = DummyClassifier(strategy="constant", constant=False).fit(X[:5], y[:5])
+        >>> score = private_score(guess, X, y, epsilon=0.1, random_state=0)
+        >>> 0.65 < score.accuracy < 0.85, round(score.noise, 3)  # √2/(1000 · 0.1)
+        (True, 0.014)
+    """
+    right = _shares(np.asarray(model.predict(X)), np.asarray(y), groups)
+    asked = ScoreRelease(epsilon=epsilon, delta=delta, unit=unit, n=len(right))
+    source = source_for(random_state)
+    score, _ = curate(asked, (right,), source=source, ledger=ledger)
+    return replace(score, guarantee=score.guarantee.drawn_from(source))
+
+
+def _shares(predicted: Any, labels: Any, groups: Any) -> FloatArray:
+    """Of each person's rows, which part is predicted, (n, 1)."""
+    if predicted.ndim != 1 or labels.shape != predicted.shape:
+        raise InvalidData("y", "one label for each prediction", f"shape {labels.shape}")
+    right = np.asarray(predicted == labels, dtype=np.float64)
+    if groups is not None:
+        owners = np.asarray(groups)
+        if owners.shape != right.shape:
+            raise InvalidData("groups", "one person for each row", f"shape {owners.shape}")
+        _, number = np.unique(owners, return_inverse=True)
+        right = np.bincount(number, weights=right) / np.bincount(number)
+    return right[:, None]

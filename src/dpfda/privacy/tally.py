@@ -1,0 +1,301 @@
+"""What this process has spent: every release with real noise, with or without a ledger.
+
+Each fit states its own ε, and five fits about the same people cost five. Whoever releases through
+`curate`, `simulate` or `convene` passes by here once: `payer` says which ledger pays, `note` writes
+the release down. Without any ledger the second release warns, once.
+
+Seeded simulations are not counted, neither here nor by a `budget` around them: their noise protects
+nobody, so that no ε would be true of them, and simulated data cost nothing. A ledger that is handed
+over (``ledger=``) is charged for them too, which rehearses a budget.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from dataclasses import dataclass
+from importlib import import_module
+from os import PathLike
+from typing import Any
+
+from dpfda.errors import BudgetExceeded, PrivacyWarning
+from dpfda.noise import Source
+from dpfda.privacy.cost import Cost, limit
+from dpfda.privacy.events import Event
+from dpfda.privacy.filter import Budget, GaussianFilter, SumFilter
+from dpfda.privacy.guarantee import Guarantee
+from dpfda.privacy.ledger import BaseLedger, Ledger, as_event
+from dpfda.privacy.ledger_file import FileLedger
+from dpfda.privacy.price import Price, exact, rounded_up
+
+_ENDLESS = 1e100  # ε: the tally has no limit
+_REMEDY = (
+    "pass ledger=, or fit inside `with dpfda.budget(epsilon=...):`; dpfda.spent() lists what was"
+    " released"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tallied:
+    """One release of this process.
+
+    Attributes:
+        label: what it was, in words.
+        promise: what it announced, with its unit and its assumptions.
+        time: when, in seconds since 1970 (UTC).
+        paid: whether a ledger was charged.
+    """
+
+    label: str
+    promise: Guarantee
+    time: float
+    paid: bool
+
+    def __str__(self) -> str:
+        when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(self.time))
+        cost = Budget(epsilon=self.promise.epsilon, delta=self.promise.delta)
+        paid = "" if self.paid else ", without a ledger"
+        return f"{when}  {self.label} ({self.promise.model}): {cost} a {self.promise.unit}{paid}"
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a process has released with real noise, in order; printed, a table with its total.
+
+    Example:
+        >>> print(Spent(()))
+        nothing was released with real noise
+        >>> twice = (Tallied(label="mean", promise=Guarantee(epsilon=1), time=0, paid=False),) * 2
+        >>> print(Spent(twice))
+           1  1970-01-01 00:00  mean (central): ε = 1 a person, without a ledger
+           2  1970-01-01 00:00  mean (central): ε = 1 a person, without a ledger
+        together, for a person who is in all of them: ε = 2
+    """
+
+    releases: tuple[Tallied, ...]
+
+    @property
+    def totals(self) -> dict[str, Budget]:
+        """What releases cost together, for each unit: a person's scans are not persons.
+
+        As if all were about the same units, and as a ledger adds up: ε by sums, Gaussian noise by
+        μ², at the largest δ that one of them announced.
+        """
+        units = dict.fromkeys(release.promise.unit for release in self.releases)
+        promises = [release.promise for release in self.releases]
+        return {unit: together([one for one in promises if one.unit == unit]) for unit in units}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "releases": [
+                vars(release) | {"promise": release.promise.to_dict()} for release in self.releases
+            ],
+            "totals": {unit: vars(budget) for unit, budget in self.totals.items()},
+        }
+
+    def to_json(self) -> str:
+        """The same as text."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=2)
+
+    def __str__(self) -> str:
+        if not self.releases:
+            return "nothing was released with real noise"
+        lines = [f"{number:>4}  {one}" for number, one in enumerate(self.releases, 1)]
+        lines += [
+            f"together, for a {unit} who is in all of them: {total}"
+            for unit, total in self.totals.items()
+        ]
+        assumed = dict.fromkeys(text for one in self.releases for text in one.promise.assumptions)
+        return "\n".join([*lines, *(f"assuming {text}" for text in assumed)])
+
+
+def together(promises: Sequence[Guarantee]) -> Budget:
+    """What releases about the same unit cost, sizes fixed in advance.
+
+    Example:
+        >>> print(together([Guarantee(epsilon=1.0)] * 2))
+        ε = 2
+        >>> print(together([Guarantee(epsilon=1.0, delta=1e-5)] * 2))  # not 2: μ² adds up
+        ε = 1.46517, δ = 1e-05
+    """
+    prices = [limit(epsilon=one.epsilon, delta=one.delta) for one in promises]
+    price = sum(prices, Price())
+    pure = SumFilter(Budget(epsilon=_ENDLESS)).spent(Price(epsilon=price.epsilon))
+    if not price.precision:
+        return pure
+    rule = GaussianFilter(Budget(epsilon=_ENDLESS, delta=max(one.delta for one in promises)))
+    noise = rule.spent(Price(precision=price.precision))
+    epsilon = rounded_up(exact(pure.epsilon) + exact(noise.epsilon))
+    return Budget(epsilon=epsilon, delta=noise.delta)
+
+
+class _Process:
+    """What is known in this process alone."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.releases: list[Tallied] = []
+        self.warned = False
+        self.open: list[BaseLedger] = []  # of `budget` blocks in any thread
+
+
+_process = _Process()
+_enclosing: ContextVar[BaseLedger | None] = ContextVar("budget", default=None)
+
+
+def spent() -> Spent:
+    """Everything that this process released with real noise, and what it costs in all.
+
+    Other processes, as joblib starts them, have tallies of their own that nobody sees here: a
+    `FileLedger` counts across processes.
+    """
+    with _process.lock:
+        return Spent(tuple(_process.releases))
+
+
+@contextmanager
+def budget(
+    epsilon: float,
+    delta: float = 0.0,
+    *,
+    composition: str | None = None,
+    path: str | PathLike[str] | None = None,
+) -> Iterator[BaseLedger]:
+    """Keep all fits inside within one budget: ``with dpfda.budget(epsilon=2) as ledger:``.
+
+    As if ``ledger=`` were given to everything that releases with real noise inside, also in threads
+    that are started there. Joblib works in threads inside: other processes could not see the
+    budget. A budget inside another one is paid from it, as a whole, when it begins.
+
+    Args:
+        epsilon: ε of everything inside together.
+        delta: δ of the same.
+        composition: the rule of adding up, see `Ledger`.
+        path: keep it in this file, see `FileLedger`: for further runs and other processes.
+
+    Raises:
+        BudgetExceeded: by the fit that would go over it; nothing is released.
+
+    Example:
+        >>> with budget(epsilon=2.0) as ledger:
+        ...     print(ledger)
+        Ledger(limit ε = 2, entries: 0)
+    """
+    limits: dict[str, Any] = {"limit_delta": delta, "composition": composition}
+    ledger: BaseLedger = (
+        Ledger(epsilon, **limits)
+        if path is None
+        else FileLedger(path, limit_epsilon=epsilon, **limits)
+    )
+    outer = _around()
+    if outer is not None:
+        whole = Guarantee(epsilon=epsilon, delta=delta)
+        outer.spend(_whole(whole, outer), label="a budget inside")
+    token = _enclosing.set(ledger)
+    hidden = [one for one in _process.open if one is token.old_value]
+    _process.open = [one for one in _process.open if one not in hidden] + [ledger]
+    try:
+        with _threads():
+            yield ledger
+    finally:
+        _process.open = [one for one in _process.open if one is not ledger] + hidden
+        _enclosing.reset(token)
+
+
+def payer(ledger: BaseLedger | None, source: Source) -> BaseLedger | None:
+    """Which ledger pays: the one given, or, for real noise, that of the `budget` around it."""
+    return _around() if ledger is None and source.sampler == "exact" else ledger
+
+
+def note(promise: Guarantee, *, label: str, source: Source, ledger: BaseLedger | None) -> None:
+    """Write down a release that nobody refused, before its noise is drawn.
+
+    Args:
+        promise: what it announced.
+        label: public words.
+        source: where its noise comes from.
+        ledger: who pays, as `payer` said.
+    """
+    if source.sampler != "exact":
+        return
+    promise = promise.drawn_from(source)
+    one = Tallied(label=label, promise=promise, time=time.time(), paid=ledger is not None)
+    with _process.lock:
+        _process.releases.append(one)
+        text = "" if _process.warned else _warning(_process.releases)
+        _process.warned = _process.warned or bool(text)
+    if text:
+        warnings.warn(text, PrivacyWarning, stacklevel=_outside())
+
+
+def pay(
+    promise: Guarantee, *, label: str, source: Source, ledger: BaseLedger | None = None
+) -> None:
+    """Pay for all that is promised at once, and write it down."""
+    paying = payer(ledger, source)
+    if paying is not None:
+        assumptions, unit = promise.assumptions, promise.unit
+        paying.spend(_whole(promise, paying), label=label, assumptions=assumptions, unit=unit)
+    note(promise, label=label, source=source, ledger=paying)
+
+
+def _whole(promise: Guarantee, ledger: BaseLedger) -> Event:
+    """A promise as one event: Gaussian noise, where the ledger adds that up."""
+    if promise.delta and ledger.rule.name == "gaussian":
+        return Cost(epsilon=promise.epsilon, delta=promise.delta).event
+    return as_event(promise)
+
+
+def _around() -> BaseLedger | None:
+    """The innermost `budget` here; in a thread that knows none, the one that is open elsewhere."""
+    here = _enclosing.get()
+    if here is not None or not _process.open:
+        return here
+    # Threads do not inherit contexts. Charging a budget too often is safe, missing it is not.
+    if len(_process.open) > 1:
+        raise BudgetExceeded("several budgets are open in other threads: pass ledger=")
+    return _process.open[0]
+
+
+def _warning(releases: Sequence[Tallied]) -> str:
+    """What to say about the last release; nothing before the second without a ledger."""
+    free = [release for release in releases if not release.paid]
+    if releases[-1].paid:
+        return ""
+    if multiprocessing.parent_process() is not None:
+        return (
+            "a worker process releases with real noise and without a ledger: neither dpfda.spent()"
+            " nor a budget of the process that started it counts this; pass ledger=FileLedger(...)"
+        )
+    if len(free) < 2:
+        return ""
+    totals = [f"{total} for a {unit}" for unit, total in Spent(tuple(free)).totals.items()]
+    return (
+        f"{len(free)} releases without a ledger cost {' and '.join(totals)} together, if they are"
+        f" about the same data, and nothing limits the next ones: {_REMEDY}"
+    )
+
+
+def _outside() -> int:
+    """How far up the caller of this package is: where a warning points."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back and str(frame.f_globals.get("__name__")).startswith("dpfda"):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def _threads() -> AbstractContextManager[Any]:
+    """Joblib, where there is one, works in threads."""
+    try:
+        joblib = import_module("joblib")
+    except ImportError:
+        return nullcontext()
+    return joblib.parallel_config(backend="threading")  # type: ignore[no-any-return]

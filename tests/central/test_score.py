@@ -1,0 +1,75 @@
+"""A private score: right on average, as noisy as it says, one number a person."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpfda import Ledger, private_score
+from dpfda.errors import BudgetExceeded, InvalidData
+
+N = 400
+LABELS = np.array(["a", "b", "b", "b"] * (N // 4))
+ROWS = np.zeros((N, 2))
+
+
+class Says:
+    """A public model that predicts what it was told."""
+
+    def __init__(self, predictions: Any) -> None:
+        self.predictions = predictions
+
+    def predict(self, rows: Any) -> Any:
+        return self.predictions
+
+
+def scored(**more: Any) -> Any:
+    return private_score(Says(np.full(N, "b")), ROWS, LABELS, **{"epsilon": 1.0} | more)
+
+
+@pytest.mark.parametrize(
+    ("delta", "noise"),
+    # √2/(nε); and σ = 1/(nμ), μ = 0.26805 being exactly (1, 1e-5) (Balle & Wang 2018).
+    [(0.0, np.sqrt(2) / N), (1e-5, 1 / (N * 0.268052))],
+)
+def test_right_on_average_and_as_noisy_as_it_says(delta: float, noise: float) -> None:
+    scores = [scored(delta=delta, random_state=seed) for seed in range(800)]
+    values = np.array([float(score) for score in scores])
+    assert scores[0].noise == pytest.approx(noise, rel=1e-3)
+    assert values.mean() == pytest.approx(0.75, abs=4 * noise / np.sqrt(800))
+    assert values.std() == pytest.approx(noise, rel=0.15)  # 5 standard errors of a Laplace std
+    low, high = scores[0].interval
+    sampling = 1.96 * np.sqrt(noise**2 + scores[0].accuracy * (1 - scores[0].accuracy) / N)
+    assert (high - low) / 2 == pytest.approx(sampling, rel=1e-3)
+
+
+def test_rows_of_a_person_are_averaged() -> None:
+    groups = np.arange(N) // 4  # one of four rows of each person is wrong
+    score = scored(groups=groups, epsilon=1e4, random_state=0)
+    assert score.n == N // 4
+    assert score.accuracy == pytest.approx(0.75, abs=1e-3)
+    assert score.noise == pytest.approx(np.sqrt(2) / (N // 4 * 1e4), rel=1e-3)
+
+
+def test_it_is_paid_for_and_says_its_promise() -> None:
+    ledger = Ledger(1.0)
+    score = scored(ledger=ledger, unit="scan")
+    assert ledger.spent.epsilon == 1.0
+    assert "ε = 1, central, unit = scan, sampler = exact" in str(score)
+    with pytest.raises(BudgetExceeded):
+        scored(ledger=ledger)
+
+
+def test_wrong_shapes_are_refused_without_a_value() -> None:
+    with pytest.raises(InvalidData, match="one label for each prediction"):
+        private_score(Says(np.zeros(3)), ROWS, LABELS, epsilon=1.0)
+    with pytest.raises(InvalidData, match="groups"):
+        scored(groups=[1, 2])
+
+
+def test_an_impossible_share_is_cut() -> None:
+    values = [scored(epsilon=0.001, random_state=seed).accuracy for seed in range(50)]
+    assert min(values) == 0.0
+    assert max(values) == 1.0

@@ -1,0 +1,328 @@
+"""What a process has spent: every door is tallied, the second release warns, budgets hold."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpfda
+from dpfda.central.mean import FunctionMechanism, MeanRelease
+from dpfda.central.quadrature import as_grid
+from dpfda.curate import curate
+from dpfda.errors import BudgetExceeded, PrivacyWarning
+from dpfda.noise import SecureSource, SimulationSource
+from dpfda.privacy import tally
+from dpfda.privacy.filter import Budget
+from dpfda.privacy.guarantee import NUMBER_IS_PUBLIC, Guarantee
+from dpfda.privacy.ledger import Ledger
+from dpfda.privacy.ledger_file import FileLedger
+from dpfda.protocol import StudyPlan
+from dpfda.protocol.consortium import convene
+from dpfda.simulate import people_from, simulate
+
+T = np.linspace(0, 1, 8)
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-0.3, 0.3, size=(90, 8))
+Y = np.where(X[:, 0] > 0, 1, -1)
+SMALL = {"n_classifiers": 2, "member_size": 4, "classes": (-1, 1)}
+CLASSES = {"classes": (-1, 1)}
+
+
+def _plan(epsilon: float = 1.0) -> StudyPlan:
+    encoder = dpfda.CurveEncoder(n_basis=4)
+    return StudyPlan(
+        epsilon=epsilon, n_people=len(X), encoder=encoder, classes=(-1, 1),
+        design={"name": "moments"},
+    )  # fmt: skip
+
+
+def _mean(epsilon: float = 1.0, delta: float = 0.0) -> MeanRelease:
+    mechanism = FunctionMechanism.named("adaptive")()
+    return MeanRelease(
+        epsilon=epsilon, delta=delta, n=len(X), bound=1.0, grid=as_grid(T), mechanism=mechanism
+    )
+
+
+def _curated(source: Any, **more: Any) -> None:
+    curate(_mean(), _mean().records(X), source=source, **more)
+
+
+def _convened(source: Any, **more: Any) -> None:
+    asked = _mean(delta=1e-5)
+    (rows,) = asked.records(X)
+    hospitals = {name: (part,) for name, part in zip("ABC", np.array_split(rows, 3), strict=True)}
+    convene(asked, hospitals, source=source, **more)
+
+
+def _simulated(source: Any, **more: Any) -> None:
+    simulate(_plan(), people_from(_plan(), X, Y), source=source, **more)
+
+
+def _sites(**more: Any) -> None:
+    sites = {name: (X[k::3], X[k::3, 0]) for k, name in enumerate("ABC")}
+    dpfda.DecentralizedRegression(1.0, **more).fit(sites)
+
+
+def _streamed(**more: Any) -> None:
+    dpfda.PrivateLinearRegression(1.0, **more).fit_stream(lambda: [(X, X[:, 0])])
+
+
+DOORS: dict[str, Callable[..., Any]] = {
+    "mean": lambda **kw: dpfda.PrivateMean(1.0, bound=1.0, **kw).fit(X),
+    "covariance": lambda **kw: dpfda.PrivateCovariance(1.0, bound=1.0, **kw).fit(X),
+    "linear": lambda **kw: dpfda.PrivateLinearRegression(1.0, **kw).fit(X, X[:, 0]),
+    "stream": _streamed,
+    "sites": _sites,
+    "local": lambda **kw: dpfda.LocalCurveClassifier(1.0, **CLASSES, **kw).fit(X, Y),
+    "moment": lambda **kw: dpfda.MomentClassifier(epsilon=1.0, **CLASSES, **kw).fit(X, Y),
+    "MRMA": lambda **kw: dpfda.MRMAClassifier(epsilon=1.0, **SMALL, **kw).fit(X, Y),
+    "servers": lambda **kw: dpfda.MultiServerMRMA(epsilon=1.0, **SMALL, **kw).fit(
+        X, Y, servers=np.arange(90) % 2
+    ),
+    "online": lambda **kw: dpfda.OnlineMRMA(epsilon=1.0, new_classifiers=2, **SMALL, **kw).fit(
+        X, Y
+    ),
+    "boosting": lambda **kw: dpfda.LocalBoostingClassifier(epsilon=1.0, **CLASSES, **kw).fit(X, Y),
+    "curate": lambda random_state=None: _curated(_source(random_state)),
+    "convene": lambda random_state=None: _convened(_source(random_state)),
+    "simulate": lambda random_state=None: _simulated(_source(random_state)),
+    "score": lambda **kw: dpfda.private_score(Constant(), X, Y, epsilon=1.0, **kw),
+}
+
+
+class Constant:
+    """A public model."""
+
+    def predict(self, rows: Any) -> Any:
+        return np.ones(len(rows))
+
+
+def _source(random_state: int | None) -> Any:
+    return SecureSource() if random_state is None else SimulationSource(random_state)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # tiny data: regressions say so
+@pytest.mark.parametrize("door", DOORS)
+def test_every_door_is_tallied_once_and_the_second_release_warns_once(door: str) -> None:
+    DOORS[door](random_state=0)  # protects nobody: counted nowhere
+    assert not dpfda.spent().releases
+    DOORS[door]()
+    (one,) = dpfda.spent().releases
+    assert (one.promise.epsilon, one.promise.sampler, one.paid) == (1.0, "exact", False)
+    with pytest.warns(PrivacyWarning, match=r"2 releases without a ledger cost ε = (2|1\.4)"):
+        DOORS[door]()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PrivacyWarning)
+        DOORS[door]()
+    assert len(dpfda.spent().releases) == 3
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("door", DOORS)
+def test_a_budget_covers_every_door(door: str) -> None:
+    gaussian = door in ("linear", "stream", "sites", "convene")
+    with dpfda.budget(1.0, 1e-5 if gaussian else 0.0) as ledger:
+        DOORS[door](random_state=0)
+        assert not ledger.entries
+        DOORS[door]()
+        spent = ledger.spent.epsilon
+        assert 0.999 <= spent <= 1.0
+        with pytest.raises(BudgetExceeded):
+            DOORS[door]()
+        assert ledger.spent.epsilon == spent
+    (one,) = dpfda.spent().releases  # what was refused is not in it
+    assert one.paid
+    assert {entry.unit for entry in ledger.entries} == {one.promise.unit}
+
+
+def test_a_budget_inside_another_is_paid_from_it_when_it_begins() -> None:
+    with dpfda.budget(2.0) as outer:
+        with dpfda.budget(1.5) as inner:
+            DOORS["local"]()
+        assert (outer.spent.epsilon, inner.spent.epsilon) == (1.5, 1.0)
+        with pytest.raises(BudgetExceeded), dpfda.budget(0.6):
+            pass
+        with pytest.raises(BudgetExceeded):
+            DOORS["mean"]()
+    assert tally.payer(None, SecureSource()) is None
+    with dpfda.budget(2.0, 1e-5) as outer, dpfda.budget(1.0, 1e-5):
+        assert outer.spent.epsilon == pytest.approx(1.0, abs=1e-6)
+
+
+def test_a_ledger_that_is_given_pays_alone_and_for_simulations_too() -> None:
+    mine = Ledger(3.0)
+    with dpfda.budget(1.0) as around:
+        DOORS["mean"](ledger=mine)
+        DOORS["mean"](ledger=mine, random_state=0)
+    assert (mine.spent.epsilon, around.spent.epsilon) == (2.0, 0.0)
+    assert len(dpfda.spent().releases) == 1
+
+
+def test_threads_inside_a_budget_are_covered() -> None:
+    refused = []
+
+    def work() -> None:
+        try:
+            DOORS["mean"]()
+        except BudgetExceeded:
+            refused.append(1)
+
+    with dpfda.budget(9.0), dpfda.budget(2.0) as ledger:
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert ledger.spent == Budget(epsilon=2.0)
+    assert len(refused) == 2
+
+
+def test_a_thread_that_cannot_know_its_budget_is_refused() -> None:
+    inside, done, found = threading.Barrier(2), threading.Event(), []
+
+    def other() -> None:
+        with dpfda.budget(1.0):
+            inside.wait(10)
+            done.wait(10)
+
+    def lost() -> None:
+        with pytest.raises(BudgetExceeded, match="several budgets"):
+            DOORS["mean"]()
+        found.append(1)
+
+    # The other thread opens its budget first: inside ours it would be paid from ours.
+    first = threading.Thread(target=other)
+    first.start()
+    inside.wait(10)
+    tally._process.open.append(Ledger(1.0))  # as a third thread would
+    second = threading.Thread(target=lost)
+    second.start()
+    second.join()
+    done.set()
+    first.join()
+    assert found == [1]
+
+
+def test_what_was_spent_prints_and_is_json() -> None:
+    assert str(dpfda.spent()) == "nothing was released with real noise"
+    with dpfda.budget(9.0):
+        DOORS["mean"]()
+    with dpfda.budget(9.0):
+        dpfda.PrivateMean(0.5, bound=1.0, unit="scan").fit(X)
+    DOORS["mean"]()
+    spent = dpfda.spent()
+    assert spent.totals == {"person": Budget(epsilon=2.0), "scan": Budget(epsilon=0.5)}
+    lines = str(spent).splitlines()
+    assert lines[0].endswith("MeanRelease (central): ε = 1 a person")
+    assert lines[2].endswith("MeanRelease (central): ε = 1 a person, without a ledger")
+    assert lines[3:] == [
+        "together, for a person who is in all of them: ε = 2",
+        "together, for a scan who is in all of them: ε = 0.5",
+        f"assuming {NUMBER_IS_PUBLIC}",
+    ]
+    plain = json.loads(spent.to_json())
+    assert plain["totals"]["scan"] == {"epsilon": 0.5, "delta": 0.0}
+    assert [one["promise"]["unit"] for one in plain["releases"]] == ["person", "scan", "person"]
+    assert [one["paid"] for one in plain["releases"]] == [True, True, False]
+
+
+def test_a_total_is_what_a_ledger_would_say() -> None:
+    gaussian = Guarantee(epsilon=1.0, delta=1e-5)
+    ledger = Ledger(9.0, limit_delta=1e-5)
+    for _ in range(3):
+        ledger.spend(tally._whole(gaussian, ledger), label="mean")
+    total = tally.together([gaussian] * 3)
+    assert total.epsilon == pytest.approx(ledger.spent.epsilon, rel=1e-8)
+    assert total.delta == 1e-5
+    mixed = tally.together([gaussian] * 3 + [Guarantee(epsilon=0.7)])
+    assert mixed.epsilon == pytest.approx(total.epsilon + 0.7)
+    other = tally.together([gaussian, Guarantee(epsilon=1.0, delta=1e-3)])
+    assert other.delta == 1e-3
+
+
+def test_rows_of_one_person_are_paid_for() -> None:
+    ledger = Ledger(5.0)
+    groups = np.arange(90) // 3
+    model = dpfda.MRMAClassifier(epsilon=1.0, **SMALL, ledger=ledger, random_state=0)
+    model.fit(X, Y, groups=groups)
+    assert ledger.spent.epsilon == model.guarantee_.epsilon == 3.0
+
+
+def test_a_budget_in_a_file_goes_on(tmp_path: Path) -> None:
+    for number in range(2):
+        with dpfda.budget(2.0, path=tmp_path / "budget") as ledger:
+            DOORS["mean"]()
+        assert ledger.spent.epsilon == number + 1
+    with pytest.raises(BudgetExceeded), dpfda.budget(2.0, path=tmp_path / "budget"):
+        DOORS["mean"]()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_fork_does_not_get_a_copy_of_a_budget() -> None:
+    code = """
+import os
+from dpfda import Ledger
+from dpfda.errors import BudgetExceeded
+from dpfda.privacy.events import PureEvent
+ledger = Ledger(1.0)
+if os.fork() == 0:
+    try:
+        ledger.spend(PureEvent(epsilon=0.5), label="child")
+    except BudgetExceeded as refusal:
+        os._exit(7 if "FileLedger" in str(refusal) else 1)
+    os._exit(0)
+print(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "7"
+
+
+# Fits until refused, with one ledger on disk.
+FITTING = """
+import sys
+import numpy as np
+from dpfda import PrivateMean
+from dpfda.errors import BudgetExceeded
+from dpfda.privacy.ledger_file import FileLedger
+
+ledger = FileLedger(sys.argv[1], limit_epsilon=2.0)
+curves = np.zeros((50, 8))
+print("ready", flush=True)
+sys.stdin.readline()  # wait for the start
+fits = 0
+try:
+    for _ in range(40):
+        PrivateMean(0.1, bound=1.0, ledger=ledger).fit(curves)
+        fits += 1
+except BudgetExceeded:
+    print(fits)
+"""
+
+
+def test_two_processes_that_fit_with_one_ledger_never_overspend(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    command = [sys.executable, "-W", "error", "-c", FITTING, str(path)]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    workers = [subprocess.Popen(command, **pipes) for _ in range(2)]
+    for worker in workers:
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == "ready\n"
+    for worker in workers:
+        assert worker.stdin is not None
+        worker.stdin.write("go\n")
+        worker.stdin.flush()
+    fits = [int(worker.communicate(timeout=120)[0]) for worker in workers]
+    ledger = FileLedger(path)
+    assert ledger.spent.epsilon <= 2.0
+    # Whole fits, and the one or two that the other process's looks left unfinished.
+    assert 18 <= sum(fits) <= 20
