@@ -261,6 +261,16 @@ def test_every_owner_in_a_crowd_spends_their_own(plan_of, owners):
     assert np.concatenate(spent).tolist() == epsilons[order].tolist()
 
 
+@pytest.mark.parametrize("own_budgets", [True, False])
+def test_no_owner_in_a_crowd_spends_more_than_they_agreed_to(plan_of, owners, own_budgets):
+    plan = plan_of("gradient", owners=10, epsilon=1.0, n_rounds=2, own_budgets=own_budgets)
+    with pytest.raises(InvalidParameter, match="epsilons must be"):
+        Owners(plan, owners(10), epsilons=np.full(10, 1.5), source=SimulationSource(0))
+    if not own_budgets:  # everybody would be asked at the plan's price
+        with pytest.raises(InvalidParameter, match="epsilons must be 1, as the plan says"):
+            Owners(plan, owners(10), epsilons=np.full(10, 0.1), source=SimulationSource(0))
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_single_precision_and_odd_rows_are_answered(name, owners, request_of, plan_of):
     rows = owners()

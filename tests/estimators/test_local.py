@@ -10,6 +10,7 @@ from dpfda.datasets import simulate_001
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.estimators.local import LocalCurveClassifier
 from dpfda.estimators.moment import MomentClassifier
+from dpfda.protocol.public_randomness import one_row_each
 from dpfda_bench.datasets.curve_sets import load_phoneme
 
 TRAIN, TEST = simulate_001(3000, 0), simulate_001(3000, 1)
@@ -83,6 +84,24 @@ def test_tables_need_public_bounds():
         epsilon=2.0, feature_bounds=[(20, 80), (0, 1)], random_state=0
     )
     assert classifier.fit(rows, old).score(rows, old) > 0.85
+
+
+def test_nobodys_number_of_rows_decides_which_row_of_another_is_taken():
+    """Otherwise replacing one person would replace the rows of all."""
+    names = np.repeat(["a", "b", "c", "d"], [1, 4, 5, 6])
+    for seed in range(20):
+        kept = one_row_each(names, seed=seed, rows=16)
+        assert names[kept].tolist() == ["a", "b", "c", "d"]
+        more = one_row_each(np.concatenate([["a"] * 3, names]), seed=seed, rows=19)
+        assert (more[1:] - 3).tolist() == kept[1:].tolist()
+        swapped = one_row_each(np.roll(names, -1), seed=seed, rows=16)  # a's row stands last
+        assert (swapped[:-1] + 1).tolist() == kept[1:].tolist()
+
+
+def test_every_row_of_a_person_is_taken_equally_often():
+    names = np.repeat(np.arange(3000), 3)
+    place = one_row_each(names, seed=0, rows=9000) % 3
+    assert np.bincount(place).min() > 900
 
 
 def test_groups_report_once_each():

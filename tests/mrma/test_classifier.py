@@ -11,10 +11,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dpfda.curves import CurveEncoder
 from dpfda.datasets import simulate_001
-from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.errors import BudgetExceeded, InvalidData, InvalidParameter
 from dpfda.mrma.classifier import MRMAClassifier
 from dpfda.mrma.multi_server import MultiServerMRMA
 from dpfda.mrma.online import OnlineMRMA
+from dpfda.privacy.ledger import Ledger
 
 matplotlib.use("Agg")
 
@@ -71,9 +72,12 @@ def test_the_guarantee_travels(fitted: MRMAClassifier) -> None:
 def test_several_rows_of_a_person_multiply() -> None:
     clf = MRMAClassifier(ENCODER, epsilon=0.5, classes=(-1, 1), random_state=0, compare=False)
     groups = np.repeat(np.arange(100), 3)
-    clf.fit(DATA.X[:300], DATA.y[:300], groups=groups)
-    assert clf.guarantee_.epsilon == 1.5
-    assert clf.guarantee_.assumptions == ("a person has at most 3 rows",)
+    ledger = Ledger(2.0)
+    clf.set_params(ledger=ledger).fit(DATA.X[:300], DATA.y[:300], groups=groups)
+    assert clf.guarantee_.epsilon == ledger.spent.epsilon == 1.5
+    assert clf.guarantee_.assumptions == ledger.assumptions == ("a person has at most 3 rows",)
+    with pytest.raises(BudgetExceeded):
+        clf.fit(DATA.X[:300], DATA.y[:300], groups=groups)
 
 
 def test_comparing_is_for_simulations_only() -> None:

@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import pytest
 
+from dpfda.errors import InvalidParameter
 from dpfda.privacy.cost import Cost, limit, within
 from dpfda.privacy.ledger import Ledger
 from dpfda.privacy.price import compose
@@ -22,3 +23,10 @@ def test_all_of_a_budget_fits_exactly_once(epsilon, delta):
         assert not within(compose([*events, whole.part(Fraction(1, 10**6)).event]), most)
     for event in [whole.part(Fraction(1, 3)).event] * 3:
         ledger.spend(event, label="part")
+
+
+@pytest.mark.parametrize("share", ["1e-999999999", "9" * 500, "1/0", "0.5", "", "1/", "-1", "x"])
+def test_a_share_from_elsewhere_is_a_short_fraction(share):
+    """Writing out a decimal with a large exponent would never end."""
+    with pytest.raises(InvalidParameter, match="share"):
+        Cost.from_dict({"epsilon": 1.0, "delta": 0.0, "share": share})

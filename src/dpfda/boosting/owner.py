@@ -11,7 +11,7 @@ from dpfda import _validate
 from dpfda._validate import IntArray
 from dpfda.boosting.owner_rows import OwnerRows
 from dpfda.boosting.requests.base import Request
-from dpfda.errors import BudgetExceeded, InvalidData
+from dpfda.errors import BudgetExceeded, InvalidData, InvalidParameter
 from dpfda.noise import Source
 from dpfda.privacy.ledger import BaseLedger
 from dpfda.protocol.answer import Answer
@@ -96,6 +96,12 @@ class Owners(Crowd):
         self._epsilons = np.broadcast_to(
             plan.epsilon if epsilons is None else np.asarray(epsilons), (rows.owners,)
         )
+        own_budgets = bool(plan.design.get("own_budgets"))
+        if np.any(self._epsilons > plan.epsilon) or (
+            np.any(self._epsilons < plan.epsilon) and not own_budgets
+        ):
+            rule = f"{'at most ' * own_budgets}{plan.epsilon:g}, as the plan says"
+            raise InvalidParameter("epsilons", rule, sorted(set(self._epsilons.tolist()))[:3])
         super().__init__(
             plan, lambda start, stop: rows.take(self._order[start:stop]), source=source
         )

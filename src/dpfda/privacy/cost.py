@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -17,6 +18,7 @@ from dpfda.privacy.price import Price, exact, rounded_down
 # Half of what `gaussian_mu` keeps back of μ: rounded parts fit into the limit, and the limit into a
 # ledger of the same (ε, δ).
 _ROOM = 1 + Fraction(1, 2 * 10**10)
+_FRACTION = re.compile(r"[0-9]{1,400}(/[1-9][0-9]{0,399})?")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,10 +82,9 @@ class Cost(Portable):
 
 
 def _fraction(text: str) -> Fraction:
-    try:
-        return Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        raise InvalidParameter("share", "a fraction", text) from None
+    if not _FRACTION.fullmatch(text):  # nor a decimal, whose exponent may be long to write out
+        raise InvalidParameter("share", "a fraction", text[:40])
+    return Fraction(text)
 
 
 @lru_cache(maxsize=64)

@@ -7,6 +7,7 @@ reviewer can check that nobody chose the questions by hand.
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -44,10 +45,14 @@ def public_subsets(uniforms: FloatArray, *, choose: int, weights: FloatArray) ->
 
 
 def one_row_each(groups: Any, *, seed: int, rows: int) -> IntArray:
-    """For each person one of their rows, chosen by public randomness."""
+    """For each person one of their rows, chosen by public randomness.
+
+    By the person's name: how many rows somebody has never decides which row of another is taken.
+    """
     owners = np.asarray(groups)
     if owners.shape != (rows,):
         raise InvalidParameter("groups", f"one entry for each of {rows} curves", owners.shape)
-    order = np.random.default_rng(seed).permutation(rows)
-    _, first = np.unique(owners[order], return_index=True)
-    return np.sort(order[first])
+    names, whose, counts = np.unique(owners, return_inverse=True, return_counts=True)
+    words = [hashlib.blake2b(f"{seed} {name}".encode(), digest_size=8).digest() for name in names]
+    place = (np.frombuffer(b"".join(words), dtype="<u8") % counts.astype(np.uint64)).astype(int)
+    return np.sort(np.argsort(whose, kind="stable")[np.cumsum(counts) - counts + place])
