@@ -326,3 +326,24 @@ def test_two_processes_that_fit_with_one_ledger_never_overspend(tmp_path: Path) 
     assert ledger.spent.epsilon <= 2.0
     # Whole fits, and the one or two that the other process's looks left unfinished.
     assert 18 <= sum(fits) <= 20
+
+
+class Broken(SecureSource):
+    """Fails when noise is drawn."""
+
+    def words(self, count: int) -> Any:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("door", [_curated, _simulated])
+def test_a_release_is_written_down_before_its_noise_is_drawn(door: Callable[..., Any]) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        door(Broken())
+    assert len(dpfda.spent().releases) == 1
+
+
+def test_the_warning_points_at_whoever_called() -> None:
+    DOORS["mean"]()
+    with pytest.warns(PrivacyWarning) as caught:
+        DOORS["mean"]()
+    assert caught[0].filename == __file__
