@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Generic, TypeVar
 
 from dpfda.noise import Source
 from dpfda.privacy import tally
 from dpfda.privacy.ledger import BaseLedger
 from dpfda.protocol.conversation import Conversation, converse
 from dpfda.protocol.holder import Curator, Stream
-from dpfda.protocol.query import Records
+from dpfda.protocol.query import Query, Records
 
 Result = TypeVar("Result")
 
@@ -43,17 +43,52 @@ def curate(
     return result, curator
 
 
-def stream(
-    conversation: Conversation[Any], *, source: Source, ledger: BaseLedger | None = None
-) -> Stream:
-    """Whom to ask the same questions where records pass by in chunks."""
-    paying = tally.payer(ledger, source)
-    holder = Stream(**conversation.agreed(source, paying))
-    _note(conversation, source, paying)
-    return holder
+class Passes(Generic[Result]):
+    """The same questions about records that pass by in chunks: a pass over all of them for each.
+
+    Holds sums of private rows between `add` and `release`, so it can be neither printed nor pickled
+    in a useful way: a half-finished one never leaves the process.
+    """
+
+    def __init__(
+        self,
+        conversation: Conversation[Result],
+        *,
+        source: Source,
+        ledger: BaseLedger | None = None,
+    ) -> None:
+        self.conversation = conversation
+        paying = tally.payer(ledger, source)
+        self.stream = Stream(**conversation.agreed(source, paying))
+        self.result: Result | None = None  # until every question is answered
+        self._questions = conversation.questions()
+        self._open(next(self._questions))
+        _note(conversation, source, paying)
+
+    def _open(self, query: Query) -> None:
+        self.stream.open(query)
+        self._query = query
+
+    def add(self, records: Records) -> None:
+        """Add a chunk to the open question's sums."""
+        self.stream.add(records)
+
+    def release(self) -> None:
+        """Answer the open question with noise and go on to the next."""
+        answer = self.stream.answer(self._query, number=len(self.stream.transcript))
+        try:
+            self._open(self._questions.send(answer))
+        except StopIteration as end:
+            self.result = end.value
+
+    def __repr__(self) -> str:
+        return f"Passes({self.stream!r})"
+
+    def __reduce__(self) -> str:
+        raise TypeError("a fit in progress holds private sums and cannot be pickled")
 
 
-def _note(conversation: Conversation[Any], source: Source, ledger: BaseLedger | None) -> None:
+def _note(conversation: Conversation[Result], source: Source, ledger: BaseLedger | None) -> None:
     """Whoever was not refused has spent."""
     label = type(conversation).__name__
     tally.note(conversation.guarantee, label=label, source=source, ledger=ledger)

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
@@ -145,10 +146,88 @@ def test_clone_and_parameters() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")  # the checks fit a handful of rows, and warn about much else
-@pytest.mark.parametrize("model", [PrivateMean, PrivateCovariance], ids=lambda m: m.__name__)
+@pytest.mark.parametrize(
+    "model",
+    [
+        PrivateMean(8.0, value_range=(-1, 1), random_state=0),
+        PrivateCovariance(8.0, value_range=(-1, 1), random_state=0),
+        PrivateFunctionOnScalar(8.0, feature_ranges=(-1, 1), value_range=(-1, 1), random_state=0),
+        PrivateDensity(8.0, feature_ranges=(-1, 1), random_state=0),
+        PrivateKernelMachine(8.0, feature_ranges=(-1, 1), target_range=(-1, 1), random_state=0),
+    ],
+    ids=lambda m: type(m).__name__,
+)
 def test_scikit_learn_contract(model: Any) -> None:
-    expected = {"check_dtype_object": "a message of scikit-learn's own would show the value"}
-    check_estimator(model(8.0, bound=1.0, random_state=0), expected_failed_checks=expected)
+    check_estimator(model)
+
+
+def test_a_range_is_a_center_and_a_bound() -> None:
+    by_range = PrivateMean(1.0, value_range=(-1, 2), random_state=3).fit(CURVES)
+    by_bound = PrivateMean(1.0, bound=1.5, center=0.5, random_state=3).fit(CURVES)
+    np.testing.assert_allclose(by_range.mean_, by_bound.mean_)
+    beyond = CURVES.copy()
+    beyond[0] = 50.0
+    clipped = beyond.clip(-1, 2)
+    far = PrivateMean(1.0, value_range=(-1, 2), random_state=3)
+    np.testing.assert_allclose(far.fit(beyond).mean_, far.fit(clipped).mean_)
+
+
+def test_a_range_and_a_bound_are_not_both_given() -> None:
+    for wrong in (
+        {"value_range": (0, 1), "bound": 1.0},
+        {"value_range": (0, 1), "center": 0.5},
+        {},
+    ):
+        with pytest.raises(InvalidParameter, match="value_range"):
+            PrivateMean(1.0, **wrong).fit(CURVES)
+
+
+def test_several_curves_of_one_person_count_once() -> None:
+    persons = np.repeat(np.arange(len(CURVES) // 2), 2)
+    pairs = CURVES[: 2 * (len(CURVES) // 2)]
+    model = PrivateMean(1.0, value_range=(-2, 2), random_state=3)
+    grouped = model.fit(pairs, groups=persons).release_
+    averaged = model.fit((pairs[::2] + pairs[1::2]) / 2).release_
+    assert grouped.parameters["n"] == len(CURVES) // 2
+    np.testing.assert_allclose(grouped.values(), averaged.values())
+    one = PrivateCovariance(1.0, value_range=(-2, 2), random_state=3).fit(pairs, groups=persons)
+    assert one.release_.parameters["n"] == len(CURVES) // 2
+
+
+def test_chunks_give_the_same_bits_as_all_rows() -> None:
+    x = RNG.uniform(20, 60, size=(400, 1))
+    y = x / 60 * np.sin(3 * T)
+    parts = [slice(0, 7), slice(7, 300), slice(300, 400)]
+    for model, rows in (
+        (PrivateMean(1.0, value_range=(-2, 2), random_state=3), (y,)),
+        (PrivateCovariance(4.0, value_range=(-2, 2), random_state=3), (y,)),
+        (PrivateDensity(1.0, feature_ranges=(20, 60), random_state=3), (x,)),
+        (
+            PrivateFunctionOnScalar(
+                1.0, feature_ranges=(20, 60), value_range=(-2, 2), random_state=3
+            ),
+            (x, y),
+        ),
+    ):
+        whole = model.fit(*rows).release_.values()
+        chunks = [tuple(part[some] for part in rows) for some in parts]
+        streamed = model.fit_stream(lambda: [c if len(c) == 2 else c[0] for c in chunks])  # noqa: B023
+        np.testing.assert_array_equal(streamed.release_.values(), whole)
+
+
+def test_coefficients_are_told_in_the_units_of_the_covariates() -> None:
+    frame = pd.DataFrame({"age": RNG.uniform(20, 60, 3000), "sex": RNG.choice(["f", "m"], 3000)})
+    y = np.outer(frame["age"] / 60, T) + np.outer(frame["sex"] == "m", np.ones(T.size))
+    model = PrivateFunctionOnScalar(
+        100.0,
+        feature_ranges={"sex": ["f", "m"], "age": (20, 60)},
+        value_range=(0, 2),
+        random_state=0,
+    ).fit(frame, y)
+    assert model.coef_.shape == (3, T.size)
+    np.testing.assert_allclose(model.coef_[2], T / 60, atol=3e-3)
+    new = pd.DataFrame({"age": [20, 60], "sex": ["f", "m"]})
+    np.testing.assert_allclose(model.predict(new)[1], T + 1, atol=0.15)
 
 
 @pytest.mark.parametrize(
@@ -220,13 +299,13 @@ def test_density_in_one_and_two_variables() -> None:
     points = np.clip(rng.normal(0.4, 0.1, size=4000), 0, 1)
     x = np.linspace(0, 1, 257)
     for mechanism in ("histogram", "kernel"):
-        model = PrivateDensity(1.0, domain_range=(0, 1), mechanism=mechanism, random_state=0)
+        model = PrivateDensity(1.0, feature_ranges=(0, 1), mechanism=mechanism, random_state=0)
         values = model.fit(points).release_.values(x)
         truth = np.exp(-((x - 0.4) ** 2) / 0.02) / np.sqrt(0.02 * np.pi)
         assert values.min() >= 0
         assert float(values @ trapezoid((x,))) == pytest.approx(1.0, abs=0.01)
         assert float((values - truth) ** 2 @ trapezoid((x,))) < 0.03
-    both = PrivateDensity(1.0, domain_range=((0, 1), (0, 1)), random_state=0)
+    both = PrivateDensity(1.0, feature_ranges=((0, 1), (0, 1)), random_state=0)
     plane = both.fit(np.stack([points, 1 - points], axis=1))
     surface = plane.release_.values((x[::16], x[::16]))
     assert surface.shape == (17, 17)
@@ -235,13 +314,13 @@ def test_density_in_one_and_two_variables() -> None:
 
 
 def test_density_of_points_outside_the_range_sits_at_the_border() -> None:
-    model = PrivateDensity(5.0, domain_range=(0, 1), random_state=0)
+    model = PrivateDensity(5.0, feature_ranges=(0, 1), random_state=0)
     model.fit(np.full(500, 1e9))
     assert model.release_.values([0.05, 0.99]).argmax() == 1
 
 
 def test_density_with_delta_uses_root_two() -> None:
-    model = PrivateDensity(1.0, delta=1e-3, domain_range=(0, 1), random_state=0)
+    model = PrivateDensity(1.0, delta=1e-3, feature_ranges=(0, 1), random_state=0)
     release = model.fit(RNG.uniform(size=500)).release_
     assert release.sensitivity == pytest.approx(np.sqrt(2))
     assert release.noise[0].law == "gaussian"
@@ -252,9 +331,9 @@ def test_density_with_delta_uses_root_two() -> None:
 )
 def test_bad_points(bad: Any) -> None:
     with pytest.raises(InvalidData) as caught:
-        PrivateDensity(1.0, domain_range=(0, 1)).fit(bad)
+        PrivateDensity(1.0, feature_ranges=(0, 1)).fit(bad)
     assert "7654" not in str(caught.value)
-    with pytest.raises(InvalidParameter, match="domain_range"):
+    with pytest.raises(InvalidParameter, match="feature_ranges"):
         PrivateDensity(1.0).fit([0.1, 0.2])
 
 
@@ -263,7 +342,7 @@ def test_function_on_scalar_recovers_its_coefficients() -> None:
     x = rng.uniform(-1, 1, size=(8000, 2))
     beta = np.stack([np.sin(3 * T), T - 0.5])
     curves = x @ beta + 1.0 + 0.1 * rng.normal(size=(8000, 1))
-    model = PrivateFunctionOnScalar(2.0, bound=2.5, covariate_bound=1.5, random_state=0)
+    model = PrivateFunctionOnScalar(2.0, bound=2.5, feature_norm_bound=1.5, random_state=0)
     model.fit(x, curves)
     assert max(distance(a, b) for a, b in zip(model.coef_, beta, strict=True)) < 0.02
     assert distance(model.intercept_, np.ones(40)) < 0.02
@@ -271,7 +350,7 @@ def test_function_on_scalar_recovers_its_coefficients() -> None:
     assert model.release_.values([0.0, 1.0]).shape == (3, 2)
     with pytest.raises(InvalidData, match="one row a curve"):
         model.fit(x[:5], curves)
-    with pytest.raises(InvalidParameter, match="covariate_bound"):
+    with pytest.raises(InvalidParameter, match="feature_norm_bound"):
         PrivateFunctionOnScalar(1.0, bound=1.0).fit(x, curves)
 
 
@@ -281,7 +360,7 @@ def test_large_numbers_in_other_summaries() -> None:
         PrivateCovariance(2.0, bound=1.5, random_state=0).fit(curves).covariance_
     ).all()
     x = np.full((601, 1), 1.7e308)
-    model = PrivateFunctionOnScalar(2.0, bound=1.5, covariate_bound=1e-3, random_state=0)
+    model = PrivateFunctionOnScalar(2.0, bound=1.5, feature_norm_bound=1e-3, random_state=0)
     assert np.isfinite(model.fit(x, curves).coef_).all()
 
 
@@ -289,7 +368,7 @@ def test_function_on_scalar_survives_too_little_budget() -> None:
     # T1's noise dwarfs T1: the floor keeps the solution finite and of moderate size (C9).
     rng = np.random.default_rng(5)
     x = rng.uniform(-1, 1, size=(50, 3))
-    model = PrivateFunctionOnScalar(0.5, bound=1.0, covariate_bound=1.0, random_state=0)
+    model = PrivateFunctionOnScalar(0.5, bound=1.0, feature_norm_bound=1.0, random_state=0)
     model.fit(x, rng.normal(size=(50, 20)) * 0.1)
     assert np.isfinite(model.coef_).all()
     assert np.abs(model.coef_).max() < 50
@@ -300,7 +379,7 @@ def test_kernel_machine_classifies(loss: str) -> None:
     rng = np.random.default_rng(6)
     x = rng.uniform(size=4000)
     y = np.where(rng.uniform(size=4000) < 1 / (1 + np.exp(-8 * np.sin(2 * np.pi * x))), 1, -1)
-    machine = PrivateKernelMachine(1.0, loss=loss, domain_range=(0, 1), random_state=0).fit(x, y)
+    machine = PrivateKernelMachine(1.0, loss=loss, feature_ranges=(0, 1), random_state=0).fit(x, y)
     grid = np.linspace(0.05, 0.95, 60)
     assert np.mean(machine.predict(grid) == np.sign(np.sin(2 * np.pi * grid))) > 0.9
 
@@ -310,7 +389,7 @@ def test_kernel_machine_regresses_in_the_plane() -> None:
     x = rng.uniform(size=(20_000, 2))
     y = x[:, 0] - x[:, 1]
     machine = PrivateKernelMachine(
-        4.0, domain_range=((0, 1), (0, 1)), target_bound=1.0, random_state=0, psi=0.1
+        4.0, feature_ranges=((0, 1), (0, 1)), target_range=(-1, 1), random_state=0, psi=0.1
     ).fit(x, y)
     test = rng.uniform(size=(300, 2))
     assert np.corrcoef(machine.predict(test), test[:, 0] - test[:, 1])[0, 1] > 0.9
@@ -318,7 +397,7 @@ def test_kernel_machine_regresses_in_the_plane() -> None:
 
 def test_classes_of_a_kernel_machine_are_fixed() -> None:
     x = np.linspace(0, 1, 50)
-    machine = PrivateKernelMachine(1.0, loss="logistic", domain_range=(0, 1), random_state=0)
+    machine = PrivateKernelMachine(1.0, loss="logistic", feature_ranges=(0, 1), random_state=0)
     assert machine.fit(x, np.ones(50)).classes_.tolist() == [-1.0, 1.0]
     with pytest.raises(InvalidData, match="y must"):
         machine.fit(x, np.arange(50.0))

@@ -69,7 +69,7 @@ def test_a_longer_domain_changes_no_covariance_and_no_regression() -> None:
         assert one == pytest.approx(other, rel=1e-5)
     x = RNG.uniform(-1, 1, size=(500, 1))
     slopes = [
-        PrivateFunctionOnScalar(4.0, bound=1.5, covariate_bound=1.0, random_state=1)
+        PrivateFunctionOnScalar(4.0, bound=1.5, feature_norm_bound=1.0, random_state=1)
         .fit(x, x * T + 0.5, grid_points=grid)
         .coef_
         for grid in (T, 16 * T)
@@ -87,14 +87,14 @@ def test_surfaces_take_the_average_over_the_rectangle() -> None:
 @pytest.mark.parametrize("shape", [(20, 30, 1), (20, 1, 30), (20, 3, 4, 5)])
 def test_arrays_of_odd_shape_are_refused(shape: tuple[int, ...]) -> None:
     cube, x = np.ones(shape), np.ones((20, 1))
-    box = {"domain_range": (0, 1)}
+    box = {"feature_ranges": (0, 1)}
     for fit in (
         lambda: PrivateMean(1.0, bound=1.0).fit(cube),
         lambda: PrivateCovariance(10.0, bound=1.0).fit(cube),
-        lambda: PrivateFunctionOnScalar(1.0, bound=1.0, covariate_bound=1.0).fit(x, cube),
-        lambda: PrivateFunctionOnScalar(1.0, bound=1.0, covariate_bound=1.0).fit(cube, x @ x.T),
+        lambda: PrivateFunctionOnScalar(1.0, bound=1.0, feature_norm_bound=1.0).fit(x, cube),
+        lambda: PrivateFunctionOnScalar(1.0, bound=1.0, feature_norm_bound=1.0).fit(cube, x @ x.T),
         lambda: PrivateDensity(1.0, **box).fit(cube),
-        lambda: PrivateKernelMachine(1.0, target_bound=1.0, **box).fit(cube, x[:, 0]),
+        lambda: PrivateKernelMachine(1.0, target_range=(-1, 1), **box).fit(cube, x[:, 0]),
     ):
         with pytest.raises(InvalidData, match="array"):
             fit()
@@ -118,7 +118,7 @@ def test_bands_of_densities_agree_with_their_release(mechanism: str) -> None:
     points = RNG.beta(8, 2, size=500)
     for seed in range(3):
         model = PrivateDensity(
-            0.5, domain_range=(0, 1), mechanism=mechanism, random_state=seed
+            0.5, feature_ranges=(0, 1), mechanism=mechanism, random_state=seed
         ).fit(points)
         for places in (None, [0.1, 0.85]):
             for simultaneous in (False, True):
@@ -156,7 +156,7 @@ def test_pictures_say_what_they_show() -> None:
 def test_parameters_are_refused_by_name(parameters: dict[str, Any], message: str) -> None:
     models = [PrivateMean(bound=1.0, **parameters), PrivateCovariance(9.0, bound=1.0, **parameters)]
     if "center" not in parameters:
-        models.append(PrivateDensity(domain_range=(0.0, 1.0), **parameters))
+        models.append(PrivateDensity(feature_ranges=(0.0, 1.0), **parameters))
     for model in models:
         with pytest.raises(InvalidParameter, match=message):
             model.fit(CURVES[:, 0] if isinstance(model, PrivateDensity) else CURVES)
@@ -177,10 +177,10 @@ def test_grids_are_refused_with_the_place(grid: list[float], message: str) -> No
 
 @pytest.mark.parametrize("box", [5, "ab", (1, 0), ((0, 1), 3), ((0, 1), (0, 1), (0, 1))])
 def test_ranges_are_refused_by_name(box: Any) -> None:
-    with pytest.raises(InvalidParameter, match="domain_range"):
-        PrivateDensity(1.0, domain_range=box).fit([0.5, 0.6])
+    with pytest.raises(InvalidParameter, match="feature_ranges"):
+        PrivateDensity(1.0, feature_ranges=box).fit([0.5, 0.6])
     with pytest.raises(InvalidData, match="rectangular"):
-        PrivateDensity(1.0, domain_range=(0, 1)).fit([[1.0], [1.0, 2.0]])
+        PrivateDensity(1.0, feature_ranges=(0, 1)).fit([[1.0], [1.0, 2.0]])
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ T = np.linspace(0, 1, 20)
 RNG = np.random.default_rng(0)
 CURVES = np.sin(3 * T) + 0.1 * RNG.normal(size=(300, 1))
 X = RNG.uniform(size=(300, 1))
-BOX = {"domain_range": (0, 1)}
+BOX = {"feature_ranges": (0, 1)}
 
 Fit = Callable[..., Any]
 FITS: dict[str, tuple[Fit, int, int]] = {
@@ -39,14 +39,14 @@ FITS: dict[str, tuple[Fit, int, int]] = {
     "covariance": (lambda **kw: PrivateCovariance(1.0, bound=1.5, **kw).fit(CURVES), 4, 8),
     "density": (lambda **kw: PrivateDensity(1.0, **BOX, **kw).fit(X), 1, 1),
     "function-on-scalar": (
-        lambda **kw: PrivateFunctionOnScalar(1.0, bound=1.5, covariate_bound=1.0, **kw).fit(
+        lambda **kw: PrivateFunctionOnScalar(1.0, bound=1.5, feature_norm_bound=1.0, **kw).fit(
             X, CURVES
         ),
         2,
         2,
     ),
     "kernel machine": (
-        lambda **kw: PrivateKernelMachine(1.0, **BOX, target_bound=1.0, **kw).fit(X, X[:, 0]),
+        lambda **kw: PrivateKernelMachine(1.0, **BOX, target_range=(-1, 1), **kw).fit(X, X[:, 0]),
         1,
         1,
     ),
@@ -143,8 +143,8 @@ def test_what_cannot_be_released_is_refused_with_nothing_spent(name: str, bad: s
         lambda: QuadraticRegularization(eta=0.0),
         lambda: KernelDensity(bandwidth=0.0),
         lambda: KernelDensity(components=0),
-        lambda: PrivateKernelMachine(1.0, **BOX, target_bound=1.0, psi=0.0).fit(X, X[:, 0]),
-        lambda: PrivateKernelMachine(1.0, **BOX, target_bound=1.0, psi=1e-9).fit(X, X[:, 0]),
+        lambda: PrivateKernelMachine(1.0, **BOX, target_range=(-1, 1), psi=0.0).fit(X, X[:, 0]),
+        lambda: PrivateKernelMachine(1.0, **BOX, target_range=(-1, 1), psi=1e-9).fit(X, X[:, 0]),
         lambda: PrivateMean(1e-5, bound=1.0).fit(CURVES),
         lambda: PrivateCovariance(1.0, bound=1e41).fit(CURVES),
     ],
@@ -168,5 +168,7 @@ def test_data_that_are_hard_to_fit_are_fitted_all_the_same() -> None:
     # The solver once gave up on such data and so told them apart from others.
     x = np.repeat([0.0, 1.0], 150)
     for targets in (np.ones(300), np.where(np.arange(300) % 2, 1.0, -1.0), np.zeros(300)):
-        machine = PrivateKernelMachine(1.0, **BOX, target_bound=1e6, psi=1e-4, random_state=0)
+        machine = PrivateKernelMachine(
+            1.0, **BOX, target_range=(-1e6, 1e6), psi=1e-4, random_state=0
+        )
         assert np.isfinite(machine.fit(x, 1e6 * targets).release_.values()).all()

@@ -125,6 +125,6 @@ def plane_error(mechanism: DensityMechanism, n: int, *, replications: int) -> fl
 def _fit(mechanism: DensityMechanism, points: FloatArray, box: Any, seed: int) -> Any:
     default = isinstance(mechanism, HistogramDensity)
     model = PrivateDensity(
-        1.0, domain_range=box, mechanism=mechanism, project=default, random_state=seed
+        1.0, feature_ranges=box, mechanism=mechanism, project=default, random_state=seed
     )
     return model.fit(points).release_

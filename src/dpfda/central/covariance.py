@@ -12,7 +12,7 @@ import numpy as np
 from dpfda._validate import FloatArray
 from dpfda.central.adaptive import Schedule
 from dpfda.central.conversation import CurveConversation, far_apart
-from dpfda.central.estimator import CurveEstimator
+from dpfda.central.estimator import CurveEstimator, Reading
 from dpfda.central.functions import FunctionBasis, spline_basis
 from dpfda.central.looks import BallMean, BallProducts
 from dpfda.central.quadrature import as_grid, norm_bound
@@ -129,9 +129,9 @@ class PrivateCovariance(CurveEstimator):
     Args:
         epsilon: ε.
         delta: δ; 0 for pure ε.
-        bound: public bound τ on the norm √(average of X(t)² over the domain) of a curve minus the
-            center.
-        center: public curve (or number) to subtract first.
+        value_range: public range (low, high) of X(t); values outside are clipped.
+        domain_range: public range of t, where the data do not bring it.
+        bound, center: instead of a range, for experts: as for `PrivateMean`.
         unit: whose data one row is.
         ledger: budget of the data over all releases: spent look by look, before noise is drawn.
         random_state: None for exact noise, or a seed for simulations.
@@ -144,35 +144,30 @@ class PrivateCovariance(CurveEstimator):
     Example:
         >>> rng = np.random.default_rng(0)
         >>> curves = rng.normal(size=(5000, 1)) * np.sin(np.pi * np.linspace(0, 1, 30))
-        >>> fitted = PrivateCovariance(epsilon=2.0, bound=2.0, random_state=0).fit(curves)
+        >>> fitted = PrivateCovariance(epsilon=2.0, value_range=(-3, 3), random_state=0).fit(curves)
         >>> fitted.covariance_.shape, bool(fitted.explained_variance_[0] > 0.3)
         ((30, 30), True)
     """
 
-    def fit(self, curves: Any, y: Any = None, *, grid_points: Any = None) -> Self:
-        """Release the covariance of `curves`, (n, T), an ``FDataGrid`` or pairs (t, x)."""
-        read = self._read(curves, grid_points)
+    def _conversation(self, read: Reading, n: int) -> CovarianceRelease:
         basis = spline_basis(read.grid, size=read.grid[0].size)
-        covariance = CovarianceRelease(
-            **self._budget,
-            n=len(read.rows),
-            bound=norm_bound(read.bound, read.grid),
-            basis=basis,
-        )
-        if covariance.strength < USEFUL:
-            warnings.warn(
-                f"n·epsilon is below {USEFUL}: a surface of zeros may be as close",
-                stacklevel=2,
-            )
-        self._ask(covariance, (basis.project(read.rows),), public={"bound": read.bound})
-        self.n_features_in_ = read.rows.shape[1]
-        triangle = Triangle(covariance.axes)
-        values, vectors = np.linalg.eigh(triangle.matrix(self.release_.coefficients))
+        bound = norm_bound(read.bound, read.grid)
+        return CovarianceRelease(**self._budget, n=n, bound=bound, basis=basis)
+
+    def _records(self, asked: CovarianceRelease, read: Reading) -> Records:
+        return (asked.basis.project(read.rows[0]),)
+
+    def _keep(self, asked: Any, read: Reading, found: Release) -> Self:
+        if asked.strength < USEFUL:
+            told = f"n·epsilon is below {USEFUL}: a surface of zeros may be as close"
+            warnings.warn(told, stacklevel=3)
+        triangle = Triangle(asked.axes)
+        values, vectors = np.linalg.eigh(triangle.matrix(found.coefficients))
         self.explained_variance_: FloatArray = np.maximum(values[::-1], 0.0)
-        self.components_: FloatArray = vectors[:, ::-1].T @ basis.functions[: triangle.size]
-        return self
+        self.components_: FloatArray = vectors[:, ::-1].T @ asked.basis.functions[: triangle.size]
+        return super()._keep(asked, read, found)
 
     @property
     def covariance_(self) -> FloatArray:
         """The released surface on the grid of the data, (T, T)."""
-        return self._values()
+        return self.release_.values()

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
-import numpy as np
-
-from dpfda import _validate
 from dpfda._registry import Registered
 from dpfda._validate import FloatArray
-from dpfda.central.cell_looks import Box
 from dpfda.central.conversation import BoxConversation
-from dpfda.central.estimator import CentralEstimator
+from dpfda.central.estimator import Reading
+from dpfda.central.points import PointEstimator
 from dpfda.central.release import Release
-from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.fields import Declared
 from dpfda.protocol.query import Records
@@ -69,17 +64,17 @@ class DensityRelease(BoxConversation, name="density"):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateDensity(CentralEstimator):
+class PrivateDensity(PointEstimator):
     """Release the density of numbers or of points in the plane held by a trusted curator.
 
     Privacy:
         (ε, δ)-DP for replacing one point (pure ε with ``delta=0``). Points outside the public
-        `domain_range` are moved to its border; n is public.
+        `feature_ranges` are moved to its border; n is public.
 
     Args:
         epsilon: ε.
         delta: δ; 0 for pure ε.
-        domain_range: public range (low, high), or one range a variable: ((low, high), (low, high)).
+        feature_ranges: public range (low, high), or one range a variable, or column → (low, high).
         mechanism: ``"histogram"`` (default), ``"kernel"``, or an instance with parameters.
         project: make the released function a density: not negative, of integral 1.
         unit: whose data one point is.
@@ -87,62 +82,25 @@ class PrivateDensity(CentralEstimator):
         random_state: None for exact noise, or a seed for simulations.
 
     Example:
+        >>> import numpy as np
         >>> ages = np.random.default_rng(0).beta(8, 2, size=2000) * 100
-        >>> density = PrivateDensity(epsilon=1.0, domain_range=(0, 100), random_state=0).fit(ages)
+        >>> density = PrivateDensity(epsilon=1.0, feature_ranges=(0, 100), random_state=0).fit(ages)
         >>> int(np.argmax(density.release_.values(np.arange(101)))) in range(80, 95)
         True
     """
 
-    domain_range: Any = None
     mechanism: str | DensityMechanism = "histogram"
     project: bool = True
 
-    def fit(self, points: Any, y: Any = None) -> Self:
-        """Release the density of `points`, shape (n,), (n, 1) or (n, 2)."""
-        box = as_box(self.domain_range)
-        inside = read_points(points, box)
+    def _conversation(self, read: Reading, n: int) -> DensityRelease:
         chosen = self.mechanism
-        density = DensityRelease(
-            **self._budget,
-            n=len(inside),
-            box=box,
-            mechanism=DensityMechanism.named(chosen)() if isinstance(chosen, str) else chosen,
-        )
-        self._ask(density, (inside,), public={"domain_range": box}, density=bool(self.project))
-        self.n_features_in_ = len(box)
-        return self
+        mechanism = DensityMechanism.named(chosen)() if isinstance(chosen, str) else chosen
+        return DensityRelease(**self._budget, n=n, box=self._box, mechanism=mechanism)
+
+    def _keep(self, asked: Any, read: Reading, found: Release) -> Self:
+        return super()._keep(asked, read, replace(found, density=bool(self.project)))
 
     @property
     def density_(self) -> FloatArray:
         """The released density on the release's grid."""
-        return self._values()
-
-
-def as_box(domain_range: Any) -> Box:
-    """One or two public ranges."""
-    if domain_range is None:
-        raise InvalidParameter("domain_range", "given: the public range of the points", None)
-    nested = isinstance(domain_range, Collection) and any(
-        isinstance(side, Collection) for side in domain_range
-    )
-    sides = tuple(domain_range) if nested else (domain_range,)
-    if len(sides) > 2:
-        raise InvalidParameter("domain_range", "one or two ranges", domain_range)
-    return tuple(_validate.interval("domain_range", side) for side in sides)
-
-
-def read_points(points: Any, box: Box, *, least: int = 2) -> FloatArray:
-    """Private points as rows inside a public box."""
-    try:
-        single = isinstance(points, (list, tuple, np.ndarray)) and np.ndim(points) == 1
-    except ValueError:  # rows of unequal length, which `batch` refuses in its own words
-        single = False
-    if single:
-        rows = _validate.vector("points", points)[:, None]
-    else:
-        rows = _validate.batch("points", points, columns=len(box))
-    if rows.shape[1] != len(box):
-        raise InvalidData("points", f"points of {len(box)} numbers", f"shape {rows.shape}")
-    if len(rows) < least:
-        raise InvalidData("points", f"at least {least} points", f"{len(rows)}")
-    return np.clip(rows, [side[0] for side in box], [side[1] for side in box])
+        return self.release_.values()

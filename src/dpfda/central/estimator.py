@@ -2,62 +2,119 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from abc import abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple, Self
 
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
+import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.central.conversation import CentralConversation
 from dpfda.central.quadrature import Grid
-from dpfda.central.records import public_center, read_records
+from dpfda.central.records import as_function, read_records
 from dpfda.central.release import Release
+from dpfda.curate import Passes, curate
 from dpfda.errors import InvalidParameter
-from dpfda.noise.source import source_for
-from dpfda.privacy.ledger import BaseLedger
+from dpfda.face.estimator import PrivateEstimator
+from dpfda.face.ranges import middle
+from dpfda.protocol.public_randomness import one_row_each
 from dpfda.protocol.query import Records
+
+Chunks = Callable[[], Iterable[Any]]
+"""A function that starts a new pass over chunks of rows."""
+
+
+class Reading(NamedTuple):
+    """What was read of the records, about a public center, with what is public of them.
+
+    A person's record is one row of each of `rows`.
+    """
+
+    rows: Records
+    grid: Grid = ()
+    bound: float = 1.0
+    center: FloatArray = np.zeros(1)
 
 
 @dataclass(eq=False, repr=False)
-class CentralEstimator(BaseEstimator):  # type: ignore[misc]
+class CentralEstimator(PrivateEstimator):
     """Holds public parameters; `fit` reads data and asks one conversation about them."""
 
-    epsilon: float = 1.0
-    _: KW_ONLY
     delta: float = 0.0
-    unit: str = "person"
-    ledger: BaseLedger | None = None
-    random_state: int | None = None
+
+    def fit(self, X: Any, y: Any = None, *, grid_points: Any = None, groups: Any = None) -> Self:
+        """Release it from all records.
+
+        Args:
+            X: a row a record, in any form that this estimator reads.
+            y: what belongs to each row, where the estimator needs it.
+            grid_points: the points of curves given as an array; equidistant by default.
+            groups: the person behind each row, where people have several: ε is per person.
+        """
+        self._require_raw_rows()
+        read = self._read(X, y, grid_points=grid_points, reset=True)
+        if groups is not None:
+            read = read._replace(rows=self._one_each(read.rows, groups))
+        asked = self._conversation(read, len(read.rows[0]))
+        records = self._records(asked, read)
+        released, _ = curate(asked, records, source=self._source(), ledger=self.ledger)
+        return self._keep(asked, read, released)
+
+    def fit_stream(self, chunks: Chunks, *, grid_points: Any = None) -> Self:
+        """Release it from chunks X, or (X, y), in little memory: a pass for every question.
+
+        Args:
+            chunks: starts a new pass; rows are counted in the first one, their number is public.
+            grid_points: as in `fit`.
+        """
+        n = sum(len(_pair(chunk)[0]) for chunk in chunks())
+        if not n:
+            raise InvalidParameter("chunks", "a function that starts a pass over rows", chunks)
+        first = next(iter(chunks()))
+        read = self._read(*_pair(first), grid_points=grid_points, reset=True)
+        asked = self._conversation(read, n)
+        passes = Passes(asked, source=self._source(), ledger=self.ledger)
+        while passes.result is None:
+            for chunk in chunks():
+                part = self._read(*_pair(chunk), grid_points=grid_points, reset=False)
+                passes.add(self._records(asked, part))
+            passes.release()
+        return self._keep(asked, read, passes.result)
 
     @property
     def _budget(self) -> dict[str, Any]:
         return {"epsilon": self.epsilon, "delta": self.delta, "unit": self.unit}
 
-    def _ask(
-        self, asked: CentralConversation, records: Records, *, public: dict[str, Any], **more: Any
-    ) -> None:
-        """Ask, and keep the release; `public` parameters stand first on its record."""
-        source = source_for(self.random_state)
-        found = asked.ask(records, source=source, ledger=self.ledger)
-        parameters = {"n": asked.n, **public, **found.parameters}
-        self.release_: Release = replace(found, parameters=parameters, **more)
-        self.guarantee_ = self.release_.guarantee
+    def _keep(self, asked: CentralConversation, read: Reading, found: Release) -> Self:
+        """Public parameters stand first on a release's record."""
+        parameters = {"n": asked.n, **self._public(read), **found.parameters}
+        guarantee = found.guarantee.drawn_from(self._source())
+        self.release_: Release = replace(found, parameters=parameters, guarantee=guarantee)
+        self.guarantee_ = guarantee
+        return self
 
-    def _values(self) -> FloatArray:
-        """The released function on its own grid."""
-        check_is_fitted(self, "release_")
-        return self.release_.values()
+    def _one_each(self, rows: Records, groups: Any) -> Records:
+        """For each person one of their rows, chosen by public randomness."""
+        kept = one_row_each(groups, seed=self._public_seed(), rows=len(rows[0]))
+        return tuple(part[kept] for part in rows)
 
+    @abstractmethod
+    def _read(self, X: Any, y: Any, *, grid_points: Any, reset: bool) -> Reading:
+        """Private records as numbers, refused by their form alone."""
 
-class Curves(NamedTuple):
-    """Curves about a public center on a public grid, and their public bound."""
+    @abstractmethod
+    def _conversation(self, read: Reading, n: int) -> Any:
+        """What n such records are asked: made of public parameters."""
 
-    rows: FloatArray
-    grid: Grid
-    bound: float
-    center: FloatArray
+    def _records(self, asked: Any, read: Reading) -> Records:
+        """One row at a time, as the questions need them."""
+        return read.rows
+
+    def _public(self, read: Reading) -> dict[str, Any]:
+        """Public parameters for the release's record."""
+        return {}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -65,23 +122,67 @@ class CurveEstimator(CentralEstimator):
     """An estimator that reads curves."""
 
     surfaces: ClassVar[bool] = False
-    gaps: ClassVar[bool] = True  # whether X, what is fitted, may miss points
 
-    bound: float | None = None
-    center: Any = 0.0
+    value_range: tuple[float, float] | None = None
     domain_range: tuple[float, float] | None = None
+    bound: float | None = None
+    center: Any = None
 
     def __sklearn_tags__(self) -> Any:
         """Missing points are welcome: they are filled along the curve."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self.gaps
+        tags.input_tags.allow_nan = True
         return tags
 
-    def _read(self, curves: Any, grid_points: Any) -> Curves:
-        if self.bound is None:
-            raise InvalidParameter("bound", "given: a public bound on the norm of a curve", None)
+    def _read(self, X: Any, y: Any, *, grid_points: Any, reset: bool) -> Reading:
+        curves = self._array(X, reset=reset)
+        read = self._read_curves(curves, grid_points)
+        self.n_features_in_ = read.rows[0].shape[1]
+        return read
+
+    def _array(self, X: Any, *, reset: bool) -> Any:
+        """Arrays are checked as scikit-learn does; curves with their own grids pass."""
+        if not isinstance(X, np.ndarray) and not hasattr(X, "columns"):
+            return X
+        if np.ndim(X) == 3 and self.surfaces:
+            return X
+        return self._numbers(
+            X,
+            reset=reset,
+            ensure_all_finite="allow-nan",
+            ensure_min_samples=2,
+            ensure_min_features=2,
+        )
+
+    def _read_curves(self, curves: Any, grid_points: Any) -> Reading:
+        """Curves about a public center, and their public bound."""
+        center, bound = self._ball()
         records, grid = read_records(curves, grid_points, domain_range=self.domain_range)
         if len(grid) != 1 and not self.surfaces:
             raise InvalidParameter("grid_points", "of one variable", f"{len(grid)} variables")
-        center = public_center(self.center, records.shape[1])
-        return Curves(records - center, grid, _validate.positive("bound", self.bound), center)
+        if self.value_range is not None:
+            records = np.clip(records, *_validate.interval("value_range", self.value_range))
+        middle_curve = as_function(center, records.shape[1])
+        return Reading((records - middle_curve,), grid, bound, middle_curve)
+
+    def _ball(self) -> tuple[Any, float]:
+        """Public center and bound: of the range, or given by an expert."""
+        if (self.value_range is None) == (self.bound is None):
+            rule = "given: the public (low, high) of curves; or else bound (and center)"
+            raise InvalidParameter("value_range", rule, self.value_range)
+        if self.value_range is None:
+            center = 0.0 if self.center is None else self.center
+            return center, _validate.positive("bound", self.bound)
+        if self.center is not None:
+            raise InvalidParameter("center", "left out where value_range says it", self.center)
+        return middle("value_range", self.value_range)
+
+    def _public(self, read: Reading) -> dict[str, Any]:
+        if self.value_range is None:
+            return {"bound": read.bound}
+        return {"value_range": tuple(map(float, self.value_range))}
+
+
+def _pair(chunk: Any) -> tuple[Any, Any]:
+    """X and y of a chunk; a chunk that is not a pair is X alone."""
+    return chunk if isinstance(chunk, tuple) and len(chunk) == 2 else (chunk, None)

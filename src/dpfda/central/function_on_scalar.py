@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.central.conversation import CurveConversation, checked_bound
-from dpfda.central.estimator import CurveEstimator
+from dpfda.central.estimator import CurveEstimator, Reading
 from dpfda.central.functions import FunctionBasis, spline_basis
 from dpfda.central.pair_looks import CovariateProducts, CrossProducts
 from dpfda.central.quadrature import as_grid, norm_bound
@@ -30,11 +30,12 @@ class FunctionOnScalarRelease(CurveConversation, name="function_on_scalar"):
     """T1 = mean of x xᵀ with a share γ of the budget, T2 = mean of x Yᵀ with the rest; solved.
 
     Attributes:
-        covariate_bound: of the vectors.
+        covariate_bound: of the vectors, as they are asked about.
         covariates: how many numbers in a vector.
         basis: functions that curves are written in.
         gamma: γ.
         intercept: whether there is a constant covariate.
+        shift, unit_of: a covariate x is asked about as (x - shift)/unit_of; β is told for x.
     """
 
     summary: ClassVar[str] = "function-on-scalar coefficients"
@@ -44,6 +45,8 @@ class FunctionOnScalarRelease(CurveConversation, name="function_on_scalar"):
     basis: FunctionBasis
     gamma: float = 0.3
     intercept: bool = True
+    shift: FloatArray | None = None
+    unit_of: FloatArray | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -73,20 +76,30 @@ class FunctionOnScalarRelease(CurveConversation, name="function_on_scalar"):
         scale = np.ones(pairs.width)
         scale[: self.covariates] /= self.covariate_bound
         solve = scale[:, None] * np.linalg.inv(gram)
-        noisy = solve @ two.values.reshape(shape)
-        variance = solve**2 @ two.noise.variance.reshape(shape)
-        factors = [monotone_shrinkage(*pair) for pair in zip(noisy, variance, strict=True)]
+        scaled = solve @ two.values.reshape(shape)
+        noise = two.noise.variance.reshape(shape)
+        factors = [monotone_shrinkage(*pair) for pair in zip(scaled, solve**2 @ noise, strict=True)]
+        told = self._own_units(pairs.width)
         return self.conclude(
             self.basis,
-            noisy,
+            told @ scaled,
             # Sums of many terms with the released T1 taken as known: Gaussian to a good accuracy.
-            NoiseLaw(law="gaussian", scales=np.sqrt(variance)),
-            shrunk=np.stack(factors) * noisy,
+            NoiseLaw(law="gaussian", scales=np.sqrt((told @ solve) ** 2 @ noise)),
+            shrunk=told @ (np.stack(factors) * scaled),
             sensitivity=pairs.sensitivity,
             covariate_bound=self.covariate_bound,
             gamma=self.gamma,
             components=self.basis.size,
         )
+
+    def _own_units(self, width: int) -> FloatArray:
+        """From coefficients of (x - shift)/unit_of to those of x; the constant is the last."""
+        told = np.eye(width)
+        if self.unit_of is not None and self.shift is not None:
+            told[: self.covariates, : self.covariates] /= self.unit_of[:, None]
+            if self.intercept:
+                told[-1, : self.covariates] = -self.shift / self.unit_of
+        return told
 
     def neighbors(self, n: int) -> tuple[Records, Records]:
         """One pair with both turned round."""
@@ -124,77 +137,113 @@ class PrivateFunctionOnScalar(CurveEstimator):
     the rest (003, Appendix C.2).
 
     Privacy:
-        (ε, δ)-DP for replacing one row (x, Y). Vectors are pulled into ‖x‖₂ ≤ covariate_bound =: B,
-        curves into ‖Y‖ ≤ bound =: τ; replacing a row moves T1 by at most √2B²/n (Frobenius) and T2
-        by at most 2τB/n. T1's eigenvalues are floored at its noise level after release (C9, C23).
+        (ε, δ)-DP for replacing one person's (x, Y). Vectors are clipped to `feature_ranges`, hence
+        ‖x‖₂ ≤ B once they are brought into [-1, 1], curves to ‖Y‖ ≤ τ; replacing a row moves T1 by
+        at most √2B²/n (Frobenius) and T2 by at most 2τB/n. T1's eigenvalues are floored at its
+        noise level after release (C9, C23).
 
     Args:
         epsilon: ε.
         delta: δ; 0 for pure ε.
-        bound: public bound on the norm √(average of Y(t)² over the domain) of a curve minus the
-            center.
-        covariate_bound: public bound on ‖x‖₂, the intercept's 1 not counted.
-        center: public curve subtracted from every Y first (it belongs to the intercept).
+        feature_ranges: public range of the covariates: one for all, one a column, or a mapping
+            column → (low, high) or categories.
+        feature_norm_bound: instead of ranges, for experts: public bound on ‖x‖₂, the intercept's 1
+            not counted.
+        value_range, domain_range, bound, center: of the curves, as for `PrivateMean`.
         gamma: share of the budget for T1.
         fit_intercept: add a constant covariate.
+        unit: whose data one row (or group) is.
         ledger: budget of the data over all releases: spent look by look, before noise is drawn.
         random_state: None for exact noise, or a seed for simulations.
 
     Example:
         >>> rng = np.random.default_rng(0)
-        >>> x, t = rng.uniform(-1, 1, size=(4000, 1)), np.linspace(0, 1, 25)
+        >>> x, t = rng.uniform(20, 60, size=(4000, 1)), np.linspace(0, 1, 25)
         >>> model = PrivateFunctionOnScalar(
-        ...     epsilon=2.0, bound=2.0, covariate_bound=1.0, random_state=0
-        ... ).fit(x, x * np.sin(3 * t) + 1)
-        >>> bool(np.mean((model.coef_[0] - np.sin(3 * t)) ** 2) < 0.1 * np.mean(np.sin(3 * t) ** 2))
+        ...     epsilon=2.0, feature_ranges=(20, 60), value_range=(-1, 3), random_state=0
+        ... ).fit(x, (x - 40) / 20 * np.sin(3 * t) + 1)
+        >>> bool(np.abs(model.predict([[60.0]]) - np.sin(3 * t) - 1).mean() < 0.2)
         True
     """
 
-    gaps: ClassVar[bool] = False
-
-    covariate_bound: float | None = None
+    feature_ranges: Any = None
+    feature_norm_bound: float | None = None
     gamma: float = 0.3
     fit_intercept: bool = True
 
-    def fit(self, X: Any, curves: Any, *, grid_points: Any = None) -> Self:
-        """Release β(t) from covariates (n, p) and curves (n, T)."""
-        if self.bound is None or self.covariate_bound is None:
-            raise InvalidParameter("bound and covariate_bound", "given: public bounds", None)
-        read, covariates = self._read(curves, grid_points), _validate.batch("X", X)
-        if len(covariates) != len(read.rows):
-            raise InvalidData("X", "one row a curve", f"{len(covariates)} rows")
-        n = len(covariates)
+    def _read(self, X: Any, y: Any, *, grid_points: Any, reset: bool) -> Reading:
+        """Covariates as they are asked about, and curves."""
+        rows, self._shift, self._unit_of = self._covariates(X, reset=reset)
+        if y is None:
+            raise ValueError("This estimator requires y to be passed, but the target y is None")
+        if getattr(y, "shape", (0,))[1:] == (1,):  # one number a person: a constant curve
+            y = np.repeat(np.asarray(y), 2, axis=1)
+        read = self._read_curves(y, grid_points)
+        if len(rows) != len(read.rows[0]):
+            raise InvalidData("X", "one row a curve", f"{len(rows)} rows")
+        return read._replace(rows=((rows - self._shift) / self._unit_of, *read.rows))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = False  # in X; curves may have gaps
+        tags.target_tags.required = True
+        tags.target_tags.single_output = False
+        tags.target_tags.multi_output = True
+        return tags
+
+    def _covariates(self, X: Any, *, reset: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Rows of numbers in the user's units, and the public middle and unit of each column."""
+        if (self.feature_ranges is None) == (self.feature_norm_bound is None):
+            rule = "given: public ranges of the covariates; or else feature_norm_bound"
+            raise InvalidParameter("feature_ranges", rule, self.feature_ranges)
+        if self.feature_ranges is None:
+            rows = self._numbers(X, reset=reset)
+            return rows, np.zeros(rows.shape[1]), np.ones(rows.shape[1])
+        table, rows = self._table(self.feature_ranges, X, reset=reset)
+        # Without a constant nothing can make up for a shift.
+        shift = table.center if self.fit_intercept else np.zeros(rows.shape[1])
+        return rows, shift, np.maximum(table.high - shift, shift - table.low)
+
+    def _conversation(self, read: Reading, n: int) -> FunctionOnScalarRelease:
+        covariates = read.rows[0].shape[1]
         wanted = math.ceil((n * _validate.positive("epsilon", self.epsilon)) ** 0.4)
-        regression = FunctionOnScalarRelease(
+        reach = math.sqrt(covariates)
+        if self.feature_norm_bound is not None:
+            reach = _validate.positive("feature_norm_bound", self.feature_norm_bound)
+        return FunctionOnScalarRelease(
             **self._budget,
             n=n,
             bound=norm_bound(read.bound, read.grid),
-            covariate_bound=_validate.positive("covariate_bound", self.covariate_bound),
-            covariates=covariates.shape[1],
-            basis=spline_basis(read.grid, size=min(read.rows.shape[1], wanted)),
+            covariate_bound=reach,
+            covariates=covariates,
+            basis=spline_basis(read.grid, size=min(read.rows[1].shape[1], wanted)),
             gamma=self.gamma,
             intercept=bool(self.fit_intercept),
+            shift=self._shift,
+            unit_of=self._unit_of,
         )
-        pairs = covariates, regression.basis.project(read.rows)
-        self._ask(regression, pairs, public={"bound": read.bound})
-        self.n_features_in_ = covariates.shape[1]
-        self._center = read.center
-        return self
+
+    def _records(self, asked: FunctionOnScalarRelease, read: Reading) -> Records:
+        return read.rows[0], asked.basis.project(read.rows[1])
+
+    def _keep(self, asked: Any, read: Reading, found: Release) -> Self:
+        self._center, self._width = read.center, asked.covariates
+        return super()._keep(asked, read, found)
 
     @property
     def coef_(self) -> FloatArray:
         """β_k(t) on the grid, (p, T), without the intercept."""
-        return self._values()[: self.n_features_in_]
+        return self.release_.values()[: self._width]
 
     @property
     def intercept_(self) -> FloatArray:
         """The intercept function on the grid, public center included."""
-        values = self._values()
-        own = values[self.n_features_in_] if self.fit_intercept else np.zeros(values.shape[1])
+        values = self.release_.values()
+        own = values[self._width] if self.fit_intercept else np.zeros(values.shape[1])
         return np.asarray(own + self._center)
 
     def predict(self, X: Any) -> FloatArray:
         """Expected curves for covariates (n, p)."""
         check_is_fitted(self, "release_")
-        rows = _validate.batch("X", X, columns=self.n_features_in_)
+        rows, _, _ = self._covariates(X, reset=False)
         return np.asarray(rows @ self.coef_ + self.intercept_)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,10 +11,11 @@ import numpy as np
 from dpfda._registry import Registered
 from dpfda._validate import FloatArray
 from dpfda.central.conversation import CurveConversation
-from dpfda.central.estimator import CurveEstimator
+from dpfda.central.estimator import CurveEstimator, Reading
 from dpfda.central.quadrature import Grid, as_grid, norm_bound
 from dpfda.central.release import Release
 from dpfda.errors import InvalidParameter
+from dpfda.face.groups import averages
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.fields import Declared
 from dpfda.protocol.query import Records
@@ -119,27 +120,31 @@ class PrivateMean(CurveEstimator):
     """Release the mean of curves (or surfaces) held by a trusted curator.
 
     Privacy:
-        (ε, δ)-DP for replacing one curve (pure ε with ``delta=0``). Curves are pulled into ‖X -
-        center‖ ≤ bound, where ‖X‖² is the average of X(t)² over the domain; n, the grid, the bound
-        and the center are public. With ``random_state=None`` noise is exact and from the operating
-        system; an integer seeds a simulation, and the guarantee says so.
+        (ε, δ)-DP for replacing one person's curves (pure ε with ``delta=0``). Values are clipped to
+        `value_range`; n, the grid and the range are public. With ``random_state=None`` noise is
+        exact and from the operating system; anything else seeds a simulation, and the guarantee
+        says so.
 
     Args:
         epsilon: ε.
         delta: δ; 0 for pure ε.
-        bound: public bound τ on the norm √(average of X(t)²) of a curve minus the center, in the
-            units of the curve whatever its domain: if |X(t) - center| ≤ τ everywhere, τ is true.
-            For ``mechanism="bernstein"`` on its largest absolute value.
-        center: public curve (or number) to subtract first: a good guess makes a smaller bound true.
+        value_range: public range (low, high) of X(t).
+        domain_range: public range of t, where the data do not bring it.
+        bound: instead of a range, for experts: public bound τ on the norm √(average of X(t)²) of a
+            curve minus the center, for ``mechanism="bernstein"`` on its largest absolute value.
+            Curves are pulled into it.
+        center: with `bound`: public curve (or number) to subtract first.
         mechanism: ``"adaptive"`` (default), ``"allocation"``, ``"iclp_qr"``, ``"iclp_ar"``,
             ``"frl"``, ``"bernstein"``, ``"gaussian_process"``, or an instance with parameters.
-        unit: whose data one row is; several rows of one person multiply the price.
+        unit: whose data one row (or group) is.
         ledger: budget of the data over all releases: spent look by look, before noise is drawn.
         random_state: None, or a seed for simulations.
 
+    Several curves of one person (`groups` in `fit`) are averaged first.
+
     Example:
         >>> curves = np.linspace(0, 1, 40) + np.random.default_rng(0).normal(0, 0.1, (500, 1))
-        >>> mean = PrivateMean(epsilon=1.0, bound=1.5, random_state=0).fit(curves)
+        >>> mean = PrivateMean(epsilon=1.0, value_range=(-0.5, 1.5), random_state=0).fit(curves)
         >>> bool(np.abs(mean.mean_ - np.linspace(0, 1, 40)).max() < 0.1)
         True
         >>> print(mean.guarantee_)
@@ -151,25 +156,22 @@ assuming the number of records is public
 
     mechanism: str | FunctionMechanism = "adaptive"
 
-    def fit(self, curves: Any, y: Any = None, *, grid_points: Any = None) -> Self:
-        """Release the mean of `curves`: (n, T), (n, T1, T2), an ``FDataGrid``, or pairs (t, x)."""
-        read = self._read(curves, grid_points)
+    def _one_each(self, rows: Records, groups: Any) -> Records:
+        return (averages(rows[0], groups),)
+
+    def _conversation(self, read: Reading, n: int) -> MeanRelease:
         chosen = self.mechanism
         mechanism = FunctionMechanism.named(chosen)() if isinstance(chosen, str) else chosen
-        largest = mechanism.bounds_largest
-        mean = MeanRelease(
-            **self._budget,
-            n=len(read.rows),
-            bound=read.bound if largest else norm_bound(read.bound, read.grid),
-            grid=read.grid,
-            mechanism=mechanism,
-        )
-        public = {"bound": read.bound}
-        self._ask(mean, mean.records(read.rows), public=public, center=read.center)
-        self.n_features_in_ = read.rows.shape[1]
-        return self
+        bound = read.bound if mechanism.bounds_largest else norm_bound(read.bound, read.grid)
+        return MeanRelease(**self._budget, n=n, bound=bound, grid=read.grid, mechanism=mechanism)
+
+    def _records(self, asked: MeanRelease, read: Reading) -> Records:
+        return asked.records(read.rows[0])
+
+    def _keep(self, asked: Any, read: Reading, found: Release) -> Self:
+        return super()._keep(asked, read, replace(found, center=read.center))
 
     @property
     def mean_(self) -> FloatArray:
         """The released mean on the grid of the data."""
-        return self._values()
+        return self.release_.values()

@@ -66,7 +66,7 @@ def clip_rows(rows: FloatArray, radius: float, *, axes: FloatArray | float = 1.0
     return np.asarray(rows * np.minimum(1.0, radius / np.maximum(length, radius)))
 
 
-def public_center(center: Any, points: int) -> FloatArray:
+def as_function(center: Any, points: int) -> FloatArray:
     """A public function to subtract first: a number, or one number for each grid point."""
     try:
         values = np.asarray(center, dtype=np.float64)

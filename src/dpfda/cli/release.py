@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 from click.core import ParameterSource
 
-from dpfda import _validate
 from dpfda.central import (
     PrivateCovariance,
     PrivateDensity,
@@ -25,7 +22,6 @@ from dpfda.cli._reading import feature_ranges, reading_from, reading_options
 from dpfda.cli._release_view import draw, print_release
 from dpfda.errors import InvalidParameter
 from dpfda.files import Rows
-from dpfda.protocol.public_randomness import one_row_each
 
 _MODELS: dict[str, Any] = {
     "mean": PrivateMean,
@@ -96,10 +92,9 @@ def command(
     # Before anything is spent, and on stderr, so that stdout stays one document.
     click.echo(rows.said, err=True)
     model, *data = _asked(summary, rows, covariates, options)
-    if reading.groups is not None:
-        data = _persons(data, rows.text(reading.groups), average=summary == "mean")
-    where = {"grid_points": rows.grid_points} if curves else {}
-    release: Release = model.fit(*data, **where).release_
+    persons = None if reading.groups is None else rows.text(reading.groups)
+    points = rows.grid_points if curves else None
+    release: Release = model.fit(*data, grid_points=points, groups=persons).release_
     publish(release, out, as_json, print_release)
     if plot is not None:  # last: whatever goes wrong with it, the release has been shown
         draw(release, plot)
@@ -130,60 +125,39 @@ def _asked(
     summary: str, rows: Rows, covariates: list[str], options: dict[str, Any]
 ) -> tuple[Any, ...]:
     """The estimator behind a summary, and what it is fitted to."""
-    shared = {key: options[key] for key in ("epsilon", "delta", "unit")}
+    model = _MODELS[summary]
+    shared = {
+        key: options[key]
+        for key in ("epsilon", "delta", "unit", *sorted(_OWN[summary]))
+        if key in model().get_params() and options[key] is not None
+    }
     shared |= {"random_state": options["seed"], "ledger": open_ledger(options)}
-    if options["mechanism"] is not None:
-        shared["mechanism"] = options["mechanism"]
-    if summary in ("mean", "covariance"):
-        return _MODELS[summary](**shared, **_ball(rows, options)), rows.X
-    if summary == "function-on-scalar":
-        if not covariates:
+    if "feature_ranges" in _OWN[summary]:
+        if summary == "function-on-scalar" and not covariates:
             raise InvalidParameter("--covariates", "given: names of columns", None)
-        ranges = feature_ranges(options["feature_ranges"], covariates)
+        ranges = feature_ranges(options["feature_ranges"], covariates or rows.names)
         if ranges is None:
-            raise InvalidParameter("--feature-ranges", "given: public ranges of covariates", None)
-        longest = math.hypot(*(max(abs(low), abs(high)) for low, high in ranges))
-        model = PrivateFunctionOnScalar(**shared, **_ball(rows, options), covariate_bound=longest)
-        return model, rows.numbers(covariates), rows.X
-    ranges = feature_ranges(options["feature_ranges"], rows.names)
-    if ranges is None:
-        raise InvalidParameter("--feature-ranges", "given: the public range of the points", None)
-    if summary == "density":
-        return PrivateDensity(**shared, domain_range=ranges), rows.X
+            rule = "given: public ranges of points or covariates"
+            raise InvalidParameter("--feature-ranges", rule, None)
+        shared["feature_ranges"] = ranges
+    if "value_range" in _OWN[summary]:
+        _check_ball(rows, options)
+    if summary == "function-on-scalar":
+        return model(**shared), rows.numbers(covariates), rows.X
+    if summary != "kernel-machine":
+        return model(**shared), rows.X
     if options["target"] is None:
         raise InvalidParameter("--target", "given: the name of a column", None)
-    span = options["target_range"]
-    most = None if span is None else max(map(abs, _validate.interval("--target-range", span)))
-    machine = PrivateKernelMachine(
-        **shared, domain_range=ranges, loss=options["loss"], target_bound=most
-    )
-    return machine, rows.X, rows.numbers([options["target"]])[:, 0]
+    return model(**shared), rows.X, rows.numbers([options["target"]])[:, 0]
 
 
-def _ball(rows: Rows, options: dict[str, Any]) -> dict[str, Any]:
-    """Center and bound of curves, from their public range or as they are given."""
+def _check_ball(rows: Rows, options: dict[str, Any]) -> None:
+    """Refuse, by the names of options, what says too little of curves or too much."""
     span, bound, center = (options[key] for key in ("value_range", "bound", "center"))
-    domain = options["domain_range"]
-    if domain is None and isinstance(rows.X, list):
+    if options["domain_range"] is None and isinstance(rows.X, list):
         rule = "given: the curves have points of their own, which are private"
         raise InvalidParameter("--domain-range", rule, None)
     if (span is None) == (bound is None):
         raise InvalidParameter("--range", "given, or --bound, and not both", span)
-    if span is not None:
-        if center is not None:
-            raise InvalidParameter("--center", "left out with --range, whose middle it is", center)
-        low, high = _validate.interval("--range", span)
-        bound, center = (high - low) / 2, (high + low) / 2
-    return {"bound": bound, "center": center or 0.0, "domain_range": domain}
-
-
-def _persons(data: list[Any], groups: Any, *, average: bool) -> list[Any]:
-    """One row a person: the mean of theirs, or one of theirs by public randomness."""
-    if average and isinstance(data[0], np.ndarray):
-        _, whose = np.unique(groups, return_inverse=True)
-        sums, counts = np.zeros((2, whose.max() + 1, data[0].shape[1]))
-        np.add.at(sums, whose, np.nan_to_num(data[0]))
-        np.add.at(counts, whose, ~np.isnan(data[0]))
-        return [np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)]
-    keep = one_row_each(groups, seed=0, rows=len(groups))
-    return [[part[row] for row in keep] if isinstance(part, list) else part[keep] for part in data]
+    if span is not None and center is not None:
+        raise InvalidParameter("--center", "left out with --range, whose middle it is", center)

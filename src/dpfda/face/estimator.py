@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_array, validate_data
 from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.face.ranges import Table
 from dpfda.noise import Source, source_for
 from dpfda.noise.source import SecureSource
 from dpfda.privacy.ledger import BaseLedger
@@ -69,6 +70,15 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         with unquoted("X"):
             return np.asarray(validate_data(self, X, reset=reset, **rules))
 
+    def _table(self, ranges: Any, X: Any, *, reset: bool) -> tuple[Table, FloatArray]:
+        """The public columns that `ranges` speak of, and X's rows inside their ranges."""
+        named = isinstance(ranges, Mapping)
+        rows = X if named else self._numbers(X, reset=reset)
+        if named:
+            validate_data(self, X, reset=reset, skip_check_array=True)
+        table = Table.of(ranges, width=None if named else rows.shape[1])
+        return table, table.read(rows)
+
     def _require_raw_rows(self) -> None:
         """Refuse a pipeline that has learned from the private rows before they come here."""
         for step in _steps_before(self):
@@ -112,10 +122,8 @@ def unquoted(name: str) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        for part, rule in _QUOTING.items():
-            if part in str(error):
-                raise InvalidData(name, rule) from None
-        raise
+        told = [rule for part, rule in _QUOTING.items() if part in str(error)]
+        raise InvalidData(name, told[0] if told else f"usable: {error}") from None
 
 
 def check_numbers(X: Any, **rules: Any) -> FloatArray:

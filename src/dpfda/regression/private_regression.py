@@ -15,15 +15,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
-from dpfda.curate import curate, stream
+from dpfda.curate import Passes, curate
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.noise import Source, source_for
+from dpfda.privacy.guarantee import Guarantee
 from dpfda.privacy.ledger import BaseLedger
 from dpfda.protocol.holder import Holder
 from dpfda.regression import fixed_point
 from dpfda.regression.methods import Fitted, Method, Regression
 from dpfda.regression.model import RegressionModel
-from dpfda.regression.passes import Passes
 from dpfda.regression.problem import Bounds, Problem, Task
 
 Chunks = Callable[[], Iterable[tuple[Any, Any]]]
@@ -68,7 +68,7 @@ class PrivateRegression(RegressionParameters):
         rows, targets = self._read(X, y)
         regression, source = self._regression(rows.shape[1], rows=len(rows))
         fitted, curator = curate(regression, (rows, targets), source=source, ledger=self.ledger)
-        self._finish(fitted, curator, regression)
+        self._finish(fitted, curator, regression.guarantee)
         return self
 
     def partial_fit(self, X: Any, y: Any) -> Self:
@@ -84,8 +84,8 @@ class PrivateRegression(RegressionParameters):
         rows, targets = self._read(X, y)
         if not hasattr(self, "_passes"):
             regression, source = self._regression(rows.shape[1])
-            self._passes = Passes(regression, stream(regression, source=source, ledger=self.ledger))
-        self._passes.add(rows, targets)
+            self._passes = Passes(regression, source=source, ledger=self.ledger)
+        self._passes.add((rows, targets))
         return self
 
     def next_stage(self) -> bool:
@@ -94,10 +94,10 @@ class PrivateRegression(RegressionParameters):
             raise InvalidData("X", "given through partial_fit before next_stage")
         passes = self._passes
         passes.release()
-        if passes.fitted is None:
+        if passes.result is None:
             return True
         del self._passes
-        self._finish(passes.fitted, passes.stream, passes.regression)
+        self._finish(passes.result, passes.stream, passes.conversation.guarantee)
         return False
 
     def fit_stream(self, chunks: Chunks) -> Self:
@@ -128,7 +128,7 @@ class PrivateRegression(RegressionParameters):
         )
         return regression, source
 
-    def _finish(self, fitted: Fitted, holder: Holder, regression: Regression) -> None:
+    def _finish(self, fitted: Fitted, holder: Holder, guarantee: Guarantee) -> None:
         self.fit_ = fitted
         self.coef_ = fitted.slope
         self.intercept_ = fitted.intercept
@@ -138,7 +138,7 @@ class PrivateRegression(RegressionParameters):
         self.clipping_inflation_ = fitted.inflation
         self.n_seen_ = holder.transcript[-1].answer.n
         self.stages_ = len(holder.transcript)
-        self.guarantee_ = regression.guarantee.drawn_from(holder.source)
+        self.guarantee_ = guarantee.drawn_from(holder.source)
         for text in fitted.warnings:
             warnings.warn(text, UserWarning, stacklevel=3)
 
