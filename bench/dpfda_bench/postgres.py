@@ -9,7 +9,6 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,7 +27,7 @@ def temporary_postgresql() -> Iterator[str]:
     Raises:
         NoPostgreSQL: there is none, with the reason.
     """
-    server, initdb = _find("postgres"), _find("initdb")
+    initdb, control = _find("initdb"), [_find("pg_ctl"), "-D", "data", "-s"]
     user = _unprivileged()
     password, port = secrets.token_hex(16), _free_port()
     with tempfile.TemporaryDirectory(prefix="dpfda-pg-") as name:
@@ -42,22 +41,15 @@ def temporary_postgresql() -> Iterator[str]:
             f"--pwfile {folder}/password -E UTF8 --no-locale --no-sync"
         )
         subprocess.run(making.split(), check=True, capture_output=True, user=user, cwd=folder)
-        options = ["-p", str(port), "-c", "listen_addresses=127.0.0.1"]
-        options += ["-c", "unix_socket_directories=", "-c", "shared_buffers=32MB"]
-        with (folder / "log").open("wb") as log:
-            process = subprocess.Popen(
-                [server, "-D", folder / "data", *options],
-                stdout=log,
-                stderr=log,
-                user=user,
-                cwd=folder,
-            )
+        options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories="
+        options += " -c shared_buffers=32MB"
+        # Both wait until it is done; without a log the server would hold our pipes open.
+        start = [*control, "-l", "log", "-o", options, "start"]
+        subprocess.run(start, check=True, user=user, cwd=folder)
         try:
-            _wait_for(port, process)
             yield f"postgresql://dpfda:{password}@127.0.0.1:{port}/postgres"
         finally:
-            process.terminate()
-            process.wait(30)
+            subprocess.run([*control, "stop"], check=True, user=user, cwd=folder)
 
 
 def _find(program: str) -> str:
@@ -82,15 +74,3 @@ def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
-    for _ in range(600):
-        try:
-            with socket.create_connection(("127.0.0.1", port), timeout=1):
-                return
-        except OSError:
-            if process.poll() is not None:
-                break
-            time.sleep(0.05)
-    raise DpfdaError("PostgreSQL did not start")

@@ -19,7 +19,6 @@ from joblib import Parallel, delayed
 from dpfda._validate import FloatArray
 from dpfda.curves import CurveEncoder
 from dpfda.curves.waves import CosineBasis
-from dpfda.datasets import SLOPE_001
 from dpfda.learners import Learner, LinearModels
 from dpfda.learners.linear_svm import LinearSVM
 from dpfda.mrma.baselines import Setting
@@ -36,9 +35,9 @@ LEARNERS = ("Logistic", "SVM", "DWD", "CG")
 _LITTLE = 2
 """Pieces of work that are not worth starting processes for."""
 
-_GRID = np.linspace(0, 1, 101)
-_TERMS = np.arange(1, 51)
-_SCORE_SCALES = (-1.0) ** (_TERMS + 1) / _TERMS
+GRID = np.linspace(0, 1, 101)
+FUNCTIONS = CosineBasis(n_basis=50).evaluate(GRID).T
+"""What curves are sums of, shape (50, 101)."""
 
 
 class UnscaledSVM(LinearSVM):
@@ -106,11 +105,10 @@ class Encoding:
 def encoding(dimension: int) -> Encoding:
     """The encoding with `dimension` basis functions."""
     encoder = CurveEncoder("bspline", n_basis=dimension, rescale="tanh")
-    functions = CosineBasis(n_basis=len(_TERMS)).evaluate(_GRID).T
     return Encoding(
         encoder,
-        encoder.coefficients(functions, _GRID),
-        (functions * quadrature()) @ encoder.basis.evaluate(_GRID),
+        encoder.coefficients(FUNCTIONS, GRID),
+        (FUNCTIONS * quadrature()) @ encoder.basis.evaluate(GRID),
         encoder.gram(),
         _roughness(encoder),
     )
@@ -128,26 +126,14 @@ def _roughness(encoder: CurveEncoder, points: int = 2000) -> FloatArray:
 
 def quadrature() -> FloatArray:
     """Trapezoid weights of the grid."""
-    weights = np.full(len(_GRID), 1 / (len(_GRID) - 1))
+    weights = np.full(len(GRID), 1 / (len(GRID) - 1))
     weights[[0, -1]] /= 2
     return weights
 
 
 def curves(scores: FloatArray) -> FloatArray:
     """Values of curves on the grid, from their scores."""
-    return np.asarray(scores @ CosineBasis(n_basis=len(_TERMS)).evaluate(_GRID).T)
-
-
-def draw(
-    rng: np.random.Generator, studies: int, people: int, *, slope: Any = None
-) -> tuple[FloatArray, FloatArray]:
-    """Scores ξ_j ζ_j (R, n, 50) and labels ±1 (R, n) of 001 §6; `slope` (50,) or (R, 50)."""
-    beta = np.asarray(SLOPE_001 if slope is None else slope, dtype=np.float64)
-    scores = rng.uniform(-np.sqrt(3), np.sqrt(3), (studies, people, len(_TERMS)))
-    scores *= _SCORE_SCALES
-    log_odds = 0.1 + (scores @ np.broadcast_to(beta, (studies, 50))[..., None])[..., 0]
-    positive = rng.random((studies, people)) < 1 / (1 + np.exp(-log_odds))
-    return scores, np.where(positive, 1.0, -1.0)
+    return np.asarray(scores @ FUNCTIONS)
 
 
 def max_abs(z: FloatArray) -> FloatArray:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dpfda.datasets.simulated import scores_001
 from dpfda.mrma import baselines
 from dpfda.mrma.baselines import People, Setting
 from dpfda.mrma.decision_rules import Rule
@@ -87,8 +88,8 @@ def _chunk(studies: int, seed: Any, epsilons: tuple[float, ...], rules: tuple[st
     """Errors of all methods and learners in some replications; the same people at every budget."""
     code = common.encoding(_DIMENSION)
     source = SimulationSource(np.random.SeedSequence(seed))
-    scores, labels = common.draw(source.generator, studies, _PEOPLE)
-    test, truth = common.draw(source.generator, studies, _TEST)
+    scores, labels = scores_001((studies, _PEOPLE), source.generator)
+    test, truth = scores_001((studies, _TEST), source.generator)
     encoded = np.tanh(scores @ code.coefficients)
     cases = []
     found: Errors = {}

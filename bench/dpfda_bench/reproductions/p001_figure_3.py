@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.curves.waves import CosineBasis
+from dpfda.datasets.simulated import SLOPE_001, scores_001
 from dpfda.mrma import baselines
 from dpfda.mrma.baselines import Members, People, Setting
 from dpfda.mrma.decision_rules import ConstantRule, LinearRule
@@ -64,16 +64,13 @@ def run(effort: Effort = FULL, *, n_jobs: int | None = None) -> Outcome:
 
 def slopes(rng: np.random.Generator) -> FloatArray:
     """Coefficients of the 25 slope functions on the 50 cosine functions."""
-    terms = np.arange(1, 51)
-    shape = (-1.0) ** (terms + 1) / terms**2
-    grid = np.linspace(0, 1, 101)
-    kernel = np.exp(-15 * np.abs(np.subtract.outer(grid, grid)))
+    shape = SLOPE_001 / 4
+    kernel = np.exp(-15 * np.abs(np.subtract.outer(common.GRID, common.GRID)))
     paths = rng.standard_normal((5, 101)) @ np.linalg.cholesky(kernel + 1e-10 * np.eye(101)).T
-    functions = CosineBasis(n_basis=50).evaluate(grid)
     return np.concatenate(
         [
             rng.uniform(-8, -2, (10, 50)) * shape,
-            (paths * common.quadrature()) @ functions,
+            (paths * common.quadrature()) @ common.FUNCTIONS.T,
             rng.uniform(2, 8, (10, 50)) * shape,
         ]
     )
@@ -84,8 +81,8 @@ def _replication(*, seed: Any, epsilon: float) -> dict[Any, FloatArray]:
     code = common.encoding(_DIMENSION)
     source = SimulationSource(np.random.SeedSequence(seed))
     beta = slopes(source.generator)
-    scores, labels = common.draw(source.generator, _SERVERS, _PEOPLE, slope=beta)
-    test, truth = common.draw(source.generator, _SERVERS, _TEST, slope=beta)
+    scores, labels = scores_001((_SERVERS, _PEOPLE), source.generator, slope=beta)
+    test, truth = scores_001((_SERVERS, _TEST), source.generator, slope=beta)
     encoded = np.tanh(scores @ code.coefficients)
     majority = ConstantRule(np.where(labels.mean(axis=1) >= 0, 1.0, -1.0))
     found = {("", epsilon, "", "majority class"): majority.errors(test, truth)[_COMPARED]}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.datasets import SLOPE_001
+from dpfda.datasets.simulated import SLOPE_001, scores_001
 from dpfda.learners import Learner
 from dpfda.mrma.decision_rules import ConstantRule, LinearRule
 from dpfda.study.outcome import Outcome
@@ -87,8 +87,8 @@ def _row(
 
 def _chunk(studies: int, rng: np.random.Generator) -> Iterator[tuple[tuple[str, str, str], Any]]:
     """Errors of every cell of the table, for some replications."""
-    scores, labels = common.draw(rng, studies, _TRAINING)
-    test, truth = common.draw(rng, studies, _TEST)
+    scores, labels = scores_001((studies, _TRAINING), rng)
+    test, truth = scores_001((studies, _TEST), rng)
     bayes = np.where(0.1 + np.matmul(test, SLOPE_001) >= 0, 1.0, -1.0)
     yield ("reference", "Bayes rule", ""), np.mean(bayes != truth, axis=1)
     majority = ConstantRule(np.where(labels.mean(axis=1) >= 0, 1.0, -1.0))

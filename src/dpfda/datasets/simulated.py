@@ -52,11 +52,9 @@ def simulate_001(
         raise InvalidParameter("slope", "50 finite coefficients", f"shape {beta.shape}")
     grid = np.linspace(0, 1, whole("n_points", n_points, least=2))
     functions = CosineBasis(n_basis=len(_TERMS)).evaluate(grid)
-    half_width = np.sqrt(3)
-    scores = generator.uniform(-half_width, half_width, (whole("n", n), len(_TERMS)))
-    scores *= _SIGNS / _TERMS
-    log_odds = finite("intercept", intercept) + scores @ beta  # the φ_j are orthonormal
-    labels = signs(generator.random(n) < (1 + np.tanh(log_odds / 2)) / 2)  # logistic, no overflow
+    scores, labels = scores_001(
+        (whole("n", n),), generator, slope=beta, intercept=finite("intercept", intercept)
+    )
     return Dataset(
         name="simulation_001",
         description="A row is a person; y is drawn from a logistic model in ∫ X β.",
@@ -65,6 +63,28 @@ def simulate_001(
         grid_points=grid,
         truth={"slope": functions @ beta},
     )
+
+
+def scores_001(
+    shape: tuple[int, ...],
+    generator: np.random.Generator,
+    *,
+    slope: FloatArray = SLOPE_001,
+    intercept: float = 0.1,
+) -> tuple[FloatArray, FloatArray]:
+    """Coefficients ξ_j ζ_j (*shape, 50) and labels of the people of `simulate_001`.
+
+    Args:
+        shape: people of one study, or of several: (studies, people).
+        generator: draws them.
+        slope: coefficients of β, or (studies, 50) with a row a study.
+        intercept: α_0.
+    """
+    scores = generator.uniform(-np.sqrt(3), np.sqrt(3), (*shape, len(_TERMS)))
+    scores *= _SIGNS / _TERMS
+    log_odds = intercept + (scores @ slope[..., None])[..., 0]  # the φ_j are orthonormal
+    chance = (1 + np.tanh(log_odds / 2)) / 2  # logistic, no overflow
+    return scores, signs(generator.random(shape) < chance)
 
 
 def simulate_003(
