@@ -73,3 +73,12 @@ def test_an_impossible_share_is_cut() -> None:
     values = [scored(epsilon=0.001, random_state=seed).accuracy for seed in range(50)]
     assert min(values) == 0.0
     assert max(values) == 1.0
+
+
+@pytest.mark.parametrize("rare", ["HIV", None, float("nan"), np.ones(2), 0.5])
+def test_one_label_changes_one_person(rare: Any) -> None:
+    """A word among numbers would make words of all of them, none of which is predicted."""
+    labels: list[Any] = [1] * N
+    labels[3] = rare
+    score = private_score(Says(np.ones(N, int)), ROWS, labels, epsilon=1.0, random_state=0)
+    assert score.accuracy > 0.95

@@ -166,6 +166,8 @@ def test_labels_become_numbers() -> None:
     assert numbers.tolist() == [1, 0, 0]
     _, numbers = encode_people(plan(), np.zeros((3, 4)), ["yes", Odd(), "yes"])
     assert numbers.tolist() == [1, 0, 1]
+    _, numbers = encode_people(plan(classes=("no", 1)), np.zeros((3, 4)), [1, "HIV", 1])
+    assert numbers.tolist() == [1, 0, 1]
     _, numbers = encode_people(plan(classes=(-1, 1)), np.zeros((2, 4)), np.array([1.0, -1.0]))
     assert numbers.tolist() == [1, 0]
 

@@ -17,6 +17,7 @@ from dpfda.noise import source_for
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.privacy.ledger import BaseLedger
 from dpfda.protocol.conversation import Conversation, Questions
+from dpfda.protocol.person import equal, one_by_one
 from dpfda.protocol.query import Records
 
 _NORMAL = 1.96  # standard errors on either side of a 95 % interval
@@ -132,7 +133,7 @@ def private_score(
         >>> 0.65 < score.accuracy < 0.85, round(score.noise, 3)  # √2/(1000 · 0.1)
         (True, 0.014)
     """
-    right = _shares(np.asarray(model.predict(X)), np.asarray(y), groups)
+    right = _shares(np.asarray(model.predict(X)), one_by_one(y), groups)
     asked = ScoreRelease(epsilon=epsilon, delta=delta, unit=unit, n=len(right))
     source = source_for(random_state)
     score, _ = curate(asked, (right,), source=source, ledger=ledger)
@@ -143,7 +144,7 @@ def _shares(predicted: Any, labels: Any, groups: Any) -> FloatArray:
     """Of each person's rows, which part is predicted, (n, 1)."""
     if predicted.ndim != 1 or labels.shape != predicted.shape:
         raise InvalidData("y", "one label for each prediction", f"shape {labels.shape}")
-    right = np.asarray(predicted == labels, dtype=np.float64)
+    right = equal(predicted, labels).astype(np.float64)
     if groups is not None:
         owners = np.asarray(groups)
         if owners.shape != right.shape:

@@ -20,6 +20,7 @@ from dpfda.face.estimator import PrivateEstimator, check_numbers
 from dpfda.noise import Source
 from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC, Guarantee
 from dpfda.protocol.model import CurveModel
+from dpfda.protocol.person import one_by_one
 
 
 class CurveClassifierBase(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
@@ -70,7 +71,7 @@ class CurveClassifierBase(ClassifierMixin, PrivateEstimator):  # type: ignore[mi
         if labels is None:
             raise ValueError("This classifier requires y to be passed, but the target y is None")
         if not self._is_simulation:
-            values = _one_by_one(labels)
+            values = one_by_one(labels)
         else:
             values = np.asarray(column_or_1d(labels, warn=True))
             if values.dtype.kind == "O" and len({type(value) for value in values}) > 1:
@@ -166,17 +167,6 @@ def stamped(model: CurveModel, guarantee: Guarantee) -> CurveModel:
 def count_rows(curves: Any) -> int:
     """How many people the input holds."""
     return int(curves.shape[0]) if hasattr(curves, "shape") else len(curves)
-
-
-def _one_by_one(labels: Any) -> np.ndarray[Any, np.dtype[Any]]:
-    """Labels as they are: none changes how another one is read, as a common dtype would."""
-    if isinstance(labels, np.ndarray) or hasattr(labels, "to_numpy"):
-        values = np.asarray(labels)
-        return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
-    values = np.empty(len(labels), dtype=object)
-    for place, label in enumerate(labels):
-        values[place] = label
-    return values
 
 
 def _own_grids(curves: Any) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import AlreadySpent, ProtocolError
@@ -168,19 +169,34 @@ def encode_people(
 
 def label_numbers(labels: Any, classes: Any) -> IntArray:
     """The place of each label among public classes; 0 for whatever is none of them."""
-    things, known = _one_dimensional(labels), np.asarray(classes)
-    try:
-        same = things[:, None] == known[None, :]
-    except Exception:  # one person's label cannot be compared: that must not stop the others
-        same = np.array([_compared(thing, known) for thing in things])
+    same = equal(one_by_one(labels)[:, None], one_by_one(classes)[None, :])
     return np.asarray(same.argmax(axis=1), dtype=np.int64)
 
 
-def _compared(thing: Any, classes: Any) -> list[bool]:
+def equal(labels: Any, others: Any) -> npt.NDArray[np.bool_]:
+    """Which labels are the same; one that cannot be compared is none, and stops no other."""
     try:
-        return [bool(thing == one) for one in classes]
+        return np.asarray(labels == others, dtype=bool)
     except Exception:  # such as a missing value, which is neither equal nor different
-        return [False] * len(classes)
+        return np.asarray(np.frompyfunc(_same, 2, 1)(labels, others), dtype=bool)
+
+
+def _same(label: Any, other: Any) -> bool:
+    try:
+        return bool(label == other)
+    except Exception:  # whatever it was: it depends on the person's label
+        return False
+
+
+def one_by_one(labels: Any) -> npt.NDArray[Any]:
+    """Labels as they are: none changes how another one is read, as a common dtype would."""
+    if isinstance(labels, np.ndarray) or hasattr(labels, "to_numpy"):
+        values = np.asarray(labels)
+        return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+    values = np.empty(len(labels), dtype=object)
+    for place, label in enumerate(labels):  # assigning the list would unpack sequences
+        values[place] = label
+    return values
 
 
 def one_curve(curve: Any) -> Any:
@@ -192,17 +208,3 @@ def one_curve(curve: Any) -> Any:
     except (TypeError, ValueError, OverflowError):
         return curve if hasattr(curve, "grid_points") else np.full((1, 1), np.nan)
     return values[None, :] if values.ndim == 1 else curve
-
-
-def _one_dimensional(labels: Any) -> Any:
-    """Labels as a vector, whatever things they are."""
-    try:
-        values = np.asarray(labels)
-    except ValueError:  # things of different lengths
-        values = np.empty(0)
-    if values.ndim == 1 and len(values) == len(labels):
-        return values
-    things = np.empty(len(labels), dtype=object)
-    for place, thing in enumerate(labels):  # assigning the list would unpack sequences
-        things[place] = thing
-    return things
