@@ -1,4 +1,4 @@
-"""Ways to a private linear predictor, one file each, found by name."""
+"""Ways to a private linear predictor, found by name; those kept for comparison share a file."""
 
 from dpfda._registry import discover
 from dpfda.regression.methods.base import Fitted, Method, Regression
