@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,14 +28,13 @@ from dpfda.privacy.price import compose, rounded_up
 from dpfda.protocol.answer import Answer
 from dpfda.protocol.conversation import Conversation
 from dpfda.protocol.holder import Curator, Holder
-from dpfda.protocol.query import Look, Query, Records
+from dpfda.protocol.query import Query, Records
 from dpfda.protocol.task import Task
+from dpfda.regression.methods.objective_perturbation import TiltedLook
 
 Pairs = list[tuple[FloatArray, FloatArray]]
 Holding = Callable[[Records, Source], Holder]
 _DELTA = 0.01  # at which a Gaussian price is said in ε
-_QUIETER = 0.25
-_TRIED = 12  # conversations that find records far enough away
 _SEEDS = 20  # answers of the holder that are compared bit for bit
 _FIRST, _SECOND = np.zeros((1, 1)), np.ones((1, 1))
 
@@ -48,26 +48,17 @@ def priced(event: Event) -> tuple[Guarantee, float | None]:
     return Guarantee(epsilon=rounded_up(price.epsilon), delta=float(price.delta)), None
 
 
-def one_look(conversation: Conversation[Any], n: int) -> Any:
-    """A conversation as an attack: one that asks a single question may be drawn in batches."""
-    here, _ = conversation.neighbors(n)
-    _, holder = curate(conversation, here, source=SimulationSource(0))
-    query = holder.transcript[0].query
-    plain = type(query).log_likelihood is Look.log_likelihood
-    if len(holder.transcript) > 1 or not plain or not isinstance(query.mechanism, Additive):
-        return ConversationAttack(conversation, n)
-    return QueryAttack(query, lambda rows, source: curate(conversation, rows, source=source)[1])
-
-
 def curator(query: Query, records: Records, source: Source) -> Holder:
-    """A curator who agreed to one look."""
-    return Curator(
+    """A curator who agreed to one look, and was asked it."""
+    holder = Curator(
         records,
         most=compose([query.event]),
         source=source,
         unit=query.unit,
         accepts=query.assumptions,
     )
+    holder.answer(query, number=0)
+    return holder
 
 
 class QueryAttack:
@@ -91,13 +82,10 @@ class QueryAttack:
         self.exact = [exact_answer(query, side) for side in self.sides]
         counting: Any = Counting(0)
         query.exact(query.fitting(self.sides[0]), counting)
-        self.draws_inside = counting.drawn > 0
+        self.draws_inside = isinstance(query, Task) and counting.drawn > 0
+        self.depth_shape = None if self.draws_inside else self.mechanism.depth_shape
+        self.depths = self.mechanism.depths
         self._compare(holding)
-
-    @property
-    def additive(self) -> bool:
-        """Whether reports are values plus noise whose size is stated."""
-        return isinstance(self.mechanism, Additive) and not self.draws_inside
 
     def _compare(self, holding: Holding | None) -> None:
         """What a holder sends is what the mechanism draws, bit for bit."""
@@ -112,31 +100,31 @@ class QueryAttack:
                 )
                 answer = holder.answer(query, number=0)
                 expect(holder.events == [query.event], "the holder spends something else")
-            drawn = np.ravel(self._reports(side, 1, SimulationSource(seed)))
+            value = np.full((1, 1), side) if self.draws_inside else self.exact[side]
+            drawn = np.ravel(self.randomize(value, SimulationSource(seed)))
             same = np.array_equal(np.ravel(answer.values), drawn)
             expect(same, "the holder sends something else than is audited")
 
     def worst_cases(self) -> Pairs:
-        """The neighbors: what goes into the mechanism; for a task, which person."""
-        return [(self.exact[0], self.exact[1])] if self.additive else [(_FIRST, _SECOND)]
+        """What goes into the mechanism about the neighbors; which of them, where that is drawn.
+
+        A randomizer of anything is attacked at its own worst inputs too, which a query may not
+        reach: what it draws there is what the holder's mechanism draws.
+        """
+        if self.draws_inside:
+            return [(_FIRST, _SECOND)]
+        own = [] if isinstance(self.mechanism, Additive) else self.mechanism.worst_cases()[:1]
+        return [(self.exact[0], self.exact[1]), *own]
 
     def randomize(self, values: Any, rng: Source) -> FloatArray:
         """As many answers, all about the same records."""
-        if self.additive:
+        if not self.draws_inside:
             return self.mechanism.randomize(values, rng, clip=True)
-        return self._reports(int(values[0, 0]), len(values), rng)
-
-    def _reports(self, side: int, count: int, source: Source) -> FloatArray:
-        query = self.query
-        if self.draws_inside and isinstance(query, Task):
-            many = query.rows(np.zeros(count, dtype=np.int64))
-            records = tuple(np.repeat(column[:1], count, axis=0) for column in self.sides[side])
-            return many.answer(records, source).values
-        if self.draws_inside:
-            answers = [query.answer(self.sides[side], source).values for _ in range(count)]
-            return np.array(answers)
-        rows = np.repeat(self.exact[side], count, axis=0)
-        return np.reshape(self.mechanism.randomize(rows, source, clip=True), (count, -1))
+        many: Any = self.query
+        people = len(values)
+        records = self.sides[int(values[0, 0])]
+        records = tuple(np.repeat(column[:1], people, axis=0) for column in records)
+        return np.asarray(many.rows(np.zeros(people, dtype=np.int64)).answer(records, rng).values)
 
     @property
     def log_likelihood(self) -> Callable[[FloatArray, Any], FloatArray] | None:
@@ -144,10 +132,7 @@ class QueryAttack:
         return None if self.draws_inside else self._log_likelihood
 
     def _log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
-        true = values if self.additive else self.exact[int(np.ravel(values)[0])]
-        single = np.ndim(self.exact[0]) == 1
-        sent = reports[:, 0] if single else reports
-        return self.mechanism.log_likelihood(sent, np.repeat(true[:1], len(sent), axis=0))
+        return self.mechanism.log_likelihood(reports, np.repeat(values, len(reports), axis=0))
 
 
 def _known(records: Records, labels: int | None) -> Records:
@@ -157,83 +142,94 @@ def _known(records: Records, labels: int | None) -> Records:
     return tuple(column % labels if column.dtype.kind == "i" else column for column in records)
 
 
-class ConversationAttack:
-    """A whole conversation with a curator, about neighbors that its looks tell apart well.
+class TranscriptAttack:
+    """All answers of a holder, about two neighboring data sets.
 
-    A report is a whole transcript. Its first number is the loss ln p(transcript | first records) -
-    ln p(transcript | second records), which is what an attacker who knows everything else computes
-    from what was released. The next two are its loss against records that lie further away, as it
-    is and had the noise been smaller by a quarter; then the answers' first numbers.
+    A report is a whole transcript: its loss ln p(transcript | first records) - ln p(transcript |
+    second records), which is what an attacker who knows everything else computes from what was
+    released; its depth and that law's shape (`privacy.audit.Fit`); then the answers' first numbers.
+
+    Args:
+        asked: a holder of these records, who was asked everything.
+        sides: the two data sets.
+        guarantee, mu: what is claimed.
     """
 
-    additive = False
+    depth_shape = 1.0  # each transcript says its own
 
-    def __init__(self, conversation: Conversation[Any], n: int) -> None:
-        self.conversation = conversation
-        self.guarantee = conversation.guarantee
-        gaussian = bool(conversation.most.precision)
-        claim = {"epsilon": conversation.epsilon, "delta": conversation.delta}
-        self.mu = gaussian_mu(**claim) if gaussian else None
-        self.sides = worst_neighbors(conversation, n)
-        # So many records replaced that about one scale of all noise lies between.
-        self.far, replaced = self.sides[1], 1
-        for _ in range(2):
-            some = self.randomize(np.repeat(_FIRST, _TRIED, axis=0), SimulationSource(0))
-            spread = max(float(some[:, 1].std()), 1 / n)
-            replaced = min(n // 2, max(1, round(replaced / spread)))
-            self.far = tuple(column.copy() for column in self.sides[0])
-            for column, other in zip(self.far, self.sides[1], strict=True):
-                column[:replaced] = other[:1]
+    def __init__(
+        self,
+        asked: Holding,
+        sides: tuple[Records, Records],
+        *,
+        guarantee: Guarantee,
+        mu: float | None,
+    ) -> None:
+        self._asked, self.sides, self.guarantee, self.mu = asked, sides, guarantee, mu
 
     def worst_cases(self) -> Pairs:
         """Which of the two data sets."""
         return [(_FIRST, _SECOND)]
 
     def randomize(self, values: Any, rng: Source) -> FloatArray:
-        """As many conversations."""
+        """As many transcripts."""
         side = int(values[0, 0])
         return np.array([self._transcript(side, rng) for _ in range(len(values))])
 
     def _transcript(self, side: int, source: Source) -> FloatArray:
-        _, holder = curate(self.conversation, self.sides[side], source=source)
-        lost = np.zeros(3)
-        for exchange in holder.transcript:
-            lost += self._lost(exchange.query, exchange.answer, side)
-        numbers = np.concatenate([exchange.answer.values for exchange in holder.transcript])
-        return np.concatenate([lost, numbers[:5]])
-
-    def _lost(self, query: Query, answer: Answer, side: int) -> FloatArray:
-        """Of one answer: against the neighbor, against the far records, and that with less noise.
-
-        The last two are told of answers about the first records only.
-        """
-        if type(query).log_likelihood is not Look.log_likelihood:  # one that draws inside
-            source = SimulationSource(0)
-            here, there, far = (
-                query.log_likelihood(answer, records, source) for records in (*self.sides, self.far)
-            )
-            return np.array([here - there, here - far, here - far])
-        mechanism, sent = query.mechanism, answer.values[None]
-        one, two, far_off = (exact_answer(query, it) for it in (*self.sides, self.far))
-        here, there, far = (
-            float(mechanism.log_likelihood(sent, exact)[0]) for exact in (one, two, far_off)
-        )
-        if side == 1 or not isinstance(mechanism, Additive):
-            return np.array([here - there, here - far, here - far])
-        quiet = one + (sent - one) / (1 + _QUIETER)
-        shrunk = float(losses(mechanism, quiet, one, far_off)[0])
-        return np.array([here - there, here - far, shrunk])
+        transcript = self._asked(self.sides[side], source).transcript
+        own, other = self.sides[side], self.sides[1 - side]
+        told = np.sum([_told(it.query, it.answer, own, other) for it in transcript], axis=0)
+        told[0] *= 1 - 2 * side
+        numbers = np.concatenate([np.ravel(exchange.answer.values) for exchange in transcript])
+        return np.concatenate([told, numbers[:5]])
 
     def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
         """Up to what both sides share."""
         sign = 0.5 if not np.ravel(values)[0] else -0.5
         return np.asarray(sign * reports[:, 0])
 
-    def weights(self, reports: FloatArray, violation: float) -> FloatArray:
-        """e^{-L} against the far records, had all noise been smaller."""
-        usual, shrunk = reports[:, 1], reports[:, 2]
-        part = min(violation, 1.0) / _QUIETER  # a straight line goes that far
-        return np.asarray(np.exp(np.clip(-(usual + (shrunk - usual) * part), -50, 50)))
+    def depths(self, reports: FloatArray, values: FloatArray) -> FloatArray:
+        """Of all noise in each transcript."""
+        return reports[:, 1:3]
+
+
+def _told(query: Query, answer: Answer, own: Records, other: Records) -> FloatArray:
+    """Loss of one answer about one's own records, its depth, and the shape of that."""
+    if isinstance(query, TiltedLook):  # it draws inside
+        source = SimulationSource(0)
+        here, there = (query.log_likelihood(answer, side, source) for side in (own, other))
+        return np.array([here - there, *query.depth(answer, own)])
+    mechanism, sent = query.mechanism, answer.values[None]
+    one, two = (exact_answer(query, side) for side in (own, other))
+    lost = losses(mechanism, sent, one, two)
+    depths = mechanism.depths(sent, one)[0] if mechanism.depth_shape else np.zeros(2)
+    return np.concatenate([lost, depths])
+
+
+def conversation_attack(conversation: Conversation[Any], n: int) -> Any:
+    """A whole conversation with a curator; one that asks a single sum is drawn in batches."""
+
+    def asked(rows: Records, source: Source) -> Holder:
+        return curate(conversation, rows, source=source)[1]
+
+    transcript = asked(conversation.neighbors(n)[0], SimulationSource(0)).transcript
+    query = transcript[0].query
+    if len(transcript) == 1 and isinstance(query.mechanism, Additive) and not query.inside:
+        return QueryAttack(query, asked)
+    claim = {"epsilon": conversation.epsilon, "delta": conversation.delta}
+    mu = gaussian_mu(**claim) if conversation.most.precision else None
+    sides = worst_neighbors(conversation, n)
+    return TranscriptAttack(asked, sides, guarantee=conversation.guarantee, mu=mu)
+
+
+def query_attack(query: Query) -> Any:
+    """One query; a look that draws inside is asked one by one."""
+    if not query.inside:
+        return QueryAttack(query)
+    guarantee, mu = priced(query.event)
+    sides = search(query, starts=10, steps=20).neighbors
+    return TranscriptAttack(partial(curator, query), sides, guarantee=guarantee, mu=mu)
 
 
 def worst_neighbors(
@@ -288,4 +284,4 @@ class Case:
     kind: str
     name: str
     make: Callable[[], Any]
-    goal: float = 0.05
+    goal: float

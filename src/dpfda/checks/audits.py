@@ -9,14 +9,19 @@ from typing import Any
 import numpy as np
 
 from dpfda.checks import load_all
-from dpfda.checks.attacks import Case, ConversationAttack, QueryAttack, one_look
+from dpfda.checks.attacks import (
+    Case,
+    QueryAttack,
+    TranscriptAttack,
+    conversation_attack,
+    query_attack,
+)
 from dpfda.checks.conversations import Rehearsal
 from dpfda.curves import CurveEncoder
 from dpfda.mechanisms import Mechanism
-from dpfda.mechanisms.additive import Additive
 from dpfda.mechanisms.exponential import Exponential
 from dpfda.noise import SimulationSource, Source
-from dpfda.privacy.audit import PILOT, AuditResult, audit
+from dpfda.privacy.audit import GOAL, PILOT, AuditResult, audit
 from dpfda.privacy.events import GaussianEvent
 from dpfda.privacy.ledger import Ledger
 from dpfda.protocol import Server, StudyPlan
@@ -28,7 +33,8 @@ from dpfda.protocol.query import Query, Records
 RECORDS = 250
 """In the data sets that conversations are audited about."""
 _WHOLE = 0.25  # violation of a whole conversation that is seen
-_FEW = 150  # of them find an event
+_SMALL = 0.3  # ε
+_FEW = 100  # of them find an event
 _RUNS = 0.0008  # conversations are slow: this part of a mechanism's draws
 _DESIGNS: tuple[dict[str, Any], ...] = (
     {"name": "moments"},
@@ -46,28 +52,44 @@ def audit_cases() -> list[Case]:
 
 def run(case: Case, *, draws: int, source: Source) -> AuditResult:
     """Attack one case."""
-    subject = case.make()
-    slow = isinstance(subject, ConversationAttack)
+    name = f"{case.kind}: {case.name}"
+    return attacked(case.make(), name, draws=draws, source=source, goal=case.goal)
+
+
+def attacked(
+    subject: Any, name: str, *, draws: int, source: Source, goal: float = GOAL
+) -> AuditResult:
+    """Attack a mechanism, or what `checks.attacks` makes of queries and conversations."""
+    slow = isinstance(subject, TranscriptAttack)
     event = getattr(subject, "event", None)
     mu = 1 / event.multiplier if isinstance(event, GaussianEvent) else getattr(subject, "mu", None)
     return audit(
         subject,
-        name=f"{case.kind}: {case.name}",
+        name=name,
         draws=max(1000, int(_RUNS * draws)) if slow else draws,
         source=source,
         mu=mu,
-        additive=getattr(subject, "additive", isinstance(subject, Additive)),
-        weights=getattr(subject, "weights", None),
-        goal=case.goal,
+        depths=subject.depths if subject.depth_shape else None,
+        goal=goal,
         pilot=_FEW if slow else PILOT,
     )
 
 
 def _mechanisms() -> Iterator[Case]:
     for member in Mechanism.members().values():
-        goal = 0.1 if issubclass(member, Exponential) else 0.05
         for example in member.examples():
-            yield Case("mechanism", _label(example), lambda example=example: example, goal)  # type: ignore[misc]
+            make = partial(_itself, example)
+            yield Case("mechanism", _label(example), make, _goal(example))
+
+
+def _itself(mechanism: Mechanism) -> Mechanism:
+    return mechanism
+
+
+def _goal(mechanism: Mechanism) -> float:
+    """The relative violation that is to be seen; a small ε is hard to see, and so are choices."""
+    coarse = isinstance(mechanism, Exponential) or mechanism.epsilon < _SMALL
+    return 0.1 if coarse else GOAL
 
 
 def _label(mechanism: Mechanism) -> str:
@@ -79,7 +101,8 @@ def _label(mechanism: Mechanism) -> str:
 def _queries() -> Iterator[Case]:
     for name, member in Query.members().items():
         for number, query in enumerate(member.examples()):
-            yield Case("query", f"{name} {number}", partial(QueryAttack, query))
+            goal = _WHOLE if query.inside else _goal(query.mechanism)
+            yield Case("query", f"{name} {number}", partial(query_attack, query), goal)
 
 
 def _studies() -> Iterator[Case]:
@@ -100,7 +123,7 @@ def _studies() -> Iterator[Case]:
             if phase not in seen:
                 seen.add(phase)
                 make = partial(QueryAttack, task.rows([0]), partial(person, plan), labels=2)
-                yield Case("study", f"{design['name']}, {phase}", make)
+                yield Case("study", f"{design['name']}, {phase}", make, GOAL)
             z = rng.uniform(-1, 1, (task.people, 3))
             reply = task.answer((z, (z[:, 0] > 0).astype(np.int64)), source)
             server.receive(reply.values, start=start)
@@ -121,7 +144,7 @@ def _conversations() -> Iterator[Case]:
             examples = member.examples(n=RECORDS, epsilon=1.0, delta=delta)
             for number, conversation in _courses(examples):
                 title = f"{name} {number}, δ = {delta:g}"
-                make = partial(one_look, conversation, RECORDS)
+                make = partial(conversation_attack, conversation, RECORDS)
                 yield Case("conversation", title, make, _WHOLE)
 
 

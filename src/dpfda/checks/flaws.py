@@ -10,14 +10,12 @@ from unittest.mock import patch
 
 import numpy as np
 
-from dpfda.checks import conversations, expect, mechanisms, queries
+from dpfda.checks import audits, conversations, expect, mechanisms, queries
 from dpfda.checks.planted import plant
 from dpfda.mechanisms import Mechanism, budgeted
-from dpfda.mechanisms.additive import Additive
 from dpfda.noise import SimulationSource, uniform
-from dpfda.privacy.audit import audit
 from dpfda.privacy.cost import Cost
-from dpfda.privacy.events import GaussianEvent, PureEvent
+from dpfda.privacy.events import PureEvent
 from dpfda.protocol.answer import Answer
 from dpfda.protocol.conversation import Conversation
 from dpfda.protocol.holder import Exchange, Holder
@@ -56,19 +54,7 @@ def _attacked(*names: str) -> Callable[[], None]:
     def run() -> None:
         for name in names:
             for example in Mechanism.named(name).examples():
-                mu = (
-                    1 / example.event.multiplier
-                    if isinstance(example.event, GaussianEvent)
-                    else None
-                )
-                result = audit(
-                    example,
-                    name=name,
-                    draws=100_000,
-                    source=SimulationSource(0),
-                    mu=mu,
-                    additive=isinstance(example, Additive),
-                )
+                result = audits.attacked(example, name, draws=100_000, source=SimulationSource(0))
                 expect(result.passed, f"{name} fails its audit")
 
     return run

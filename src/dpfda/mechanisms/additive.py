@@ -80,6 +80,11 @@ class Additive(Mechanism):
         noise = self._integers(len(rows), rng)
         return np.asarray((self.lattice(rows, clip=clip) + noise) * self.lattice_step)
 
+    @property
+    def depth_shape(self) -> float:
+        """J where the density falls like e^{-‖x‖}; J/2 for Gaussian noise."""
+        return len(self.axes) / (2 if self.kind == "gaussian" else 1)
+
     def variance(self, values: Any) -> FloatArray:
         """That of the continuous law; the lattice changes it by a relative 2^-40 at most."""
         return np.broadcast_to(self.law.variance, np.shape(values)).copy()

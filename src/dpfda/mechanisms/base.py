@@ -69,6 +69,21 @@ class Mechanism(Registered, family="mechanism"):
     def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
         """Logarithm of the exact probability of each report, given each row of `values`."""
 
+    @property
+    def depth_shape(self) -> float | None:
+        """Shape of the Gamma law of `depths`; None where noise is not added."""
+        return None
+
+    def depths(self, reports: FloatArray, values: Any) -> FloatArray:
+        """How far below its top the density of each report lies, and `depth_shape`; two columns.
+
+        Added noise whose density falls like e^{-‖x‖} or e^{-‖x‖²/2} lies Gamma far below, with rate
+        1: audits see from it whether the noise has its stated size.
+        """
+        true = np.broadcast_to(np.asarray(values), np.shape(reports))
+        depth = self.log_likelihood(true, true) - self.log_likelihood(reports, true)
+        return np.stack([depth, np.full(len(depth), self.depth_shape or 0.0)], axis=1)
+
     @abstractmethod
     def worst_cases(self) -> list[tuple[FloatArray, FloatArray]]:
         """Pairs of neighboring rows at which the guarantee is hardest to keep, for audits."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from functools import cached_property
@@ -16,6 +17,8 @@ from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.mechanisms.base import Mechanism
 from dpfda.noise import Source
 from dpfda.noise.inversion import Thresholds
+
+_RARE = 0.03
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,15 +116,23 @@ class Exponential(Mechanism, name="exponential"):
         return np.asarray(np.take_along_axis(logs, chosen, axis=1)[:, 0])
 
     def worst_cases(self) -> list[tuple[FloatArray, FloatArray]]:
-        """One candidate gets better while all the others get worse; and all move alike."""
-        rarest = int(np.argmin(self.prior))
+        """The rarest candidate gets better while all others get worse; and all move alike.
+
+        Its odds change by e^ε, and its probability nearly as much where that is small: its scores
+        are so high that it is.
+        """
+        rarest, rest = int(np.argmin(self.prior)), sum(self.prior) - min(self.prior)
+        behind = math.ceil(2 / self.epsilon * math.log(min(self.prior) / (_RARE * rest)))
         good = np.ones((1, len(self.prior)))
         good[0, rarest] = 0
-        return [(good, 1 - good), (np.ones_like(good), np.zeros_like(good))]
+        bad = 1 - good
+        good[0, rarest] += max(0, behind)
+        bad[0, rarest] += max(0, behind)
+        return [(good, bad), (np.ones_like(good), np.zeros_like(good))]
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Two candidates of which one is rare, and a steep prior: the rarest shows all of ε."""
+        """Two candidates of which one is rare, a steep prior, and two equal ones."""
         return [
             cls(epsilon=1.0, prior=(1, 50)),
             cls(epsilon=1.0, prior=tuple(1 << k for k in range(6))),

@@ -67,6 +67,11 @@ class Laplace(BoxMechanism, name="laplace"):
         steps = 1 / (2 * math.sinh(1 / (2 * self._steps)) ** 2)
         return np.full(np.shape(values), steps * self.step**2)
 
+    @property
+    def depth_shape(self) -> float:
+        """d."""
+        return float(self.dimension)
+
     def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
         """Log-probability of each noisy vector."""
         sent, true = (whole_steps(np.asarray(x), self.step, clip=True) for x in (reports, values))

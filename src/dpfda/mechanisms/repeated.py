@@ -61,6 +61,12 @@ class Repeated(Mechanism, name="repeated"):
         """Row by row."""
         return self._joined(self.part.variance(self._single(values)))
 
+    @property
+    def depth_shape(self) -> float | None:
+        """The sum over rows."""
+        single = self.part.depth_shape
+        return None if single is None else self.times * single
+
     def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
         """The sum over rows."""
         true = np.broadcast_to(np.asarray(values), (len(reports), np.shape(values)[1]))

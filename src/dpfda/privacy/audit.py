@@ -12,9 +12,9 @@ Events are looked for in
 A few draws find the event; then as many are counted as it takes to see a violation of the wanted
 size. What size an audit would have seen with its draws, it says: `AuditResult.detects`.
 
-Where a likelihood is stated, it is searched for a ratio above e^ε, and compared with the draws: a
-stated ratio e^L of two inputs is true only if e^{-L} is 1 on average, which shows noise that is a
-little smaller than stated long before an event does.
+Where a likelihood is stated, it is searched for a ratio above e^ε. Where it is that of added noise,
+all coordinates of all reports together say whether noise of that size was drawn (`Fit`), which
+shows noise that is a little smaller than stated long before an event does.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import numpy as np
 from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.noise import Source
-from dpfda.privacy.claim import Claim, smallest
+from dpfda.privacy.claim import Claim
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.privacy.sight import (
     Inputs,
@@ -41,13 +41,14 @@ from dpfda.privacy.sight import (
     statistics,
 )
 
-Weights = Callable[[FloatArray, float], FloatArray]
+Depths = Callable[[FloatArray, FloatArray], FloatArray]
+"""Of reports about one input: how far below its largest value the stated log-likelihood of each
+lies, and the shape of the Gamma law that this has; two columns."""
 GOAL = 0.05
 """The relative violation that an audit tries to see, if its draws allow."""
 PILOT = 20_000
 """Draws that find the event."""
 _FAR = 8
-_FEW = 200
 _RARE = 0.02
 _CHUNK = 1 << 18
 _FIT = 4.42  # standard errors: exceeded by chance once in 10^5 audits
@@ -83,7 +84,8 @@ class AuditResult:
         density_excess: largest log-likelihood ratio seen, less the claimed ε (pure claims), or
             the δ that the stated likelihood needs at the claimed ε, less the claimed δ. Positive
             disproves the claim; None if the randomizer states no likelihood.
-        misfit: how many standard errors the mean of e^{-L} is from 1; None where it is not tested.
+        misfit: how many standard errors all noise together is larger than stated, smaller if below
+            0; None where it is not tested.
         draws: reports counted from the likelier input.
         detects: the smallest relative violation of the claim (in ε; in μ for Gaussian claims) that
             these draws would have shown with 95 % probability; None if none would.
@@ -117,8 +119,7 @@ def audit(
     draws: int,
     source: Source,
     mu: float | None = None,
-    additive: bool = False,
-    weights: Weights | None = None,
+    depths: Depths | None = None,
     goal: float = GOAL,
     pilot: int = PILOT,
 ) -> AuditResult:
@@ -130,8 +131,7 @@ def audit(
         draws: the most reports that are counted from each input.
         source: where they come from.
         mu: the claim, where it is one of Gaussian DP; `mechanism.guarantee` says it in (ε, δ).
-        additive: a report is its input plus noise, whose size the stated likelihood knows.
-        weights: other e^{-L} that are 1 on average where what is stated is drawn; see `Fit`.
+        depths: of reports, where noise is added; see `Fit`.
         goal: stop where a relative violation of this size would have been seen.
         pilot: reports from each input that find the event; at most a quarter of `draws`.
 
@@ -146,35 +146,28 @@ def audit(
     draws = _validate.whole("draws", draws, least=1000)
     promise = mechanism.guarantee
     claim = Claim(promise.epsilon, promise.delta, mu)
-    # Weights are about reports from the first input.
-    turns = ((0, 1), (1, 0)) if weights is None else ((0, 1),)
-    attempt = Attempt(mechanism, claim, min(pilot, draws // 4), draws, turns)
-    sight, likely, excess = attempt.best(source)
-    if additive:
-        weights = additive_weights(mechanism, claim, sight.inputs)
-    fit = None if weights is None else Fit(weights, likely)
-    total = _enough(claim, sight, fit, draws, goal)
-    # Where draws are dear and the fit shows more than events, the second input gets fewer.
-    others = total if turns[-1] == (1, 0) else max(total // 4, min(total, _FEW))
+    fit = None if depths is None else Fit(depths, degree=1 if mu is None else 2)
+    attempt = Attempt(mechanism, claim, min(pilot, draws // 4), draws)
+    sight, excess = attempt.best(source, fit)
+    total = _enough(claim, sight, fit, most=draws, least=min(pilot, draws), goal=goal)
     counted = []
-    for side, many in ((0, total), (1, others)):
+    for value in sight.inputs:
         seen = 0.0
-        for start in range(0, many, _CHUNK):
-            size = min(_CHUNK, many - start)
-            reports = _draw(mechanism, sight.inputs[side], size, source)
+        for start in range(0, total, _CHUNK):
+            reports = _draw(mechanism, value, min(_CHUNK, total - start), source)
             seen += sight.count(reports)
-            if fit is not None and side == 0:
-                fit.add(reports)
+            if fit is not None:
+                fit.add(reports, value)
         counted.append(seen)
-    often = counted[0] / total, max(counted[1], 0.5) / others
-    shown = [claim.detects(*(sight.frequencies if sight.stated else often), others)]
-    shown += [] if fit is None else [fit.detects(total)]
+    often = counted[0] / total, max(counted[1], 0.5) / total
+    shown = [claim.detects(*(sight.frequencies if sight.stated else often), total)]
+    shown += [] if fit is None else [fit.detects]
     known = [violation for violation in shown if violation is not None]
     return AuditResult(
         name=name,
         claimed_epsilon=promise.epsilon,
         claimed_delta=promise.delta,
-        lower_bound=claim.as_epsilon(float(claim.bound(counted[0], counted[1], total, others))),
+        lower_bound=claim.as_epsilon(float(claim.bound(counted[0], counted[1], total))),
         density_excess=excess,
         misfit=None if fit is None else fit.misfit,
         draws=total,
@@ -183,59 +176,65 @@ def audit(
 
 
 class Fit:
-    """Whether e^{-L} is 1 on average, as it is where the stated likelihood ratio e^L is true.
+    """Whether all noise that was added, in every coordinate of every report, has its stated size.
 
-    This holds for any two inputs, not for neighbors alone: those that lie about one scale of the
-    noise apart show its size best.
+    Noise with log-density -‖x‖ (Laplace, spherical Laplace) or -‖x‖²/2 (Gaussian) up to constants,
+    x in units of its scale, lies that far below the top of its density: a Gamma law of rate 1 and
+    shape J, or J/2. Sums of independent ones are Gamma too, so one number tells about all draws,
+    with the Wilson-Hilferty cube root of Gamma as a standard normal. Noise that is 1 + r times too
+    small divides the sum by (1 + r), or its square.
 
     Args:
-        weights: e^{-L} of reports, had their noise been smaller by a relative violation.
-        pilot: some reports, to know by how much smaller noise would show.
+        depths: of reports.
+        degree: 1 where all depths are of Laplace noise or not known, 2 where all are of Gaussian.
+
+    Example:
+        >>> noise = np.random.default_rng(0).laplace(size=(5000, 2)) / 1.1  # a tenth too small
+        >>> def depths(reports, center):
+        ...     away = np.abs(reports - center).sum(axis=1)
+        ...     return np.stack([away, np.full(len(away), 2.0)], axis=1)
+        >>> fit = Fit(depths, degree=1)
+        >>> fit.add(noise, np.zeros(2))
+        >>> fit.misfit < -4.42, round(fit.detects, 3)
+        (True, 0.063)
     """
 
-    def __init__(self, weights: Weights, pilot: FloatArray) -> None:
-        self._weights, self._pilot = weights, pilot
-        self._sum = self._squares = self._count = 0.0
+    def __init__(self, depths: Depths, *, degree: int) -> None:
+        self._depths, self._degree = depths, degree
+        self._depth = self._shape = 0.0
+        self.reports = 0
 
-    def add(self, reports: FloatArray) -> None:
+    def add(self, reports: FloatArray, value: FloatArray) -> None:
         """Some draws."""
-        weights = self._weights(reports, 0.0)
-        self._sum += float(weights.sum())
-        self._squares += float((weights**2).sum())
-        self._count += len(weights)
+        depth, shape = self._depths(reports, value).sum(axis=0)
+        self._depth, self._shape = self._depth + float(depth), self._shape + float(shape)
+        self.reports += len(reports)
 
     @property
     def misfit(self) -> float:
-        """Distance of the mean from 1, in standard errors."""
-        mean = self._sum / self._count
-        variance = max(self._squares / self._count - mean**2, 1e-12)
-        return (mean - 1) / math.sqrt(variance / self._count)
+        """How far the sum is from what is expected, in standard errors."""
+        if not self._shape:
+            return 0.0
+        root = 3 * math.sqrt(self._shape)
+        return float(((self._depth / self._shape) ** (1 / 3) - 1) * root + 1 / root)
 
-    def detects(self, total: int) -> float | None:
-        """The smallest relative reduction of the noise that `total` draws show."""
-        return smallest(lambda violation: self.enough(violation) <= total)
+    @property
+    def detects(self) -> float | None:
+        """The smallest relative reduction of the noise that these draws show."""
+        if not self._shape:
+            return None
+        root = 3 * math.sqrt(self._shape)
+        middle = 1 - 1 / root**2
+        low, high = middle - _FIT / root, middle + _SEEN / root
+        return float((high / low) ** (3 / self._degree) - 1) if low > 0 else None
 
-    def enough(self, violation: float) -> int:
-        """How many draws show noise that is smaller by this."""
-        shrunk = self._weights(self._pilot, violation)
-        # The same draws with less noise: their difference is known well.
-        shift = float((shrunk - self._weights(self._pilot, 0.0)).mean())
-        return math.ceil(((_FIT + _SEEN) * float(shrunk.std()) / max(abs(shift), 1e-9)) ** 2)
-
-
-def additive_weights(mechanism: Auditable, claim: Claim, inputs: Inputs) -> Weights | None:
-    """Those of noise that is added, in the direction of two inputs; None without a likelihood."""
-    likelihood, (here, there) = mechanism.log_likelihood, inputs
-    if likelihood is None:
-        return None
-    pair = here, here + (there - here) / claim.size
-    center = np.reshape(here, (1, -1))
-
-    def weights(reports: FloatArray, violation: float) -> FloatArray:
-        shrunk = center + (reports - center) / (1 + violation) if violation else reports
-        return np.asarray(np.exp(-log_ratio(likelihood, pair, shrunk)))
-
-    return weights
+    def missing(self, violation: float) -> float:
+        """How many reports more show noise that is smaller by this."""
+        if not self._shape:
+            return math.inf
+        ratio = (1 + violation) ** (self._degree / 3)
+        shape = float(((_SEEN + _FIT * ratio) / (ratio - 1) / 3) ** 2)
+        return max(0.0, (shape / self._shape - 1) * self.reports)
 
 
 @dataclass(frozen=True)
@@ -246,15 +245,16 @@ class Attempt:
     claim: Claim
     pilot: int
     draws: int
-    turns: tuple[tuple[int, int], ...]
 
-    def best(self, source: Source) -> tuple[Sight, FloatArray, float | None]:
-        """The event that tells inputs apart best, draws in which it is likely, and the excess."""
+    def best(self, source: Source, fit: Fit | None) -> tuple[Sight, float | None]:
+        """The event that tells inputs apart best, and the excess; all draws are shown to `fit`."""
         mechanism, claim, found, excesses = self.mechanism, self.claim, [], []
         for pair in mechanism.worst_cases():
             reports = [_draw(mechanism, value, self.pilot, source) for value in pair]
-            for one, other in self.turns:
+            for one, other in ((0, 1), (1, 0)):
                 inputs, likely = (pair[one], pair[other]), reports[one]
+                if fit is not None:
+                    fit.add(likely, inputs[0])
                 excesses.append(_density_excess(mechanism, inputs, likely))
                 score, sight = _seen(mechanism, claim, inputs, likely, reports[other])
                 # Where nothing looks wrong, the stated likelihood knows the best event beforehand.
@@ -262,10 +262,10 @@ class Attempt:
                     stated = mechanism.log_likelihood
                     score, sight = _stated(stated, claim, inputs, likely, self.draws)
                     score = min(score, claim.size)
-                found.append((score, sight, likely))
-        _, sight, likely = max(found, key=lambda entry: entry[0])
+                found.append((score, sight))
+        _, sight = max(found, key=lambda entry: entry[0])
         known = [excess for excess in excesses if excess is not None]
-        return sight, likely, max(known) if known else None
+        return sight, max(known) if known else None
 
 
 def _seen(
@@ -307,11 +307,13 @@ def _stated(
     return float(scores[best]), Sight(inputs, statistic, 0, value, often, stated=True)
 
 
-def _enough(claim: Claim, sight: Sight, fit: Fit | None, most: int, goal: float) -> int:
-    """How many draws show a violation of the wanted size, or all."""
+def _enough(
+    claim: Claim, sight: Sight, fit: Fit | None, *, most: int, least: int, goal: float
+) -> int:
+    """How many draws of each input show a violation of the wanted size, or all."""
     wanted = 0.9 * goal  # frequencies are not known exactly
-    enough = most if fit is None else min(most, fit.enough(wanted))
-    total = min(PILOT, enough)
+    missing = math.inf if fit is None else fit.missing(wanted) / 2
+    enough, total = int(min(most, max(least, math.ceil(min(missing, most))))), least
     hopeless = claim.detects(*sight.frequencies, enough)
     if sight.stated and fit is None and (hopeless is None or hopeless > _FAR * goal):
         return max(total, enough // 10)  # these inputs are no worst case: more draws show no more

@@ -16,6 +16,8 @@ CONFIDENCE = 0.999
 POWER = 0.95
 """With which a violation of the size that `Claim.detects` says is seen."""
 _ERROR = 1 - CONFIDENCE
+_Z, _SEEN = float(stats.norm.isf(_ERROR / 2)), float(stats.norm.ppf(POWER))
+_COMMON = 1000  # counts from which a normal law is trusted
 _LARGEST_VIOLATION = 10.0
 
 
@@ -49,28 +51,41 @@ class Claim:
         rest = np.where(usable, np.asarray(likely) - self.delta, 1.0)
         return np.where(usable, np.log(rest / unlikely), -math.inf)
 
-    def bound(self, hits: Any, misses: Any, total: int, others: int | None = None) -> Any:
+    def bound(self, hits: Any, misses: Any, total: int) -> Any:
         """The least distance that these counts allow, with 99.9 % confidence.
 
-        Clopper & Pearson 1934, each probability at half the error. `others` is the number of draws
-        from the second input, where it is another.
+        Clopper & Pearson 1934, each probability at half the error; where an event and its opposite
+        are common in both, also by the standard error of their distance, at half the error again
+        for what a normal law lacks there: chance seldom moves both the wrong way.
         """
-        others = total if others is None else others
         hits, misses = np.asarray(hits, dtype=np.float64), np.asarray(misses, dtype=np.float64)
         low = stats.beta.ppf(_ERROR / 2, np.maximum(hits, 1), total - hits + 1)
-        high = stats.beta.ppf(1 - _ERROR / 2, misses + 1, np.maximum(others - misses, 1))
-        return self.distance(np.where(hits > 0, low, 0.0), np.where(misses < others, high, 1.0))
+        high = stats.beta.ppf(1 - _ERROR / 2, misses + 1, np.maximum(total - misses, 1))
+        sure = self.distance(np.where(hits > 0, low, 0.0), np.where(misses < total, high, 1.0))
+        return np.maximum(sure, self._joint(hits / total, misses / total, total, _Z))
+
+    def _joint(self, likely: Any, unlikely: Any, total: int, z: float) -> Any:
+        """The distance less z of its standard errors, where these are known well."""
+        p, q = np.asarray(likely, dtype=np.float64), np.asarray(unlikely, dtype=np.float64)
+        room = total * np.minimum(np.minimum(p - self.delta, 1 - p), np.minimum(q, 1 - q))
+        common = (room >= _COMMON) & (p >= 2 * self.delta)
+        p, q = np.where(common, p, 0.5), np.where(common, q, 0.5)
+        if self.mu is None:
+            slopes = 1 / (p - self.delta), 1 / q
+        else:
+            slopes = tuple(1 / stats.norm.pdf(stats.norm.ppf(chance)) for chance in (p, q))
+        variance = slopes[0] ** 2 * p * (1 - p) + slopes[1] ** 2 * q * (1 - q)
+        apart = self.distance(p, q) - z * np.sqrt(variance / total)
+        return np.where(common, apart, -math.inf)
 
     def expected(self, likely: Any, unlikely: Any, total: int) -> Any:
         """About what `bound` will say after `total` draws: a quick guess to compare events by."""
-        z = float(stats.norm.isf(_ERROR / 2))
         p, q = np.asarray(likely), np.asarray(unlikely)
-        low = p - z * np.sqrt(p * (1 - p) / total) - z**2 / total
-        high = q + z * np.sqrt(q * (1 - q) / total) + z**2 / total
+        low = p - _Z * np.sqrt(p * (1 - p) / total) - _Z**2 / total
+        high = q + _Z * np.sqrt(q * (1 - q) / total) + _Z**2 / total
         fits = (low > 5 / total) & (high < 1)
-        return np.where(
-            fits, self.distance(np.where(fits, low, 0.5), np.where(fits, high, 0.5)), -math.inf
-        )
+        apart = self.distance(np.where(fits, low, 0.5), np.where(fits, high, 0.5))
+        return np.maximum(np.where(fits, apart, -math.inf), self._joint(p, q, total, _Z))
 
     def as_epsilon(self, bound: float) -> float:
         """A bound on the distance as one on ε at the claimed δ."""
@@ -95,6 +110,8 @@ class Claim:
             else:
                 middle = float(stats.norm.ppf(likely) + stats.norm.ppf(unlikely)) / 2
                 p, q = stats.norm.cdf(middle + wide / 2), stats.norm.cdf(middle - wide / 2)
+            if self._joint(p, q, total, _Z + _SEEN) > self.size:
+                return True
             hits = stats.binom.ppf(1 - POWER, total, p)
             misses = stats.binom.ppf(POWER, total, q)
             return bool(self.bound(hits, misses, total) > self.size)

@@ -126,6 +126,11 @@ class TiltedLook(ProblemLook, WholeLook, name="regression_tilted"):
         log_density = -float(gradient @ gradient) / (2 * self.mechanism.tilt_sigma**2)
         return log_density + float(np.linalg.slogdet(hessian)[1])
 
+    def depth(self, answer: Answer, records: Records) -> tuple[float, float]:
+        """|b|²/(2σ²) of the tilt behind an answer, and the shape of the Gamma law that it has."""
+        gradient, _ = self.untilted(answer, records)
+        return float(gradient @ gradient) / (2 * self.mechanism.tilt_sigma**2), self.size / 2
+
     def untilted(self, answer: Answer, records: Records) -> tuple[FloatArray, FloatArray]:
         """Gradient of the objective without its tilt, which is -b, and its second derivatives."""
         x, v = self.problem.unit_rows(*self.fitting(records))
