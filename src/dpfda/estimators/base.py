@@ -15,7 +15,8 @@ from dpfda._validate import FloatArray
 from dpfda.curves import CurveEncoder
 from dpfda.estimators.plots import draw_study, slope_of
 from dpfda.estimators.result import StudyResult, majority_error
-from dpfda.face.curve_classifier import CurveClassifierBase, count_rows, plain_classes, stamped
+from dpfda.face.curve_classifier import CurveClassifierBase, plain_classes, stamped
+from dpfda.face.curves import count_rows
 from dpfda.protocol.estimate import Estimate
 from dpfda.protocol.plan import Protects, StudyPlan
 from dpfda.protocol.public_randomness import one_row_each

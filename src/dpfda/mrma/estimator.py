@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-from dpfda.face.curve_classifier import CurveClassifierBase, count_rows, plain_classes
+from dpfda.face.curve_classifier import CurveClassifierBase, plain_classes
+from dpfda.face.curves import count_rows
 from dpfda.mrma.averaging import DEFAULT_STRICTNESS
 from dpfda.mrma.members import DEFAULT_SPREAD
 from dpfda.privacy.ledger import BaseLedger
