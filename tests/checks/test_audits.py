@@ -10,8 +10,9 @@ from dpfda._validate import FloatArray
 from dpfda.checks.attacks import Case, TranscriptAttack
 from dpfda.checks.audits import attacked, audit_cases, run
 from dpfda.mechanisms import Mechanism
-from dpfda.noise import SimulationSource, Source
+from dpfda.noise import SecureSource, SimulationSource, Source
 from dpfda.privacy.guarantee import Guarantee
+from dpfda.privacy.tally import spent
 from dpfda.protocol.answer import Answer
 from dpfda.protocol.conversation import Conversation
 from dpfda.protocol.query import Look, Query
@@ -83,3 +84,10 @@ def test_a_transcript_that_tells_too_much_is_caught() -> None:
     result = attacked(subject, "claims less", draws=DRAWS, source=SimulationSource(1), goal=0.25)
     assert result.density_excess is not None
     assert result.density_excess > 0
+
+
+@pytest.mark.parametrize("name", ["score 0, δ = 0", "mean 1, δ = 0"])
+def test_audits_with_real_noise_are_about_nobody(name: str) -> None:
+    case = next(case for case in CASES if case.name == name)
+    assert run(case, draws=1000, source=SecureSource()).draws >= 1000
+    assert not spent().releases
