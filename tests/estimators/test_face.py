@@ -10,6 +10,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.estimators import LocalCurveClassifier
+from dpfda.face.comparison import non_private_classifier
 from dpfda.face.estimator import PrivateEstimator
 from dpfda.face.ranges import Table
 
@@ -76,3 +78,24 @@ def test_one_pair_stands_for_every_column():
     assert table.center.tolist() == [5, 5, 5]
     assert table.half.tolist() == [5, 5, 5]
     assert table.read([[-1, 5, 11]]).tolist() == [[0, 5, 10]]
+
+
+def test_the_comparison_does_not_suffer_from_a_wide_public_range():
+    rng = np.random.default_rng(0)
+    X = 1e-3 * rng.normal(size=(400, 5))
+    y = X[:, 0] > 3e-4  # nearly always guessed wrong by default regularization at this scale
+    assert non_private_classifier(X, y).score(X, y) > 0.95
+
+
+def test_the_comparison_stands_beside_one_class_and_rare_ones():
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    assert non_private_classifier(X, np.ones(50)) is None
+    rare = np.r_[1, np.zeros(49)]
+    assert set(non_private_classifier(X, rare).predict(X)) <= {0.0, 1.0}
+
+
+def test_a_study_that_learned_nothing_says_so():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 20)), rng.integers(2, size=300)
+    study = LocalCurveClassifier(epsilon=0.1, value_range=(-4, 4), random_state=0).fit(X, y)
+    assert "No better than guessing" in str(study.evaluate(X, y))

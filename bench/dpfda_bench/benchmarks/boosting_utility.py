@@ -8,7 +8,7 @@ import numpy as np
 
 from dpfda.boosting.feature_map import FeatureMap
 from dpfda.boosting.gradient_study import GradientDesign, GradientProgress
-from dpfda.estimators.result import majority_error
+from dpfda.face.comparison import majority_error
 from dpfda.noise import SimulationSource
 from dpfda.study.outcome import Outcome
 from dpfda_bench.goals import at_most

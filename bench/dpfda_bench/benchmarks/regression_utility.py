@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from sklearn.linear_model import LinearRegression
 
 from dpfda._validate import FloatArray
+from dpfda.face.comparison import non_private_classifier, non_private_regressor
 from dpfda.regression.estimators import PrivateLinearRegression, PrivateLogisticRegression
 from dpfda.regression.methods import Method
 from dpfda.study.outcome import Outcome
@@ -86,7 +86,11 @@ class Split:
 
     def non_private(self) -> float:
         """The score of a fit without noise."""
-        return self.score(LinearRegression().fit(self.X, self.y).predict(self.unseen))
+        if self.data.task == "linear":
+            return self.score(non_private_regressor(self.X, self.y).predict(self.unseen))
+        rule = non_private_classifier(self.X, self.y)
+        assert rule is not None
+        return self.score(rule.predict_proba(self.unseen)[:, 1])
 
     def guess(self, method: str | Method, epsilon: float, **options: Any) -> FloatArray:
         """Predictions of a private fit: a number, or the probability of class 1."""

@@ -14,14 +14,13 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.linear_model import LogisticRegression
 
 from dpfda import mrma, questions  # noqa: F401 (bring their designs)
 from dpfda._validate import FloatArray, IntArray
 from dpfda.curves import CurveEncoder
 from dpfda.datasets import Dataset, simulate_001
 from dpfda.estimators.local import LocalCurveClassifier
-from dpfda.estimators.result import majority_error
+from dpfda.face.comparison import majority_error, non_private_classifier
 from dpfda.noise import SimulationSource
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.public_randomness import one_row_each
@@ -134,8 +133,9 @@ def _without_privacy(problem: Problem, seed: int) -> dict[str, float]:
     """What anybody gets for nothing, and what nobody may have."""
     curves, labels, test_curves, test_labels = problem.draw(seed)
     encoder = problem.classifier._study_encoder()
-    free = LogisticRegression(max_iter=3000).fit(encoder.encode(curves), labels)
-    wrong = free.predict(encoder.encode(test_curves)) != test_labels
+    free = non_private_classifier(encoder.coefficients(curves), labels)
+    assert free is not None
+    wrong = free.predict(encoder.coefficients(test_curves)) != test_labels
     return {"majority": majority_error(test_labels), "non-private": float(np.mean(wrong))}
 
 

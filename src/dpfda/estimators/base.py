@@ -8,13 +8,18 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
 from dpfda._validate import FloatArray
 from dpfda.curves import CurveEncoder
 from dpfda.estimators.plots import draw_study, slope_of
-from dpfda.estimators.result import StudyResult, majority_error
+from dpfda.estimators.result import StudyResult
+from dpfda.face.comparison import (
+    NON_PRIVATE,
+    in_words,
+    majority_error,
+    non_private_classifier,
+)
 from dpfda.face.curve_classifier import CurveClassifierBase, plain_classes, stamped
 from dpfda.face.curves import count_rows
 from dpfda.protocol.estimate import Estimate
@@ -84,17 +89,17 @@ class StudyClassifier(CurveClassifierBase):
 
         The non-private classifier looks at raw curves, so it exists for simulations only.
         """
-        features = self._features(curves, grid_points)
-        y = self._read_labels(labels, len(features))
-        self.result_.errors = {
-            "private": float(np.mean(self.classes_[self.model_.decide(features)] != y)),
-            "majority class": majority_error(y),
-        }
+        decided = self.model_.decide(self._features(curves, grid_points))
+        y = self._read_labels(labels, len(decided))
+        error, guessing = float(np.mean(self.classes_[decided] != y)), majority_error(y)
+        result = self.result_
+        result.errors = {"private": error, "majority class": guessing}
+        result.held_out, result.notes = len(y), [in_words(error, guessing, len(y))]
         if self._non_private is not None:
-            wrong = self._non_private.predict(features) != y
-            self.result_.errors["non-private"] = float(np.mean(wrong))
-        self.result_.held_out = len(y)
-        return self.result_
+            wrong = self._non_private.predict(self._plain_features(curves, grid_points)) != y
+            result.errors["non-private"] = float(np.mean(wrong))
+            result.notes.append(NON_PRIVATE)
+        return result
 
     def plot(self) -> Any:
         """Slope function, what was learnt with intervals, and who was asked what."""
@@ -113,8 +118,13 @@ class StudyClassifier(CurveClassifierBase):
         """The comparison that only a simulation may make."""
         self._non_private = None
         if self.random_state is not None and len(np.unique(labels)) > 1:
-            features = self.plan_.encoder.encode(curves, self.grid_points_, strict=False)
-            self._non_private = LogisticRegression(max_iter=1000).fit(features, labels)
+            features = self._plain_features(curves, None)
+            self._non_private = non_private_classifier(features, labels)
+
+    def _plain_features(self, curves: Any, grid_points: Any) -> FloatArray:
+        """Coefficients as they are, for the comparison: no range squeezes them."""
+        points = self.grid_points_ if grid_points is None else grid_points
+        return self.plan_.encoder.coefficients(curves, points, strict=False)
 
     @abstractmethod
     def _study_encoder(self) -> CurveEncoder:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from dpfda.protocol.estimate import Estimate, wilson
 
 
@@ -29,6 +27,10 @@ class StudyResult:
     def __repr__(self) -> str:
         return f"StudyResult({len(self.estimates)} estimates, {len(self.errors)} errors)"
 
+    def __str__(self) -> str:
+        """The notes: what the numbers mean, in words."""
+        return "\n".join(self.notes) or repr(self)
+
     def table(self, level: float = 0.95) -> list[dict[str, Any]]:
         """One row a number: value, interval, and the people behind it."""
         rows = [
@@ -45,14 +47,3 @@ class StudyResult:
             dict(zip(names, (quantity, value, *interval, count, source), strict=True))
             for quantity, value, interval, count, source in rows
         ]
-
-
-def majority_error(labels: Any) -> float:
-    """The error of always naming the most frequent label.
-
-    Example:
-        >>> majority_error([1, 1, 0])
-        0.33333333333333337
-    """
-    _, counts = np.unique(np.asarray(labels), return_counts=True)
-    return float(1 - counts.max() / counts.sum())

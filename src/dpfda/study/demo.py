@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
 
 from dpfda._validate import FloatArray
 from dpfda.curves import CurveEncoder
 from dpfda.datasets import Dataset, simulate_001
-from dpfda.estimators.result import majority_error
+from dpfda.face.comparison import NON_PRIVATE, in_words, majority_error, non_private_classifier
 from dpfda.noise import SimulationSource
 from dpfda.protocol.estimate import wilson
 from dpfda.protocol.model import CurveModel
@@ -79,10 +78,11 @@ def run(tell: Callable[[float], None] | None = None, *, people: int = 2000) -> O
             sent = asyncio.run(_all_crowds(collector.url, plans, data, tell))
             found = {name: _result(collector, plan, tested) for name, plan in plans.items()}
     seconds = time.perf_counter() - started
-    rows = [
+    private = [
         _row(name, result["error"], result["private"], people) for name, result in found.items()
     ]
-    rows += _baselines(data, tested)
+    rows = private + _baselines(data, tested)
+    guessing = majority_error(_labels(tested))
     promise = plan.guarantee.drawn_from(SimulationSource(0))
     notes = [
         f"Every person enrolled, got one task and sent one reply. Guarantee: {promise}.",
@@ -90,7 +90,8 @@ def run(tell: Callable[[float], None] | None = None, *, people: int = 2000) -> O
         f"HTTP to a collector on SQLite; {seconds:.1f} s in all.",
         f"Errors on {_HELD_OUT} held-out people; the private estimate comes from people who "
         "judged the finished model, each with one randomized bit.",
-        "The non-private classifier saw every curve.",
+        NON_PRIVATE,
+        *(f"{row['method']}: {in_words(row['error'], guessing, _HELD_OUT)}" for row in private),
     ]
     curves = {name: result["model"] for name, result in found.items()}
     return Outcome(
@@ -158,9 +159,12 @@ def _row(name: str, error: float, private: dict[str, float] | None, people: int)
 
 def _baselines(data: Dataset, tested: Dataset) -> list[dict[str, Any]]:
     encoder = _STUDIES["questions"][0]
-    features = [encoder.encode(part.X, part.grid_points, strict=False) for part in (data, tested)]
-    rule = LogisticRegression(C=1e3, max_iter=1000).fit(features[0], _labels(data))
-    wrong = float(np.mean(rule.predict(features[1]) != _labels(tested)))
+    seen, unseen = (
+        encoder.coefficients(part.X, part.grid_points, strict=False) for part in (data, tested)
+    )
+    rule = non_private_classifier(seen, _labels(data))
+    assert rule is not None
+    wrong = float(np.mean(rule.predict(unseen) != _labels(tested)))
     return [
         _row("majority class", majority_error(_labels(tested)), None, len(data.X)),
         _row("non-private", wrong, None, len(data.X)),
