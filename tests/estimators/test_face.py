@@ -9,8 +9,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
+from dpfda import LocalCurveClassifier
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.estimators import LocalCurveClassifier
 from dpfda.face.comparison import non_private_classifier
 from dpfda.face.estimator import PrivateEstimator
 from dpfda.face.ranges import Table
@@ -96,6 +96,6 @@ def test_the_comparison_stands_beside_one_class_and_rare_ones():
 
 def test_a_study_that_learned_nothing_says_so():
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(300, 20)), rng.integers(2, size=300)
+    X, y = rng.normal(size=(300, 20)), np.arange(300) % 2
     study = LocalCurveClassifier(epsilon=0.1, value_range=(-4, 4), random_state=0).fit(X, y)
     assert "No better than guessing" in str(study.evaluate(X, y))
