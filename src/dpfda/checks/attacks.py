@@ -222,7 +222,7 @@ def conversation_attack(conversation: Conversation[Any], n: int) -> Any:
         return QueryAttack(query, asked)
     claim = {"epsilon": conversation.epsilon, "delta": conversation.delta}
     mu = gaussian_mu(**claim) if conversation.most.precision else None
-    sides = worst_neighbors(conversation, n)
+    sides = conversation.neighbors(n) if query.inside else worst_neighbors(conversation, n)
     return TranscriptAttack(asked, sides, guarantee=conversation.guarantee, mu=mu)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from functools import partial
 from typing import Any
 
@@ -78,12 +79,7 @@ def attacked(
 def _mechanisms() -> Iterator[Case]:
     for member in Mechanism.members().values():
         for example in member.examples():
-            make = partial(_itself, example)
-            yield Case("mechanism", _label(example), make, _goal(example))
-
-
-def _itself(mechanism: Mechanism) -> Mechanism:
-    return mechanism
+            yield Case("mechanism", _label(example), partial(copy, example), _goal(example))
 
 
 def _goal(mechanism: Mechanism) -> float:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 
-from dpfda.checks import audits, conversations, expect, mechanisms, queries
+from dpfda.checks import audits, conversations, expect, mechanisms, neighbors, queries
 from dpfda.checks.planted import plant
 from dpfda.mechanisms import Mechanism, budgeted
 from dpfda.noise import SimulationSource, uniform
@@ -114,7 +115,9 @@ def _property(path: str, name: str, value: Callable[[Any], Any]) -> list[Any]:
     return [patch(f"dpfda.{module}.{owner}.{name}", property(value))]
 
 
-def _narrower(look: type[Any]) -> list[Any]:
+def _narrower(name: str) -> list[Any]:
+    look = Query.named(name)
+
     def body(it: Any) -> Any:
         honest = wide(it)
         return honest._replace(width=honest.width / math.sqrt(2))
@@ -123,31 +126,21 @@ def _narrower(look: type[Any]) -> list[Any]:
     return [patch.object(look, "body", property(body))]
 
 
-plant(
-    "root_two_missing: covariance",
-    "√2 is missing in how far apart two products are (C23)",
-    lambda: _narrower(Query.named("ball_products")),
-    _asked(queries.check_sensitivity, "ball_products"),
-)
-plant(
-    "root_two_missing: covariates",
-    "√2 is missing in how far apart two products of covariates are",
-    lambda: _narrower(Query.named("covariate_products")),
-    _asked(queries.check_sensitivity, "covariate_products"),
-)
+for _title, _name in (("covariance", "ball_products"), ("covariates", "covariate_products")):
+    plant(
+        f"root_two_missing: {_title}",
+        f"√2 is missing in how far apart two products are: {_title} (C23)",
+        partial(_narrower, _name),
+        _asked(queries.check_sensitivity, _name),
+    )
 plant(
     "newton_root_4.25",
     "the sensitivity of a half-Newton step is √4.25 instead of √8",
     lambda: _property("regression.newton_look.NewtonLook", "l2", lambda look: math.sqrt(4.25)),
     _asked(queries.check_sensitivity, "regression_newton"),
 )
-plant(
-    "no_clipping",
-    "curves are not clipped to the public ball (C11)",
-    lambda: _unclipped("central.looks"),
-    _asked(queries.check_sensitivity, "ball_mean"),
-)
 for _module, _names in (
+    ("central.looks", ("ball_mean",)),
     ("central.shrunk_mean", ("shrunk_mean",)),
     ("central.pair_looks", ("covariate_products", "cross_products")),
 ):
@@ -170,6 +163,61 @@ plant(
     ],
     _asked(queries.check_sensitivity, "box_mean"),
 )
+
+
+def _small_kernels() -> None:
+    look: Any = Query.named("nearest_mean")
+    for query in look.examples():
+        queries.check_sensitivity(replace(query, features=0.1 * query.features))
+
+
+def _printed_width(features: Any, axes: Any, **_: Any) -> float:
+    return 2 * float(((features / axes) ** 2).sum(axis=1).max())
+
+
+plant(
+    "kernel_density_as_printed",
+    "kernels are taken to be 2M apart, not √(2M), which is less where M < ½ (C13)",
+    lambda: [patch("dpfda.central.cell_looks.cell_sensitivity", _printed_width)],
+    _small_kernels,
+)
+
+
+def _on_the_edge() -> None:
+    """Support vectors at one place, and as many of either label that one more decides."""
+    machine: Any = Query.named("kernel_machine")
+    example = next(it for it in machine.examples() if it.loss == "smoothed_hinge")
+    query = replace(example, psi=0.475 * example.space.kappa)
+    best = int(np.diag(query.space.gram).argmax())
+    x = np.full((query.n, 1), np.linspace(0, 1, query.along)[best])
+    y = np.where(np.arange(query.n) < query.n // 4, -1.0, 1.0)
+    other = np.where(np.arange(query.n) == query.n // 4, -1.0, y)
+    ratio = neighbors.measured(query, ((x, y), (x, other))).ratio
+    expect(ratio <= 1, f"neighbors are {ratio:.1f} sensitivities apart")
+
+
+def _norm_not_squared() -> list[Any]:
+    """ψ‖f‖ is ψ'‖f‖² with ψ' = ψ/(2‖f‖) at the minimizer: found in some steps."""
+    machine: Any = Query.named("kernel_machine")
+    squared = machine.statistic
+
+    def statistic(look: Any, totals: Any) -> Any:
+        psi, found = 1e-3, None
+        for _ in range(80):
+            found = squared(replace(look, psi=psi), totals)
+            norm = float(np.linalg.norm(found / look.space.weights))
+            psi = look.psi / (2 * max(norm, 1e-6))
+        return found
+
+    return [patch.object(machine, "statistic", statistic)]
+
+
+plant(
+    "norm_not_squared",
+    "a kernel machine is penalized by ψ‖f‖ and noise is for ψ‖f‖²: no stability (C14)",
+    _norm_not_squared,
+    _on_the_edge,
+)
 plant(
     "records_not_cleaned",
     "NaN and infinities of records reach the sums",
@@ -185,12 +233,7 @@ plant(
 plant(
     "more_than_the_mechanism",
     "an answer is the exact one with a little of its noise",
-    lambda: [
-        patch(
-            "dpfda.protocol.query.Look.randomize",
-            _less,
-        )
-    ],
+    lambda: [patch("dpfda.protocol.query.Look.randomize", _less)],
     _asked(queries.check_answer, "ball_mean"),
 )
 

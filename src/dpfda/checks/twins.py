@@ -16,15 +16,15 @@ import numpy as np
 
 from dpfda._registry import Registered
 from dpfda._validate import FloatArray
+from dpfda.boosting.ensemble import Ensemble
+from dpfda.boosting.requests.statistic import StatisticRequest
 from dpfda.central.shrunk_mean import ShrunkMean
 from dpfda.mechanisms.additive import Additive
-from dpfda.mechanisms.base import box_corners
-from dpfda.mechanisms.cap_index import CapIndex
 from dpfda.mechanisms.laplace import Laplace
-from dpfda.mechanisms.question_response import QuestionResponse
 from dpfda.mechanisms.randomized_response import RandomizedResponse
 from dpfda.noise import Source, discrete_gaussian, discrete_laplace
 from dpfda.noise.uniform import below, coin_signs
+from dpfda.privacy.calibration import gaussian_mu
 from dpfda.privacy.cost import Cost
 from dpfda.privacy.guarantee import Guarantee
 
@@ -95,21 +95,6 @@ class MinMaxRescaling(Twin, name="min_max_rescaling"):
     def worst_cases(self) -> Pairs:
         """Two nearly equal sizes and opposite signs: the rescaled value is far outside."""
         return [(np.array([[-1.0, 0.8]]), np.array([[1.0, -0.8]]))]
-
-
-@dataclass(frozen=True)
-class RootTwoLaplace(Twin, name="root_two_laplace"):
-    """Laplace noise of unit variance taken for unit scale (C10)."""
-
-    flaw = "unit-variance noise used as unit-scale noise: √2 too small (C10)"
-
-    def randomize(self, values: Any, rng: Source) -> FloatArray:
-        """Noise of scale 2/(√2 ε)."""
-        return Laplace(epsilon=math.sqrt(2)).randomize(values, rng)
-
-    def worst_cases(self) -> Pairs:
-        """Opposite ends."""
-        return box_corners(1)
 
 
 @dataclass(frozen=True)
@@ -217,48 +202,6 @@ class ClearLabel(Twin, name="clear_label"):
         return [(np.array([[0.5, 1.0]]), np.array([[0.5, -1.0]]))]
 
 
-@dataclass(frozen=True)
-class OneQuestionTooFew(Twin, name="question_response_for_fewer"):
-    """k-question response with the truth probability of k - 1 questions."""
-
-    flaw = "α computed for k - 1 questions while k are answered"
-
-    def randomize(self, values: Any, rng: Source) -> FloatArray:
-        """Tell the truth as often as one question fewer would allow."""
-        answers = np.asarray(values, dtype=np.float64)
-        alpha = QuestionResponse(epsilon=1.0, questions=answers.shape[1] - 1).truth_probability
-        truthful = below(1 << 30, len(answers), rng) < np.uint64((1 << 30) * alpha)
-        random = coin_signs(answers.size, rng).reshape(answers.shape)
-        return np.where(truthful[:, None], answers, random)
-
-    def worst_cases(self) -> Pairs:
-        """All answers differ."""
-        return [(np.ones((1, 3)), -np.ones((1, 3)))]
-
-
-@dataclass(frozen=True)
-class CapTooLikely(Twin, name="cap_index_for_twice_the_cap"):
-    """A cap-index report whose cap is drawn as often as a cap of twice its size may be."""
-
-    flaw = "probability of the cap computed for 2s codewords while the cap holds s"
-
-    def randomize(self, values: Any, rng: Source) -> FloatArray:
-        """(1: in the cap of the first axis, 0: elsewhere), for directions on that axis."""
-        rows = np.asarray(values, dtype=np.float64)
-        sound = CapIndex(epsilon=1.0, dimension=rows.shape[1], codewords=64)
-        # With two opposite caps of s codewords each, only the chosen side matters.
-        twice, size = 2 * sound.cap * math.e, sound.codewords
-        share = twice / (twice + size - 2 * sound.cap)
-        behind = (1 - share) * sound.cap / (size - sound.cap)
-        chance = np.where(rows[:, 0] > 0, share, behind)
-        drawn = below(1 << 30, len(rows), rng)
-        return (drawn < ((1 << 30) * chance).astype(np.uint64)).astype(np.float64)[:, None]
-
-    def worst_cases(self) -> Pairs:
-        """Opposite directions: the cap of one is far outside that of the other."""
-        return [(np.array([[1.0, 0.0]]), np.array([[-1.0, 0.0]]))]
-
-
 def _mean_of_four(bound: float) -> ShrunkMean:
     one = np.ones(1)
     cost = Cost(epsilon=1.0)
@@ -316,3 +259,84 @@ class BoundFromData(_DataSets, name="bound_from_data"):
     def look(self, row: FloatArray) -> ShrunkMean:
         """With a bound that depends on the data."""
         return _mean_of_four(float(np.abs(row).max()))
+
+
+@dataclass(frozen=True)
+class SupportFromData(_DataSets, name="support_from_data"):
+    """ICLP-AR that adds noise where the threshold left something (C12)."""
+
+    flaw = "a coefficient that the threshold made 0 gets no noise: J* is read off the data (C12)"
+
+    def look(self, row: FloatArray) -> ShrunkMean:
+        """With a threshold."""
+        return replace(_mean_of_four(1.0), thresholds=np.full(1, 0.2))
+
+    def noise(self, look: ShrunkMean) -> Any:
+        """On what is not 0."""
+        return _OnSupport(look.noise)
+
+
+@dataclass(frozen=True)
+class _OnSupport:
+    noise: Additive
+
+    def randomize(self, values: FloatArray, rng: Source) -> FloatArray:
+        return np.where(values == 0, 0.0, self.noise.randomize(values, rng))
+
+
+@dataclass(frozen=True)
+class CorrelatedSites(Twin, name="correlated_sites"):
+    """capeFM as printed in 002: noise of ten sites that cancels in the sum (C8)."""
+
+    flaw = "the coordinator sees every message, not their sum alone: μ is √(2S/(S+1)) larger (C8)"
+
+    _STEPS: ClassVar[int] = 1 << 16
+    _SITES: ClassVar[int] = 10
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """That of the sum."""
+        return Guarantee(epsilon=1.0, delta=0.01, model="central")
+
+    def randomize(self, values: Any, rng: Source) -> FloatArray:
+        """What tells most about the first site, of the messages in clear."""
+        rows = np.asarray(values, dtype=np.float64)
+        size = 2 * rows.size
+        noise = discrete_gaussian(size, sigma=self._STEPS, source=rng) / self._STEPS
+        e, g = noise.reshape(2, *rows.shape)
+        noisy = e - e.mean(axis=1, keepdims=True) + g / math.sqrt(self._SITES)
+        messages = rows + noisy / gaussian_mu(epsilon=1.0, delta=0.01)
+        return np.asarray(messages.sum(axis=1, keepdims=True) + messages[:, :1])
+
+    def worst_cases(self) -> Pairs:
+        """One site's sum moves by its sensitivity."""
+        return [(np.eye(self._SITES)[:1], np.zeros((1, self._SITES)))]
+
+
+@dataclass(frozen=True)
+class UnscaledTable(Twin, name="unscaled_table"):
+    """An owner's cross table as printed in 004: not divided by a public bound (C17)."""
+
+    flaw = "a cross table of four rows reaches from -4 to 4, noise is for [-1, 1] (C17)"
+
+    def randomize(self, values: Any, rng: Source) -> FloatArray:
+        """Tables of owners whose four rows lie on one side of the threshold, by their labels."""
+        labels, places = np.unique(np.asarray(values, dtype=np.int64), axis=0, return_inverse=True)
+        request = StatisticRequest(
+            epsilon=1.0,
+            people=1,
+            dimension=1,
+            n_classes=2,
+            n_rows=labels.shape[1],
+            ensemble=Ensemble.empty([(-1.0, 1.0)], classes=2),
+            randomizer="laplace",
+            thresholds=np.zeros((1, 1)),
+        )
+        ones = np.ones(labels.shape)
+        table = labels.shape[1] * request.share(ones[..., None], labels, ones)
+        noise = request.mechanism.randomize(np.zeros((len(values), table.shape[1])), rng)
+        return np.asarray(table[places.reshape(-1)] + noise)
+
+    def worst_cases(self) -> Pairs:
+        """All labels turned round."""
+        return [(np.ones((1, 4)), np.zeros((1, 4)))]
