@@ -14,7 +14,7 @@ from dpfda.datasets import simulate_001
 from dpfda.noise import SecureSource
 from dpfda.protocol.person import encode_people
 from dpfda.protocol.plan import StudyPlan
-from dpfda.simulate import simulate
+from dpfda.simulate import ask_everybody
 from dpfda.study.outcome import Outcome
 from dpfda_bench.goals import at_most
 
@@ -63,7 +63,7 @@ def _study(n_people: int) -> None:
         crowd = simulate_001(stop - start, start)
         return encode_people(plan, crowd.X, crowd.y, grid_points=crowd.grid_points)
 
-    simulate(plan, people, source=SecureSource())
+    ask_everybody(plan, people, source=SecureSource())
 
 
 if __name__ == "__main__":
