@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpfda._validate import IntArray
 from dpfda.datasets.dataset import Dataset
 from dpfda.errors import DpfdaError, InvalidData, MissingExtra, UnknownName
 
@@ -89,6 +90,14 @@ def read(name: str, path: PathLike = None, *, verify: bool = True) -> Columns:
         with np.load(found, allow_pickle=False) as arrays:
             return Columns(arrays, name, verify=verify)
     return Columns(_read_table(found), name, verify=verify)
+
+
+def copies(rows: npt.NDArray[Any]) -> IntArray:
+    """Number the distinct rows in the order in which they first appear."""
+    _, first, which = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    order = np.empty(len(first), dtype=np.int64)
+    order[np.argsort(first)] = np.arange(len(first))
+    return order[which.ravel()]
 
 
 def _locate(entry: DataFile, path: PathLike) -> Path:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpfda._validate import FloatArray, IntArray
+from dpfda._validate import FloatArray
 from dpfda.errors import InvalidParameter
 
 
@@ -88,11 +88,3 @@ class Dataset:
 def signs(positive: npt.NDArray[np.bool_]) -> FloatArray:
     """Labels +1 where `positive`, −1 elsewhere."""
     return np.where(positive, 1.0, -1.0)
-
-
-def copies(rows: npt.NDArray[Any]) -> IntArray:
-    """Number the distinct rows in the order in which they first appear."""
-    _, first, which = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-    order = np.empty(len(first), dtype=np.int64)
-    order[np.argsort(first)] = np.arange(len(first))
-    return order[which.ravel()]
