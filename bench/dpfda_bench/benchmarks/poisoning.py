@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -13,6 +14,7 @@ from dpfda.datasets import simulate_001
 from dpfda.noise import SimulationSource
 from dpfda.protocol.person import Crowd, encode_people
 from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.progress import begin
 from dpfda.protocol.server import Server
 from dpfda.protocol.task import Task
 from dpfda.study.outcome import Outcome
@@ -87,30 +89,34 @@ def _error(
     data = simulate_001(people, rng=seed)
     features, labels = encode_people(plan, data.X, data.y, grid_points=data.grid_points)
     liars = np.random.default_rng(seed).random(people) < share
-    server, source, first = _server(plan, defense), SimulationSource(seed), 0
-    while not server.finished:
-        task = server.issue(server.wanted)
+    source, first = SimulationSource(seed), 0
+
+    def asked(task: Task) -> FloatArray:
+        nonlocal first
         own = slice(first, first + task.people)
         first += task.people
         rows = features[own], labels[own]
         reply = _told(plan, task, rows, source)
         reply[liars[own]] = _lies(plan, task, rows, reply)[liars[own]]
-        server.receive(reply, start=0)
-    wrong = server.model.predict(test.X, test.grid_points) != test.y
+        return reply
+
+    wrong = _model(plan, asked, defense).predict(test.X, test.grid_points) != test.y
     return float(np.mean(wrong))
 
 
-class Undefended(Server):
-    """A server that believes everything."""
-
-    def _bounded(self, task: Task, reply: FloatArray) -> FloatArray:
-        return reply
-
-
-def _server(plan: StudyPlan, defense: str) -> Server:
-    if defense == "none":
-        return Undefended(plan)
-    return Server(plan, median_group=_GROUP if defense == "median of means" else 0)
+def _model(plan: StudyPlan, asked: Callable[[Task], FloatArray], defense: str) -> Any:
+    """What a study ends with whose tasks are `asked` of everybody, a phase at a time."""
+    if defense == "none":  # every reply is believed: it goes into the sums as it comes
+        progress = begin(plan)
+        while progress.quota:
+            task = progress.tasks(0, progress.quota)
+            progress.absorb(task, asked(task))
+            progress.close()
+        return progress.model
+    server = Server(plan, median_group=_GROUP if defense == "median of means" else 0)
+    while not server.finished:
+        server.receive(asked(server.issue(server.wanted)), start=0)
+    return server.model
 
 
 def _told(plan: StudyPlan, task: Task, rows: Rows, source: SimulationSource) -> FloatArray:
