@@ -2,38 +2,89 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from dpfda.protocol.model import CurveModel, StudyModel
 from dpfda.regression.model import RegressionModel
+
+_POINTS = 10  # of a slope function
 
 
 def print_regression(model: RegressionModel) -> None:
     """Coefficients in the units of the features, the promise, and how to read them."""
     console = Console()
     title = f"{model.task} by {model.mechanism}, {model.rows} rows, {model.stages} stages"
-    table = Table(title=title, title_justify="left")
-    intercept, found = model.coefficients()
-    stated = any(row.privacy_standard_error is not None for row in found)
-    table.add_column("feature")
-    table.add_column(
-        "coefficient (clipped rows)" if model.fit.clips else "coefficient", justify="right"
-    )
-    if stated:
-        table.add_column("± from privacy noise", justify="right")
-    table.add_row("(intercept)", f"{intercept:.5g}")
-    for row in found:
-        error = row.privacy_standard_error
-        shown = [] if error is None else [f"{error:.2g}"]
-        table.add_row(row.feature, f"{row.value:.5g}", *shown)
-    console.print(table)
+    console.print(title, markup=False)
+    console.print(_slopes(model, model.slope) if model.of_curves else _table(model))
     console.print(str(model.guarantee), markup=False)
     if model.classes is not None:
         console.print(f"classes: {', '.join(map(str, model.classes))}", markup=False)
     if model.target_range is not None:
-        low, high = model.target_range
-        console.print(f"target: {low:g} to {high:g}", markup=False)
-    for note in model.notes:
+        console.print("target: {:g} to {:g}".format(*model.target_range), markup=False)
+    for note in model.notes if not model.of_curves else ():
         console.print(f"note: {note}", markup=False)
     for warning in model.fit.warnings:
         console.print(f"warning: {warning}", markup=False)
+
+
+def print_study_model(model: StudyModel) -> None:
+    """The model of a study of people or owners."""
+    console = Console()
+    console.print(model.kind, markup=False)
+    if isinstance(model, CurveModel) and model.encoder.basis.functional:
+        console.print(_slopes(model, model.slope))
+    console.print(str(model.guarantee), markup=False)
+    console.print(f"classes: {', '.join(map(str, model.classes))}", markup=False)
+
+
+def _slopes(model: Any, slope: Any) -> Table:
+    """The slope function at a few points, with the public ranges that it rests on."""
+    start, end = model.encoder.basis.domain_range
+    points = np.linspace(start, end, _POINTS)
+    low, high = _range(model.encoder)
+    caption = f"values from {low:g} to {high:g}" if low < high else None
+    table = Table(caption=caption)
+    table.add_column("t", justify="right")
+    rows = np.atleast_2d(slope(points))
+    for place in range(len(rows)):
+        table.add_column("slope β(t)" if len(rows) == 1 else f"slope {place + 1}", justify="right")
+    for place, point in enumerate(points):
+        table.add_row(f"{point:.4g}", *(f"{row[place]:.4g}" for row in rows))
+    return table
+
+
+def _range(encoder: Any) -> tuple[float, float]:
+    """The public range of values, the same for all coefficients; (0, 0) where it is none."""
+    scales, centers = encoder.rescaler.scales(1), encoder.rescaler.centers(1)
+    if encoder.rescaler.name != "clip" or scales is None:
+        return 0.0, 0.0
+    return float(centers[0] - scales[0]), float(centers[0] + scales[0])
+
+
+def _table(model: RegressionModel) -> Table:
+    table = Table()
+    intercept, found = model.coefficients()
+    stated = any(row.privacy_standard_error is not None for row in found)
+    table.add_column("feature")
+    if model.encoder is not None:
+        table.add_column("range", justify="right")
+        size = len(found)
+        centers, scales = model.encoder.rescaler.centers(size), model.encoder.rescaler.scales(size)
+        assert scales is not None
+        ends = [f"{c - s:g} … {c + s:g}" for c, s in zip(centers, scales, strict=True)]
+    name = "coefficient (clipped rows)" if model.fit.clips else "coefficient"
+    table.add_column(name, justify="right")
+    if stated:
+        table.add_column("± from privacy noise", justify="right")
+    blank = [] if model.encoder is None else [""]
+    table.add_row("(intercept)", *blank, f"{intercept:.5g}")
+    for place, row in enumerate(found):
+        error = row.privacy_standard_error
+        span = [] if model.encoder is None else [ends[place]]
+        shown = [] if error is None else [f"{error:.2g}"]
+        table.add_row(row.feature, *span, f"{row.value:.5g}", *shown)
+    return table

@@ -57,3 +57,21 @@ def publish(document: Any, path: Path | None, as_json: bool, show: Callable[[Any
         ) from None
     if path is not None:
         click.echo(f"written to {path}", err=True)
+
+
+def draw(shown: Any, path: Path) -> None:
+    """Write a picture of what can draw itself."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+    shown.plot(axes)
+    try:
+        figure.savefig(path, dpi=150)
+    except OSError as error:
+        raise click.ClickException(f"the plot was not written: {error.strerror}") from None
+    finally:
+        plt.close(figure)
+    click.echo(f"plot written to {path}", err=True)

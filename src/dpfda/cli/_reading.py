@@ -12,7 +12,7 @@ import click
 
 from dpfda import _validate
 from dpfda.errors import InvalidParameter
-from dpfda.files import Reading
+from dpfda.files import Reading, Rows
 
 _HELP = {
     "sep": "Between columns: ';', ',', '|', tab. Sniffed by default.",
@@ -97,3 +97,11 @@ def _inline(text: str) -> Any:
         raise InvalidParameter("--feature-ranges", rule, text) from None
     named = [name.strip() for name, equals, _ in parts if equals]
     return dict(zip(named, pairs, strict=True)) if len(named) == len(pairs) else pairs
+
+
+def own_grids(rows: Rows, domain: tuple[float, float] | None) -> tuple[float, float] | None:
+    """The domain, which must be given where curves have points of their own: those are private."""
+    if domain is None and isinstance(rows.X, list):
+        rule = "given: the curves have points of their own, which are private"
+        raise InvalidParameter("--domain-range", rule, None)
+    return domain

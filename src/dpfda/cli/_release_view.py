@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 from rich.console import Console
 from rich.table import Table as Picture
@@ -15,23 +13,6 @@ from dpfda.central.release import Release
 _ROWS, _SURFACE_ROWS = 10, 5  # points shown of a curve, and along each side of a surface
 
 
-def draw(release: Release, path: Path) -> None:
-    """Write the picture."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
-    release.plot(axes)
-    try:
-        figure.savefig(path, dpi=150)
-    except OSError as error:
-        raise click.ClickException(f"the plot was not written: {error.strerror}") from None
-    finally:
-        plt.close(figure)
-
-
 def print_release(release: Release) -> None:
     """A table of some points, the promise, and the public parameters."""
     console = Console()
@@ -39,6 +20,8 @@ def print_release(release: Release) -> None:
     console.print(repr(release), markup=False)
     for key, value in release.parameters.items():
         console.print(f"  {key}: {_short(value)}", markup=False)
+    for warning in release.warnings:
+        console.print(f"warning: {warning}", markup=False)
 
 
 def _curve(release: Release) -> Picture:

@@ -17,9 +17,9 @@ from dpfda.central import (
     Release,
 )
 from dpfda.cli._ledger import ledger_options, open_ledger
-from dpfda.cli._output import check_picture, check_writable, publish
-from dpfda.cli._reading import feature_ranges, reading_from, reading_options
-from dpfda.cli._release_view import draw, print_release
+from dpfda.cli._output import check_picture, check_writable, draw, publish
+from dpfda.cli._reading import feature_ranges, own_grids, reading_from, reading_options
+from dpfda.cli._release_view import print_release
 from dpfda.errors import InvalidParameter
 from dpfda.files import Rows
 
@@ -98,7 +98,6 @@ def command(
     publish(release, out, as_json, print_release)
     if plot is not None:  # last: whatever goes wrong with it, the release has been shown
         draw(release, plot)
-        click.echo(f"plot written to {plot}", err=True)
 
 
 _CURVES = {"bound", "center", "value_range", "domain_range", "fill", "grid", "id"}
@@ -154,9 +153,7 @@ def _asked(
 def _check_ball(rows: Rows, options: dict[str, Any]) -> None:
     """Refuse, by the names of options, what says too little of curves or too much."""
     span, bound, center = (options[key] for key in ("value_range", "bound", "center"))
-    if options["domain_range"] is None and isinstance(rows.X, list):
-        rule = "given: the curves have points of their own, which are private"
-        raise InvalidParameter("--domain-range", rule, None)
+    own_grids(rows, options["domain_range"])
     if (span is None) == (bound is None):
         raise InvalidParameter("--range", "given, or --bound, and not both", span)
     if span is not None and center is not None:

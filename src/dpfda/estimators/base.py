@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpfda._validate import FloatArray
 from dpfda.curves import CurveEncoder
-from dpfda.estimators.plots import draw_study, slope_of
+from dpfda.estimators.plots import draw_study
 from dpfda.estimators.result import StudyResult
 from dpfda.face.comparison import (
     NON_PRIVATE,
@@ -112,7 +112,7 @@ class StudyClassifier(CurveClassifierBase):
         It describes the score where no feature is clipped.
         """
         check_is_fitted(self)
-        return slope_of(self.model_, points)
+        return self.model_.slope(points)
 
     def _fit_non_private(self, curves: Any, labels: npt.NDArray[Any]) -> None:
         """The comparison that only a simulation may make."""

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from dpfda._validate import FloatArray
 from dpfda.errors import MissingExtra
 from dpfda.protocol.findings import Findings
 from dpfda.protocol.model import CurveModel
@@ -20,7 +19,7 @@ def draw_study(model: CurveModel, findings: Findings) -> Any:
         raise MissingExtra("matplotlib", "plot") from None
     figure = Figure(figsize=(11, 3.4), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
-    _draw_slopes(left, model)
+    model.plot(left)
     names = list(model.classes) if len(model.coefficients) > 1 else [None]
     for score, row in enumerate(findings.features):
         place = np.arange(1, len(row) + 1) + 0.1 * score
@@ -39,24 +38,3 @@ def draw_study(model: CurveModel, findings: Findings) -> Any:
     right.invert_yaxis()
     right.set(title="who was asked what", xlabel="people")
     return figure
-
-
-def slope_of(model: CurveModel, points: Any = None) -> FloatArray:
-    """β(t) of each score at `points`, or one weight a feature; on the scale inside the clipping."""
-    d = model.coefficients.shape[1]
-    weights = np.zeros((len(model.coefficients), model.encoder.n_features))
-    weights[:, :d] = model.coefficients / model.scales
-    return model.encoder.slope(weights, points)
-
-
-def _draw_slopes(axes: Any, model: CurveModel) -> None:
-    """β(t) for curves, one weight a feature for vectors; on the scale inside the clipping."""
-    slope = slope_of(model)
-    if model.encoder.basis.functional:
-        points = np.linspace(*model.encoder.basis.domain_range, slope.shape[1])
-        axes.plot(points, slope.T)
-        axes.set(title="slope function β(t)", xlabel="t")
-    else:
-        axes.bar(np.arange(slope.shape[1]), slope[0])
-        axes.set(title="weights", xlabel="feature")
-    axes.axhline(0, color="0.6", linewidth=0.8)

@@ -39,10 +39,10 @@ class Opened:
     decimal: str = "."
     grid_points: FloatArray | None = None
 
-    def table(self) -> Table:
+    def table(self, *, least: int = 2) -> Table:
         """All rows, two at least."""
         table = next(self.chunks(None), None)
-        if table is None or len(table) < 2:
+        if table is None or len(table) < least:
             found = "one row" if table is not None and len(table) else "no row"
             raise InvalidData(self.path.name, "a table with at least two rows", found)
         return table

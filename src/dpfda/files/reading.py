@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +90,10 @@ class Reading:
     fill: bool = False
     grid: str | None = None
 
+    def choosing(self, names: Sequence[str]) -> Reading:
+        """The same, for these columns."""
+        return replace(self, columns=",".join(names))
+
     def open(self, path: Path) -> Opened:
         """The file, before its rows are read."""
         return open_file(path, sep=self.sep, decimal=self.decimal, header=self.header)
@@ -118,14 +122,19 @@ class Reading:
         ]
 
     def rows(
-        self, path: Path, *, aside: Mapping[str, str] | None = None, curves: bool = True
+        self,
+        path: Path,
+        *,
+        aside: Mapping[str, str] | None = None,
+        curves: bool = True,
+        least: int = 2,
     ) -> Rows:
         """The whole file: curves in wide or long form, or (curves=False) features.
 
         `aside` are columns with a role of their own, and the option that gave it to them.
         """
         opened = self.open(path)
-        names, table = self.chosen(opened, aside=aside), opened.table()
+        names, table = self.chosen(opened, aside=aside), opened.table(least=least)
         self.refuse_others(table, names)
         said = self.said(opened, len(table))
         if curves and self.id is not None and len(names) == _LONG - 1:

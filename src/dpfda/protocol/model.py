@@ -133,6 +133,27 @@ class CurveModel(StudyModel):
         """Label numbers of encoded curves."""
         return decided(self.scores(features))
 
+    def slope(self, points: Any = None) -> FloatArray:
+        """β(t) of each score at `points`, or one weight a feature, inside the clipping."""
+        weights = np.zeros((len(self.coefficients), self.encoder.n_features))
+        weights[:, : self.coefficients.shape[1]] = self.coefficients / self.scales
+        return self.encoder.slope(weights, points)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw β(t) for curves, one weight a feature for vectors; returns the axes."""
+        import matplotlib.pyplot as plt
+
+        ax = plt.subplots()[1] if ax is None else ax
+        slope = self.slope()
+        if self.encoder.basis.functional:
+            ax.plot(np.linspace(*self.encoder.basis.domain_range, slope.shape[1]), slope.T)
+            ax.set(title="slope function β(t)", xlabel="t")
+        else:
+            ax.bar(np.arange(slope.shape[1]), slope[0])
+            ax.set(title="weights", xlabel="feature")
+        ax.axhline(0, color="0.6", linewidth=0.8)
+        return ax
+
     def predict(self, curves: Any, grid_points: Any = None) -> Any:
         """Labels of new curves."""
         return np.asarray(self.classes)[self.decide(self.encoder.encode(curves, grid_points))]

@@ -152,6 +152,29 @@ class RegressionModel(Documented):
         ]
         return float(self.fit.intercept - slope @ center), found
 
+    def slope(self, points: Any = None) -> FloatArray:
+        """The slope function β(t) of a model of curves, by default at 101 points."""
+        assert self.encoder is not None
+        return self.encoder.slope(self.fit.slope, points)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the slope function, or the coefficients; returns the axes."""
+        import matplotlib.pyplot as plt
+
+        ax = plt.subplots()[1] if ax is None else ax
+        if self.encoder is not None and self.of_curves:
+            slope = self.slope()
+            ax.plot(np.linspace(*self.encoder.basis.domain_range, slope.size), slope)
+            ax.axhline(0, color="0.6", linewidth=0.8)
+            ax.set(xlabel="t", ylabel="slope function β(t)")
+        else:
+            found = self.coefficients()[1]
+            bars = {"xerr": [row.privacy_standard_error or 0.0 for row in found]}
+            ax.barh([row.feature for row in found], [row.value for row in found], **bars)
+            ax.set_xlabel("coefficient")
+        ax.set_title(f"{self.task} regression: {self.guarantee}", fontsize="small")
+        return ax
+
     @property
     def notes(self) -> list[str]:
         """How to read the coefficients."""

@@ -1,0 +1,79 @@
+"""``dpfda classify``: a private classifier of the curves of a file."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from dpfda import _validate
+from dpfda.cli._ledger import ledger_options, open_ledger
+from dpfda.cli._model_view import print_regression
+from dpfda.cli._output import check_writable, publish
+from dpfda.cli._reading import own_grids, reading_from, reading_options
+from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.regression.curve_classifier import PrivateCurveClassifier
+
+
+@click.command(name="classify")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--classes", help="The two public labels: no,yes. Only a simulation may find them.")
+@click.option("--epsilon", type=float, required=True, help="Privacy budget ε of the whole fit.")
+@click.option("--delta", type=float, default=1e-5, show_default=True, help="δ; 0 for pure ε.")
+@click.option("--range", "--value-range", "value_range", type=(float, float), required=True,
+    metavar="LOW HIGH", help="Public range of the values of a curve.")  # fmt: skip
+@click.option("--domain-range", type=(float, float), metavar="START END",
+    help="Public domain of the curves. Default: that of the grid points.")  # fmt: skip
+@reading_options()
+@click.option("--unit", default="person", show_default=True, help="Whose data one row is.")
+@click.option("--seed", type=int, help="Seeded simulation instead of exact noise: not private.")
+@ledger_options
+@click.option("--model", type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the model here, for dpfda predict and dpfda show.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(file: Path, as_json: bool, model: Path | None, **options: Any) -> None:
+    """Fit a private classifier to the curves of FILE (CSV, TSV, Parquet, NPZ or XLSX).
+
+    A row is a curve, and --label the column of its class. The range of the values and the set of
+    labels are public knowledge and must be given: a set read off the file would not be private.
+    """
+    check_writable("--model", model)
+    reading = reading_from(options)
+    if reading.label is None:
+        raise InvalidParameter("--label", "given: the column of classes", None)
+    classes = _classes(options["classes"], seeded=options["seed"] is not None)
+    rows = reading.rows(file)
+    labels = rows.text(reading.label)
+    known = np.isin(labels, labels if classes is None else classes)
+    if not known.all():
+        where = f"curve {int(np.argmin(known)) + 1}, column {reading.label!r}"
+        raise InvalidData(where, f"one of --classes {options['classes']}")
+    click.echo(rows.said, err=True)
+    classifier = PrivateCurveClassifier(
+        epsilon=_validate.positive("--epsilon", options["epsilon"]),
+        value_range=_validate.interval("--range", options["value_range"]),
+        classes=classes,
+        delta=options["delta"],
+        domain_range=own_grids(rows, options["domain_range"]),
+        unit=options["unit"],
+        ledger=open_ledger(options),
+        random_state=options["seed"],
+    )
+    persons = None if reading.groups is None else rows.text(reading.groups)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # printed with the result
+        classifier.fit(rows.X, labels.astype(str), grid_points=rows.grid_points, groups=persons)
+    publish(classifier.model_, model, as_json, print_regression)
+
+
+def _classes(text: str | None, *, seeded: bool) -> tuple[str, ...] | None:
+    if text is None and seeded:
+        return None
+    found = tuple(part.strip() for part in (text or "").split(","))
+    if len(found) != 2 or found[0] == found[1]:
+        rule = "given, two labels like no,yes: which there are in the file is private"
+        raise InvalidParameter("--classes", rule, text)
+    return found

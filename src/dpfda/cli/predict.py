@@ -1,0 +1,63 @@
+"""``dpfda predict``: what a saved model says about the rows of a file."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from dpfda import documents
+from dpfda.cli._output import check_writable
+from dpfda.cli._reading import reading_from, reading_options
+from dpfda.errors import InvalidParameter
+from dpfda.regression.model import RegressionModel
+
+
+@click.command(name="predict")
+@click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@reading_options(without=("groups",))
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the predictions here (CSV) instead of printing them.")  # fmt: skip
+def command(model: Path, file: Path, out: Path | None, **options: Any) -> None:
+    """Predict the rows of FILE by a MODEL that dpfda classify, regress or a study has written.
+
+    A model is public and predicting costs no budget, but the predictions are about the rows of
+    FILE: they are as private as those. With --label the share of wrong ones is shown as well.
+    """
+    check_writable("--out", out)
+    reading = reading_from(options)
+    loaded = documents.load(model)
+    if not hasattr(loaded, "predict"):
+        raise InvalidParameter("MODEL", "one that predicts (see dpfda show)", loaded.kind)
+    table = isinstance(loaded, RegressionModel) and not loaded.of_curves
+    if table and reading.columns is None:
+        reading = reading.choosing(loaded.features)
+    rows = reading.rows(file, curves=not table, least=1)
+    click.echo(rows.said, err=True)
+    where = {} if table or rows.grid_points is None else {"grid_points": rows.grid_points}
+    predicted = np.asarray(loaded.predict(rows.X, **where))
+    columns: dict[str, Any] = {} if reading.id is None else {reading.id: rows.text(reading.id)}
+    columns["predicted"] = predicted.tolist()
+    if isinstance(loaded, RegressionModel) and loaded.classes is not None:
+        chances = loaded.predict_proba(rows.X, **where)
+        for name, chance in zip(loaded.classes, chances.T, strict=True):
+            columns[f"probability of {name}"] = [f"{value:.4f}" for value in chance]
+    _write(columns, out)
+    if reading.label is not None:
+        wrong = np.mean(rows.text(reading.label) != predicted.astype(str))
+        click.echo(f"wrong: {100 * wrong:.1f} % of {len(predicted)}", err=True)
+
+
+def _write(columns: dict[str, Any], out: Path | None) -> None:
+    lines = [list(columns), *zip(*columns.values(), strict=True)]
+    if out is None:
+        csv.writer(sys.stdout, lineterminator="\n").writerows(lines)
+        return
+    with out.open("w", encoding="utf-8", newline="") as stream:
+        csv.writer(stream).writerows(lines)
+    click.echo(f"written to {out}", err=True)

@@ -1,0 +1,32 @@
+"""``dpfda show``: what a saved model or release says, and what it promises."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dpfda import documents
+from dpfda.central.release import Release
+from dpfda.cli._model_view import print_regression, print_study_model
+from dpfda.cli._output import check_picture, draw
+from dpfda.cli._release_view import print_release
+from dpfda.regression.model import RegressionModel
+
+
+@click.command(name="show")
+@click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path),
+    help="Write a picture here (.png, .pdf or .svg).")  # fmt: skip
+def command(model: Path, plot: Path | None) -> None:
+    """Show a MODEL or release that was saved: its guarantee, ranges and numbers."""
+    check_picture(plot)
+    loaded = documents.load(model)
+    if isinstance(loaded, Release):
+        print_release(loaded)
+    elif isinstance(loaded, RegressionModel):
+        print_regression(loaded)
+    else:
+        print_study_model(loaded)
+    if plot is not None:
+        draw(loaded, plot)
