@@ -9,10 +9,12 @@ Example:
     ε = 0.5, local, unit = person, sampler = exact
 """
 
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
 from dpfda._version import __version__
+from dpfda.errors import MissingExtra
 
 _HOMES = {
     "CurveEncoder": "dpfda.curves",
@@ -50,8 +52,13 @@ __all__ = ["__version__", *_HOMES]  # noqa: PLE0604 (the names are strings)
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
-        raise AttributeError(f"module 'dpfda' has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
+        near = get_close_matches(name, _HOMES, n=1)
+        meant = f"; did you mean {near[0]!r}?" if near else ""
+        raise AttributeError(f"module 'dpfda' has no attribute {name!r}{meant}")
+    try:
+        value = getattr(import_module(_HOMES[name]), name)
+    except ModuleNotFoundError as error:
+        raise MissingExtra.of(error) or error from None
     globals()[name] = value  # the next look-up does not come here
     return value
 

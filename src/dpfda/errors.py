@@ -17,6 +17,16 @@ PrivacyWarning (UserWarning)        what was done is allowed and costs more than
 from __future__ import annotations
 
 _LONGEST = 300
+_EXTRAS = {
+    "learn": ("sklearn", "array_api_compat", "joblib"),
+    "cli": ("click", "rich"),
+    "plot": ("matplotlib",),
+    "files": ("pandas", "pyarrow", "openpyxl"),
+    "fda": ("skfda",),
+    "images": ("skimage",),
+    "gpu": ("torch",),
+    "service": ("litestar", "uvicorn", "httptools", "uvloop", "sqlalchemy", "alembic", "psycopg"),
+}
 
 
 class DpfdaError(Exception):
@@ -63,6 +73,13 @@ class MissingExtra(DpfdaError, ImportError):
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(f"this needs {package}: pip install 'dpfda[{extra}]'")
+
+    @classmethod
+    def of(cls, error: ModuleNotFoundError) -> MissingExtra | None:
+        """What to install for a module that is not there; None if it belongs to no extra."""
+        package = (error.name or "").partition(".")[0]
+        extra = next((extra for extra, names in _EXTRAS.items() if package in names), None)
+        return None if extra is None else cls(package, extra)
 
 
 class BudgetExceeded(DpfdaError):

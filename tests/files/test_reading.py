@@ -250,3 +250,9 @@ def test_chunks_count_their_rows(tmp_path: Path) -> None:
     assert tables[0].numbers(["a", "b"]).tolist() == [[1, 2], [3, 4]]
     with pytest.raises(InvalidData, match="row 3, column 'b'"):
         tables[1].numbers(["a", "b"])
+
+
+def test_a_name_that_is_asked_for_makes_a_header(tmp_path: Path) -> None:
+    text = "who,0,1\na,5,6\nb,7,8\n"
+    assert read(tmp_path, text, id="who").X.tolist() == [[5, 6], [7, 8]]
+    assert read(tmp_path, text, id="1").X.tolist() == [[0, 1], [5, 6], [7, 8]]

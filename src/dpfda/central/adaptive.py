@@ -9,12 +9,12 @@ from typing import ClassVar, Self
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.central.conversation import far_apart
+from dpfda.central.conversation import far_apart, too_small
 from dpfda.central.functions import FunctionBasis, spline_basis
 from dpfda.central.looks import BallMean
 from dpfda.central.mean import FunctionMechanism, MeanRelease
 from dpfda.central.quadrature import Grid, norm_bound
-from dpfda.central.radius import RADII, SEARCH_STEPS, find_radius
+from dpfda.central.radius import RADII, SEARCH_STEPS, find_radius, outermost
 from dpfda.central.release import Release
 from dpfda.central.shrinkage import monotone_shrinkage
 from dpfda.noise.law import NoiseLaw
@@ -167,6 +167,7 @@ def _finish(
         *laws,
         shrunk=monotone_shrinkage(noisy, variance) * noisy,
         sensitivity=2 * radius / mean.n,
+        warnings=(too_small("their public bound"),) * (radius >= outermost(mean.bound)),
         mechanism="adaptive",
         components=noisy.size,
         stages=stages,

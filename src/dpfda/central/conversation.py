@@ -25,6 +25,8 @@ from dpfda.protocol.conversation import Conversation, Questions
 from dpfda.protocol.query import Records
 
 _SMALLEST = 1e-4  # ε, or μ: below, a share of it may not pay for rounding to a lattice
+_EDGE = 0.95  # of a bound: a mean as long as that is made of vectors that reach it
+_BLUR = 0.1  # of a bound: with more noise nothing can be told
 _LARGEST_BOUND = 1e40  # and 1e-40: powers of it stay within what queries allow
 
 
@@ -58,10 +60,11 @@ class CentralConversation(Conversation[Release]):
         *noise: NoiseLaw,
         sensitivity: float,
         shrunk: FloatArray | None = None,
+        warnings: tuple[str, ...] = (),
         **parameters: Any,
     ) -> Release:
         """What is released: noisy coefficients of functions, shrunk or as they are."""
-        return Release(
+        release = Release(
             summary=self.summary,
             coefficients=noisy if shrunk is None else shrunk,
             noisy=noisy,
@@ -72,6 +75,11 @@ class CentralConversation(Conversation[Release]):
             sensitivity=sensitivity,
             parameters=parameters,
         )
+        return replace(release, warnings=tuple({*warnings, *self.doubts(release)}))
+
+    def doubts(self, release: Release) -> tuple[str, ...]:
+        """What the release itself shows to be wrong with the public bounds."""
+        return ()
 
     def one_look(self, look: CountedLook, basis: FunctionBasis, **told: Any) -> Questions[Release]:
         """Ask one question and release its answer as it is."""
@@ -139,3 +147,21 @@ def far_apart(n: int, direction: FloatArray, reach: float) -> tuple[Records, Rec
     there = here.copy()
     here[0], there[0] = out, -out
     return (here,), (there,)
+
+
+def reaches(values: FloatArray, variance: FloatArray, limit: float) -> bool:
+    """Whether a released mean of vectors in a ball lies at its edge: nearly all were pulled there.
+
+    Of n vectors no longer than a limit the mean is as long only if all are, and in one direction.
+    """
+    noise = float(variance.sum())
+    length = float((values**2).sum()) - noise
+    return noise <= (_BLUR * limit) ** 2 and length >= (_EDGE * limit) ** 2
+
+
+def too_small(name: str, what: str = "curves") -> str:
+    """The warning about a public bound that nearly everything reaches."""
+    return (
+        f"nearly all {what} reach {name}: that is probably far too small, and then the result is "
+        "wrong whatever its band says"
+    )

@@ -11,12 +11,12 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.central.adaptive import Schedule
-from dpfda.central.conversation import CurveConversation, far_apart
+from dpfda.central.conversation import CurveConversation, far_apart, reaches, too_small
 from dpfda.central.estimator import CurveEstimator, Reading
 from dpfda.central.functions import FunctionBasis, spline_basis
 from dpfda.central.looks import BallMean, BallProducts
 from dpfda.central.quadrature import as_grid, norm_bound
-from dpfda.central.radius import find_radius
+from dpfda.central.radius import find_radius, outermost
 from dpfda.central.release import Release
 from dpfda.central.shrinkage import monotone_shrinkage
 from dpfda.curves.symmetric import Triangle, floored
@@ -69,9 +69,15 @@ class CovarianceRelease(CurveConversation, name="covariance"):
             step = yield BallMean(cost=cost, **place, radius=radius)
             shift = monotone_shrinkage(step.values, step.noise.variance) * step.values
         products = BallProducts(cost=self.whole.rest(first, search, *more), **place, radius=radius)
-        return self._release(products, (yield products), shift)
+        seen = radius >= outermost(self.bound)
+        seen = seen or reaches(look.values, look.noise.variance, self.bound)
+        return self._release(
+            products, (yield products), shift, (too_small("their public bound"),) * seen
+        )
 
-    def _release(self, look: BallProducts, answer: Answer, shift: FloatArray) -> Release:
+    def _release(
+        self, look: BallProducts, answer: Answer, shift: FloatArray, warnings: tuple[str, ...]
+    ) -> Release:
         triangle, law = look.triangle, answer.noise
         # The products are about the released center: take off the rest of the mean.
         noisy = answer.values - triangle.vector(np.outer(shift, shift))
@@ -93,6 +99,7 @@ class CovarianceRelease(CurveConversation, name="covariance"):
             law,
             shrunk=cleaned,
             sensitivity=look.sensitivity,
+            warnings=warnings,
             components=triangle.size,
             radius=look.radius / unit,
             noise=math.sqrt(noise) / unit**2,

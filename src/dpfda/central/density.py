@@ -6,15 +6,21 @@ from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from dpfda._registry import Registered
 from dpfda._validate import FloatArray
-from dpfda.central.conversation import BoxConversation
+from dpfda.central.conversation import BoxConversation, too_small
 from dpfda.central.estimator import Reading
 from dpfda.central.points import PointEstimator
 from dpfda.central.release import Release
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.fields import Declared
 from dpfda.protocol.query import Records
+
+_RIM = 50  # a fiftieth of the range at either end
+_PILED = 0.2  # of all points there: more than a density has
+_CLEAR = 0.5  # noise above which nothing can be told
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +48,20 @@ class DensityRelease(BoxConversation, name="density"):
     summary: ClassVar[str] = "density"
 
     mechanism: DensityMechanism
+
+    def doubts(self, release: Release) -> tuple[str, ...]:
+        """Mass that piles up where points outside the range are moved to."""
+        noise = float(
+            np.sqrt(release.variance_along(release.basis.functions) @ release.basis.weights)
+        )
+        mass = (release.values() * release.basis.weights.reshape(release.values().shape)).clip(0)
+        mass = mass / max(float(mass.sum()), 1e-12)
+        for axis in range(mass.ndim):
+            along = np.moveaxis(mass, axis, 0).reshape(len(mass), -1).sum(axis=1)
+            rim = max(1, len(along) // _RIM)
+            if noise < _CLEAR and max(along[:rim].sum(), along[-rim:].sum()) > _PILED:
+                return (too_small("the ends of feature_ranges", "points"),)
+        return ()
 
     def questions(self) -> Questions[Release]:
         """The mechanism's."""

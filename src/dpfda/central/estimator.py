@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -93,6 +94,8 @@ class CentralEstimator(PrivateEstimator):
         guarantee = found.guarantee.drawn_from(self._source())
         self.release_: Release = replace(found, parameters=parameters, guarantee=guarantee)
         self.guarantee_ = guarantee
+        for text in found.warnings:
+            warnings.warn(text, UserWarning, stacklevel=3)
         return self
 
     def _one_each(self, rows: Records, groups: Any) -> Records:

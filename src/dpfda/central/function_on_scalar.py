@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
-from dpfda.central.conversation import CurveConversation, checked_bound
+from dpfda.central.conversation import CurveConversation, checked_bound, reaches, too_small
 from dpfda.central.estimator import CurveEstimator, Reading
 from dpfda.central.functions import FunctionBasis, spline_basis
 from dpfda.central.pair_looks import CovariateProducts, CrossProducts
@@ -87,6 +87,8 @@ class FunctionOnScalarRelease(CurveConversation, name="function_on_scalar"):
             NoiseLaw(law="gaussian", scales=np.sqrt((told @ solve) ** 2 @ noise)),
             shrunk=told @ (np.stack(factors) * scaled),
             sensitivity=pairs.sensitivity,
+            warnings=(too_small("their public bound"),)
+            * self._crowded(two.values, two.noise.variance),
             covariate_bound=self.covariate_bound,
             gamma=self.gamma,
             components=self.basis.size,
@@ -100,6 +102,14 @@ class FunctionOnScalarRelease(CurveConversation, name="function_on_scalar"):
             if self.intercept:
                 told[-1, : self.covariates] = -self.shift / self.unit_of
         return told
+
+    def _crowded(self, values: FloatArray, variance: FloatArray) -> bool:
+        """Whether the mean of Y, last of T2's rows, is as long as the bound.
+
+        Covariates tell nothing: two groups coded -1 and 1 all reach their bound, and rightly.
+        """
+        last = slice(-self.basis.size, None)
+        return self.intercept and reaches(values[last], variance[last], self.bound)
 
     def neighbors(self, n: int) -> tuple[Records, Records]:
         """One pair with both turned round."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
@@ -10,7 +11,7 @@ import numpy as np
 
 from dpfda._registry import Registered
 from dpfda._validate import FloatArray
-from dpfda.central.conversation import CurveConversation
+from dpfda.central.conversation import CurveConversation, reaches, too_small
 from dpfda.central.estimator import CurveEstimator, Reading
 from dpfda.central.quadrature import Grid, as_grid, norm_bound
 from dpfda.central.release import Release
@@ -90,6 +91,14 @@ class MeanRelease(CurveConversation, name="mean"):
     def assumptions(self) -> tuple[str, ...]:
         """A public n, and what the mechanism adds."""
         return (*super().assumptions, *self.mechanism.assumptions)
+
+    def doubts(self, release: Release) -> tuple[str, ...]:
+        """A mean as long as the bound."""
+        weights = release.basis.weights
+        limit = self.bound * math.sqrt(weights.sum() if self.mechanism.bounds_largest else 1.0)
+        values = release.noisy @ release.basis.functions * np.sqrt(weights)
+        variance = release.variance_along(release.basis.functions) * weights
+        return (too_small("their public bound"),) if reaches(values, variance, limit) else ()
 
     def questions(self) -> Questions[Release]:
         """The mechanism's."""

@@ -102,6 +102,11 @@ class RadiusCount(BallLook, name="radius_count"):
         return [cls(cost=cost, **_PLACE, radius=1.0) for cost in shares]
 
 
+def outermost(bound: float) -> float:
+    """The largest radius that is tried; curves within the bound lie within 2 of it in L²."""
+    return 2 * bound * 2**0.5
+
+
 def find_radius(
     cost: Cost, place: Place, *, bound: float, outside: float, steepness: float
 ) -> Questions[float]:
@@ -114,7 +119,7 @@ def find_radius(
         outside: share of the curves that the radius should leave outside.
         steepness: p of the prior R^-p over radii.
     """
-    candidates = 2 * bound * 2.0 ** ((2 - np.arange(RADII)) / 4)  # public, largest first
+    candidates = outermost(bound) * 2.0 ** (-np.arange(RADII) / 4)  # public, largest first
     wanted = (1 - outside) * place["n"]
     if cost.pure:
         choice = RadiusChoice(

@@ -133,7 +133,7 @@ class Release(Documented):
         # Large grids (surfaces) get fewer paths, so that the table of paths stays below 200 MB.
         size = max(500, min(_PATHS, int(2.5e7 / (functions.shape[1] * self.noisy[..., 0].size))))
         paths = sum(law.draw(size, generator) for law in self.noise) @ functions
-        spread = np.sqrt(sum(law.along(functions) for law in self.noise))
+        spread = np.sqrt(self.variance_along(functions))
         ratio = np.abs(paths) / np.maximum(spread, 1e-300)
         if simultaneous:
             axes = tuple(range(1, ratio.ndim))
@@ -147,6 +147,10 @@ class Release(Documented):
             low, high = np.maximum(low, 0.0), np.maximum(high, 0.0)
         own = self.values(grid_points)
         return np.minimum(low, own), np.maximum(high, own)
+
+    def variance_along(self, functions: FloatArray) -> FloatArray:
+        """Of the noise, at each point where functions (J, points) are read off."""
+        return np.asarray(sum(law.along(functions) for law in self.noise))
 
     def _fields(self) -> dict[str, Any]:
         return {

@@ -7,7 +7,9 @@ add commands through the entry points ``dpfda.commands``, as `dpfda_bench` does.
 
 from __future__ import annotations
 
+import codecs
 import sys
+from io import TextIOWrapper
 
 from dpfda._version import __version__
 from dpfda.errors import MissingExtra
@@ -26,4 +28,18 @@ def main() -> None:
         raise SystemExit(2) from None
     from dpfda.cli._group import dpfda
 
+    codecs.register_error("dpfda", _spelled)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a console that has no ε must not end a release
+            stream.reconfigure(errors="dpfda")
     dpfda()
+
+
+_SPELLED = {"ε": "epsilon", "δ": "delta", "β": "beta", "μ": "mu", "√": "root of ", "≤": "<="}
+
+
+def _spelled(error: UnicodeError) -> tuple[str, int]:
+    """Letters that a console does not have, in letters that it has."""
+    assert isinstance(error, UnicodeEncodeError)
+    letters = error.object[error.start : error.end]
+    return "".join(_SPELLED.get(letter, "?") for letter in letters), error.end

@@ -11,7 +11,7 @@ import click
 
 from dpfda import cli
 from dpfda._version import __version__
-from dpfda.errors import DpfdaError
+from dpfda.errors import DpfdaError, MissingExtra
 
 #: Commands that `dpfda` is known for and that another package brings.
 _ELSEWHERE = {"bench": "dpfda-bench", "reproduce": "dpfda-bench"}
@@ -26,6 +26,15 @@ class CommandFiles(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import one command."""
+        try:
+            return self._imported(cmd_name)
+        except ModuleNotFoundError as error:
+            missing = MissingExtra.of(error)
+            if missing is None:
+                raise
+            return _absent(cmd_name, missing)
+
+    def _imported(self, cmd_name: str) -> click.Command | None:
         command: click.Command
         if cmd_name in _files():
             module = importlib.import_module(f"dpfda.cli.{cmd_name.replace('-', '_')}")
@@ -46,6 +55,26 @@ class CommandFiles(click.Group):
             return super().invoke(ctx)
         except DpfdaError as error:
             raise Complaint(" ".join(str(error).split())) from error
+        except ModuleNotFoundError as error:
+            raise Complaint(str(MissingExtra.of(error) or error)) from error
+        except BrokenPipeError:
+            raise  # click ends quietly: nobody reads any more
+        except OSError as error:
+            where = f"{error.filename}: " if error.filename else ""
+            raise Complaint(f"{where}{error.strerror or error}") from error
+
+
+def _absent(name: str, missing: MissingExtra) -> click.Command:
+    """Stands for a command whose extra is not installed, so that the others can be listed."""
+
+    def complain(**_: Any) -> None:
+        raise missing
+
+    rest = click.Argument(["rest"], nargs=-1, type=click.UNPROCESSED)
+    settings = {"ignore_unknown_options": True}
+    return click.Command(
+        name, callback=complain, params=[rest], help=f"({missing})", context_settings=settings
+    )
 
 
 def _files() -> list[str]:

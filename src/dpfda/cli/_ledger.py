@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from dpfda.cli._output import check_writable
 from dpfda.errors import InvalidParameter
 from dpfda.privacy.ledger_file import FileLedger
 
@@ -31,6 +32,7 @@ def ledger_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def open_ledger(options: dict[str, Any]) -> FileLedger | None:
     """The ledger that the options name; one that does not exist needs a limit."""
     path, limit = options["ledger"], options["ledger_limit"]
+    check_writable("--ledger", path)
     if path is None:
         if limit is not None:
             raise InvalidParameter("--ledger", "given with --ledger-limit", None)

@@ -45,6 +45,8 @@ def command(file: Path, as_json: bool, model: Path | None, **options: Any) -> No
     if reading.label is None:
         raise InvalidParameter("--label", "given: the column of classes", None)
     classes = _classes(options["classes"], seeded=options["seed"] is not None)
+    _validate.positive("--epsilon", options["epsilon"])
+    _validate.interval("--range", options["value_range"])
     rows = reading.rows(file)
     labels = rows.text(reading.label)
     known = np.isin(labels, labels if classes is None else classes)
@@ -53,8 +55,8 @@ def command(file: Path, as_json: bool, model: Path | None, **options: Any) -> No
         raise InvalidData(where, f"one of --classes {options['classes']}")
     click.echo(rows.said, err=True)
     classifier = PrivateCurveClassifier(
-        epsilon=_validate.positive("--epsilon", options["epsilon"]),
-        value_range=_validate.interval("--range", options["value_range"]),
+        epsilon=options["epsilon"],
+        value_range=options["value_range"],
         classes=classes,
         delta=options["delta"],
         domain_range=own_grids(rows, options["domain_range"]),

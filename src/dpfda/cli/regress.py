@@ -66,7 +66,7 @@ def command(file: Path, as_json: bool, model: Path | None, **options: Any) -> No
     _check(options)
     check_writable("--model", model)
     reading = reading_from(options)
-    opened = reading.open(file)
+    opened = reading.open(file, aside=[options["target"]])
     features = reading.chosen(opened, aside={options["target"]: "--target"})
     ranges = feature_ranges(options["feature_ranges"], features)
     if (ranges is None) == (options["feature_norm_bound"] is None):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,9 @@ def command(
     model, *data = _asked(summary, rows, covariates, options)
     persons = None if reading.groups is None else rows.text(reading.groups)
     points = rows.grid_points if curves else None
-    release: Release = model.fit(*data, grid_points=points, groups=persons).release_
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # printed with the release
+        release: Release = model.fit(*data, grid_points=points, groups=persons).release_
     publish(release, out, as_json, print_release)
     if plot is not None:  # last: whatever goes wrong with it, the release has been shown
         draw(release, plot)

@@ -50,10 +50,11 @@ def command(
     if workers > 1 and not database.startswith("postgresql"):
         raise InvalidParameter("--workers", "1 unless the database is PostgreSQL", workers)
     try:
-        from dpfda.collector.run import serve
+        from dpfda.collector.run import listen, serve
         from dpfda.collector.settings import Settings
     except ModuleNotFoundError as error:
         raise MissingExtra(str(error.name), "service") from None
+    listener = listen(host, port)  # before a key is made up and shown
     settings = Settings(
         database=database,
         admin_key=_admin_key(admin_key_file),
@@ -66,7 +67,7 @@ def command(
     serve(
         settings,
         host=host,
-        port=port,
+        listener=listener,
         workers=workers,
         certificate=tls_certificate,
         private_key=tls_key,

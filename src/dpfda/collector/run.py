@@ -13,6 +13,17 @@ from uvicorn.supervisors import Multiprocess
 from dpfda.collector.app import ENVIRONMENT
 from dpfda.collector.observed import PatientProtocol
 from dpfda.collector.settings import Settings
+from dpfda.errors import InvalidParameter
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Take an address before anything else is done, or say why it cannot be had."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=1024)
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise InvalidParameter("--port", f"free at {host}: {reason}", port) from None
 
 
 def serve(
@@ -20,6 +31,7 @@ def serve(
     *,
     host: str = "127.0.0.1",
     port: int = 8000,
+    listener: socket.socket | None = None,
     workers: int = 1,
     certificate: str | None = None,
     private_key: str | None = None,
@@ -31,6 +43,7 @@ def serve(
         settings: what to serve.
         host: the address to listen on.
         port: 0 takes a free one.
+        listener: what `listen` has opened already at this address.
         workers: how many processes; more than one needs a database that they can share.
         certificate: file with the TLS certificate (PEM).
         private_key: file with its key.
@@ -52,9 +65,7 @@ def serve(
         ws="none",
         backlog=1024,
     )
-    listener = socket.create_server(
-        (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=1024
-    )
+    listener = listen(host, port) if listener is None else listener
     scheme = "https" if certificate else "http"
     shown = f"[{host}]" if ":" in host else host
     announce(f"{scheme}://{shown}:{listener.getsockname()[1]}")

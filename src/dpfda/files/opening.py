@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -58,11 +58,12 @@ def open_file(
     sep: str | None = None,
     decimal: str | None = None,
     header: bool | None = None,
+    asked: Collection[str] = (),
 ) -> Opened:
-    """Open a file by its suffix; what is not given is sniffed from it."""
+    """Open a file by its suffix; what is not given is sniffed. `asked` may be names of columns."""
     suffixes = {suffix.lower() for suffix in path.suffixes[-2:]}
     if suffixes & _TEXT:
-        return _text(path, text.sniff(path, sep=sep, decimal=decimal, header=header))
+        return _text(path, text.sniff(path, sep=sep, decimal=decimal, header=header, asked=asked))
     if path.suffix.lower() == ".npz":
         table, grid = stores.npz(path)
         return Opened(
@@ -75,7 +76,7 @@ def open_file(
             chunks=lambda rows: stores.parquet(path, rows=1 << 40 if rows is None else rows),
         )
     if path.suffix.lower() == ".xlsx":
-        return _workbook(path, decimal=decimal or ".", header=header)
+        return _workbook(path, decimal=decimal or ".", header=header, asked=asked)
     raise InvalidParameter("FILE", "a .csv, .tsv, .txt, .parquet, .npz or .xlsx file", path.name)
 
 
@@ -96,11 +97,11 @@ def _text(path: Path, dialect: text.Dialect) -> Opened:
     )
 
 
-def _workbook(path: Path, *, decimal: str, header: bool | None) -> Opened:
+def _workbook(path: Path, *, decimal: str, header: bool | None, asked: Collection[str]) -> Opened:
     title, rows = stores.xlsx(path)
     if not rows:
         raise InvalidData(path.name, "a table with at least two rows", "an empty sheet")
-    named = text.has_header(rows[: text.SAMPLE], decimal) if header is None else header
+    named = text.has_header(rows[: text.SAMPLE], decimal, asked) if header is None else header
     names = [name.strip() or str(place) for place, name in enumerate(rows[0], start=1)]
     names = names if named else [str(place + 1) for place in range(len(names))]
     table = Table(tuple(names), tuple(zip(*rows[named:], strict=True)), decimal)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -94,9 +95,12 @@ class Reading:
         """The same, for these columns."""
         return replace(self, columns=",".join(names))
 
-    def open(self, path: Path) -> Opened:
-        """The file, before its rows are read."""
-        return open_file(path, sep=self.sep, decimal=self.decimal, header=self.header)
+    def open(self, path: Path, *, aside: Iterable[str] = ()) -> Opened:
+        """The file, before its rows are read; columns that are asked for by name are known."""
+        lists = [part.split(",") for part in (self.columns, self.drop) if part is not None]
+        asked = {name.strip() for name in (*aside, *chain(*lists))}
+        asked |= {self.id, self.label, self.groups} - {None}  # type: ignore[arg-type]
+        return open_file(path, sep=self.sep, decimal=self.decimal, header=self.header, asked=asked)
 
     def chosen(self, opened: Opened, *, aside: Mapping[str, str] | None = None) -> list[str]:
         """Names of the columns to read as numbers: those asked for, or all that remain."""
@@ -133,7 +137,7 @@ class Reading:
 
         `aside` are columns with a role of their own, and the option that gave it to them.
         """
-        opened = self.open(path)
+        opened = self.open(path, aside=aside or ())
         names, table = self.chosen(opened, aside=aside), opened.table(least=least)
         self.refuse_others(table, names)
         said = self.said(opened, len(table))

@@ -7,7 +7,7 @@ import csv
 import gzip
 import re
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Collection, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from io import TextIOWrapper
@@ -60,8 +60,15 @@ class Dialect:
         )
 
 
-def sniff(path: Path, *, sep: str | None, decimal: str | None, header: bool | None) -> Dialect:
-    """How a file is written; what is given is not sniffed."""
+def sniff(
+    path: Path,
+    *,
+    sep: str | None,
+    decimal: str | None,
+    header: bool | None,
+    asked: Collection[str] = (),
+) -> Dialect:
+    """How a file is written; what is given is not sniffed. `asked` may be names of columns."""
     encoding = _encoding(path)
     with closing(_lines(path, encoding)) as lines:
         sample = list(islice(lines, SAMPLE))
@@ -80,7 +87,7 @@ def sniff(path: Path, *, sep: str | None, decimal: str | None, header: bool | No
         found = f"{len(rows[0])} in its first row, {width} in the next (a title above?)"
         raise InvalidData(path.name, "a table with equally many cells in every row", found)
     if header is None:
-        header = has_header(rows, decimal)
+        header = has_header(rows, decimal, asked)
     names = [name.strip() for name in rows[0][:width]] if header else []
     names = [""] * (width - len(names)) * bool(header) + names  # row names have none
     shown = tuple(name or str(place) for place, name in enumerate(names, start=1))
@@ -183,9 +190,11 @@ def _width(sample: list[str], sep: str) -> int:
     return widths[-1] if len(body) == 1 and widths[0] in (widths[-1], widths[-1] - 1) else 0
 
 
-def has_header(rows: list[list[str]], decimal: str) -> bool:
+def has_header(rows: list[list[str]], decimal: str, asked: Collection[str] = ()) -> bool:
     """Whether the first row holds names; refused where it may as well be data."""
     first, body = rows[0], rows[1:]
+    if any(cell.strip() in asked and cells.number(cell, decimal) is None for cell in first):
+        return True  # somebody knows a word in it as the name of a column
     words = [place for place, cell in enumerate(first) if cells.number(cell, decimal) is None]
     columns = [[row[place] for row in body if place < len(row)] for place in range(len(first))]
     if len(first) < max(map(len, body), default=0):

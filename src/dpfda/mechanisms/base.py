@@ -36,6 +36,14 @@ class Mechanism(Registered, family="mechanism"):
 
     epsilon: float
 
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        """Refuse the family itself, which has nothing to draw from."""
+        if cls is Mechanism:
+            known = ", ".join(cls.members())
+            rule = 'Mechanism.named("laplace")(epsilon=1.0, dimension=4)'
+            raise TypeError(f"Mechanism is a family; choose a member, like {rule}. Known: {known}")
+        return super().__new__(cls)
+
     def __post_init__(self) -> None:
         _validate.positive("epsilon", self.epsilon)
         if self.epsilon < _SMALLEST_EPSILON:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from dpfda import _validate
@@ -52,7 +52,7 @@ class Guarantee(Portable):
         ε = 0.5, local, unit = person, sampler = exact
     """
 
-    epsilon: float
+    epsilon: float = field(kw_only=False)
     delta: float = 0.0
     model: Model = "central"
     unit: str = "person"

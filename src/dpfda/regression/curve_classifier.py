@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.privacy.ledger import BaseLedger
+from dpfda.face.estimator import PrivateEstimator
 from dpfda.protocol.public_randomness import one_row_each
 from dpfda.regression.estimators import PrivateLogisticRegression
 from dpfda.regression.model import RegressionModel
@@ -22,8 +22,8 @@ from dpfda.regression.model import RegressionModel
 _LEAST, _MOST = 4, 16  # basis functions
 
 
-@dataclass(eq=False, repr=False)
-class PrivateCurveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False, kw_only=True)
+class PrivateCurveClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     """Tell two classes of curves apart, for a curator who holds all curves and labels.
 
     Privacy:
@@ -55,22 +55,17 @@ class PrivateCurveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         True
     """
 
-    epsilon: float = 1.0
-    _: KW_ONLY
     value_range: tuple[float, float] | None = None
     classes: Any = None
     delta: float = 1e-5
     domain_range: tuple[float, float] | None = None
     n_basis: int | None = None
-    unit: str = "person"
-    ledger: BaseLedger | None = None
-    random_state: Any = None
 
     def fit(self, X: Any, y: Any, *, grid_points: Any = None, groups: Any = None) -> Self:
         """Fit privately to curves (n, T), an ``FDataGrid`` or pairs (t, x), and their labels."""
         labels = np.asarray(y)
         if groups is not None:
-            keep = one_row_each(groups, seed=0, rows=len(labels))
+            keep = one_row_each(groups, seed=self._public_seed(), rows=len(labels))
             X = [X[row] for row in keep] if isinstance(X, list) else X[keep]
             labels = labels[keep]
         if len(labels) != len(X):

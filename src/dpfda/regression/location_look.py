@@ -79,6 +79,11 @@ class LocationLook(RowSums, ProblemLook, name="regression_location"):
         costs = (gaussian.part(0.2), pure.part(0.25))
         return [cls(cost=cost, problem=problem) for cost in costs for problem in (line, space)]
 
+    def means(self, answer: Answer) -> tuple[FloatArray, float, float]:
+        """Mean row and mean target in units of their bounds, and the noise on them."""
+        mean, noise = answer.values / answer.n, answer.sigma / answer.n
+        return mean[: self.dimension], float(mean[-2] / _TARGET_WEIGHT), noise / _TARGET_WEIGHT
+
     def read(self, answer: Answer) -> Location:
         """Center and spread from the noisy sums (free post-processing)."""
         problem, bounds, dimension = self.problem, self.problem.bounds, self.dimension

@@ -6,7 +6,7 @@ import math
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -22,6 +22,7 @@ from dpfda.privacy.guarantee import Guarantee
 from dpfda.privacy.ledger import BaseLedger
 from dpfda.protocol.holder import Holder
 from dpfda.regression import fixed_point
+from dpfda.regression.doubts import doubts
 from dpfda.regression.methods import Fitted, Method, Regression
 from dpfda.regression.model import RegressionModel
 from dpfda.regression.problem import Bounds, Problem, Task
@@ -129,6 +130,10 @@ class PrivateRegression(RegressionParameters):
         return regression, source
 
     def _finish(self, fitted: Fitted, holder: Holder, guarantee: Guarantee) -> None:
+        first = holder.transcript[0]
+        boxed = self.encoder is not None and self.feature_norm_bound is None
+        seen = doubts(first.query, first.answer, task=self._task, boxed=boxed)
+        fitted = replace(fitted, warnings=(*fitted.warnings, *seen))
         self.fit_ = fitted
         self.coef_ = fitted.slope
         self.intercept_ = fitted.intercept

@@ -1,0 +1,184 @@
+"""Consoles, outputs, ports and extras that are not there: one line, nothing spent, nothing lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import dpfda
+from dpfda.cli import _output
+from dpfda.cli._group import dpfda as command_line
+from dpfda.errors import MissingExtra
+from dpfda.privacy.ledger_file import FileLedger
+
+RUN = [sys.executable, "-m", "dpfda.cli"]
+
+
+def run(*arguments: Any, cwd: Path, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [*RUN, *map(str, arguments)],
+        capture_output=True,
+        cwd=cwd,
+        env=os.environ | environment,
+        check=False,
+    )
+
+
+@pytest.fixture
+def curves(tmp_path: Path) -> Path:
+    path = tmp_path / "curves.csv"
+    rows = 0.5 + 0.1 * np.random.default_rng(0).normal(size=(400, 9))
+    np.savetxt(path, rows, delimiter=",", fmt="%.4f")
+    return path
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii", "cp437"])
+def test_consoles_without_greek_letters(curves: Path, tmp_path: Path, encoding: str) -> None:
+    for call in (("--help",), ("release", "--help")):
+        done = run(*call, cwd=tmp_path, PYTHONIOENCODING=encoding)
+        assert done.returncode == 0, done.stderr
+    assert b"epsilon" in done.stdout
+    budget = tmp_path / "budget.jsonl"
+    done = run(
+        "release", "mean", curves, "--epsilon", 1, "--range", 0, 1, "--ledger", budget,
+        "--ledger-limit", 2, 0, cwd=tmp_path, PYTHONIOENCODING=encoding,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert b"psilon = 1" in done.stdout or "ε = 1".encode(encoding) in done.stdout
+    assert FileLedger(budget).spent.epsilon == 1
+
+
+def test_what_cannot_be_printed_is_kept(
+    curves: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("dpfda.cli.release.print_release", full)
+    call = ["release", "mean", str(curves), "--epsilon", "1", "--range", "0", "1"]
+    done = CliRunner().invoke(command_line, call)
+    assert done.exit_code == 1
+    kept = done.stderr.split("what was released is in ")[1].strip()
+    assert dpfda.load(kept).guarantee.epsilon == 1
+    done = CliRunner().invoke(command_line, [*call, "--out", "mean.json"])
+    assert "what was released is in mean.json" in done.stderr
+    assert dpfda.load("mean.json").guarantee.epsilon == 1
+
+
+def test_it_is_written_before_it_is_printed(tmp_path: Path, curves: Path) -> None:
+    seen: list[bool] = []
+    release = dpfda.PrivateMean(1.0, bound=1.0, random_state=0)
+    release.fit(np.loadtxt(curves, delimiter=","))
+    _output.publish(release.release_, tmp_path / "a.json", False,
+        lambda _: seen.append((tmp_path / "a.json").exists()))  # fmt: skip
+    assert seen == [True]
+
+
+@pytest.mark.parametrize("option", ["--out", "--plot", "--ledger"])
+def test_outputs_are_checked_before_anything_is_spent(
+    curves: Path, tmp_path: Path, option: str
+) -> None:
+    budget = FileLedger(tmp_path / "budget.jsonl", limit_epsilon=9.0)
+    call = ["release", "mean", str(curves), "--epsilon", "1", "--range", "0", "1"]
+    spend = [] if option == "--ledger" else ["--ledger", str(budget.path)]
+    for wrong in (tmp_path / "nowhere" / "a.png", tmp_path):
+        done = CliRunner().invoke(command_line, [*call, *spend, option, str(wrong)])
+        assert done.exit_code == 2
+        assert option in done.stderr
+        assert done.stdout == ""
+    assert not budget.entries
+
+
+def test_a_port_in_use_is_one_line(tmp_path: Path) -> None:
+    pytest.importorskip("litestar")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = run("serve", "--port", port, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.decode().splitlines() == [
+        f"Error: --port must be free at 127.0.0.1: Address already in use, got {port}"
+    ]
+
+
+BLOCK = """
+import sys
+from importlib.abc import MetaPathFinder
+class Blocker(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {blocked}:
+            raise ModuleNotFoundError(name, name=name)
+sys.meta_path.insert(0, Blocker())
+sys.argv = ["dpfda", *{arguments}]
+from dpfda.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("package", "extra", "arguments"),
+    [
+        ("sklearn", "learn", ["release", "mean", "curves.csv", "--epsilon", "1"]),
+        ("litestar", "service", ["serve"]),
+        ("pyarrow", "files", ["release", "mean", "c.parquet", "--epsilon", "1", "--bound", "1"]),
+        ("openpyxl", "files", ["release", "mean", "c.xlsx", "--epsilon", "1", "--bound", "1"]),
+        ("matplotlib", "plot", ["release", "mean", "curves.csv", "--epsilon", "1", "--bound", "1",
+                                "--plot", "a.png"]),
+    ],
+)  # fmt: skip
+def test_missing_extras_are_one_line(
+    package: str, extra: str, arguments: list[str], curves: Path, tmp_path: Path
+) -> None:
+    for name in ("c.parquet", "c.xlsx"):
+        (tmp_path / name).write_bytes(b"")
+    for call in (arguments, ["--help"]):
+        code = BLOCK.format(blocked={package}, arguments=call)
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False
+        )
+        if call == ["--help"]:
+            assert done.returncode == 0, done.stderr
+            assert "\n  release " in done.stdout
+            continue
+        assert done.returncode == 2, done.stderr
+        (line,) = done.stderr.splitlines()
+        assert f"pip install 'dpfda[{extra}]'" in line
+
+
+def test_python_says_it_too() -> None:
+    with pytest.raises(AttributeError, match="did you mean 'LocalCurveClassifier'"):
+        dpfda.LocalCurveClassifer  # noqa: B018
+    with pytest.raises(AttributeError, match=r"'nothing_like_it'$"):
+        dpfda.nothing_like_it  # noqa: B018
+    with pytest.raises(TypeError, match=r'choose a member, like Mechanism.named\("laplace"\)'):
+        dpfda.Mechanism("laplace")  # type: ignore[misc]
+    assert dpfda.Guarantee(1.0).epsilon == 1
+    assert MissingExtra.of(ModuleNotFoundError(name="numpy.linalg")) is None
+    assert "dpfda[fda]" in str(MissingExtra.of(ModuleNotFoundError(name="skfda.misc")))
+
+
+def test_other_troubles_with_files_are_one_line(
+    curves: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def denied(*_: Any, **__: Any) -> None:
+        raise PermissionError(13, "Permission denied", str(curves))
+
+    monkeypatch.setattr("dpfda.documents.Path.read_bytes", denied)
+    done = CliRunner().invoke(command_line, ["show", str(curves)])
+    assert done.exit_code == 2
+    assert done.stderr == f"Error: {curves}: Permission denied\n"
+
+
+def test_json_is_whole_on_any_console(curves: Path, tmp_path: Path) -> None:
+    call = ("release", "mean", curves, "--epsilon", 1, "--range", 0, 1, "--json")
+    done = run(*call, cwd=tmp_path, PYTHONIOENCODING="ascii")
+    assert json.loads(done.stdout)["kind"] == "release"
