@@ -95,9 +95,9 @@ COLUMNS = {
     "labels": ("sex,a,b\nf,1,2\nm,3,5\nf,1,1\n", "column 'sex', which looks like labels"),
     "an index": (
         ",a,b\n" + "".join(f"{k},{k % 3},5\n" for k in range(12)),
-        "column 1, which looks like row numbers",
+        "column @1, which looks like row numbers",
     ),
-    "row names": ('"a" "b"\n"r1" 2 3\n"r2" 4 5\n', "column 1, which looks like ids"),
+    "row names": ('"a" "b"\n"r1" 2 3\n"r2" 4 5\n', "column @1, which looks like ids"),
     "two": (
         "who,day,a\np1,2021-03-01,1\np2,2021-03-02,3\n",
         "column 'who', which looks like ids; column 'day', which looks like dates",
@@ -154,12 +154,12 @@ def test_roles_take_columns_away(tmp_path: Path) -> None:
     assert rows.text("sex").tolist() == ["f", "m"]
     assert rows.text("who").tolist() == ["p1", "p2"]
     assert read(tmp_path, text, columns="0..1").X.shape == (2, 3)
-    assert read(tmp_path, text, columns="4..5").names == ("0", "0.5")  # by number
+    assert read(tmp_path, text, columns="@4..@5").names == ("0", "0.5")  # by number
     for how, rule in (
         ({"columns": "who,0", "id": "who"}, "another role"),
         ({"columns": "nothing"}, "a column of the file"),
         ({"columns": "0,0"}, "different columns"),
-        ({"drop": "1..9"}, "--drop must be"),
+        ({"drop": "@1..@9"}, "--drop must be"),
     ):
         with pytest.raises(InvalidParameter, match=rule):
             read(tmp_path, text, **how)
@@ -168,7 +168,7 @@ def test_roles_take_columns_away(tmp_path: Path) -> None:
 def test_names_that_two_columns_have(tmp_path: Path) -> None:
     text = "a,a,b\n1,2,3\n4,6,6\n"
     assert read(tmp_path, text).X.shape == (2, 3)
-    assert read(tmp_path, text, drop="2").X.tolist() == [[1, 3], [4, 6]]
+    assert read(tmp_path, text, drop="@2").X.tolist() == [[1, 3], [4, 6]]
     with pytest.raises(InvalidParameter, match="one column has"):
         read(tmp_path, text, drop="a")
 
@@ -255,4 +255,4 @@ def test_chunks_count_their_rows(tmp_path: Path) -> None:
 def test_a_name_that_is_asked_for_makes_a_header(tmp_path: Path) -> None:
     text = "who,0,1\na,5,6\nb,7,8\n"
     assert read(tmp_path, text, id="who").X.tolist() == [[5, 6], [7, 8]]
-    assert read(tmp_path, text, id="1").X.tolist() == [[0, 1], [5, 6], [7, 8]]
+    assert read(tmp_path, text, id="1", header=False).X.tolist() == [[0, 1], [5, 6], [7, 8]]

@@ -103,13 +103,14 @@ class FunctionOnScalarRelease(CurveConversation, name="function_on_scalar"):
                 told[-1, : self.covariates] = -self.shift / self.unit_of
         return told
 
-    def _crowded(self, values: FloatArray, variance: FloatArray) -> bool:
-        """Whether the mean of Y, last of T2's rows, is as long as the bound.
+    def _crowded(self, values: FloatArray, variance: FloatArray) -> tuple[str, ...]:
+        """What is to be said where the mean of Y, last of T2's rows, is as long as the bound.
 
         Covariates tell nothing: two groups coded -1 and 1 all reach their bound, and rightly.
         """
         last = slice(-self.basis.size, None)
-        return self.intercept and reaches(values[last], variance[last], self.bound)
+        seen = self.intercept and reaches(values[last], variance[last], self.bound)
+        return (too_small("their public bound"),) * seen
 
     def neighbors(self, n: int) -> tuple[Records, Records]:
         """One pair with both turned round."""

@@ -17,7 +17,7 @@ from dpfda.files import Reading, Rows
 _HELP = {
     "sep": "Between columns: ';', ',', '|', tab. Sniffed by default.",
     "decimal": "In numbers: '.' or ','. Sniffed by default.",
-    "columns": "Columns to read as numbers: age,weight or t0..t92. Default: all others.",
+    "columns": "Columns to read as numbers: age,weight or t0..t92; @3 is the third.",
     "drop": "Columns to leave out.",
     "id": "Column that tells curves apart; it repeats in long form (id, t, x).",
     "label": "Column of classes.",

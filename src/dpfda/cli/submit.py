@@ -66,7 +66,9 @@ def read_curve(file: Path, reading: Reading) -> Any:
     names = reading.chosen(opened)
     if len(names) > 2:
         raise InvalidData(file.name, "one or two columns of numbers (choose them by --columns)")
-    columns = opened.table().numbers(names).T
+    table = opened.table()
+    columns = table.numbers(names).T
+    click.echo(reading.said(opened, len(table)), err=True)
     return columns[0] if len(names) == 1 else (columns[0], columns[1])
 
 

@@ -11,7 +11,7 @@ from dpfda._validate import FloatArray
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.files import stores, text
 from dpfda.files.cells import grid_in
-from dpfda.files.table import Table
+from dpfda.files.table import NUMBER, Table
 
 CHUNK = 100_000
 _TEXT = {".csv", ".tsv", ".txt", ".tab", ".dat"}
@@ -102,7 +102,7 @@ def _workbook(path: Path, *, decimal: str, header: bool | None, asked: Collectio
     if not rows:
         raise InvalidData(path.name, "a table with at least two rows", "an empty sheet")
     named = text.has_header(rows[: text.SAMPLE], decimal, asked) if header is None else header
-    names = [name.strip() or str(place) for place, name in enumerate(rows[0], start=1)]
+    names = [name.strip() or f"{NUMBER}{place}" for place, name in enumerate(rows[0], start=1)]
     names = names if named else [str(place + 1) for place in range(len(names))]
     table = Table(tuple(names), tuple(zip(*rows[named:], strict=True)), decimal)
     first = f"first row is {'a header' if named else 'data'}"

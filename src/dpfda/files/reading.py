@@ -13,7 +13,7 @@ import numpy as np
 from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.files.opening import Opened, open_file
-from dpfda.files.table import Table, place_of, places_of, shown
+from dpfda.files.table import NUMBER, Table, place_of, places_of, shown
 
 _LONG = 3  # columns of a long table: id, t, x
 
@@ -122,7 +122,8 @@ class Reading:
         if not kept:
             raise InvalidParameter("--columns", "one column at least", self.columns)
         return [
-            names[place] if names.count(names[place]) == 1 else str(place + 1) for place in kept
+            names[place] if names.count(names[place]) == 1 else f"{NUMBER}{place + 1}"
+            for place in kept
         ]
 
     def rows(

@@ -14,6 +14,7 @@ from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.files import cells
 
 _SPAN = ".."
+NUMBER = "@"  # in front of the number of a column: names may be numbers themselves
 _WORD = re.compile(r"[^\W\d]\w*([ .()/%-]+\w*)*")  # may be shown: a number could be somebody's
 
 
@@ -84,8 +85,8 @@ class Table:
     def _numbers(self, place: int, *, gaps: bool) -> FloatArray:
         values, wrong = self._parsed(place)
         if wrong is not None:
-            kind = cells.looks_like([str(cell) for cell in self.columns[place]])
-            raise InvalidData(self._cell(wrong, place), "a number", f"one of {kind}")
+            dated = cells.looks_like([str(self.columns[place][wrong])]) == "dates"
+            raise InvalidData(self._cell(wrong, place), "a number", "a date" if dated else "a word")
         if np.isinf(values).any():
             where = self._cell(int(np.argmax(np.isinf(values))), place)
             raise InvalidData(where, "finite", "an infinity")
@@ -101,17 +102,20 @@ class Table:
 def shown(place: int, names: Sequence[str]) -> str:
     """A column in words: its name, unless that might be a value that was taken for a name."""
     name = names[place]
-    return f"column {name!r}" if _WORD.fullmatch(name) else f"column {place + 1}"
+    if _WORD.fullmatch(name):
+        return f"column {name!r}"
+    return f"column {place + 1}" if name == str(place + 1) else f"column {NUMBER}{place + 1}"
 
 
 def place_of(name: str, names: Sequence[str], *, option: str = "column") -> int:
-    """Where a column is, by its name or otherwise its number."""
+    """Where a column is, by its name or its number: @3 is the third."""
     if names.count(name) == 1:
         return names.index(name)
     if names.count(name) > 1:
-        raise InvalidParameter(option, "a name that one column has (or its number)", name)
-    if name.isascii() and name.isdigit() and 1 <= int(name) <= len(names):
-        return int(name) - 1
+        raise InvalidParameter(option, "a name that one column has (or a number like @3)", name)
+    number = name.removeprefix(NUMBER)
+    if number != name and number.isascii() and number.isdigit() and 1 <= int(number) <= len(names):
+        return int(number) - 1
     raise InvalidParameter(option, "a column of the file", name)
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.files import cells
+from dpfda.files.table import NUMBER
 
 SAMPLE = 200  # lines that delimiter, decimals and header are sniffed from
 _BLOCK = 1 << 20
@@ -90,7 +91,7 @@ def sniff(
         header = has_header(rows, decimal, asked)
     names = [name.strip() for name in rows[0][:width]] if header else []
     names = [""] * (width - len(names)) * bool(header) + names  # row names have none
-    shown = tuple(name or str(place) for place, name in enumerate(names, start=1))
+    shown = tuple(name or f"{NUMBER}{place}" for place, name in enumerate(names, start=1))
     named = shown if header else tuple(str(place + 1) for place in range(width))
     return Dialect(encoding=encoding, sep=sep, decimal=decimal, header=header, names=named)
 

@@ -1,0 +1,161 @@
+"""A public bound that is far too small shows in what was released, and is said."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from dpfda import (
+    PrivateCovariance,
+    PrivateDensity,
+    PrivateFunctionOnScalar,
+    PrivateLinearRegression,
+    PrivateLogisticRegression,
+    PrivateMean,
+)
+from dpfda.central.conversation import reaches
+from dpfda.central.mean import FunctionMechanism
+from dpfda.cli._group import dpfda
+from dpfda.curves import CurveEncoder
+from dpfda.regression.methods import Method
+
+T = np.linspace(0, 1, 40)
+RNG = np.random.default_rng(0)
+WAVES = np.stack([np.ones(40), T, T**2])
+LARGE = 70 + 10 * np.sin(5 * T) + 5 * RNG.normal(size=(500, 3)) @ WAVES  # of norm 72
+SMALL = 0.9 + 0.02 * RNG.normal(size=(500, 1)) + 0 * T
+PHASES = 70 * np.sin(2 * np.pi * (T + RNG.uniform(size=(500, 1))))  # of norm 50, of mean 0
+# The absolute penalty of iclp_ar takes so much off that its mean tells nothing.
+TELLING = sorted(set(FunctionMechanism.members()) - {"iclp_ar"})
+
+
+def told(model: Any, *data: Any) -> tuple[str, ...]:
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        model.fit(*data)
+    found: tuple[str, ...] = model.release_.warnings
+    assert set(found) <= {str(one.message) for one in seen}
+    return found
+
+
+@pytest.mark.parametrize("name", TELLING)
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+def test_means(name: str, epsilon: float) -> None:
+    delta = 1e-3 if FunctionMechanism.named(name).needs_delta else 0.0
+    model = PrivateMean(epsilon, bound=1.0, mechanism=name, delta=delta, random_state=0)
+    (warning,) = told(model, LARGE)
+    assert "nearly all curves reach their public bound" in warning
+    assert told(model, SMALL) == ()
+    assert told(PrivateMean(epsilon, bound=100.0, mechanism=name, delta=delta), LARGE) == ()
+
+
+def test_ranges_that_are_too_small() -> None:
+    assert told(PrivateMean(1.0, value_range=(0, 1), random_state=0), LARGE)
+    assert not told(PrivateMean(1.0, value_range=(0, 100), random_state=0), LARGE)
+
+
+def test_a_search_that_finds_nobody() -> None:
+    """Curves of mean 0 leave their trace in the radius alone, where it is found by counts."""
+    assert told(PrivateMean(1.0, delta=1e-5, bound=1.0, random_state=0), PHASES)
+    assert not told(PrivateMean(1.0, delta=1e-5, bound=100.0, random_state=0), PHASES)
+
+
+def test_other_summaries() -> None:
+    x = RNG.uniform(-1, 1, size=(500, 1))
+    assert told(PrivateCovariance(4.0, bound=1.0, random_state=0), LARGE)
+    assert not told(PrivateCovariance(4.0, bound=1.0, random_state=0), SMALL)
+    slopes = PrivateFunctionOnScalar(2.0, bound=1.0, feature_ranges=(-1, 1), random_state=0)
+    assert told(slopes, x, LARGE)
+    assert not told(slopes, x, SMALL)
+    ages = RNG.beta(8, 2, size=2000) * 100
+    for mechanism in ("histogram", "kernel"):
+        for ends, wrong in (
+            ((0, 100), False),
+            ((60, 95), False),
+            ((0, 50), True),
+            ((200, 300), True),
+        ):
+            density = PrivateDensity(1.0, feature_ranges=ends, mechanism=mechanism, random_state=0)
+            assert bool(told(density, ages)) is wrong, (mechanism, ends)
+
+
+def test_noise_is_no_evidence() -> None:
+    limit = 2.0
+    edge = np.array([0.96 * limit, 0.0])
+    assert reaches(edge, np.zeros(2), limit)
+    assert not reaches(0.98 * edge, np.zeros(2), limit)
+    assert not reaches(edge, np.array([0.03, 0.03]) * limit**2, limit)  # too noisy to tell
+    # Noise alone makes vectors longer: it is taken off.
+    assert not reaches(np.array([0.953 * limit, 0.0]), np.full(2, 0.0045 * limit**2), limit)
+
+
+AGE, WEIGHT = RNG.uniform(20, 90, 4000), RNG.uniform(40, 120, 4000)
+ROWS, DOSE = np.stack([AGE, WEIGHT], 1), 60 - 0.4 * AGE + 0.2 * WEIGHT
+SEEING = ["adassp", "fm", "gaussian_fm", "moments"]
+
+
+def heard(model: Any, target: Any = DOSE) -> list[str]:
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        model.fit(ROWS, target)
+    assert {str(one.message) for one in seen} >= set(model.fit_.warnings)
+    return [text.split(":")[0] for text in model.fit_.warnings]
+
+
+def boxed(*ranges: tuple[float, float]) -> dict[str, Any]:
+    return {"encoder": CurveEncoder("identity", bounds=ranges), "feature_norm_bound": None}
+
+
+@pytest.mark.parametrize("name", SEEING)
+def test_regressions(name: str) -> None:
+    def model(**more: Any) -> Any:
+        shared = {"method": name, "clip": True, "random_state": 0}
+        return PrivateLinearRegression(2.0, **shared, **({"target_center": 50, "target_bound": 50}
+                                                        | more))  # fmt: skip
+
+    assert heard(model(feature_norm_bound=200.0)) == []
+    assert heard(model(feature_norm_bound=1.0)) == [
+        "nearly all rows reach the bound on their length"
+    ]
+    assert heard(model(**boxed((18, 100), (30, 150)))) == []
+    assert heard(model(**boxed((18, 100), (0, 1)))) == [
+        "nearly everybody is at an end of the range of feature 2"
+    ]
+    right = boxed((18, 100), (30, 150))
+    assert heard(model(**right, target_center=0, target_bound=1)) == [
+        "nearly all targets are at one end of their range"
+    ]
+
+
+def test_classes_are_ends_of_nothing() -> None:
+    rare = (RNG.uniform(size=4000) < 0.001).astype(int)
+    right = boxed((18, 100), (30, 150))
+    assert heard(PrivateLogisticRegression(2.0, **right, random_state=0), rare) == []
+
+
+def test_methods_that_see_no_mean_are_silent() -> None:
+    known = set(Method.members()) - {*SEEING, "relaxed_fm"}
+    assert known == {"noisy_gradient", "objective_perturbation", "output_perturbation"}
+
+
+def test_commands_print_it(tmp_path: Path) -> None:
+    path = tmp_path / "curves.csv"
+    np.savetxt(path, LARGE, delimiter=",", fmt="%.4f")
+    call = ["release", "mean", str(path), "--epsilon", "1", "--bound", "1", "--seed", "0"]
+    done = CliRunner().invoke(dpfda, call, catch_exceptions=False)
+    assert "warning: nearly all curves reach" in done.stdout
+    done = CliRunner().invoke(dpfda, [*call, "--json"], catch_exceptions=False)
+    assert len(json.loads(done.stdout)["warnings"]) == 1
+    path = tmp_path / "rows.csv"
+    np.savetxt(path, np.column_stack([ROWS, DOSE]), delimiter=",", header="age,weight,dose",
+               comments="", fmt="%.4f")  # fmt: skip
+    call = ["regress", str(path), "--target", "dose", "--epsilon", "2", "--target-range", "0", "1",
+            "--feature-ranges", "age=18:100,weight=30:150"]  # fmt: skip
+    done = CliRunner().invoke(dpfda, call, catch_exceptions=False)
+    assert "warning: nearly all targets are at one end" in done.stdout
