@@ -87,8 +87,7 @@ class FunctionOnScalarRelease(CurveConversation, name="function_on_scalar"):
             NoiseLaw(law="gaussian", scales=np.sqrt((told @ solve) ** 2 @ noise)),
             shrunk=told @ (np.stack(factors) * scaled),
             sensitivity=pairs.sensitivity,
-            warnings=(too_small("their public bound"),)
-            * self._crowded(two.values, two.noise.variance),
+            warnings=self._crowded(two.values, two.noise.variance),
             covariate_bound=self.covariate_bound,
             gamma=self.gamma,
             components=self.basis.size,
