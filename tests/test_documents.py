@@ -38,7 +38,7 @@ ENCODER = CurveEncoder("bspline", n_basis=4, domain_range=(0, 2))
 
 
 def releases() -> list[Any]:
-    box = {"domain_range": (-1, 1), "random_state": 0}
+    box = {"feature_ranges": (-1, 1), "random_state": 0}
     curves = {"bound": 2.0, "random_state": 0}
     point = X[:, 0]
     means = [
@@ -49,10 +49,10 @@ def releases() -> list[Any]:
         *(mean.fit(CURVES, grid_points=T) for mean in means),
         PrivateMean(2.0, **curves, center=0.5, delta=1e-3).fit(CURVES, grid_points=T),
         PrivateCovariance(2.0, **curves).fit(CURVES, grid_points=T),
-        PrivateFunctionOnScalar(2.0, **curves, covariate_bound=1.0).fit(X[:400], CURVES),
+        PrivateFunctionOnScalar(2.0, **curves, feature_ranges=(-1, 1)).fit(X[:400], CURVES),
         PrivateDensity(2.0, **box).fit(point),
-        PrivateDensity(2.0, domain_range=((-1, 1), (-1, 1)), random_state=0).fit(X[:, :2]),
-        PrivateKernelMachine(2.0, **box, target_bound=1.0).fit(point, point),
+        PrivateDensity(2.0, feature_ranges=[(-1, 1), (-1, 1)], random_state=0).fit(X[:, :2]),
+        PrivateKernelMachine(2.0, **box, target_range=(-1, 1)).fit(point, point),
     ]
 
 
