@@ -108,6 +108,21 @@ def test_bad_delta_is_refused(delta: float) -> None:
         Gaussian.calibrated(epsilon=1.0, delta=delta, sensitivity=1.0)
 
 
+@pytest.mark.parametrize("mu", [0.0, -1.0, math.nan, math.inf])
+def test_bad_mu_is_refused(mu: float) -> None:
+    with pytest.raises(InvalidParameter, match="mu must be"):
+        Gaussian(mu=mu, sensitivity=1.0)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+def test_gaussian_says_what_it_was_calibrated_for(epsilon: float) -> None:
+    mechanism = Gaussian.calibrated(epsilon=epsilon, delta=1e-4, sensitivity=1.0)
+    assert mechanism.guarantee.epsilon == pytest.approx(epsilon, rel=1e-6)
+    assert mechanism.guarantee.delta == 1e-4
+    # So much noise that δ alone covers it: the least ε that a mechanism may state.
+    assert Gaussian(mu=1e-5, delta=0.1, sensitivity=1.0).epsilon == 1e-6
+
+
 @pytest.mark.parametrize("sensitivity", [0.0, -1.0, math.inf])
 def test_bad_sensitivity_is_refused(sensitivity: float) -> None:
     with pytest.raises(InvalidParameter, match="sensitivity must be"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from scipy import stats
@@ -58,6 +59,31 @@ def test_the_exact_coin_decides_where_floats_cannot() -> None:
     source = SimulationSource(0)
     assert _exact_coin(k, scale, proposal, word - (1 << 14), source)
     assert not _exact_coin(k, scale, proposal, word + (1 << 14), source)
+
+
+def test_the_coin_is_right_next_to_the_threshold() -> None:
+    """Words one above and one below the chance, where floats would err half of the time."""
+    rng = np.random.default_rng(5)
+    k = rng.integers(-40, 41, size=(40, 3))
+    scale, proposal = 8, 14
+    words, heads = [], []
+    with mpmath.workprec(300):
+        for row in k.tolist():
+            length = mpmath.sqrt(sum(x * x for x in row))
+            exponent = length / scale - mpmath.mpf(sum(map(abs, row))) / proposal
+            word = int(mpmath.floor(mpmath.exp(-exponent) * 2**64))
+            words += [word - 1, word + 1]
+            heads += [True, False]
+
+    class Planted:
+        sampler = "simulation"
+
+        def words(self, count: int) -> np.ndarray:
+            assert count == len(words)
+            return np.array(words, dtype=np.uint64)
+
+    kept = _keep(np.repeat(k, 2, axis=0), scale, proposal, Planted())  # type: ignore[arg-type]
+    assert kept.tolist() == heads
 
 
 def test_blocks_are_the_best_cut() -> None:

@@ -102,7 +102,7 @@ def test_a_tie_in_a_real_table_is_decided() -> None:
     assert table.count_below(1, PlantedSource(leading, 2**64 - 1)).tolist() == [1]
 
 
-@pytest.mark.parametrize("bits", [64, 128, 256])
+@pytest.mark.parametrize("bits", [64, 128, 256, 1024])
 def test_enclosures_are_right_and_as_narrow_as_can_be(bits: int) -> None:
     import mpmath
 

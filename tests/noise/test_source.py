@@ -123,6 +123,32 @@ def test_bad_seeds_are_refused(seed: object) -> None:
         SimulationSource(seed)  # type: ignore[arg-type]
 
 
+def test_a_source_for_every_random_state() -> None:
+    assert isinstance(source.source_for(None), SecureSource)
+    own = SimulationSource(5)
+    assert source.source_for(own) is own
+    seeds = np.random.SeedSequence(11)
+    state = np.random.RandomState(3)
+    number = int(np.random.RandomState(3).randint(0, 2**31))
+    assert number > 2**20
+    for given, same in (
+        (np.int64(4), SimulationSource(4)),
+        (seeds, SimulationSource(np.random.SeedSequence(11))),
+        (state, SimulationSource(number)),
+    ):
+        assert np.array_equal(source.source_for(given).words(5), same.words(5))
+    first, plain = source.source_for(4, stream=1), source.source_for(4)
+    streams = [first.words(5).tolist(), plain.words(5).tolist()]
+    streams.append(source.source_for(4, stream=2).words(5).tolist())
+    assert len({tuple(words) for words in streams}) == 3
+
+
+@pytest.mark.parametrize("state", [True, 1.0, "1", -1, [1]])
+def test_other_random_states_are_refused(state: object) -> None:
+    with pytest.raises(InvalidParameter, match="random_state"):
+        source.source_for(state)
+
+
 def test_samplers_are_named() -> None:
     assert SecureSource().sampler == "exact"
     assert SimulationSource(0).sampler == "simulation"

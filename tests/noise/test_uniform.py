@@ -54,6 +54,38 @@ def test_below_rejects_the_incomplete_block() -> None:
     assert source.left == []
 
 
+@pytest.mark.parametrize(("bound", "excess"), [(7, 2), (10, 6), (1000, 616), (3 << 40, 1 << 40)])
+def test_below_rejects_no_more_and_no_less(bound: int, excess: int) -> None:
+    """The last `excess` words are no whole block: a tester may hold more than one."""
+    first, last = 2**64 - excess, 2**64 - 1
+    for word in (first, last):
+        source = Words(word, 5)
+        assert below(bound, 1, source).tolist() == [5]
+    assert below(bound, 1, Words(first - 1)).tolist() == [bound - 1]
+
+
+@pytest.mark.parametrize("bound", [2, 1 << 31, 1 << 32, 1 << 63])
+def test_below_a_power_of_two_keeps_its_low_bits(bound: int) -> None:
+    assert below(bound, 2, Words(2**64 - 1, bound)).tolist() == [bound - 1, 0]
+
+
+def test_words_that_cannot_be_written_to_are_replaced_in_a_copy() -> None:
+    class Frozen(Words):
+        def words(self, count: int) -> np.ndarray:
+            taken = super().words(count)
+            taken.flags.writeable = False
+            return taken
+
+    assert below(3, 2, Frozen(2**64 - 1, 4, 5)).tolist() == [2, 1]
+
+
+def test_a_word_gives_sixty_four_signs() -> None:
+    source = Words(0xFF, 0, 7)
+    signs = coin_signs(128, source)
+    assert signs.tolist() == [1] * 8 + [-1] * 120
+    assert source.left == [7]
+
+
 def test_signs_are_fair_and_independent() -> None:
     signs = coin_signs(1 << 17, SimulationSource(2))
     assert set(np.unique(signs)) == {-1, 1}
@@ -90,6 +122,15 @@ def test_odds_are_the_floor(epsilon: float, bits: int) -> None:
     h = odds(epsilon, denominator=denominator)
     with mpmath.workprec(400):
         exact = mpmath.exp(mpmath.mpf(epsilon)) * denominator
+        assert h <= exact < h + 1
+
+
+@pytest.mark.parametrize("epsilon", [10.0, 22.0, 23.0, 700.0])
+@pytest.mark.parametrize("bits", [0, 62, 200])
+def test_odds_of_many_digits_are_the_floor(epsilon: float, bits: int) -> None:
+    h = odds(epsilon, denominator=1 << bits)
+    with mpmath.workprec(4000):
+        exact = mpmath.exp(mpmath.mpf(min(epsilon, 22.0))) * (1 << bits)
         assert h <= exact < h + 1
 
 

@@ -1,0 +1,54 @@
+"""The stated law of noise: variances, and draws that look like it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dpfda.noise.law import NoiseLaw
+
+SCALES = np.array([1.0, 0.5, 3.0])
+MIXING = np.array([[1.0, 2.0], [0.0, -3.0], [0.5, 1.0]])
+BLOCKS = ((0, 2), (2, 3))
+FACTORS = {"laplace": [2, 2, 2], "gaussian": [1, 1, 1], "spherical": [3, 3, 2]}
+
+
+def law(name: str, *, mixed: bool = False) -> NoiseLaw:
+    blocks = BLOCKS if name == "spherical" else ()
+    return NoiseLaw(law=name, scales=SCALES, blocks=blocks, mixing=MIXING if mixed else None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", sorted(FACTORS))
+def test_variances_are_those_of_the_law(name: str) -> None:
+    plain = np.array(FACTORS[name]) * SCALES**2
+    np.testing.assert_allclose(law(name).variance, plain)
+    np.testing.assert_allclose(law(name, mixed=True).variance, plain @ MIXING**2)
+    functions = np.array([[1.0, 2.0], [3.0, -1.0], [0.0, 0.5]])
+    np.testing.assert_allclose(law(name).along(functions), plain @ functions**2)
+    np.testing.assert_allclose(
+        law(name, mixed=True).along(functions[:2]), plain @ (MIXING @ functions[:2]) ** 2
+    )
+    np.testing.assert_allclose(law(name).times(np.full(3, 2.0)).variance, 4 * plain)
+
+
+@pytest.mark.parametrize("name", sorted(FACTORS))
+@pytest.mark.parametrize("mixed", [False, True])
+def test_draws_have_the_variances(name: str, *, mixed: bool) -> None:
+    stated = law(name, mixed=mixed)
+    noise = stated.draw(40_000, np.random.default_rng(1))
+    assert noise.shape == (40_000, 2 if mixed else 3)
+    # A fourth moment of 10 at most: six standard errors of a variance are 6 √(9/40000) = 9 %.
+    np.testing.assert_allclose((noise**2).mean(axis=0), stated.variance, rtol=0.09)
+
+
+def test_draws_have_the_tails() -> None:
+    rng = np.random.default_rng(2)
+    scaled = {name: law(name).draw(40_000, rng) / SCALES for name in FACTORS}
+    # E|z|: 1 for Laplace, √(2/π) for a Gaussian; five standard errors are 0.025 at most.
+    np.testing.assert_allclose(np.abs(scaled["laplace"]).mean(axis=0), 1, atol=0.025)
+    np.testing.assert_allclose(np.abs(scaled["gaussian"]).mean(axis=0), 0.7979, atol=0.025)
+    # The radius of a block of d is Gamma(d): mean d, variance d.
+    radius = np.linalg.norm(scaled["spherical"][:, :2], axis=1)
+    assert radius.mean() == pytest.approx(2, abs=0.04)
+    assert radius.var() == pytest.approx(2, rel=0.1)
+    assert np.abs(scaled["spherical"][:, 2]).mean() == pytest.approx(1, abs=0.025)
