@@ -315,7 +315,8 @@ def test_density_in_one_and_two_variables() -> None:
 
 def test_density_of_points_outside_the_range_sits_at_the_border() -> None:
     model = PrivateDensity(5.0, feature_ranges=(0, 1), random_state=0)
-    model.fit(np.full(500, 1e9))
+    with pytest.warns(UserWarning, match="nearly all points reach the ends of feature_ranges"):
+        model.fit(np.full(500, 1e9))
     assert model.release_.values([0.05, 0.99]).argmax() == 1
 
 

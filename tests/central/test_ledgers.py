@@ -158,7 +158,7 @@ def test_a_center_beyond_all_numbers_is_answered() -> None:
     # Coefficients overflow into NaN; an integer sum of those would be -2^63.
     center = np.where(np.arange(20) % 2, 1.7e308, -1.7e308)
     model = PrivateMean(1.0, bound=1.0, center=center, random_state=0)
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), pytest.warns(UserWarning, match="reach their public bound"):
         released = model.fit(CURVES).release_
     assert np.isfinite(released.noisy).all()
     assert np.abs(released.noisy).max() < 3
