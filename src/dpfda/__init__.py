@@ -42,6 +42,7 @@ _HOMES = {
     "SimulationSource": "dpfda.noise",
     "budget": "dpfda.privacy.tally",
     "load": "dpfda.documents",
+    "plan_study": "dpfda.questions.recipe",
     "private_score": "dpfda.central.score",
     "spent": "dpfda.privacy.tally",
 }

@@ -170,5 +170,5 @@ def test_every_design_is_found_and_names_its_tasks() -> None:
 
 
 def test_a_design_without_a_required_parameter_is_refused() -> None:
-    with pytest.raises(InvalidParameter, match="scales"):
-        _ = replace(plan("moments"), design={"name": "questions"}).asks
+    with pytest.raises(InvalidParameter, match="intercepts"):
+        _ = replace(plan("moments"), design={"name": "exchange"}).asks

@@ -39,6 +39,8 @@ class Basis(Registered, ABC, family="basis"):
 
     #: False where there is no t at all (plain vectors).
     functional: ClassVar[bool] = True
+    #: True where smooth curves need the later functions less and less.
+    ordered: ClassVar[bool] = False
 
     def evaluate(self, points: npt.ArrayLike) -> FloatArray:
         """Values of all functions at `points`: shape ``points.shape + (n_basis,)``."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from dpfda.curves.basis import Basis
 @dataclass(frozen=True, kw_only=True)
 class _Waves(Basis):
     """A constant and √2 times waves; on a domain of length L all are divided by √L."""
+
+    ordered: ClassVar[bool] = True
 
     n_basis: int = 4
     domain_range: tuple[float, float] = (0.0, 1.0)

@@ -62,7 +62,7 @@ class StudyPlan(Portable):
     title: str = ""
 
     def __post_init__(self) -> None:
-        _validate.positive("epsilon", self.epsilon)
+        object.__setattr__(self, "epsilon", _validate.positive("epsilon", self.epsilon))
         _validate.whole("n_people", self.n_people)
         _validate.whole("seed", self.seed, least=0)
         _validate.one_of("protects", self.protects, ("both", "features", "labels"))

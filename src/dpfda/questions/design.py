@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
+from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidParameter
 from dpfda.mechanisms.question_response import QuestionResponse, best_questions
 from dpfda.protocol.design import Design, Terms
@@ -35,42 +36,66 @@ class QuestionDesign(Design, name="questions"):
 
     Attributes:
         scales: h_j, the public typical half-width of each feature in units of z*, most important
-            feature first; at most this many features are used.
+            feature first; at most this many features are used. By default what is usual for the
+            encoder, see `settled`.
+        ordered: whether the first features matter most; if not, all of them are used. By default
+            where scales are given, or where the encoder's functions are ordered.
         center_known: the middle of each feature is 0 by construction, so nobody is asked for it.
-        ordered: whether the first features matter most; if not, all of them are used.
         evaluation_share: share of people kept for an honest error estimate at the end.
         n_features: overrides the rule for the number of features.
 
     Example:
-        >>> QuestionDesign(scales=(0.3, 0.3, 0.15)).to_dict()["center_known"]
-        False
+        >>> design = QuestionDesign().settled(CurveEncoder("cosine", n_basis=3))
+        >>> design.ordered, [round(h, 2) for h in design.scales]
+        (True, [0.33, 0.33, 0.17])
     """
 
-    scales: tuple[float, ...]
-    ordered: bool = True
+    scales: tuple[float, ...] | None = None
+    ordered: bool | None = None
     center_known: bool = False
     evaluation_share: float = 0.0
     n_features: int | None = None
 
     def __post_init__(self) -> None:
-        if not len(self.scales):
-            raise InvalidParameter("scales", "one positive number for each feature", self.scales)
-        scales = tuple(_validate.positive("scales", scale) for scale in self.scales)
-        object.__setattr__(self, "scales", scales)
+        if self.scales is not None:
+            if not len(self.scales):
+                rule = "one positive number for each feature"
+                raise InvalidParameter("scales", rule, self.scales)
+            scales = tuple(_validate.positive("scales", scale) for scale in self.scales)
+            object.__setattr__(self, "scales", scales)
         if not 0 <= self.evaluation_share < 1:
             rule = "0, or strictly between 0 and 1"
             raise InvalidParameter("evaluation_share", rule, self.evaluation_share)
         if self.n_features is not None:
-            _validate.whole("n_features", self.n_features, most=len(scales))
+            most = None if self.scales is None else len(self.scales)
+            _validate.whole("n_features", self.n_features, most=most)
+
+    def settled(self, encoder: CurveEncoder) -> QuestionDesign:
+        """The same design with nothing left to a default that depends on the encoder.
+
+        The public range is rarely filled: coefficients of curves are a third of it wide, and those
+        of smooth curves on waves shrink like 1/j. Columns of a table have ranges of their own.
+        """
+        basis, scales, ordered = encoder.basis, self.scales, self.ordered
+        if ordered is None:
+            ordered = basis.ordered or scales is not None
+        if scales is None and not basis.functional:
+            scales = (1.0,) * encoder.n_features
+        elif scales is None:
+            speed = [max(j, 1) if basis.ordered else 1 for j in range(encoder.n_features)]
+            scales = tuple(1 / (3 * j) for j in speed)
+        return replace(self, scales=scales, ordered=ordered)
 
     def dimension(self, plan: StudyPlan) -> int:
         """d, how many features are asked about."""
-        most = min(len(self.scales), plan.encoder.n_features)
+        design = self.settled(plan.encoder)
+        assert design.scales is not None
+        most = min(len(design.scales), plan.encoder.n_features)
         if self.n_features is not None:
             return min(self.n_features, most)
         effective = sizes.effective_people(plan.n_people, plan.epsilon)
         by_rule = sizes.number_of_features(effective / plan.n_scores, most=most)
-        return by_rule if self.ordered else most
+        return by_rule if design.ordered else most
 
     def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
         """Questions about single features, about the intercept, and about the finished classifier.
@@ -100,11 +125,11 @@ class QuestionProgress(ScoredProgress, name="questions"):
     kept = ("centers", "center_variance", "slopes", "intercepts", "intercept_information")
 
     def __init__(self, design: QuestionDesign, plan: StudyPlan) -> None:
-        self.design = design
+        self.design = design.settled(plan.encoder)
         self.d = design.dimension(plan)
         self.k = best_questions(plan.epsilon, most=self.d)
         self.intercept_k = best_questions(plan.epsilon, most=_INTERCEPT_QUESTIONS)
-        self.scales: FloatArray = np.array(design.scales[: self.d])
+        self.scales: FloatArray = np.array(self.design.scales)[: self.d]
         self.centers: FloatArray = np.zeros(self.d)
         self.center_variance: FloatArray = (self.scales / 2) ** 2
         self.slopes: FloatArray = np.zeros((plan.n_scores, self.d))
@@ -188,7 +213,7 @@ class QuestionProgress(ScoredProgress, name="questions"):
 
     @property
     def _weights(self) -> FloatArray:
-        return sizes.asking_weights(self.d, ordered=self.design.ordered)
+        return sizes.asking_weights(self.d, ordered=bool(self.design.ordered))
 
     @property
     def _center_width(self) -> FloatArray:
@@ -260,7 +285,7 @@ class QuestionProgress(ScoredProgress, name="questions"):
                 pair_asked=pairs[1][score],
                 alpha=alpha,
                 whiten=self.k > 1,
-                ordered=self.design.ordered,
+                ordered=bool(self.design.ordered),
             )
             self.correlations.append(
                 [_correlation(r, n, alpha) for r, n in zip(raw, asked[score], strict=True)]

@@ -1,0 +1,134 @@
+"""One recipe: the same facts give the same plan, and nothing that was said is ignored."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpfda import LocalCurveClassifier, SimulationSource, plan_study
+from dpfda.curves import CurveEncoder
+from dpfda.datasets import simulate_001
+from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.server import Server
+from dpfda.questions.recipe import phases_in_words, plan_from_facts
+from dpfda.simulate import people_from, simulate
+
+FACTS: dict[str, Any] = {
+    "n_people": 400, "epsilon": 2, "value_range": [1, 5], "domain_range": [0, 4],
+    "classes": ["ill", "healthy"], "evaluation_share": 0.25,
+}  # fmt: skip
+
+
+def test_facts_as_numbers_as_text_and_in_another_order_give_one_plan() -> None:
+    plan = plan_from_facts(FACTS)
+    text = {name: [*map(str, fact)] if isinstance(fact, list) else str(fact)
+            for name, fact in FACTS.items()}  # fmt: skip
+    assert plan_from_facts(text, strict=False).hash == plan.hash
+    assert plan_from_facts(FACTS | {"classes": ["healthy", "ill"], "epsilon": 2.0}) == plan
+    assert StudyPlan.from_dict(plan.to_dict()).hash == plan.hash
+
+
+def test_the_public_range_fills_the_box() -> None:
+    """A constant curve at either end of its range is ±1 in the first feature, 0 in the others."""
+    encoder = plan_from_facts(FACTS).encoder
+    ends = encoder.encode(np.array([[5.0] * 9, [1.0] * 9, [3.0] * 9]), np.linspace(0, 4, 9))
+    np.testing.assert_allclose(ends[:, 0], [1, -1, 0], atol=1e-12)
+    np.testing.assert_allclose(ends[:, 1:], 0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["n_people", "epsilon", "value_range", "domain_range", "classes"])
+def test_every_fact_is_part_of_the_contract(name: str) -> None:
+    other = {"n_people": 401, "epsilon": 2.5, "value_range": [1, 6], "domain_range": [0, 5],
+             "classes": ["ill", "well"]}  # fmt: skip
+    assert plan_from_facts(FACTS | {name: other[name]}).hash != plan_from_facts(FACTS).hash
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"value_range": None}, "value_range must be given for curves, or else feature_ranges"),
+        ({"feature_ranges": [[0, 1]]}, "value_range must be given for curves, or else"),
+        ({"value_range": [2, 1]}, "value_range must be a pair"),
+        ({"classes": ["ill", 3]}, "classes must be all of them words"),
+        ({"evaluation_share": 1.0}, "evaluation_share must be"),
+        ({"n_features": 9}, "n_features must be an integer from 1 to 8"),
+        ({"protects": "labels"}, "evaluation_share must be left out with protects='labels'"),
+        ({"scales": [1.0]}, "unknown field `scales`"),
+        ({"epsilon": "1"}, r"\$\.epsilon"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(change: dict[str, Any], told: str) -> None:
+    with pytest.raises((InvalidParameter, InvalidData), match=told):
+        plan_from_facts(FACTS | change)
+
+
+def test_one_pair_does_not_stand_for_a_table() -> None:
+    with pytest.raises(InvalidParameter, match="feature_ranges must be one"):
+        plan_study(9, 1.0, feature_ranges=(0, 1), classes=(0, 1))  # type: ignore[arg-type]
+
+
+def test_phases_in_words_name_everybody_once() -> None:
+    plan = plan_from_facts(FACTS)
+    rows = {row["phase"]: row for row in phases_in_words(plan)}
+    assert sum(row["people"] for row in rows.values()) == 400
+    assert rows["evaluation"]["people"] == 100
+    assert rows["evaluation"]["an answer is true with probability"] == pytest.approx(0.881)
+    assert rows["direction"]["questions each"] == plan.asks["stump"]["k"] == 2
+    labels = phases_in_words(plan_study(9, 1.0, value_range=(0, 1), classes=(0, 1),
+                                        protects="labels"))  # fmt: skip
+    assert [(row["phase"], row["people"]) for row in labels] == [("labels", 9)]
+
+
+@pytest.mark.parametrize(
+    ("encoder", "scales", "ordered"),
+    [
+        (CurveEncoder("cosine", n_basis=4), [1 / 3, 1 / 3, 1 / 6, 1 / 9], True),
+        (CurveEncoder("bspline", n_basis=4), [1 / 3] * 4, False),
+        (CurveEncoder("identity", n_basis=2, scale=1.0), [1, 1], False),
+    ],
+)
+def test_a_design_needs_no_more_than_its_name(
+    encoder: CurveEncoder, scales: list[float], ordered: bool
+) -> None:
+    plan = StudyPlan(
+        epsilon=3.0, n_people=5000, encoder=encoder, classes=(0, 1), design={"name": "questions"}
+    )
+    progress: Any = Server(plan).progress
+    np.testing.assert_allclose(progress.scales, scales)
+    assert progress.design.ordered is ordered
+
+
+def error_of(plan: StudyPlan, seed: int) -> float:
+    """Of a study on simulation 001 whose best possible error is 10 %."""
+    people, others = simulate_001(plan.n_people, seed), simulate_001(4000, 1000 + seed)
+    crowd = people_from(plan, people.X, people.y, grid_points=people.grid_points)
+    model = simulate(plan, crowd, source=SimulationSource(seed)).model
+    return float(np.mean(model.predict(others.X, others.grid_points) != others.y))
+
+
+def test_the_recipe_is_far_better_than_a_plan_by_hand() -> None:
+    """B-splines, tanh and one scale for all err on twice as many (the web form's plan, once)."""
+    recipe = plan_study(3000, 1.0, value_range=(-6, 6), classes=(-1.0, 1.0), evaluation_share=0.15)
+    by_hand = replace(
+        recipe,
+        encoder=CurveEncoder("bspline", n_basis=4, rescale="tanh", scale=1.0),
+        design={"name": "questions", "scales": [0.5] * 4, "ordered": False,
+                "evaluation_share": 0.15},
+    )  # fmt: skip
+    seeds = range(4)
+    assert np.mean([error_of(recipe, seed) for seed in seeds]) < 0.125
+    assert np.mean([error_of(by_hand, seed) for seed in seeds]) > 0.16
+
+
+def test_the_estimator_follows_the_recipe() -> None:
+    people = simulate_001(200, 0)
+    classifier = LocalCurveClassifier(
+        epsilon=1, value_range=(-6, 6), evaluation_share=0.1, classes=(-1, 1), random_state=5
+    )
+    classifier.fit(people.X, people.y, grid_points=people.grid_points)
+    plan = plan_study(200, 1, value_range=(-6, 6), evaluation_share=0.1, classes=(1, -1), seed=5)
+    assert classifier.plan_.hash == plan.hash
