@@ -112,7 +112,14 @@ def _twin_rows(name: str | None, seed: int | None) -> Iterator[dict[str, Any]]:
         raise UnknownName("twin", name, [*Twin.members(), *(f.name for f in Planted.all())])
     for member in track(twins, "auditing twins", console=show, transient=True):
         draws = _TWIN_DRAWS * _MORE_DRAWS.get(member.name, 1)
-        result = audit(member(), name=member.name, draws=draws, source=source_for(seed), goal=0.001)
+        result = audit(
+            member(),
+            name=member.name,
+            draws=draws,
+            source=source_for(seed),
+            goal=0.001,
+            pilot=draws // 10,
+        )
         yield result.to_dict() | {"caught": not result.passed, "flaw": member.flaw}
     for flaw in track(flaws, "planting flaws", console=show, transient=True):
         reason = flaw.caught()

@@ -277,7 +277,7 @@ def _seen(
         ordered = np.sort(statistic(likely)), np.sort(statistic(unlikely))
         values = candidates(np.concatenate(ordered))
         hits, misses = (counts(side, values) for side in ordered)
-        bounds = claim.bound(hits, misses, total)
+        bounds = claim.sure(hits, misses, total)
         place = np.unravel_index(np.argmax(bounds), bounds.shape)
         often = hits[place] / total, max(misses[place], 0.5) / total
         sight = Sight(inputs, statistic, int(place[0]), float(values[place[1]]), often)
@@ -311,7 +311,7 @@ def _enough(
     claim: Claim, sight: Sight, fit: Fit | None, *, most: int, least: int, goal: float
 ) -> int:
     """How many draws of each input show a violation of the wanted size, or all."""
-    wanted = 0.9 * goal  # frequencies are not known exactly
+    wanted = 0.85 * goal  # frequencies are not known exactly
     missing = math.inf if fit is None else fit.missing(wanted) / 2
     enough, total = int(min(most, max(least, math.ceil(min(missing, most))))), least
     hopeless = claim.detects(*sight.frequencies, enough)

@@ -59,10 +59,15 @@ class Claim:
         for what a normal law lacks there: chance seldom moves both the wrong way.
         """
         hits, misses = np.asarray(hits, dtype=np.float64), np.asarray(misses, dtype=np.float64)
+        common = self._joint(hits / total, misses / total, total, _Z)
+        return np.maximum(self.sure(hits, misses, total), common)
+
+    def sure(self, hits: Any, misses: Any, total: int) -> Any:
+        """The first of the two bounds, which is exact, and does not prefer common events."""
+        hits, misses = np.asarray(hits, dtype=np.float64), np.asarray(misses, dtype=np.float64)
         low = stats.beta.ppf(_ERROR / 2, np.maximum(hits, 1), total - hits + 1)
         high = stats.beta.ppf(1 - _ERROR / 2, misses + 1, np.maximum(total - misses, 1))
-        sure = self.distance(np.where(hits > 0, low, 0.0), np.where(misses < total, high, 1.0))
-        return np.maximum(sure, self._joint(hits / total, misses / total, total, _Z))
+        return self.distance(np.where(hits > 0, low, 0.0), np.where(misses < total, high, 1.0))
 
     def _joint(self, likely: Any, unlikely: Any, total: int, z: float) -> Any:
         """The distance less z of its standard errors, where these are known well."""
