@@ -73,16 +73,16 @@ def test_releases_are_read_again(fitted: Any, tmp_path: Path) -> None:
 
 def regressions() -> list[Any]:
     y = X @ [0.8, -0.4, 0.1]
-    ranges = CurveEncoder("identity", bounds=[(-0.5, 0.5)] * 3)
-    encoded = {"encoder": ranges, "feature_norm_bound": None, "random_state": 0}
+    ranges = {"feature_ranges": (-0.5, 0.5), "random_state": 0}
+    target = {"target_range": (-1, 1)}
     of_curves = PrivateLogisticRegression(
-        2.0, encoder=ENCODER, feature_norm_bound=None, classes=("no", "yes"), random_state=0
+        2.0, encoder=ENCODER, classes=("no", "yes"), random_state=0
     )
     return [
-        PrivateLinearRegression(2.0, random_state=0).fit(X, y),
-        PrivateLinearRegression(2.0, method="gaussian_fm", **encoded).fit(X, y),
-        PrivateLogisticRegression(2.0, classes=(0, 1), **encoded).fit(X, (y > 0).astype(int)),
-        of_curves.fit(CURVES, np.where(CURVES[:, 0] > 0, "yes", "no"), T),
+        PrivateLinearRegression(2.0, feature_norm_bound=1.0, random_state=0, **target).fit(X, y),
+        PrivateLinearRegression(2.0, mechanism="gaussian_fm", **ranges, **target).fit(X, y),
+        PrivateLogisticRegression(2.0, classes=(0, 1), **ranges).fit(X, (y > 0).astype(int)),
+        of_curves.fit(CURVES, np.where(CURVES[:, 0] > 0, "yes", "no"), grid_points=T),
     ]
 
 

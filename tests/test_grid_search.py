@@ -28,7 +28,7 @@ def search(model: Any, **more: Any) -> GridSearchCV:
 
 
 def model(**more: Any) -> Any:
-    return dpfda.PrivateLinearRegression(0.1, **more)
+    return dpfda.PrivateLinearRegression(0.1, feature_norm_bound=1.0, target_range=(-1, 1), **more)
 
 
 def test_a_grid_search_warns_and_shows_what_it_cost() -> None:

@@ -68,19 +68,22 @@ def _simulated(source: Any, **more: Any) -> None:
     simulate(_plan(), people_from(_plan(), X, Y), source=source, **more)
 
 
+LINE: dict[str, Any] = {"feature_norm_bound": 1.0, "target_range": (-1, 1)}
+
+
 def _sites(**more: Any) -> None:
     sites = {name: (X[k::3], X[k::3, 0]) for k, name in enumerate("ABC")}
-    dpfda.DecentralizedRegression(1.0, **more).fit(sites)
+    dpfda.DecentralizedRegression(1.0, **LINE, **more).fit(sites)
 
 
 def _streamed(**more: Any) -> None:
-    dpfda.PrivateLinearRegression(1.0, **more).fit_stream(lambda: [(X, X[:, 0])])
+    dpfda.PrivateLinearRegression(1.0, **LINE, **more).fit_stream(lambda: [(X, X[:, 0])])
 
 
 DOORS: dict[str, Callable[..., Any]] = {
     "mean": lambda **kw: dpfda.PrivateMean(1.0, bound=1.0, **kw).fit(X),
     "covariance": lambda **kw: dpfda.PrivateCovariance(1.0, bound=1.0, **kw).fit(X),
-    "linear": lambda **kw: dpfda.PrivateLinearRegression(1.0, **kw).fit(X, X[:, 0]),
+    "linear": lambda **kw: dpfda.PrivateLinearRegression(1.0, **LINE, **kw).fit(X, X[:, 0]),
     "stream": _streamed,
     "sites": _sites,
     "local": lambda **kw: dpfda.LocalCurveClassifier(1.0, **CLASSES, **kw).fit(X, Y),

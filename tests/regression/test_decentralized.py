@@ -1,16 +1,26 @@
 """Regression among sites: the pooled noise, flat in the number of sites, and dropouts."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 
 from dpfda.curves import CurveEncoder
 from dpfda.errors import BudgetExceeded, InvalidData, InvalidParameter
 from dpfda.privacy.ledger import Ledger
+from dpfda.protocol.public_randomness import one_row_each
 from dpfda.protocol.secure_sum import RoundFailed
 from dpfda.protocol.secure_sum.member import STEPS
 from dpfda.regression.decentralized import DecentralizedRegression
 from dpfda.regression.estimators import PrivateLinearRegression
+from dpfda.regression.model import RegressionModel
 from dpfda_bench.benchmarks.regression import aggregate_variance_ratio
+
+
+def among(epsilon, **more):
+    ranges = {} if more.get("task") == "logistic" else {"target_range": (-1, 1)}
+    bound = {} if "encoder" in more else {"feature_norm_bound": 1.0}
+    return DecentralizedRegression(epsilon, **ranges, **bound, **more)
 
 
 def hospitals(count, *, n=6000, seed=0, uneven=False):
@@ -20,7 +30,8 @@ def hospitals(count, *, n=6000, seed=0, uneven=False):
     cuts = np.sort(rng.choice(np.arange(50, n - 50), count - 1, replace=False))
     if not uneven:
         cuts = np.linspace(0, n, count + 1).astype(int)[1:-1]
-    return list(zip(np.split(X, cuts), np.split(y, cuts), strict=True)), X, y
+    parts = zip(np.split(X, cuts), np.split(y, cuts), strict=True)
+    return {f"site{k}": part for k, part in enumerate(parts, start=1)}, X, y
 
 
 @pytest.mark.parametrize("sites", [2, 7, 30])
@@ -33,8 +44,10 @@ def test_aggregate_noise_is_the_pooled_noise(sites):
 @pytest.mark.parametrize("uneven", [False, True])
 def test_as_good_as_pooled(uneven):
     data, X, y = hospitals(6, uneven=uneven)
-    model = DecentralizedRegression(1.0, colluders=0, random_state=0).fit(data)
-    pooled = PrivateLinearRegression(1.0, random_state=0).fit(X, y)
+    model = among(1.0, colluders=0, random_state=0).fit(data)
+    pooled = PrivateLinearRegression(
+        1.0, feature_norm_bound=1.0, target_range=(-1, 1), random_state=0
+    ).fit(X, y)
     assert model.noise_ratio_ == pytest.approx((1.0, 1.0), rel=1e-6)
     errors = [np.mean((one.predict(X) - y) ** 2) for one in (model, pooled)]
     assert errors[0] < 0.01
@@ -47,9 +60,7 @@ def test_utility_is_flat_in_the_number_of_sites_and_the_conventional_scheme_deca
         data, X, y = hospitals(count)
         for scheme, into in (("secure_sum", flat), ("conventional", decaying)):
             fits = [
-                DecentralizedRegression(
-                    0.2, colluders=0, aggregation=scheme, random_state=seed
-                ).fit(data)
+                among(0.2, colluders=0, aggregation=scheme, random_state=seed).fit(data)
                 for seed in range(3)
             ]
             into.append(np.mean([np.mean((fit.predict(X) - y) ** 2) for fit in fits]))
@@ -60,7 +71,7 @@ def test_utility_is_flat_in_the_number_of_sites_and_the_conventional_scheme_deca
 
 def test_colluders_and_dropouts_are_paid_for_in_noise_and_stated():
     data, _, _ = hospitals(7)
-    model = DecentralizedRegression(1.0, colluders=2, dropouts=1, random_state=0).fit(data)
+    model = among(1.0, colluders=2, dropouts=1, random_state=0).fit(data)
     assert model.noise_ratio_ == pytest.approx((7 / 4, 7 / 4), rel=1e-6)
     text = str(model.guarantee_)
     assert "at most 2 of 7 sites collude" in text
@@ -73,7 +84,7 @@ def test_colluders_and_dropouts_are_paid_for_in_noise_and_stated():
 @pytest.mark.parametrize("step", STEPS)
 def test_a_fit_survives_two_dropouts_at_every_step(step):
     data, X, y = hospitals(7)
-    model = DecentralizedRegression(2.0, colluders=0, dropouts=2, random_state=0)
+    model = among(2.0, colluders=0, dropouts=2, random_state=0)
     model.fit(data, silent=lambda at, _: {"site2", "site5"} if at == step else set())
     survivors = model.survivors_[-1]
     assert len(survivors) == (5 if step in ("advertise", "share", "mask") else 7)
@@ -84,78 +95,114 @@ def test_a_fit_survives_two_dropouts_at_every_step(step):
 
 def test_too_many_dropouts_fail_with_a_reason():
     data, _, _ = hospitals(5)
-    model = DecentralizedRegression(1.0, dropouts=1, random_state=0)
+    model = among(1.0, dropouts=1, random_state=0)
     with pytest.raises(RoundFailed, match="3 sites sent their vectors, 4 are needed"):
         model.fit(data, silent=lambda at, _: {"site1", "site2"} if at == "mask" else set())
 
 
 def test_logistic_task():
     data, X, y = hospitals(4)
-    labeled = [(rows, (values > 0.1).astype(int)) for rows, values in data]
-    model = DecentralizedRegression(2.0, task="logistic", random_state=0).fit(labeled)
+    labeled = {name: (rows, (values > 0.1).astype(int)) for name, (rows, values) in data.items()}
+    model = among(2.0, task="logistic", random_state=0).fit(labeled)
     assert np.mean(model.predict(X) == (y > 0.1)) > 0.9
 
 
-@pytest.mark.parametrize("method", ["gaussian_fm", "relaxed_fm", "noisy_gradient"])
-def test_other_methods_that_are_sums(method):
+@pytest.mark.parametrize("mechanism", ["gaussian_fm", "relaxed_fm", "noisy_gradient"])
+def test_other_methods_that_are_sums(mechanism):
     data, X, y = hospitals(3)
-    model = DecentralizedRegression(2.0, method=method, random_state=0).fit(data)
+    model = among(2.0, mechanism=mechanism, random_state=0).fit(data)
     assert np.mean((model.predict(X) - y) ** 2) < 0.06
 
 
-@pytest.mark.parametrize("method", ["adassp", "objective_perturbation", "fm"])
-def test_methods_that_are_not_are_refused(method):
+@pytest.mark.parametrize("mechanism", ["adassp", "objective_perturbation", "fm"])
+def test_methods_that_are_not_are_refused(mechanism):
     data, _, _ = hospitals(3, n=300)
     with pytest.raises(InvalidParameter, match="questions are sums"):
-        DecentralizedRegression(2.0, method=method, random_state=0).fit(data)
+        among(2.0, mechanism=mechanism, random_state=0).fit(data)
 
 
-def test_rows_outside_the_bounds_are_refused_at_the_site():
-    data, _, _ = hospitals(3, n=300)
-    data[1][0][4, 0] = 987.0
-    with pytest.raises(InvalidData, match="X of site 'site2'") as caught:
-        DecentralizedRegression(1.0, random_state=0).fit(data)
-    assert "987" not in str(caught.value)
+def test_rows_outside_the_bounds_are_shortened_at_the_site():
+    data, X, y = hospitals(3)
+    data["site2"][0][4, 0] = 1e12
+    model = among(2.0, random_state=0).fit(data)
+    assert np.mean((model.predict(X) - y) ** 2) < 0.01
 
 
 def test_what_sites_are_is_said():
     data, X, y = hospitals(3, n=300)
-    model = DecentralizedRegression(1.0, random_state=0)
-    for wrong in ((X, y), ({},), ([],), (X,), ("abc",), ([X, X],)):
-        with pytest.raises(InvalidData, match="a mapping or a list with one pair"):
-            model.fit(*wrong)
-    with pytest.raises(InvalidData, match=r"y of site 'site1'.*length 99"):
-        model.fit([(data[0][0], data[0][1][1:]), *data[1:]])
-    words = [(rows, np.full(len(rows), "sick")) for rows, _ in data]
-    with pytest.raises(InvalidData, match=r"y of site 'site1'.*classes=\(0, 1\)$"):
-        DecentralizedRegression(1.0, task="logistic", random_state=0).fit(words)
+    model = among(1.0, random_state=0)
+    for wrong in ({}, {"a": X}, {"a": (X, y, y)}):
+        with pytest.raises(InvalidData, match="a mapping site → "):
+            model.fit(wrong)
+    with pytest.raises(InvalidData, match="y must be left out"):
+        model.fit(data, y)
+    with pytest.raises(InvalidData, match=r"y of site 'site1'.*got 99"):
+        model.fit(data | {"site1": (data["site1"][0], data["site1"][1][1:])})
+    with pytest.raises(InvalidParameter, match="one entry for each of 300 rows"):
+        model.fit(X, y, sites=["a", "b"])
+    with pytest.raises(InvalidParameter, match="sites must be given"):
+        among(1.0).fit(X, y)
+    with pytest.raises(InvalidParameter, match="classes must be given"):
+        among(1.0, task="logistic").fit(X, y > 0, sites=np.arange(300) % 3)
+
+
+def test_one_table_with_its_sites_is_the_same_as_tables_by_site():
+    data, X, y = hospitals(3, uneven=True)
+    where = np.repeat(list(data), [len(rows) for rows, _ in data.values()])
+    one = among(1.0, random_state=0).fit(X, y, sites=where)
+    assert np.array_equal(one.coef_, among(1.0, random_state=0).fit(data).coef_)
+    assert among(1.0, random_state=0).fit(X, y).survivors_[0] == ("site1", "site2", "site3")
+
+
+def test_a_person_at_two_sites_counts_once():
+    _, X, y = hospitals(3)
+    persons, sites = np.arange(6000) // 2, np.arange(6000) % 3
+    model = among(1.0, random_state=0).fit(X, y, sites=sites, groups=persons)
+    assert model.n_seen_ == 3000
+    kept = one_row_each(persons, seed=0, rows=6000)
+    alone = among(1.0, random_state=0).fit(X[kept], y[kept], sites=sites[kept])
+    assert np.array_equal(model.coef_, alone.coef_)
+
+
+def test_labels_of_all_sites():
+    _, X, y = hospitals(4)
+    labels = np.where(y > 0.1, "yes", "no")
+    sites = np.argsort(np.argsort(y)) // 3000  # one site has one label only
+    model = among(2.0, task="logistic", colluders=0, random_state=0).fit(X, labels, sites=sites)
+    assert list(model.classes_) == ["no", "yes"]
+    assert "the set of labels is public" in model.guarantee_.assumptions
+    assert model.score(X, labels) > 0.9
+    again = RegressionModel.from_json(model.model_.to_json())
+    assert again.guarantee.model == "decentralized"
+    assert np.allclose(again.predict_proba(X), model.predict_proba(X))
+    assert not hasattr(among(1.0), "predict_proba")
 
 
 def test_score():
     data, X, y = hospitals(4)
-    model = DecentralizedRegression(2.0, random_state=0).fit(data)
+    model = among(2.0, random_state=0).fit(data)
     residual = np.mean((model.predict(X) - y) ** 2)
     assert model.score(X, y) == pytest.approx(1 - residual / y.var())
-    labeled = [(rows, (values > 0.1).astype(int)) for rows, values in data]
-    classes = DecentralizedRegression(2.0, task="logistic", random_state=0).fit(labeled)
+    labeled = {name: (rows, (values > 0.1).astype(int)) for name, (rows, values) in data.items()}
+    classes = among(2.0, task="logistic", random_state=0).fit(labeled)
     assert classes.score(X, (y > 0.1).astype(int)) == np.mean(classes.predict(X) == (y > 0.1))
 
 
 def test_few_rows_warn():
     data, _, _ = hospitals(3, n=200)
     with pytest.warns(UserWarning, match="too few rows"):
-        DecentralizedRegression(0.05, random_state=0).fit(data)
+        among(0.05, random_state=0).fit(data)
 
 
 def test_exact_by_default():
     data, _, _ = hospitals(3, n=300)
-    assert DecentralizedRegression(1.0).fit(data).guarantee_.sampler == "exact"
+    assert among(1.0).fit(data).guarantee_.sampler == "exact"
 
 
 def test_every_site_spends_from_its_own_ledger():
     data, _, _ = hospitals(3, n=900)
     ledgers = {name: Ledger(1.0, limit_delta=1e-5) for name in ("site1", "site3")}
-    model = DecentralizedRegression(1.0, ledgers=ledgers, random_state=0).fit(data)
+    model = among(1.0, ledgers=ledgers, random_state=0).fit(data)
     for ledger in ledgers.values():
         assert len(ledger.entries) == len(model.survivors_)
         assert set(model.guarantee_.assumptions) <= set(ledger.entries[0].assumptions)
@@ -163,15 +210,20 @@ def test_every_site_spends_from_its_own_ledger():
         model.fit(data)
     assert [len(ledger.entries) for ledger in ledgers.values()] == [2, 2]
     with pytest.raises(InvalidParameter, match="ledgers must be by site"):
-        DecentralizedRegression(1.0, ledgers={"sitr1": Ledger(1.0)}).fit(data)
+        among(1.0, ledgers={"sitr1": Ledger(1.0)}).fit(data)
+    shared = Ledger(1.0, limit_delta=1e-5)
+    for own in (None, {"site1": Ledger(1.0, limit_delta=1e-5)}):
+        with nullcontext() if own is None else pytest.raises(BudgetExceeded):
+            among(1.0, ledger=shared, ledgers=own, random_state=0).fit(data)
+    assert len(shared.entries) == 1  # once for all sites: their people are others
 
 
 def test_what_is_public_is_said():
     data, _, _ = hospitals(3, n=300)
-    assumptions = DecentralizedRegression(1.0, random_state=0).fit(data).guarantee_.assumptions
+    assumptions = among(1.0, random_state=0).fit(data).guarantee_.assumptions
     assert "the number of records is public" in assumptions
     assert "each site's number of records is public" in assumptions
-    alone = DecentralizedRegression(1.0, aggregation="conventional", random_state=0).fit(data)
+    alone = among(1.0, aggregation="conventional", random_state=0).fit(data)
     assert "each site's number of records is public" in alone.guarantee_.assumptions
     assert not any("collude" in text for text in alone.guarantee_.assumptions)
 
@@ -182,12 +234,11 @@ def test_encoded_curves_at_every_site():
     score = rng.uniform(-1, 1, (4000, 2))
     curves = score[:, :1] * np.sin(np.pi * t) + score[:, 1:] * t
     y = 0.5 * score[:, 0]
-    sites = [(curves[part], y[part]) for part in np.array_split(np.arange(4000), 4)]
-    model = DecentralizedRegression(
+    parts = np.array_split(np.arange(4000), 4)
+    sites = {name: (curves[part], y[part]) for name, part in zip("ABCD", parts, strict=True)}
+    model = among(
         1.0,
         encoder=CurveEncoder("bspline", n_basis=4, rescale="clip", scale=2.0),
-        feature_norm_bound=None,
-        grid_points=t,
         random_state=0,
-    ).fit(sites)
+    ).fit(sites, grid_points=t)
     assert np.mean((model.predict(curves) - y) ** 2) < 0.3 * y.var()

@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import DataConversionWarning
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from dpfda import budget
@@ -16,10 +16,22 @@ from dpfda.curves import CurveEncoder
 from dpfda.errors import BudgetExceeded, InvalidData, InvalidParameter, ProtocolError
 from dpfda.noise import SecureSource
 from dpfda.privacy.ledger import Ledger
+from dpfda.protocol.public_randomness import one_row_each
+from dpfda.regression.decentralized import DecentralizedRegression
 from dpfda.regression.estimators import PrivateLinearRegression, PrivateLogisticRegression
 from dpfda.regression.fixed_point import BLOCK, ONE, ball, segment
+from dpfda.regression.model import RegressionModel
 
 few = pytest.mark.filterwarnings("ignore:too few rows")
+
+
+def linear(epsilon=1.0, **more):
+    ball = {"feature_norm_bound": 1.0, "target_range": (-1, 1)}
+    return PrivateLinearRegression(epsilon, **(ball | more))
+
+
+def logistic(epsilon=1.0, **more):
+    return PrivateLogisticRegression(epsilon, feature_norm_bound=1.0, **more)
 
 
 def rows(n=5000, seed=0):
@@ -43,18 +55,15 @@ def test_rows_stay_in_the_unit_ball_and_sums_are_exact():
 
 
 @few
-def test_rows_outside_the_bounds_are_refused_without_showing_them():
+def test_rows_and_targets_outside_are_moved_to_the_end_of_their_range():
     X, y = rows(50)
-    X[7, 1] = 123.456
-    with pytest.raises(InvalidData) as caught:
-        PrivateLinearRegression(1.0, random_state=0).fit(X, y)
-    assert "123" not in str(caught.value)
-    assert "clip" in str(caught.value)
-    y[3] = 77.5
-    with pytest.raises(InvalidData) as caught:
-        PrivateLinearRegression(1.0, random_state=0).fit(np.zeros((50, 3)), y)
-    assert "77" not in str(caught.value)
-    PrivateLinearRegression(1.0, clip=True, random_state=0).fit(X, y)
+    ranges = {"feature_norm_bound": None, "feature_ranges": (-0.5, 0.5), "random_state": 0}
+    X[7, 1], y[3] = 0.5, 1.0
+    ends = linear(1.0, **ranges).fit(X, y)
+    X[7, 1], y[3] = 123.456, 77.5
+    far = linear(1.0, **ranges).fit(X, y)
+    assert np.array_equal(far.coef_, ends.coef_)
+    assert np.array_equal(far.predict(X), ends.predict(np.clip(X, -0.5, 0.5)))
 
 
 def test_clipping_is_what_bounds_one_row():
@@ -62,8 +71,8 @@ def test_clipping_is_what_bounds_one_row():
     X, y = rows(2000)
     wild = X.copy()
     wild[0] = 1e12
-    a = PrivateLinearRegression(1.0, clip=True, random_state=0).fit(X, y)
-    b = PrivateLinearRegression(1.0, clip=True, random_state=0).fit(wild, y)
+    a = linear(1.0, random_state=0).fit(X, y)
+    b = linear(1.0, random_state=0).fit(wild, y)
     assert np.abs(a.coef_ - b.coef_).max() < 0.2
 
 
@@ -71,12 +80,25 @@ def test_clipping_is_what_bounds_one_row():
 def test_labels_must_be_the_public_classes():
     X, _ = rows(20)
     labels = np.where(X[:, 0] > 0, "sick", "well")
-    model = PrivateLogisticRegression(1.0, classes=("well", "sick"), random_state=0)
-    assert set(model.fit(X, labels).predict(X)) <= {"sick", "well"}
-    with pytest.raises(InvalidData) as caught:
-        PrivateLogisticRegression(1.0, classes=(0, 1), random_state=0).fit(X, labels)
+    model = logistic(1.0, classes=("well", "sick"), random_state=0).fit(X, labels)
+    assert list(model.classes_) == ["sick", "well"]  # sorted, as everywhere
+    assert set(model.predict(X)) <= {"sick", "well"}
+    with pytest.raises(InvalidData, match="among the given classes") as caught:
+        logistic(1.0, classes=("a", "b"), random_state=0).fit(X, labels)
     assert "sick" not in str(caught.value)
-    assert "classes=" in str(caught.value)
+
+
+@few
+def test_with_real_noise_an_unknown_label_counts_as_the_first_class():
+    X, y = rows(2000)
+    labels = np.where(y > 0.1, "b", "a").astype(object)
+    model = logistic(200.0, classes=("a", "b"))
+    labels[:3] = ["SECRET", None, float("nan")]
+    with budget(epsilon=200.0, delta=1e-5):
+        model.fit(X, labels)
+    known = np.where(np.isin(labels, ["a", "b"]), labels, "a")
+    assert np.array_equal(model._targets(labels), known == "b")
+    assert model.score(X, known) > 0.9
 
 
 @few
@@ -84,57 +106,58 @@ def test_labels_of_the_data_are_found_by_simulations_only():
     # One person with another label would show in `classes_` with probability 1.
     X, _ = rows(20)
     labels = np.where(X[:, 0] > 0, "sick", "well")
-    found = PrivateLogisticRegression(1.0, random_state=0).fit(X, labels)
+    found = logistic(1.0, random_state=0).fit(X, labels)
     assert list(found.classes_) == ["sick", "well"]
     assert "the set of labels is public" in found.guarantee_.assumptions
-    told = PrivateLogisticRegression(1.0, classes=("sick", "well"), random_state=0)
+    told = logistic(1.0, classes=("sick", "well"), random_state=0)
     assert told.fit(X, labels).guarantee_.assumptions == ("the number of records is public",)
     for secure in (None, SecureSource()):
-        with pytest.raises(InvalidParameter, match="classes must be given"):
-            PrivateLogisticRegression(1.0, random_state=secure).fit(X, labels)
-    with pytest.raises(InvalidParameter, match="classes must be given"):
-        PrivateLogisticRegression(1.0, random_state=0).partial_fit(X, labels)
+        for door in ("fit", "partial_fit"):
+            with pytest.raises(InvalidParameter, match="classes must be given"):
+                getattr(logistic(1.0, random_state=secure), door)(X, labels)
+    with pytest.raises(InvalidData, match="one class only"):
+        logistic(1.0, random_state=0).partial_fit(X, labels == "other")
 
 
 def test_default_source_is_exact_and_unrepeatable():
     X, y = rows()
     with budget(epsilon=2.0, delta=1e-5):
-        one, two = (PrivateLinearRegression(1.0).fit(X, y) for _ in range(2))
+        one, two = (linear(1.0).fit(X, y) for _ in range(2))
     assert one.guarantee_.sampler == "exact"
     assert not np.array_equal(one.coef_, two.coef_)
-    seeded = [PrivateLinearRegression(1.0, random_state=4).fit(X, y) for _ in range(2)]
+    seeded = [linear(1.0, random_state=4).fit(X, y) for _ in range(2)]
     assert seeded[0].guarantee_.sampler == "simulation"
     assert np.array_equal(seeded[0].coef_, seeded[1].coef_)
 
 
-@pytest.mark.parametrize("method", ["moments", "gaussian_fm", "adassp", "fm", "noisy_gradient"])
-def test_a_stream_of_chunks_equals_one_fit(method):
+@pytest.mark.parametrize("mechanism", ["moments", "gaussian_fm", "adassp", "fm", "noisy_gradient"])
+def test_a_stream_of_chunks_equals_one_fit(mechanism):
     X, y = rows(3000)
-    whole = PrivateLinearRegression(1.0, method=method, random_state=4).fit(X, y)
+    whole = linear(1.0, mechanism=mechanism, random_state=4).fit(X, y)
 
     def chunks():
         for start in range(0, len(X), 700):
             yield X[start : start + 700], y[start : start + 700]
 
-    streamed = PrivateLinearRegression(1.0, method=method, random_state=4).fit_stream(chunks)
+    streamed = linear(1.0, mechanism=mechanism, random_state=4).fit_stream(chunks)
     assert np.array_equal(whole.coef_, streamed.coef_)  # exact sums: equal to the last bit
     assert streamed.n_seen_ == 3000
 
 
 def test_partial_fit_by_hand():
     X, y = rows(1000)
-    model = PrivateLinearRegression(1.0, random_state=4)
+    model = linear(1.0, random_state=4)
     for stage in range(2):
         model.partial_fit(X[:600], y[:600]).partial_fit(X[600:], y[600:])
         assert model.next_stage() is (stage == 0)
-    assert np.array_equal(model.coef_, PrivateLinearRegression(1.0, random_state=4).fit(X, y).coef_)
+    assert np.array_equal(model.coef_, linear(1.0, random_state=4).fit(X, y).coef_)
     with pytest.raises(InvalidData):
         model.next_stage()
 
 
 def test_a_half_finished_fit_cannot_leave_the_process():
     X, y = rows(100)
-    model = PrivateLinearRegression(1.0, random_state=4).partial_fit(X, y)
+    model = linear(1.0, random_state=4).partial_fit(X, y)
     with pytest.raises(TypeError, match="private sums"):
         pickle.dumps(model._passes)
     assert "0." not in repr(model._passes)
@@ -145,7 +168,7 @@ def test_a_half_finished_fit_cannot_leave_the_process():
 
 def test_methods_that_need_all_rows_refuse_chunks():
     X, y = rows(100)
-    model = PrivateLinearRegression(1.0, method="objective_perturbation", random_state=4)
+    model = linear(1.0, mechanism="objective_perturbation", random_state=4)
     with pytest.raises(InvalidData, match="whole"):
         model.partial_fit(X, y)
 
@@ -157,34 +180,31 @@ def test_encoded_curves():
     curves = score[:, :1] * np.sin(np.pi * t) + score[:, 1:] * t
     y = 0.5 * score[:, 0]
     encoder = CurveEncoder("bspline", n_basis=4, rescale="clip", scale=2.0)
-    model = PrivateLinearRegression(
-        1.0, encoder=encoder, feature_norm_bound=None, random_state=0
-    ).fit(curves, y, grid_points=t)
+    expert = {"feature_norm_bound": None, "encoder": encoder, "random_state": 0}
+    model = linear(1.0, **expert).fit(curves, y, grid_points=t)
     assert np.mean((model.predict(curves) - y) ** 2) < 0.3 * y.var()
     assert encoder.slope(model.coef_, t).shape == (40,)
-    with pytest.raises(InvalidParameter):
-        PrivateLinearRegression(1.0, feature_norm_bound=None, random_state=0).fit(score, y)
 
 
-@few
-def test_predictions_stay_inside_the_public_bounds():
-    X, y = rows(200)
-    model = PrivateLinearRegression(0.1, random_state=0, target_bound=0.8).fit(X, y)
-    assert np.abs(model.predict(X * 1e6)).max() <= 0.8
+def test_predictions_stay_inside_the_public_range():
+    X, y = rows(5000)
+    model = linear(10.0, random_state=0, target_range=(0.0, 0.2)).fit(X, y)
+    far = model.predict(X * 1e6)
+    assert (far.min(), far.max()) == (0.0, 0.2)
 
 
-def test_public_target_bound_helps_a_narrow_target():
+def test_public_target_range_helps_a_narrow_target():
     X, y = rows(20_000)
     narrow = 0.02 * y
-    wide = PrivateLinearRegression(0.5, random_state=0).fit(X, narrow)
-    told = PrivateLinearRegression(0.5, random_state=0, target_bound=0.02).fit(X, narrow)
+    wide = linear(0.5, random_state=0).fit(X, narrow)
+    told = linear(0.5, random_state=0, target_range=(-0.02, 0.02)).fit(X, narrow)
     errors = [np.mean((m.predict(X) - narrow) ** 2) for m in (wide, told)]
     assert errors[1] < errors[0] / 3
 
 
 def test_works_with_scikit_learn():
     X, y = rows(1000)
-    model = PrivateLinearRegression(1.0, random_state=0)
+    model = linear(1.0, random_state=0)
     assert clone(model).get_params() == model.get_params()
     piped = make_pipeline(FunctionTransformer(np.tanh), model).fit(X, y)
     assert piped.predict(X).shape == (1000,)
@@ -198,7 +218,18 @@ def test_works_with_scikit_learn():
         ({"epsilon": 0.0}, "epsilon"),
         ({"delta": 1.5}, "delta"),
         ({"feature_norm_bound": -1.0}, "feature_norm_bound"),
-        ({"target_bound": 0.0}, "target_bound"),
+        ({"target_range": (1, 1)}, "target_range"),
+        ({"target_range": None}, "target_range"),
+        ({"feature_norm_bound": None}, "feature_ranges must be given"),
+        ({"feature_ranges": (0, 1)}, "one of them"),
+        ({"value_range": (0, 1)}, "one of them"),
+        ({"domain_range": (0, 1)}, "domain_range must be given with value_range"),
+        ({"feature_norm_bound": None, "feature_ranges": [(0, 1)] * 2}, "3 columns"),
+        (
+            {"feature_norm_bound": None, "feature_ranges": (0, 1), "feature_center": 0},
+            "feature_center",
+        ),
+        ({"feature_norm_bound": None, "encoder": CurveEncoder("identity", n_basis=3)}, "of curves"),
         ({"random_state": "x"}, "random_state"),
         ({"feature_center": [1.0, 2.0]}, "feature_center"),
     ],
@@ -206,21 +237,21 @@ def test_works_with_scikit_learn():
 def test_bad_parameters_are_named(parameters, name):
     X, y = rows(20)
     with pytest.raises(InvalidParameter, match=name):
-        PrivateLinearRegression(**({"random_state": 0} | parameters)).fit(X, y)
+        linear(**({"random_state": 0} | parameters)).fit(X, y)
 
 
 def test_few_rows_warn():
     X, y = rows(20)
     with pytest.warns(UserWarning, match="too few rows"):
-        model = PrivateLinearRegression(0.1, random_state=0).fit(X, y)
+        model = linear(0.1, random_state=0).fit(X, y)
     assert model.fit_.warnings
-    assert not PrivateLinearRegression(1.0, random_state=0).fit(*rows(5000)).fit_.warnings
+    assert not linear(1.0, random_state=0).fit(*rows(5000)).fit_.warnings
 
 
 def test_clipped_coefficients_state_no_error():
     # 4000 rows at ε = 0.5 are clipped at about 0.7 root-mean-square distances.
     X, y = rows(4000)
-    model = PrivateLinearRegression(0.5, random_state=0).fit(X, y)
+    model = linear(0.5, random_state=0).fit(X, y)
     assert model.fit_.clips
     assert model.coef_standard_error_ is None
     # All directions spread alike here, so the stated factor is close: Cauchy-Schwarz overstates it
@@ -232,10 +263,7 @@ def test_clipped_coefficients_state_no_error():
 @pytest.mark.parametrize("n", [4000, 20_000])
 def test_gaussian_fm_is_for_coefficients(n):
     X, y = rows(n)
-    fits = [
-        PrivateLinearRegression(1.0, method="gaussian_fm", random_state=seed).fit(X, y)
-        for seed in range(20)
-    ]
+    fits = [linear(1.0, mechanism="gaussian_fm", random_state=seed).fit(X, y) for seed in range(20)]
     assert not any(fit.fit_.clips for fit in fits)
     assert {fit.clipping_inflation_ for fit in fits} == {1.0}
     errors = np.array([(fit.coef_ - [0.9, -0.5, 0.0]) / fit.coef_standard_error_ for fit in fits])
@@ -248,29 +276,29 @@ def test_a_ball_that_covers_the_bounds_clips_nothing():
     rng = np.random.default_rng(0)
     X = rng.choice([-0.5, 0.5], (200_000, 2))
     bound = np.sqrt(0.5)
-    model = PrivateLinearRegression(2.0, feature_norm_bound=bound, random_state=0)
+    model = linear(2.0, feature_norm_bound=bound, random_state=0)
     model.fit(X, X @ [0.9, -0.5])
     assert not model.fit_.clips
     assert model.clipping_inflation_ == 1.0
     assert (np.abs(model.coef_ - [0.9, -0.5]) < 5 * model.coef_standard_error_).all()
 
 
-@pytest.mark.parametrize("estimator", [PrivateLinearRegression, PrivateLogisticRegression])
+@pytest.mark.parametrize("estimator", [linear, logistic])
 def test_a_column_of_targets_is_taken_with_a_warning(estimator):
     X, y = rows(2000)
-    y = y if estimator is PrivateLinearRegression else (y > 0.1).astype(int)
+    y = y if estimator is linear else (y > 0.1).astype(int)
     model = estimator(1.0, random_state=0)
     with pytest.warns(DataConversionWarning, match="column-vector"):
         column = clone(model).fit(X, y[:, None])
     assert np.array_equal(column.coef_, clone(model).fit(X, y).coef_)
-    with pytest.raises(InvalidData, match="one-dimensional"):
+    with pytest.raises(ValueError, match="1d array"):
         clone(model).fit(X, np.column_stack([y, y]))
 
 
 @pytest.mark.parametrize("epsilon", [50.0, 1000.0])
 def test_objective_perturbation_names_the_largest_epsilon(epsilon):
     X, y = rows(100)
-    model = PrivateLinearRegression(epsilon, method="objective_perturbation", random_state=0)
+    model = linear(epsilon, mechanism="objective_perturbation", random_state=0)
     with pytest.raises(InvalidParameter, match="epsilon must be below 21"):
         model.fit(X, y)
     with pytest.raises(InvalidParameter, match="delta must be above"):
@@ -283,31 +311,32 @@ def test_moments_beat_the_trivial_predictor_on_public_data(shared_data):
     data = prepare("warfarin", shared_data)
     assert np.linalg.norm(data.X, axis=1).max() <= 1
     train, test = folds(len(data.X), seed=0)
-    model = PrivateLinearRegression(0.5, target_center=0.5, target_bound=0.5, random_state=0)
+    model = linear(0.5, target_range=(0, 1), random_state=0)
     model.fit(data.X[train], data.y[train])
     error = np.mean((model.predict(data.X[test]) - data.y[test]) ** 2)
     assert error < 0.7 * data.y[test].var()
 
 
-def test_scikit_learn_checks_where_its_data_model_applies():
-    """All but checks of scikit-learn's own words and of inputs that are refused on purpose."""
-    refused_on_purpose = {
-        "check_complex_data",  # refused, in other words
-        "check_dtype_object",  # text and objects are refused
-        "check_estimators_empty_data_messages",  # refused, in other words
-        "check_estimator_sparse_tag",  # sparse rows are refused
-        "check_n_features_in_after_fitting",  # refused, in other words
-        "check_fit2d_predict1d",  # refused, in other words
-        "check_requires_y_none",  # refused, in other words
-    }
+RANGES = {"feature_ranges": (-5, 5), "random_state": 0}
+TARGETS = {"target_range": (-100, 100)}
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        PrivateLinearRegression(**RANGES, **TARGETS),
+        PrivateLogisticRegression(**RANGES),
+        DecentralizedRegression(**RANGES, **TARGETS),
+        DecentralizedRegression(**RANGES, task="logistic"),
+        PrivateLinearRegression(feature_norm_bound=5.0, random_state=0, **TARGETS),
+        PrivateLogisticRegression(value_range=(-5, 5), random_state=0),
+    ],
+    ids=str,
+)
+def test_scikit_learn_checks(model):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the checks warn about what they skip
-        results = check_estimator(
-            PrivateLinearRegression(clip=True, random_state=0), on_fail=None, on_skip=None
-        )
-    failed = {one["check_name"] for one in results if one["status"] == "failed"}
-    assert failed <= refused_on_purpose
-    assert len(results) > 40
+        check_estimator(model, on_skip=None)
 
 
 def chunked(X, y):
@@ -320,7 +349,7 @@ def test_a_ledger_pays_look_by_look_or_not_at_all(streamed):
     ledger = Ledger(1.0, limit_delta=1e-5)
 
     def fit(epsilon):
-        model = PrivateLinearRegression(epsilon, ledger=ledger, random_state=0)
+        model = linear(epsilon, ledger=ledger, random_state=0)
         return model.fit_stream(chunked(X, y)) if streamed else model.fit(X, y)
 
     with pytest.raises(BudgetExceeded):
@@ -329,7 +358,7 @@ def test_a_ledger_pays_look_by_look_or_not_at_all(streamed):
     model = fit(1.0)
     assert len(ledger.entries) == model.stages_ == 2
     assert ledger.entries[0].assumptions == model.guarantee_.assumptions
-    plain = PrivateLinearRegression(1.0, random_state=0).fit(X, y)
+    plain = linear(1.0, random_state=0).fit(X, y)
     assert np.array_equal(model.coef_, plain.coef_)
     with pytest.raises(BudgetExceeded):
         fit(0.1)
@@ -340,17 +369,17 @@ def test_bad_rows_are_refused_before_the_ledger_is_asked():
     X, y = rows(200)
     ledger = Ledger(1.0, limit_delta=1e-5)
     with pytest.raises(InvalidData):
-        PrivateLinearRegression(1.0, ledger=ledger).fit(2 * X, 2 * y)
+        linear(1.0, ledger=ledger).fit(X, y[1:])
     with pytest.raises(InvalidParameter, match="classes"):
-        PrivateLogisticRegression(1.0, ledger=ledger).fit(X, y > 0)
+        logistic(1.0, ledger=ledger).fit(X, y > 0)
     assert ledger.entries == ()
 
 
 @few
-@pytest.mark.parametrize("estimator", [PrivateLinearRegression, PrivateLogisticRegression])
+@pytest.mark.parametrize("estimator", [linear, logistic])
 def test_no_error_quotes_a_private_value(estimator):
     X, y = rows(50)
-    labels = y if estimator is PrivateLinearRegression else (y > 0.1).astype(int)
+    labels = y if estimator is linear else (y > 0.1).astype(int)
     model = estimator(1.0, random_state=0).fit(X, labels)
     secret, cells = np.array(["SECRET42"] * 50), X.astype(object)
     cells[3, 1] = "SECRET42"
@@ -382,9 +411,111 @@ def test_hostile_numbers_of_a_curator_are_refused_before_anything_is_spent():
     for value in (np.nan, np.inf, -np.inf):
         spoiled = X.copy()
         spoiled[7] = value
-        with pytest.raises(InvalidData, match="finite"):
-            PrivateLinearRegression(1.0, clip=True, random_state=0).fit(spoiled, y)
+        with pytest.raises(InvalidData, match=r"Input X contains (NaN|infinity)"):
+            linear(1.0, random_state=0).fit(spoiled, y)
     spoiled[7] = 1e308  # finite: clipped
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        PrivateLinearRegression(1.0, clip=True, random_state=0).fit(spoiled, y)
+        linear(1.0, random_state=0).fit(spoiled, y)
+
+
+def test_coefficients_are_told_in_the_units_of_the_table():
+    rng = np.random.default_rng(0)
+    patients = np.column_stack([rng.uniform(20, 90, 40_000), rng.uniform(0, 2, 40_000)])
+    dose = 30 - 0.25 * patients[:, 0] + 7 * patients[:, 1]
+    model = PrivateLinearRegression(
+        1.0,
+        mechanism="gaussian_fm",
+        feature_ranges=[(20, 90), (0, 2)],
+        target_range=(0, 50),
+        random_state=0,
+    ).fit(patients, dose)
+    assert (np.abs(model.coef_ - [-0.25, 7]) < 4 * model.coef_standard_error_).all()
+    assert model.coef_standard_error_[1] > 20 * model.coef_standard_error_[0]
+    # The line, written in years and alleles, is what is predicted.
+    line = patients @ model.coef_ + model.intercept_
+    assert model.predict(patients) == pytest.approx(np.clip(line, 0, 50))
+    # The ranges of the other scale give the same noise, hence the same line.
+    scaled = (patients - [55, 1]) / [35, 1]
+    same = linear(1.0, mechanism="gaussian_fm", feature_norm_bound=np.sqrt(2), random_state=0,
+                  target_range=(0, 50)).fit(scaled, dose)  # fmt: skip
+    assert model.coef_ == pytest.approx(same.coef_ / [35, 1], abs=1e-4)
+
+
+def test_without_an_intercept_a_line_goes_through_zero():
+    X, _ = rows(20_000)
+    X = X + 1.5
+    y = X @ [2.0, 1.0, 0.0]
+    model = PrivateLinearRegression(
+        2.0, feature_ranges=(1, 2), target_range=(3, 6), fit_intercept=False, random_state=0
+    ).fit(X, y)
+    assert model.intercept_ == 0
+    assert np.abs(model.predict(X) - y).mean() < 0.3
+
+
+def test_tables_with_names_and_categories():
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    sex = rng.choice(["f", "m"], 20_000)
+    age = rng.uniform(20, 80, 20_000)
+    table = pandas.DataFrame({"sex": sex, "age": age, "free text": "SECRET"})
+    y = 0.1 * age + 2 * (sex == "m")
+    model = PrivateLinearRegression(
+        2.0,
+        mechanism="gaussian_fm",
+        feature_ranges={"age": (20, 80), "sex": ["f", "m"]},
+        target_range=(0, 12),
+        random_state=0,
+    ).fit(table, y)
+    assert model.model_.features == ("age", "sex=f", "sex=m")
+    assert model.coef_[0] == pytest.approx(0.1, abs=0.02)
+    assert model.coef_[2] - model.coef_[1] == pytest.approx(2, abs=0.5)
+    shuffled = table[["free text", "age", "sex"]]
+    again = RegressionModel.from_json(model.model_.to_json())
+    assert np.array_equal(again.predict(shuffled), model.predict(table))
+    with pytest.raises(InvalidData, match="the column 'age'") as caught:
+        clone(model).fit(table.drop(columns="age"), y)
+    assert "SECRET" not in str(caught.value)
+
+
+def test_a_person_with_many_rows_counts_once():
+    X, y = rows(3000)
+    persons = np.arange(3000) // 3
+    model = linear(1.0, random_state=3).fit(X, y, groups=persons)
+    assert model.n_seen_ == 1000
+    kept = one_row_each(persons, seed=3, rows=3000)
+    assert np.array_equal(model.coef_, linear(1.0, random_state=3).fit(X[kept], y[kept]).coef_)
+    with pytest.raises(InvalidParameter, match="groups"):
+        linear(1.0, random_state=3).fit(X, y, groups=persons[1:])
+
+
+def test_curves_need_their_range_only():
+    rng = np.random.default_rng(0)
+    t = np.linspace(0, 24, 40)
+    size = rng.uniform(-1, 1, (4000, 1))
+    curves = 100 + 30 * size * np.sin(np.pi * t / 24)
+    labels = np.where(size[:, 0] > 0, "yes", "no")
+    model = PrivateLogisticRegression(
+        1.0, value_range=(50, 150), classes=("no", "yes"), random_state=0
+    ).fit(curves, labels, grid_points=t)
+    assert model.model_.encoder.basis.domain_range == (0, 24)
+    assert model.score(curves, labels) > 0.95
+    every_other = model.predict_proba(curves[:9, ::2], grid_points=t[::2])
+    assert every_other == pytest.approx(model.predict_proba(curves[:9]), abs=0.05)
+    pairs = [(t, curve) for curve in curves]
+    with pytest.raises(InvalidParameter, match="domain_range must be given"):
+        clone(model).fit(pairs, labels)
+    own = clone(model).set_params(domain_range=(0, 24)).fit(pairs, labels)
+    assert own.coef_ == pytest.approx(model.coef_, abs=1e-4)
+    spoiled = curves.copy()
+    spoiled[0] = np.inf
+    with budget(epsilon=1.0, delta=1e-5):  # nobody's values stop a fit with real noise
+        clone(model).set_params(random_state=None).fit(spoiled, labels, grid_points=t)
+
+
+def test_a_scaler_fitted_on_private_rows_is_refused_or_warned_about():
+    X, y = rows(500)
+    with pytest.raises(InvalidParameter, match="StandardScaler learned"):
+        make_pipeline(StandardScaler(), linear(1.0)).fit(X, y)
+    with pytest.warns(UserWarning, match="StandardScaler learned"):
+        make_pipeline(StandardScaler(), linear(1.0, random_state=0)).fit(X, y)

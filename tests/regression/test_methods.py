@@ -16,6 +16,14 @@ EVERY = sorted(Method.members())
 PURE = ["fm", "moments", "output_perturbation"]
 
 
+def linear(epsilon, **more):
+    return PrivateLinearRegression(epsilon, feature_norm_bound=1.0, target_range=(-1, 1), **more)
+
+
+def logistic(epsilon, **more):
+    return PrivateLogisticRegression(epsilon, feature_norm_bound=1.0, **more)
+
+
 def line(n=20_000, seed=0, dimension=3):
     rng = np.random.default_rng(seed)
     X = rng.uniform(-0.5, 0.5, (n, dimension))
@@ -23,47 +31,47 @@ def line(n=20_000, seed=0, dimension=3):
     return X, X @ slope + 0.1 + rng.uniform(-0.1, 0.1, n)
 
 
-@pytest.mark.parametrize("method", EVERY)
-def test_learns_a_line(method):
+@pytest.mark.parametrize("mechanism", EVERY)
+def test_learns_a_line(mechanism):
     X, y = line()
-    model = PrivateLinearRegression(2.0, method=method, random_state=1).fit(X, y)
+    model = linear(2.0, mechanism=mechanism, random_state=1).fit(X, y)
     # The trivial predictor's error is the variance 0.09; non-private 0.0033.
     assert np.mean((model.predict(X) - y) ** 2) < 0.05
     assert model.coef_.shape == (3,)
     assert model.guarantee_.epsilon == 2.0
-    assert model.guarantee_.delta == (0.0 if method == "fm" else 1e-5)
+    assert model.guarantee_.delta == (0.0 if mechanism == "fm" else 1e-5)
 
 
-@pytest.mark.parametrize("method", EVERY)
-def test_learns_a_boundary(method):
+@pytest.mark.parametrize("mechanism", EVERY)
+def test_learns_a_boundary(mechanism):
     X, y = line()
     labels = (y > 0.1).astype(int)
-    model = PrivateLogisticRegression(2.0, method=method, random_state=1).fit(X, labels)
+    model = logistic(2.0, mechanism=mechanism, random_state=1).fit(X, labels)
     assert model.score(X, labels) > 0.85
     proba = model.predict_proba(X[:5])
     assert np.allclose(proba.sum(1), 1)
     assert ((proba[:, 1] > 0.5) == (model.decision_function(X[:5]) > 0)).all()
 
 
-@pytest.mark.parametrize("method", EVERY)
-def test_without_intercept(method):
+@pytest.mark.parametrize("mechanism", EVERY)
+def test_without_intercept(mechanism):
     X, y = line()
-    model = PrivateLinearRegression(2.0, method=method, fit_intercept=False, random_state=1)
+    model = linear(2.0, mechanism=mechanism, fit_intercept=False, random_state=1)
     model.fit(X, y)
     assert model.intercept_ == pytest.approx(0.0)
 
 
-@pytest.mark.parametrize("method", [name for name in EVERY if name not in PURE])
-def test_pure_epsilon_is_refused_where_no_exact_sampler_is_known(method):
+@pytest.mark.parametrize("mechanism", [name for name in EVERY if name not in PURE])
+def test_pure_epsilon_is_refused_where_no_exact_sampler_is_known(mechanism):
     X, y = line(100)
     with pytest.raises(InvalidParameter, match="delta"):
-        PrivateLinearRegression(1.0, delta=0.0, method=method, random_state=0).fit(X, y)
+        linear(1.0, delta=0.0, mechanism=mechanism, random_state=0).fit(X, y)
 
 
-@pytest.mark.parametrize("method", PURE)
-def test_pure_epsilon(method):
+@pytest.mark.parametrize("mechanism", PURE)
+def test_pure_epsilon(mechanism):
     X, y = line(50_000)
-    model = PrivateLinearRegression(2.0, delta=0.0, method=method, random_state=0).fit(X, y)
+    model = linear(2.0, delta=0.0, mechanism=mechanism, random_state=0).fit(X, y)
     assert model.guarantee_.delta == 0.0
     assert np.mean((model.predict(X) - y) ** 2) < 0.05
 
@@ -90,14 +98,16 @@ def test_audit_catches_the_published_twin():
 
 
 @pytest.mark.parametrize(
-    ("method", "task"),
+    ("mechanism", "task"),
     [("gaussian_fm", "linear"), ("gaussian_fm", "logistic"), ("moments", "linear")],
 )
-def test_standard_errors_match_the_spread_of_fits(method, task):
+def test_standard_errors_match_the_spread_of_fits(mechanism, task):
     X, y = line(20_000)
-    estimator = PrivateLinearRegression if task == "linear" else PrivateLogisticRegression
+    estimator = linear if task == "linear" else logistic
     target = y if task == "linear" else (y > 0.1).astype(int)
-    fits = [estimator(1.0, method=method, random_state=seed).fit(X, target) for seed in range(50)]
+    fits = [
+        estimator(1.0, mechanism=mechanism, random_state=seed).fit(X, target) for seed in range(50)
+    ]
     spread = np.std([fit.coef_ for fit in fits], axis=0)
     stated = np.mean([np.sqrt(np.diag(fit.fit_.covariance)) for fit in fits], axis=0)
     # 50 fits: a standard deviation is known to 1/√100 = 10 %; three of those, and the formula is
@@ -111,9 +121,7 @@ def test_chebyshev_scales_the_log_odds_and_keeps_the_boundary():
     X, y = line()
     labels = (y > 0.1).astype(int)
     fits = [
-        PrivateLogisticRegression(1.0, method=GaussianFM(expansion=e), random_state=0).fit(
-            X, labels
-        )
+        logistic(1.0, mechanism=GaussianFM(expansion=e), random_state=0).fit(X, labels)
         for e in ("taylor", "chebyshev")
     ]
     assert (fits[0].predict(X) == fits[1].predict(X)).all()

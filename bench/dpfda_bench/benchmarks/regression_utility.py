@@ -94,17 +94,15 @@ class Split:
 
     def guess(self, method: str | Method, epsilon: float, **options: Any) -> FloatArray:
         """Predictions of a private fit: a number, or the probability of class 1."""
-        shared: dict[str, Any] = {"delta": 1e-5, "method": method, "random_state": self.seed}
-        shared |= options
+        shared: dict[str, Any] = {"delta": 1e-5, "mechanism": method, "random_state": self.seed}
+        shared |= {"feature_norm_bound": 1.0} | options
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "too few rows")  # the table shows what that means
             if self.data.task == "linear":
-                line = PrivateLinearRegression(
-                    epsilon, **shared, target_center=0.5, target_bound=0.5
-                )
-                return line.fit(self.X, self.y).predict(self.unseen)
-            odds = PrivateLogisticRegression(epsilon, **shared)
-            return odds.fit(self.X, self.y).predict_proba(self.unseen)[:, 1]
+                line = PrivateLinearRegression(epsilon, **shared, target_range=(0, 1))
+                return np.asarray(line.fit(self.X, self.y).predict(self.unseen))
+            odds = PrivateLogisticRegression(epsilon, **shared).fit(self.X, self.y)
+            return np.asarray(odds.predict_proba(self.unseen)[:, 1])
 
     def private(self, method: str | Method, epsilon: float, **options: Any) -> float:
         """The score of a private fit."""

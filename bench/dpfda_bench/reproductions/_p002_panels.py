@@ -139,7 +139,7 @@ def one_split(
         if sites is None:
             yield ("sound", method), split.private(method, epsilon, delta=delta)
         else:
-            among = among_sites(split, sites, epsilon=epsilon, delta=delta, method=method)
+            among = among_sites(split, sites, epsilon=epsilon, delta=delta, mechanism=method)
             yield ("sound", method), among
 
 
@@ -153,11 +153,11 @@ def published_score(split: Split, method: str, **options: Any) -> float:
 def among_sites(split: Split, sites: int, **options: Any) -> float:
     """The score of the sound capeFM: real keys, masks and shares, by default nobody colluding."""
     model = DecentralizedRegression(
-        **{"colluders": 0} | options, task=split.data.task, target_center=0.5, target_bound=0.5,
-        random_state=split.seed,
+        **{"colluders": 0} | options, task=split.data.task, feature_norm_bound=1.0,
+        target_range=(0, 1), random_state=split.seed,
     )  # fmt: skip
     parts = np.array_split(split.train, sites)
-    model.fit([(split.data.X[part], split.data.y[part]) for part in parts])
+    model.fit({f"{k}": (split.data.X[part], split.data.y[part]) for k, part in enumerate(parts)})
     return split.score(model.predict(split.unseen))
 
 

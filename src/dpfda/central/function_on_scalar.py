@@ -210,9 +210,7 @@ class PrivateFunctionOnScalar(CurveEstimator):
             rows = self._numbers(X, reset=reset)
             return rows, np.zeros(rows.shape[1]), np.ones(rows.shape[1])
         table, rows = self._table(self.feature_ranges, X, reset=reset)
-        # Without a constant nothing can make up for a shift.
-        shift = table.center if self.fit_intercept else np.zeros(rows.shape[1])
-        return rows, shift, np.maximum(table.high - shift, shift - table.low)
+        return rows, *table.scaling(centered=bool(self.fit_intercept))
 
     def _conversation(self, read: Reading, n: int) -> FunctionOnScalarRelease:
         covariates = read.rows[0].shape[1]

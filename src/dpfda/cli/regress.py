@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +15,13 @@ from dpfda.cli._ledger import ledger_options, open_ledger
 from dpfda.cli._model_view import print_regression
 from dpfda.cli._output import check_writable, publish
 from dpfda.cli._reading import feature_ranges, reading_from, reading_options
-from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.files import Opened, Reading, Table
-from dpfda.protocol.public_randomness import one_row_each
 from dpfda.regression.estimators import PrivateLinearRegression, PrivateLogisticRegression
 from dpfda.regression.methods import Method
 
 _CHUNK = 100_000  # rows read at a time
 _STREAMED = {".csv", ".tsv", ".txt", ".parquet"}
-
-Ranges = list[tuple[float, float]]
 
 
 @click.command(name="regress")
@@ -68,19 +63,18 @@ def command(file: Path, as_json: bool, model: Path | None, **options: Any) -> No
     reading = reading_from(options)
     opened = reading.open(file, aside=[options["target"]])
     features = reading.chosen(opened, aside={options["target"]: "--target"})
-    ranges = feature_ranges(options["feature_ranges"], features)
-    if (ranges is None) == (options["feature_norm_bound"] is None):
+    options["feature_ranges"] = feature_ranges(options["feature_ranges"], features)
+    if (options["feature_ranges"] is None) == (options["feature_norm_bound"] is None):
         rule = "given, one of them: bounds are public"
         raise InvalidParameter("--feature-ranges or --feature-norm-bound", rule, None)
-    estimator = _estimator(options, ranges)
+    estimator = _estimator(options)
     try:
-        _fit(estimator, opened, reading, features, ranges, options)
+        _fit(estimator, opened, reading, features, options)
     except InvalidParameter as error:
-        name = "mechanism" if error.name == "method" else error.name
-        if name not in ("epsilon", "delta", "mechanism"):
+        if error.name not in ("epsilon", "delta"):
             raise
-        raise InvalidParameter(f"--{name}", error.rule, options[name]) from None
-    publish(replace(estimator.model_, features=tuple(features)), model, as_json, print_regression)
+        raise InvalidParameter(f"--{error.name}", error.rule, options[error.name]) from None
+    publish(estimator.model_.named(features), model, as_json, print_regression)
 
 
 def _fit(
@@ -88,7 +82,6 @@ def _fit(
     opened: Opened,
     reading: Reading,
     features: list[str],
-    ranges: Ranges | None,
     options: dict[str, Any],
 ) -> None:
     """Fit to the file at once, or in chunks where file and mechanism allow it."""
@@ -100,7 +93,7 @@ def _fit(
     def rows(table: Table) -> tuple[Any, Any]:
         if not said:
             reading.refuse_others(table, features)
-        return _rows(table, reading, features, ranges, options)
+        return _rows(table, reading, features, options)
 
     def one_pass() -> Iterator[tuple[Any, Any]]:
         count = 0
@@ -120,11 +113,8 @@ def _fit(
             return
         table = opened.table()
         click.echo(reading.said(opened, len(table)), err=True)
-        X, y = rows(table)
-        if reading.groups is not None:
-            keep = one_row_each(table.text(reading.groups), seed=0, rows=len(table))
-            X, y = X[keep], y[keep]
-        estimator.fit(X, y)
+        persons = None if reading.groups is None else table.text(reading.groups)
+        estimator.fit(*rows(table), groups=persons)
 
 
 def _check(options: dict[str, Any]) -> None:
@@ -141,36 +131,22 @@ def _check(options: dict[str, Any]) -> None:
         _validate.whole("--seed", options["seed"], least=0)
 
 
-def _estimator(options: dict[str, Any], ranges: Ranges | None) -> Any:
-    shared = {
-        "epsilon": options["epsilon"],
-        "delta": options["delta"],
-        "method": options["mechanism"],
-        "feature_norm_bound": options["feature_norm_bound"],
-        "encoder": CurveEncoder("identity", bounds=ranges) if ranges else None,
-        "clip": True,
-        "ledger": open_ledger(options),
-        "random_state": options["seed"],
-    }
+def _estimator(options: dict[str, Any]) -> Any:
+    given = ("epsilon", "delta", "mechanism", "feature_ranges", "feature_norm_bound")
+    shared = {name: options[name] for name in given}
+    shared |= {"ledger": open_ledger(options), "random_state": options["seed"]}
     if options["task"] == "logistic":
         return PrivateLogisticRegression(**shared, classes=options["classes"])
-    low, high = options["target_range"]
-    return PrivateLinearRegression(
-        **shared, target_center=(low + high) / 2, target_bound=(high - low) / 2
-    )
+    return PrivateLinearRegression(**shared, target_range=options["target_range"])
 
 
 def _rows(
-    table: Table,
-    reading: Reading,
-    features: list[str],
-    ranges: Ranges | None,
-    options: dict[str, Any],
+    table: Table, reading: Reading, features: list[str], options: dict[str, Any]
 ) -> tuple[Any, Any]:
     """Features and target of some people."""
     X = table.numbers(features, gaps=reading.fill)
-    middle = [(low + high) / 2 for low, high in ranges] if ranges else 0.0
-    X = np.where(np.isnan(X), middle, X)
+    ranges = options["feature_ranges"]
+    X = np.where(np.isnan(X), np.mean(ranges, axis=1) if ranges else 0.0, X)
     target = options["target"]
     if options["task"] == "linear":
         return X, table.numbers([target])[:, 0]

@@ -70,13 +70,17 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         with unquoted("X"):
             return np.asarray(validate_data(self, X, reset=reset, **rules))
 
+    def _checked_table(self, ranges: Any, X: Any, *, reset: bool, **rules: Any) -> Any:
+        """X as it is where `ranges` name its columns, otherwise as an array of numbers."""
+        if not isinstance(ranges, Mapping):
+            return self._numbers(X, reset=reset, **rules)
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        return X
+
     def _table(self, ranges: Any, X: Any, *, reset: bool) -> tuple[Table, FloatArray]:
         """The public columns that `ranges` speak of, and X's rows inside their ranges."""
-        named = isinstance(ranges, Mapping)
-        rows = X if named else self._numbers(X, reset=reset)
-        if named:
-            validate_data(self, X, reset=reset, skip_check_array=True)
-        table = Table.of(ranges, width=None if named else rows.shape[1])
+        rows = self._checked_table(ranges, X, reset=reset)
+        table = Table.of(ranges, width=None if isinstance(ranges, Mapping) else rows.shape[1])
         return table, table.read(rows)
 
     def _require_raw_rows(self) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpfda import _validate
+from dpfda._registry import Portable
 from dpfda._validate import FloatArray
 from dpfda.errors import InvalidData, InvalidParameter
 
@@ -17,7 +18,7 @@ FeatureRanges = Mapping[Any, Any] | Sequence[Any]
 
 
 @dataclass(frozen=True)
-class Column:
+class Column(Portable):
     """One column: a range of numbers, or the list of its categories (one number 0/1 for each)."""
 
     key: Any
@@ -49,7 +50,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Table:
+class Table(Portable):
     """The public columns of a table.
 
     Example:
@@ -104,6 +105,14 @@ class Table:
     def half(self) -> FloatArray:
         """Half of the width of each range."""
         return np.asarray(self.high / 2 - self.low / 2)
+
+    def scaling(self, *, centered: bool) -> tuple[FloatArray, FloatArray]:
+        """Shift and scale that bring each number into [-1, 1].
+
+        Not centered: no shift, for lines without a constant, which nothing makes up for.
+        """
+        shift = self.center if centered else np.zeros(len(self.names))
+        return shift, np.maximum(self.high - shift, shift - self.low)
 
     def read(self, X: Any) -> FloatArray:
         """Private rows as numbers inside their ranges, shape (n, len(names))."""

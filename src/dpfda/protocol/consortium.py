@@ -118,6 +118,7 @@ def convene(
     colluders: int = 0,
     dropouts: int = 0,
     alone: bool = False,
+    ledger: BaseLedger | None = None,
     ledgers: Mapping[str, BaseLedger] | None = None,
     silent: Silence | None = None,
 ) -> tuple[Result, Consortium]:
@@ -130,8 +131,9 @@ def convene(
         colluders: how many sites may pool what they know with the coordinator.
         dropouts: how many may fall silent in a stage.
         alone: every site adds all the noise.
-        ledgers: the sites' budgets over all conversations. A `dpfda.budget` around it pays once for
-            all sites that have none: their people are others.
+        ledger: pays once for all sites that have none of their own: their people are others; by
+            default that of a `dpfda.budget` around it, if any.
+        ledgers: the sites' own budgets over all conversations.
         silent: rehearses dropouts.
 
     Returns:
@@ -163,7 +165,7 @@ def convene(
     consortium = Consortium(sites, coordinator, silent=silent)
     promise, label = consortium.guarantee(conversation.guarantee), type(conversation).__name__
     if len(budgets) < len(sites):
-        tally.pay(promise, label=label, source=source)
+        tally.pay(promise, label=label, source=source, ledger=ledger)
     else:
         tally.note(promise, label=label, source=source, ledger=next(iter(budgets.values())))
     return converse(conversation, consortium.ask), consortium

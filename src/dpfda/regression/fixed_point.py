@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpfda import _validate
 from dpfda._validate import FloatArray
-from dpfda.errors import InvalidData
 
 ONE = float(1 << 18)
 """The ball's radius in grid steps."""
@@ -31,7 +29,6 @@ MOST_FEATURES = 1 << 12
 """Most features: a float norm of so many squares errs by less than a row is drawn inward."""
 
 _INWARD = 1.0 - 2.0**-40  # room for the rounding of a float norm, before cutting to the grid
-_SLACK = 1.0 + 1e-9  # a row stored as float32 may exceed its bound by this much; it is clipped
 
 
 def ball(rows: FloatArray, *, center: FloatArray, radius: float) -> FloatArray:
@@ -64,34 +61,3 @@ def clip_to_ball(rows: FloatArray, *, center: FloatArray, radius: float) -> Floa
     shifted = rows - center
     norms = np.sqrt(np.einsum("ij,ij->i", shifted, shifted))
     return np.asarray(shifted * (radius / np.maximum(norms, radius))[:, None])
-
-
-def check_rows(
-    features: object, values: FloatArray, *, columns: int | None = None
-) -> tuple[FloatArray, FloatArray]:
-    """Private rows as a finite array that matches the checked targets."""
-    rows = _validate.batch("X", features, columns=columns)
-    if rows.shape[1] == 0:
-        raise InvalidData("X", "rows with at least one feature", "0 feature(s)")
-    if len(rows) != len(values):
-        raise InvalidData("y", f"of the same length as X ({len(rows)})", f"length {len(values)}")
-    return rows, values
-
-
-def require_ball(rows: FloatArray, *, center: FloatArray, radius: float) -> None:
-    """Refuse rows outside the public ball."""
-    centered = not center.any()
-    for start in range(0, len(rows), 4096):
-        shifted = rows[start : start + 4096]
-        if not centered:
-            shifted = shifted - center
-        if np.einsum("ij,ij->i", shifted, shifted).max() > (radius * _SLACK) ** 2:
-            raise InvalidData(
-                "X", f"rows within feature_norm_bound={radius:g} of feature_center (or clip=True)"
-            )
-
-
-def require_segment(values: FloatArray, *, center: float, radius: float) -> None:
-    """Refuse targets outside the public segment."""
-    if np.abs(values - center).max() > radius * _SLACK:
-        raise InvalidData("y", f"within target_bound={radius:g} of {center:g} (or pass clip=True)")

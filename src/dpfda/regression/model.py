@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
 import msgspec
@@ -14,9 +15,11 @@ from dpfda._validate import FloatArray
 from dpfda.curves import CurveEncoder
 from dpfda.documents import Body, Documented
 from dpfda.errors import InvalidData
+from dpfda.face.ranges import Table
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.regression.methods import Fitted
 from dpfda.regression.problem import Task
+from dpfda.regression.recipe import Recipe
 
 Label = str | int | float | bool
 
@@ -42,6 +45,17 @@ class Coefficient(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     privacy_standard_error: float | None
 
 
+class RecipeBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A `Recipe` in a document."""
+
+    names: tuple[str, ...]
+    table: Table | None
+    shift: list[float]
+    scale: list[float]
+    encoder: dict[str, Any] | None
+    grid_points: list[float] | None
+
+
 class RegressionBody(Body):
     """The document of a `RegressionModel`; intercept, coefficients and notes are for readers."""
 
@@ -49,11 +63,9 @@ class RegressionBody(Body):
     mechanism: str
     rows: int
     stages: int
-    features: tuple[str, ...]
     classes: tuple[Label, ...] | None
     target_range: tuple[float, float] | None
-    encoder: dict[str, Any] | None
-    grid_points: list[float] | None
+    recipe: RecipeBody
     fit: FitBody
     intercept: float
     coefficients: list[Coefficient]
@@ -70,20 +82,20 @@ class RegressionModel(Documented):
         mechanism: how the budget was spent.
         rows: how many rows it was fitted to (public).
         stages: how many questions were asked.
-        features: names of the features; of the basis functions for curves.
         classes: the two labels of a logistic task.
         target_range: of a linear task.
-        encoder: how rows in their own units, or curves, become features.
-        grid_points: where curves were known.
+        recipe: how rows in their own units, or curves, become features.
         fit: the predictor of features.
 
     Example:
         >>> from dpfda.regression.estimators import PrivateLinearRegression
-        >>> X = np.random.default_rng(0).uniform(-0.5, 0.5, (9000, 2))
+        >>> X = np.random.default_rng(0).uniform(0, 10, (9000, 2))
         >>> y = X @ [0.8, -0.4]
-        >>> model = PrivateLinearRegression(epsilon=1.0, random_state=0).fit(X, y).model_
+        >>> model = PrivateLinearRegression(
+        ...     epsilon=1.0, feature_ranges=(0, 10), target_range=(-4, 8), random_state=0
+        ... ).fit(X, y).model_
         >>> again = RegressionModel.from_json(model.to_json())
-        >>> bool(np.abs(again.predict(X) - y).mean() < 0.05)
+        >>> bool(np.abs(again.predict(X) - y).mean() < 0.3)
         True
     """
 
@@ -95,23 +107,14 @@ class RegressionModel(Documented):
     mechanism: str
     rows: int
     stages: int
-    features: tuple[str, ...]
     classes: tuple[Label, ...] | None
     target_range: tuple[float, float] | None
-    encoder: CurveEncoder | None
-    grid_points: FloatArray | None
+    recipe: Recipe
     fit: Fitted
 
     def decision_function(self, X: Any, *, grid_points: Any = None) -> FloatArray:
         """The target's value, or the log-odds of the second class."""
-        if self.encoder is not None:
-            points = self.grid_points if grid_points is None else grid_points
-            X = self.encoder.encode(X, points)
-        rows = np.asarray(X, dtype=np.float64)
-        if rows.ndim != 2 or rows.shape[1] != len(self.fit.slope):
-            rule = f"rows of {len(self.fit.slope)} features"
-            raise InvalidData("X", rule, f"shape {rows.shape}")
-        return self.fit.predict(rows)
+        return self.fit.predict(self.recipe.features(X, grid_points))
 
     def predict(self, X: Any, *, grid_points: Any = None) -> Any:
         """Targets inside their public range, or labels."""
@@ -127,30 +130,52 @@ class RegressionModel(Documented):
         return np.stack([1 - likely, likely], axis=1)
 
     @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features."""
+        return self.recipe.names
+
+    def named(self, features: Sequence[str]) -> Self:
+        """The same with other names for its features."""
+        return replace(self, recipe=replace(self.recipe, names=tuple(features)))
+
+    @property
+    def encoder(self) -> CurveEncoder | None:
+        """How curves become features; None for tables."""
+        return self.recipe.encoder
+
+    @property
     def of_curves(self) -> bool:
         """Whether it was fitted to curves."""
-        return self.encoder is not None and self.encoder.basis.functional
+        return self.encoder is not None
+
+    @property
+    def slopes(self) -> FloatArray:
+        """Coefficients in the units of the table, or of encoded curves."""
+        return np.asarray(self.fit.slope / self.recipe.scale)
+
+    @property
+    def intercept(self) -> float:
+        """Where all numbers of a row are 0."""
+        return float(self.fit.intercept - self.slopes @ self.recipe.shift)
+
+    @property
+    def standard_errors(self) -> FloatArray | None:
+        """Of the slopes, from the known privacy noise alone.
+
+        Clipping biases slopes by more than noise does: no error bar is better than a tiny one.
+        """
+        if self.fit.clips or self.fit.covariance is None:
+            return None
+        return np.asarray(np.sqrt(np.diag(self.fit.covariance)) / self.recipe.scale)
 
     def coefficients(self) -> tuple[float, list[Coefficient]]:
         """Intercept and coefficients in the units of the features."""
-        scale, center = np.ones(len(self.features)), np.zeros(len(self.features))
-        if self.encoder is not None and not self.of_curves:
-            rescaler = self.encoder.rescaler
-            scale = np.asarray(rescaler.scales(len(scale)))
-            center = np.asarray(rescaler.centers(len(scale)))
-        slope = self.fit.slope / scale
-        # Clipping biases slopes by more than noise does: no error bar is better than a tiny one.
-        covariance = None if self.fit.clips else self.fit.covariance
-        errors = None if covariance is None else np.sqrt(np.diag(covariance)) / scale
-        found = [
-            Coefficient(
-                feature=name,
-                value=float(slope[place]),
-                privacy_standard_error=None if errors is None else float(errors[place]),
-            )
-            for place, name in enumerate(self.features)
+        errors = self.standard_errors
+        told = [None] * len(self.features) if errors is None else errors.tolist()
+        return self.intercept, [
+            Coefficient(feature=name, value=value, privacy_standard_error=error)
+            for name, value, error in zip(self.features, self.slopes.tolist(), told, strict=True)
         ]
-        return float(self.fit.intercept - slope @ center), found
 
     def slope(self, points: Any = None) -> FloatArray:
         """The slope function β(t) of a model of curves, by default at 101 points."""
@@ -204,15 +229,13 @@ class RegressionModel(Documented):
     def _from_body(cls, body: dict[str, Any]) -> Self:
         for name in ("intercept", "coefficients", "notes"):
             del body[name]
-        fit = msgspec.structs.asdict(body["fit"])
-        for name in ("slope", "center", "covariance"):
-            fit[name] = None if fit[name] is None else np.array(fit[name])
-        if not len(fit["slope"]) == len(fit["center"]) == len(body["features"]):
+        fit, recipe = (msgspec.structs.asdict(body[name]) for name in ("fit", "recipe"))
+        for parts in (fit, recipe):
+            parts |= {name: np.array(part) for name, part in parts.items() if type(part) is list}
+        sizes = [fit["slope"], fit["center"], *(recipe[n] for n in ("names", "shift", "scale"))]
+        if len({len(part) for part in sizes}) != 1:
             raise InvalidData("fit.slope", "one number for each feature", f"{len(fit['slope'])}")
         fit["radius"] = math.inf if fit["radius"] is None else fit["radius"]
-        encoder = body["encoder"]
-        own = {
-            "fit": Fitted(**fit),
-            "encoder": None if encoder is None else CurveEncoder.from_dict(encoder),
-        }
-        return cls(**(body | own))
+        if recipe["encoder"] is not None:
+            recipe["encoder"] = CurveEncoder.from_dict(recipe["encoder"])
+        return cls(**(body | {"fit": Fitted(**fit), "recipe": Recipe(**recipe)}))

@@ -1,226 +1,271 @@
-"""What private regressors share: reading rows, asking the questions, keeping the promise."""
+"""What private regressors share: parameters, reading rows, the questions, predictions."""
 
 from __future__ import annotations
 
 import math
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
-from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar, Self
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
+import numpy.typing as npt
+from sklearn.metrics import r2_score
+from sklearn.utils import ClassifierTags, RegressorTags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_or_1d
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
-from dpfda.curate import Passes, curate
+from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.noise import Source, source_for
+from dpfda.face.curves import CurveReader, count_rows
+from dpfda.face.estimator import unquoted
+from dpfda.face.ranges import Table, middle
 from dpfda.privacy.guarantee import Guarantee
-from dpfda.privacy.ledger import BaseLedger
-from dpfda.protocol.holder import Holder
-from dpfda.regression import fixed_point
+from dpfda.protocol.holder import Exchange
+from dpfda.protocol.public_randomness import one_row_each
+from dpfda.protocol.query import Records
 from dpfda.regression.doubts import doubts
 from dpfda.regression.methods import Fitted, Method, Regression
 from dpfda.regression.model import RegressionModel
 from dpfda.regression.problem import Bounds, Problem, Task
+from dpfda.regression.recipe import Recipe, public_encoder
 
-Chunks = Callable[[], Iterable[tuple[Any, Any]]]
+_WAYS = ("feature_ranges", "feature_norm_bound", "value_range", "encoder")
+_ONLY_WITH = {"feature_center": "feature_norm_bound", "domain_range": "value_range"}
 
 
-@dataclass(eq=False, repr=False)
-class RegressionParameters(BaseEstimator):  # type: ignore[misc]
-    """The parameters of every private regressor, pooled or among sites."""
+def stated_range(given: Any) -> tuple[float, float]:
+    """The public range of y, which somebody has to know."""
+    if given is None:
+        raise InvalidParameter("target_range", "given: the public (low, high) of y", None)
+    return _validate.interval("target_range", given)
 
-    epsilon: float = 1.0
-    _: KW_ONLY
-    delta: float = 1e-5
-    method: str | Method = "moments"
-    fit_intercept: bool = True
-    feature_norm_bound: float | None = 1.0
-    feature_center: Any = 0.0
-    clip: bool = False
-    encoder: Any = None
-    unit: str = "person"
-    random_state: Any = None
+
+def _classifies(estimator: Any) -> bool:
+    return bool(estimator._task == "logistic")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateRegression(RegressionParameters):
-    """What both tasks share: bounds, questions, streams, guarantee. Not for use by itself."""
+class PrivateRegression(CurveReader):
+    """Parameters and pieces of every private regressor, pooled or among sites."""
 
-    _task: ClassVar[Task]
+    delta: float = 1e-5
+    mechanism: str | Method = "moments"
+    fit_intercept: bool = True
+    feature_ranges: Any = None
+    feature_norm_bound: float | None = None
+    feature_center: Any = None
+    value_range: tuple[float, float] | None = None
+    domain_range: tuple[float, float] | None = None
+    encoder: CurveEncoder | None = None
 
-    ledger: BaseLedger | None = None
+    @property
+    @abstractmethod
+    def _task(self) -> Task:
+        """What is predicted."""
 
-    # -- fitting ---------------------------------------------------------------------------
+    @abstractmethod
+    def _target_range(self) -> tuple[float, float]:
+        """Public range of the targets; 0 and 1 for classes."""
 
-    def fit(self, X: Any, y: Any, grid_points: Any = None) -> Self:
-        """Fit privately: one pass over the rows for each question of the method.
+    # -- prediction ----------------------------------------------------------------------------
 
-        Args:
-            X: private rows (n, D), or curves where `encoder` is given.
-            y: private targets.
-            grid_points: the points of curves given as an array.
-        """
-        self.grid_points_ = grid_points
-        rows, targets = self._read(X, y)
-        regression, source = self._regression(rows.shape[1], rows=len(rows))
-        fitted, curator = curate(regression, (rows, targets), source=source, ledger=self.ledger)
-        self._finish(fitted, curator, regression.guarantee)
-        return self
+    def predict(self, X: Any, *, grid_points: Any = None) -> Any:
+        """Targets inside their public range, or the likelier label of each row."""
+        X = self._unseen(X, grid_points)
+        return self.model_.predict(X, grid_points=grid_points)
 
-    def partial_fit(self, X: Any, y: Any) -> Self:
-        """Add a chunk of people to the stage in progress; call `next_stage` after the last one.
+    @available_if(_classifies)  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any, *, grid_points: Any = None) -> FloatArray:
+        """Log-odds of the second class."""
+        X = self._unseen(X, grid_points)
+        return self.model_.decision_function(X, grid_points=grid_points)
 
-        Every stage needs all chunks again: see `fit_stream`. Nothing is released before
-        `next_stage`, and each person may appear in one chunk of a stage only.
-        """
-        if not hasattr(self, "grid_points_"):
-            self.grid_points_ = None
-        if self._task == "logistic" and self.classes is None:
-            raise InvalidParameter("classes", "given: a chunk need not hold both labels", None)
-        rows, targets = self._read(X, y)
-        if not hasattr(self, "_passes"):
-            regression, source = self._regression(rows.shape[1])
-            self._passes = Passes(regression, source=source, ledger=self.ledger)
-        self._passes.add((rows, targets))
-        return self
+    @available_if(_classifies)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any, *, grid_points: Any = None) -> FloatArray:
+        """Probabilities of the two classes, shape (n, 2)."""
+        X = self._unseen(X, grid_points)
+        return self.model_.predict_proba(X, grid_points=grid_points)
 
-    def next_stage(self) -> bool:
-        """Release the stage in progress; True while another pass over the chunks is needed."""
-        if not hasattr(self, "_passes"):
-            raise InvalidData("X", "given through partial_fit before next_stage")
-        passes = self._passes
-        passes.release()
-        if passes.result is None:
-            return True
-        del self._passes
-        self._finish(passes.result, passes.stream, passes.conversation.guarantee)
-        return False
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, grid_points: Any = None) -> float:
+        """R² of the predictions, or the part of labels that are predicted; not private."""
+        predicted = self.predict(X, grid_points=grid_points)
+        truth = self._values(y, len(predicted))
+        if _classifies(self):
+            return float(np.average(predicted == truth, weights=sample_weight))
+        return float(r2_score(truth, predicted, sample_weight=sample_weight))
 
-    def fit_stream(self, chunks: Chunks) -> Self:
-        """Fit from a function that starts a new pass over chunks (X, y); memory O(D²)."""
-        if hasattr(self, "_passes"):
-            del self._passes
-        more = True
-        while more:
-            for X, y in chunks():
-                self.partial_fit(X, y)
-            more = self.next_stage()
-        return self
+    def _unseen(self, X: Any, grid_points: Any) -> Any:
+        check_is_fitted(self, "model_")
+        return self._checked(X, reset=False, own_points=grid_points is not None)
 
-    # -- pieces ------------------------------------------------------------------------------
+    # -- reading -------------------------------------------------------------------------------
 
-    def _regression(self, dimension: int, *, rows: int | None = None) -> tuple[Regression, Source]:
-        """The conversation that public parameters ask for, and where its noise comes from."""
-        method = self.method if isinstance(self.method, Method) else Method.named(self.method)()
-        source = source_for(self.random_state)
-        self.n_features_in_ = dimension
-        regression = Regression(
+    def _checked(self, X: Any, *, reset: bool, own_points: bool = False, least: int = 1) -> Any:
+        """X as scikit-learn checks it: curves, a table with names, or an array of numbers."""
+        if reset:
+            self._require_one_way()
+        if self.value_range is not None or self.encoder is not None:
+            return self._read_curves(X, reset=reset, own_points=own_points)
+        rules = {"ensure_min_samples": least}
+        return self._checked_table(self.feature_ranges, X, reset=reset, **rules)
+
+    def _read_all(self, X: Any, y: Any, *more: Any, grid_points: Any, groups: Any) -> Records:
+        """Features of checked rows, targets or labels, and `more` of them, one row a person."""
+        n = count_rows(X)
+        kept: Any = slice(None)
+        if groups is not None:
+            kept = one_row_each(groups, seed=self._public_seed(), rows=n)
+            n = len(kept)
+        self._recipe = self._make_recipe(X, grid_points, people=n)
+        return tuple(part[kept] for part in (*self._read(X, y, grid_points), *more))
+
+    def _read(self, X: Any, y: Any, grid_points: Any) -> Records:
+        """Features of checked rows, and their targets or labels."""
+        rows = self._recipe.features(X, grid_points, strict=self._is_simulation)
+        return rows, self._values(y, len(rows))
+
+    def _values(self, y: Any, count: int) -> npt.NDArray[Any]:
+        """Private targets as numbers, or labels."""
+        if _classifies(self):
+            return self._read_labels(y, count)
+        if y is None:
+            raise ValueError("This regressor requires y to be passed, but the target y is None")
+        with unquoted("y"):
+            values = np.asarray(column_or_1d(y, dtype=np.float64, warn=True))
+            assert_all_finite(values, input_name="y")
+        if len(values) != count:
+            raise InvalidData("y", f"{count} numbers, one for each row", f"{len(values)}")
+        return values
+
+    def _targets(self, values: npt.NDArray[Any]) -> FloatArray:
+        """Numbers as they are; 1 for the second label."""
+        if _classifies(self):
+            return np.asarray(values == self.classes_[1], dtype=np.float64)
+        return values
+
+    # -- what is public ------------------------------------------------------------------------
+
+    def _require_one_way(self) -> None:
+        given = [name for name in _WAYS if getattr(self, name) is not None]
+        if len(given) != 1:
+            rule = "given: public ranges of columns, or else value_range for curves (for experts: "
+            rule += "feature_norm_bound, encoder); one of them"
+            raise InvalidParameter("feature_ranges", rule, given or None)
+        for name, other in _ONLY_WITH.items():
+            if getattr(self, name) is not None and other not in given:
+                raise InvalidParameter(name, f"given with {other} only", getattr(self, name))
+
+    def _make_recipe(self, X: Any, grid_points: Any, *, people: int | None) -> Recipe:
+        """How rows like X become features; `people` where their number is known."""
+        names = getattr(self, "feature_names_in_", None)
+        if self.feature_norm_bound is not None:
+            return Recipe.plain(range(1, X.shape[1] + 1) if names is None else names)
+        if self.feature_ranges is not None:
+            named = hasattr(X, "columns")
+            table = Table.of(self.feature_ranges, width=None if named else X.shape[1])
+            if names is not None and not named:
+                columns = zip(table.columns, names, strict=True)
+                own = tuple(replace(column, key=str(name)) for column, name in columns)
+                table = replace(table, columns=own)
+            return Recipe.of_table(table, centered=bool(self.fit_intercept))
+        encoder = self.encoder
+        if encoder is None:
+            strength = None if people is None else people * float(self.epsilon)
+            domain = self.domain_range
+            encoder = public_encoder(
+                X, grid_points, value_range=self.value_range, domain_range=domain, strength=strength
+            )
+        if not isinstance(encoder, CurveEncoder) or not encoder.basis.functional:
+            rule = "a CurveEncoder of curves (feature_ranges are for tables)"
+            raise InvalidParameter("encoder", rule, encoder)
+        points = None if grid_points is None else np.asarray(grid_points, dtype=np.float64)
+        return Recipe.plain(range(1, encoder.n_features + 1), encoder=encoder, grid_points=points)
+
+    def _regression(self, *, rows: int | None = None) -> Regression:
+        """The conversation that public parameters ask for."""
+        chosen = self.mechanism
+        return Regression(
             epsilon=self.epsilon,
             delta=self.delta,
             unit=self.unit,
-            problem=self._problem(dimension, rows=rows),
-            method=method,
-            found_classes=self._task == "logistic" and self.classes is None,
-        )
-        return regression, source
-
-    def _finish(self, fitted: Fitted, holder: Holder, guarantee: Guarantee) -> None:
-        first = holder.transcript[0]
-        boxed = self.encoder is not None and self.feature_norm_bound is None
-        seen = doubts(first.query, first.answer, task=self._task, boxed=boxed)
-        fitted = replace(fitted, warnings=(*fitted.warnings, *seen))
-        self.fit_ = fitted
-        self.coef_ = fitted.slope
-        self.intercept_ = fitted.intercept
-        # Clipping biases slopes by more than noise does: no error bar is better than a tiny one.
-        covariance = None if fitted.clips else fitted.covariance
-        self.coef_standard_error_ = None if covariance is None else np.sqrt(np.diag(covariance))
-        self.clipping_inflation_ = fitted.inflation
-        self.n_seen_ = holder.transcript[-1].answer.n
-        self.stages_ = len(holder.transcript)
-        self.guarantee_ = guarantee.drawn_from(holder.source)
-        for text in fitted.warnings:
-            warnings.warn(text, UserWarning, stacklevel=3)
-
-    @property
-    def model_(self) -> RegressionModel:
-        """The regression as a public model that can be saved."""
-        check_is_fitted(self, "fit_")
-        center, radius = self._segment()
-        linear = self._task == "linear"
-        names = getattr(self, "feature_names_in_", range(1, len(self.fit_.slope) + 1))
-        points = self.grid_points_
-        return RegressionModel(
-            guarantee=self.guarantee_,
-            task=self._task,
-            mechanism=self.method if isinstance(self.method, str) else self.method.name,
-            rows=self.n_seen_,
-            stages=self.stages_,
-            features=tuple(map(str, names)),
-            classes=None if linear else tuple(np.asarray(self.classes_).tolist()),
-            target_range=(center - radius, center + radius) if linear else None,
-            encoder=self.encoder,
-            grid_points=None if points is None else np.asarray(points, dtype=np.float64),
-            fit=self.fit_,
+            problem=Problem(
+                task=self._task,
+                bounds=self._bounds(),
+                fit_intercept=bool(self.fit_intercept),
+                rows=rows,
+            ),
+            method=chosen if isinstance(chosen, Method) else Method.named(chosen)(),
+            found_classes=_classifies(self) and not self._classes_given,
         )
 
-    def _ball(self, dimension: int) -> tuple[FloatArray, float]:
-        """Public center and radius of the rows; one number stands for all features."""
-        center = np.asarray(self.feature_center, dtype=np.float64)
-        if center.ndim == 0:
-            center = np.full(dimension, float(center))
-        if center.shape != (dimension,) or not np.all(np.isfinite(center)):
+    def _bounds(self) -> Bounds:
+        """Public balls of features and targets."""
+        dimension = len(self._recipe.names)
+        center, radius = np.zeros(dimension), math.sqrt(dimension)
+        if not self._recipe.boxed:
+            center = self._center(dimension)
+            radius = _validate.positive("feature_norm_bound", self.feature_norm_bound)
+        low, high = self._target_range()
+        target = middle("target_range", (low, high))
+        if not self.fit_intercept and not _classifies(self):
+            target = 0.0, max(abs(low), abs(high))  # a line through 0
+        return Bounds(
+            center=center, radius=radius, target_center=target[0], target_radius=target[1]
+        )
+
+    def _center(self, dimension: int) -> FloatArray:
+        given = 0.0 if self.feature_center is None else self.feature_center
+        center = np.asarray(given, dtype=np.float64)
+        if center.shape not in ((), (dimension,)) or not np.all(np.isfinite(center)):
             rule = f"a number or {dimension} finite numbers"
             raise InvalidParameter("feature_center", rule, self.feature_center)
-        if self.feature_norm_bound is None:
-            # An encoder's features lie in [-1, 1]^d by construction.
-            if self.encoder is None:
-                raise InvalidParameter("feature_norm_bound", "given without an encoder", None)
-            return center, math.sqrt(dimension)
-        return center, _validate.positive("feature_norm_bound", self.feature_norm_bound)
+        return np.full(dimension, center)
 
-    def _rows(self, X: Any) -> FloatArray:
-        if self.encoder is not None:
-            return np.asarray(self.encoder.encode(X, grid_points=self.grid_points_))
-        if hasattr(X, "toarray"):
-            raise InvalidData("X", "a dense array (sparse input is not supported)")
-        return X  # type: ignore[no-any-return]
+    # -- what a fit leaves ---------------------------------------------------------------------
 
-    def _read(self, X: Any, y: Any) -> tuple[FloatArray, FloatArray]:
-        # Public parameters first: what is wrong with them is no secret.
-        self._problem(max(1, np.size(self.feature_center)))
-        columns = self.n_features_in_ if hasattr(self, "_passes") else None
-        rows, targets = fixed_point.check_rows(self._rows(X), self._targets(y), columns=columns)
-        center, radius = self._ball(rows.shape[1])
-        if not self.clip:
-            fixed_point.require_ball(rows, center=center, radius=radius)
-        return rows, targets
-
-    def _linear(self, X: Any) -> FloatArray:
-        check_is_fitted(self, "fit_")
-        rows = _validate.batch("X", self._rows(X), columns=self.n_features_in_)
-        return self.fit_.predict(rows)
-
-    @abstractmethod
-    def _targets(self, y: Any) -> FloatArray:
-        """Private targets as numbers, checked without being shown."""
-
-    @abstractmethod
-    def _segment(self) -> tuple[float, float]:
-        """Public center and radius of the targets."""
-
-    def _problem(self, dimension: int, *, rows: int | None = None) -> Problem:
-        (center, radius), (target_center, target_radius) = self._ball(dimension), self._segment()
-        bounds = Bounds(
-            center=center, radius=radius, target_center=target_center, target_radius=target_radius
+    def _finish(
+        self,
+        fitted: Fitted,
+        regression: Regression,
+        transcript: Sequence[Exchange],
+        guarantee: Guarantee,
+    ) -> Self:
+        linear, first = not _classifies(self), transcript[0]
+        seen = doubts(first.query, first.answer, task=self._task, boxed=self._recipe.boxed)
+        fitted = replace(fitted, warnings=(*fitted.warnings, *seen))
+        self.guarantee_ = guarantee
+        self.n_seen_, self.stages_ = transcript[-1].answer.n, len(transcript)
+        self.model_ = RegressionModel(
+            guarantee=guarantee,
+            task=self._task,
+            mechanism=regression.method.name,
+            rows=self.n_seen_,
+            stages=self.stages_,
+            classes=None if linear else tuple(np.asarray(self.classes_).tolist()),
+            target_range=self._target_range() if linear else None,
+            recipe=self._recipe,
+            fit=fitted,
         )
-        intercept = bool(self.fit_intercept)
-        return Problem(task=self._task, bounds=bounds, fit_intercept=intercept, rows=rows)
+        self.fit_, self.clipping_inflation_ = fitted, fitted.inflation
+        self.coef_, self.intercept_ = self.model_.slopes, self.model_.intercept
+        self.coef_standard_error_ = self.model_.standard_errors
+        for text in fitted.warnings:
+            warnings.warn(text, UserWarning, stacklevel=3)
+        return self
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "fit_")
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.allow_nan = self.value_range is not None or self.encoder is not None
+        # A hundred people, as in scikit-learn's checks, are too few for a private fit.
+        if _classifies(self):
+            tags.estimator_type = "classifier"
+            tags.classifier_tags = ClassifierTags(poor_score=True, multi_class=False)
+        else:
+            tags.estimator_type = "regressor"
+            tags.regressor_tags = RegressorTags(poor_score=True)
+        return tags

@@ -109,7 +109,7 @@ class Regression(Conversation[Fitted], name="regression"):
             object.__setattr__(self, "delta", 0.0)
         super().__post_init__()
         if not (self.delta or self.method.pure or self.method.pure_too):
-            rule = f"above 0 for method {self.method.name!r}"
+            rule = f"above 0 for mechanism {self.method.name!r}"
             raise InvalidParameter("delta", rule, self.delta)
 
     def questions(self) -> Questions[Fitted]:
