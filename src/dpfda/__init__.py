@@ -30,7 +30,6 @@ _HOMES = {
     "OnlineMRMA": "dpfda.mrma.online",
     "Person": "dpfda.protocol.person",
     "PrivateCovariance": "dpfda.central.covariance",
-    "PrivateCurveClassifier": "dpfda.regression.curve_classifier",
     "PrivateDensity": "dpfda.central.density",
     "PrivateFunctionOnScalar": "dpfda.central.function_on_scalar",
     "PrivateKernelMachine": "dpfda.central.kernel_machine",

@@ -22,7 +22,6 @@ from dpfda import (
 from dpfda.central.conversation import reaches
 from dpfda.central.mean import FunctionMechanism
 from dpfda.cli._group import dpfda
-from dpfda.curves import CurveEncoder
 from dpfda.regression.methods import Method
 
 T = np.linspace(0, 1, 40)
@@ -109,15 +108,14 @@ def heard(model: Any, target: Any = DOSE) -> list[str]:
 
 
 def boxed(*ranges: tuple[float, float]) -> dict[str, Any]:
-    return {"encoder": CurveEncoder("identity", bounds=ranges), "feature_norm_bound": None}
+    return {"feature_ranges": list(ranges)}
 
 
 @pytest.mark.parametrize("name", SEEING)
 def test_regressions(name: str) -> None:
     def model(**more: Any) -> Any:
-        shared = {"method": name, "clip": True, "random_state": 0}
-        return PrivateLinearRegression(2.0, **shared, **({"target_center": 50, "target_bound": 50}
-                                                        | more))  # fmt: skip
+        shared = {"mechanism": name, "target_range": (0, 100), "random_state": 0}
+        return PrivateLinearRegression(2.0, **(shared | more))
 
     assert heard(model(feature_norm_bound=200.0)) == []
     assert heard(model(feature_norm_bound=1.0)) == [
@@ -128,7 +126,7 @@ def test_regressions(name: str) -> None:
         "nearly everybody is at an end of the range of feature 2"
     ]
     right = boxed((18, 100), (30, 150))
-    assert heard(model(**right, target_center=0, target_bound=1)) == [
+    assert heard(model(**right, target_range=(-1, 1))) == [
         "nearly all targets are at one end of their range"
     ]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from dpfda import PrivateCurveClassifier
+from dpfda import PrivateLogisticRegression
 from dpfda.cli._group import dpfda
 from dpfda.cli.submit import read_curve
 from dpfda.errors import InvalidData
@@ -138,7 +138,7 @@ def test_classify(make: Callable[[Path], Path], tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("make", CURVES, ids=lambda make: make.__name__)
 def test_predict(make: Callable[[Path], Path], tmp_path: Path) -> None:
-    model = PrivateCurveClassifier(2.0, value_range=(0, 12), classes=("f", "m"), random_state=0)
+    model = PrivateLogisticRegression(2.0, value_range=(0, 12), classes=("f", "m"), random_state=0)
     model.fit(X, SEX, grid_points=T).model_.save(tmp_path / "m.json")
     check(
         ["predict", str(tmp_path / "m.json"), "{}", "--label", "sex"], make(tmp_path), CURVES[make]

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 import dpfda
 from dpfda.cli._group import dpfda as command_line
 from dpfda.privacy.ledger_file import FileLedger
-from dpfda.regression.curve_classifier import PrivateCurveClassifier
+from dpfda.regression.estimators import PrivateLogisticRegression
 
 T = np.linspace(0, 24, 20)
 RNG = np.random.default_rng(0)
@@ -163,7 +163,7 @@ def test_groups_average_the_curves_of_a_person(tmp_path: Path) -> None:
 
 def test_curves_of_two_persons_are_as_good_as_one(messy: Path) -> None:
     groups = np.arange(3000) // 2
-    model = PrivateCurveClassifier(1.0, value_range=(30, 200), random_state=0)
+    model = PrivateLogisticRegression(1.0, value_range=(30, 200), random_state=0)
     model.fit(CURVES, WORDS, grid_points=T, groups=groups)
     assert model.model_.rows == 1500
     assert model.score(CURVES, WORDS) > 0.95

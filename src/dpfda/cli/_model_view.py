@@ -70,21 +70,19 @@ def _table(model: RegressionModel) -> Table:
     intercept, found = model.coefficients()
     stated = any(row.privacy_standard_error is not None for row in found)
     table.add_column("feature")
-    if model.encoder is not None:
+    public = model.recipe.table
+    if public is not None:
         table.add_column("range", justify="right")
-        size = len(found)
-        centers, scales = model.encoder.rescaler.centers(size), model.encoder.rescaler.scales(size)
-        assert scales is not None
-        ends = [f"{c - s:g} … {c + s:g}" for c, s in zip(centers, scales, strict=True)]
+        ends = [f"{low:g} … {high:g}" for low, high in zip(public.low, public.high, strict=True)]
     name = "coefficient (clipped rows)" if model.fit.clips else "coefficient"
     table.add_column(name, justify="right")
     if stated:
         table.add_column("± from privacy noise", justify="right")
-    blank = [] if model.encoder is None else [""]
+    blank = [] if public is None else [""]
     table.add_row("(intercept)", *blank, f"{intercept:.5g}")
     for place, row in enumerate(found):
         error = row.privacy_standard_error
-        span = [] if model.encoder is None else [ends[place]]
+        span = [] if public is None else [ends[place]]
         shown = [] if error is None else [f"{error:.2g}"]
         table.add_row(row.feature, *span, f"{row.value:.5g}", *shown)
     return table

@@ -15,7 +15,7 @@ from dpfda.cli._model_view import print_regression
 from dpfda.cli._output import check_writable, publish
 from dpfda.cli._reading import own_grids, reading_from, reading_options
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.regression.curve_classifier import PrivateCurveClassifier
+from dpfda.regression.estimators import PrivateLogisticRegression
 
 
 @click.command(name="classify")
@@ -54,7 +54,7 @@ def command(file: Path, as_json: bool, model: Path | None, **options: Any) -> No
         where = f"curve {int(np.argmin(known)) + 1}, column {reading.label!r}"
         raise InvalidData(where, f"one of --classes {options['classes']}")
     click.echo(rows.said, err=True)
-    classifier = PrivateCurveClassifier(
+    classifier = PrivateLogisticRegression(
         epsilon=options["epsilon"],
         value_range=options["value_range"],
         classes=classes,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -84,7 +84,7 @@ class DecentralizedRegression(PrivateRegression):
     dropouts: int = 0
     aggregation: Literal["secure_sum", "conventional"] = "secure_sum"
     target_range: tuple[float, float] | None = None
-    classes: tuple[Any, Any] | None = None
+    classes: Sequence[Any] | None = None
     ledgers: Mapping[str, BaseLedger] | None = None
 
     @property
@@ -160,7 +160,9 @@ class DecentralizedRegression(PrivateRegression):
         if names.shape != (n,):
             raise InvalidParameter("sites", f"one entry for each of {n} rows", names.shape)
         rows, values, names = self._read_all(X, y, names, **read)
-        return {name: (rows[names == name], values[names == name]) for name in np.unique(names)}
+        return {
+            name: (rows[names == name], values[names == name]) for name in np.unique(names).tolist()
+        }
 
     def _tables(self, tables: Mapping[str, Any], grid_points: Any) -> dict[str, Records]:
         """The rows of each site's own table."""

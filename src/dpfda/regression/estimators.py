@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -184,7 +184,7 @@ class PrivateLogisticRegression(CuratedRegression):
         True
     """
 
-    classes: tuple[Any, Any] | None = None
+    classes: Sequence[Any] | None = None
 
     @property
     def _task(self) -> Task:
