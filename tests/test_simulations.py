@@ -10,7 +10,7 @@ from dpfda.errors import InvalidParameter
 
 def test_simulation_001_follows_its_formulas():
     n = 20_000
-    data = simulate_001(n, rng=3)
+    data = simulate_001(n, random_state=3)
     z = CurveEncoder("cosine", n_basis=50).coefficients(data.X[:2000])
     # Var ξ = 1, so coefficient j has variance 1/j²; the sample variance of a uniform variable has
     # relative error √(0.8/n) = 0.02 here, and four of these are allowed.
@@ -25,10 +25,12 @@ def test_simulation_001_follows_its_formulas():
 
 
 def test_simulations_repeat_with_their_seed():
-    np.testing.assert_array_equal(simulate_001(5, rng=8).X, simulate_001(5, rng=8).X)
-    assert not np.array_equal(simulate_001(5, rng=8).X, simulate_001(5, rng=9).X)
+    np.testing.assert_array_equal(
+        simulate_001(5, random_state=8).X, simulate_001(5, random_state=8).X
+    )
+    assert not np.array_equal(simulate_001(5, random_state=8).X, simulate_001(5, random_state=9).X)
     rng = np.random.default_rng(8)
-    np.testing.assert_array_equal(simulate_001(5, rng).X, simulate_001(5, rng=8).X)
+    np.testing.assert_array_equal(simulate_001(5, rng).X, simulate_001(5, random_state=8).X)
     np.testing.assert_array_equal(
         simulate_003("S-4", 5, seed=8).X, simulate_003("S-4", 5, seed=8).X
     )
@@ -40,7 +42,7 @@ def test_simulations_repeat_with_their_seed():
 def test_simulation_001_takes_another_slope():
     slope = np.zeros(50)
     slope[0] = 1e6
-    data = simulate_001(200, rng=0, slope=slope, intercept=0.0)
+    data = simulate_001(200, random_state=0, slope=slope, intercept=0.0)
     np.testing.assert_array_equal(data.y, np.sign(data.X.mean(axis=1)))
     with pytest.raises(InvalidParameter, match="slope must be 50 finite coefficients"):
         simulate_001(5, slope=[1.0])

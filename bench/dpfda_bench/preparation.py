@@ -162,7 +162,7 @@ def _nhanes_hdl(path: PathLike) -> Prepared:
 
 def _tecator(path: PathLike) -> Prepared:
     data = load_tecator(path)
-    encoder = CurveEncoder("bspline", n_basis=8, bounds=(2.0, 5.5))
+    encoder = CurveEncoder("bspline", n_basis=8, feature_ranges=(2.0, 5.5))
     columns = list(encoder.encode(data.X, grid_points=data.unit_grid).T)
     note = "encoded spectra: 8 B-spline coefficients; y = fat/50 %"
     return _ball(columns, _unit(np.asarray(data.y) / 50), "linear", note)
@@ -172,7 +172,7 @@ def _dti(path: PathLike) -> Prepared:
     data = load_dti(path)
     score = np.asarray(data.y, dtype=float)
     first = (data.extra["visit"] == 1) & np.isfinite(score) & np.isfinite(data.X).all(axis=1)
-    encoder = CurveEncoder("bspline", n_basis=6, bounds=(0.2, 0.8))
+    encoder = CurveEncoder("bspline", n_basis=6, feature_ranges=(0.2, 0.8))
     columns = list(encoder.encode(data.X[first], grid_points=data.grid_points).T)
     note = "one row a person (first visit): tract profile as 6 B-spline coefficients; y = pasat/60"
     return _ball(columns, _unit(score[first] / 60), "linear", note)

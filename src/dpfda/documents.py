@@ -104,7 +104,8 @@ def load(path: str | os.PathLike[str]) -> Any:
         >>> from dpfda.curves import CurveEncoder
         >>> from dpfda.protocol.model import CurveModel
         >>> model = CurveModel.linear(
-        ...     encoder=CurveEncoder("identity", bounds=[(-1, 1)] * 2), classes=("low", "high"),
+        ...     encoder=CurveEncoder("identity", feature_ranges=[(-1, 1)] * 2),
+        ...     classes=("low", "high"),
         ...     intercept=[0.0], coefficients=[[1.0, 1.0]], guarantee=Guarantee(epsilon=1.0),
         ... )
         >>> path = Path(mkdtemp()) / "model.json"

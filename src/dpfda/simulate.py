@@ -1,6 +1,6 @@
 """A whole study in one process: read this first, every line opens one file.
 
-The same `Server`, the same tasks and the same randomizers run here, behind the collector's HTTP and
+The same `Server`, the same tasks and the same mechanisms run here, behind the collector's HTTP and
 on a federation; here the people are simulated, thousands at a time.
 """
 
@@ -15,7 +15,6 @@ from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import InvalidData
 from dpfda.noise import Source
 from dpfda.privacy import tally
-from dpfda.privacy.guarantee import Guarantee
 from dpfda.privacy.ledger import BaseLedger
 from dpfda.protocol.person import Crowd, People, encode_people
 from dpfda.protocol.plan import StudyPlan
@@ -29,7 +28,6 @@ def simulate(
     source: Source,
     ledger: BaseLedger | None = None,
     label: str = "study",
-    promise: Guarantee | None = None,
     **how: Any,
 ) -> Server:
     """Charge everybody, then run a study from the first person to the last.
@@ -41,13 +39,12 @@ def simulate(
         ledger: the people's budget over all studies; by default that of a `dpfda.budget` around
             it, if any. What real noise was drawn for is in `dpfda.spent()` either way.
         label: public words for the ledger.
-        promise: what people are charged, where it is not what the plan says.
         how: as in `ask_everybody`.
 
     Returns:
         The server at the end: its `model`, and what its design estimated in `findings`.
     """
-    tally.pay(promise or plan.guarantee, label=label, source=source, ledger=ledger)
+    tally.pay(plan.guarantee, label=label, source=source, ledger=ledger)
     return ask_everybody(plan, people, source=source, **how)
 
 
@@ -87,12 +84,12 @@ def ask_everybody(
     return server
 
 
-def people_from(plan: StudyPlan, curves: Any, labels: Any, *, grid_points: Any = None) -> People:
-    """People who hold the given curves and labels, in a public random order."""
-    plan.encoder.check_grid(curves, grid_points)
-    features, numbers = encode_people(plan, curves, labels, grid_points=grid_points)
+def people_from(plan: StudyPlan, X: Any, y: Any, *, grid_points: Any = None) -> People:
+    """People who hold the given rows and labels, in a public random order."""
+    plan.encoder.check_grid(X, grid_points)
+    features, numbers = encode_people(plan, X, y, grid_points=grid_points)
     if len(features) != plan.n_people or len(numbers) != plan.n_people:
-        raise InvalidData("curves", f"{plan.n_people} curves with a label each")
+        raise InvalidData("X", f"{plan.n_people} rows with a label each")
     order = np.random.default_rng(plan.seed).permutation(plan.n_people)
 
     def people(start: int, stop: int) -> tuple[FloatArray, IntArray]:

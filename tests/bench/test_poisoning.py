@@ -5,7 +5,7 @@ from dpfda_bench.benchmarks import poisoning
 
 
 def test_without_a_defense_liars_do_more_damage() -> None:
-    test = simulate_001(2000, rng=10_000)
+    test = simulate_001(2000, random_state=10_000)
     errors = {
         defense: poisoning._error(
             poisoning._DESIGNS["mrma"], test, 1500, share=0.05, defense=defense, seed=0

@@ -74,11 +74,10 @@ def make_plan(name, *, owners=20, epsilon=1.0, classes=(0, 1), d=2, n_rows=3, **
         design = GradientDesign(features=features, reference=rows, n_rows=n_rows, **fields)
     else:
         judges = {"judges": 1} if "labels" not in fields else {}
-        share = "statistic" if name == "feedback" else name
         design = SammeDesign(
             **{
-                "share": share,
-                "bounds": [(-1.0, 1.0)] * d,
+                "rule": "statistic" if name == "feedback" else name,
+                "feature_ranges": [(-1.0, 1.0)] * d,
                 "owners_per_round": max(owners // 4, 1),
                 "thresholds": np.full((d, 2), [-0.2, 0.3]),
                 "n_rows": n_rows,

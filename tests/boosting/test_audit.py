@@ -17,7 +17,7 @@ EPSILON = 1.0
 
 
 class OwnerAudit:
-    """A request as a randomizer of one owner's whole data: two rows of two features, two labels."""
+    """A request as a mechanism of one owner's whole data: two rows of two features, two labels."""
 
     log_likelihood = None
 

@@ -43,7 +43,7 @@ def over_http(plan, rows, collector, folder, *, epsilons=None, accepts=()):
     for k in range(OWNERS):
         own = None if epsilons is None else float(epsilons[k])
         holder = partial(Owner, epsilon=own)
-        device = RemoteClient(folder / str(k), limit_epsilon=20.0, rng=source, holder=holder)
+        device = RemoteClient(folder / str(k), limit_epsilon=20.0, source=source, holder=holder)
         device.join(collector.url, plan.hash, most_epsilon=20.0, accepts=accepts)
         device.submit(plan.hash, curve=rows.features[k], label=rows.labels[k])
         spent.append(device.ledger.spent.epsilon)

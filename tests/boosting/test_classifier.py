@@ -11,21 +11,21 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from dpfda.boosting.classifier import SHARES, LocalBoostingClassifier
+from dpfda.boosting.classifier import RULES, LocalBoostingClassifier
 from dpfda.boosting.model import BoostedModel
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC, ROWS_ARE_PUBLIC, USER_IS_NOT_PROTECTED
 
 
-@pytest.mark.parametrize("share", SHARES)
+@pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("validation", ["clean", "feedback"])
-def test_every_share_learns(study, share, validation):
-    """The classes are 12 % apart from each other at best; ε is large, so every share gets near."""
+def test_every_rule_learns(study, rule, validation):
+    """The classes are 12 % apart from each other at best; ε is large, so every rule gets near."""
     X, y, groups, own, own_y, test, test_y = study
     classifier = LocalBoostingClassifier(
-        20.0, share=share, validation=validation, n_rounds=4, random_state=0
+        20.0, rule=rule, validation=validation, n_rounds=4, random_state=0
     )
-    labels = None if validation == "feedback" and share != "gradient" else own_y
+    labels = None if validation == "feedback" and rule != "gradient" else own_y
     classifier.fit(X, y, groups=groups, reference=own, reference_labels=labels)
     # Measured 0.14 to 0.22 over seeds; a coin has 0.5.
     assert np.mean(classifier.predict(test) != test_y) < 0.27
@@ -39,7 +39,7 @@ def test_every_share_learns(study, share, validation):
 def test_gradient_needs_no_labels_and_beats_shares(study):
     X, y, groups, own, own_y, test, test_y = study
     ours = LocalBoostingClassifier(1.0, random_state=0).fit(X, y, groups=groups, reference=own)
-    theirs = LocalBoostingClassifier(1.0, share="statistic", random_state=0)
+    theirs = LocalBoostingClassifier(1.0, rule="statistic", random_state=0)
     theirs.fit(X, y, groups=groups, reference=own, reference_labels=own_y)
     ours_error, their_error = (np.mean(c.predict(test) != test_y) for c in (ours, theirs))
     assert ours_error < 0.18  # the best linear rule has 0.144
@@ -57,15 +57,15 @@ def test_own_labels_help_when_owners_are_few(study):
     assert helped.score(test, test_y) > 0.82
 
 
-@pytest.mark.parametrize("share", SHARES)
-def test_three_classes(share):
+@pytest.mark.parametrize("rule", RULES)
+def test_three_classes(rule):
     rng = np.random.default_rng(0)
     centers = 2.2 * np.array([[0, 1], [1, -1], [-1, -1]])
     y = rng.integers(0, 3, 8000)
     X = rng.normal(size=(8000, 2)) + centers[y]
     own_y = rng.integers(0, 3, 300)
     own = rng.normal(size=(300, 2)) + centers[own_y]
-    classifier = LocalBoostingClassifier(20.0, share=share, n_rounds=4, random_state=0)
+    classifier = LocalBoostingClassifier(20.0, rule=rule, n_rounds=4, random_state=0)
     classifier.fit(
         X[:6000],
         np.array(["a", "b", "c"])[y[:6000]],
@@ -93,8 +93,8 @@ def test_owners_may_spend_different_budgets(study):
 def test_owners_with_different_numbers_of_rows(study):
     X, y, _, own, own_y, test, test_y = study
     groups = np.random.default_rng(0).integers(0, 1200, len(X))
-    for share in SHARES:
-        classifier = LocalBoostingClassifier(10.0, share=share, n_rounds=3, random_state=0)
+    for rule in RULES:
+        classifier = LocalBoostingClassifier(10.0, rule=rule, n_rounds=3, random_state=0)
         classifier.fit(X, y, groups=groups, reference=own, reference_labels=own_y)
         assert classifier.score(test, test_y) > 0.7
 
@@ -112,7 +112,7 @@ def test_same_seed_same_model_other_seed_other(study):
 
 def test_public_labels_are_said_so(study):
     X, y, groups, own, own_y, _, _ = study
-    classifier = LocalBoostingClassifier(5.0, share="sample", labels="public", random_state=0)
+    classifier = LocalBoostingClassifier(5.0, rule="sample", protects="features", random_state=0)
     classifier.fit(X, y, groups=groups, reference=own, reference_labels=own_y)
     assert "labels are public" in str(classifier.guarantee_)
     assert "not protected" in str(classifier.guarantee_)
@@ -120,8 +120,8 @@ def test_public_labels_are_said_so(study):
 
 def test_models_travel_as_json(study):
     X, y, groups, own, own_y, test, _ = study
-    for share in ("gradient", "statistic"):
-        classifier = LocalBoostingClassifier(5.0, share=share, n_rounds=2, random_state=0)
+    for rule in ("gradient", "statistic"):
+        classifier = LocalBoostingClassifier(5.0, rule=rule, n_rounds=2, random_state=0)
         classifier.fit(X, y, groups=groups, reference=own, reference_labels=own_y)
         again = BoostedModel.from_dict(json.loads(json.dumps(classifier.model_.to_dict())))
         assert np.array_equal(again.decide(test), classifier.model_.decide(test))
@@ -134,7 +134,7 @@ def test_models_travel_as_json(study):
 
 def test_without_reference_public_bounds_do(two_classes):
     X, y = two_classes(4000, seed=0)
-    classifier = LocalBoostingClassifier(2.0, feature_bounds=(-4, 4), random_state=0)
+    classifier = LocalBoostingClassifier(2.0, feature_ranges=(-4, 4), random_state=0)
     classifier.fit(X, y)
     assert classifier.score(X, y) > 0.75  # every row an owner
 
@@ -223,15 +223,15 @@ def test_owners_with_more_rows_than_count_use_their_first(study):
 @pytest.mark.parametrize(
     ("parameters", "name"),
     [
-        ({"share": "everything"}, "share"),
-        ({"mechanism": "none", "share": "sample"}, "mechanism"),
-        ({"labels": "public"}, "labels"),
-        ({"labels": "clear", "share": "sample"}, "labels"),
+        ({"rule": "everything"}, "rule"),
+        ({"mechanism": "none", "rule": "sample"}, "mechanism"),
+        ({"protects": "features"}, "protects"),
+        ({"protects": "labels", "rule": "sample"}, "protects"),
         ({"n_rounds": 0}, "n_rounds"),
         ({"epsilon": 0.0}, "epsilon"),
         ({"epsilon": {0: 1.0}}, "epsilon"),
         ({"owners_per_round": 0}, "owners_per_round"),
-        ({"retries": -1, "share": "sample"}, "retries"),
+        ({"retries": -1, "rule": "sample"}, "retries"),
         ({"products": -1}, "products"),
         ({"random_state": -1}, "random_state"),
     ],
@@ -252,13 +252,13 @@ def test_bad_data_are_refused(study):
     with pytest.raises(InvalidData, match="groups"):
         classifier.fit(X, y, groups=groups[:5], reference=own)
     with pytest.raises(InvalidParameter, match="reference_labels"):
-        clone(classifier).set_params(share="sample").fit(X, y, groups=groups, reference=own)
+        clone(classifier).set_params(rule="sample").fit(X, y, groups=groups, reference=own)
     with pytest.raises(InvalidData, match="reference"):
         classifier.fit(X, y, groups=groups, reference=own[:, :2])
 
 
 @parametrize_with_checks(
-    [LocalBoostingClassifier(2.0, feature_bounds=(-10, 10), n_rounds=3, random_state=0)]
+    [LocalBoostingClassifier(2.0, feature_ranges=(-10, 10), n_rounds=3, random_state=0)]
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learn_contract(estimator, check):

@@ -126,7 +126,7 @@ HOSTILE = [
     ("sample", {"cap": 1e300}),
     ("statistic", {"thresholds": np.zeros((2, 0, 1))}),
     ("statistic", {"thresholds": np.zeros((1, 1))}),
-    ("sample", {"randomizer": "cap_index"}),
+    ("sample", {"mechanism_name": "cap_index"}),
 ]
 
 

@@ -111,7 +111,7 @@ def test_noisy_shares_are_unbiased(mechanism):
     rng = np.random.default_rng(0)
     one = OwnerRows.grouped([[0.5, -0.2], [-0.4, 0.3]], [1, 0], groups=[0, 0])
     many = one.take(np.zeros(20_000, dtype=int))
-    asked = common(people=20_000, n_rows=2) | {"randomizer": mechanism}
+    asked = common(people=20_000, n_rows=2) | {"mechanism_name": mechanism}
     told = vote().joined(STUMP, alpha=0.5)
     for request in (
         SampleRequest(ensemble=told, **asked),
@@ -143,7 +143,7 @@ def clean(n=100, seed=9):
 
 def samme(rows, *, epsilon=50.0, classes=(0, 1), seed=0, **parameters):
     """A whole study, and how many owners it asked."""
-    defaults = {"share": "statistic", "bounds": [(-1.0, 1.0)] * 2, "n_rows": 4}
+    defaults = {"rule": "statistic", "feature_ranges": [(-1.0, 1.0)] * 2, "n_rows": 4}
     defaults |= {"owners_per_round": 10, "n_rounds": 2, "retries": 2}
     design = SammeDesign(**defaults | parameters)
     plan = design.plan(epsilon=epsilon, owners=rows.owners, classes=classes)
@@ -200,7 +200,7 @@ def test_feedback_needs_no_clean_labels():
 
 def test_a_phase_without_replies_is_a_failed_attempt():
     design = SammeDesign(
-        share="statistic", bounds=[(-1.0, 1.0)] * 2, owners_per_round=5, judges=5, n_rounds=1
+        rule="statistic", feature_ranges=[(-1.0, 1.0)] * 2, owners_per_round=5, judges=5, n_rounds=1
     )
     plan = design.plan(epsilon=1.0, owners=20, classes=(0, 1))
     study = SammeProgress(design, plan)

@@ -53,9 +53,9 @@ def told(plan: StudyPlan) -> tuple[list[Any], bytes]:
 @pytest.mark.parametrize(
     "design",
     [
-        {"name": "moments", "randomizer": "laplace"},
+        {"name": "moments", "mechanism": "laplace"},
         {"name": "questions", "scales": [0.5, 0.5], "evaluation_share": 0.2},
-        {"name": "mrma", "n_classifiers": 4, "member_size": 9, "final_share": 0.2},
+        {"name": "mrma", "n_classifiers": 4, "member_size": 9, "evaluation_share": 0.2},
     ],
     ids=lambda design: design["name"],
 )

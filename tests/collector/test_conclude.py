@@ -40,7 +40,7 @@ def bodies(plan: StudyPlan, phase: int, values: Any, numbers: Sequence[int]) -> 
     [
         {"name": "moments"},
         {"name": "questions", "scales": [0.5, 0.5], "evaluation_share": 0.2},
-        {"name": "mrma", "n_classifiers": 4, "member_size": 5, "final_share": 0.2},
+        {"name": "mrma", "n_classifiers": 4, "member_size": 5, "evaluation_share": 0.2},
     ],
     ids=lambda design: design["name"],
 )

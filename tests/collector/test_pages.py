@@ -43,7 +43,7 @@ def finished(collector: CollectorProcess) -> StudyPlan:
         n_people=300,
         encoder=CurveEncoder("bspline", n_basis=4, scale=1.0),
         classes=("no", "yes"),
-        design={"name": "mrma", "n_classifiers": 8, "member_size": 20, "final_share": 0.2},
+        design={"name": "mrma", "n_classifiers": 8, "member_size": 20, "evaluation_share": 0.2},
         title="Gait <script>alert(1)</script>",
     )
     collector.create(plan)

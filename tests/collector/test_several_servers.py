@@ -18,7 +18,7 @@ from dpfda.protocol.plan import StudyPlan
 from dpfda.study.crowd import RemoteCrowd
 from dpfda.study.running import CollectorProcess
 
-ENCODER = CurveEncoder("identity", bounds=[(-1, 1)] * 2)
+ENCODER = CurveEncoder("identity", feature_ranges=[(-1, 1)] * 2)
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,7 @@ def test_a_peers_model_is_pulled_and_judged(collectors: list[CollectorProcess]) 
             "peers": [{"url": first.url, "study": plan.hash[:16], "key": first.admin_key}],
             "epsilon": 6.0,
             "n_people": 60,
-            "final_share": 0.3,
+            "evaluation_share": 0.3,
         },
     )
     exchange = StudyPlan.from_dict(status["plan"])

@@ -132,7 +132,7 @@ def test_a_curve_in_the_span_comes_back(functional_basis, rescale, rng):
 
 
 def test_vectors_come_back_too():
-    encoder = CurveEncoder("identity", bounds=[(0, 10), (-50, 50), (0, 1)])
+    encoder = CurveEncoder("identity", feature_ranges=[(0, 10), (-50, 50), (0, 1)])
     vectors = [[2.5, -25.0, 1.0], [10.0, 0.0, 0.25]]
     assert encoder.encode(vectors).tolist() == [[-0.5, -0.5, 1.0], [1.0, 0.0, -0.5]]
     np.testing.assert_allclose(encoder.draw(encoder.encode(vectors)), vectors)
@@ -177,7 +177,7 @@ def test_slopes_come_in_batches():
 
 
 def test_vectors_have_weights_instead_of_a_slope():
-    encoder = CurveEncoder("identity", bounds=[(0, 4), (2, 4)])
+    encoder = CurveEncoder("identity", feature_ranges=[(0, 4), (2, 4)])
     assert encoder.slope([1.0, 1.0]).tolist() == [0.5, 1.0]
     x = np.array([[3.0, 2.5]])
     expected = encoder.encode(x) @ [1.0, 1.0]
@@ -214,7 +214,7 @@ def test_names_and_objects_say_the_same():
     )
     assert by_name == by_hand
     assert CurveEncoder() == CurveEncoder("bspline", n_basis=4, rescale="tanh", scale=1.0)
-    assert CurveEncoder(bounds=(-3, 1)).rescaler.to_dict() == {
+    assert CurveEncoder(feature_ranges=(-3, 1)).rescaler.to_dict() == {
         "name": "clip",
         "scale": 2.0,
         "center": -1.0,
@@ -230,10 +230,10 @@ def test_names_and_objects_say_the_same():
         ({"rescale": "max_abs", "scale": 2.0}, "scale must be a parameter of max_abs"),
         ({"scale": (1.0, 2.0)}, "scale must be one number or 4 numbers"),
         ({"center": (1.0, 2.0)}, "center must be one number or 4 numbers"),
-        ({"bounds": (0, 1), "scale": 2.0}, "bounds must be given without"),
-        ({"bounds": (1, 1)}, "bounds must be a pair"),
-        ({"bounds": [(0, 1), (1, 0), (0, 1), (0, 1)]}, "bounds must be a pair"),
-        ({"bounds": [(0, 1), (1,), (0, 1), (0, 1)]}, "bounds must be a pair"),
+        ({"feature_ranges": (0, 1), "scale": 2.0}, "feature_ranges must be given without"),
+        ({"feature_ranges": (1, 1)}, "feature_ranges must be a pair"),
+        ({"feature_ranges": [(0, 1), (1, 0), (0, 1), (0, 1)]}, "feature_ranges must be a pair"),
+        ({"feature_ranges": [(0, 1), (1,), (0, 1), (0, 1)]}, "feature_ranges must be a pair"),
         ({"basis": CosineBasis(), "n_basis": 3}, "a name where n_basis is given"),
         ({"basis": 3}, "basis must be a name or a Basis, got 3"),
         ({"rescale": MaxAbsRescaler}, "rescale must be a name or a Rescaler"),

@@ -168,7 +168,7 @@ def test_the_grid_must_fit(curves):
     assert not ENCODER.encode(curves, ["a"] * 40, strict=False).any()
 
 
-VECTORS = CurveEncoder("identity", bounds=[(0, 10), (0, 20)])
+VECTORS = CurveEncoder("identity", feature_ranges=[(0, 10), (0, 20)])
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC
 from dpfda.protocol.person import encode_people
 
-DATA = simulate_001(120, rng=0)
+DATA = simulate_001(120, random_state=0)
 CLASSIFIERS = [
     LocalCurveClassifier(epsilon=1.0, value_range=(-6, 6)),
     MomentClassifier(epsilon=1.0),

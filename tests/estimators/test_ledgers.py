@@ -29,7 +29,7 @@ CASES: list[tuple[type[Any], dict[str, Any]]] = [
     (MRMAClassifier, SMALL),
     (MultiServerMRMA, SMALL),
     (OnlineMRMA, SMALL | {"new_classifiers": 4}),
-    (LocalBoostingClassifier, {"feature_bounds": (-1, 1)}),
+    (LocalBoostingClassifier, {"feature_ranges": (-1, 1)}),
 ]
 
 

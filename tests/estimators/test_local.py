@@ -16,12 +16,7 @@ from dpfda_bench.datasets.curve_sets import load_phoneme
 TRAIN, TEST = simulate_001(3000, 0), simulate_001(3000, 1)
 
 
-@parametrize_with_checks(
-    [LocalCurveClassifier(random_state=0), MomentClassifier(random_state=0)],
-    expected_failed_checks=lambda estimator: {
-        "check_fit_score_takes_y": "the second argument of fit is called labels",
-    },
-)
+@parametrize_with_checks([LocalCurveClassifier(random_state=0), MomentClassifier(random_state=0)])
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
@@ -81,7 +76,7 @@ def test_tables_need_public_bounds():
     rows = np.column_stack([ages, rng.uniform(0, 1, 3000)])
     old = np.where(ages > 50, "old", "young")
     classifier = LocalCurveClassifier(
-        epsilon=2.0, feature_bounds=[(20, 80), (0, 1)], random_state=0
+        epsilon=2.0, feature_ranges=[(20, 80), (0, 1)], random_state=0
     )
     assert classifier.fit(rows, old).score(rows, old) > 0.85
 
@@ -186,5 +181,5 @@ def test_mixed_labels_are_refused_by_rule():
 
 def test_moments_take_any_encoder():
     encoder = CurveEncoder("bspline", n_basis=4, rescale="tanh", scale=1.0)
-    classifier = MomentClassifier(epsilon=2.0, encoder=encoder, randomizer="duchi", random_state=0)
+    classifier = MomentClassifier(epsilon=2.0, encoder=encoder, mechanism="duchi", random_state=0)
     assert classifier.fit(TRAIN.X, TRAIN.y).score(TEST.X, TEST.y) > 0.75

@@ -19,7 +19,7 @@ def make_plan() -> Callable[..., StudyPlan]:
         return StudyPlan(
             epsilon=epsilon,
             n_people=n_people,
-            encoder=CurveEncoder("identity", bounds=[(-1, 1)] * 2),
+            encoder=CurveEncoder("identity", feature_ranges=[(-1, 1)] * 2),
             classes=("no", "yes"),
             design={"name": "mrma", "learner": "logistic", **design},
             protects=protects,  # type: ignore[arg-type]

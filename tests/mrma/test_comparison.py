@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dpfda.learners.logistic import Logistic
 from dpfda.mrma import baselines
 from dpfda.mrma.baselines import People, Setting
 from dpfda.mrma.decision_rules import CellRule, ConstantRule, LinearRule, MembersRule
 from dpfda.mrma.designs import MRMADesign
 from dpfda.mrma.members import intercept_shrinkage
-from dpfda.mrma.training import named_learner
 from dpfda.noise import SimulationSource
 from dpfda.protocol import Server
 from dpfda.protocol.tasks.cell import CellTask
@@ -26,8 +26,7 @@ def setting(
 ) -> Setting:
     """Studies of n people, of whom `training` report."""
     design = replace(DESIGN, training_share=training / n)
-    learner = named_learner("logistic")
-    return Setting(design, epsilon=epsilon, learner=learner, protects=protects)
+    return Setting(design, epsilon=epsilon, learner=Logistic(), protects=protects)
 
 
 def batch(crowd, studies: int, n: int, *, seed: int) -> People:

@@ -29,7 +29,7 @@ def run(server: Server, features, numbers, *, seed: int = 0, stop: int | None = 
 
 
 def test_finds_the_right_classifier(make_plan, crowd) -> None:
-    server = Server(make_plan(3000, epsilon=8.0, final_share=0.2))
+    server = Server(make_plan(3000, epsilon=8.0, evaluation_share=0.2))
     assert run(server, *crowd(3000, seed=1)) == 3000
     features, numbers = crowd(5000, seed=2)
     error = np.mean(server.model.decide(features) != numbers)
@@ -42,7 +42,7 @@ def test_finds_the_right_classifier(make_plan, crowd) -> None:
 
 
 def test_phases_and_group_sizes(make_plan, crowd) -> None:
-    plan = make_plan(103, n_classifiers=7, member_size=10, training_share=0.3, final_share=0.1)
+    plan = make_plan(103, n_classifiers=7, member_size=10, training_share=0.3, evaluation_share=0.1)
     server = Server(plan)
     assert [(p.kind, p.people) for p in server.progress.phases] == [
         ("report", 31), ("evaluate", 62), ("check", 10),
@@ -69,7 +69,7 @@ def test_the_same_ticket_gets_the_same_task(make_plan, crowd) -> None:
 
 @pytest.mark.parametrize("stop", [0, 20, 60, 110, 195])
 def test_resumes_anywhere(make_plan, crowd, stop: int) -> None:
-    plan = make_plan(200, n_classifiers=5, member_size=20, training_share=0.4, final_share=0.1)
+    plan = make_plan(200, n_classifiers=5, member_size=20, training_share=0.4, evaluation_share=0.1)
     features, numbers = crowd(200, seed=4)
     server = Server(plan)
     run(server, features, numbers, seed=5, stop=stop)
@@ -92,7 +92,7 @@ def test_members_are_public_randomness(make_plan, crowd) -> None:
 
 
 def test_nobody_answers(make_plan) -> None:
-    server = Server(make_plan(100, n_classifiers=5, final_share=0.1))
+    server = Server(make_plan(100, n_classifiers=5, evaluation_share=0.1))
     assert server.model.coefficients.tolist() == [[0.0, 0.0]]
     while not server.finished:
         server.close_phase()
@@ -155,8 +155,8 @@ def test_three_classes_are_refused() -> None:
         ({"cutoff": 0.3}, "cutoff"),
         ({"strictness": -1.0}, "strictness"),
         ({"average": "median"}, "average"),
-        ({"final_share": 0.9}, "final_share"),
-        ({"final_share": 0.1, "average": "votes"}, "average"),
+        ({"evaluation_share": 0.9}, "evaluation_share"),
+        ({"evaluation_share": 0.1, "average": "votes"}, "average"),
     ],
 )
 def test_bad_designs_are_refused(parameters, name: str) -> None:
@@ -167,8 +167,8 @@ def test_bad_designs_are_refused(parameters, name: str) -> None:
 def test_unknown_parts_are_refused_before_anybody_reports(make_plan) -> None:
     with pytest.raises(UnknownName, match="learner"):
         Server(make_plan(100, learner="oracle"))
-    with pytest.raises(InvalidParameter, match="randomizer"):
-        Server(make_plan(100, randomizer="nothing"))
+    with pytest.raises(InvalidParameter, match="mechanism"):
+        Server(make_plan(100, mechanism="nothing"))
 
 
 def test_made_up_replies_are_refused(make_plan) -> None:

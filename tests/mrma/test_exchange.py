@@ -13,7 +13,7 @@ from dpfda.noise import SimulationSource
 from dpfda.privacy.ledger import Ledger
 from dpfda.protocol import Person, Server, StudyPlan
 
-ENCODER = CurveEncoder("identity", bounds=[(-1, 1)] * 2)
+ENCODER = CurveEncoder("identity", feature_ranges=[(-1, 1)] * 2)
 CANDIDATES = {"intercepts": (0.0, 0.0, 0.0), "coefficients": ((1.0, 0), (-1.0, 0), (0, 1.0))}
 
 
@@ -36,7 +36,7 @@ def finish(server: Server, features, numbers, *, seed: int = 0) -> None:
 
 def test_uses_reverses_and_ignores(crowd) -> None:
     """A right, an opposite and a useless classifier: weight, reversed weight, none."""
-    server = Server(plan(final_share=0.2))
+    server = Server(plan(evaluation_share=0.2))
     finish(server, *crowd(1500, seed=1))
     judgement = server.findings.judgement
     assert judgement.reversed.tolist()[:2] == [False, True]
@@ -103,7 +103,7 @@ def test_servers_learn_from_each_other_but_not_what_is_wrong_for_them(crowd, exc
     labels = np.concatenate([part[1] for part in parts])
     where = np.repeat(["a", "b", "c"], 1200)
     clf = MultiServerMRMA(
-        ENCODER, epsilon=4.0, exchange=exchange, learner="logistic", n_classifiers=20,
+        encoder=ENCODER, epsilon=4.0, exchange=exchange, learner="logistic", n_classifiers=20,
         random_state=1,
     )  # fmt: skip
     clf.fit(features, labels, servers=where)
@@ -123,7 +123,7 @@ def test_sharing_helps_a_server_whose_own_study_failed(crowd) -> None:
     """A small server gets the large one's classifier."""
     large, small = crowd(4000, seed=9), crowd(300, seed=10)
     clf = MultiServerMRMA(
-        ENCODER, epsilon=1.0, learner="logistic", n_classifiers=20, random_state=3
+        encoder=ENCODER, epsilon=1.0, learner="logistic", n_classifiers=20, random_state=3
     ).fit(
         np.concatenate([large[0], small[0]]),
         np.concatenate([large[1], small[1]]),
@@ -138,7 +138,7 @@ def test_sharing_helps_a_server_whose_own_study_failed(crowd) -> None:
 def test_every_server_has_its_own_cutoff(crowd) -> None:
     features, labels = crowd(1200, seed=12)
     clf = MultiServerMRMA(
-        ENCODER, epsilon=4.0, learner="logistic", n_classifiers=5, random_state=1,
+        encoder=ENCODER, epsilon=4.0, learner="logistic", n_classifiers=5, random_state=1,
         exchange_cutoff={"a": 0.9},
     )  # fmt: skip
     clf.fit(features, labels, servers=np.repeat(["a", "b"], 600))

@@ -14,12 +14,12 @@ from dpfda.mrma.online import OnlineMRMA
 from dpfda.noise import SimulationSource
 from dpfda.protocol import Server, StudyPlan
 
-ENCODER = CurveEncoder("identity", bounds=[(-1, 1)] * 2)
+ENCODER = CurveEncoder("identity", feature_ranges=[(-1, 1)] * 2)
 
 
 def online(**parameters) -> OnlineMRMA:
     return OnlineMRMA(
-        ENCODER, **{"epsilon": 2.0, "learner": "logistic", "random_state": 1} | parameters
+        encoder=ENCODER, **{"epsilon": 2.0, "learner": "logistic", "random_state": 1} | parameters
     )
 
 
@@ -143,7 +143,7 @@ def test_bad_designs_are_refused(parameters, name: str) -> None:
 def test_labels_must_stay_the_same(crowd) -> None:
     clf = online().partial_fit(*crowd(300, seed=1))
     features, numbers = crowd(300, seed=2)
-    with pytest.raises(InvalidData, match="labels") as error:
+    with pytest.raises(InvalidData, match="y must be") as error:
         clf.partial_fit(features, numbers + 1)
     assert "2" not in str(error.value)
 

@@ -253,12 +253,13 @@ def test_a_total_is_what_a_ledger_would_say() -> None:
     assert other.delta == 1e-3
 
 
-def test_rows_of_one_person_are_paid_for() -> None:
+def test_a_person_with_three_rows_pays_once() -> None:
     ledger = Ledger(5.0)
     groups = np.arange(90) // 3
     model = dpfda.MRMAClassifier(epsilon=1.0, **SMALL, ledger=ledger, random_state=0)
     model.fit(X, Y, groups=groups)
-    assert ledger.spent.epsilon == model.guarantee_.epsilon == 3.0
+    assert ledger.spent.epsilon == model.guarantee_.epsilon == 1.0
+    assert model.plan_.n_people == 30
 
 
 def test_a_budget_in_a_file_goes_on(tmp_path: Path) -> None:

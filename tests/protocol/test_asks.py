@@ -21,7 +21,7 @@ DESIGNS: dict[str, dict[str, Any]] = {
     "questions": {
         "name": "questions", "scales": [0.5, 0.5], "n_features": 2, "evaluation_share": 0.2,
     },
-    "mrma": {"name": "mrma", "n_classifiers": 3, "member_size": 5, "final_share": 0.2},
+    "mrma": {"name": "mrma", "n_classifiers": 3, "member_size": 5, "evaluation_share": 0.2},
     "mrma_stream": {"name": "mrma_stream", "n_classifiers": 3, "new_classifiers": 2},
     "exchange": {"name": "exchange", "intercepts": [0.1, 0.2], "coefficients": [[1, 0], [0, 1]]},
     "noisy_labels": {"name": "noisy_labels"},
@@ -31,7 +31,8 @@ DESIGNS: dict[str, dict[str, Any]] = {
 def plan(design: str, *, n_people: int = 60, **changes: Any) -> StudyPlan:
     parts = {
         "epsilon": 1.0, "n_people": n_people, "classes": ("no", "yes"),
-        "encoder": CurveEncoder("identity", bounds=[(-1, 1)] * 2), "design": DESIGNS[design],
+        "encoder": CurveEncoder("identity", feature_ranges=[(-1, 1)] * 2),
+        "design": DESIGNS[design],
         "protects": "labels" if design == "noisy_labels" else "both",
     }  # fmt: skip
     return StudyPlan(**parts | changes)
@@ -64,8 +65,8 @@ GOOD = [
 HOSTILE = [
     ("mrma", VECTOR | {"positive": [[1] * 2000]}),  # one label, 2000 answers
     ("mrma", VECTOR | {"label_share": 0.999}),
-    ("mrma", VECTOR | {"randomizer": "cap_index"}),
-    ("mrma", VECTOR | {"randomizer": "piecewise"}),
+    ("mrma", VECTOR | {"mechanism_name": "cap_index"}),
+    ("mrma", VECTOR | {"mechanism_name": "piecewise"}),
     ("mrma", VECTOR | {"positive": 7}),
     ("mrma", VECTOR | {"protects": "features"}),
     ("mrma", VECTOR | {"dimension": 1}),
@@ -87,7 +88,7 @@ HOSTILE = [
     ("exchange", MEMBER | {"member": [2]}),
     ("moments", MOMENT | {"positive": [7]}),
     ("moments", MOMENT | {"positive": [0]}),
-    ("moments", MOMENT | {"randomizer": "laplace"}),
+    ("moments", MOMENT | {"mechanism_name": "laplace"}),
     ("moments", MOMENT | {"dimension": 1}),
     ("moments", VECTOR),
     ("questions", MOMENT),

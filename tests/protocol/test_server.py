@@ -20,7 +20,7 @@ from dpfda.simulate import simulate
 def plan(**changes) -> StudyPlan:
     design = {"name": "mrma", "learner": "logistic", "n_classifiers": 4, "member_size": 8}
     return StudyPlan(
-        epsilon=2.0, n_people=60, encoder=CurveEncoder("identity", bounds=[(-1, 1)] * 2),
+        epsilon=2.0, n_people=60, encoder=CurveEncoder("identity", feature_ranges=[(-1, 1)] * 2),
         classes=(0, 1), design=design | {"training_share": 0.5, **changes}, seed=1,
     )  # fmt: skip
 

@@ -51,14 +51,12 @@ def mixed_owners(runs: int) -> list[dict[str, Any]]:
     data = common.synthetic()
     rows = []
     for purity in (0.5, 0.9, 1.0):
-        for share, radius in (("gradient", 0.5), ("gradient", 2.0), ("statistic", 0.5)):
+        for rule, radius in (("gradient", 0.5), ("gradient", 2.0), ("statistic", 0.5)):
             errors = []
             for seed in range(runs):
                 where = one_class_owners(data.owner_labels, purity=purity, seed=seed)
-                errors.append(
-                    _error(data, where, share=share, epsilon=3.0, seed=seed, radius=radius)
-                )
-            name = f"{share}, cut at {radius:g}√(k/N)" if share == "gradient" else share
+                errors.append(_error(data, where, rule=rule, epsilon=3.0, seed=seed, radius=radius))
+            name = f"{rule}, cut at {radius:g}√(k/N)" if rule == "gradient" else rule
             rows.append(_row("owners of one class", f"{purity:.0%}", name, 3.0, errors))
     return rows
 
@@ -79,18 +77,18 @@ def feedback(runs: int) -> list[dict[str, Any]]:
     """Clean validation labels against privatized verdicts of further owners."""
     data = common.synthetic()
     rows = []
-    for share in ("statistic", "sample"):
+    for rule in ("statistic", "sample"):
         for validation in ("clean", "feedback"):
             for epsilon in (3.0, 7.0):
                 errors = [
                     _error(
                         data,
                         one_class_owners(data.owner_labels, purity=0.5, seed=seed),
-                        share=share, epsilon=epsilon, seed=seed, validation=validation,
+                        rule=rule, epsilon=epsilon, seed=seed, validation=validation,
                     )
                     for seed in range(runs)
                 ]  # fmt: skip
-                rows.append(_row("who judges a rule", validation, share, epsilon, errors))
+                rows.append(_row("who judges a rule", validation, rule, epsilon, errors))
     return rows
 
 
@@ -98,16 +96,16 @@ def _error(
     data: common.Data,
     where: IntArray,
     *,
-    share: str,
+    rule: str,
     epsilon: float,
     seed: int,
     validation: Any = "clean",
     radius: float = 0.5,
 ) -> float:
     classifier = LocalBoostingClassifier(
-        epsilon, share=share, validation=validation, radius=radius, random_state=seed
+        epsilon, rule=rule, validation=validation, radius=radius, random_state=seed
     )
-    labels = data.user_labels if share != "gradient" and validation == "clean" else None
+    labels = data.user_labels if rule != "gradient" and validation == "clean" else None
     classifier.fit(
         data.owners[where.ravel()],
         data.owner_labels[where.ravel()],
@@ -139,7 +137,7 @@ def _vectors(people: int, epsilon: float, seed: int) -> Errors:
     X, y = data.owners[chosen], data.owner_labels[chosen]
     case = f"synthetic, {people} people"
     bounds = [(-1.0, 1.0)] * data.user.shape[1]
-    asked = LocalCurveClassifier(epsilon, feature_bounds=bounds, random_state=seed).fit(X, y)
+    asked = LocalCurveClassifier(epsilon, feature_ranges=bounds, random_state=seed).fit(X, y)
     yield (case, "questions"), _wrong(asked, data.test, data.test_labels)
     told = LocalBoostingClassifier(epsilon, random_state=seed)
     told.fit(X, y, reference=data.user[:1000])

@@ -78,7 +78,7 @@ def crash(collector: CollectorProcess, *, kills: int, load: float = 0.6) -> Cras
     plan = StudyPlan(
         epsilon=1.0,
         n_people=_PLENTY,
-        encoder=CurveEncoder("identity", bounds=[(-1, 1)] * 2),
+        encoder=CurveEncoder("identity", feature_ranges=[(-1, 1)] * 2),
         classes=(0, 1),
         design={"name": "moments"},
     )

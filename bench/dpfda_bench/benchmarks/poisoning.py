@@ -45,7 +45,7 @@ _DESIGNS: dict[str, dict[str, Any]] = {
 def run(quick: bool = False) -> Outcome:
     """Mean held-out errors of three designs under attack."""
     people, replications = (1500, 2) if quick else (5000, 10)
-    test = simulate_001(_HELD_OUT, rng=10_000)
+    test = simulate_001(_HELD_OUT, random_state=10_000)
     rows, figures = [], {}
     for name, design in _DESIGNS.items():
         found = gathered(
@@ -86,7 +86,7 @@ def _error(
         design=design,
         seed=seed,
     )
-    data = simulate_001(people, rng=seed)
+    data = simulate_001(people, random_state=seed)
     features, labels = encode_people(plan, data.X, data.y, grid_points=data.grid_points)
     liars = np.random.default_rng(seed).random(people) < share
     source, first = SimulationSource(seed), 0

@@ -221,8 +221,8 @@ def _diabetes() -> Problem:
     return Problem(
         "diabetes",
         partial(_split, load_diabetes(), 2214),
-        LocalCurveClassifier(feature_bounds=_MEDICAL_RANGES, center_known=True),
-        CurveEncoder("identity", bounds=_MEDICAL_RANGES),
+        LocalCurveClassifier(feature_ranges=_MEDICAL_RANGES, center_known=True),
+        CurveEncoder("identity", feature_ranges=_MEDICAL_RANGES),
         {"training_share": 0.2, "n_classifiers": 30, "member_size": 60, "cutoff": 0.7},
         (0.5, 1.0, 5.0),
     )
@@ -271,8 +271,8 @@ def _untuned() -> list[Problem]:
         Problem(
             "untuned_adult",
             partial(_split, numbers, 30_000),
-            LocalCurveClassifier(feature_bounds=ranges),
-            CurveEncoder("identity", bounds=ranges),
+            LocalCurveClassifier(feature_ranges=ranges),
+            CurveEncoder("identity", feature_ranges=ranges),
             {"training_share": 0.2},
             (0.1, 0.5, 1.0, 5.0),
         )

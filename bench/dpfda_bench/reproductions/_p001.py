@@ -20,11 +20,13 @@ from dpfda._validate import FloatArray
 from dpfda.curves import CurveEncoder
 from dpfda.curves.waves import CosineBasis
 from dpfda.learners import Learner, LinearModels
+from dpfda.learners.conjugate_gradient import ConjugateGradient
+from dpfda.learners.dwd import DWD
 from dpfda.learners.linear_svm import LinearSVM
+from dpfda.learners.logistic import Logistic
 from dpfda.mrma.baselines import Setting
 from dpfda.mrma.designs import MRMADesign
 from dpfda.mrma.members import DEFAULT_SPREAD
-from dpfda.mrma.training import named_learner
 from dpfda_bench.effort import Effort
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 10.0)
@@ -66,13 +68,13 @@ def learner(name: str, *, steps: int = 5, roughness: FloatArray | None = None) -
     why d does not matter in the paper.
     """
     if name == "Logistic":
-        return named_learner("logistic")
+        return Logistic()
     if name == "SVM":
-        return named_learner("svm", {"C": 0.1, "standardize": True, "loss": "squared_hinge"})
+        return LinearSVM(C=0.1, standardize=True, loss="squared_hinge")
     if name == "CG":
-        return named_learner("cg", {"steps": steps})
+        return ConjugateGradient(steps=steps)
     rows = None if roughness is None else tuple(map(tuple, roughness.tolist()))
-    return named_learner("dwd", {"smoothing": 0.01, "roughness": rows})
+    return DWD(smoothing=0.01, roughness=rows)
 
 
 def noisy_learner(name: str, rule: str, code: Encoding) -> Learner:

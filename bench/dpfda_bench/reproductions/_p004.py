@@ -172,9 +172,9 @@ def shares(
     `owners` are asked in each round, all of them by default.
     """
     design = SammeDesign(
-        share="sample" if kind == "published" else kind,
-        randomizer=mechanism,
-        bounds=np.tile([-1.0, 1.0], (data.user.shape[1], 1)),
+        rule="sample" if kind == "published" else kind,
+        mechanism=mechanism,
+        feature_ranges=np.tile([-1.0, 1.0], (data.user.shape[1], 1)),
         thresholds=np.median(data.user, axis=0)[:, None],
         owners_per_round=owners or rows.owners,
         n_rounds=rounds,

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
+from dpfda.learners.logistic import Logistic
 from dpfda.mrma import baselines
 from dpfda.mrma.baselines import People, Setting
 from dpfda.mrma.decision_rules import MembersRule, Rule
 from dpfda.mrma.designs import MRMADesign
-from dpfda.mrma.training import named_learner
 from dpfda.noise import SimulationSource
 from dpfda.study.outcome import Outcome
 from dpfda_bench.datasets.vector_sets import load_diabetes
@@ -140,7 +140,7 @@ def _chunk(
             training_share=training / people_in_all,
             boundary_spread=None,
         )
-        base = Setting(design, epsilon=epsilon, learner=named_learner("logistic"))
+        base = Setting(design, epsilon=epsilon, learner=Logistic())
         setting = common.under_rule(base, version.rule, cutoff=0.7)
         rules = _rules(setting, people, source, published=version.rule == "as published")
         test = version.features[outside], version.labels[outside]

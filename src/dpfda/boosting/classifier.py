@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Self
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
@@ -21,36 +21,37 @@ from dpfda.boosting.requests.base import MOST_ROWS
 from dpfda.boosting.samme_study import SammeDesign
 from dpfda.curves import RowEncoder
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.face.curve_classifier import CurveClassifierBase
-from dpfda.face.estimator import unquoted
+from dpfda.face.curve_classifier import LocalClassifier
+from dpfda.face.ranges import Table
 from dpfda.privacy.guarantee import ROWS_ARE_PUBLIC, USER_IS_NOT_PROTECTED
-from dpfda.privacy.ledger import BaseLedger
-from dpfda.protocol.person import label_numbers
-from dpfda.protocol.task import BOX_RANDOMIZERS
+from dpfda.protocol.task import BOX_MECHANISMS
 from dpfda.simulate import simulate
 
-SHARES = ("gradient", "sample", "statistic", "classifier")
+RULES = ("gradient", "sample", "statistic", "classifier")
 _PRETENDED_ROWS = 1000
 
 
-class LocalBoostingClassifier(CurveClassifierBase):
+@dataclass(eq=False, repr=False)
+class LocalBoostingClassifier(LocalClassifier):
     """Learn from owners with a few rows each, who never send a row: one message, once.
 
-    Each round asks a fresh group of owners; nobody takes part twice. The default share sends one
-    number of a public codeword near the gradient of a logistic model (methods 8.8) and needs no
-    label of the data user; the other three are those of 004, with its corrections C16-C18.
+    Each round asks a fresh group of owners; nobody takes part twice. By default owners send one
+    number of a public codeword near the gradient of a logistic model (methods 8.8), which needs no
+    label of the data user; the other three rules are those of 004, with its corrections C16-C18.
 
     Args:
         epsilon: what an owner spends: one number, one for each owner (in the order of the sorted
             owners), or a dictionary from owner to ε.
-        share: ``gradient``, ``sample`` (nearest centroid), ``statistic`` (decision stumps) or
-            ``classifier`` (logistic coefficients).
+        rule: what owners send, and what is made of it: ``gradient``, ``sample`` (nearest
+            centroids), ``statistic`` (decision stumps) or ``classifier`` (logistic coefficients).
         mechanism: of the last three: ``piecewise``, ``duchi``, ``laplace`` or ``hybrid``.
         n_rounds: how many rounds.
         owners_per_round: H; by default all owners are shared evenly among the rounds.
-        labels: ``public`` tells labels in clear (share ``sample`` only): owners must have agreed.
-        feature_bounds: public (low, high) of all features, or one pair a feature; by default the
-            range of the data user's rows, or [-1, 1] without any.
+        protects: ``both``; ``features`` tells labels in clear (rule ``sample`` only): owners must
+            have agreed.
+        feature_ranges: public (low, high) of all columns, one pair a column, or a mapping from
+            column to (low, high) or to its categories; by default the range of the data user's
+            rows, or [-1, 1] without any.
         products: how many leading whitened features are multiplied with each other (gradient).
         radius: gradients of N rows are cut at radius · √(k/N) (gradient); 0.5 was better than 2
             even where every owner has rows of one class only.
@@ -63,8 +64,10 @@ class LocalBoostingClassifier(CurveClassifierBase):
             (sample) as owners have on average; these numbers are then public.
         classes: the label set; must be given unless a seed makes it a simulation. By default the
             labels that occur, which are then public.
+        unit: whose data the rows of one group are.
         ledger: budget of the data over all studies: everybody spends ε before anybody is asked.
-        random_state: None draws from the operating system; an integer is a simulation.
+        random_state: None draws from the operating system; an integer, a seed sequence or a source
+            makes a simulation.
 
     Privacy:
         ε-LDP for all rows and labels of one owner (unit = owner). The data user's own rows are used
@@ -83,53 +86,28 @@ class LocalBoostingClassifier(CurveClassifierBase):
         ε = 2, local, unit = owner, sampler = simulation (seeded), assuming ...
     """
 
-    model_: Any
-
-    def __init__(
-        self,
-        epsilon: float | Sequence[float] | Mapping[Any, float] = 1.0,
-        *,
-        share: str = "gradient",
-        mechanism: str = "piecewise",
-        n_rounds: int = 10,
-        owners_per_round: int | None = None,
-        labels: Literal["private", "public"] = "private",
-        feature_bounds: Any = None,
-        products: int | None = None,
-        radius: float = 0.5,
-        n_thresholds: int = 1,
-        coefficient_bound: float = 1.0,
-        validation: Literal["clean", "feedback"] = "clean",
-        retries: int = 3,
-        rows_per_owner: int | None = None,
-        classes: Sequence[Any] | None = None,
-        ledger: BaseLedger | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon  # type: ignore[assignment]
-        self.share = share
-        self.mechanism = mechanism
-        self.n_rounds = n_rounds
-        self.owners_per_round = owners_per_round
-        self.labels = labels
-        self.feature_bounds = feature_bounds
-        self.products = products
-        self.radius = radius
-        self.n_thresholds = n_thresholds
-        self.coefficient_bound = coefficient_bound
-        self.validation = validation
-        self.retries = retries
-        self.rows_per_owner = rows_per_owner
-        self.classes = classes
-        self.ledger = ledger
-        self.random_state = random_state
+    epsilon: Any = 1.0
+    _: KW_ONLY
+    rule: str = "gradient"
+    mechanism: str = "piecewise"
+    n_rounds: int = 10
+    owners_per_round: int | None = None
+    protects: str = "both"
+    products: int | None = None
+    radius: float = 0.5
+    n_thresholds: int = 1
+    coefficient_bound: float = 1.0
+    validation: str = "clean"
+    retries: int = 3
+    rows_per_owner: int | None = None
+    unit: str = "owner"
 
     def fit(
         self,
         X: Any,
         y: Any,
-        groups: Any = None,
         *,
+        groups: Any = None,
         reference: Any = None,
         reference_labels: Any = None,
     ) -> Self:
@@ -143,7 +121,8 @@ class LocalBoostingClassifier(CurveClassifierBase):
             reference_labels: labels of the first of these rows, as far as the data user has any.
         """
         self._check_parameters()
-        rows = self._read_rows(X)
+        self._require_raw_rows()
+        rows = self._read_rows(X, reset=True)
         labels = self._read_labels(y, len(rows))
         self._set_classes(labels)
         numbers = self._label_numbers(labels, len(rows))
@@ -155,7 +134,7 @@ class LocalBoostingClassifier(CurveClassifierBase):
             epsilon=float(np.max(epsilons)),
             owners=owners.owners,
             classes=self.classes_.tolist(),
-            protects="both" if self.labels == "private" else "features",
+            protects=self.protects,
             seed=seed,
         )
         order = np.random.default_rng([seed, 2]).permutation(owners.owners)
@@ -170,30 +149,20 @@ class LocalBoostingClassifier(CurveClassifierBase):
         self.guarantee_ = self._promise(self.plan_.guarantee, source).assuming(*assumed)
         return self
 
-    def predict(self, X: Any) -> Any:  # type: ignore[override]
-        """Labels of new rows."""
-        rows = self._new_rows(X)
-        return self.classes_[self.model_.decide(rows)]
-
-    def decision_function(self, X: Any) -> FloatArray:  # type: ignore[override]
-        """Scores: (n,) for two classes, (n, K) for more."""
-        rows = self._new_rows(X)
-        scores = self.model_.scores(rows)
-        return np.asarray(scores[:, 1] - scores[:, 0]) if scores.shape[1] == 2 else scores
-
     def plot(self) -> Any:
         """Error and weight, or step and directions, round by round."""
-        check_is_fitted(self, "model_")
+        self._require_fitted()
         return draw_rounds(self.history_)
 
     # -- pieces -------------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
-        _validate.one_of("share", self.share, SHARES)
-        _validate.one_of("labels", self.labels, ("private", "public"))
+        _validate.one_of("rule", self.rule, RULES)
+        _validate.one_of("protects", self.protects, ("both", "features"))
+        _validate.one_of("unit", self.unit, ("owner",))
         _validate.one_of("validation", self.validation, ("clean", "feedback"))
-        if self.labels == "public" and self.share != "sample":
-            raise InvalidParameter("labels", "'private' unless share='sample'", self.labels)
+        if self.protects != "both" and self.rule != "sample":
+            raise InvalidParameter("protects", "'both' unless rule='sample'", self.protects)
         _validate.whole("n_rounds", self.n_rounds)
         _validate.whole("n_thresholds", self.n_thresholds, most=64)
         if self.owners_per_round is not None:
@@ -224,7 +193,7 @@ class LocalBoostingClassifier(CurveClassifierBase):
         if reference is None:
             if labels is not None:
                 raise InvalidParameter("reference", "given with reference_labels", None)
-            low, high = np.asarray(self._bounds(None)).T
+            low, high = self._ranges(None).T
             uniform = np.random.default_rng([seed, 3]).random((_PRETENDED_ROWS, len(low)))
             return low + (high - low) * uniform, None
         own = _validate.batch("reference", reference, columns=self.n_features_in_)
@@ -235,21 +204,18 @@ class LocalBoostingClassifier(CurveClassifierBase):
             raise InvalidData("reference_labels", f"at most {len(own)} labels among the classes")
         return own, (own[: len(known)], self._label_numbers(known, len(known)))
 
-    def _bounds(self, own: FloatArray | None) -> Any:
-        """Public (low, high) of each feature."""
-        d = self.n_features_in_
-        if self.feature_bounds is None:
-            if own is None:
-                return [(-1.0, 1.0)] * d
+    def _ranges(self, own: FloatArray | None) -> FloatArray:
+        """Public (low, high) of each number of a row, shape (d, 2)."""
+        if self.feature_ranges is None and own is not None:
             low, high = own.min(axis=0), own.max(axis=0)
             flat = high <= low
             return np.column_stack([np.where(flat, low - 1, low), np.where(flat, low + 1, high)])
-        given = self.feature_bounds
-        if np.ndim(given) == 1:
-            return [_validate.interval("feature_bounds", given)] * d
-        if len(given) != d:
-            raise InvalidParameter("feature_bounds", f"a pair, or {d} pairs", len(given))
-        return [_validate.interval("feature_bounds", pair) for pair in given]
+        table = self._public_table(self.n_features_in_)
+        return np.column_stack([table.low, table.high])
+
+    def _public_table(self, width: int) -> Table:
+        given = (-1.0, 1.0) if self.feature_ranges is None else self.feature_ranges
+        return Table.of(given, width=width)
 
     def _design(
         self,
@@ -266,7 +232,7 @@ class LocalBoostingClassifier(CurveClassifierBase):
             "labeled": rows,
             "labels": labels,
         }
-        if self.share == "gradient":
+        if self.rule == "gradient":
             typical = np.minimum(owners.sizes, common["n_rows"]).mean()
             return GradientDesign(
                 features=FeatureMap.learnt(own, products=self.products),
@@ -278,7 +244,7 @@ class LocalBoostingClassifier(CurveClassifierBase):
                 **common,
             )
         if self.validation == "clean" and labeled is None:
-            rule = "given for this share (or pass validation='feedback')"
+            rule = "given for this rule (or pass validation='feedback')"
             raise InvalidParameter("reference_labels", rule, None)
         # A third more rounds than asked for leave owners for repeated ones.
         number = owners.owners
@@ -287,15 +253,15 @@ class LocalBoostingClassifier(CurveClassifierBase):
         if self.validation == "feedback":
             judges, per_round = per_round - (per_round + 1) // 2, (per_round + 1) // 2
             common |= {"labeled": [], "labels": []}
-        bounds = np.asarray(self._bounds(own))
-        if self.share == "statistic":
+        ranges = self._ranges(own)
+        if self.rule == "statistic":
             cuts = np.arange(1, self.n_thresholds + 1) / (self.n_thresholds + 1)
-            scaled = Ensemble.empty(bounds, classes=2).scaled(own)
+            scaled = Ensemble.empty(ranges, classes=2).scaled(own)
             common["thresholds"] = np.quantile(scaled, cuts, axis=0).T
         return SammeDesign(
-            share=self.share,
-            randomizer=_validate.one_of("mechanism", self.mechanism, BOX_RANDOMIZERS),
-            bounds=bounds,
+            rule=self.rule,
+            mechanism=_validate.one_of("mechanism", self.mechanism, BOX_MECHANISMS),
+            feature_ranges=ranges,
             owners_per_round=per_round,
             judges=judges,
             retries=self.retries,
@@ -305,28 +271,28 @@ class LocalBoostingClassifier(CurveClassifierBase):
 
     def _usual_rows(self, owners: OwnerRows) -> int:
         """As many as anybody has; for rows that share ε, as many as owners have on average."""
-        if self.share == "sample":
+        if self.rule == "sample":
             return round(float(owners.sizes.mean()))
         return min(int(owners.features.shape[1]), MOST_ROWS)
 
-    def _label_numbers(self, labels: Any, count: int) -> IntArray:
-        """Of unknown labels: 0."""
-        return label_numbers(self._read_labels(labels, count), self.classes_)
-
-    def _read_rows(self, X: Any) -> FloatArray:
+    def _read_rows(self, X: Any, *, reset: bool) -> FloatArray:
         """Owners' rows. With real noise none of them is refused: what is missing becomes 0."""
-        seeded = self.random_state is not None
-        with unquoted("X"):
-            rows = validate_data(self, X, dtype=np.float64, ensure_all_finite=seeded)
-        return rows if seeded else RowEncoder(rows.shape[1]).encode(rows, strict=False)
+        private = reset and not self._is_simulation
+        if isinstance(self.feature_ranges, Mapping):
+            _, rows = self._table(self.feature_ranges, X, reset=reset)
+        else:
+            rows = self._numbers(X, reset=reset, ensure_all_finite=not private)
+        return RowEncoder(rows.shape[1]).encode(rows, strict=False) if private else rows
 
-    def _new_rows(self, X: Any) -> FloatArray:
-        check_is_fitted(self, "model_")
-        with unquoted("X"):
-            return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
+    def _scores(self, X: Any, grid_points: Any) -> FloatArray:
+        if grid_points is not None:
+            raise InvalidParameter("grid_points", "None: rows of a table have no t", "some")
+        self._require_fitted()
+        scores = self.model_.scores(self._read_rows(X, reset=False))
+        return scores[:, [1]] - scores[:, [0]] if scores.shape[1] == 2 else scores
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = True
-        tags.input_tags.allow_nan = self.random_state is None
+        tags.input_tags.allow_nan = not self._is_simulation
         return tags

@@ -21,7 +21,7 @@ from dpfda.protocol.design import Terms
 from dpfda.protocol.fields import array, choice, number, whole
 from dpfda.protocol.findings import Phase
 from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.task import BOX_RANDOMIZERS
+from dpfda.protocol.task import BOX_MECHANISMS
 
 _JUDGED_ROOM = 3.0
 """Judges cut weights above this many times their mean: a weighted error hardly notices."""
@@ -35,9 +35,9 @@ class SammeDesign(BoostingDesign, name="samme"):
     The weight of a rule comes from the data user's labeled rows, or from `judges` further owners.
 
     Attributes:
-        share: what owners send: ``sample``, ``statistic`` or ``classifier``.
-        randomizer: registered name of the randomizer of the share.
-        bounds: public (low, high) of each feature, shape (d, 2).
+        rule: what rules are made of: ``sample``, ``statistic`` or ``classifier``.
+        mechanism: registered name of the mechanism of what owners send.
+        feature_ranges: public (low, high) of each feature, shape (d, 2).
         owners_per_round: H.
         judges: owners who judge each rule; 0 where labeled rows do.
         retries: how many times a round may be repeated with fresh owners.
@@ -45,13 +45,14 @@ class SammeDesign(BoostingDesign, name="samme"):
         coefficient_bound: public box of local coefficients, for ``classifier``.
 
     Example:
-        >>> SammeDesign(share="classifier", bounds=[[0, 1]], owners_per_round=50, judges=9).columns
+        >>> half = {"owners_per_round": 9, "judges": 9}
+        >>> SammeDesign(rule="classifier", feature_ranges=[[0, 1]], **half).columns
         1
     """
 
-    share: str = choice("sample", "statistic", "classifier")
-    randomizer: str = choice(*BOX_RANDOMIZERS, default="piecewise")
-    bounds: FloatArray = array("real", "columns", 2)
+    rule: str = choice("sample", "statistic", "classifier")
+    mechanism: str = choice(*BOX_MECHANISMS, default="piecewise")
+    feature_ranges: FloatArray = array("real", "columns", 2)
     owners_per_round: int = whole()
     judges: int = whole(least=0, default=0)
     retries: int = whole(least=0, most=1 << 10, default=3)
@@ -68,7 +69,7 @@ class SammeDesign(BoostingDesign, name="samme"):
     @property
     def columns(self) -> int:
         """d."""
-        return len(self.bounds)
+        return len(self.feature_ranges)
 
     def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
         """Shares, and verdicts where owners judge."""
@@ -76,9 +77,9 @@ class SammeDesign(BoostingDesign, name="samme"):
             "sample": {"protects": plan.protects},
             "statistic": {"cuts": self.thresholds.shape[1]},
             "classifier": {"bound": self.coefficient_bound},
-        }[self.share]
+        }[self.rule]
         terms = self.terms(plan, cap=_UP_TO_ONE)
-        asks = {self.share: {**terms, "randomizer": self.randomizer, **own}}
+        asks = {self.rule: {**terms, "mechanism_name": self.mechanism, **own}}
         return asks | ({"feedback": terms} if self.judges else {})
 
 
@@ -90,7 +91,7 @@ class SammeProgress(BoostingProgress, name="samme"):
         self._candidate: WeakRule | None = None
         self._attempt, self._round, self._mean_weight = 0, 1, 1.0
         super().__init__(plan, _phases(design, plan.n_people))
-        self._vote, self._cap = Ensemble.empty(design.bounds, classes=plan.n_classes), 1.0
+        self._vote, self._cap = Ensemble.empty(design.feature_ranges, classes=plan.n_classes), 1.0
 
     def tasks(self, start: int, people: int) -> Request:
         """Everybody in a phase is asked the same: for a share, or about the candidate."""
@@ -158,7 +159,7 @@ class SammeProgress(BoostingProgress, name="samme"):
         if kept:
             # The weighted error tells what happens to the mean weight: no data are needed for it.
             self._mean_weight *= error + (1 - error) * math.exp(-alpha)
-            room = ShareRequest.named(self.design.share).room
+            room = ShareRequest.named(self.design.rule).room
             self._vote = self._vote.joined(rule, alpha=alpha)
             self._cap = max(min(1.0, room * self._mean_weight), 1e-12)
         if kept or self._attempt >= self.design.retries:
@@ -190,7 +191,7 @@ class SammeProgress(BoostingProgress, name="samme"):
 
 def _phases(design: SammeDesign, owners: int) -> list[Phase]:
     """As many attempts as there may be, and as there are owners for."""
-    attempt = [Phase(design.share, design.owners_per_round)]
+    attempt = [Phase(design.rule, design.owners_per_round)]
     if design.judges:
         attempt.append(Phase("feedback", design.judges))
     phases = []

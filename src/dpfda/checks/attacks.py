@@ -75,7 +75,7 @@ class QueryAttack:
     ) -> None:
         self.query, self.mechanism = query, query.mechanism
         self.guarantee, self.mu = priced(query.event)
-        # Whatever a task computes goes through a randomizer of anything: a short search will do.
+        # Whatever a task computes goes through a mechanism of anything: a short search will do.
         few = {"starts": 40, "steps": 40} if isinstance(query, Task) else {}
         here, there = search(query, **few).neighbors
         self.sides = _known(here, labels), _known(there, labels)
@@ -108,7 +108,7 @@ class QueryAttack:
     def worst_cases(self) -> Pairs:
         """What goes into the mechanism about the neighbors; which of them, where that is drawn.
 
-        A randomizer of anything is attacked at its own worst inputs too, which a query may not
+        A mechanism of anything is attacked at its own worst inputs too, which a query may not
         reach: what it draws there is what the holder's mechanism draws.
         """
         if self.draws_inside:
@@ -116,15 +116,17 @@ class QueryAttack:
         own = [] if isinstance(self.mechanism, Additive) else self.mechanism.worst_cases()[:1]
         return [(self.exact[0], self.exact[1]), *own]
 
-    def randomize(self, values: Any, rng: Source) -> FloatArray:
+    def randomize(self, values: Any, source: Source) -> FloatArray:
         """As many answers, all about the same records."""
         if not self.draws_inside:
-            return self.mechanism.randomize(values, rng, clip=True)
+            return self.mechanism.randomize(values, source, clip=True)
         many: Any = self.query
         people = len(values)
         records = self.sides[int(values[0, 0])]
         records = tuple(np.repeat(column[:1], people, axis=0) for column in records)
-        return np.asarray(many.rows(np.zeros(people, dtype=np.int64)).answer(records, rng).values)
+        return np.asarray(
+            many.rows(np.zeros(people, dtype=np.int64)).answer(records, source).values
+        )
 
     @property
     def log_likelihood(self) -> Callable[[FloatArray, Any], FloatArray] | None:
@@ -171,10 +173,10 @@ class TranscriptAttack:
         """Which of the two data sets."""
         return [(_FIRST, _SECOND)]
 
-    def randomize(self, values: Any, rng: Source) -> FloatArray:
+    def randomize(self, values: Any, source: Source) -> FloatArray:
         """As many transcripts."""
         side = int(values[0, 0])
-        return np.array([self._transcript(side, rng) for _ in range(len(values))])
+        return np.array([self._transcript(side, source) for _ in range(len(values))])
 
     def _transcript(self, side: int, source: Source) -> FloatArray:
         transcript = self._asked(self.sides[side], source).transcript

@@ -93,7 +93,7 @@ def distance(mechanism: Mechanism, one: FloatArray, other: FloatArray) -> float:
         return mechanism.reach(np.ravel(one - other)) / mechanism.sensitivity
     if isinstance(mechanism, Exponential):
         return float(np.abs(one - other).max())
-    # A local randomizer takes any input: what counts is the loss itself.
+    # A local mechanism takes any input: what counts is the loss itself.
     lost = float(losses(mechanism, _reports(mechanism, one), one, other).max()) - _ROUNDED
     return max(lost, 0.0) / mechanism.epsilon
 

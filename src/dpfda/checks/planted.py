@@ -1,6 +1,6 @@
 """Flaws planted in the classes that ship: one wrong number each, and the check that must see it.
 
-A twin of `checks.twins` is a randomizer of its own. Here the real class runs, with one line of it
+A twin of `checks.twins` is a mechanism of its own. Here the real class runs, with one line of it
 replaced for as long as the check takes: what is caught is a break of the code that people use.
 """
 

@@ -1,4 +1,4 @@
-"""Broken twins: randomizers with a planted flaw that an audit must catch.
+"""Broken twins: mechanisms with a planted flaw that an audit must catch.
 
 Each twin makes the claim of the sound mechanism it resembles, and breaks it in a way that has been
 printed, shipped or nearly shipped somewhere. An audit that lets one pass is worth nothing, so
@@ -32,7 +32,7 @@ Pairs = list[tuple[FloatArray, FloatArray]]
 
 
 class Twin(Registered, family="twin"):
-    """A randomizer whose claim is false.
+    """A mechanism whose claim is false.
 
     Attributes:
         flaw: what is wrong, in one sentence.
@@ -51,7 +51,7 @@ class Twin(Registered, family="twin"):
         return Guarantee(epsilon=1.0, model="local")
 
     @abstractmethod
-    def randomize(self, values: Any, rng: Source) -> FloatArray:
+    def randomize(self, values: Any, source: Source) -> FloatArray:
         """Reports that leak more than claimed."""
 
     @abstractmethod
@@ -65,10 +65,10 @@ class FloatLaplace(Twin, name="float_laplace"):
 
     flaw = "textbook floating-point noise: the low-order bits tell the inputs apart"
 
-    def randomize(self, values: Any, rng: Source) -> FloatArray:
+    def randomize(self, values: Any, source: Source) -> FloatArray:
         """x + b ln(U₁/U₂) with double-precision uniforms."""
         rows = np.asarray(values, dtype=np.float64)
-        uniforms = (rng.words(2 * rows.size) >> np.uint64(11)).astype(np.float64) + 0.5
+        uniforms = (source.words(2 * rows.size) >> np.uint64(11)).astype(np.float64) + 0.5
         one, other = uniforms.reshape(2, *rows.shape)
         return np.asarray(rows + 2.0 * np.log(one / other))
 
@@ -83,14 +83,14 @@ class MinMaxRescaling(Twin, name="min_max_rescaling"):
 
     flaw = "Min-Max rescaling leaves [-1, 1], so the sensitivity 2 is false (C1)"
 
-    def randomize(self, values: Any, rng: Source) -> FloatArray:
+    def randomize(self, values: Any, source: Source) -> FloatArray:
         """Rescale each row by its own least and largest size, then add noise for width 2."""
         rows = np.asarray(values, dtype=np.float64)
         least = np.abs(rows).min(axis=1, keepdims=True)
         most = np.abs(rows).max(axis=1, keepdims=True)
         rescaled = (rows - least) / (most - least)
         sound = Laplace(epsilon=1.0, dimension=rows.shape[1])
-        return np.asarray(rescaled + sound.randomize(np.zeros_like(rescaled), rng))
+        return np.asarray(rescaled + sound.randomize(np.zeros_like(rescaled), source))
 
     def worst_cases(self) -> Pairs:
         """Two nearly equal sizes and opposite signs: the rescaled value is far outside."""
@@ -110,10 +110,10 @@ class PerOrderGaussian(Twin, name="per_order_gaussian"):
         """The printed claim."""
         return Guarantee(epsilon=0.95, delta=0.001, model="central")
 
-    def randomize(self, values: Any, rng: Source) -> FloatArray:
+    def randomize(self, values: Any, source: Source) -> FloatArray:
         """Values are (Λ0, Λ1, svec Λ2) times N, each order divided by its printed noise level."""
         rows = np.asarray(values, dtype=np.float64)
-        noise = discrete_gaussian(rows.size, sigma=self._STEPS, source=rng).reshape(rows.shape)
+        noise = discrete_gaussian(rows.size, sigma=self._STEPS, source=source).reshape(rows.shape)
         return (np.rint(rows * self._STEPS) + noise) / self._STEPS
 
     def worst_cases(self) -> Pairs:
@@ -131,15 +131,15 @@ class TiesInBothHalves(Twin, name="duchi_ties_in_both_halves"):
 
     flaw = "corners with t·v = 0 belong to both halves: true ε is ln(1 + e^ε) (C19)"
 
-    def randomize(self, values: Any, rng: Source) -> FloatArray:
+    def randomize(self, values: Any, source: Source) -> FloatArray:
         """Pick a side with odds e^ε, then a uniform corner of that closed side."""
         rows = np.asarray(values, dtype=np.float64)
         corners = np.where(rows >= 0, 1.0, -1.0)
-        own_side = RandomizedResponse(epsilon=1.0).randomize(np.ones(len(rows)), rng)
+        own_side = RandomizedResponse(epsilon=1.0).randomize(np.ones(len(rows)), source)
         reports = np.empty(rows.shape)
         missing = np.arange(len(rows))
         while missing.size:
-            proposal = coin_signs(missing.size * rows.shape[1], rng).reshape(-1, rows.shape[1])
+            proposal = coin_signs(missing.size * rows.shape[1], source).reshape(-1, rows.shape[1])
             fits = (proposal * corners[missing]).sum(axis=1) * own_side[missing] >= 0
             reports[missing[fits]] = proposal[fits]
             missing = missing[~fits]
@@ -156,10 +156,10 @@ class UnroundedSum(Twin, name="unrounded_sum"):
 
     flaw = "the sum was not rounded: its fractional part passes through lattice noise (C20)"
 
-    def randomize(self, values: Any, rng: Source) -> FloatArray:
+    def randomize(self, values: Any, source: Source) -> FloatArray:
         """Exact noise on multiples of 1/1024, value left as it is."""
         rows = np.asarray(values, dtype=np.float64)
-        noise = discrete_laplace(rows.size, scale=2048, source=rng).reshape(rows.shape)
+        noise = discrete_laplace(rows.size, scale=2048, source=source).reshape(rows.shape)
         return rows + noise / 1024
 
     def worst_cases(self) -> Pairs:
@@ -173,11 +173,11 @@ class WrongKeepProbability(Twin, name="wrong_keep_probability"):
 
     flaw = "keep probability 1 - e^{-ε}/2 instead of e^ε/(1 + e^ε)"
 
-    def randomize(self, values: Any, rng: Source) -> FloatArray:
+    def randomize(self, values: Any, source: Source) -> FloatArray:
         """Keep too often."""
         bits = np.asarray(values, dtype=np.float64)
         parts = 1 << 30
-        kept = below(parts, bits.size, rng) < np.uint64(parts * (1 - math.exp(-1.0) / 2))
+        kept = below(parts, bits.size, source) < np.uint64(parts * (1 - math.exp(-1.0) / 2))
         return np.where(kept.reshape(bits.shape), bits, -bits)
 
     def worst_cases(self) -> Pairs:
@@ -191,11 +191,11 @@ class ClearLabel(Twin, name="clear_label"):
 
     flaw = "the label travels beside the noisy features, unprotected (C16)"
 
-    def randomize(self, values: Any, rng: Source) -> FloatArray:
+    def randomize(self, values: Any, source: Source) -> FloatArray:
         """Perturb all columns but the last."""
         rows = np.asarray(values, dtype=np.float64)
         sound = Laplace(epsilon=1.0, dimension=rows.shape[1] - 1)
-        return np.hstack([sound.randomize(rows[:, :-1], rng), rows[:, -1:]])
+        return np.hstack([sound.randomize(rows[:, :-1], source), rows[:, -1:]])
 
     def worst_cases(self) -> Pairs:
         """Equal features, other label."""
@@ -211,15 +211,15 @@ def _mean_of_four(bound: float) -> ShrunkMean:
 class _DataSets(Twin):
     """A curator's mean of four numbers; a row is a whole data set, in which one is replaced."""
 
-    def randomize(self, values: Any, rng: Source) -> FloatArray:
+    def randomize(self, values: Any, source: Source) -> FloatArray:
         """Means, one a row; equal data sets are summed up once."""
         data, places = np.unique(np.asarray(values, dtype=np.float64), axis=0, return_inverse=True)
         noisy = np.empty((len(values), 1))
         for number, row in enumerate(data):
             members = np.flatnonzero(places.reshape(-1) == number)
             look = self.look(row)
-            exact = np.repeat(look.exact((row[:, None],), rng)[None, :], members.size, axis=0)
-            noisy[members] = self.noise(look).randomize(exact, rng)
+            exact = np.repeat(look.exact((row[:, None],), source)[None, :], members.size, axis=0)
+            noisy[members] = self.noise(look).randomize(exact, source)
         return noisy
 
     def look(self, row: FloatArray) -> ShrunkMean:
@@ -280,8 +280,8 @@ class SupportFromData(_DataSets, name="support_from_data"):
 class _OnSupport:
     noise: Additive
 
-    def randomize(self, values: FloatArray, rng: Source) -> FloatArray:
-        return np.where(values == 0, 0.0, self.noise.randomize(values, rng))
+    def randomize(self, values: FloatArray, source: Source) -> FloatArray:
+        return np.where(values == 0, 0.0, self.noise.randomize(values, source))
 
 
 @dataclass(frozen=True)
@@ -298,11 +298,11 @@ class CorrelatedSites(Twin, name="correlated_sites"):
         """That of the sum."""
         return Guarantee(epsilon=1.0, delta=0.01, model="central")
 
-    def randomize(self, values: Any, rng: Source) -> FloatArray:
+    def randomize(self, values: Any, source: Source) -> FloatArray:
         """What tells most about the first site, of the messages in clear."""
         rows = np.asarray(values, dtype=np.float64)
         size = 2 * rows.size
-        noise = discrete_gaussian(size, sigma=self._STEPS, source=rng) / self._STEPS
+        noise = discrete_gaussian(size, sigma=self._STEPS, source=source) / self._STEPS
         e, g = noise.reshape(2, *rows.shape)
         noisy = e - e.mean(axis=1, keepdims=True) + g / math.sqrt(self._SITES)
         messages = rows + noisy / gaussian_mu(epsilon=1.0, delta=0.01)
@@ -319,7 +319,7 @@ class UnscaledTable(Twin, name="unscaled_table"):
 
     flaw = "a cross table of four rows reaches from -4 to 4, noise is for [-1, 1] (C17)"
 
-    def randomize(self, values: Any, rng: Source) -> FloatArray:
+    def randomize(self, values: Any, source: Source) -> FloatArray:
         """Tables of owners whose four rows lie on one side of the threshold, by their labels."""
         labels, places = np.unique(np.asarray(values, dtype=np.int64), axis=0, return_inverse=True)
         request = StatisticRequest(
@@ -329,12 +329,12 @@ class UnscaledTable(Twin, name="unscaled_table"):
             n_classes=2,
             n_rows=labels.shape[1],
             ensemble=Ensemble.empty([(-1.0, 1.0)], classes=2),
-            randomizer="laplace",
+            mechanism_name="laplace",
             thresholds=np.zeros((1, 1)),
         )
         ones = np.ones(labels.shape)
         table = labels.shape[1] * request.share(ones[..., None], labels, ones)
-        noise = request.mechanism.randomize(np.zeros((len(values), table.shape[1])), rng)
+        noise = request.mechanism.randomize(np.zeros((len(values), table.shape[1])), source)
         return np.asarray(table[places.reshape(-1)] + noise)
 
     def worst_cases(self) -> Pairs:

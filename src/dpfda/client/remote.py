@@ -39,7 +39,7 @@ class RemoteClient:
     Args:
         folder: where ledger and replies are kept; readable by the person only.
         limit_epsilon: what all studies together may cost; must be given the first time.
-        rng: where randomness comes from; the operating system by default.
+        source: where randomness comes from; the operating system by default.
         certificates: file of certificates to trust instead of the system's.
         patience: seconds to wait until the collector wants somebody.
         holder: what answers: a person with a curve, or another kind of `Person`.
@@ -57,7 +57,7 @@ class RemoteClient:
         folder: str | Path,
         *,
         limit_epsilon: float | None = None,
-        rng: Source | None = None,
+        source: Source | None = None,
         certificates: str | None = None,
         patience: float = 60.0,
         holder: Callable[..., Person] = Person,
@@ -65,7 +65,7 @@ class RemoteClient:
         place = Path(folder)
         self._outbox = Outbox(place / "studies")
         self.ledger: BaseLedger = FileLedger(place / "ledger", limit_epsilon=limit_epsilon)
-        self.source: Source = SecureSource() if rng is None else rng
+        self.source: Source = SecureSource() if source is None else source
         self._certificates = certificates
         self._patience = patience
         self._holder = holder

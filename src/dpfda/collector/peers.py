@@ -43,7 +43,7 @@ class NewExchange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     own: str | None = None
     title: str = ""
     seed: Annotated[int, msgspec.Meta(ge=0, lt=2**62)] = 0
-    final_share: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.0
+    evaluation_share: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.0
     settings: StudySettings = StudySettings()
 
 
@@ -62,7 +62,7 @@ def exchange_plan(asked: NewExchange, *, own: str | None) -> StudyPlan:
         design = ExchangeDesign(
             intercepts=tuple(float(model.intercept[0]) for model in models),
             coefficients=tuple(tuple((m.coefficients / m.scales)[0].tolist()) for m in models),
-            final_share=asked.final_share,
+            evaluation_share=asked.evaluation_share,
         )
         return StudyPlan(
             epsilon=asked.epsilon,

@@ -29,11 +29,12 @@ class CurveEncoder:
 
     Args:
         basis: a registered name, or a basis made by hand.
-        rescale: a registered name, or a rescaler made by hand; by default `clip` when `bounds`
-            are given and `tanh` otherwise.
+        rescale: a registered name, or a rescaler made by hand; by default `clip` where
+            `feature_ranges` are given and `tanh` otherwise.
         scale: public size of a coefficient, one number or one for each.
         center: public middle of a coefficient, one number or one for each.
-        bounds: public range (low, high) of each coefficient, a short way to say scale and center.
+        feature_ranges: public (low, high) of all coefficients, or one pair for each: a short way
+            to say scale and center.
         **parameters: parameters of the named basis: `n_basis`, `domain_range`, `order`, ...
 
     Example:
@@ -44,7 +45,8 @@ class CurveEncoder:
         [[0.46, 0.58, 0.68, 0.76], [-0.09, 0.9, -0.52, -0.48]]
         >>> float(abs(encoder.draw(encoder.encode(curves[:1]), t) - curves[:1]).max()) < 1e-12
         True
-        >>> CurveEncoder("identity", bounds=[(20, 80), (0, 200)]).encode([[50, 50]]).tolist()
+        >>> table = CurveEncoder("identity", feature_ranges=[(20, 80), (0, 200)])
+        >>> table.encode([[50, 50]]).tolist()
         [[0.0, -0.5]]
     """
 
@@ -58,18 +60,19 @@ class CurveEncoder:
         rescale: str | Rescaler | None = None,
         scale: float | Sequence[float] | None = None,
         center: float | Sequence[float] | None = None,
-        bounds: Sequence[Any] | None = None,
+        feature_ranges: Sequence[Any] | None = None,
         **parameters: Any,
     ) -> None:
         sizes = {"scale": scale, "center": center}
-        if bounds is not None:
+        if feature_ranges is not None:
             if scale is not None or center is not None:
-                raise InvalidParameter("bounds", "given without scale and center", bounds)
-            sizes = _from_bounds(bounds)
+                rule = "given without scale and center"
+                raise InvalidParameter("feature_ranges", rule, feature_ranges)
+            sizes = _sizes(feature_ranges)
             if basis == "identity" and not isinstance(sizes["scale"], float):
-                parameters.setdefault("n_basis", len(bounds))
+                parameters.setdefault("n_basis", len(feature_ranges))
         if rescale is None:
-            rescale = "tanh" if bounds is None else "clip"
+            rescale = "tanh" if feature_ranges is None else "clip"
         given = {name: value for name, value in sizes.items() if value is not None}
         object.__setattr__(self, "basis", _member(Basis, "basis", basis, parameters))
         object.__setattr__(self, "rescaler", _member(Rescaler, "rescale", rescale, given))
@@ -211,12 +214,12 @@ def _member(family: Any, argument: str, choice: Any, parameters: Mapping[str, An
     return choice
 
 
-def _from_bounds(bounds: Sequence[Any]) -> dict[str, Any]:
+def _sizes(feature_ranges: Sequence[Any]) -> dict[str, Any]:
     """Half-range and middle of one public range, or of one for each coefficient."""
-    if not any(isinstance(pair, Sized) for pair in bounds):
-        low, high = interval("bounds", bounds)
+    if not any(isinstance(pair, Sized) for pair in feature_ranges):
+        low, high = interval("feature_ranges", feature_ranges)
         return {"scale": high / 2 - low / 2, "center": low / 2 + high / 2}
-    pairs = [interval("bounds", pair) for pair in bounds]
+    pairs = [interval("feature_ranges", pair) for pair in feature_ranges]
     return {
         "scale": tuple(high / 2 - low / 2 for low, high in pairs),
         "center": tuple(low / 2 + high / 2 for low, high in pairs),

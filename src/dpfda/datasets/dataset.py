@@ -34,7 +34,7 @@ class Dataset:
 
     Example:
         >>> from dpfda.datasets import simulate_001
-        >>> simulate_001(3, rng=0)
+        >>> simulate_001(3, random_state=0)
         Dataset('simulation_001', X (3, 101), y (3,), grid_points (101,), truth: slope)
     """
 

@@ -22,7 +22,7 @@ SLOPE_001: FloatArray = frozen(4 * _SIGNS / _TERMS**2)
 
 def simulate_001(
     n: int,
-    rng: Seed = 0,
+    random_state: Seed = 0,
     *,
     slope: npt.ArrayLike | None = None,
     intercept: float = 0.1,
@@ -35,18 +35,18 @@ def simulate_001(
 
     Args:
         n: number of people.
-        rng: a seed or a generator; the same seed gives the same people.
+        random_state: a seed or a generator; the same seed gives the same people.
         slope: the 50 coefficients of β, by default `SLOPE_001`; other values make the servers of
             001 §6.2.
         intercept: α_0.
         n_points: equidistant grid points on [0, 1].
 
     Example:
-        >>> data = simulate_001(500, rng=1)
+        >>> data = simulate_001(500, random_state=1)
         >>> data.X.shape, sorted(set(data.y.tolist()))
         ((500, 101), [-1.0, 1.0])
     """
-    generator = np.random.default_rng(rng)
+    generator = np.random.default_rng(random_state)
     beta = np.asarray(SLOPE_001 if slope is None else slope, dtype=np.float64)
     if beta.shape != _TERMS.shape or not np.all(np.isfinite(beta)):
         raise InvalidParameter("slope", "50 finite coefficients", f"shape {beta.shape}")

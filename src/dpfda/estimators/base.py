@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from dpfda._validate import FloatArray
@@ -21,43 +20,36 @@ from dpfda.face.comparison import (
     non_private_classifier,
 )
 from dpfda.face.curve_classifier import CurveClassifierBase, plain_classes, stamped
-from dpfda.face.curves import count_rows
 from dpfda.protocol.estimate import Estimate
 from dpfda.protocol.plan import Protects, StudyPlan
-from dpfda.protocol.public_randomness import one_row_each
 from dpfda.simulate import people_from, simulate
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class StudyClassifier(CurveClassifierBase):
     """A classifier that is learnt in a study: everybody behind the rows of `fit` reports once.
 
-    Subclasses say in `_study_encoder` and `_design` what the study looks like, from public
-    parameters and the public number of people alone.
+    Subclasses say in `_encoder` and `_design` what the study looks like, from public parameters
+    and the public number of people alone.
     """
 
-    epsilon: float
-    protects: Protects
-    classes: Sequence[Any] | None
+    protects: Protects = "both"
 
-    def fit(self, curves: Any, labels: Any, grid_points: Any = None, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, *, grid_points: Any = None, groups: Any = None) -> Self:
         """Simulate the study: every person answers once, privately.
 
         Args:
-            curves: an array (n, T), an FDataGrid, a list of pairs (t, x), or vectors.
-            labels: the label of each curve.
+            X: an array (n, T), an FDataGrid, a list of pairs (t, x), or a table.
+            y: the label of each row.
             grid_points: the T points of an array; equidistant by default.
-            groups: the person behind each curve, where people have several; then each person
-                reports one of their curves, chosen at random, so that ε is per person.
+            groups: the person behind each row, where people have several; then each person
+                reports one of their rows, chosen at random, so that ε is per person.
         """
-        rows = self._read_curves(curves, reset=True)
-        y = self._read_labels(labels, count_rows(rows))
         seed = self._public_seed()
-        if groups is not None:
-            keep = one_row_each(groups, seed=seed, rows=len(y))
-            rows, y = take(rows, keep), y[keep]
+        rows, y = self._read(X, y, groups, seed=seed)
         self._set_classes(y)
         self.grid_points_ = grid_points
-        source, encoder = self._source(), self._study_encoder()
+        source, encoder = self._source(), self._encoder(rows)
         self.plan_ = StudyPlan(
             epsilon=self.epsilon,
             n_people=len(y),
@@ -65,6 +57,7 @@ class StudyClassifier(CurveClassifierBase):
             classes=plain_classes(self.classes_),
             design=self._design(encoder),
             protects=self.protects,
+            unit=self.unit,
             seed=seed,
         )
         people = people_from(self.plan_, rows, y, grid_points=grid_points)
@@ -72,7 +65,10 @@ class StudyClassifier(CurveClassifierBase):
         self.guarantee_ = self._promise(self.plan_.guarantee, source)
         self.model_ = stamped(self.server_.model, self.guarantee_)
         self.result_ = StudyResult(estimates=self.server_.findings.estimates())
-        self._fit_non_private(rows, y)
+        self._non_private = None
+        if self._is_simulation:  # a comparison that nobody else may make
+            features = encoder.coefficients(rows, grid_points, strict=False)
+            self._non_private = non_private_classifier(features, y)
         return self
 
     @property
@@ -84,19 +80,19 @@ class StudyClassifier(CurveClassifierBase):
         check_is_fitted(self)
         return self.server_.findings.error
 
-    def evaluate(self, curves: Any, labels: Any, *, grid_points: Any = None) -> StudyResult:
+    def evaluate(self, X: Any, y: Any, *, grid_points: Any = None) -> StudyResult:
         """Errors on held-out people, beside the majority class and the non-private error.
 
         The non-private classifier looks at raw curves, so it exists for simulations only.
         """
-        decided = self.model_.decide(self._features(curves, grid_points))
-        y = self._read_labels(labels, len(decided))
+        decided = self.model_.decide(self._features(X, grid_points))
+        y = self._read_labels(y, len(decided))
         error, guessing = float(np.mean(self.classes_[decided] != y)), majority_error(y)
         result = self.result_
         result.errors = {"private": error, "majority class": guessing}
         result.held_out, result.notes = len(y), [in_words(error, guessing, len(y))]
         if self._non_private is not None:
-            wrong = self._non_private.predict(self._plain_features(curves, grid_points)) != y
+            wrong = self._non_private.predict(self._plain_features(X, grid_points)) != y
             result.errors["non-private"] = float(np.mean(wrong))
             result.notes.append(NON_PRIVATE)
         return result
@@ -114,21 +110,9 @@ class StudyClassifier(CurveClassifierBase):
         check_is_fitted(self)
         return self.model_.slope(points)
 
-    def _fit_non_private(self, curves: Any, labels: npt.NDArray[Any]) -> None:
-        """The comparison that only a simulation may make."""
-        self._non_private = None
-        if self.random_state is not None and len(np.unique(labels)) > 1:
-            features = self._plain_features(curves, None)
-            self._non_private = non_private_classifier(features, labels)
-
-    def _plain_features(self, curves: Any, grid_points: Any) -> FloatArray:
+    def _plain_features(self, X: Any, grid_points: Any) -> FloatArray:
         """Coefficients as they are, for the comparison: no range squeezes them."""
-        points = self.grid_points_ if grid_points is None else grid_points
-        return self.plan_.encoder.coefficients(curves, points, strict=False)
-
-    @abstractmethod
-    def _study_encoder(self) -> CurveEncoder:
-        """The public recipe."""
+        return self.plan_.encoder.coefficients(*self._new_curves(X, grid_points), strict=False)
 
     @abstractmethod
     def _design(self, encoder: CurveEncoder) -> dict[str, Any]:
@@ -138,8 +122,3 @@ class StudyClassifier(CurveClassifierBase):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = True
         return tags
-
-
-def take(curves: Any, index: npt.NDArray[np.int64]) -> Any:
-    """Some of the curves, whatever holds them."""
-    return [curves[i] for i in index] if isinstance(curves, list) else curves[index]

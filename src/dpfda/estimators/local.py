@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -13,8 +12,6 @@ from dpfda import _validate
 from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidParameter
 from dpfda.estimators.base import StudyClassifier
-from dpfda.privacy.ledger import BaseLedger
-from dpfda.protocol.plan import Protects
 
 _MOST_FEATURES = 8
 
@@ -28,17 +25,20 @@ class LocalCurveClassifier(StudyClassifier):
 
     Args:
         epsilon: what each person spends.
-        value_range: public range of x(t). Values outside are allowed, they are clipped.
-        domain_range: public range of t.
-        feature_bounds: for plain vectors instead of curves: the public range of each feature.
+        value_range: public (low, high) of x(t), (-1, 1) by default; values outside are clipped.
+        domain_range: public (start, end) of t; [0, 1] by default, an FDataGrid brings its own.
+        feature_ranges: for a table instead of curves: (low, high) of all columns, one pair a
+            column, or a mapping from column to (low, high) or to its categories.
         ordered: whether the first features of a table matter most; curves' features always do.
         center_known: the middle of the public range is the middle of the data by construction.
         evaluation_share: share of people set aside to estimate the error, see `error_estimate_`.
         protects: ``both``; ``labels`` if curves are public anyway; ``features`` if labels are.
         classes: the public label set; must be given unless a seed makes this a simulation.
         n_features: overrides the rule for the number of features.
+        unit: whose data a row is, or all rows of one group.
         ledger: budget of the data over all studies: everybody spends ε before anybody is asked.
-        random_state: None draws from the operating system; an integer is a simulation.
+        random_state: None draws from the operating system; an integer, a seed sequence or a source
+            makes a simulation.
 
     Privacy:
         ε-LDP for curve and label of one person, by k-question randomized response. With
@@ -60,23 +60,16 @@ class LocalCurveClassifier(StudyClassifier):
 
     epsilon: float = 1.0
     _: KW_ONLY
-    value_range: tuple[float, float] = (-1.0, 1.0)
-    domain_range: tuple[float, float] = (0.0, 1.0)
-    feature_bounds: Sequence[tuple[float, float]] | None = None
     ordered: bool = False
     center_known: bool = False
     evaluation_share: float = 0.0
-    protects: Protects = "both"
-    classes: Sequence[Any] | None = None
     n_features: int | None = None
-    ledger: BaseLedger | None = None
-    random_state: int | None = None
 
-    def _study_encoder(self) -> CurveEncoder:
-        if self.feature_bounds is not None:
-            return CurveEncoder("identity", bounds=list(self.feature_bounds))
-        low, high = _validate.interval("value_range", self.value_range)
-        start, end = _validate.interval("domain_range", self.domain_range)
+    def _curve_encoder(self, value_range: Any, domain: tuple[float, float]) -> CurveEncoder:
+        low, high = _validate.interval(
+            "value_range", (-1, 1) if value_range is None else value_range
+        )
+        start, end = domain
         # |x(t)| ≤ R bounds every coefficient on an orthonormal basis by R √(end - start).
         stretch = math.sqrt(end - start)
         center = np.zeros(_MOST_FEATURES)
@@ -93,7 +86,7 @@ class LocalCurveClassifier(StudyClassifier):
     def _design(self, encoder: CurveEncoder) -> dict[str, Any]:
         if self.protects == "labels":
             return {"name": "noisy_labels"}
-        if self.feature_bounds is None:
+        if self.feature_ranges is None:
             # Smooth curves: the j-th cosine coefficient shrinks like 1/j.
             scales = [1 / (3 * max(j, 1)) for j in range(encoder.n_features)]
             ordered = True

@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from dpfda.curves import CurveEncoder
 from dpfda.estimators.base import StudyClassifier
-from dpfda.privacy.ledger import BaseLedger
+from dpfda.face.curve_classifier import EncodedClassifier
+from dpfda.protocol.plan import Protects
 
 
 @dataclass(eq=False, repr=False)
-class MomentClassifier(StudyClassifier):
+class MomentClassifier(EncodedClassifier, StudyClassifier):
     """Average y z* over everybody: a linear classifier through the public center (methods 8.1).
 
     The server keeps two sums, whatever the number of people. Strong where the public center lies
     between the classes, weak where it does not; `LocalCurveClassifier` finds the center itself.
 
     Args:
-        encoder: how a curve becomes a vector; the default suits curves of moderate size.
         epsilon: what each person spends.
-        randomizer: registered name of the randomizer of vectors.
+        encoder: how a row becomes a vector in [-1, 1]^d; by default made of the public ranges, or,
+            without any, four cosines that suit curves of moderate size.
+        value_range: public (low, high) of x(t); values outside are clipped.
+        domain_range: public (start, end) of t; [0, 1] by default, an FDataGrid brings its own.
+        feature_ranges: for a table instead of curves: (low, high) of all columns, one pair a
+            column, or a mapping from column to (low, high) or to its categories.
+        mechanism: registered name of the mechanism of vectors.
         classes: the public label set; must be given unless a seed makes this a simulation.
+        unit: whose data a row is, or all rows of one group.
         ledger: budget of the data over all studies: everybody spends ε before anybody is asked.
-        random_state: None draws from the operating system; an integer is a simulation.
+        random_state: None draws from the operating system; an integer, a seed sequence or a source
+            makes a simulation.
 
     Privacy:
         ε-LDP for curve and label of one person: y z* lies in the box that z* lies in.
@@ -37,20 +44,16 @@ class MomentClassifier(StudyClassifier):
         1.0
     """
 
-    protects = "both"
+    protects: ClassVar[Protects] = "both"  # type: ignore[misc]
 
     epsilon: float = 1.0
     _: KW_ONLY
-    encoder: CurveEncoder | None = None
-    randomizer: str = "piecewise"
-    classes: Sequence[Any] | None = None
-    ledger: BaseLedger | None = None
-    random_state: int | None = None
+    mechanism: str = "piecewise"
 
-    def _study_encoder(self) -> CurveEncoder:
-        if self.encoder is None:
-            return CurveEncoder("cosine", n_basis=4, rescale="tanh", scale=1.0)
-        return self._encoder()
+    def _curve_encoder(self, value_range: Any, domain: tuple[float, float]) -> CurveEncoder:
+        if value_range is not None:
+            return super()._curve_encoder(value_range, domain)
+        return CurveEncoder("cosine", n_basis=4, domain_range=domain, rescale="tanh", scale=1.0)
 
     def _design(self, encoder: CurveEncoder) -> dict[str, Any]:
-        return {"name": "moments", "randomizer": self.randomizer}
+        return {"name": "moments", "mechanism": self.mechanism}

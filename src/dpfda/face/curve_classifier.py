@@ -1,78 +1,85 @@
-"""What the scikit-learn faces of studies share: reading input, randomness, prediction."""
+"""What the scikit-learn faces of studies share: a public recipe, randomness, prediction."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidParameter
-from dpfda.face.curves import CurveReader, own_grids
+from dpfda.face.curves import CurveReader, count_rows, own_grids, take
 from dpfda.noise import Source
 from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC, Guarantee
+from dpfda.protocol.linear_scores import decided
 from dpfda.protocol.model import CurveModel
+from dpfda.protocol.public_randomness import one_row_each
 
 
-class CurveClassifierBase(ClassifierMixin, CurveReader):  # type: ignore[misc]
-    """A classifier of curves that holds a public `CurveModel` once it is fitted."""
+@dataclass(eq=False, repr=False, kw_only=True)
+class LocalClassifier(ClassifierMixin, CurveReader):  # type: ignore[misc]
+    """A classifier that holds a public model once it is fitted, and scores new rows with it.
 
-    _stream = 1  # of a seed: simulated data may have been drawn from the plain one
+    Args:
+        feature_ranges: public ranges of a table: (low, high) of all columns, one pair a column,
+            or a mapping from column to (low, high) or to its categories.
+        classes: the public set of labels; must be given unless a seed makes this a simulation.
+    """
 
-    encoder: Any
-    grid_points_: Any
-    model_: CurveModel
+    _stream: ClassVar[int | None] = 1  # of a seed: data may have been drawn from the plain one
+
+    feature_ranges: Any = None
+    classes: Sequence[Any] | None = None
 
     @property
     def _account(self) -> dict[str, Any]:
         """Everybody in the data spends what they are promised, before anybody is asked."""
         return {"ledger": self.ledger, "label": type(self).__name__}
 
-    def _encoder(self) -> CurveEncoder:
-        if self.encoder is None:
-            return CurveEncoder("bspline", n_basis=4)
-        if not isinstance(self.encoder, CurveEncoder):
-            raise InvalidParameter("encoder", "None or a CurveEncoder", self.encoder)
-        return self.encoder
-
     def _promise(self, promise: Guarantee, source: Source) -> Guarantee:
         """What people were promised, stamped with what only this simulation knows."""
         stamped = promise.drawn_from(source)
         return stamped if self._classes_given else stamped.assuming(CLASSES_ARE_PUBLIC)
 
-    # -- prediction -------------------------------------------------------------------------------
-
-    def decision_function(self, curves: Any, grid_points: Any = None) -> FloatArray:
-        """Scores of new curves: (n, K), or (n,) for two classes, ``classes_[1]`` from 0 on."""
-        features = self._features(curves, grid_points)  # first: it refuses the unfitted
-        scores = self.model_.scores(features)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    def predict(self, curves: Any, grid_points: Any = None) -> Any:
-        """Labels of new curves."""
-        features = self._features(curves, grid_points)
-        return self.classes_[self.model_.decide(features)]
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Part of the labels that are predicted; not private."""
-        predicted = self.predict(X)
-        labels = self._read_labels(y, len(predicted))
-        return float(np.average(predicted == labels, weights=sample_weight))
-
-    def _features(self, curves: Any, grid_points: Any) -> FloatArray:
-        check_is_fitted(self, "model_")
-        read = self._read_curves(curves, reset=False, own_points=grid_points is not None)
-        points = self.grid_points_ if grid_points is None and not own_grids(read) else grid_points
-        return self.model_.encoder.encode(read, points)
-
     def _require_fitted(self) -> None:
         check_is_fitted(self, "model_")
 
-    # -- scikit-learn ------------------------------------------------------------------------------
+    # -- prediction -------------------------------------------------------------------------------
+
+    def decision_function(self, X: Any, *, grid_points: Any = None) -> FloatArray:
+        """Scores of new rows: (n, K), or (n,) for two classes, ``classes_[1]`` from 0 on."""
+        scores = self._scores(X, grid_points)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any, *, grid_points: Any = None) -> Any:
+        """Labels of new rows."""
+        numbers = decided(self._scores(X, grid_points))
+        return self.classes_[numbers]
+
+    def predict_proba(self, X: Any, *, grid_points: Any = None) -> FloatArray:
+        """Probabilities (n, K) that follow from the scores, in the order of ``classes_``.
+
+        Logistic for two classes, softmax for several. They rank rows and add up to 1, but are not
+        calibrated yet: 0.8 need not be right in 80 % of cases.
+        """
+        return probabilities(self._scores(X, grid_points))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, grid_points: Any = None) -> float:
+        """Part of the labels that are predicted; not private."""
+        predicted = self.predict(X, grid_points=grid_points)
+        labels = self._read_labels(y, len(predicted))
+        return float(np.average(predicted == labels, weights=sample_weight))
+
+    def _scores(self, X: Any, grid_points: Any) -> FloatArray:
+        """The model's scores of new rows, (n, 1) for two classes."""
+        raise NotImplementedError
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -80,6 +87,104 @@ class CurveClassifierBase(ClassifierMixin, CurveReader):  # type: ignore[misc]
         tags.classifier_tags.poor_score = True  # privacy costs accuracy on their small data sets
         tags.input_tags.allow_nan = True  # a missing point of a curve
         return tags
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class CurveClassifierBase(LocalClassifier):
+    """A classifier of curves, or of a table's rows, that holds a public `CurveModel`.
+
+    Args:
+        value_range: public (low, high) of x(t); values outside are clipped.
+        domain_range: public (start, end) of t; [0, 1] by default, an FDataGrid brings its own.
+    """
+
+    value_range: Any = None
+    domain_range: Any = None
+
+    def _read(self, X: Any, y: Any, groups: Any, *, seed: int, reset: bool = True) -> Any:
+        """One row and label of each person, by public randomness where people have several."""
+        self._require_raw_rows()
+        rows = self._read_curves(X, reset=reset)
+        labels = self._read_labels(y, count_rows(rows))
+        if groups is None:
+            return rows, labels
+        kept = one_row_each(groups, seed=seed, rows=len(labels))
+        return take(rows, kept), labels[kept]
+
+    # -- the public recipe ------------------------------------------------------------------------
+
+    def _encoder(self, X: Any) -> CurveEncoder:
+        """How a row becomes a vector: from public parameters, and the shape of X."""
+        if self.feature_ranges is None:
+            return self._curve_encoder(self.value_range, self._domain(X))
+        self._left_out("feature_ranges say that X is a table", "value_range", "domain_range")
+        return CurveEncoder("identity", feature_ranges=self.feature_ranges, n_basis=X.shape[1])
+
+    def _left_out(self, where: str, *names: str) -> None:
+        """Refuse a public fact that is said twice."""
+        for name in names:
+            if getattr(self, name) is not None:
+                raise InvalidParameter(name, f"left out where {where}", getattr(self, name))
+
+    def _domain(self, X: Any) -> tuple[float, float]:
+        """The public range of t: given, or the one that scikit-fda's curves bring."""
+        own = X.domain_range[0] if hasattr(X, "domain_range") else (0.0, 1.0)
+        given = own if self.domain_range is None else self.domain_range
+        return _validate.interval("domain_range", given)
+
+    def _curve_encoder(self, value_range: Any, domain: tuple[float, float]) -> CurveEncoder:
+        """The recipe for curves: coefficients of B-splines lie about where the curve lies."""
+        basis: dict[str, Any] = {"n_basis": 4, "domain_range": domain}
+        if value_range is not None:
+            basis["feature_ranges"] = _validate.interval("value_range", value_range)
+        return CurveEncoder("bspline", **basis)
+
+    # -- prediction -------------------------------------------------------------------------------
+
+    def _scores(self, X: Any, grid_points: Any) -> FloatArray:
+        features = self._features(X, grid_points)  # first: it refuses the unfitted
+        return np.asarray(self.model_.scores(features))
+
+    def _features(self, X: Any, grid_points: Any) -> FloatArray:
+        self._require_fitted()
+        return np.asarray(self.model_.encoder.encode(*self._new_curves(X, grid_points)))
+
+    def _new_curves(self, X: Any, grid_points: Any) -> tuple[Any, Any]:
+        """New curves, and their points: those of the fit unless there are others."""
+        read = self._read_curves(X, reset=False, own_points=grid_points is not None)
+        points = self.grid_points_ if grid_points is None and not own_grids(read) else grid_points
+        return read, points
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class EncodedClassifier(CurveClassifierBase):
+    """A classifier of whatever an encoder makes of rows.
+
+    Args:
+        encoder: how a row becomes a vector in [-1, 1]^d; by default made of the public ranges.
+    """
+
+    encoder: CurveEncoder | None = None
+
+    def _encoder(self, X: Any) -> CurveEncoder:
+        if self.encoder is None:
+            return super()._encoder(X)
+        if not isinstance(self.encoder, CurveEncoder):
+            raise InvalidParameter("encoder", "None or a CurveEncoder", self.encoder)
+        self._left_out("an encoder says it", "value_range", "domain_range", "feature_ranges")
+        return self.encoder
+
+
+def probabilities(scores: FloatArray) -> FloatArray:
+    """Probabilities that follow from scores: logistic of one, softmax of several.
+
+    Example:
+        >>> probabilities(np.array([[0.0], [2.0]])).round(2).tolist()
+        [[0.5, 0.5], [0.12, 0.88]]
+    """
+    if scores.shape[1] == 1:
+        return np.column_stack([expit(-scores[:, 0]), expit(scores[:, 0])])
+    return np.asarray(softmax(scores, axis=1))
 
 
 def plain_classes(classes: Any) -> tuple[Any, ...]:

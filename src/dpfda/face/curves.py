@@ -8,9 +8,10 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from dpfda._validate import IntArray
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.face.estimator import PrivateEstimator, check_numbers
-from dpfda.protocol.person import one_by_one
+from dpfda.protocol.person import label_numbers, one_by_one
 
 
 class CurveReader(PrivateEstimator):
@@ -19,80 +20,87 @@ class CurveReader(PrivateEstimator):
     classes: Any
     classes_: Any
 
-    def _read_curves(self, curves: Any, *, reset: bool, own_points: bool = False) -> Any:
+    def _read_curves(self, X: Any, *, reset: bool, own_points: bool = False) -> Any:
         """Arrays are checked as scikit-learn does; curves with their own grids pass.
 
         `own_points`: new curves come with their own grid, so their number of points is free.
         """
-        if hasattr(curves, "to_grid"):  # scikit-fda's curves on a basis, or on a grid already
-            curves = curves.to_grid()
-        if own_grids(curves):
-            return curves
+        if hasattr(X, "to_grid"):  # scikit-fda's curves on a basis, or on a grid already
+            X = X.to_grid()
+        if own_grids(X):
+            return X
         # With real noise, what a person holds decides nothing: infinities are encoded as 0.
         finite = "allow-nan" if self._is_simulation else False
         if own_points:
-            return check_numbers(curves, ensure_all_finite=finite)
-        return self._numbers(curves, reset=reset, ensure_all_finite=finite)
+            return check_numbers(X, ensure_all_finite=finite)
+        return self._numbers(X, reset=reset, ensure_all_finite=finite)
 
-    def _read_labels(self, labels: Any, count: int) -> np.ndarray[Any, np.dtype[Any]]:
+    def _read_labels(self, y: Any, count: int) -> np.ndarray[Any, np.dtype[Any]]:
         """Labels as a vector. With real noise none of them is refused: unknown ones are number 0.
 
         A simulation says what is wrong with them.
         """
-        if labels is None:
+        if y is None:
             raise ValueError("This classifier requires y to be passed, but the target y is None")
         if not self._is_simulation:
-            values = one_by_one(labels)
+            values = one_by_one(y)
         else:
-            values = np.asarray(column_or_1d(labels, warn=True))
+            values = np.asarray(column_or_1d(y, warn=True))
             if values.dtype.kind == "O" and len({type(value) for value in values}) > 1:
-                raise InvalidData("labels", "all of one kind (numbers or words), none missing")
+                raise InvalidData("y", "all of one kind (numbers or words), none missing")
         if values.shape != (count,):
-            raise InvalidData("labels", f"{count} labels, one for each row")
+            raise InvalidData("y", f"{count} labels, one for each row")
         if self._is_simulation:
             if values.dtype.kind == "f" and not np.all(np.isfinite(values)):
                 raise ValueError("Input y contains NaN or infinity.")
             check_classification_targets(values)
         return values
 
-    def _set_classes(self, labels: Any, classes: Any = None) -> None:
+    def _set_classes(self, y: Any, classes: Any = None) -> None:
         """The public set of labels: given, or in a simulation those that occur."""
         given = self.classes if classes is None else classes
         if given is None and not self._is_simulation:
             rule = "given where random_state is None: a set read off private labels is not private"
             raise InvalidParameter("classes", rule, None)
         self._classes_given = given is not None
-        self.classes_ = np.unique(labels if given is None else np.asarray(given))
+        self.classes_ = np.unique(y if given is None else np.asarray(given))
         if len(self.classes_) < 2:
             rule = "of at least 2 classes, not one class only (or pass classes=)"
-            raise InvalidData("labels" if given is None else "classes", rule)
+            raise InvalidData("y" if given is None else "classes", rule)
         if len(self.classes_) != 2 and not self.__sklearn_tags__().classifier_tags.multi_class:
             raise ValueError(
                 "Only binary classification is supported: a classifier that is wrong about one of "
                 f"several classes is not right when reversed. There are {len(self.classes_)} "
                 "classes."
             )
-        self._check_labels(labels)
+        self._check_labels(y)
 
-    def _check_labels(self, labels: Any) -> None:
-        if self._is_simulation and not np.all(np.isin(labels, self.classes_)):
-            raise InvalidData("labels", "among the given classes")
+    def _check_labels(self, y: Any) -> None:
+        if self._is_simulation and not np.all(np.isin(y, self.classes_)):
+            raise InvalidData("y", "among the given classes")
 
-    def _label_numbers(self, labels: Any, count: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-        values = self._read_labels(labels, count)
-        return np.asarray(values == self.classes_[1], dtype=np.int64)
-
-
-def count_rows(curves: Any) -> int:
-    """How many people the input holds."""
-    return int(curves.shape[0]) if hasattr(curves, "shape") else len(curves)
+    def _label_numbers(self, y: Any, count: int) -> IntArray:
+        """Places among the classes; 0 for what is none of them."""
+        return label_numbers(self._read_labels(y, count), self.classes_)
 
 
-def own_grids(curves: Any) -> bool:
+def count_rows(X: Any) -> int:
+    """How many rows the input holds."""
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def take(X: Any, index: IntArray) -> Any:
+    """Some of the rows, whatever holds them."""
+    if isinstance(X, (list, tuple)):
+        return [X[i] for i in index]
+    return X.iloc[index] if hasattr(X, "iloc") else X[index]
+
+
+def own_grids(X: Any) -> bool:
     """Whether curves bring their own points: scikit-fda objects, or a list of pairs (t, x)."""
-    if hasattr(curves, "grid_points") or hasattr(curves, "start_indices"):
+    if hasattr(X, "grid_points") or hasattr(X, "start_indices"):
         return True
-    if not isinstance(curves, (list, tuple)) or not len(curves):
+    if not isinstance(X, (list, tuple)) or not len(X):
         return False
-    first = curves[0]
+    first = X[0]
     return isinstance(first, tuple) and len(first) == 2 and np.ndim(first[0]) == 1

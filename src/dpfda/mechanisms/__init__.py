@@ -1,4 +1,4 @@
-"""Local randomizers, one file each, found by name: ``Mechanism.named("piecewise")``."""
+"""Local mechanisms, one file each, found by name: ``Mechanism.named("piecewise")``."""
 
 from dpfda._registry import discover
 from dpfda.mechanisms.base import Mechanism

@@ -74,10 +74,10 @@ class Additive(Mechanism):
         """Vectors as whole numbers of steps."""
         return whole_steps(values, self.lattice_step, clip=clip)
 
-    def randomize(self, values: Any, rng: Source, *, clip: bool = False) -> FloatArray:
+    def randomize(self, values: Any, source: Source, *, clip: bool = False) -> FloatArray:
         """Noisy vectors, shape (n, J); each row is a release of its own."""
         rows = _validate.batch("values", values, columns=len(self.axes))
-        noise = self._integers(len(rows), rng)
+        noise = self._integers(len(rows), source)
         return np.asarray((self.lattice(rows, clip=clip) + noise) * self.lattice_step)
 
     @property

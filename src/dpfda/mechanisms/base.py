@@ -1,4 +1,4 @@
-"""The one interface of all randomizers."""
+"""The one interface of all mechanisms."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ class Mechanism(Registered, family="mechanism"):
         return PureEvent(epsilon=self.epsilon)
 
     @abstractmethod
-    def randomize(self, values: Any, rng: Source, *, clip: bool = False) -> FloatArray:
+    def randomize(self, values: Any, source: Source, *, clip: bool = False) -> FloatArray:
         """Privatise each row of `values`.
 
         Args:
             values: private values, one row a person.
-            rng: where randomness comes from.
+            source: where randomness comes from.
             clip: move out-of-bounds values to the bound instead of refusing them.
         """
 
@@ -112,7 +112,7 @@ class Mechanism(Registered, family="mechanism"):
 
 @dataclass(frozen=True, kw_only=True)
 class BoxMechanism(Mechanism):
-    """A randomizer of vectors in the box [-1, 1]^d.
+    """A mechanism of vectors in the box [-1, 1]^d.
 
     Attributes:
         dimension: d.

@@ -88,14 +88,14 @@ class CapIndex(Mechanism, name="cap_index"):
         high, low = self._weights
         return self.cap * high + (self.codewords - self.cap) * low
 
-    def randomize(self, values: Any, rng: Source, *, clip: bool = False) -> FloatArray:
+    def randomize(self, values: Any, source: Source, *, clip: bool = False) -> FloatArray:
         """Numbers of codebooks and codewords, shape (n, 2)."""
         rows = self._rows(values, clip=clip)
         directions, lengths = _polar(rows)
-        turned = below(2 * _HALF_WIDTH, len(rows), rng) >= np.uint64(_HALF_WIDTH) + lengths
+        turned = below(2 * _HALF_WIDTH, len(rows), source) >= np.uint64(_HALF_WIDTH) + lengths
         directions = np.where(turned[:, None], -directions, directions)
-        books = below(CODEBOOKS, len(rows), rng)
-        coins = below(self._total, len(rows), rng)
+        books = below(CODEBOOKS, len(rows), source)
+        coins = below(self._total, len(rows), source)
         high, low = self._weights
         likely = np.uint64(self.cap * high)
         outside = np.uint64(self.cap) + (coins - likely) // np.uint64(low)

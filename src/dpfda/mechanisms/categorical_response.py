@@ -65,12 +65,12 @@ class CategoricalResponse(Mechanism, name="categorical_response"):
         """Priced exactly."""
         return RandomizedResponseEvent(epsilon=self.epsilon, categories=self.categories)
 
-    def randomize(self, values: Any, rng: Source, *, clip: bool = False) -> FloatArray:
+    def randomize(self, values: Any, source: Source, *, clip: bool = False) -> FloatArray:
         """Noisy categories, shape (n,)."""
         truth = _validate.vector("values", values)
         if not np.all((truth == np.rint(truth)) & (truth >= 0) & (truth < self.categories)):
             raise InvalidData("values", f"categories 0 to {self.categories - 1}")
-        coins = below(self._total, truth.size, rng)
+        coins = below(self._total, truth.size, source)
         # 0: the truth; 1 ... K-1: that many categories further round the circle.
         lied = coins >= np.uint64(self._keep)
         offset = np.where(lied, (coins - np.uint64(self._keep)) // np.uint64(_DENOMINATOR) + 1, 0)

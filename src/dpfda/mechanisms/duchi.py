@@ -51,16 +51,16 @@ class Duchi(BoxMechanism, name="duchi"):
         surplus = math.comb(self.dimension - 1, self.dimension // 2)  # Σ t_1 v_1 where t·v > 0
         return float(Fraction(self._total, (self._high - _LOW) * surplus))
 
-    def randomize(self, values: Any, rng: Source, *, clip: bool = False) -> FloatArray:
+    def randomize(self, values: Any, source: Source, *, clip: bool = False) -> FloatArray:
         """Corners of the cube of half-width B, shape (n, d)."""
         rows = _validate.batch("values", values, columns=self.dimension, bound=1.0, clip=clip)
-        corners = _random_corners(rows, rng)
+        corners = _random_corners(rows, source)
         reports = np.empty(rows.shape)
         missing = np.arange(len(rows))
         while missing.size:
-            proposal = coin_signs(missing.size * self.dimension, rng).reshape(-1, self.dimension)
+            proposal = coin_signs(missing.size * self.dimension, source).reshape(-1, self.dimension)
             agree = (proposal * corners[missing]).sum(axis=1) > 0
-            accepted = agree | (below(self._high, missing.size, rng) < np.uint64(_LOW))
+            accepted = agree | (below(self._high, missing.size, source) < np.uint64(_LOW))
             reports[missing[accepted]] = proposal[accepted]
             missing = missing[~accepted]
         return self.bound * reports
@@ -103,10 +103,10 @@ class DuchiScalar:
         """B."""
         return (self._high + _LOW) / (self._high - _LOW)
 
-    def draw(self, positions: IntArray, rng: Source) -> FloatArray:
+    def draw(self, positions: IntArray, source: Source) -> FloatArray:
         """Reports for integer positions: a random corner, kept with odds e^ε."""
-        corner = np.where(_up(positions, rng), 1.0, -1.0)
-        kept = below(self._high + _LOW, positions.size, rng) < np.uint64(self._high)
+        corner = np.where(_up(positions, source), 1.0, -1.0)
+        kept = below(self._high + _LOW, positions.size, source) < np.uint64(self._high)
         return self.bound * np.where(kept, corner, -corner)
 
     def variance(self, x: FloatArray) -> FloatArray:
@@ -118,15 +118,15 @@ class DuchiScalar:
         return np.log((1 + np.sign(reports) * positions / HALF_WIDTH / self.bound) / 2)
 
 
-def _random_corners(rows: FloatArray, rng: Source) -> FloatArray:
+def _random_corners(rows: FloatArray, source: Source) -> FloatArray:
     """±1 with mean x, coordinate by coordinate."""
     positions = np.rint(rows * HALF_WIDTH).astype(np.int64)
-    return np.where(_up(positions.ravel(), rng).reshape(rows.shape), 1.0, -1.0)
+    return np.where(_up(positions.ravel(), source).reshape(rows.shape), 1.0, -1.0)
 
 
-def _up(positions: IntArray, rng: Source) -> npt.NDArray[np.bool_]:
+def _up(positions: IntArray, source: Source) -> npt.NDArray[np.bool_]:
     """True with probability (1 + c/C)/2, exactly."""
-    coins = below(2 * HALF_WIDTH, positions.size, rng)
+    coins = below(2 * HALF_WIDTH, positions.size, source)
     return coins < (positions + HALF_WIDTH).astype(np.uint64)
 
 

@@ -55,20 +55,20 @@ class Exponential(Mechanism, name="exponential"):
     def _rate(self) -> Decimal:
         return Decimal(self.epsilon) / 2  # a binary fraction: exact in decimal
 
-    def randomize(self, values: Any, rng: Source, *, clip: bool = False) -> FloatArray:
+    def randomize(self, values: Any, source: Source, *, clip: bool = False) -> FloatArray:
         """Chosen candidates, shape (n,); each row of scores is a choice of its own."""
         scores = self._scores(values)
         if (scores == scores[:1]).all():
-            return self._draw(scores[0], len(scores), rng).astype(np.float64)
+            return self._draw(scores[0], len(scores), source).astype(np.float64)
         rows, groups = np.unique(scores, axis=0, return_inverse=True)
         groups = groups.reshape(-1)
         chosen = np.empty(groups.size)
         for number, row in enumerate(rows):  # equal rows are drawn together
             members = np.flatnonzero(groups == number)
-            chosen[members] = self._draw(row, members.size, rng)
+            chosen[members] = self._draw(row, members.size, source)
         return chosen
 
-    def _draw(self, scores: IntArray, size: int, rng: Source) -> IntArray:
+    def _draw(self, scores: IntArray, size: int, source: Source) -> IntArray:
         def cumulative(context: Context) -> list[Decimal]:
             best = int(scores.min())
             weights = [
@@ -78,7 +78,7 @@ class Exponential(Mechanism, name="exponential"):
             total = sum(weights)
             return [running / total for running in accumulate(weights[:-1])]
 
-        return Thresholds(cumulative).count_below(size, rng)
+        return Thresholds(cumulative).count_below(size, source)
 
     def _scores(self, values: Any) -> IntArray:
         rows = _validate.batch("values", values, columns=len(self.prior), bound=2.0**53)

@@ -62,12 +62,12 @@ class HybridScalar:
             return 0
         return round(_COIN * -math.expm1(-self.epsilon / 2))
 
-    def draw(self, positions: IntArray, rng: Source) -> FloatArray:
+    def draw(self, positions: IntArray, source: Source) -> FloatArray:
         """Reports for integer positions."""
-        piecewise = below(_COIN, positions.size, rng) < np.uint64(self._share)
+        piecewise = below(_COIN, positions.size, source) < np.uint64(self._share)
         reports = np.empty(positions.size)
-        reports[piecewise] = self._piecewise.draw(positions[piecewise], rng)
-        reports[~piecewise] = self._duchi.draw(positions[~piecewise], rng)
+        reports[piecewise] = self._piecewise.draw(positions[piecewise], source)
+        reports[~piecewise] = self._duchi.draw(positions[~piecewise], source)
         return reports
 
     def variance(self, x: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Several randomizers side by side, each on its own columns of a person's row."""
+"""Several mechanisms side by side, each on its own columns of a person's row."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Joined(Mechanism, name="joined"):
         ε = Σ ε_i for the whole row (basic composition of independent reports).
 
     Attributes:
-        parts: the randomizers, in the order of their columns; each returns as many numbers as it
+        parts: the mechanisms, in the order of their columns; each returns as many numbers as it
             is given.
 
     Example:
@@ -47,7 +47,7 @@ class Joined(Mechanism, name="joined"):
             Mechanism.from_dict(part) if isinstance(part, Mapping) else part for part in self.parts
         )
         if not made or not all(isinstance(part, Mechanism) for part in made):
-            raise InvalidParameter("parts", "one randomizer at least", self.parts)
+            raise InvalidParameter("parts", "one mechanism at least", self.parts)
         object.__setattr__(self, "parts", made)
         total: Fraction = compose([part.event for part in made]).epsilon
         object.__setattr__(self, "epsilon", rounded_up(total))
@@ -63,11 +63,11 @@ class Joined(Mechanism, name="joined"):
         """All parts."""
         return ComposedEvent(events=tuple(part.event for part in self.parts))
 
-    def randomize(self, values: Any, rng: Source, *, clip: bool = False) -> FloatArray:
+    def randomize(self, values: Any, source: Source, *, clip: bool = False) -> FloatArray:
         """Noisy rows, part by part."""
         rows = _validate.batch("values", values, columns=sum(self.widths))
         return self._joined(
-            part.randomize(block, rng, clip=clip) for part, block in self._blocks(rows)
+            part.randomize(block, source, clip=clip) for part, block in self._blocks(rows)
         )
 
     def variance(self, values: Any) -> FloatArray:

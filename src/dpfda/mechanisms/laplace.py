@@ -54,10 +54,10 @@ class Laplace(BoxMechanism, name="laplace"):
             return LaplaceEvent(ratio=self.epsilon)
         return PureEvent(epsilon=self.epsilon)
 
-    def randomize(self, values: Any, rng: Source, *, clip: bool = False) -> FloatArray:
+    def randomize(self, values: Any, source: Source, *, clip: bool = False) -> FloatArray:
         """Noisy vectors, shape (n, d)."""
         rows = _validate.batch("values", values, columns=self.dimension, bound=1.0, clip=clip)
-        noise = discrete_laplace(rows.size, scale=self._steps, source=rng)
+        noise = discrete_laplace(rows.size, scale=self._steps, source=source)
         noisy = whole_steps(rows, self.step) + noise.reshape(rows.shape)
         return np.asarray(noisy * self.step, dtype=np.float64)
 

@@ -70,10 +70,10 @@ class PiecewiseScalar:
         high, low = self.weights
         return self._total / ((high - low) * self.window * HALF_WIDTH)
 
-    def draw(self, positions: IntArray, rng: Source) -> FloatArray:
+    def draw(self, positions: IntArray, source: Source) -> FloatArray:
         """Reports for integer positions c."""
         high, low = self.weights
-        coins = below(self._total, positions.size, rng)
+        coins = below(self._total, positions.size, source)
         start = positions - self.window // 2
         likely = np.uint64(self.window * high)
         inside = start + (coins // np.uint64(high)).astype(np.int64)

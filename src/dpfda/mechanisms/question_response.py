@@ -63,14 +63,14 @@ class QuestionResponse(Mechanism, name="question_response"):
         """A randomized response among 2^k patterns."""
         return RandomizedResponseEvent(epsilon=self.epsilon, categories=2**self.questions)
 
-    def randomize(self, values: Any, rng: Source, *, clip: bool = False) -> FloatArray:
+    def randomize(self, values: Any, source: Source, *, clip: bool = False) -> FloatArray:
         """Noisy answers, shape (n, k)."""
         answers = _validate.signs("values", values)
         if answers.ndim != 2 or answers.shape[1] != self.questions:
             rule = f"an array with {self.questions} columns"
             raise InvalidData("values", rule, f"shape {answers.shape}")
-        truthful = below(self._total, len(answers), rng) < np.uint64(self._weights[1])
-        random = coin_signs(answers.size, rng).reshape(answers.shape)
+        truthful = below(self._total, len(answers), source) < np.uint64(self._weights[1])
+        random = coin_signs(answers.size, source).reshape(answers.shape)
         return np.where(truthful[:, None], answers, random)
 
     def debias(self, reports: FloatArray) -> FloatArray:

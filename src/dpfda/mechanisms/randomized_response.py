@@ -48,10 +48,10 @@ class RandomizedResponse(Mechanism, name="randomized_response"):
         """Priced exactly."""
         return RandomizedResponseEvent(epsilon=self.epsilon)
 
-    def randomize(self, values: Any, rng: Source, *, clip: bool = False) -> FloatArray:
+    def randomize(self, values: Any, source: Source, *, clip: bool = False) -> FloatArray:
         """Noisy bits of the same shape; every entry is a person's only bit."""
         bits = _validate.signs("values", values)
-        coins = below(self._keep + _DENOMINATOR, bits.size, rng).reshape(bits.shape)
+        coins = below(self._keep + _DENOMINATOR, bits.size, source).reshape(bits.shape)
         return np.where(coins < np.uint64(self._keep), bits, -bits)
 
     def debias(self, reports: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""The same randomizer on each of several rows of one person, who pays for all of them."""
+"""The same mechanism on each of several rows of one person, who pays for all of them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Repeated(Mechanism, name="repeated"):
         ε = N ε_1 for everything the person holds (basic composition), ε_1 for a single row.
 
     Attributes:
-        part: the randomizer of one row.
+        part: the mechanism of one row.
         times: N.
 
     Example:
@@ -41,7 +41,7 @@ class Repeated(Mechanism, name="repeated"):
     def __post_init__(self) -> None:
         self._revive("part", Mechanism.from_dict)
         if not isinstance(self.part, Mechanism) or self.part.worst_cases()[0][0].ndim != 2:
-            raise InvalidParameter("part", "a randomizer of vectors", self.part)
+            raise InvalidParameter("part", "a mechanism of vectors", self.part)
         _validate.whole("times", self.times, most=1 << 16)
         object.__setattr__(self, "epsilon", rounded_up(compose([self.event]).epsilon))
         super().__post_init__()
@@ -51,11 +51,11 @@ class Repeated(Mechanism, name="repeated"):
         """All N reports."""
         return ComposedEvent(events=(self.part.event,), repeated=self.times)
 
-    def randomize(self, values: Any, rng: Source, *, clip: bool = False) -> FloatArray:
+    def randomize(self, values: Any, source: Source, *, clip: bool = False) -> FloatArray:
         """Noisy rows, all people's in one batch."""
         width = int(np.size(self.part.worst_cases()[0][0]))
         rows = _validate.batch("values", values, columns=self.times * width)
-        return self._joined(self.part.randomize(self._single(rows), rng, clip=clip))
+        return self._joined(self.part.randomize(self._single(rows), source, clip=clip))
 
     def variance(self, values: Any) -> FloatArray:
         """Row by row."""

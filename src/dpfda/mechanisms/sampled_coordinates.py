@@ -1,4 +1,4 @@
-"""From a randomizer of one number to one of a vector: report a few random coordinates.
+"""From a mechanism of one number to one of a vector: report a few random coordinates.
 
 Splitting ε over all d coordinates drowns each of them; telling k of them with ε/k each, scaled up
 by d/k, is unbiased and better (Wang et al. 2019; 004, Algorithm 3).
@@ -25,9 +25,9 @@ HALF_WIDTH = 1 << 20
 
 
 class ScalarRandomizer(Protocol):
-    """An unbiased randomizer of one number c/HALF_WIDTH, c an integer; it never outputs 0."""
+    """An unbiased mechanism of one number c/HALF_WIDTH, c an integer; it never outputs 0."""
 
-    def draw(self, positions: IntArray, rng: Source) -> FloatArray:
+    def draw(self, positions: IntArray, source: Source) -> FloatArray:
         """Reports for integer positions c."""
 
     def variance(self, x: FloatArray) -> FloatArray:
@@ -43,7 +43,7 @@ class SampledCoordinates(BoxMechanism):
 
     @abstractmethod
     def _scalar_randomizer(self, epsilon: float) -> ScalarRandomizer:
-        """The randomizer of one coordinate."""
+        """The mechanism of one coordinate."""
 
     @property
     def sampled(self) -> int:
@@ -58,14 +58,14 @@ class SampledCoordinates(BoxMechanism):
     def _factor(self) -> float:
         return self.dimension / self.sampled
 
-    def randomize(self, values: Any, rng: Source, *, clip: bool = False) -> FloatArray:
+    def randomize(self, values: Any, source: Source, *, clip: bool = False) -> FloatArray:
         """Unbiased reports, shape (n, d), with k entries of each row other than 0."""
         rows = _validate.batch("values", values, columns=self.dimension, bound=1.0, clip=clip)
         positions = _round(rows)
         if self.sampled == self.dimension:
-            return self._scalar.draw(positions.ravel(), rng).reshape(rows.shape)
-        chosen = subsets(len(rows), choose=self.sampled, among=self.dimension, source=rng)
-        told = self._scalar.draw(np.take_along_axis(positions, chosen, axis=1).ravel(), rng)
+            return self._scalar.draw(positions.ravel(), source).reshape(rows.shape)
+        chosen = subsets(len(rows), choose=self.sampled, among=self.dimension, source=source)
+        told = self._scalar.draw(np.take_along_axis(positions, chosen, axis=1).ravel(), source)
         reports = np.zeros(rows.shape)
         np.put_along_axis(reports, chosen, self._factor * told.reshape(chosen.shape), axis=1)
         return reports

@@ -16,7 +16,7 @@ from dpfda.learners import Learner
 from dpfda.mrma.averaging import average_parameters, unit_norm
 from dpfda.mrma.decision_rules import CellRule, ConstantRule, LinearRule, MembersRule, Rule
 from dpfda.mrma.designs import MRMADesign
-from dpfda.mrma.training import learner_gram, named_learner
+from dpfda.mrma.training import learner_gram
 from dpfda.noise import SimulationSource
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.tasks.cell import grid_cells
@@ -56,7 +56,7 @@ class Setting:
             epsilon=self.epsilon,
             people=people,
             dimension=dimension,
-            randomizer=self.design.randomizer,
+            mechanism_name=self.design.mechanism,
             label_share=self.design.label_share,
             protects=self.protects,
         )
@@ -116,7 +116,7 @@ def baseline_rules(
     setting = Setting(
         design,
         epsilon=plan.epsilon,
-        learner=named_learner(design.learner, design.learner_parameters),
+        learner=Learner.from_dict({"name": design.learner, **design.learner_parameters}),
         gram=learner_gram(plan),
         protects=plan.protects,
     )

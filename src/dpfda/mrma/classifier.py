@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -17,7 +17,6 @@ from dpfda.mrma.estimator import MRMAEstimator
 from dpfda.mrma.plots import draw
 from dpfda.mrma.result import MRMAResult
 from dpfda.mrma.training import design_of
-from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.person import encode_people
 from dpfda.simulate import people_from, simulate
 
@@ -37,9 +36,14 @@ class MRMAClassifier(MRMAEstimator):
         `guarantee_` says so.
 
     Args:
-        encoder: how a curve becomes a vector in [-1, 1]^d; by default four cubic B-splines, tanh.
         epsilon: ε of every person.
-        learner: weak learner: ``"cg"``, ``"logistic"``, ``"svm"``, ``"dwd"``, ...
+        encoder: how a row becomes a vector in [-1, 1]^d; by default four cubic B-splines, made of
+            the public ranges or, without any, with tanh.
+        value_range: public (low, high) of x(t); values outside are clipped.
+        domain_range: public (start, end) of t; [0, 1] by default, an FDataGrid brings its own.
+        feature_ranges: for a table instead of curves: (low, high) of all columns, one pair a
+            column, or a mapping from column to (low, high) or to its categories.
+        learner: weak learner: ``conjugate_gradient``, ``logistic``, ``linear_svm``, ``dwd``, ...
         learner_parameters: its parameters.
         n_classifiers: B, how many weak classifiers.
         member_size: n0, how many reports each is made of.
@@ -47,18 +51,19 @@ class MRMAClassifier(MRMAEstimator):
         cutoff: r̃* at which a member begins to count; None is a public rule (C3).
         strictness: constant of that rule.
         average: ``"parameters"``, ``"scores"``, ``"probabilities"`` or ``"votes"``.
-        randomizer: registered name of the randomizer of encoded curves.
+        mechanism: registered name of the mechanism of encoded curves.
         label_share: part of ε that protects the label in a report; None is 1/(d+1).
         boundary_spread: how far from the middle of [-1, 1]^d a good boundary is expected; noisy
             intercepts are shrunk accordingly. None leaves them as fitted, as the papers do.
         protects: ``"both"``, ``"features"`` or ``"labels"``.
-        final_share: share of people kept to judge the finished classifier: gives
+        evaluation_share: share of people kept to judge the finished classifier: gives
             `error_estimate_` without any held-out data.
         compare: also fit the methods MRMA is compared with. They would ask the same people again,
             so this is for simulations: None means "when seeded".
         classes: the two labels, public; must be given unless a seed makes this a simulation.
         ledger: budget of the data over all studies: everybody spends ε before anybody is asked.
-        random_state: None for real data; a seed for simulations.
+        unit: whose data a row is, or all rows of one group.
+        random_state: None for real data; an integer, a seed sequence or a source for simulations.
 
     Attributes:
         model_: the public classifier, ready to be saved as JSON.
@@ -70,7 +75,7 @@ class MRMAClassifier(MRMAEstimator):
 
     Example:
         >>> from dpfda.datasets import simulate_001
-        >>> data = simulate_001(3000, rng=1)
+        >>> data = simulate_001(3000, random_state=1)
         >>> clf = MRMAClassifier(epsilon=5.0, random_state=0, compare=False)
         >>> clf.fit(data.X, data.y, grid_points=data.grid_points).guarantee_.epsilon
         5.0
@@ -78,51 +83,52 @@ class MRMAClassifier(MRMAEstimator):
         True
     """
 
+    epsilon: float = 1.0
+    _: KW_ONLY
     average: str = "parameters"
-    randomizer: str = "laplace"
+    mechanism: str = "laplace"
     label_share: float | None = None
     protects: str = "both"
-    final_share: float = 0.0
+    evaluation_share: float = 0.0
     compare: bool | None = None
 
-    def fit(self, curves: Any, labels: Any, grid_points: Any = None, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, *, grid_points: Any = None, groups: Any = None) -> Self:
         """Run the study.
 
         Args:
-            curves: (n, T) array, NaN where a point is missing; scikit-fda curves; a list of pairs
-                (t, x); or vectors for an identity encoder.
-            labels: one of two values for each.
+            X: (n, T) array, NaN where a point is missing; scikit-fda curves; a list of pairs
+                (t, x); or a table.
+            y: one of two labels for each.
             grid_points: the T points of an array; equidistant by default.
-            groups: who each row belongs to, where a person has several rows; the guarantee is
-                then stated for a person, m rows costing m ε (C21).
+            groups: the person behind each row, where people have several; then each person
+                reports one of their rows, chosen at random, so that ε is per person.
         """
-        curves, labels = self._read(curves, labels)
-        self._set_classes(labels)
+        comparing, seed = self._comparing(), self._public_seed()
+        rows, y = self._read(X, y, groups, seed=seed)
+        self._set_classes(y)
         self.grid_points_ = grid_points
-        source = self._source()
-        comparing = self._comparing()
-        design, seed = design_of(MRMADesign, self.get_params(deep=False)), self._public_seed()
-        self.plan_ = self._plan(len(labels), design, seed=seed, protects=self.protects)
-        people = people_from(self.plan_, curves, labels, grid_points=grid_points)
-        promise = person_level(self.plan_.guarantee, groups)
-        server = simulate(self.plan_, people, source=source, promise=promise, **self._account)
-        self.guarantee_ = self._promise(promise, source)
+        source, encoder = self._source(), self._encoder(rows)
+        design = design_of(MRMADesign, self.get_params(deep=False))
+        self.plan_ = self._plan(encoder, len(y), design, seed=seed, protects=self.protects)
+        people = people_from(self.plan_, rows, y, grid_points=grid_points)
+        server = simulate(self.plan_, people, source=source, **self._account)
+        self.guarantee_ = self._promise(self.plan_.guarantee, source)
         self.model_ = stamped(server.model, self.guarantee_)
         findings = server.findings
         assert isinstance(findings, MRMAFindings)
         self.error_estimate_ = findings.error
         self.result_ = MRMAResult(*findings.judged, self.error_estimate_)
         if comparing:
-            features, numbers = encode_people(self.plan_, curves, labels, grid_points=grid_points)
+            features, numbers = encode_people(self.plan_, rows, y, grid_points=grid_points)
             self.result_.rules = baseline_rules(
                 features, numbers, plan=self.plan_, design=design, seed=seed
             )
         return self
 
-    def evaluate(self, curves: Any, labels: Any, grid_points: Any = None) -> MRMAResult:
+    def evaluate(self, X: Any, y: Any, *, grid_points: Any = None) -> MRMAResult:
         """Errors of MRMA and the methods beside it on held-out people, into ``result_.table()``."""
-        features = self._features(curves, grid_points)
-        self.result_.evaluate(self.model_, features, self._label_numbers(labels, len(features)))
+        features = self._features(X, grid_points)
+        self.result_.evaluate(self.model_, features, self._label_numbers(y, len(features)))
         return self.result_
 
     def plot(self, *, level: float = 0.95) -> Any:
@@ -143,14 +149,3 @@ class MRMAClassifier(MRMAEstimator):
             rule = "False or None where random_state is None: it would ask people again"
             raise InvalidParameter("compare", rule, self.compare)
         return bool(self.compare)
-
-
-def person_level(promise: Guarantee, groups: Any) -> Guarantee:
-    """The promise for a whole person: m rows of ε each cost m ε."""
-    if groups is None:
-        return promise
-    _, counts = np.unique(np.asarray(groups), return_counts=True)
-    most = int(counts.max())
-    return replace(promise, epsilon=promise.epsilon * most).assuming(
-        f"a person has at most {most} rows"
-    )

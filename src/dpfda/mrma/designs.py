@@ -33,11 +33,11 @@ class JudgedDesign(Design):
         _validate.non_negative("strictness", self.strictness)
         _validate.one_of("average", self.average, AVERAGES)
 
-    def _check_final_share(self, share: float) -> None:
+    def _check_evaluation_share(self, share: float) -> None:
         if share:
-            _validate.fraction("final_share", share)
+            _validate.fraction("evaluation_share", share)
             if self.average in ("probabilities", "votes"):
-                rule = "'parameters' or 'scores' where final_share is given"
+                rule = "'parameters' or 'scores' where evaluation_share is given"
                 raise InvalidParameter("average", rule, self.average)
 
     def _verdicts(self, plan: StudyPlan, *, members: int, epsilon: float) -> dict[str, Terms]:
@@ -59,7 +59,7 @@ class ReportedDesign(JudgedDesign):
         learner: registered name of the weak learner; it must be linear.
         learner_parameters: its parameters.
         training_share: share of people who report; the others judge.
-        randomizer: registered name of the randomizer of encoded curves.
+        mechanism: registered name of the mechanism of encoded curves.
         label_share: ε_y/ε of a report; None is the papers' 1/(d+1).
         boundary_spread: how far from the middle of the encoded box a good boundary is expected;
             noisy intercepts are shrunk accordingly (`intercept_shrinkage`). None: as fitted.
@@ -70,7 +70,7 @@ class ReportedDesign(JudgedDesign):
     learner: str = "conjugate_gradient"
     learner_parameters: Mapping[str, Any] = field(default_factory=dict)
     training_share: float = 1 / 6
-    randomizer: str = "laplace"
+    mechanism: str = "laplace"
     label_share: float | None = None
     boundary_spread: float | None = DEFAULT_SPREAD
 
@@ -87,7 +87,7 @@ class ReportedDesign(JudgedDesign):
         """The encoded curve and the label, both perturbed."""
         report = {
             "dimension": plan.encoder.n_features,
-            "randomizer": self.randomizer,
+            "mechanism_name": self.mechanism,
             "label_share": self.label_share,
             "protects": plan.protects,
         }
@@ -104,7 +104,7 @@ class MRMADesign(ReportedDesign, name="mrma"):
 
     Attributes:
         verdict_share: ε_v/ε of a verdict; below 1 where the same people answer another study.
-        final_share: share of people who only judge the finished classifier.
+        evaluation_share: share of people who only judge the finished classifier.
 
     Example:
         >>> MRMADesign(n_classifiers=24, cutoff=0.9).to_dict()["n_classifiers"]
@@ -112,16 +112,16 @@ class MRMADesign(ReportedDesign, name="mrma"):
     """
 
     verdict_share: float = 1.0
-    final_share: float = 0.0
+    evaluation_share: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.verdict_share != 1:
             _validate.fraction("verdict_share", self.verdict_share)
-        self._check_final_share(self.final_share)
-        if self.training_share + self.final_share >= 1:
+        self._check_evaluation_share(self.evaluation_share)
+        if self.training_share + self.evaluation_share >= 1:
             rule = "below 1 together with training_share, so that somebody judges"
-            raise InvalidParameter("final_share", rule, self.final_share)
+            raise InvalidParameter("evaluation_share", rule, self.evaluation_share)
 
     def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
         """A report, or a verdict on a member or on the finished classifier."""
@@ -181,7 +181,7 @@ class ExchangeDesign(JudgedDesign, name="exchange"):
     Attributes:
         intercepts: α of every candidate.
         coefficients: b of every candidate.
-        final_share: share of people who only judge the finished classifier.
+        evaluation_share: share of people who only judge the finished classifier.
 
     Example:
         >>> ExchangeDesign(intercepts=(0.0, 0.1), coefficients=((1.0,), (-1.0,))).cutoff is None
@@ -190,7 +190,7 @@ class ExchangeDesign(JudgedDesign, name="exchange"):
 
     intercepts: tuple[float, ...]
     coefficients: tuple[tuple[float, ...], ...]
-    final_share: float = 0.0
+    evaluation_share: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -204,7 +204,7 @@ class ExchangeDesign(JudgedDesign, name="exchange"):
             raise InvalidParameter("coefficients", rule, self.coefficients)
         object.__setattr__(self, "intercepts", alpha)
         object.__setattr__(self, "coefficients", rows)
-        self._check_final_share(self.final_share)
+        self._check_evaluation_share(self.evaluation_share)
 
     def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
         """A verdict on a candidate, or on the finished classifier."""

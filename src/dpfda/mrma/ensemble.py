@@ -32,7 +32,7 @@ class CurveEnsemble(CurveModel):
         >>> from dpfda.curves import CurveEncoder
         >>> from dpfda.privacy.guarantee import Guarantee
         >>> model = CurveEnsemble.linear(
-        ...     encoder=CurveEncoder("identity", bounds=[(-1, 1)]), classes=("low", "high"),
+        ...     encoder=CurveEncoder("identity", feature_ranges=[(-1, 1)]), classes=("low", "high"),
         ...     intercept=[0.0, 0.3, -5.0], coefficients=[[1.0], [1.0], [0.1]],
         ...     weights=[0.4, 0.3, 0.3], average="votes",
         ...     guarantee=Guarantee(epsilon=1.0, model="local"),

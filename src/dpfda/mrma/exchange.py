@@ -112,6 +112,6 @@ class ExchangeProgress(JudgedProgress, name="exchange"):
         self.design = design
         intercepts, coefficients = np.array(design.intercepts), np.array(design.coefficients)
         self.candidates = Candidates(intercepts, coefficients)
-        final = round(design.final_share * plan.n_people)
+        final = round(design.evaluation_share * plan.n_people)
         phases = [Phase("evaluate", plan.n_people - final), Phase("check", final)]
         super().__init__(plan, phases, epsilon=plan.epsilon)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
+from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidParameter
 from dpfda.face.curve_classifier import stamped
+from dpfda.face.curves import take
 from dpfda.mrma.designs import ExchangeDesign, MRMADesign
 from dpfda.mrma.estimator import MRMAEstimator
 from dpfda.mrma.training import design_of
@@ -19,6 +21,7 @@ from dpfda.noise import Source
 from dpfda.privacy import tally
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.person import encode_people
+from dpfda.protocol.public_randomness import one_row_each
 from dpfda.protocol.server import Server
 from dpfda.simulate import ask_everybody
 
@@ -36,8 +39,8 @@ class MultiServerMRMA(MRMAEstimator):
         ε/2 + ε/2 (C22); with ``"separate"`` different people do, each once at ε.
 
     Args:
-        encoder: as in `MRMAClassifier`; public and common to all servers.
         epsilon: ε of every person, all answers together.
+        encoder: as in `MRMAClassifier`, like the three public ranges that may stand for it.
         exchange: ``"split"`` or ``"separate"``.
         exchange_share: share of a server's people who judge shared classifiers (separate groups).
         exchange_cutoff: r0* of the exchange; None is the public rule (C3). A mapping from server
@@ -53,7 +56,8 @@ class MultiServerMRMA(MRMAEstimator):
         strictness: constant of that rule, in both stages.
         classes: the two labels, public; must be given unless a seed makes this a simulation.
         ledger: budget of the data over all studies: everybody spends ε before anybody is asked.
-        random_state: None for real data; a seed for simulations.
+        unit: whose data a row is, or all rows of one group.
+        random_state: None for real data; an integer, a seed sequence or a source for simulations.
 
     Attributes:
         servers_: the servers' names.
@@ -64,7 +68,7 @@ class MultiServerMRMA(MRMAEstimator):
 
     Example:
         >>> from dpfda.datasets import simulate_001
-        >>> data = simulate_001(6000, rng=1)
+        >>> data = simulate_001(6000, random_state=1)
         >>> where = np.repeat(["a", "b"], 3000)
         >>> clf = MultiServerMRMA(epsilon=5.0, random_state=0)
         >>> clf = clf.fit(data.X, data.y, servers=where, grid_points=data.grid_points)
@@ -72,35 +76,50 @@ class MultiServerMRMA(MRMAEstimator):
         True
     """
 
+    epsilon: float = 1.0
+    _: KW_ONLY
     exchange: str = "split"
     exchange_share: float = 1 / 3
     exchange_cutoff: Any = None
 
-    def fit(self, curves: Any, labels: Any, servers: Any = None, grid_points: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        grid_points: Any = None,
+        groups: Any = None,
+        servers: Any = None,
+    ) -> Self:
         """Run all servers' studies, then the exchange.
 
         Args:
-            curves: as in `MRMAClassifier.fit`.
-            labels: one of two values for each.
-            servers: which server each person belongs to; by default there is one.
+            X: as in `MRMAClassifier.fit`.
+            y: one of two labels for each.
             grid_points: the points of an array.
+            groups: the person behind each row; each person takes part at one server, with one row.
+            servers: which server each row belongs to; by default there is one.
         """
-        curves, labels = self._read(curves, labels)
-        self._set_classes(labels)
-        self.grid_points_ = grid_points
         _validate.one_of("exchange", self.exchange, ("split", "separate"))
-        where = np.zeros(len(labels), dtype=int) if servers is None else np.asarray(servers)
-        if where.shape != (len(labels),):
-            raise InvalidParameter("servers", "one name for each curve", f"shape {where.shape}")
+        seed = self._public_seed()
+        rows, y = self._read(X, y, None, seed=seed)
+        where = np.zeros(len(y), dtype=int) if servers is None else np.asarray(servers)
+        if where.shape != (len(y),):
+            raise InvalidParameter("servers", "one name for each row", f"shape {where.shape}")
+        if groups is not None:
+            kept = one_row_each(groups, seed=seed, rows=len(y))
+            rows, y, where = take(rows, kept), y[kept], where[kept]
+        self._set_classes(y)
+        self.grid_points_ = grid_points
         self.servers_, number = np.unique(where, return_inverse=True)
-        source, seed = self._source(), self._public_seed()
-        whole = self._plan(len(labels), MRMADesign(), seed=seed)
-        people = encode_people(whole, curves, labels, grid_points=grid_points)
-        order = np.random.default_rng(seed).permutation(len(labels))
+        source = self._source()
+        whole = self._plan(self._encoder(rows), len(y), MRMADesign(), seed=seed)
+        people = encode_people(whole, rows, y, grid_points=grid_points)
+        order = np.random.default_rng(seed).permutation(len(y))
         rosters = [order[number[order] == k] for k in range(len(self.servers_))]
         tally.pay(whole.guarantee, source=source, **self._account)
         own = [
-            self._own_study(people, roster, seed=seed + k, source=source)
+            self._own_study(whole.encoder, people, roster, seed=seed + k, source=source)
             for k, roster in enumerate(rosters)
         ]
         shared = [server.model for server, _ in own]
@@ -115,10 +134,9 @@ class MultiServerMRMA(MRMAEstimator):
         self.model_ = self.models_[0]
         return self
 
-    def predict(self, curves: Any, grid_points: Any = None, *, server: Any = None) -> Any:
+    def predict(self, X: Any, *, grid_points: Any = None, server: Any = None) -> Any:
         """Labels of new curves, as `server` decides (by default the first one)."""
-        self._require_fitted()
-        features = self._features(curves, grid_points)
+        features = self._features(X, grid_points)
         return self.classes_[self.model_of(server).decide(features)]
 
     def model_of(self, server: Any = None) -> CurveModel:
@@ -133,6 +151,7 @@ class MultiServerMRMA(MRMAEstimator):
 
     def _own_study(
         self,
+        encoder: CurveEncoder,
         people: tuple[FloatArray, IntArray],
         roster: IntArray,
         *,
@@ -145,7 +164,7 @@ class MultiServerMRMA(MRMAEstimator):
         taking_part = roster[: len(roster) - kept]
         share = 0.5 if split else 1.0
         design = design_of(MRMADesign, self.get_params(deep=False), verdict_share=share)
-        plan = self._plan(len(taking_part), design, seed=seed)
+        plan = self._plan(encoder, len(taking_part), design, seed=seed)
         server = ask_everybody(plan, _people(people, taking_part), source=source)
         reports = design.n_reports(len(taking_part))
         return server, taking_part[reports:] if split else roster[len(taking_part) :]
@@ -171,7 +190,9 @@ class MultiServerMRMA(MRMAEstimator):
             strictness=self.strictness,
         )
         epsilon = self.epsilon / 2 if self.exchange == "split" else self.epsilon
-        plan = self._plan(max(1, len(judges)), design, seed=seed, epsilon=epsilon)
+        plan = self._plan(
+            shared[0].encoder, max(1, len(judges)), design, seed=seed, epsilon=epsilon
+        )
         return ask_everybody(plan, _people(people, judges), source=source)
 
 

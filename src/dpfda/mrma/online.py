@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
+from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidParameter
 from dpfda.face.curve_classifier import stamped
 from dpfda.mrma.conclusion import MRMAFindings
@@ -33,8 +34,8 @@ class OnlineMRMA(MRMAEstimator):
         ε-LDP for every person; nobody may take part in two rounds.
 
     Args:
-        encoder: as in `MRMAClassifier`.
         epsilon: ε of every person.
+        encoder: as in `MRMAClassifier`, like the three public ranges that may stand for it.
         learner: weak learner.
         learner_parameters: its parameters.
         n_classifiers: members kept at most.
@@ -49,7 +50,8 @@ class OnlineMRMA(MRMAEstimator):
         strictness: constant of that rule.
         classes: the two labels, public; must be given unless a seed makes this a simulation.
         ledger: budget of the data over all studies: everybody spends ε before anybody is asked.
-        random_state: None for real data; a seed for simulations.
+        unit: whose data a row is, or all rows of one group.
+        random_state: None for real data; an integer, a seed sequence or a source for simulations.
 
     Attributes:
         model_: the classifier after the last round.
@@ -62,45 +64,50 @@ class OnlineMRMA(MRMAEstimator):
         >>> from dpfda.datasets import simulate_001
         >>> clf = OnlineMRMA(epsilon=5.0, random_state=0)
         >>> for day in range(3):
-        ...     data = simulate_001(1000, rng=day)
+        ...     data = simulate_001(1000, random_state=day)
         ...     clf = clf.partial_fit(data.X, data.y, grid_points=data.grid_points)
         >>> clf.rounds_, clf.drifts_
         (3, [])
     """
 
+    epsilon: float = 1.0
+    _: KW_ONLY
     new_classifiers: int = 10
     memory: float = 0.7
     alarm: float = 2.0
 
-    def fit(self, curves: Any, labels: Any, grid_points: Any = None) -> Self:
-        """Begin anew, with one round."""
+    def fit(self, X: Any, y: Any, *, grid_points: Any = None, groups: Any = None) -> Self:
+        """Begin anew, with one round; arguments as in `MRMAClassifier.fit`."""
         for name in ("_round", "rounds_", "drifts_", "classes_", "model_"):
             self.__dict__.pop(name, None)
-        return self.partial_fit(curves, labels, grid_points=grid_points)
+        return self.partial_fit(X, y, grid_points=grid_points, groups=groups)
 
     def partial_fit(
-        self, curves: Any, labels: Any, classes: Any = None, grid_points: Any = None
+        self, X: Any, y: Any, classes: Any = None, *, grid_points: Any = None, groups: Any = None
     ) -> Self:
         """One more round of people who never took part before.
 
         Args:
-            curves: as in `MRMAClassifier.fit`.
-            labels: one of two values for each.
+            X: as in `MRMAClassifier.fit`.
+            y: one of two labels for each.
             classes: the two labels, in the first round, instead of the parameter `classes`.
             grid_points: the points of an array.
+            groups: the person behind each row of this round.
         """
         first = not hasattr(self, "_round")
-        curves, labels = self._read(curves, labels, reset=first)
+        seed = self._public_seed() >> 1 if first else self._stream_seed  # room to count rounds
+        rows, y = self._read(X, y, groups, seed=seed, reset=first)
         if first:
-            self._begin(labels, classes)
+            self._begin(y, classes, self._encoder(rows), seed)
         else:
-            self._check_labels(labels)
+            self._check_labels(y)
         if not first and self.epsilon != self.plan_.epsilon:
             rule = f"{self.plan_.epsilon:g} in every round, as people were promised (or use fit)"
             raise InvalidParameter("epsilon", rule, self.epsilon)
         self.grid_points_ = grid_points
-        plan = self._plan(len(labels), self._round, seed=self._stream_seed + self.rounds_)
-        people = people_from(plan, curves, labels, grid_points=grid_points)
+        number = self._stream_seed + self.rounds_
+        plan = self._plan(self._stream_encoder, len(y), self._round, seed=number)
+        people = people_from(plan, rows, y, grid_points=grid_points)
         server = simulate(plan, people, source=self._stream_source, **self._account)
         self._finish_round(plan, server)
         return self
@@ -110,10 +117,9 @@ class OnlineMRMA(MRMAEstimator):
         self._require_fitted()
         return draw(self.result_, self.model_.encoder, level=level)
 
-    def _begin(self, labels: Any, classes: Any) -> None:
-        self._set_classes(labels, classes)
-        self._stream_source = self._source()
-        self._stream_seed = self._public_seed() >> 1  # room for the rounds to count up
+    def _begin(self, y: Any, classes: Any, encoder: CurveEncoder, seed: int) -> None:
+        self._set_classes(y, classes)
+        self._stream_source, self._stream_encoder, self._stream_seed = self._source(), encoder, seed
         self.rounds_ = 0
         self.drifts_: list[int] = []
         self._round: Design = design_of(StreamDesign, self.get_params(deep=False))

@@ -12,7 +12,7 @@ class MRMAProgress(ReportedProgress, name="mrma"):
     """An MRMA study under way: reports until members are made of them, then sums of verdicts."""
 
     def __init__(self, design: MRMADesign, plan: StudyPlan) -> None:
-        final = round(design.final_share * plan.n_people)
+        final = round(design.evaluation_share * plan.n_people)
         judging = max(0, plan.n_people - design.n_reports(plan.n_people) - final)
         phases = [Phase("evaluate", judging), Phase("check", final)]
         super().__init__(design, plan, phases, epsilon=plan.epsilon * design.verdict_share)

@@ -18,9 +18,6 @@ from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.task import Task
 from dpfda.protocol.tasks.vector import VectorTask
 
-ALIASES = {"cg": "conjugate_gradient", "svm": "linear_svm"}
-"""The papers' short names of learners."""
-
 _MEMBERS_STREAM = 1 << 32
 """Number of the public random stream that draws members; phases of a study count from 0."""
 
@@ -32,25 +29,14 @@ def design_of(kind: type[D], parameters: Mapping[str, Any], **more: Any) -> D:
     """The design with those of an estimator's parameters that bear the names of its own."""
     known = {field.name for field in fields(kind)}
     given = {name: value for name, value in parameters.items() if name in known} | more
-    given["learner"] = ALIASES.get(given["learner"], given["learner"])
     given["learner_parameters"] = given["learner_parameters"] or {}
     return kind(**given)
-
-
-def named_learner(name: str, parameters: Mapping[str, Any] | None = None) -> Learner:
-    """A learner by its registered name or the papers' short name.
-
-    Example:
-        >>> named_learner("cg") == named_learner("conjugate_gradient")
-        True
-    """
-    return Learner.from_dict({"name": ALIASES.get(name, name), **(parameters or {})})
 
 
 class ReportedProgress(JudgedProgress):
     """Reports are kept until weak classifiers are made of them; people judge those.
 
-    Unknown learners, randomizers and parameters are refused before anybody reports.
+    Unknown learners, mechanisms and parameters are refused before anybody reports.
     """
 
     design: ReportedDesign
@@ -60,16 +46,16 @@ class ReportedProgress(JudgedProgress):
     ) -> None:
         self.design = design
         self._reports: list[FloatArray] = []
-        self._learner = named_learner(design.learner, design.learner_parameters)
+        self._learner = Learner.from_dict({"name": design.learner, **design.learner_parameters})
         phases = [Phase("report", design.n_reports(plan.n_people)), *judging]
         super().__init__(plan, phases, epsilon=epsilon)
         report = self._ask("vector", 0)
         assert isinstance(report, VectorTask)
-        randomizer, nowhere = report.mechanism.parts[0], np.zeros((1, report.dimension))
+        of_curves, nowhere = report.mechanism.parts[0], np.zeros((1, report.dimension))
         # Of the noise on one coordinate of a report; public.
         self._variance = 0.0
         if report.protects != "labels":
-            self._variance = float(randomizer.variance(nowhere)[0, 0])
+            self._variance = float(of_curves.variance(nowhere)[0, 0])
 
     def tasks(self, start: int, people: int) -> Task:
         """Reports first, then verdicts."""

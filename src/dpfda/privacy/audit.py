@@ -1,11 +1,11 @@
-"""Attack a randomizer and report how much privacy it can have at most.
+"""Attack a mechanism and report how much privacy it can have at most.
 
 An audit plays the adversary. It draws reports from two neighboring inputs, looks for an event
 that tells them apart, and turns the two frequencies of that event, counted on *fresh* draws, into a
 lower bound on ε that holds with 99.9 % confidence. A bound above the claimed ε disproves the claim.
 Events are looked for in
 
-* the likelihood ratio that the randomizer itself states;
+* the likelihood ratio that the mechanism itself states;
 * each reported number, the whole pattern, and the direction in which the two inputs differ;
 * the low-order bits of each number, through which floating-point noise leaks (Mironov 2012).
 
@@ -56,7 +56,7 @@ _SEEN = 1.645  # more, to be seen with 95 % probability
 
 
 class Auditable(Protocol):
-    """What an audit needs to know of a randomizer.
+    """What an audit needs to know of a mechanism.
 
     `log_likelihood` may be None: then only the reports are looked at.
     """
@@ -64,7 +64,7 @@ class Auditable(Protocol):
     @property
     def guarantee(self) -> Guarantee: ...  # noqa: D102
 
-    def randomize(self, values: Any, rng: Source) -> FloatArray: ...  # noqa: D102
+    def randomize(self, values: Any, source: Source) -> FloatArray: ...  # noqa: D102
 
     def worst_cases(self) -> list[tuple[FloatArray, FloatArray]]: ...  # noqa: D102
 
@@ -77,13 +77,13 @@ class AuditResult:
     """What an audit found.
 
     Attributes:
-        name: the randomizer and its parameters.
+        name: the mechanism and its parameters.
         claimed_epsilon: ε as claimed.
         claimed_delta: δ as claimed.
         lower_bound: the true ε is above this with 99.9 % confidence.
         density_excess: largest log-likelihood ratio seen, less the claimed ε (pure claims), or
             the δ that the stated likelihood needs at the claimed ε, less the claimed δ. Positive
-            disproves the claim; None if the randomizer states no likelihood.
+            disproves the claim; None if the mechanism states no likelihood.
         misfit: how many standard errors all noise together is larger than stated, smaller if below
             0; None where it is not tested.
         draws: reports counted from the likelier input.

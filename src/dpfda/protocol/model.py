@@ -69,7 +69,8 @@ class CurveModel(StudyModel):
     Example:
         >>> from dpfda.curves import CurveEncoder
         >>> model = CurveModel.linear(
-        ...     encoder=CurveEncoder("identity", bounds=[(-1, 1)] * 2), classes=("low", "high"),
+        ...     encoder=CurveEncoder("identity", feature_ranges=[(-1, 1)] * 2),
+        ...     classes=("low", "high"),
         ...     intercept=[0.0], coefficients=[[1.0, 1.0]],
         ...     guarantee=Guarantee(epsilon=1.0, model="local"),
         ... )

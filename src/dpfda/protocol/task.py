@@ -24,8 +24,8 @@ from dpfda.protocol.answer import Answer
 from dpfda.protocol.fields import Array, declared, number, whole
 from dpfda.protocol.query import Query, Records
 
-BOX_RANDOMIZERS = ("laplace", "piecewise", "duchi", "hybrid")
-"""Randomizers of a vector in [-1, 1]^d: any vector can be cut to that box, none is refused."""
+BOX_MECHANISMS = ("laplace", "piecewise", "duchi", "hybrid")
+"""Mechanisms of a vector in [-1, 1]^d: any vector can be cut to that box, none is refused."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -37,7 +37,7 @@ class Task(Query):
         people: n.
     """
 
-    attained: ClassVar[float | None] = None  # a local randomizer's proof holds for any input
+    attained: ClassVar[float | None] = None  # a local mechanism's proof holds for any input
     boxed: ClassVar[bool] = True
     """Whether a reply is made of noisy numbers of [-1, 1], which a server may cut."""
 

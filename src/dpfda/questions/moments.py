@@ -24,22 +24,22 @@ class MomentDesign(Design, name="moments"):
     """Average y z* over everybody: the direction of a linear classifier through the public center.
 
     Attributes:
-        randomizer: registered name of the randomizer of vectors.
+        mechanism: registered name of the mechanism of vectors.
 
     Example:
-        >>> MomentDesign().randomizer
+        >>> MomentDesign().mechanism
         'piecewise'
     """
 
-    randomizer: str = "piecewise"
+    mechanism: str = "piecewise"
 
     def __post_init__(self) -> None:
-        Mechanism.named(self.randomizer)
+        Mechanism.named(self.mechanism)
 
     def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
         """Label times curve, as one noisy vector."""
         asked = {"dimension": plan.encoder.n_features, "positive": plan.positives}
-        return {"moment": asked | {"randomizer": self.randomizer}}
+        return {"moment": asked | {"mechanism_name": self.mechanism}}
 
 
 class MomentProgress(ScoredProgress, name="moments"):

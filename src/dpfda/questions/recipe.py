@@ -72,7 +72,7 @@ def plan_study(
     if feature_ranges is not None:
         if not all(isinstance(pair, Sized) for pair in feature_ranges):
             raise InvalidParameter("feature_ranges", "one (low, high) a column", feature_ranges)
-        encoder = CurveEncoder("identity", bounds=list(feature_ranges))
+        encoder = CurveEncoder("identity", feature_ranges=feature_ranges)
     else:
         encoder = _smooth_curves(value_range, domain_range)
     questions: dict[str, Any] = {

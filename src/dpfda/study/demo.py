@@ -36,7 +36,7 @@ _HELD_OUT = 4000
 _STUDIES: dict[str, tuple[CurveEncoder, dict[str, Any]]] = {
     "MRMA": (
         CurveEncoder("bspline", n_basis=4, rescale="tanh", scale=2.0),
-        {"name": "mrma", "n_classifiers": 20, "final_share": 0.15},
+        {"name": "mrma", "n_classifiers": 20, "evaluation_share": 0.15},
     ),
     "questions": (
         CurveEncoder("cosine", n_basis=8, rescale="clip", scale=6.0),
@@ -67,8 +67,8 @@ def run(tell: Callable[[float], None] | None = None, *, people: int = 2000) -> O
         )
         for name, (encoder, design) in _STUDIES.items()
     }
-    data = simulate_001(people * len(plans), rng=0)
-    tested = simulate_001(_HELD_OUT, rng=1)
+    data = simulate_001(people * len(plans), random_state=0)
+    tested = simulate_001(_HELD_OUT, random_state=1)
     started = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="dpfda-demo-") as folder:
         database = f"sqlite:///{Path(folder) / 'demo.db'}"

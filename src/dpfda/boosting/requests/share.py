@@ -19,7 +19,7 @@ from dpfda.mechanisms import Mechanism
 from dpfda.noise import Source
 from dpfda.protocol.fields import choice, number, part
 from dpfda.protocol.query import Records
-from dpfda.protocol.task import BOX_RANDOMIZERS
+from dpfda.protocol.task import BOX_MECHANISMS
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -53,13 +53,13 @@ class ShareRequest(VoteRequest):
     """Each owner sends one perturbed share, a vector in [-1, 1]^s (004, Algorithm 4).
 
     Attributes:
-        randomizer: registered name of the randomizer of the box.
+        mechanism_name: registered name of the mechanism of the box.
     """
 
     room: ClassVar[float] = 2.0
     """How many times the mean weight `cap` should be: the box is used, and little is cut off."""
 
-    randomizer: str = choice(*BOX_RANDOMIZERS, default="piecewise")
+    mechanism_name: str = choice(*BOX_MECHANISMS, default="piecewise")
 
     @abstractmethod
     def share(self, inside: FloatArray, labels: IntArray, weights: FloatArray) -> FloatArray:
@@ -87,7 +87,7 @@ class ShareRequest(VoteRequest):
 
     def _box(self, epsilon: float, dimension: int) -> Mechanism:
         return Mechanism.from_dict(
-            {"name": self.randomizer, "epsilon": epsilon, "dimension": dimension}
+            {"name": self.mechanism_name, "epsilon": epsilon, "dimension": dimension}
         )
 
     def exact(self, records: Records, source: Source) -> FloatArray:
@@ -106,5 +106,5 @@ class ShareRequest(VoteRequest):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Each randomizer."""
-        return [cls(**cls.example_fields(randomizer=name)) for name in BOX_RANDOMIZERS]
+        """Each mechanism."""
+        return [cls(**cls.example_fields(mechanism_name=name)) for name in BOX_MECHANISMS]

@@ -166,7 +166,7 @@ def _plan(form: dict[str, str]) -> tuple[StudyPlan, StudySettings]:
     name = form.get("design", "mrma")
     design: dict[str, Any] = {"name": name}
     if name == "mrma":
-        design["final_share"] = 0.15
+        design["evaluation_share"] = 0.15
     if name == "questions":
         design |= {"scales": [0.5] * encoder.n_features, "ordered": False, "evaluation_share": 0.15}
     plan = StudyPlan(

@@ -13,19 +13,19 @@ from dpfda.mechanisms import Mechanism
 from dpfda.noise import Source
 from dpfda.protocol.fields import array, choice, whole
 from dpfda.protocol.query import Records
-from dpfda.protocol.task import BOX_RANDOMIZERS, Task
+from dpfda.protocol.task import BOX_MECHANISMS, Task
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MomentTask(Task, name="moment"):
-    """Report y z* through one randomizer with the whole budget.
+    """Report y z* through one mechanism with the whole budget.
 
     Privacy:
         ε-LDP for curve and label together: y z* lies in the same box as z*, so nothing is split.
 
     Attributes:
         dimension: d.
-        randomizer: registered name of the randomizer of vectors.
+        mechanism_name: registered name of the mechanism of vectors.
         positive: the label number that counts as +1, shape (n,).
 
     Example:
@@ -35,13 +35,13 @@ class MomentTask(Task, name="moment"):
 
     dimension: int = whole(most=1 << 16)
     positive: IntArray = array("whole", "people", least=0, most=1 << 20)
-    randomizer: str = choice(*BOX_RANDOMIZERS, default="piecewise")
+    mechanism_name: str = choice(*BOX_MECHANISMS, default="piecewise")
 
     @cached_property
     def mechanism(self) -> Mechanism:
-        """The randomizer of the moment vector."""
+        """The mechanism of the moment vector."""
         return Mechanism.from_dict(
-            {"name": self.randomizer, "epsilon": self.epsilon, "dimension": self.width}
+            {"name": self.mechanism_name, "epsilon": self.epsilon, "dimension": self.width}
         )
 
     @property
@@ -57,8 +57,8 @@ class MomentTask(Task, name="moment"):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Two features, each randomizer."""
+        """Two features, each mechanism."""
         return [
-            cls(epsilon=1.0, people=1, dimension=2, positive=[1], randomizer=name)  # type: ignore[arg-type]
-            for name in BOX_RANDOMIZERS
+            cls(epsilon=1.0, people=1, dimension=2, positive=[1], mechanism_name=name)  # type: ignore[arg-type]
+            for name in BOX_MECHANISMS
         ]

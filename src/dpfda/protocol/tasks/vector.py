@@ -21,12 +21,12 @@ from dpfda.privacy.price import exact
 from dpfda.protocol.answer import Answer
 from dpfda.protocol.fields import choice, number, whole
 from dpfda.protocol.query import Records
-from dpfda.protocol.task import BOX_RANDOMIZERS, Task
+from dpfda.protocol.task import BOX_MECHANISMS, Task
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class VectorTask(Task, name="vector"):
-    """Report z* through a randomizer of vectors and y = ±1 through randomized response.
+    """Report z* through a mechanism of vectors and y = ±1 through randomized response.
 
     Privacy:
         ε_z + ε_y = ε for curve and label together (basic composition; both parts are exact).
@@ -36,7 +36,7 @@ class VectorTask(Task, name="vector"):
 
     Attributes:
         dimension: d.
-        randomizer: registered name of the randomizer of vectors.
+        mechanism_name: registered name of the mechanism of vectors.
         label_share: ε_y/ε; None is the papers' 1/(d+1).
         positive: the label number that counts as +1, the others being -1.
         protects: what is private.
@@ -48,7 +48,7 @@ class VectorTask(Task, name="vector"):
     """
 
     dimension: int = whole(most=1 << 16)
-    randomizer: str = choice(*BOX_RANDOMIZERS, default="laplace")
+    mechanism_name: str = choice(*BOX_MECHANISMS, default="laplace")
     label_share: float | None = number(above=0, most=1 - 1e-9, optional=True, default=None)
     positive: int = whole(least=0, default=1)
     protects: str = choice("both", "features", "labels", default="both")
@@ -61,7 +61,7 @@ class VectorTask(Task, name="vector"):
 
     @cached_property
     def mechanism(self) -> Joined:
-        """The randomizers of what is protected: curve, label."""
+        """The mechanisms of what is protected: curve, label."""
         whole = Cost(epsilon=self.epsilon)
         given = self.label_share
         share = Fraction(1, self.dimension + 1) if given is None else exact(given)
@@ -69,7 +69,7 @@ class VectorTask(Task, name="vector"):
         for_label = whole.part(share) if both else whole
         for_curve = whole.rest(for_label) if both else whole
         spent = {"epsilon": for_curve.epsilon_spent, "dimension": self.dimension}
-        curve = Mechanism.from_dict({"name": self.randomizer, **spent})
+        curve = Mechanism.from_dict({"name": self.mechanism_name, **spent})
         label = RandomizedResponse(epsilon=for_label.epsilon_spent)
         parts = {"both": (curve, label), "features": (curve,), "labels": (label,)}
         return Joined(parts=parts[self.protects])
@@ -112,7 +112,7 @@ class VectorTask(Task, name="vector"):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Two features, each randomizer."""
+        """Two features, each mechanism."""
         return [
-            cls(epsilon=1.0, people=1, dimension=2, randomizer=name) for name in BOX_RANDOMIZERS
+            cls(epsilon=1.0, people=1, dimension=2, mechanism_name=name) for name in BOX_MECHANISMS
         ]
