@@ -130,7 +130,7 @@ def test_tables_are_predicted_by_name(tmp_path: Path) -> None:
     assert who == "x"
     assert float(value) == pytest.approx(60 - 20 + 16, abs=4)
     (tmp_path / "other.csv").write_text("weight,height\n80,170\n81,171\n")
-    assert "--columns must be a column of the file, got 'age'" in refused(
+    assert "must be a column of the file, got 'age'" in refused(
         "predict", model, tmp_path / "other.csv"
     )
     shown = invoke("show", model).stdout

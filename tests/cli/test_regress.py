@@ -131,8 +131,8 @@ def test_refusals_are_one_line_and_show_no_value(patients, options, reason):
         ('{"age": [18, 100', "a JSON file like"),
         ("[1, 2]", "a JSON file like"),
         ('{"age": [18, 100]}', "a range for the feature 'weight'"),
-        ('{"age": [100, 18], "weight": [30, 150]}', "--feature-ranges of the feature 'age'"),
-        ('{"age": 5, "weight": [30, 150]}', "--feature-ranges of the feature 'age'"),
+        ('{"age": [100, 18], "weight": [30, 150]}', "--feature-ranges['age']"),
+        ('{"age": 5, "weight": [30, 150]}', "--feature-ranges['age']"),
     ],
 )
 def test_bad_ranges_are_named(patients, text, reason):
@@ -254,3 +254,26 @@ def test_a_ledger_on_disk(patients):
     assert refused.exit_code != 0
     assert len(FileLedger(budget).entries) == 2
     assert linear(patients, "--ledger-limit", "3", "1e-5").exit_code != 0
+
+
+def test_categories_become_numbers_and_predict_again(patients):
+    lines = (patients / "patients.csv").read_text().strip().split("\n")
+    worded = [f"{lines[0]},ward"] + [f"{line},{'ab'[k % 2]}" for k, line in enumerate(lines[1:])]
+    (patients / "patients.csv").write_text("\n".join(worded) + "\n")
+    public = {"age": [18, 100], "weight": [30, 150], "ward": ["a", "b"]}
+    (patients / "ranges.json").write_text(json.dumps(public))
+    model = patients / "model.json"
+    done = linear(patients, "--columns", "age,weight,ward", "--json", "--model", model)
+    assert done.exit_code == 0, done.output
+    features = [row["feature"] for row in json.loads(done.stdout)["coefficients"]]
+    assert features == ["age", "weight", "ward=a", "ward=b"]
+    # Columns are found by name, in whatever order, others are not looked at.
+    (patients / "new.csv").write_text("ward,note,weight,age\na,x,80,30\nb,y,80,95\n")
+    said = CliRunner().invoke(dpfda, ["predict", str(model), str(patients / "new.csv")])
+    assert said.exit_code == 0, said.output
+    young, old = map(float, said.stdout.split()[1:])
+    assert young - old == pytest.approx(0.4 * 65, abs=15)
+    (patients / "new.csv").write_text("ward,weight\na,80\nb,80\n")
+    said = CliRunner().invoke(dpfda, ["predict", str(model), str(patients / "new.csv")])
+    assert said.exit_code == 2
+    assert "age" in said.output

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
-from dpfda import _validate
 from dpfda.errors import InvalidParameter
-from dpfda.files import Reading, Rows
+from dpfda.face.ranges import Table as Public
+from dpfda.files import Reading, Rows, Table
+from dpfda.files.cells import label
 
 _HELP = {
     "sep": "Between columns: ';', ',', '|', tab. Sniffed by default.",
@@ -51,12 +53,12 @@ def reading_from(options: dict[str, Any]) -> Reading:
     )
 
 
-def feature_ranges(text: str | None, names: Sequence[str]) -> list[tuple[float, float]] | None:
+def feature_ranges(text: str | None, names: Sequence[str]) -> dict[str, Any] | None:
     """Public ranges of columns: 0:1 for all, 0:1,5:9 in order, age=18:99,..., or a JSON file.
 
     Example:
         >>> feature_ranges("age=18:99,weight=30:150", ["weight", "age"])
-        [(30.0, 150.0), (18.0, 99.0)]
+        {'weight': (30.0, 150.0), 'age': (18.0, 99.0)}
     """
     if text is None:
         return None
@@ -66,15 +68,43 @@ def feature_ranges(text: str | None, names: Sequence[str]) -> list[tuple[float, 
         if len(given) != len(names):
             rule = f"one range for all, or {len(names)}"
             raise InvalidParameter("--feature-ranges", rule, len(given))
-        return [_validate.interval("--feature-ranges", pair) for pair in given]
+        given = dict(zip(names, given, strict=True))
     for name in names:
         if name not in given:
             rule = f"a range for the feature {name!r}"
             raise InvalidParameter("--feature-ranges", rule, sorted(given))
-    return [
-        _validate.interval(f"--feature-ranges of the feature {name!r}", given[name])
-        for name in names
-    ]
+    chosen = {name: given[name] for name in names}
+    Public.of(chosen, name="--feature-ranges")  # refuses what is no range
+    return chosen
+
+
+class Frame(dict[str, Any]):
+    """Columns by name, as a DataFrame has them."""
+
+    @property
+    def columns(self) -> Any:
+        """Their names."""
+        return self.keys()
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return len(next(iter(self.values()))), len(self)
+
+
+def frame(table: Table, public: Public, *, gaps: bool) -> Frame:
+    """The columns that public ranges speak of; gaps are filled by the middle of a range."""
+    found = Frame()
+    for column in public.columns:
+        if column.categories:
+            known = {label(str(one)): one for one in column.categories}
+            words = [known.get(word, word) for word in table.text(column.key)]
+            found[column.key] = np.array(words, dtype=object)
+        else:
+            numbers = table.numbers([column.key], gaps=gaps)[:, 0]
+            middle = column.low / 2 + column.high / 2
+            found[column.key] = np.where(np.isnan(numbers), middle, numbers)
+    return found
 
 
 def _json(path: Path) -> dict[str, Any]:
@@ -83,7 +113,7 @@ def _json(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         given = None
     if not isinstance(given, dict):
-        rule = 'a JSON file like {"age": [18, 100], "weight": [30, 150]}'
+        rule = 'a JSON file like {"age": [18, 100], "sex": ["f", "m"]}'
         raise InvalidParameter("--feature-ranges", rule, path.name)
     return given
 

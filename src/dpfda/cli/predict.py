@@ -12,8 +12,9 @@ import numpy as np
 
 from dpfda import documents
 from dpfda.cli._output import check_writable
-from dpfda.cli._reading import reading_from, reading_options
+from dpfda.cli._reading import frame, reading_from, reading_options
 from dpfda.errors import InvalidParameter
+from dpfda.files import Rows
 from dpfda.regression.model import RegressionModel
 
 
@@ -35,9 +36,15 @@ def command(model: Path, file: Path, out: Path | None, **options: Any) -> None:
     if not hasattr(loaded, "predict"):
         raise InvalidParameter("MODEL", "one that predicts (see dpfda show)", loaded.kind)
     table = isinstance(loaded, RegressionModel) and not loaded.of_curves
-    if table and reading.columns is None:
-        reading = reading.choosing(loaded.features)
-    rows = reading.rows(file, curves=not table, least=1)
+    if table and loaded.recipe.table is not None and loaded.recipe.table.named:
+        opened = reading.open(file, aside=[one.key for one in loaded.recipe.table.columns])
+        cells = opened.table(least=1)
+        X = frame(cells, loaded.recipe.table, gaps=reading.fill)
+        rows = Rows(X, loaded.features, None, reading.said(opened, len(cells)), cells)
+    else:
+        if table and reading.columns is None:
+            reading = reading.choosing(loaded.features)
+        rows = reading.rows(file, curves=not table, least=1)
     click.echo(rows.said, err=True)
     where = {} if table or rows.grid_points is None else {"grid_points": rows.grid_points}
     predicted = np.asarray(loaded.predict(rows.X, **where))

@@ -14,8 +14,9 @@ from dpfda import _validate
 from dpfda.cli._ledger import ledger_options, open_ledger
 from dpfda.cli._model_view import print_regression
 from dpfda.cli._output import check_writable, publish
-from dpfda.cli._reading import feature_ranges, reading_from, reading_options
+from dpfda.cli._reading import feature_ranges, frame, reading_from, reading_options
 from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.face.ranges import Table as Public
 from dpfda.files import Opened, Reading, Table
 from dpfda.regression.estimators import PrivateLinearRegression, PrivateLogisticRegression
 from dpfda.regression.methods import Method
@@ -34,7 +35,8 @@ _STREAMED = {".csv", ".tsv", ".txt", ".parquet"}
 @click.option("--epsilon", type=float, required=True, help="Privacy budget ε of the whole fit.")
 @click.option("--delta", type=float, default=1e-5, show_default=True, help="δ; 0 for pure ε.")
 @click.option("--feature-ranges", metavar="RANGES",
-    help="Public ranges: 0:1 for all, age=18:99,weight=30:150, or a .json file.")  # fmt: skip
+    help="Public ranges: 0:1 for all, age=18:99,weight=30:150, or a .json file, which may list "
+    "categories of words.")  # fmt: skip
 @click.option("--feature-norm-bound", type=float,
     help="Instead of --feature-ranges: public bound on a row's length.")  # fmt: skip
 @click.option("--target-range", type=(float, float), default=(-1.0, 1.0), show_default=True,
@@ -63,10 +65,11 @@ def command(file: Path, as_json: bool, model: Path | None, **options: Any) -> No
     reading = reading_from(options)
     opened = reading.open(file, aside=[options["target"]])
     features = reading.chosen(opened, aside={options["target"]: "--target"})
-    options["feature_ranges"] = feature_ranges(options["feature_ranges"], features)
-    if (options["feature_ranges"] is None) == (options["feature_norm_bound"] is None):
+    ranges = feature_ranges(options["feature_ranges"], features)
+    if (ranges is None) == (options["feature_norm_bound"] is None):
         rule = "given, one of them: bounds are public"
         raise InvalidParameter("--feature-ranges or --feature-norm-bound", rule, None)
+    options |= {"feature_ranges": ranges, "public": Public.of(ranges or {})}
     estimator = _estimator(options)
     try:
         _fit(estimator, opened, reading, features, options)
@@ -74,7 +77,8 @@ def command(file: Path, as_json: bool, model: Path | None, **options: Any) -> No
         if error.name not in ("epsilon", "delta"):
             raise
         raise InvalidParameter(f"--{error.name}", error.rule, options[error.name]) from None
-    publish(estimator.model_.named(features), model, as_json, print_regression)
+    found = estimator.model_ if ranges is not None else estimator.model_.named(features)
+    publish(found, model, as_json, print_regression)
 
 
 def _fit(
@@ -89,10 +93,11 @@ def _fit(
     streamed = streamed and Method.named(options["mechanism"]).additive and not reading.groups
 
     said: list[str] = []
+    listed = {column.key for column in options["public"].columns if column.categories}
 
     def rows(table: Table) -> tuple[Any, Any]:
         if not said:
-            reading.refuse_others(table, features)
+            reading.refuse_others(table, [name for name in features if name not in listed])
         return _rows(table, reading, features, options)
 
     def one_pass() -> Iterator[tuple[Any, Any]]:
@@ -144,9 +149,9 @@ def _rows(
     table: Table, reading: Reading, features: list[str], options: dict[str, Any]
 ) -> tuple[Any, Any]:
     """Features and target of some people."""
-    X = table.numbers(features, gaps=reading.fill)
-    ranges = options["feature_ranges"]
-    X = np.where(np.isnan(X), np.mean(ranges, axis=1) if ranges else 0.0, X)
+    X: Any = frame(table, options["public"], gaps=reading.fill)
+    if not X:
+        X = np.nan_to_num(table.numbers(features, gaps=reading.fill))
     target = options["target"]
     if options["task"] == "linear":
         return X, table.numbers([target])[:, 0]

@@ -141,7 +141,7 @@ def _asked(
         if ranges is None:
             rule = "given: public ranges of points or covariates"
             raise InvalidParameter("--feature-ranges", rule, None)
-        shared["feature_ranges"] = ranges
+        shared["feature_ranges"] = list(ranges.values())
     if "value_range" in _OWN[summary]:
         _check_ball(rows, options)
     if summary == "function-on-scalar":

@@ -121,6 +121,9 @@ class Table(Portable):
             if rows.ndim != 2 or rows.shape[1] != len(self.columns):
                 rule = f"a table of {len(self.columns)} columns, one for each of feature_ranges"
                 raise InvalidData("X", rule, f"shape {rows.shape}")
+            plain = rows.dtype.kind in "fiub" and not any(one.categories for one in self.columns)
+            if plain and not np.isnan(rows).any():  # the common case, at once
+                return np.clip(rows.astype(np.float64), self.low, self.high)
             cells = list(rows.T)
         else:
             if not hasattr(X, "columns"):

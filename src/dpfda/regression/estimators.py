@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from dpfda.curate import Passes, curate
 from dpfda.errors import InvalidData
@@ -141,11 +141,9 @@ class PrivateLinearRegression(CuratedRegression):
         ε = 1, δ = 1e-05, central, unit = person, sampler = simulation (seeded), assuming ...
     """
 
-    target_range: tuple[float, float] | None = None
+    _task: ClassVar[Task] = "linear"
 
-    @property
-    def _task(self) -> Task:
-        return "linear"
+    target_range: tuple[float, float] | None = None
 
     def _target_range(self) -> tuple[float, float]:
         return stated_range(self.target_range)
@@ -184,11 +182,9 @@ class PrivateLogisticRegression(CuratedRegression):
         True
     """
 
-    classes: Sequence[Any] | None = None
+    _task: ClassVar[Task] = "logistic"
 
-    @property
-    def _task(self) -> Task:
-        return "logistic"
+    classes: Sequence[Any] | None = None
 
     def _target_range(self) -> tuple[float, float]:
         return 0.0, 1.0

@@ -7,7 +7,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,7 @@ from dpfda.protocol.query import Records
 from dpfda.regression.doubts import doubts
 from dpfda.regression.methods import Fitted, Method, Regression
 from dpfda.regression.model import RegressionModel
-from dpfda.regression.problem import Bounds, Problem, Task
+from dpfda.regression.problem import Bounds, Problem
 from dpfda.regression.recipe import Recipe, public_encoder
 
 _WAYS = ("feature_ranges", "feature_norm_bound", "value_range", "encoder")
@@ -52,6 +52,8 @@ def _classifies(estimator: Any) -> bool:
 class PrivateRegression(CurveReader):
     """Parameters and pieces of every private regressor, pooled or among sites."""
 
+    _task: ClassVar[Any]  # what is predicted: a `Task`
+
     delta: float = 1e-5
     mechanism: str | Method = "moments"
     fit_intercept: bool = True
@@ -61,11 +63,6 @@ class PrivateRegression(CurveReader):
     value_range: tuple[float, float] | None = None
     domain_range: tuple[float, float] | None = None
     encoder: CurveEncoder | None = None
-
-    @property
-    @abstractmethod
-    def _task(self) -> Task:
-        """What is predicted."""
 
     @abstractmethod
     def _target_range(self) -> tuple[float, float]:

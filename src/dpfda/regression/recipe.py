@@ -66,7 +66,10 @@ class Recipe(Portable):
             points = self.grid_points if grid_points is None else grid_points
             return self.encoder.encode(X, points, strict=strict)
         if self.table is not None:
-            return np.asarray((self.table.read(X) - self.shift) / self.scale)
+            found = self.table.read(X)  # a copy
+            found -= self.shift
+            found /= self.scale
+            return found
         rows = np.asarray(X, dtype=np.float64)
         if rows.ndim != 2 or rows.shape[1] != len(self.names):
             raise InvalidData("X", f"rows of {len(self.names)} features", f"shape {rows.shape}")
