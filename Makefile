@@ -11,7 +11,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 
 INSTALL = -m pip install -qq --disable-pip-version-check --root-user-action=ignore -c constraints.txt
 
-.PHONY: help setup demo test check format bench mutants docs clean
+.PHONY: help setup demo test check format bench mutants pythons lock docs clean
 .DEFAULT_GOAL := help
 
 help: ## show the targets
@@ -59,10 +59,16 @@ bench: $(READY) ## measure every benchmark beside its goal
 mutants: $(READY) ## break privacy-relevant lines one at a time; a test must notice each
 	@$(BIN)/python tools/mutants.py
 
+pythons: ## quick tests on every promised Python version that this machine has
+	@$(PYTHON) tools/pythons.py
+
+lock: ## write constraints.txt anew: the newest versions that pyproject.toml allows
+	@$(PYTHON) tools/lock.py
+
 docs: $(READY) ## build the documentation into site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean: ## remove environments and everything that was built
-	@rm -rf .venv .venv-demo build dist site out .pytest_cache .mypy_cache .ruff_cache \
+	@rm -rf .venv .venv-demo .pythons build dist site out .pytest_cache .mypy_cache .ruff_cache \
 	  .hypothesis .import_linter_cache .mutants
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
