@@ -155,6 +155,16 @@ def test_partial_fit_by_hand():
         model.next_stage()
 
 
+def test_chunks_of_an_unfinished_fit_are_forgotten_by_the_next():
+    X, y = rows(1000)
+    model = linear(1.0, random_state=4).partial_fit(X, y)
+    whole = model.fit(X[:, :2], y).coef_
+    with pytest.raises(InvalidData, match="given through partial_fit"):
+        model.next_stage()
+    again = model.partial_fit(X, y).fit_stream(chunked(X[:, :2], y))
+    assert np.array_equal(again.coef_, whole)
+
+
 def test_a_half_finished_fit_cannot_leave_the_process():
     X, y = rows(100)
     model = linear(1.0, random_state=4).partial_fit(X, y)
@@ -515,7 +525,9 @@ def test_curves_need_their_range_only():
 
 def test_a_scaler_fitted_on_private_rows_is_refused_or_warned_about():
     X, y = rows(500)
-    with pytest.raises(InvalidParameter, match="StandardScaler learned"):
-        make_pipeline(StandardScaler(), linear(1.0)).fit(X, y)
+    sites = DecentralizedRegression(feature_norm_bound=1.0, target_range=(-1, 1))
+    for model in (linear(1.0), sites):
+        with pytest.raises(InvalidParameter, match="StandardScaler learned"):
+            make_pipeline(StandardScaler(), model).fit(X, y)
     with pytest.warns(UserWarning, match="StandardScaler learned"):
         make_pipeline(StandardScaler(), linear(1.0, random_state=0)).fit(X, y)

@@ -30,6 +30,7 @@ class CuratedRegression(PrivateRegression):
                 used, chosen by public randomness, and ε is per person.
         """
         self._require_raw_rows()
+        self.__dict__.pop("_passes", None)  # chunks of a fit that was never finished
         X = self._checked(X, reset=True, least=2)
         rows, values = self._read_all(X, y, grid_points=grid_points, groups=groups)
         if self._task == "logistic":
@@ -75,8 +76,7 @@ class CuratedRegression(PrivateRegression):
 
     def fit_stream(self, chunks: Chunks, *, grid_points: Any = None) -> Self:
         """Fit from a function that starts a new pass over chunks (X, y); memory O(D²)."""
-        if hasattr(self, "_passes"):
-            del self._passes
+        self.__dict__.pop("_passes", None)
         more = True
         while more:
             for X, y in chunks():
