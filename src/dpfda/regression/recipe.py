@@ -95,7 +95,7 @@ def public_encoder(
         "bspline",
         n_basis=size,
         domain_range=_validate.interval("domain_range", domain_range),
-        bounds=_validate.interval("value_range", value_range),
+        feature_ranges=_validate.interval("value_range", value_range),
     )
 
 
