@@ -10,6 +10,7 @@ import pytest
 
 from dpfda.checks.fuzz import check_fuzz
 from dpfda.errors import InvalidParameter
+from dpfda.mechanisms.additive_laplace import AdditiveLaplace
 from dpfda.noise import Source
 from dpfda.protocol.answer import Answer
 from dpfda.protocol.fields import array, number
@@ -64,17 +65,22 @@ def test_an_answer_of_another_shape_is_caught() -> None:
         check_fuzz(Repeated.examples()[0])
 
 
+AXES = (1.0, 1.0)
+
+
 def test_an_accepted_number_that_raises_the_sensitivity_is_caught() -> None:
     @dataclass(frozen=True, kw_only=True, eq=False)
     class Stretched(Task, name="stretched"):
         factor: float = number(least=0, default=1.0)
 
-        mechanism = property(lambda self: cell(self).mechanism)
+        mechanism = property(lambda self: AdditiveLaplace(epsilon=1.0, sensitivity=2.0, axes=AXES))
         width = property(lambda self: 2)
         columns = property(lambda self: 1)
 
         def exact(self, records: Records, source: Source) -> np.ndarray:
-            return self.factor * cell(self).exact(records, source)
+            features, labels = records
+            cell = (features[:, 0] > 0)[:, None] == np.arange(2)
+            return self.factor * np.where(labels == 1, 1.0, -1.0)[:, None] * cell
 
         def allows(self, reply: np.ndarray) -> np.ndarray:
             return np.ones(len(reply), dtype=bool)
@@ -82,9 +88,6 @@ def test_an_accepted_number_that_raises_the_sensitivity_is_caught() -> None:
         @classmethod
         def examples(cls):
             return [cls(epsilon=1.0, people=1)]
-
-    def cell(task: Task) -> Task:
-        return Task.named("cell")(epsilon=1.0, people=task.people, dimension=1, splits=2)
 
     with pytest.raises(AssertionError, match="apart"):
         check_fuzz(Stretched.examples()[0])

@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 
 from dpfda.learners.logistic import Logistic
-from dpfda.mrma import baselines
-from dpfda.mrma.baselines import People, Setting
-from dpfda.mrma.decision_rules import CellRule, ConstantRule, LinearRule, MembersRule
 from dpfda.mrma.designs import MRMADesign
 from dpfda.mrma.members import intercept_shrinkage
 from dpfda.noise import SimulationSource
 from dpfda.protocol import Server
-from dpfda.protocol.tasks.cell import CellTask
+from dpfda_bench import baselines
+from dpfda_bench.baselines import People, Setting
+from dpfda_bench.decision_rules import CellRule, ConstantRule, LinearRule, MembersRule, grid_cells
 from dpfda_bench.reproductions import _p001_batch
 
 DESIGN = MRMADesign(n_classifiers=10, member_size=30, learner="logistic", boundary_spread=0.3)
@@ -101,7 +100,7 @@ def test_histogram_noise_is_that_of_the_task(crowd) -> None:
     exact = baselines.histogram_rule(people, epsilon=1e12, source=SimulationSource(6))
     assert isinstance(exact, CellRule)
     noise = rule.table - np.rint(exact.table)
-    scale = CellTask(epsilon=1.0, people=1, dimension=2, splits=4, handicap=3.0).mechanism.scales[0]
+    scale = 2 * 3.0 / 1.0
     # 6400 draws: relative error of a variance √(2/6400), a little more for the fourth moment.
     assert noise.var() == pytest.approx(30 * 2 * scale**2, rel=5 * np.sqrt(2.2 / 6400))
 
@@ -129,3 +128,8 @@ def test_intercept_shrinkage() -> None:
     assert intercept_shrinkage(100.0, size=50, spread=None) == 1.0
     assert intercept_shrinkage(0.0, size=50, spread=0.3) == 1.0
     assert intercept_shrinkage(4.5, size=50, spread=0.3) == pytest.approx(0.5)
+
+
+def test_cells_cover_the_box() -> None:
+    edges = np.array([[-1.0, -1.0], [1.0, 1.0], [0.0, 0.0], [-1e-12, 0.0]])
+    assert grid_cells(edges, splits=4).tolist() == [0, 15, 10, 6]

@@ -82,7 +82,6 @@ HOSTILE = [
     ("mrma", MEMBER | {"epsilon": 0.5}),
     ("mrma", MEMBER | {"intercept": np.zeros((1, 1, 50)).tolist()}),  # one curve, 50 answers
     ("mrma", VERDICT | {"clipped": True}),
-    ("mrma", {"name": "cell", "epsilon": 1.0, "people": 1, "dimension": 2}),
     ("mrma_stream", VERDICT),
     ("exchange", VECTOR),
     ("exchange", MEMBER | {"member": [2]}),

@@ -12,7 +12,6 @@ from dpfda.errors import InvalidParameter, ProtocolError
 from dpfda.noise import SimulationSource
 from dpfda.privacy.price import compose, exact
 from dpfda.protocol.task import Task, check_reply
-from dpfda.protocol.tasks.cell import CellTask, grid_cells
 from dpfda.protocol.tasks.evaluation import EvaluationTask
 from dpfda.protocol.tasks.member import MemberTask
 from dpfda.protocol.tasks.vector import VectorTask
@@ -34,7 +33,6 @@ def example(name: str, *, epsilon: float = 1.5, people: int = N) -> Task:
     whole = {"positive": np.ones(people, dtype=int)}
     parts: dict[str, dict[str, object]] = {
         "vector": {"dimension": D},
-        "cell": {"dimension": D, "splits": 2},
         "evaluation": linear_rows(people),
         "member": linear_rows(people) | {"member": np.arange(people) % 2},
         "moment": {"dimension": D, **whole},
@@ -49,7 +47,7 @@ def example(name: str, *, epsilon: float = 1.5, people: int = N) -> Task:
     return Task.named(name)(epsilon=epsilon, people=people, **parts[name])
 
 
-KNOWN = ["vector", "cell", "evaluation", "member", "moment", "stump", "calibration"]
+KNOWN = ["vector", "evaluation", "member", "moment", "stump", "calibration"]
 PEOPLE = RNG.uniform(-1, 1, (N, D)), RNG.integers(0, 2, N)
 
 
@@ -161,35 +159,3 @@ def test_vector_budget_split() -> None:
         whole = VectorTask(epsilon=1.0, people=1, dimension=D, protects=protects)
         assert [part.epsilon for part in whole.mechanism.parts] == [1.0]
         assert whole.assumptions
-
-
-def test_histogram_reports_are_unbiased_with_the_least_noise() -> None:
-    people = 4000
-    task = CellTask(epsilon=2.0, people=people, dimension=1, splits=2)
-    features = np.where(np.arange(people)[:, None] % 4 == 0, -0.5, 0.5)
-    labels = np.ones(people, dtype=int)
-    sums = task.answer((features, labels), SimulationSource(7)).values.sum(axis=0)
-    # Laplace noise of scale 2/ε = 1 has variance 2: five standard deviations of a sum of 4000.
-    np.testing.assert_allclose(sums, [1000, 3000], atol=5 * np.sqrt(2 * people))
-    assert task.mechanism.scales.max() == pytest.approx(1.0, rel=1e-6)
-    handicapped = CellTask(epsilon=2.0, people=1, dimension=3, splits=2, handicap=8.0)
-    assert handicapped.mechanism.scales.max() == pytest.approx(8.0, rel=1e-6)
-
-
-def test_histogram_neighbors_differ_by_two_at_most() -> None:
-    """The sensitivity that the noise is made for, over all pairs of cells and labels."""
-    task = CellTask(epsilon=1.0, people=8, dimension=2, splits=2)
-    corners = np.array([[a, b] for a in (-0.5, 0.5) for b in (-0.5, 0.5)] * 2)
-    labels = np.repeat([0, 1], 4)
-    vectors = np.zeros((8, 4))
-    vectors[np.arange(8), grid_cells(corners, splits=2)] = np.where(labels == 1, 1.0, -1.0)
-    distance = np.abs(vectors[:, None] - vectors[None]).sum(axis=2)
-    assert distance.max() == 2.0 == task.mechanism.sensitivity
-
-
-def test_cells_cover_the_box() -> None:
-    edges = np.array([[-1.0, -1.0], [1.0, 1.0], [0.0, 0.0], [-1e-12, 0.0]])
-    assert grid_cells(edges, splits=4).tolist() == [0, 15, 10, 6]
-    for bad in ({"splits": 1}, {"dimension": 0}, {"handicap": 0.5}, {"splits": 5, "dimension": 9}):
-        with pytest.raises(InvalidParameter):
-            CellTask(**{"epsilon": 1.0, "people": 1, "dimension": 2} | bad)

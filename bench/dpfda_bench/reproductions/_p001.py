@@ -24,9 +24,9 @@ from dpfda.learners.conjugate_gradient import ConjugateGradient
 from dpfda.learners.dwd import DWD
 from dpfda.learners.linear_svm import LinearSVM
 from dpfda.learners.logistic import Logistic
-from dpfda.mrma.baselines import Setting
 from dpfda.mrma.designs import MRMADesign
 from dpfda.mrma.members import DEFAULT_SPREAD
+from dpfda_bench.baselines import Setting
 from dpfda_bench.effort import Effort
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 10.0)

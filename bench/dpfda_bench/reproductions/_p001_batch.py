@@ -1,4 +1,4 @@
-"""MRMA for many simulated studies at once, beside the methods of `dpfda.mrma.baselines`.
+"""MRMA for many simulated studies at once, beside the methods of `dpfda_bench.baselines`.
 
 Reports are drawn once: methods that train on everybody use all of them, MRMA uses the first N0 and
 asks the others for verdicts.
@@ -11,10 +11,10 @@ import numpy as np
 from dpfda._validate import FloatArray
 from dpfda.mechanisms.randomized_response import RandomizedResponse
 from dpfda.mrma.averaging import weights
-from dpfda.mrma.baselines import Members, People, Setting
-from dpfda.mrma.decision_rules import MembersRule, Rule
 from dpfda.mrma.members import Judgement, draw_members, intercept_shrinkage, judge
 from dpfda.noise import SimulationSource
+from dpfda_bench.baselines import Members, People, Setting
+from dpfda_bench.decision_rules import MembersRule, Rule
 
 
 def weak_members(

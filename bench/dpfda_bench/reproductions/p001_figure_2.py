@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from dpfda.datasets.simulated import scores_001
-from dpfda.mrma import baselines
-from dpfda.mrma.baselines import People, Setting
-from dpfda.mrma.decision_rules import Rule
 from dpfda.noise import SimulationSource
 from dpfda.study.outcome import Outcome
+from dpfda_bench import baselines
+from dpfda_bench.baselines import People, Setting
+from dpfda_bench.decision_rules import Rule
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.reproductions import _p001 as common
 from dpfda_bench.reproductions import _p001_batch as batch

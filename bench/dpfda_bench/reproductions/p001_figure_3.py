@@ -10,11 +10,11 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.datasets.simulated import SLOPE_001, scores_001
-from dpfda.mrma import baselines
-from dpfda.mrma.baselines import Members, People, Setting
-from dpfda.mrma.decision_rules import ConstantRule, LinearRule
 from dpfda.noise import SimulationSource
 from dpfda.study.outcome import Outcome
+from dpfda_bench import baselines
+from dpfda_bench.baselines import Members, People, Setting
+from dpfda_bench.decision_rules import ConstantRule, LinearRule
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.reproductions import _p001 as common
 from dpfda_bench.reproductions import _p001_batch as batch

@@ -10,13 +10,13 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.learners.logistic import Logistic
-from dpfda.mrma import baselines
-from dpfda.mrma.baselines import People, Setting
-from dpfda.mrma.decision_rules import MembersRule, Rule
 from dpfda.mrma.designs import MRMADesign
 from dpfda.noise import SimulationSource
 from dpfda.study.outcome import Outcome
+from dpfda_bench import baselines
+from dpfda_bench.baselines import People, Setting
 from dpfda_bench.datasets.vector_sets import load_diabetes
+from dpfda_bench.decision_rules import MembersRule, Rule
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.goals import at_most
 from dpfda_bench.printed import printed

@@ -10,8 +10,8 @@ import numpy as np
 from dpfda._validate import FloatArray
 from dpfda.datasets.simulated import SLOPE_001, scores_001
 from dpfda.learners import Learner
-from dpfda.mrma.decision_rules import ConstantRule, LinearRule
 from dpfda.study.outcome import Outcome
+from dpfda_bench.decision_rules import ConstantRule, LinearRule
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.goals import at_most
 from dpfda_bench.printed import printed

@@ -8,16 +8,13 @@ from typing import Any, Self
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.errors import InvalidParameter
 from dpfda.face.curve_classifier import stamped
-from dpfda.mrma.baselines import baseline_rules
 from dpfda.mrma.conclusion import MRMAFindings
 from dpfda.mrma.designs import MRMADesign
 from dpfda.mrma.estimator import MRMAEstimator
 from dpfda.mrma.plots import draw
 from dpfda.mrma.result import MRMAResult
 from dpfda.mrma.training import design_of
-from dpfda.protocol.person import encode_people
 from dpfda.simulate import people_from, simulate
 
 
@@ -58,8 +55,6 @@ class MRMAClassifier(MRMAEstimator):
         protects: ``"both"``, ``"features"`` or ``"labels"``.
         evaluation_share: share of people kept to judge the finished classifier: gives
             `error_estimate_` without any held-out data.
-        compare: also fit the methods MRMA is compared with. They would ask the same people again,
-            so this is for simulations: None means "when seeded".
         classes: the two labels, public; must be given unless a seed makes this a simulation.
         ledger: budget of the data over all studies: everybody spends ε before anybody is asked.
         unit: whose data a row is, or all rows of one group.
@@ -76,7 +71,7 @@ class MRMAClassifier(MRMAEstimator):
     Example:
         >>> from dpfda.datasets import simulate_001
         >>> data = simulate_001(3000, random_state=1)
-        >>> clf = MRMAClassifier(epsilon=5.0, random_state=0, compare=False)
+        >>> clf = MRMAClassifier(epsilon=5.0, random_state=0)
         >>> clf.fit(data.X, data.y, grid_points=data.grid_points).guarantee_.epsilon
         5.0
         >>> bool(clf.score(data.X, data.y) > 0.7)
@@ -90,7 +85,6 @@ class MRMAClassifier(MRMAEstimator):
     label_share: float | None = None
     protects: str = "both"
     evaluation_share: float = 0.0
-    compare: bool | None = None
 
     def fit(self, X: Any, y: Any, *, grid_points: Any = None, groups: Any = None) -> Self:
         """Run the study.
@@ -103,7 +97,7 @@ class MRMAClassifier(MRMAEstimator):
             groups: the person behind each row, where people have several; then each person
                 reports one of their rows, chosen at random, so that ε is per person.
         """
-        comparing, seed = self._comparing(), self._public_seed()
+        seed = self._public_seed()
         rows, y = self._read(X, y, groups, seed=seed)
         self._set_classes(y)
         self.grid_points_ = grid_points
@@ -118,15 +112,10 @@ class MRMAClassifier(MRMAEstimator):
         assert isinstance(findings, MRMAFindings)
         self.error_estimate_ = findings.error
         self.result_ = MRMAResult(*findings.judged, self.error_estimate_)
-        if comparing:
-            features, numbers = encode_people(self.plan_, rows, y, grid_points=grid_points)
-            self.result_.rules = baseline_rules(
-                features, numbers, plan=self.plan_, design=design, seed=seed
-            )
         return self
 
     def evaluate(self, X: Any, y: Any, *, grid_points: Any = None) -> MRMAResult:
-        """Errors of MRMA and the methods beside it on held-out people, into ``result_.table()``."""
+        """Errors of MRMA, its parts and guessing on held-out people, into ``result_.table()``."""
         features = self._features(X, grid_points)
         self.result_.evaluate(self.model_, features, self._label_numbers(y, len(features)))
         return self.result_
@@ -141,11 +130,3 @@ class MRMAClassifier(MRMAEstimator):
         self._require_fitted()
         _, coefficients = self.result_.candidates.averaged(self.result_.judgement.signed_weight)
         return np.asarray(self.model_.encoder.slope(coefficients, points))
-
-    def _comparing(self) -> bool:
-        if self.compare is None:
-            return self.random_state is not None
-        if self.compare and self.random_state is None:
-            rule = "False or None where random_state is None: it would ask people again"
-            raise InvalidParameter("compare", rule, self.compare)
-        return bool(self.compare)

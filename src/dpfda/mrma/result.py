@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from dpfda._validate import FloatArray
+from dpfda.face.comparison import in_words, majority_error
 from dpfda.mrma.averaging import weights
-from dpfda.mrma.decision_rules import LinearRule, MembersRule, Rule
 from dpfda.mrma.members import Candidates, Judgement
 from dpfda.protocol.estimate import Estimate, wilson
 from dpfda.protocol.model import CurveModel
@@ -25,7 +24,6 @@ class MRMAResult:
         judgement: accuracies with standard errors, reversals, weights.
         error_estimate: error of the finished classifier as a fresh group of people reported it,
             privately; None where the study kept no such group. The members' r̃* is never it.
-        rules: other methods on the same people, fitted in simulations only.
         errors: method and error on held-out people, filled by `evaluate`.
         held_out: how many people that were.
         notes: what a reader must know.
@@ -34,7 +32,6 @@ class MRMAResult:
     candidates: Candidates
     judgement: Judgement
     error_estimate: Estimate | None = None
-    rules: Mapping[str, Rule] = field(default_factory=dict)
     errors: dict[str, float] = field(default_factory=dict)
     held_out: int = 0
     notes: list[str] = field(default_factory=list)
@@ -46,28 +43,21 @@ class MRMAResult:
             )
 
     def evaluate(self, model: CurveModel, features: FloatArray, numbers: Any) -> None:
-        """Errors of every method on held-out people: encoded curves and label numbers."""
-        labels = np.where(np.asarray(numbers) == 1, 1.0, -1.0)
-        members = self.candidates.intercept[None], self.candidates.coefficients[None]
-        same = np.ones((1, len(self.candidates)))
-        own: dict[str, Rule] = {
-            "Weak": MembersRule(*members, same),
-            "MR only": MembersRule(*members, self.judgement.direction[None]),
-            "MA only": self._only_averaged(),
-        }
-        batch = features[None], labels[None]
-        errors = {name: float(rule.errors(*batch)[0]) for name, rule in own.items()}
-        errors |= {name: float(rule.errors(*batch)[0]) for name, rule in self.rules.items()}
-        errors["MRMA"] = float(np.mean(model.decide(features) != np.asarray(numbers)))
-        errors.setdefault("majority class", float(min(np.mean(labels > 0), np.mean(labels < 0))))
-        order = {name: place for place, name in enumerate(_ORDER)}
-        self.errors = dict(sorted(errors.items(), key=lambda item: order[item[0]]))
-        self.held_out = len(labels)
-
-    def _only_averaged(self) -> Rule:
+        """Errors on held-out people (encoded curves and label numbers), of MRMA and its parts."""
+        truth = (np.asarray(numbers) == 1)[:, None]
+        scores = features @ self.candidates.coefficients.T + self.candidates.intercept
         weight = weights(self.judgement.accuracy.value, cutoff=self.judgement.cutoff).value
-        intercept, slopes = self.candidates.averaged(weight)
-        return LinearRule(np.asarray(intercept)[None], slopes[None])
+        intercept, slope = self.candidates.averaged(weight)
+        decided = {
+            "Weak": scores >= 0,
+            "MR only": scores * self.judgement.direction >= 0,
+            "MA only": (features @ slope + intercept >= 0)[:, None],
+            "MRMA": np.asarray(model.decide(features) == 1)[:, None],
+        }
+        errors = {name: float(np.mean(guess != truth)) for name, guess in decided.items()}
+        guessing = majority_error(numbers)
+        self.errors, self.held_out = errors | {"majority class": guessing}, len(truth)
+        self.notes.append(in_words(errors["MRMA"], guessing, len(truth)))
 
     def table(self, level: float = 0.95) -> list[dict[str, Any]]:
         """One row a method: error and its interval, from held-out people or from private verdicts.
@@ -92,9 +82,3 @@ class MRMAResult:
     def members(self, level: float = 0.95) -> list[dict[str, Any]]:
         """One row a member: accuracy as made, with its interval, reversal and weight."""
         return self.judgement.table(level)
-
-
-_ORDER = (
-    "Weak", "MR only", "MA only", "Voting", "Averaging", "All data", "Histogram", "MRMA",
-    "majority class", "non-private",
-)  # fmt: skip

@@ -11,19 +11,22 @@ from typing import Any
 
 import numpy as np
 
-from dpfda._validate import FloatArray, IntArray
+from dpfda._validate import FloatArray
 from dpfda.learners import Learner
 from dpfda.mrma.averaging import average_parameters, unit_norm
-from dpfda.mrma.decision_rules import CellRule, ConstantRule, LinearRule, MembersRule, Rule
 from dpfda.mrma.designs import MRMADesign
-from dpfda.mrma.training import learner_gram
 from dpfda.noise import SimulationSource
-from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.tasks.cell import grid_cells
 from dpfda.protocol.tasks.vector import VectorTask
+from dpfda_bench.decision_rules import (
+    CellRule,
+    ConstantRule,
+    LinearRule,
+    MembersRule,
+    Rule,
+    grid_cells,
+)
 
 _HISTOGRAM_SPLITS = 4
-_MOST_CELLS = 1 << 20
 
 Members = tuple[FloatArray, FloatArray]
 """Intercepts (R, B) and coefficients (R, B, d)."""
@@ -97,36 +100,6 @@ class People:
         return cls(z, np.asarray(labels, dtype=np.float64), z)
 
 
-def baseline_rules(
-    features: FloatArray, numbers: IntArray, *, plan: StudyPlan, design: MRMADesign, seed: int
-) -> dict[str, Rule]:
-    """Voting, Averaging, All data, Histogram, majority class and non-private, all fitted.
-
-    Simulations only: each method would cost everybody another ε, and the last two use no noise.
-
-    Args:
-        features: encoded curves.
-        numbers: label numbers 0 or 1.
-        plan: the study MRMA ran.
-        design: its design.
-        seed: of the simulated noise.
-    """
-    source = SimulationSource(np.random.SeedSequence([seed, 2]))
-    people = People.plain(features[None], np.where(numbers == 1, 1.0, -1.0)[None])
-    setting = Setting(
-        design,
-        epsilon=plan.epsilon,
-        learner=Learner.from_dict({"name": design.learner, **design.learner_parameters}),
-        gram=learner_gram(plan),
-        protects=plan.protects,
-    )
-    reports = noisy_reports(setting, people, source)
-    rules = pooled_rules(setting, *pooled_members(setting, *reports))
-    if _HISTOGRAM_SPLITS ** features.shape[1] <= _MOST_CELLS:
-        rules["Histogram"] = histogram_rule(people, epsilon=plan.epsilon, source=source)
-    return rules | reference_rules(setting, people)
-
-
 def noisy_reports(
     setting: Setting, people: People, source: SimulationSource
 ) -> tuple[FloatArray, FloatArray]:
@@ -164,6 +137,8 @@ def histogram_rule(
 ) -> Rule:
     """The private histogram of Berrett & Butucea: Lap(2·handicap/ε) on every cell of everybody.
 
+    One cell of a person's report is ±1 and the others are 0, so that two people differ by at most
+    2 in ℓ1 and Lap(2/ε) suffices; the published Lap(2^{d+1}/ε) is a handicap of 2^d (C22).
     The sum of n Laplace numbers is drawn at once, as the difference of two gamma numbers.
     """
     studies, n, d = people.reported.shape

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpfda._validate import FloatArray
-from dpfda.protocol.tasks.cell import grid_cells
+from dpfda._validate import FloatArray, IntArray
 
 _CHUNK = 1 << 18
 """Scores computed at once: what a core's cache holds."""
@@ -99,3 +98,10 @@ class ConstantRule(Rule):
     def errors(self, features: FloatArray, labels: FloatArray) -> FloatArray:
         """Share of the other class among the test people."""
         return np.asarray(np.mean((labels > 0) != (self.positive > 0)[:, None], axis=1))
+
+
+def grid_cells(features: FloatArray, *, splits: int) -> IntArray:
+    """Cell numbers of points in [-1, 1]^d, shape (..., d) -> (...)."""
+    z = np.asarray(features)
+    along = np.clip(((z + 1) / 2 * splits).astype(np.int64), 0, splits - 1)
+    return np.asarray(along @ splits ** np.arange(z.shape[-1] - 1, -1, -1), dtype=np.int64)
