@@ -17,7 +17,6 @@ from dpfda.face.comparison import (
     NON_PRIVATE,
     in_words,
     majority_error,
-    non_private_classifier,
 )
 from dpfda.face.curve_classifier import CurveClassifierBase, plain_classes, stamped
 from dpfda.protocol.estimate import Estimate
@@ -65,10 +64,7 @@ class StudyClassifier(CurveClassifierBase):
         self.guarantee_ = self._promise(self.plan_.guarantee, source)
         self.model_ = stamped(self.server_.model, self.guarantee_)
         self.result_ = StudyResult(estimates=self.server_.findings.estimates())
-        self._non_private = None
-        if self._is_simulation:  # a comparison that nobody else may make
-            features = encoder.coefficients(rows, grid_points, strict=False)
-            self._non_private = non_private_classifier(features, y)
+        self._fit_comparison(rows, y, grid_points)
         return self
 
     @property
@@ -92,8 +88,7 @@ class StudyClassifier(CurveClassifierBase):
         result.errors = {"private": error, "majority class": guessing}
         result.held_out, result.notes = len(y), [in_words(error, guessing, len(y))]
         if self._non_private is not None:
-            wrong = self._non_private.predict(self._plain_features(X, grid_points)) != y
-            result.errors["non-private"] = float(np.mean(wrong))
+            result.errors["non-private"] = self._non_private_error(X, y, grid_points)
             result.notes.append(NON_PRIVATE)
         return result
 
@@ -109,10 +104,6 @@ class StudyClassifier(CurveClassifierBase):
         """
         check_is_fitted(self)
         return self.model_.slope(points)
-
-    def _plain_features(self, X: Any, grid_points: Any) -> FloatArray:
-        """Coefficients as they are, for the comparison: no range squeezes them."""
-        return self.plan_.encoder.coefficients(*self._new_curves(X, grid_points), strict=False)
 
     @abstractmethod
     def _design(self, encoder: CurveEncoder) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidParameter
+from dpfda.face.comparison import non_private_classifier
 from dpfda.face.curves import CurveReader, count_rows, own_grids, take
 from dpfda.noise import Source
 from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC, Guarantee
@@ -110,6 +111,21 @@ class CurveClassifierBase(LocalClassifier):
             return rows, labels
         kept = one_row_each(groups, seed=seed, rows=len(labels))
         return take(rows, kept), labels[kept]
+
+    # -- beside it, without privacy ---------------------------------------------------------------
+
+    def _fit_comparison(self, rows: Any, labels: Any, grid_points: Any) -> None:
+        """The classifier that saw every curve: only a simulation may have it."""
+        self._non_private: Any = None
+        if self._is_simulation:
+            features = self.model_.encoder.coefficients(rows, grid_points, strict=False)
+            self._non_private = non_private_classifier(features, labels)
+
+    def _non_private_error(self, X: Any, labels: Any, grid_points: Any) -> float:
+        """Its error on new rows: coefficients as they are, no range squeezes them."""
+        rows = self._new_curves(X, grid_points)
+        features = self.model_.encoder.coefficients(*rows, strict=False)
+        return float(np.mean(self._non_private.predict(features) != labels))
 
     # -- the public recipe ------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from dpfda._validate import FloatArray
+from dpfda.face.comparison import NON_PRIVATE
 from dpfda.face.curve_classifier import stamped
 from dpfda.mrma.conclusion import MRMAFindings
 from dpfda.mrma.designs import MRMADesign
@@ -112,12 +113,17 @@ class MRMAClassifier(MRMAEstimator):
         assert isinstance(findings, MRMAFindings)
         self.error_estimate_ = findings.error
         self.result_ = MRMAResult(*findings.judged, self.error_estimate_)
+        self._fit_comparison(rows, y, grid_points)
         return self
 
     def evaluate(self, X: Any, y: Any, *, grid_points: Any = None) -> MRMAResult:
         """Errors of MRMA, its parts and guessing on held-out people, into ``result_.table()``."""
         features = self._features(X, grid_points)
         self.result_.evaluate(self.model_, features, self._label_numbers(y, len(features)))
+        if self._non_private is not None:
+            error = self._non_private_error(X, self._read_labels(y, len(features)), grid_points)
+            self.result_.errors["non-private"] = error
+            self.result_.notes.append(NON_PRIVATE)
         return self.result_
 
     def plot(self, *, level: float = 0.95) -> Any:
