@@ -17,6 +17,7 @@ from dpfda.errors import InvalidData, InvalidParameter
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+AnyArray = npt.NDArray[Any]  # of labels, whatever they are
 
 
 def finite(name: str, value: Any) -> float:

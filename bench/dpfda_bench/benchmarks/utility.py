@@ -132,7 +132,7 @@ def _errors(problem: Problem, method: str, epsilon: float, seeds: Any) -> dict[s
 def _without_privacy(problem: Problem, seed: int) -> dict[str, float]:
     """What anybody gets for nothing, and what nobody may have."""
     curves, labels, test_curves, test_labels = problem.draw(seed)
-    encoder = problem.classifier._study_encoder()
+    encoder = problem.classifier._encoder(curves)
     free = non_private_classifier(encoder.coefficients(curves), labels)
     assert free is not None
     wrong = free.predict(encoder.coefficients(test_curves)) != test_labels
@@ -147,7 +147,7 @@ def _study(problem: Problem, method: str, epsilon: float, seed: int) -> float:
     if method == "MRMA":
         design = {"name": "mrma", **problem.mrma}
     elif method == "questions":
-        encoder = problem.classifier._study_encoder()
+        encoder = problem.classifier._encoder(curves)
         design = problem.classifier._design(encoder)
     plan = StudyPlan(
         epsilon=epsilon,

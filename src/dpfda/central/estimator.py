@@ -39,7 +39,7 @@ class Reading(NamedTuple):
     center: FloatArray = np.zeros(1)
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class CentralEstimator(PrivateEstimator):
     """Holds public parameters; `fit` reads data and asks one conversation about them."""
 

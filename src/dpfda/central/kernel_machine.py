@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from dpfda import _validate
-from dpfda._validate import FloatArray
+from dpfda._validate import AnyArray, FloatArray
 from dpfda.central.estimator import Reading
 from dpfda.central.kernel_machine_look import KernelMachineRelease
 from dpfda.central.kernels import Kernel, Matern
@@ -86,7 +86,7 @@ class PrivateKernelMachine(PointEstimator):
         values = self.release_.values().ravel()
         return np.asarray(values[self._look.places(self._points(X))] + self._segment()[0])
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any) -> AnyArray:
         """f(x) for squared loss, the likelier class otherwise."""
         f = self.decision_function(X)
         return self.classes_[(f >= 0).astype(int)] if self._classifies else f

@@ -13,7 +13,7 @@ from dpfda._validate import FloatArray
 from dpfda.central.looks import MOST_RECORDS, BallMean
 from dpfda.curate import curate
 from dpfda.errors import InvalidData
-from dpfda.noise import source_for
+from dpfda.noise import RandomState, source_for
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.privacy.ledger import BaseLedger
 from dpfda.protocol.conversation import Conversation, Questions
@@ -106,7 +106,7 @@ def private_score(
     groups: Any = None,
     unit: str = "person",
     ledger: BaseLedger | None = None,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> Score:
     """How often a public classifier predicts the labels of private rows.
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit, softmax
-from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dpfda import _validate
-from dpfda._validate import FloatArray
+from dpfda._validate import AnyArray, FloatArray
 from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidParameter
 from dpfda.face.comparison import non_private_classifier
 from dpfda.face.curves import CurveReader, count_rows, own_grids, take
+from dpfda.face.scikit import ClassifierMixin
 from dpfda.noise import Source
 from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC, Guarantee
 from dpfda.protocol.linear_scores import decided
@@ -25,7 +25,7 @@ from dpfda.protocol.public_randomness import one_row_each
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class LocalClassifier(ClassifierMixin, CurveReader):  # type: ignore[misc]
+class LocalClassifier(ClassifierMixin, CurveReader):
     """A classifier that holds a public model once it is fitted, and scores new rows with it.
 
     Args:
@@ -59,10 +59,10 @@ class LocalClassifier(ClassifierMixin, CurveReader):  # type: ignore[misc]
         scores = self._scores(X, grid_points)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def predict(self, X: Any, *, grid_points: Any = None) -> Any:
+    def predict(self, X: Any, *, grid_points: Any = None) -> AnyArray:
         """Labels of new rows."""
         numbers = decided(self._scores(X, grid_points))
-        return self.classes_[numbers]
+        return np.asarray(self.classes_[numbers])
 
     def predict_proba(self, X: Any, *, grid_points: Any = None) -> FloatArray:
         """Probabilities (n, K) that follow from the scores, in the order of ``classes_``.
@@ -99,8 +99,9 @@ class CurveClassifierBase(LocalClassifier):
         domain_range: public (start, end) of t; [0, 1] by default, an FDataGrid brings its own.
     """
 
-    value_range: Any = None
-    domain_range: Any = None
+    value_range: tuple[float, float] | None = None
+    domain_range: tuple[float, float] | None = None
+    model_: CurveModel = field(init=False)
 
     def _read(self, X: Any, y: Any, groups: Any, *, seed: int, reset: bool = True) -> Any:
         """One row and label of each person, by public randomness where people have several."""

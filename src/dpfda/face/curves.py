@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from dpfda._validate import IntArray
+from dpfda._validate import AnyArray, IntArray
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.face.estimator import PrivateEstimator, check_numbers
 from dpfda.protocol.person import label_numbers, one_by_one
@@ -18,7 +18,9 @@ class CurveReader(PrivateEstimator):
     """An estimator that reads curves, labels, or both; no value of a person is shown."""
 
     classes: Any
-    classes_: Any
+    classes_: AnyArray
+    grid_points_: Any
+    n_features_in_: int
 
     def _read_curves(self, X: Any, *, reset: bool, own_points: bool = False) -> Any:
         """Arrays are checked as scikit-learn does; curves with their own grids pass.
@@ -35,7 +37,7 @@ class CurveReader(PrivateEstimator):
             return check_numbers(X, ensure_all_finite=finite)
         return self._numbers(X, reset=reset, ensure_all_finite=finite)
 
-    def _read_labels(self, y: Any, count: int) -> np.ndarray[Any, np.dtype[Any]]:
+    def _read_labels(self, y: Any, count: int) -> AnyArray:
         """Labels as a vector. With real noise none of them is refused: unknown ones are number 0.
 
         A simulation says what is wrong with them.

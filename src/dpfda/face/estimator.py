@@ -8,10 +8,9 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
@@ -21,13 +20,14 @@ from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.face.ranges import Table
-from dpfda.noise import Source, source_for
+from dpfda.face.scikit import BaseEstimator
+from dpfda.noise import RandomState, Source, source_for
 from dpfda.noise.source import SecureSource
 from dpfda.privacy.ledger import BaseLedger
 
 
 @dataclass(eq=False, repr=False)
-class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
+class PrivateEstimator(BaseEstimator):
     """An estimator that spends ε when it is fitted.
 
     Args:
@@ -44,7 +44,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     _: KW_ONLY
     unit: str = "person"
     ledger: BaseLedger | None = None
-    random_state: Any = None
+    random_state: RandomState = None
 
     @property
     def _is_simulation(self) -> bool:
@@ -98,11 +98,13 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
     # -- scikit-learn ------------------------------------------------------------------------------
 
-    def __getattr__(self, name: str) -> Any:
-        """What only a fit brings is missing before it, in scikit-learn's own words."""
-        if name.endswith("_") and not name.startswith("_"):
-            raise NotFittedError(f"{type(self).__name__} is not fitted: {name} comes with fit")
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    if not TYPE_CHECKING:  # which knows what a fit brings
+
+        def __getattr__(self, name: str) -> Any:
+            """What only a fit brings is missing before it, in scikit-learn's own words."""
+            if name.endswith("_") and not name.startswith("_"):
+                raise NotFittedError(f"{type(self).__name__} is not fitted: {name} comes with fit")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

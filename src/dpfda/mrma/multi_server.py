@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from dpfda import _validate
-from dpfda._validate import FloatArray, IntArray
+from dpfda._validate import AnyArray, FloatArray, IntArray
 from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidParameter
 from dpfda.face.curve_classifier import stamped
@@ -134,7 +134,7 @@ class MultiServerMRMA(MRMAEstimator):
         self.model_ = self.models_[0]
         return self
 
-    def predict(self, X: Any, *, grid_points: Any = None, server: Any = None) -> Any:
+    def predict(self, X: Any, *, grid_points: Any = None, server: Any = None) -> AnyArray:
         """Labels of new curves, as `server` decides (by default the first one)."""
         features = self._features(X, grid_points)
         return self.classes_[self.model_of(server).decide(features)]

@@ -1,9 +1,10 @@
 """Random bits and exact noise. Nothing here sees data."""
 
 from dpfda.noise.discrete import discrete_gaussian, discrete_laplace
-from dpfda.noise.source import SecureSource, SimulationSource, Source, source_for
+from dpfda.noise.source import RandomState, SecureSource, SimulationSource, Source, source_for
 
 __all__ = [
+    "RandomState",
     "SecureSource",
     "SimulationSource",
     "Source",

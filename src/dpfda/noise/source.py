@@ -127,7 +127,11 @@ class SimulationSource:
         return "SimulationSource(seeded)"
 
 
-def source_for(random_state: object, *, stream: int | None = None) -> Source:
+RandomState = int | np.random.SeedSequence | np.random.RandomState | Source | None
+"""Where an estimator's noise comes from; see `source_for`."""
+
+
+def source_for(random_state: RandomState, *, stream: int | None = None) -> Source:
     """Which random bits an estimator draws.
 
     Args:

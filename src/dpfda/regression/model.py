@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from dpfda._registry import plain
-from dpfda._validate import FloatArray
+from dpfda._validate import AnyArray, FloatArray
 from dpfda.curves import CurveEncoder
 from dpfda.documents import Body, Documented
 from dpfda.errors import InvalidData
@@ -116,11 +116,11 @@ class RegressionModel(Documented):
         """The target's value, or the log-odds of the second class."""
         return self.fit.predict(self.recipe.features(X, grid_points))
 
-    def predict(self, X: Any, *, grid_points: Any = None) -> Any:
+    def predict(self, X: Any, *, grid_points: Any = None) -> AnyArray:
         """Targets inside their public range, or labels."""
         score = self.decision_function(X, grid_points=grid_points)
         if self.classes is not None:
-            return np.asarray(self.classes)[(score >= 0).astype(int)]
+            return np.asarray(np.asarray(self.classes)[(score >= 0).astype(int)])
         return score if self.target_range is None else np.clip(score, *self.target_range)
 
     def predict_proba(self, X: Any, *, grid_points: Any = None) -> FloatArray:

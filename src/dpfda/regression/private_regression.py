@@ -17,7 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_or_1d
 
 from dpfda import _validate
-from dpfda._validate import FloatArray
+from dpfda._validate import AnyArray, FloatArray
 from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.face.curves import CurveReader, count_rows
@@ -70,7 +70,7 @@ class PrivateRegression(CurveReader):
 
     # -- prediction ----------------------------------------------------------------------------
 
-    def predict(self, X: Any, *, grid_points: Any = None) -> Any:
+    def predict(self, X: Any, *, grid_points: Any = None) -> AnyArray:
         """Targets inside their public range, or the likelier label of each row."""
         X = self._unseen(X, grid_points)
         return self.model_.predict(X, grid_points=grid_points)

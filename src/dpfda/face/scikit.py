@@ -1,0 +1,17 @@
+"""scikit-learn's base classes, in a form that mypy can read.
+
+scikit-learn has no type hints, so mypy takes its classes for `Any`, and with them the constructors
+of all estimators: it would let every misspelt parameter pass. It is shown what `_scikit.py` says
+instead; everybody else, other type checkers among them, sees scikit-learn itself.
+"""
+
+from typing import Final
+
+MYPY: Final = False  # by convention, mypy alone takes this name for true
+
+if MYPY:
+    from dpfda.face._scikit import BaseEstimator, ClassifierMixin
+else:
+    from sklearn.base import BaseEstimator, ClassifierMixin
+
+__all__ = ["BaseEstimator", "ClassifierMixin"]
