@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from skfda import FDataIrregular
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from dpfda import LocalCurveClassifier
+from dpfda import LocalCurveClassifier, PrivateLogisticRegression, PrivateMean
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.face.comparison import non_private_classifier
 from dpfda.face.estimator import PrivateEstimator
@@ -99,3 +100,19 @@ def test_a_study_that_learned_nothing_says_so():
     X, y = rng.normal(size=(300, 20)), np.arange(300) % 2
     study = LocalCurveClassifier(epsilon=0.1, value_range=(-4, 4), random_state=0).fit(X, y)
     assert "No better than guessing" in str(study.evaluate(X, y))
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        PrivateMean(1.0, value_range=(0, 4), random_state=0),
+        LocalCurveClassifier(1.0, value_range=(0, 4), random_state=0),
+        PrivateLogisticRegression(1.0, value_range=(0, 4), random_state=0),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_points_of_their_own_never_say_what_the_domain_is(estimator):
+    """An FDataIrregular derives its domain from private points."""
+    curves = FDataIrregular([0, 2], np.array([[0.2], [0.5], [0.1], [0.7]]), np.ones((4, 1)))
+    with pytest.raises(InvalidParameter, match="domain_range"):
+        estimator.fit(curves, [0, 1])

@@ -9,7 +9,7 @@ import numpy as np
 from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.central.quadrature import Grid, as_grid
-from dpfda.curves.observations import read_curves
+from dpfda.curves.observations import own_domain, read_curves
 from dpfda.errors import InvalidData, InvalidParameter
 
 _DEFAULT_POINTS = 101
@@ -130,10 +130,7 @@ def _span(
     if grid_points is not None:
         axis = as_grid(_axis_of(grid_points))[0]
         return float(axis[0]), float(axis[-1])
-    if hasattr(curves, "domain_range"):  # FDataGrid: the domain is part of its public description
-        low, high = curves.domain_range[0]
-        return float(low), float(high)
-    return 0.0, 1.0
+    return own_domain(curves) or (0.0, 1.0)
 
 
 def _along(t: FloatArray, x: FloatArray, grid: FloatArray) -> FloatArray:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from dpfda._validate import FloatArray
 from dpfda.curves.basis import within
-from dpfda.errors import InvalidData
+from dpfda.errors import InvalidData, InvalidParameter
 
 _NUMBERS = "a two-dimensional array (n, T) of numbers, an FDataGrid, or a list of pairs (t, x)"
 
@@ -33,6 +33,16 @@ def read_curves(
     else:
         points, values = _from_rows(curves, grid_points, domain_range, strict)
     return _usable(points, values, domain_range, strict)
+
+
+def own_domain(curves: Any) -> tuple[float, float] | None:
+    """The public domain that curves bring: a grid's. Points of their own are private."""
+    if hasattr(curves, "start_indices"):  # an FDataIrregular takes its domain from the points
+        raise InvalidParameter("domain_range", "given where curves have points of their own", None)
+    if not hasattr(curves, "domain_range"):
+        return None
+    low, high = curves.domain_range[0]
+    return float(low), float(high)
 
 
 def read_vectors(vectors: Any, *, n_basis: int, strict: bool) -> FloatArray:

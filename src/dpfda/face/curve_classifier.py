@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from dpfda import _validate
 from dpfda._validate import AnyArray, FloatArray
 from dpfda.curves import CurveEncoder
+from dpfda.curves.observations import own_domain
 from dpfda.errors import InvalidParameter
 from dpfda.face.comparison import non_private_classifier
 from dpfda.face.curves import CurveReader, count_rows, own_grids, take
@@ -145,9 +146,9 @@ class CurveClassifierBase(LocalClassifier):
 
     def _domain(self, X: Any) -> tuple[float, float]:
         """The public range of t: given, or the one that scikit-fda's curves bring."""
-        own = X.domain_range[0] if hasattr(X, "domain_range") else (0.0, 1.0)
-        given = own if self.domain_range is None else self.domain_range
-        return _validate.interval("domain_range", given)
+        if self.domain_range is None:
+            return own_domain(X) or (0.0, 1.0)
+        return _validate.interval("domain_range", self.domain_range)
 
     def _curve_encoder(self, value_range: Any, domain: tuple[float, float]) -> CurveEncoder:
         """The recipe for curves: coefficients of B-splines lie about where the curve lies."""

@@ -27,7 +27,8 @@ class CurveReader(PrivateEstimator):
 
         `own_points`: new curves come with their own grid, so their number of points is free.
         """
-        if hasattr(X, "to_grid"):  # scikit-fda's curves on a basis, or on a grid already
+        # scikit-fda's curves on a basis; a common grid of private points would show them all
+        if hasattr(X, "to_grid") and not hasattr(X, "start_indices"):
             X = X.to_grid()
         if own_grids(X):
             return X
