@@ -10,7 +10,7 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,10 +52,11 @@ class Tests:
         return exact or sorted({test for tests in lines.values() for test in tests})
 
 
-def measure() -> None:
+def measure(chosen: Sequence[str]) -> None:
     """Run the test files that are new or have changed, and keep what they run."""
     (KEPT / "lines").mkdir(parents=True, exist_ok=True)
-    stale = [path for path in _files() if _digest(path) != _measured(path)]
+    files = [path for path in _files() if path.startswith(tuple(chosen))]
+    stale = [path for path in files if _digest(path) != _measured(path)]
     if not stale:
         return
     print(f"measuring which lines the tests of {len(stale)} files run", file=sys.stderr)

@@ -61,7 +61,7 @@ def main() -> int:
         print("\n".join(f"{mutant.path}:{mutant.line}  {mutant.name}" for mutant in tried))
         print(f"{len(tried)} mutants, {len(mutants) - len(tried)} excused")
         return 0
-    measure()
+    measure(options.tests)
     run = Run(tried, jobs=options.jobs, quick=options.quick, seconds=options.seconds)
     pytest.main([*_OPTIONS, "-s", "-q", "--no-header", *options.tests], plugins=[run])
     survivors = [mutant for mutant in tried if not run.verdicts[mutant.name]]

@@ -46,6 +46,57 @@ def test_sigma_is_enough_and_no_larger_than_needed(epsilon, delta):
     assert exact_delta(epsilon, sigma * (1 - 1e-5)) > delta
 
 
+@pytest.mark.parametrize("delta", [1e-12, 1e-5, 0.3])
+@pytest.mark.parametrize("epsilon", [1e-4, 0.01, 1.0, 10.0, 60.0, 1e4])
+def test_mu_is_the_largest_at_every_corner(epsilon, delta):
+    mu = gaussian_mu(epsilon=epsilon, delta=delta)
+    assert exact_delta(epsilon, 1 / mpmath.mpf(mu)) <= delta
+    assert exact_delta(epsilon, 1 / (mpmath.mpf(mu) * (1 + mpmath.mpf("1e-5")))) > delta
+
+
+@pytest.mark.parametrize("delta", [1e-12, 1e-5, 0.3])
+@pytest.mark.parametrize("multiplier", [0.05, 0.5, 1.0, 30.0, 1e4])
+def test_epsilon_is_the_smallest_at_every_corner(multiplier, delta):
+    epsilon = gaussian_epsilon(delta=delta, multiplier=multiplier)
+    assert exact_delta(epsilon, multiplier) <= delta
+    if epsilon:
+        # 1e-10 is kept back for the lattice.
+        assert exact_delta(epsilon * (1 - 1e-6) - 3e-10, multiplier) > delta
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "multiplier"),
+    [
+        (0.0, 0.05), (50.0, 0.05), (90.0, 0.05), (0.0, 1e5), (1.0, 1e5),
+        (1.0, 1.0), (30.0, 0.2), (0.0, 1e-3), (3.0, 1e-3), (1e-5, 1e3), (0.2, 10.0),
+    ],
+)  # fmt: skip
+def test_delta_has_nine_digits_at_every_corner(epsilon, multiplier):
+    delta = gaussian_delta(epsilon=epsilon, multiplier=multiplier)
+    with mpmath.workdps(80):
+        reserved = exact_delta(mpmath.mpf(epsilon) - LATTICE_RESERVE, multiplier)
+    assert reserved <= min(delta, 1)
+    assert delta <= reserved * (1 + mpmath.mpf("2e-9")) + mpmath.mpf("1e-300")
+
+
+def test_no_corner_is_free():
+    """An underflow to 0 would read as pure differential privacy."""
+    assert gaussian_delta(epsilon=700.0, multiplier=100.0) > 0
+    # So much noise that the reserve of ε is all there is: δ is about that, never above 1.
+    for multiplier in (5.1e10, 1e11):
+        delta = gaussian_delta(epsilon=0.0, multiplier=multiplier)
+        assert delta == pytest.approx(LATTICE_RESERVE, rel=0.2)
+    assert 1 - 1e-8 < gaussian_delta(epsilon=0.0, multiplier=1e-3) <= 1
+    with pytest.raises(InvalidParameter, match="epsilon must be above 2e-10"):
+        gaussian_mu(epsilon=2 * LATTICE_RESERVE, delta=1e-5)
+
+
+@pytest.mark.parametrize("epsilon", [-1e-9, -1.0, math.nan, math.inf])
+def test_delta_of_no_epsilon_is_refused(epsilon):
+    with pytest.raises(InvalidParameter, match="epsilon"):
+        gaussian_delta(epsilon=epsilon, multiplier=1.0)
+
+
 @given(st.floats(0, 50), multipliers)
 def test_delta_is_an_upper_bound_to_nine_digits(epsilon, multiplier):
     delta = gaussian_delta(epsilon=epsilon, multiplier=multiplier)

@@ -6,7 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpfda.errors import InvalidParameter, UnknownName
-from dpfda.privacy.events import ComposedEvent, Event, GaussianEvent, LaplaceEvent, PureEvent
+from dpfda.privacy.events import (
+    ApproximateEvent,
+    ComposedEvent,
+    Event,
+    GaussianEvent,
+    LaplaceEvent,
+    PureEvent,
+    RandomizedResponseEvent,
+)
 from dpfda.privacy.price import compose
 
 numbers = st.floats(1e-6, 100)
@@ -92,3 +100,21 @@ def test_deep_nesting_is_refused_before_it_is_followed():
         Event.from_dict(data)
     while "events" in data:  # taken apart by hand: freeing it at once would recurse as deeply
         (data,) = data["events"]
+
+
+@pytest.mark.parametrize("epsilon", [-1.0, math.nan, math.inf])
+def test_events_of_no_epsilon_are_refused(epsilon):
+    for make in (
+        lambda: PureEvent(epsilon=epsilon),
+        lambda: ApproximateEvent(epsilon=epsilon, delta=0.1),
+        lambda: RandomizedResponseEvent(epsilon=epsilon, categories=3),
+        lambda: LaplaceEvent(ratio=epsilon),
+        lambda: GaussianEvent(multiplier=epsilon),
+    ):
+        with pytest.raises(InvalidParameter):
+            make()
+
+
+def test_a_response_that_tells_nothing_is_no_response():
+    with pytest.raises(InvalidParameter, match="epsilon"):
+        RandomizedResponseEvent(epsilon=0.0, categories=3)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpfda.errors import InvalidParameter, ProtocolError
+from dpfda.errors import InvalidData, InvalidParameter, ProtocolError
 from dpfda.noise import SimulationSource, discrete_gaussian
 from dpfda.protocol.secure_sum import (
     Aggregator,
@@ -346,3 +346,67 @@ def test_shamir_threshold():
     # Two shares fit every secret: for any other secret there is a polynomial through both.
     other = shamir.split(bytes(32), threshold=3, points=[1, 2, 3])
     assert other[1] != shares[1]
+
+
+def test_the_aggregator_takes_each_step_once_from_sites_of_the_round():
+    sites, terms, _, _ = consortium(4, dropouts=1)
+    first, other = RoundId(stage=0, attempt=1), RoundId(stage=0, attempt=2)
+    aggregator = Aggregator(terms, KEEPER, first, size=SIZE)
+    offers = [site.advertise(first) for site in sites]
+    stranger = msgspec.structs.replace(offers[0], site="nobody")
+    forged = msgspec.structs.replace(offers[0], mask_key=offers[1].mask_key)
+    late = msgspec.structs.replace(offers[0], round=other)
+    for wrong in (stranger, forged, late):
+        with pytest.raises(ProtocolError):
+            Aggregator(terms, KEEPER, first, size=SIZE).offers([wrong, *offers[1:]])
+    with pytest.raises(ProtocolError, match="twice"):
+        aggregator.offers([*offers, offers[0]])
+    listed = aggregator.offers(offers[:0:-1])  # three of them, in another order
+    assert [offer.site for offer in listed.offers] == ["site1", "site2", "site3"]
+    shares = [site.share(listed) for site in sites[1:]]
+    with pytest.raises(ProtocolError, match="offered no keys"):
+        aggregator.route([msgspec.structs.replace(shares[0], site="site0"), *shares[1:]])
+    routed = aggregator.route(shares)
+    vectors = [site.mask(routed[site.name]) for site in sites[1:]]
+    told = aggregator.collect(vectors[::-1])
+    assert told.sites == ("site1", "site2", "site3")
+    with pytest.raises(ProtocolError, match="another round"):
+        aggregator.collect([msgspec.structs.replace(vectors[0], round=other)])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"secret": bytes(31)},
+        {"secret": bytes(33)},
+        {"threshold": 0},
+        {"threshold": 4},
+        {"points": [1, 1, 2]},
+        {"points": [0, 1, 2]},
+    ],
+)
+def test_secrets_are_split_among_different_points_above_zero(wrong):
+    """The share at point 0 is the secret itself."""
+    right = {"secret": bytes(32), "threshold": 2, "points": [1, 2, 3]}
+    given = right | wrong
+    with pytest.raises(InvalidParameter):
+        shamir.split(given.pop("secret"), **given)
+    assert len(shamir.split(right.pop("secret"), **right)) == 3
+
+
+@pytest.mark.parametrize("count", [0, 1, 257])
+def test_a_sum_of_one_is_no_sum(count):
+    roster = tuple((f"site{i}", i.to_bytes(32, "big")) for i in range(count))
+    with pytest.raises(InvalidParameter, match="sites"):
+        Terms(study="s", coordinator=b"k" * 32, roster=roster)
+
+
+@pytest.mark.parametrize("values", [[], [[1, 2]], [1.5, 2.0], np.array([1, 2], dtype=np.uint64)])
+def test_only_vectors_of_integers_are_contributed(values):
+    identity = Identity()
+    roster = (("a", identity.public), ("b", Identity().public))
+    member = Member("a", identity, Terms(study="s", coordinator=KEEPER.public, roster=roster))
+    with pytest.raises(InvalidData):
+        member.contribute(0, np.asarray(values))
+    with pytest.raises(ProtocolError, match="nothing to contribute"):
+        member.advertise(RoundId(stage=0, attempt=1))
