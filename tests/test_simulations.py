@@ -32,10 +32,11 @@ def test_simulations_repeat_with_their_seed():
     rng = np.random.default_rng(8)
     np.testing.assert_array_equal(simulate_001(5, rng).X, simulate_001(5, random_state=8).X)
     np.testing.assert_array_equal(
-        simulate_003("S-4", 5, seed=8).X, simulate_003("S-4", 5, seed=8).X
+        simulate_003("S-4", 5, random_state=8).X, simulate_003("S-4", 5, random_state=8).X
     )
     np.testing.assert_array_equal(
-        simulate_003("S-4", 5, seed=8).truth["mean"], simulate_003("S-4", 5, seed=9).truth["mean"]
+        simulate_003("S-4", 5, random_state=8).truth["mean"],
+        simulate_003("S-4", 5, random_state=9).truth["mean"],
     )
 
 
@@ -51,7 +52,7 @@ def test_simulation_001_takes_another_slope():
 @pytest.mark.parametrize("name", ["S-1", "S-2", "S-3", "S-4"])
 def test_simulation_003_is_a_mean_plus_unit_variance(name):
     n = 4000
-    data = simulate_003(name, n, seed=2)
+    data = simulate_003(name, n, random_state=2)
     errors = data.X - data.truth["mean"]
     # Mean of n unit normals: standard error 0.016; variance: √(2/n) = 0.022; five are allowed,
     # because 101 correlated points are looked at.

@@ -1,7 +1,7 @@
 """A whole study in one process: read this first, every line opens one file.
 
-The same `Server`, the same tasks and the same mechanisms run here, behind the collector's HTTP and
-on a federation; here the people are simulated, thousands at a time.
+The same `Server`, the same tasks and the same mechanisms run behind the collector's HTTP; here the
+people are simulated, thousands at a time.
 """
 
 from __future__ import annotations

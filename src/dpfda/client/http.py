@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from dpfda.errors import DpfdaError, InvalidParameter
 
 _MOST_BYTES = 8 << 20
+_ATTEMPTS, _PAUSE = 8, 0.2  # seconds, doubled every time
 
 
 class Unreachable(DpfdaError):
@@ -128,11 +129,7 @@ def is_loopback(host: str) -> bool:
 
 
 def persistently(
-    request: Callable[[], Answer],
-    *,
-    attempts: int = 8,
-    pause: float = 0.2,
-    sleep: Callable[[float], None] = time.sleep,
+    request: Callable[[], Answer], *, sleep: Callable[[float], None] = time.sleep
 ) -> Answer:
     """Repeat a request until it is granted or refused: lost connections, 5xx and 429 are neither.
 
@@ -141,16 +138,16 @@ def persistently(
         >>> persistently(lambda: next(answers), sleep=lambda seconds: None).status
         200
     """
-    for attempt in range(1, attempts + 1):
+    for attempt in range(1, _ATTEMPTS + 1):
         try:
             answer = request()
         except Unreachable:
-            if attempt == attempts:
+            if attempt == _ATTEMPTS:
                 raise
         else:
             if answer.status < 500 and answer.status != 429:
                 return answer
-            if attempt == attempts:
-                raise Unreachable(f"the collector answered {answer.reason!r} {attempts} times")
-        sleep(min(pause * 2 ** (attempt - 1), 10.0))
+            if attempt == _ATTEMPTS:
+                raise Unreachable(f"the collector answered {answer.reason!r} {attempt} times")
+        sleep(min(_PAUSE * 2 ** (attempt - 1), 10.0))
     raise AssertionError

@@ -11,9 +11,9 @@ import hashlib
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
@@ -200,12 +200,11 @@ class Collector:
     async def _watch(self) -> None:
         """Look after every study now and then, and whenever a phase may be complete."""
         while True:
-            try:
+            with _logged("studies could not be listed"):
                 for record in await self.studies():
-                    if record.status == "closing" or await self._is_due(record):
-                        await self._conclude(record)
-            except Exception:
-                log.exception("a study could not be advanced")
+                    with _logged("a study could not be advanced"):  # the others can
+                        if record.status == "closing" or await self._is_due(record):
+                            await self._conclude(record)
             try:
                 await asyncio.wait_for(self._look.wait(), _TICK)
             except TimeoutError:
@@ -231,8 +230,8 @@ class Collector:
         )
         model = _model(record.id, record.phase, record.kind, found)
         fields = {"study": record.id, "phase": record.phase, "replies": found.people}
-        advance = partial(self.storage.advance, following=found.following, model=model)
-        if await self._write(advance, record.id, record.phase):
+        following, advance = found.following, self.storage.advance
+        if await self._write(advance, record.id, record.phase, following=following, model=model):
             log.info("phase concluded", extra={"fields": fields})
         self._phases.pop(record.id, None)
         await self._go_on(record, found)
@@ -268,11 +267,22 @@ class Collector:
         }
         return self.storage.enrol(people, most=most)
 
-    def _write(self, method: Callable[P, R], *args: P.args, **_: P.kwargs) -> Awaitable[R]:
-        return asyncio.get_running_loop().run_in_executor(self._writer, method, *args)
+    def _write(self, method: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:
+        call = partial(method, *args, **kwargs)
+        return asyncio.get_running_loop().run_in_executor(self._writer, call)
 
-    def _read(self, method: Callable[P, R], *args: P.args, **_: P.kwargs) -> Awaitable[R]:
-        return asyncio.get_running_loop().run_in_executor(self._readers, method, *args)
+    def _read(self, method: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:
+        call = partial(method, *args, **kwargs)
+        return asyncio.get_running_loop().run_in_executor(self._readers, call)
+
+
+@contextmanager
+def _logged(what: str) -> Iterator[None]:
+    """Go on after any failure: the watcher must not end."""
+    try:
+        yield
+    except Exception:
+        log.exception(what)
 
 
 def _model(study: str, phase: int, kind: str, found: Conclusion) -> ModelRecord:

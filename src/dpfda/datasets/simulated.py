@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from dpfda._validate import FloatArray, finite, one_of, positive, whole
+from dpfda._validate import FloatArray, finite, one_of, whole
 from dpfda.curves.basis import frozen
 from dpfda.curves.waves import CosineBasis
 from dpfda.datasets.dataset import Dataset, signs
@@ -26,7 +26,6 @@ def simulate_001(
     *,
     slope: npt.ArrayLike | None = None,
     intercept: float = 0.1,
-    n_points: int = 101,
 ) -> Dataset:
     """Curves and labels of papers 000 and 001 (001 §6 and §6.1).
 
@@ -39,7 +38,6 @@ def simulate_001(
         slope: the 50 coefficients of β, by default `SLOPE_001`; other values make the servers of
             001 §6.2.
         intercept: α_0.
-        n_points: equidistant grid points on [0, 1].
 
     Example:
         >>> data = simulate_001(500, random_state=1)
@@ -50,7 +48,7 @@ def simulate_001(
     beta = np.asarray(SLOPE_001 if slope is None else slope, dtype=np.float64)
     if beta.shape != _TERMS.shape or not np.all(np.isfinite(beta)):
         raise InvalidParameter("slope", "50 finite coefficients", f"shape {beta.shape}")
-    grid = np.linspace(0, 1, whole("n_points", n_points, least=2))
+    grid = np.linspace(0, 1, 101)
     functions = CosineBasis(n_basis=len(_TERMS)).evaluate(grid)
     scores, labels = scores_001(
         (whole("n", n),), generator, slope=beta, intercept=finite("intercept", intercept)
@@ -87,30 +85,26 @@ def scores_001(
     return scores, signs(generator.random(shape) < chance)
 
 
-def simulate_003(
-    name: str, n: int, seed: Seed = 0, *, length_scale: float = 0.2, mean_seed: int = 0
-) -> Dataset:
+def simulate_003(name: str, n: int, random_state: Seed = 0) -> Dataset:
     """Curves X_i = μ_0 + e_i of paper 003 §6.1, around the means S-1 to S-4.
 
     The errors are a Gaussian process with covariance exp(−(s − t)²/(2 ℓ²)); the paper does not
-    give ℓ.
+    give ℓ, which is 0.2 here. The 25 coefficients of S-4 are the same whatever the seed.
 
     Args:
         name: "S-1" (one rise), "S-2" (two peaks), "S-3" (many peaks) or "S-4" (random).
         n: number of curves.
-        seed: a seed or a generator; the same seed gives the same curves.
-        length_scale: ℓ.
-        mean_seed: draws the 25 coefficients of S-4, apart from the curves.
+        random_state: a seed or a generator; the same seed gives the same curves.
 
     Example:
-        >>> data = simulate_003("S-2", 10, seed=1)
+        >>> data = simulate_003("S-2", 10, random_state=1)
         >>> data.X.shape, round(float(data.truth["mean"].max()), 2)
         ((10, 101), 5.59)
     """
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(random_state)
     grid = np.linspace(0, 1, 101)
-    mean = _mean(one_of("name", name, ("S-1", "S-2", "S-3", "S-4")), grid, mean_seed)
-    distance = np.subtract.outer(grid, grid) / positive("length_scale", length_scale)
+    mean = _mean(one_of("name", name, ("S-1", "S-2", "S-3", "S-4")), grid)
+    distance = np.subtract.outer(grid, grid) / 0.2
     variances, directions = np.linalg.eigh(np.exp(-(distance**2) / 2))
     root = directions * np.sqrt(np.maximum(variances, 0))
     errors = generator.standard_normal((whole("n", n), len(grid))) @ root.T
@@ -123,7 +117,7 @@ def simulate_003(
     )
 
 
-def _mean(name: str, t: FloatArray, seed: int) -> FloatArray:
+def _mean(name: str, t: FloatArray) -> FloatArray:
     if name == "S-1":
         return 10 * t * np.exp(-t)
     if name == "S-2":
@@ -131,7 +125,7 @@ def _mean(name: str, t: FloatArray, seed: int) -> FloatArray:
     if name == "S-3":
         peaks = _bell(t, 0, 0.03) + _bell(t, 0.2, 0.05) + _bell(t, 0.5, 0.05) + _bell(t, 1, 0.03)
         return 0.2 * (peaks - _bell(t, 0.75, 0.03))
-    mean: FloatArray = _matern_functions(t)[:, :25] @ np.random.default_rng(seed).uniform(-1, 1, 25)
+    mean: FloatArray = _matern_functions(t)[:, :25] @ np.random.default_rng(0).uniform(-1, 1, 25)
     return mean
 
 

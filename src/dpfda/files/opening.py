@@ -13,7 +13,6 @@ from dpfda.files import stores, text
 from dpfda.files.cells import grid_in
 from dpfda.files.table import NUMBER, Table
 
-CHUNK = 100_000
 _TEXT = {".csv", ".tsv", ".txt", ".tab", ".dat"}
 
 

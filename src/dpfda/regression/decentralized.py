@@ -144,7 +144,6 @@ class DecentralizedRegression(PrivateRegression):
             silent=silent,
         )
         self.survivors_, self.noise_ratio_ = consortium.survivors, consortium.noise_ratio
-        self.terms_ = consortium.terms
         promise = consortium.guarantee(regression.guarantee)
         return self._finish(fitted, regression, consortium.transcript, promise)
 

@@ -54,12 +54,6 @@ class CollectorProcess:
             self._wait()
         return self
 
-    @property
-    def process_id(self) -> int:
-        """Of the collector."""
-        assert self._process is not None
-        return self._process.pid
-
     def kill(self) -> None:
         """kill -9."""
         assert self._process is not None

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from dpfda import _validate
 from dpfda.protocol.secure_sum.aggregator import Aggregator, SecureSum
 from dpfda.protocol.secure_sum.keys import Identity
 from dpfda.protocol.secure_sum.member import Member
 from dpfda.protocol.secure_sum.messages import RoundFailed, RoundId
 from dpfda.protocol.secure_sum.terms import Terms
+
+_ATTEMPTS = 3
 
 Silence = Callable[[str, int], set[str]]
 """(step, attempt) -> the sites that fall silent at this step; for tests and rehearsals."""
@@ -23,7 +24,6 @@ def add_up(
     stage: int,
     size: int,
     question: str = "",
-    attempts: int = 3,
     silent: Silence | None = None,
 ) -> SecureSum:
     """The sum of the sites' vectors for a stage; repeats a failed round with new masks.
@@ -35,19 +35,17 @@ def add_up(
         stage: which of the sites' contributions.
         size: length of the vectors.
         question: digest of what they answer.
-        attempts: how often to try.
         silent: which sites fall silent when; None: nobody does.
 
     Raises:
         RoundFailed: no attempt succeeded, or the last one may not be repeated. Nothing was learnt.
     """
-    _validate.whole("attempts", attempts)
-    for attempt in range(1, attempts + 1):
+    for attempt in range(1, _ATTEMPTS + 1):
         round_id = RoundId(stage=stage, attempt=attempt, question=question)
         try:
             return _one_round(members, Aggregator(terms, coordinator, round_id, size=size), silent)
         except RoundFailed as failure:
-            if not failure.repeatable or attempt == attempts:
+            if not failure.repeatable or attempt == _ATTEMPTS:
                 raise
     raise AssertionError  # the loop returns or raises
 
