@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpfda import plan_study
 from dpfda.client.http import Connection
 from dpfda.collector.pages.session import new_session
 from dpfda.collector.settings import Settings
@@ -155,31 +156,37 @@ def test_downloads(visit: Any, finished: StudyPlan, collector: CollectorProcess)
     assert not re.search(r"(src|href)=.https?:", text)
 
 
-def test_creating_a_study_shows_its_noise(visit: Any) -> None:
+def test_creating_a_study_shows_what_people_would_be_asked(
+    visit: Any, collector: CollectorProcess
+) -> None:
     page = visit()
     page.click("text=New study >> nth=0")
-    assert "standard deviation" in page.inner_text("#noise")
-    before = page.inner_text("#noise strong >> nth=1")
+    assert "is the finished classifier right about you?" in page.inner_text("#planned")
+    before = page.inner_text("#planned td:last-child >> nth=0")
     keep(page, "new")
-    page.fill("#epsilon", "8")
+    page.fill("#epsilon-0", "8")
     page.wait_for_function(
-        "old => document.querySelectorAll('#noise strong')[1].textContent != old", arg=before
+        "old => document.querySelector('#planned td:last-child').textContent != old", arg=before
     )
-    assert float(page.inner_text("#noise strong >> nth=1")) > float(before)
-    page.fill("#title", "From the form")
-    page.fill("#n_people", "50")
+    assert float(page.inner_text("#planned td:last-child >> nth=0")) > float(before)
+    page.fill("#title-0", "From the form")
+    page.fill("#n_people-0", "50")
+    page.fill("#value_range-1", "25")
     page.click("text=Create")
     page.wait_for_url("**/study/*")
     assert page.inner_text("h1") == "From the form"
+    facts = {"value_range": (-1, 25), "evaluation_share": 0.15, "title": "From the form"}
+    assert plan_study(50, 8, classes=("no", "yes"), **facts).hash in page.inner_text("main")
     page.click("text=End this phase now")
-    page.wait_for_function("document.querySelector('main').innerText.includes('0 / 8')")
+    collector.wait_until(page.url.rpartition("/")[2], phase=1)
     assert page.problems == []
 
 
 def test_a_form_that_makes_no_study_says_why(visit: Any) -> None:
     page = visit()
     page.goto("/new")
-    page.fill("#classes", "only one")
+    page.fill("#classes-0", "only one")
+    page.wait_for_selector("#planned .error")
     page.click("text=Create")
     assert "classes must be at least two different labels" in page.inner_text("[role=alert]")
 
@@ -195,7 +202,7 @@ def form(connection: Connection, path: str, body: str, **headers: str) -> Any:
 
 def test_no_page_without_the_key(collector: CollectorProcess, finished: StudyPlan) -> None:
     with Connection(collector.url) as connection:
-        for path in ("/", "/new", "/noise", "/interface", f"/study/{finished.hash[:16]}"):
+        for path in ("/", "/new", "/planned", "/interface", f"/study/{finished.hash[:16]}"):
             assert connection.ask("GET", path).status == 303, path
         for path in (f"/study/{finished.hash[:16]}/report", f"/study/{finished.hash[:16]}/live"):
             assert connection.ask("GET", path).status == 303, path
@@ -232,7 +239,7 @@ def test_forms_from_elsewhere_are_refused(collector: CollectorProcess) -> None:
         assert form(connection, "/new", "title=x", Cookie=forged).status == 303
         page = connection.ask("GET", "/new", headers={"Cookie": cookie}).body.decode()
         token = re.search(r'name="csrf" value="(\w+)"', page)[1]  # type: ignore[index]
-        good = f"csrf={token}&epsilon=x"
+        good = f"csrf={token}&epsilon-0=x"
         assert form(connection, "/new", good, Cookie=cookie).status == 422
         crossed = form(
             connection, "/new", good, **{"Cookie": cookie, "Sec-Fetch-Site": "cross-site"}

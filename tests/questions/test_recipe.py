@@ -14,7 +14,7 @@ from dpfda.datasets import simulate_001
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server
-from dpfda.questions.recipe import phases_in_words, plan_from_facts
+from dpfda.questions.recipe import in_words, plan_from_facts
 from dpfda.simulate import people_from, simulate
 
 FACTS: dict[str, Any] = {
@@ -23,12 +23,12 @@ FACTS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def test_facts_as_numbers_as_text_and_in_another_order_give_one_plan() -> None:
+def test_facts_in_another_form_or_order_give_one_plan() -> None:
     plan = plan_from_facts(FACTS)
-    text = {name: [*map(str, fact)] if isinstance(fact, list) else str(fact)
-            for name, fact in FACTS.items()}  # fmt: skip
-    assert plan_from_facts(text, strict=False).hash == plan.hash
-    assert plan_from_facts(FACTS | {"classes": ["healthy", "ill"], "epsilon": 2.0}) == plan
+    assert plan_study(**FACTS).hash == plan.hash
+    assert (
+        plan_from_facts(FACTS | {"classes": ["healthy", "ill"], "epsilon": 2.0}).hash == plan.hash
+    )
     assert StudyPlan.from_dict(plan.to_dict()).hash == plan.hash
 
 
@@ -71,16 +71,33 @@ def test_one_pair_does_not_stand_for_a_table() -> None:
         plan_study(9, 1.0, feature_ranges=(0, 1), classes=(0, 1))  # type: ignore[arg-type]
 
 
-def test_phases_in_words_name_everybody_once() -> None:
+def test_columns_may_have_names_and_categories() -> None:
+    named = plan_study(9, 1, feature_ranges={"age": (20, 80), "sex": ["f", "m"]}, classes=(0, 1))
+    pairs = plan_from_facts(
+        {"n_people": 9, "epsilon": 1, "feature_ranges": [[20, 80], [0, 1], [0, 1]],
+         "classes": [0, 1]}
+    )  # fmt: skip
+    assert named.hash == pairs.hash
+    assert named.encoder.encode([[80, 0, 1]]).tolist() == [[1, -1, 1]]
+
+
+def test_a_plan_in_words_names_everybody_once() -> None:
     plan = plan_from_facts(FACTS)
-    rows = {row["phase"]: row for row in phases_in_words(plan)}
+    told, notes = in_words(plan)
+    rows = {row["phase"]: row for row in told}
     assert sum(row["people"] for row in rows.values()) == 400
-    assert rows["evaluation"]["people"] == 100
-    assert rows["evaluation"]["an answer is true with probability"] == pytest.approx(0.881)
-    assert rows["direction"]["questions each"] == plan.asks["stump"]["k"] == 2
-    labels = phases_in_words(plan_study(9, 1.0, value_range=(0, 1), classes=(0, 1),
-                                        protects="labels"))  # fmt: skip
-    assert [(row["phase"], row["people"]) for row in labels] == [("labels", 9)]
+    assert rows["evaluation"] == {
+        "phase": "evaluation", "people": 100, "answers": 1, "true": "0.881",
+        "asked": "is the finished classifier right about you?",
+    }  # fmt: skip
+    assert rows["direction"]["answers"] == plan.asks["stump"]["k"] == 2
+    assert rows["direction"]["true"] == "0.807"  # (1 + (e² - 1)/(e² + 3))/2
+    assert "e^ε = 7.39" in notes[2]
+    labels = plan_study(9, 1.0, value_range=(0, 1), classes=(0, 1), protects="labels")
+    told, notes = in_words(labels)
+    assert [(row["phase"], row["people"]) for row in told] == [("labels", 9)]
+    assert "curves are public" in notes[0]
+    assert len(notes) == 1  # nothing is said of data that travel in clear
 
 
 @pytest.mark.parametrize(

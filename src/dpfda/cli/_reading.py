@@ -62,7 +62,7 @@ def feature_ranges(text: str | None, names: Sequence[str]) -> dict[str, Any] | N
     """
     if text is None:
         return None
-    given = _json(Path(text)) if text.endswith(".json") else _inline(text)
+    given = read_ranges(text)
     if isinstance(given, list):
         given = given * len(names) if len(given) == 1 else given
         if len(given) != len(names):
@@ -105,6 +105,11 @@ def frame(table: Table, public: Public, *, gaps: bool) -> Frame:
             middle = column.low / 2 + column.high / 2
             found[column.key] = np.where(np.isnan(numbers), middle, numbers)
     return found
+
+
+def read_ranges(text: str) -> Any:
+    """What --feature-ranges says: a list of ranges, or a mapping from names to them."""
+    return _json(Path(text)) if text.endswith(".json") else _inline(text)
 
 
 def _json(path: Path) -> dict[str, Any]:

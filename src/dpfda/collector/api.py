@@ -18,6 +18,7 @@ from dpfda.collector.service import Collector
 from dpfda.collector.settings import Settings, StudySettings
 from dpfda.collector.storage.base import StudyRecord
 from dpfda.protocol.wire import Receipt, ReplyMessage, TaskMessage, token_hash
+from dpfda.questions.recipe import plan_from_facts
 
 T = TypeVar("T")
 Asked = Request[Any, Any, State]
@@ -35,10 +36,19 @@ _LARGE = 1024 * 1024
 
 
 class NewStudy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A plan, and how to run it."""
+    """A plan, or the facts that `plan_study` makes one of; and how to run it."""
 
-    plan: dict[str, Any]
+    plan: dict[str, Any] | None = None
+    facts: dict[str, Any] | None = None
     settings: StudySettings = StudySettings()
+
+    def contract(self) -> dict[str, Any]:
+        """The plan that was meant."""
+        if self.plan is not None and self.facts is None:
+            return self.plan
+        if self.facts is None or self.plan is not None:
+            raise Refused(422, "bad_plan", "give either a plan or facts")
+        return plan_from_facts(self.facts).to_dict()
 
 
 class TokenRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -91,8 +101,8 @@ class ModelEntry(msgspec.Struct, frozen=True):
 async def create_study(
     data: JSONBody[NewStudy], collector: NamedDependency[Collector], admin: NamedDependency[None]
 ) -> StudyStatus:
-    """Create a study from its plan. Needs the key."""
-    record = await collector.create(data.plan, data.settings)
+    """Create a study from its plan, or from public facts. Needs the key."""
+    record = await collector.create(data.contract(), data.settings)
     return await _status(collector, record)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, get_type_hints
 
 import msgspec
@@ -16,10 +16,12 @@ import msgspec
 from dpfda import _validate
 from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.face.ranges import FeatureRanges, Table
 from dpfda.mechanisms.question_response import QuestionResponse
 from dpfda.protocol.plan import Label, Protects, StudyPlan
 from dpfda.protocol.server import Server
 from dpfda.questions.design import QuestionDesign
+from dpfda.questions.sizes import effective_people
 
 _MOST_FEATURES = 8
 
@@ -30,7 +32,7 @@ def plan_study(
     *,
     classes: Sequence[Label],
     value_range: tuple[float, float] | None = None,
-    feature_ranges: Sequence[tuple[float, float]] | None = None,
+    feature_ranges: FeatureRanges | None = None,
     domain_range: tuple[float, float] = (0.0, 1.0),
     protects: Protects = "both",
     evaluation_share: float = 0.0,
@@ -48,7 +50,8 @@ def plan_study(
         epsilon: what each of them spends, once.
         classes: the labels; in which order they are named changes nothing.
         value_range: of curves, the public (low, high) of x(t); values outside are clipped.
-        feature_ranges: of tables, the public (low, high) of each column instead.
+        feature_ranges: of tables instead, (low, high) of each column in order, or a mapping from
+            column to (low, high) or to its categories (then one number 0 or 1 for each).
         domain_range: public (start, end) of t.
         protects: ``both``; ``labels`` if curves are public anyway; ``features`` if labels are.
         evaluation_share: share of people kept for an honest error estimate at the end.
@@ -63,16 +66,18 @@ def plan_study(
         >>> plan = plan_study(3000, 1.0, value_range=(-6, 6), classes=("yes", "no"))
         >>> plan.design["name"], plan.classes, plan.encoder.n_features
         ('questions', ('no', 'yes'), 8)
-        >>> [(row["phase"], row["people"]) for row in phases_in_words(plan)]
+        >>> [(row["phase"], row["people"]) for row in in_words(plan)[0]]
         [('center', 600), ('direction', 1800), ('intercept', 600)]
     """
     if (value_range is None) == (feature_ranges is None):
         rule = "given for curves, or else feature_ranges for a table"
         raise InvalidParameter("value_range", rule, value_range)
     if feature_ranges is not None:
-        if not all(isinstance(pair, Sized) for pair in feature_ranges):
+        if not any(isinstance(one, Collection) for one in feature_ranges):
             raise InvalidParameter("feature_ranges", "one (low, high) a column", feature_ranges)
-        encoder = CurveEncoder("identity", feature_ranges=feature_ranges)
+        table = Table.of(feature_ranges)
+        pairs = list(zip(table.low.tolist(), table.high.tolist(), strict=True))
+        encoder = CurveEncoder("identity", feature_ranges=pairs)
     else:
         encoder = _smooth_curves(value_range, domain_range)
     questions: dict[str, Any] = {
@@ -136,16 +141,16 @@ _FACTS: Any = msgspec.defstruct(
 )
 
 
-def plan_from_facts(facts: Mapping[str, Any], *, strict: bool = True) -> StudyPlan:
-    """`plan_study` for facts that were sent; `strict` is False where numbers may be text.
+def plan_from_facts(facts: Mapping[str, Any]) -> StudyPlan:
+    """`plan_study` for facts that somebody sent, by name.
 
     Example:
-        >>> sent = {"n_people": "50", "epsilon": "1", "value_range": ["0", "1"]}
-        >>> plan_from_facts(sent | {"classes": ["no", "yes"]}, strict=False).n_people
-        50
+        >>> sent = {"n_people": 50, "epsilon": 1, "value_range": [0, 1], "classes": ["no", "yes"]}
+        >>> plan_from_facts(sent).hash == plan_study(**sent).hash
+        True
     """
     try:
-        found = msgspec.convert(dict(facts), _FACTS, strict=strict)
+        found = msgspec.convert(dict(facts), _FACTS)
     except msgspec.ValidationError as error:
         raise InvalidData("facts", "those that plan_study takes", str(error)) from None
     return plan_study(**{name: getattr(found, name) for name in _FACTS.__struct_fields__})
@@ -160,8 +165,8 @@ _ASKED = {
 }
 
 
-def phases_in_words(plan: StudyPlan) -> list[dict[str, Any]]:
-    """Who is asked what in a study of this recipe, one row a phase in which anybody is asked."""
+def in_words(plan: StudyPlan) -> tuple[list[dict[str, Any]], list[str]]:
+    """A plan of this recipe for people: who is asked what, one row a phase, and what it means."""
     people: dict[str, int] = {}
     for phase in Server(plan).findings.phases:
         people[phase.kind] = people.get(phase.kind, 0) + phase.people
@@ -169,14 +174,18 @@ def phases_in_words(plan: StudyPlan) -> list[dict[str, Any]]:
     for kind in filter(people.get, people):
         task, question = _ASKED[kind]
         k = plan.asks[task].get("k", 1)
-        alpha = QuestionResponse(epsilon=plan.epsilon, questions=k).truth_probability
+        truth = QuestionResponse(epsilon=plan.epsilon, questions=k).truth_probability
+        odds = f"{(1 + truth) / 2:.3f}"
         rows.append(
-            {
-                "phase": kind,
-                "people": people[kind],
-                "asked": question,
-                "questions each": k,
-                "an answer is true with probability": round((1 + alpha) / 2, 3),
-            }
+            {"phase": kind, "people": people[kind], "asked": question, "answers": k, "true": odds}
         )
-    return rows
+    promise = f"Everybody answers once. Guarantee: {plan.guarantee}."
+    if plan.protects == "labels":
+        return rows, [promise]
+    return rows, [
+        promise,
+        f"Replies together are worth {effective_people(plan.n_people, plan.epsilon):.0f} answers "
+        "without noise; an answer is true with the probability shown.",
+        "Whatever somebody's data are, each reply is at most "
+        f"e^ε = {math.exp(min(plan.epsilon, 700)):.3g} times as likely as for anybody else's.",
+    ]

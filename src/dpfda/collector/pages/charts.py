@@ -9,23 +9,18 @@ from typing import Any
 _W, _H, _LEFT, _BOTTOM, _TOP = 640.0, 260.0, 64.0, 32.0, 16.0
 
 
-def curves(title: str, points: Sequence[float], lines: dict[str, Sequence[float]]) -> str:
-    """One or two lines over t.
+def curve(title: str, points: Sequence[float], values: Sequence[float]) -> str:
+    """A line over t.
 
     Example:
-        >>> curves("β(t)", [0.0, 1.0], {"line": [0.0, 2.0]}).startswith("<svg")
+        >>> curve("β(t)", [0.0, 1.0], [0.0, 2.0]).startswith("<svg")
         True
     """
-    values = [value for line in lines.values() for value in line]
     low, high = min([0.0, *values]), max([0.0, *values])
     scale = _Scale(points[0], points[-1], low, high if high > low else low + 1)
-    drawn = scale.frame()
-    for kind, line in lines.items():
-        path = " ".join(
-            f"{scale.x(t):.1f},{scale.y(v):.1f}" for t, v in zip(points, line, strict=True)
-        )
-        drawn += f'<polyline class="{escape(kind)}" points="{path}"/>'
-    return _svg(title, drawn)
+    pairs = zip(points, values, strict=True)
+    path = " ".join(f"{scale.x(t):.1f},{scale.y(v):.1f}" for t, v in pairs)
+    return _svg(title, f'{scale.frame()}<polyline class="line" points="{path}"/>')
 
 
 def members(title: str, rows: Sequence[dict[str, Any]]) -> str:

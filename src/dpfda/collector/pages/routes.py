@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
+import msgspec
 from litestar import MediaType, Request, Response, get, post
 from litestar.datastructures import State
 from litestar.di import NamedDependency
@@ -13,12 +14,10 @@ from litestar.params import FromPath
 
 from dpfda.collector.api import StudyName
 from dpfda.collector.pages import session, views
-from dpfda.collector.pages.noise import encoder_of, noise_card
 from dpfda.collector.refusal import Refused
 from dpfda.collector.service import Collector
 from dpfda.collector.settings import Settings, StudySettings
 from dpfda.errors import DpfdaError
-from dpfda.protocol.plan import StudyPlan
 
 Asked = Request[Any, Any, State]
 Page = Response[str]
@@ -130,13 +129,14 @@ async def close_phase(
 @get("/new", include_in_schema=False)
 async def new_form(csrf: NamedDependency[str]) -> Page:
     """The form for a new study."""
-    return _html(views.new_page({}, csrf=csrf))
+    return _html(views.new_page(views.PRESETS, csrf=csrf))
 
 
-@get("/noise", include_in_schema=False)
-async def show_noise(request: Asked, csrf: NamedDependency[str]) -> Page:
-    """The noise that a form's values mean."""
-    return _html(noise_card({key: str(value) for key, value in request.query_params.items()}))
+@get("/planned", include_in_schema=False)
+async def show_plan(request: Asked, csrf: NamedDependency[str]) -> Page:
+    """What people would be asked if the form were sent like this."""
+    form = {key: str(value) for key, value in request.query_params.items()}
+    return _html(views.planned(form))
 
 
 @post("/new", include_in_schema=False, request_max_body_size=_MOST)
@@ -147,11 +147,11 @@ async def create_study(
     form = await _form(request)
     session.check_form(csrf, form, request)
     try:
-        plan, how = _plan(form)
-        record = await collector.create(plan.to_dict(), how)
-    except (DpfdaError, ValueError, OverflowError) as error:
-        complaint = str(error)[:300] if isinstance(error, DpfdaError) else "a number is missing"
-        return _html(views.new_page(form, csrf=csrf, complaint=complaint), 422)
+        deadline = views.number(form.get("deadline-0"))
+        how = msgspec.convert({"deadline": deadline}, StudySettings)
+        record = await collector.create(views.plan_of(form).to_dict(), how)
+    except (DpfdaError, msgspec.ValidationError) as error:
+        return _html(views.new_page(form, csrf=csrf, complaint=str(error)[:300]), 422)
     return _go(f"/study/{record.id}")
 
 
@@ -159,26 +159,6 @@ async def create_study(
 async def interface(request: Asked, csrf: NamedDependency[str]) -> Page:
     """The HTTP interface, for people."""
     return _html(views.interface_page(request.app.openapi_schema.to_schema(), csrf=csrf))
-
-
-def _plan(form: dict[str, str]) -> tuple[StudyPlan, StudySettings]:
-    encoder = encoder_of(form)
-    name = form.get("design", "mrma")
-    design: dict[str, Any] = {"name": name}
-    if name == "mrma":
-        design["evaluation_share"] = 0.15
-    if name == "questions":
-        design |= {"scales": [0.5] * encoder.n_features, "ordered": False, "evaluation_share": 0.15}
-    plan = StudyPlan(
-        epsilon=float(form.get("epsilon", "")),
-        n_people=int(form.get("n_people", "")),
-        encoder=encoder,
-        classes=tuple(label.strip() for label in form.get("classes", "").split(",")),
-        design=design,
-        title=form.get("title", "")[:200],
-    )
-    deadline = form.get("deadline", "")
-    return plan, StudySettings(deadline=float(deadline) if deadline else None)
 
 
 async def signed_in(request: Asked, configuration: NamedDependency[Settings]) -> str:
@@ -193,5 +173,5 @@ async def _everything(collector: Collector, study: str) -> tuple[Any, int, Any]:
 
 HANDLERS = [
     static, login_form, login, logout, list_studies, show_study, live_study, download_report,
-    close_phase, new_form, show_noise, create_study, interface,
+    close_phase, new_form, show_plan, create_study, interface,
 ]  # fmt: skip

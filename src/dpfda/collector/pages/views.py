@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from html import escape
 from typing import Any
 
-from dpfda.collector.pages.charts import curves, members
+from dpfda.collector.pages.charts import curve, members
 from dpfda.collector.pages.html import Markup, card, hidden, link, page, show, status_mark, table
-from dpfda.collector.pages.noise import noise_card
 from dpfda.collector.storage.base import ModelRecord, StudyRecord
+from dpfda.errors import DpfdaError
 from dpfda.protocol.plan import StudyPlan
+from dpfda.questions.recipe import in_words, plan_from_facts
 
-FIELDS = (
-    ("title", "Title", "text", ""),
-    ("epsilon", "ε of one person", "number", "1.0"),
-    ("n_people", "People", "number", "2000"),
-    ("classes", "Labels, separated by commas", "text", "no, yes"),
-    ("n_basis", "Basis functions", "number", "4"),
-    ("scale", "Public size of the curves", "number", "1.0"),
-    ("deadline", "Seconds until a phase ends without the missing (optional)", "number", ""),
-)
-DESIGNS = ("mrma", "questions", "moments")
+FIELDS = {
+    "title": ("Title", [""]),
+    "n_people": ("People", ["2000"]),
+    "epsilon": ("ε of one person", ["1.0"]),
+    "classes": ("Labels, separated by commas", ["no, yes"]),
+    "value_range": ("Least and largest value of a curve x(t), public", ["-1", "1"]),
+    "domain_range": ("First and last t", ["0", "1"]),
+    "evaluation_share": ("Share of people who judge the finished classifier", ["0.15"]),
+    "seed": ("Seed of the public randomness (who is asked what)", ["0"]),
+    "deadline": ("Seconds until a phase ends without the missing (optional)", [""]),
+}
+"""Each fact that is asked for, and what is in its inputs at first."""
+
+PRESETS = {f"{name}-{end}": text for name in FIELDS for end, text in enumerate(FIELDS[name][1])}
 
 
 def login_page(*, wrong: bool = False) -> str:
@@ -156,7 +162,7 @@ def _members_card(rows: list[dict[str, Any]]) -> str:
 
 
 def _slope_card(slope: Mapping[str, Any]) -> str:
-    drawn = curves("slope function", slope["t"], {"line": slope["beta"]})
+    drawn = curve("slope function", slope["t"], slope["beta"])
     return card(
         "Slope function β(t)", drawn + '<p class="soft">t from left to right</p>', wide=True
     )
@@ -187,33 +193,53 @@ def _plan_card(record: StudyRecord, plan: StudyPlan) -> str:
 
 
 def new_page(form: Mapping[str, str], *, csrf: str, complaint: str = "") -> str:
-    """The form for a new study, beside the noise that it means."""
+    """The form for a new study, beside what people would be asked in it."""
     fields = ""
-    for name, text, kind, default in FIELDS:
-        value = escape(form.get(name, default))
-        step = ' step="any"' if kind == "number" else ""
+    for name, (text, presets) in FIELDS.items():
+        kind = 'text"' if name in ("title", "classes") else 'number" step="any"'
         need = "" if name in ("title", "deadline") else " required"
-        fields += (
-            f'<label for="{name}">{escape(text)}</label>'
-            f'<input id="{name}" name="{name}" type="{kind}" value="{value}"{step}{need}>'
-        )
-    options = "".join(
-        f"<option{' selected' if form.get('design') == name else ''}>{name}</option>"
-        for name in DESIGNS
-    )
-    fields += (
-        f'<label for="design">Design</label><select id="design" name="design">{options}</select>'
-    )
+        need += ' class="pair"' if len(presets) > 1 else ""
+        fields += f'<label for="{name}-0">{escape(text)}</label>'
+        for part in (f"{name}-{end}" for end in range(len(presets))):
+            value = f'value="{escape(form.get(part, ""))}" aria-label="{escape(text)}"'
+            fields += f'<input id="{part}" name="{part}" {value} type="{kind}{need}>'
     said = f'<p class="error" role="alert">{escape(complaint)}</p>' if complaint else ""
     body = (
         f'{said}<div class="grid">'
-        '<form method="post" action="/new" class="card" data-noise="/noise">'
+        '<form method="post" action="/new" class="card" data-planned="/planned">'
         f"{hidden(csrf)}{fields}<button>Create</button></form>"
-        '<section class="card"><h2>What a person would send</h2>'
-        '<div id="noise" aria-live="polite">'
-        f"{noise_card(form)}</div></section></div>"
+        '<section class="card"><h2>What people would be asked</h2>'
+        f'<div id="planned" aria-live="polite">{planned(form)}</div></section></div>'
     )
     return page("New study", body, session=True, csrf=csrf)
+
+
+def plan_of(form: Mapping[str, str]) -> StudyPlan:
+    """The plan that follows from the facts in the form."""
+    facts: dict[str, Any] = {"title": form.get("title-0", "")[:200]}
+    facts["classes"] = [label.strip() for label in form.get("classes-0", "").split(",")]
+    for name in FIELDS.keys() - {*facts, "deadline"}:
+        given = [number(form.get(f"{name}-{end}")) for end in range(len(FIELDS[name][1]))]
+        facts[name] = given if len(given) > 1 else given[0]
+    return plan_from_facts(facts)
+
+
+def number(text: str | None) -> Any:
+    """What a number in a form is worth; as it is where it is none."""
+    for kind in (int, float):
+        with suppress(ValueError, TypeError):
+            return kind(text)  # type: ignore[arg-type]
+    return text
+
+
+def planned(form: Mapping[str, str]) -> str:
+    """Who would be asked what, and what they are promised; or why there is no study yet."""
+    try:
+        rows, notes = in_words(plan_of(form))
+    except DpfdaError as error:
+        return f'<p class="error">No study yet: {escape(str(error)[:300])}</p>'
+    words = "".join(f"<p>{escape(note)}</p>" for note in notes)
+    return table(list(rows[0]), [list(row.values()) for row in rows]) + words
 
 
 def interface_page(document: Mapping[str, Any], *, csrf: str) -> str:

@@ -8,8 +8,8 @@ if (live) {
     if (answer.ok) live.innerHTML = await answer.text();
   }, 3000);
 }
-// 2. The form shows the noise of the values that are in it.
-const form = document.querySelector("form[data-noise]");
+// 2. The form shows what people would be asked with the facts that are in it.
+const form = document.querySelector("form[data-planned]");
 if (form) {
   let waiting;
   form.addEventListener("input", () => {
@@ -17,8 +17,8 @@ if (form) {
     waiting = setTimeout(async () => {
       const values = new URLSearchParams(new FormData(form));
       values.delete("csrf");
-      const answer = await fetch(form.dataset.noise + "?" + values, { credentials: "same-origin" });
-      if (answer.ok) document.querySelector("#noise").innerHTML = await answer.text();
+      const answer = await fetch(form.dataset.planned + "?" + values, { credentials: "same-origin" });
+      if (answer.ok) document.querySelector("#planned").innerHTML = await answer.text();
     }, 250);
   });
 }

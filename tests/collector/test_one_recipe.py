@@ -1,0 +1,127 @@
+"""Form, HTTP interface, command line and estimator: the same facts, the same plan, the same model.
+
+Everybody comes one after the other here, because how many are asked at once is part of what a seed
+of simulated people stands for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from dpfda import LocalCurveClassifier, plan_study
+from dpfda.cli._group import dpfda
+from dpfda.client.http import Connection
+from dpfda.datasets import simulate_001
+from dpfda.estimators import base
+from dpfda.noise import source_for
+from dpfda.protocol.plan import StudyPlan
+from dpfda.simulate import people_from, simulate
+from dpfda.study.crowd import RemoteCrowd
+from dpfda.study.running import CollectorProcess
+
+PEOPLE, SEED = 240, 7
+FACTS: dict[str, Any] = {
+    "n_people": PEOPLE, "epsilon": 2, "value_range": [-6, 6], "classes": ["no", "yes"],
+    "evaluation_share": 0.2, "seed": SEED,
+}  # fmt: skip
+DATA = simulate_001(PEOPLE, 3)
+LABELS = np.where(np.asarray(DATA.y) > 0, "yes", "no")
+
+
+def by_form(collector: CollectorProcess) -> str:
+    """Fill in the form as a browser does; the id of the study that it leads to."""
+    filled = {
+        "n_people-0": PEOPLE, "epsilon-0": "2.0", "value_range-0": -6, "value_range-1": 6,
+        "domain_range-0": 0, "domain_range-1": 1, "classes-0": "yes, no",
+        "evaluation_share-0": ".2", "seed-0": SEED,
+    }  # fmt: skip
+    with Connection(collector.url) as connection:
+
+        def send(path: str, **headers: str) -> Any:
+            kind = {"Content-Type": "application/x-www-form-urlencoded"}
+            connection._connection.request("POST", path, urlencode(filled), kind | headers)
+            answer = connection._connection.getresponse()
+            answer.read()
+            return answer
+
+        filled["key"] = collector.admin_key
+        cookie = {"Cookie": send("/login").headers["Set-Cookie"].partition(";")[0]}
+        page = connection.ask("GET", "/new", headers=cookie).body.decode()
+        filled["csrf"] = re.search(r'name="csrf" value="(\w+)"', page)[1]  # type: ignore[index]
+        return str(send("/new", **cookie).headers["Location"]).rpartition("/")[2]
+
+
+def by_facts(collector: CollectorProcess) -> str:
+    return str(collector.request("POST", "/api/studies", {"facts": FACTS})["id"])
+
+
+@pytest.fixture
+def estimator(monkeypatch: pytest.MonkeyPatch) -> LocalCurveClassifier:
+    monkeypatch.setattr(base, "simulate", partial(simulate, at_once=1))
+    facts = {name: fact for name, fact in FACTS.items() if name not in ("n_people", "seed")}
+    return LocalCurveClassifier(**facts, random_state=SEED).fit(
+        DATA.X, LABELS, grid_points=DATA.grid_points
+    )
+
+
+@pytest.mark.parametrize("create", [by_form, by_facts])
+def test_the_same_facts_give_the_same_plan_and_the_same_model(
+    create: Any, estimator: LocalCurveClassifier, tmp_path: Path
+) -> None:
+    with CollectorProcess(f"sqlite:///{tmp_path / 'x.db'}", options=["--quiet"]) as collector:
+        study = create(collector)
+        plan = StudyPlan.from_dict(collector.request("GET", f"/api/studies/{study}")["plan"])
+        assert plan.hash == estimator.plan_.hash
+        people = people_from(plan, DATA.X, LABELS, grid_points=DATA.grid_points)
+        source = source_for(SEED, stream=estimator._stream)
+        crowd = RemoteCrowd(collector.url, plan, *people(0, PEOPLE), source=source)
+        asyncio.run(crowd.take_part(connections=1))
+        collector.wait_until(study)
+        model = collector.request("GET", f"/api/studies/{study}/model")
+    assert model == json.loads(estimator.server_.model.to_json())
+
+
+def test_the_command_writes_that_plan(estimator: LocalCurveClassifier, tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    told = CliRunner().invoke(
+        dpfda,
+        ["plan", "--people", str(PEOPLE), "--epsilon", "2", "--classes", "no, yes",
+         "--value-range", "-6", "6", "--evaluation-share", ".2", "--seed", str(SEED),
+         "--out", str(path)],
+        catch_exceptions=False,
+    )  # fmt: skip
+    plan = StudyPlan.from_dict(json.loads(path.read_text()))
+    assert plan.hash == estimator.plan_.hash
+    assert plan.hash in told.stdout
+    for words in ("center", "direction", "intercept", "evaluation", "ε = 2, local", "e^ε = 7.39"):
+        assert words in told.stdout
+
+
+def test_facts_that_make_no_study_are_refused(tmp_path: Path) -> None:
+    with CollectorProcess(f"sqlite:///{tmp_path / 'x.db'}", options=["--quiet"]) as collector:
+        plan = plan_study(9, 1.0, value_range=(0, 1), classes=(0, 1)).to_dict()
+        key = {"Authorization": f"Bearer {collector.admin_key}"}
+        with Connection(collector.url) as connection:
+            for sent, told in (
+                ({}, "either a plan or facts"),
+                ({"plan": plan, "facts": FACTS}, "either a plan or facts"),
+                ({"facts": FACTS | {"scales": [1]}}, "scales"),
+                ({"facts": FACTS | {"epsilon": "2"}}, "epsilon"),
+                ({"facts": FACTS | {"n_people": 10**8}}, "n_people must be at most"),
+                ({"facts": FACTS | {"n_people": None}}, "n_people"),
+            ):
+                answer = connection.ask(
+                    "POST", "/api/studies", body=json.dumps(sent).encode(), headers=key
+                )
+                assert answer.status == 422, told
+                assert told in answer.json()["error"]["message"]
