@@ -125,7 +125,7 @@ def test_one_class_needs_the_public_label_set():
             {"evaluation_share": 2.0},
             "evaluation_share must be 0, or strictly between 0 and 1, got 2.0",
         ),
-        ({"n_features": 99}, "n_features must be at most 8, got 99"),
+        ({"n_features": 99}, "n_features must be an integer from 1 to 8, got 99"),
     ],
 )
 def test_bad_parameters_are_named(parameters, message):

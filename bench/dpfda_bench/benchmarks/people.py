@@ -7,13 +7,11 @@ import subprocess
 import sys
 import time
 
-from dpfda import estimators  # noqa: F401 (brings the designs)
+from dpfda import plan_study
 from dpfda._validate import FloatArray, IntArray
-from dpfda.curves import CurveEncoder
 from dpfda.datasets import simulate_001
 from dpfda.noise import SecureSource
 from dpfda.protocol.person import encode_people
-from dpfda.protocol.plan import StudyPlan
 from dpfda.simulate import ask_everybody
 from dpfda.study.outcome import Outcome
 from dpfda_bench.goals import at_most
@@ -50,13 +48,7 @@ def _measure(n_people: int) -> tuple[float, float]:
 
 
 def _study(n_people: int) -> None:
-    plan = StudyPlan(
-        epsilon=0.5,
-        n_people=n_people,
-        encoder=CurveEncoder("cosine", n_basis=8, rescale="clip", scale=6.0),
-        classes=(-1, 1),
-        design={"name": "questions", "scales": [1 / (3 * max(j, 1)) for j in range(8)]},
-    )
+    plan = plan_study(n_people, 0.5, value_range=(-6, 6), classes=(-1, 1))
 
     def people(start: int, stop: int) -> tuple[FloatArray, IntArray]:
         """People come into being when they are asked, and are forgotten afterwards."""

@@ -38,7 +38,7 @@ _ENCODER = CurveEncoder("cosine", n_basis=4, rescale="clip", scale=6.0)
 _DESIGNS: dict[str, dict[str, Any]] = {
     "moments": {"name": "moments"},
     "mrma": {"name": "mrma", "n_classifiers": 20},
-    "questions": {"name": "questions", "scales": [1 / 3, 1 / 3, 1 / 6, 1 / 9]},
+    "questions": {"name": "questions"},
 }
 
 

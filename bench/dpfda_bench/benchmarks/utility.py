@@ -15,15 +15,14 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from dpfda import mrma, questions  # noqa: F401 (bring their designs)
 from dpfda._validate import FloatArray, IntArray
 from dpfda.curves import CurveEncoder
 from dpfda.datasets import Dataset, simulate_001
-from dpfda.estimators.local import LocalCurveClassifier
 from dpfda.face.comparison import majority_error, non_private_classifier
 from dpfda.noise import SimulationSource
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.public_randomness import one_row_each
+from dpfda.questions.recipe import plan_study
 from dpfda.simulate import simulate
 from dpfda.study.outcome import Outcome
 from dpfda_bench.datasets.catalogue import DataFileMissing
@@ -63,7 +62,7 @@ class Problem:
 
     name: str
     draw: Callable[[int], tuple[Any, Any, Any, Any]]  # seed -> train X, train y, test X, test y
-    classifier: LocalCurveClassifier
+    facts: Mapping[str, Any]  # that the recipe makes a question study of
     other_encoder: CurveEncoder
     mrma: Mapping[str, Any] = field(default_factory=dict)
     epsilons: tuple[float, ...] = _EPSILONS
@@ -132,7 +131,7 @@ def _errors(problem: Problem, method: str, epsilon: float, seeds: Any) -> dict[s
 def _without_privacy(problem: Problem, seed: int) -> dict[str, float]:
     """What anybody gets for nothing, and what nobody may have."""
     curves, labels, test_curves, test_labels = problem.draw(seed)
-    encoder = problem.classifier._encoder(curves)
+    encoder = plan_study(len(labels), 1.0, classes=(-1, 1), **problem.facts).encoder
     free = non_private_classifier(encoder.coefficients(curves), labels)
     assert free is not None
     wrong = free.predict(encoder.coefficients(test_curves)) != test_labels
@@ -142,21 +141,14 @@ def _without_privacy(problem: Problem, seed: int) -> dict[str, float]:
 def _study(problem: Problem, method: str, epsilon: float, seed: int) -> float:
     """The error of one whole study on people who were not asked."""
     curves, labels, test_curves, test_labels = problem.draw(seed)
-    encoder = problem.other_encoder
-    design: Mapping[str, Any] = {"name": "moments"}
-    if method == "MRMA":
-        design = {"name": "mrma", **problem.mrma}
-    elif method == "questions":
-        encoder = problem.classifier._encoder(curves)
-        design = problem.classifier._design(encoder)
-    plan = StudyPlan(
-        epsilon=epsilon,
-        n_people=len(labels),
-        encoder=encoder,
-        classes=(-1, 1),
-        design=design,
-        seed=seed,
-    )
+    known: dict[str, Any] = {"epsilon": epsilon, "n_people": len(labels), "classes": (-1, 1)}
+    known["seed"] = seed
+    if method == "questions":
+        plan = plan_study(**known, **problem.facts)
+    else:
+        design = {"name": "mrma", **problem.mrma} if method == "MRMA" else {"name": "moments"}
+        plan = StudyPlan(encoder=problem.other_encoder, design=design, **known)
+    encoder = plan.encoder
     features = encoder.encode(curves)
     numbers: IntArray = (np.asarray(labels) == 1).astype(np.int64)
 
@@ -174,7 +166,7 @@ def _simulations() -> list[Problem]:
         Problem(
             name,
             _draw_simulation,
-            LocalCurveClassifier(value_range=(-6, 6), center_known=known),
+            {"value_range": (-6, 6), "center_known": known},
             spline,
             {"training_share": 1 / 6, "cutoff": 0.8},
         )
@@ -196,7 +188,7 @@ def _phoneme(
     return Problem(
         name,
         partial(_split, data, n_people or int(0.74 * len(data.X))),
-        LocalCurveClassifier(value_range=(0, 25)),
+        {"value_range": (0, 25)},
         _cosine(0, 25),
         {"training_share": 0.2, "n_classifiers": 24, "cutoff": 0.9},
         epsilons,
@@ -221,7 +213,7 @@ def _diabetes() -> Problem:
     return Problem(
         "diabetes",
         partial(_split, load_diabetes(), 2214),
-        LocalCurveClassifier(feature_ranges=_MEDICAL_RANGES, center_known=True),
+        {"feature_ranges": _MEDICAL_RANGES, "center_known": True},
         CurveEncoder("identity", feature_ranges=_MEDICAL_RANGES),
         {"training_share": 0.2, "n_classifiers": 30, "member_size": 60, "cutoff": 0.7},
         (0.5, 1.0, 5.0),
@@ -255,7 +247,7 @@ def _untuned() -> list[Problem]:
         Problem(
             f"untuned_{name}",
             partial(_split, data, int(0.74 * len(data.X))),
-            LocalCurveClassifier(value_range=values),
+            {"value_range": values},
             _cosine(*values),
             {"training_share": 0.2, "n_classifiers": 5, "member_size": 20},
             epsilons,
@@ -271,7 +263,7 @@ def _untuned() -> list[Problem]:
         Problem(
             "untuned_adult",
             partial(_split, numbers, 30_000),
-            LocalCurveClassifier(feature_ranges=ranges),
+            {"feature_ranges": ranges},
             CurveEncoder("identity", feature_ranges=ranges),
             {"training_share": 0.2},
             (0.1, 0.5, 1.0, 5.0),

@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from dpfda._validate import FloatArray
-from dpfda.curves import CurveEncoder
 from dpfda.estimators.plots import draw_study
 from dpfda.estimators.result import StudyResult
 from dpfda.face.comparison import (
@@ -28,8 +27,8 @@ from dpfda.simulate import people_from, simulate
 class StudyClassifier(CurveClassifierBase):
     """A classifier that is learnt in a study: everybody behind the rows of `fit` reports once.
 
-    Subclasses say in `_encoder` and `_design` what the study looks like, from public parameters
-    and the public number of people alone.
+    Subclasses say in `_plan` what the study looks like, from public parameters and the public
+    number of people alone.
     """
 
     protects: Protects = "both"
@@ -48,13 +47,12 @@ class StudyClassifier(CurveClassifierBase):
         rows, y = self._read(X, y, groups, seed=seed)
         self._set_classes(y)
         self.grid_points_ = grid_points
-        source, encoder = self._source(), self._encoder(rows)
-        self.plan_ = StudyPlan(
+        source = self._source()
+        self.plan_ = self._plan(
+            rows,
             epsilon=self.epsilon,
             n_people=len(y),
-            encoder=encoder,
             classes=plain_classes(self.classes_),
-            design=self._design(encoder),
             protects=self.protects,
             unit=self.unit,
             seed=seed,
@@ -106,8 +104,8 @@ class StudyClassifier(CurveClassifierBase):
         return self.model_.slope(points)
 
     @abstractmethod
-    def _design(self, encoder: CurveEncoder) -> dict[str, Any]:
-        """The public design of the study."""
+    def _plan(self, X: Any, **known: Any) -> StudyPlan:
+        """The public contract of the study; of X only its shape and domain are looked at."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

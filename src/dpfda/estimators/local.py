@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-import numpy as np
-
-from dpfda import _validate
-from dpfda.curves import CurveEncoder
-from dpfda.errors import InvalidParameter
 from dpfda.estimators.base import StudyClassifier
-
-_MOST_FEATURES = 8
+from dpfda.face.ranges import Table
+from dpfda.protocol.plan import StudyPlan
+from dpfda.questions.recipe import plan_study
 
 
 @dataclass(eq=False, repr=False)
 class LocalCurveClassifier(StudyClassifier):
     """Classify curves that never leave their owners: everybody answers k yes/no questions, once.
 
-    The study's design follows from the number of people, ε and public ranges alone (methods 8.2):
-    find the middle of each feature, ask which stumps are right, calibrate the intercept.
+    What they are asked follows from the number of people, ε and public ranges alone, by the recipe
+    `plan_study`: where the middle of a feature is, which stumps are right, where to cut the score.
 
     Args:
         epsilon: what each person spends.
@@ -65,40 +60,18 @@ class LocalCurveClassifier(StudyClassifier):
     evaluation_share: float = 0.0
     n_features: int | None = None
 
-    def _curve_encoder(self, value_range: Any, domain: tuple[float, float]) -> CurveEncoder:
-        low, high = _validate.interval(
-            "value_range", (-1, 1) if value_range is None else value_range
-        )
-        start, end = domain
-        # |x(t)| ≤ R bounds every coefficient on an orthonormal basis by R √(end - start).
-        stretch = math.sqrt(end - start)
-        center = np.zeros(_MOST_FEATURES)
-        center[0] = (low + high) / 2 * stretch
-        return CurveEncoder(
-            "cosine",
-            n_basis=_MOST_FEATURES,
-            domain_range=(start, end),
-            rescale="clip",
-            center=center.tolist(),
-            scale=(high - low) / 2 * stretch,
-        )
-
-    def _design(self, encoder: CurveEncoder) -> dict[str, Any]:
-        if self.protects == "labels":
-            return {"name": "noisy_labels"}
-        if self.feature_ranges is None:
-            # Smooth curves: the j-th cosine coefficient shrinks like 1/j.
-            scales = [1 / (3 * max(j, 1)) for j in range(encoder.n_features)]
-            ordered = True
+    def _plan(self, X: Any, **known: Any) -> StudyPlan:
+        if self.feature_ranges is not None:
+            self._left_out("feature_ranges say that X is a table", "value_range", "domain_range")
+            table = Table.of(self.feature_ranges, width=X.shape[1])
+            known["feature_ranges"] = list(zip(table.low, table.high, strict=True))
         else:
-            scales, ordered = [1.0] * encoder.n_features, self.ordered
-        if self.n_features is not None and self.n_features > len(scales):
-            raise InvalidParameter("n_features", f"at most {len(scales)}", self.n_features)
-        return {
-            "name": "questions",
-            "scales": scales,
-            "ordered": ordered,
-            "center_known": self.center_known,
-            "evaluation_share": self.evaluation_share,
-            "n_features": self.n_features,
-        }
+            known["value_range"] = (-1, 1) if self.value_range is None else self.value_range
+            known["domain_range"] = self._domain(X)
+        return plan_study(
+            ordered=self.ordered,
+            center_known=self.center_known,
+            evaluation_share=self.evaluation_share,
+            n_features=self.n_features,
+            **known,
+        )

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from dpfda.curves import CurveEncoder
 from dpfda.estimators.base import StudyClassifier
 from dpfda.face.curve_classifier import EncodedClassifier
-from dpfda.protocol.plan import Protects
+from dpfda.protocol.plan import Protects, StudyPlan
 
 
 @dataclass(eq=False, repr=False)
@@ -55,5 +55,6 @@ class MomentClassifier(EncodedClassifier, StudyClassifier):
             return super()._curve_encoder(value_range, domain)
         return CurveEncoder("cosine", n_basis=4, domain_range=domain, rescale="tanh", scale=1.0)
 
-    def _design(self, encoder: CurveEncoder) -> dict[str, Any]:
-        return {"name": "moments", "mechanism": self.mechanism}
+    def _plan(self, X: Any, **known: Any) -> StudyPlan:
+        design = {"name": "moments", "mechanism": self.mechanism}
+        return StudyPlan(encoder=self._encoder(X), design=design, **known)

@@ -24,6 +24,7 @@ from dpfda.protocol.estimate import wilson
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.person import encode_people
 from dpfda.protocol.plan import StudyPlan
+from dpfda.questions.recipe import plan_study
 from dpfda.study.crowd import RemoteCrowd
 from dpfda.study.outcome import Outcome
 from dpfda.study.running import CollectorProcess
@@ -33,20 +34,27 @@ CAPTION = "The slope function that the simulation used, and what each study lear
 
 _EPSILON = 2.0
 _HELD_OUT = 4000
-_STUDIES: dict[str, tuple[CurveEncoder, dict[str, Any]]] = {
-    "MRMA": (
-        CurveEncoder("bspline", n_basis=4, rescale="tanh", scale=2.0),
-        {"name": "mrma", "n_classifiers": 20, "evaluation_share": 0.15},
-    ),
-    "questions": (
-        CurveEncoder("cosine", n_basis=8, rescale="clip", scale=6.0),
-        {
-            "name": "questions",
-            "scales": [1 / (3 * max(j, 1)) for j in range(8)],
-            "evaluation_share": 0.15,
-        },
-    ),
-}
+_KNOWN: dict[str, Any] = {"epsilon": _EPSILON, "classes": (-1.0, 1.0)}
+
+
+def _plans(people: int) -> dict[str, StudyPlan]:
+    """MRMA with its own settings, and what the recipe makes of public facts."""
+    return {
+        "MRMA": StudyPlan(
+            n_people=people,
+            encoder=CurveEncoder("bspline", n_basis=4, rescale="tanh", scale=2.0),
+            design={"name": "mrma", "n_classifiers": 20, "evaluation_share": 0.15},
+            title="demo: MRMA",
+            **_KNOWN,
+        ),
+        "questions": plan_study(
+            people,
+            value_range=(-6, 6),
+            evaluation_share=0.15,
+            title="demo: questions",
+            **_KNOWN,
+        ),
+    }
 
 
 def run(tell: Callable[[float], None] | None = None, *, people: int = 2000) -> Outcome:
@@ -56,17 +64,7 @@ def run(tell: Callable[[float], None] | None = None, *, people: int = 2000) -> O
         tell: called with the share of people done.
         people: how many take part in each study.
     """
-    plans = {
-        name: StudyPlan(
-            epsilon=_EPSILON,
-            n_people=people,
-            encoder=encoder,
-            classes=(-1.0, 1.0),
-            design=design,
-            title=f"demo: {name}",
-        )
-        for name, (encoder, design) in _STUDIES.items()
-    }
+    plans = _plans(people)
     data = simulate_001(people * len(plans), random_state=0)
     tested = simulate_001(_HELD_OUT, random_state=1)
     started = time.perf_counter()
@@ -81,7 +79,7 @@ def run(tell: Callable[[float], None] | None = None, *, people: int = 2000) -> O
     private = [
         _row(name, result["error"], result["private"], people) for name, result in found.items()
     ]
-    rows = private + _baselines(data, tested)
+    rows = private + _baselines(plans["questions"].encoder, data, tested)
     guessing = majority_error(_labels(tested))
     promise = plan.guarantee.drawn_from(SimulationSource(0))
     notes = [
@@ -157,8 +155,7 @@ def _row(name: str, error: float, private: dict[str, float] | None, people: int)
     }
 
 
-def _baselines(data: Dataset, tested: Dataset) -> list[dict[str, Any]]:
-    encoder = _STUDIES["questions"][0]
+def _baselines(encoder: CurveEncoder, data: Dataset, tested: Dataset) -> list[dict[str, Any]]:
     seen, unseen = (
         encoder.coefficients(part.X, part.grid_points, strict=False) for part in (data, tested)
     )
