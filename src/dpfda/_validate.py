@@ -102,9 +102,9 @@ def batch(
     return _inside(name, array, bound, clip)
 
 
-def vector(name: str, values: Any, *, bound: float | None = None, clip: bool = False) -> FloatArray:
+def vector(name: str, values: Any) -> FloatArray:
     """A private batch of single numbers as a finite float array of shape (n,), n ≥ 1."""
-    return _inside(name, _numeric(name, values, dimensions=1), bound, clip)
+    return _numeric(name, values, dimensions=1)
 
 
 def signs(name: str, values: Any) -> FloatArray:

@@ -148,6 +148,11 @@ def test_a_budget_covers_every_door(door: str) -> None:
     assert {entry.unit for entry in ledger.entries} == {one.promise.unit}
 
 
+def test_a_budget_adds_up_by_the_rule_that_was_asked_for() -> None:
+    with dpfda.budget(1.0, 1e-5) as gaussian, dpfda.budget(0.5, 1e-6, composition="sum") as ledger:
+        assert (gaussian.rule.name, ledger.rule.name) == ("gaussian", "sum")
+
+
 def test_a_budget_inside_another_is_paid_from_it_when_it_begins() -> None:
     with dpfda.budget(2.0) as outer:
         with dpfda.budget(1.5) as inner:

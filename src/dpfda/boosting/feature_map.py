@@ -16,6 +16,7 @@ from dpfda.protocol.fields import LARGEST, Declared, array, vector, whole
 _CLIP = 4.0
 _SMALLEST_SHARE = 1e-3  # of the largest eigenvalue; directions below carry rounding, not signal
 _RIDGE = 0.02
+_MOST_DIRECTIONS = 50
 _INTERCEPT_VARIANCE, _LINEAR_VARIANCE, _PRODUCT_VARIANCE = 4.0, 16.0, 8.0
 
 
@@ -54,21 +55,20 @@ class FeatureMap(Registered, Declared, family="feature map", name="whitened"):
             raise InvalidParameter("products", "as many as there are scales", self.products)
 
     @classmethod
-    def learnt(cls, rows: Any, *, products: int | None = None, most: int = 50) -> Self:
+    def learnt(cls, rows: Any, *, products: int | None = None) -> Self:
         """Whiten by the data user's rows.
 
         Args:
             rows: the data user's own rows, shape (n, d).
             products: how many leading coordinates to multiply; by default 10 where the rows span
                 at most 20 directions, else none.
-            most: how many directions to keep at most.
         """
         x = _validate.batch("rows", rows)
         center = x.mean(axis=0)
         covariance = np.atleast_2d(np.cov(x.T)) if len(x) > 1 else np.eye(x.shape[1])
         values, vectors = np.linalg.eigh(covariance)
         values, vectors = values[::-1], vectors[:, ::-1]
-        kept = max(1, min(int((values > _SMALLEST_SHARE * values[0]).sum()), most))
+        kept = max(1, min(int((values > _SMALLEST_SHARE * values[0]).sum()), _MOST_DIRECTIONS))
         spread = np.maximum(values[:kept], 1e-300)
         whitening = vectors[:, :kept] / np.sqrt(spread + _RIDGE * spread.mean())
         whitening = np.clip(whitening, -LARGEST, LARGEST)  # rows without any spread

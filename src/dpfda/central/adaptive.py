@@ -119,26 +119,26 @@ class Adaptive(FunctionMechanism, name="adaptive"):
 
     def _two_looks(self, mean: MeanRelease) -> Questions[Release]:
         basis = self.basis(mean.grid)
-        plan = Schedule.of(mean.whole, n=mean.n, most=basis.size)
-        first, search = mean.whole.part(plan.first), mean.whole.part(plan.radius)
-        # First look.
-        look = yield mean.whole_ball(first, plan.coarse)
-        coarse = _padded(look.values, plan.fine)
-        coarse_variance = _padded(look.noise.variance, plan.fine, fill=math.inf)
-        center = coarse * _padded(monotone_shrinkage(look.values, look.noise.variance), plan.fine)
+        schedule = Schedule.of(mean.whole, n=mean.n, most=basis.size)
+        first, search = mean.whole.part(schedule.first), mean.whole.part(schedule.radius)
+        look = yield mean.whole_ball(first, schedule.coarse)
+        coarse = _padded(look.values, schedule.fine)
+        coarse_variance = _padded(look.noise.variance, schedule.fine, fill=math.inf)
+        center = coarse * _padded(
+            monotone_shrinkage(look.values, look.noise.variance), schedule.fine
+        )
         # How far curves lie from it.
-        axes = np.arange(1, plan.fine + 1, dtype=np.float64) ** -_TILT
+        axes = np.arange(1, schedule.fine + 1, dtype=np.float64) ** -_TILT
         place = mean.place(center, axes)
         radius = yield from find_radius(
-            search, place, bound=mean.bound, outside=plan.outside, steepness=plan.steepness
+            search, place, bound=mean.bound, outside=schedule.outside, steepness=schedule.steepness
         )
-        # Second look.
         second = yield BallMean(cost=mean.whole.rest(first, search), **place, radius=radius)
         fine = center + second.values
         # Combine: weights are public, so the noise of the sum is known.
         weight = 1 / (1 + second.noise.variance / coarse_variance)
         noisy = weight * fine + (1 - weight) * coarse
-        laws = (second.noise.times(weight), _widened(look.noise, plan.fine).times(1 - weight))
+        laws = (second.noise.times(weight), _widened(look.noise, schedule.fine).times(1 - weight))
         return _finish(mean, basis, noisy, laws, stages=2, radius=radius)
 
     def neighbors(self, mean: MeanRelease) -> tuple[Records, Records]:

@@ -60,9 +60,9 @@ class CovarianceRelease(CurveConversation, name="covariance"):
         look = yield self.whole_ball(first, axes.size)
         center = monotone_shrinkage(look.values, look.noise.variance) * look.values
         place = self.place(center, axes)
-        plan = Schedule.of(self.whole, n=self.n, most=self.basis.size)
+        schedule = Schedule.of(self.whole, n=self.n, most=self.basis.size)
         radius = yield from find_radius(
-            search, place, bound=self.bound, outside=plan.outside, steepness=plan.steepness
+            search, place, bound=self.bound, outside=schedule.outside, steepness=schedule.steepness
         )
         shift = np.zeros(axes.size)
         for cost in more:

@@ -35,6 +35,7 @@ from dpfda.regression.methods.objective_perturbation import TiltedLook
 Pairs = list[tuple[FloatArray, FloatArray]]
 Holding = Callable[[Records, Source], Holder]
 _DELTA = 0.01  # at which a Gaussian price is said in ε
+_STEPS = 30  # of a climb to worse neighbors
 _SEEDS = 20  # answers of the holder that are compared bit for bit
 _FIRST, _SECOND = np.zeros((1, 1)), np.ones((1, 1))
 
@@ -237,14 +238,12 @@ def query_attack(query: Query) -> Any:
     return TranscriptAttack(partial(curator, query), sides, guarantee=guarantee, mu=mu)
 
 
-def worst_neighbors(
-    conversation: Conversation[Any], n: int, *, steps: int = 30, seed: int = 0
-) -> tuple[Records, Records]:
+def worst_neighbors(conversation: Conversation[Any], n: int) -> tuple[Records, Records]:
     """Climb from the conversation's own neighbors to records that all its looks tell apart."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     best = conversation.neighbors(n)
     most = spent(conversation, best)
-    for step in range(steps):
+    for step in range(_STEPS):
         reach = 0.95**step
         here, there = (tuple(column.copy() for column in side) for side in best)
         for side in ((here, there), (here,), (there,))[step % 3]:

@@ -173,18 +173,16 @@ def check_repeats(conversation: Conversation[Any], n: int) -> None:
 
 def check_losses(conversation: Conversation[Any], n: int) -> None:
     """No transcript tells neighbors apart better than announced."""
-    lost = transcript_losses(conversation, n, runs=_RUNS)
+    lost = transcript_losses(conversation, n)
     expect(excess(conversation, lost) <= 0, "a transcript gives away more than was announced")
 
 
-def transcript_losses(
-    conversation: Conversation[Any], n: int, *, runs: int, seed: int = 0
-) -> FloatArray:
+def transcript_losses(conversation: Conversation[Any], n: int) -> FloatArray:
     """Privacy loss of whole conversations with a real curator, about its worst neighbors."""
-    source = SimulationSource(seed)
+    source = SimulationSource(0)
     sides = conversation.neighbors(n)
     found = []
-    for run in range(runs):
+    for run in range(_RUNS):
         here, there = sides if run % 2 else sides[::-1]
         _, curator = curate(conversation, here, source=source)
         found.append(float(replay(curator, here, there).sum()))

@@ -134,7 +134,7 @@ def _inline(text: str) -> Any:
     return dict(zip(named, pairs, strict=True)) if len(named) == len(pairs) else pairs
 
 
-def own_grids(rows: Rows, domain: tuple[float, float] | None) -> tuple[float, float] | None:
+def public_domain(rows: Rows, domain: tuple[float, float] | None) -> tuple[float, float] | None:
     """The domain, which must be given where curves have points of their own: those are private."""
     if domain is None and isinstance(rows.X, list):
         rule = "given: the curves have points of their own, which are private"

@@ -13,7 +13,7 @@ from dpfda import _validate
 from dpfda.cli._ledger import ledger_options, open_ledger
 from dpfda.cli._model_view import print_regression
 from dpfda.cli._output import check_writable, publish
-from dpfda.cli._reading import own_grids, reading_from, reading_options
+from dpfda.cli._reading import public_domain, reading_from, reading_options
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.regression.estimators import PrivateLogisticRegression
 
@@ -59,7 +59,7 @@ def command(file: Path, as_json: bool, model: Path | None, **options: Any) -> No
         value_range=options["value_range"],
         classes=classes,
         delta=options["delta"],
-        domain_range=own_grids(rows, options["domain_range"]),
+        domain_range=public_domain(rows, options["domain_range"]),
         unit=options["unit"],
         ledger=open_ledger(options),
         random_state=options["seed"],

@@ -19,7 +19,7 @@ from dpfda.central import (
 )
 from dpfda.cli._ledger import ledger_options, open_ledger
 from dpfda.cli._output import check_picture, check_writable, draw, publish
-from dpfda.cli._reading import feature_ranges, own_grids, reading_from, reading_options
+from dpfda.cli._reading import feature_ranges, public_domain, reading_from, reading_options
 from dpfda.cli._release_view import print_release
 from dpfda.errors import InvalidParameter
 from dpfda.files import Rows
@@ -156,7 +156,7 @@ def _asked(
 def _check_ball(rows: Rows, options: dict[str, Any]) -> None:
     """Refuse, by the names of options, what says too little of curves or too much."""
     span, bound, center = (options[key] for key in ("value_range", "bound", "center"))
-    own_grids(rows, options["domain_range"])
+    public_domain(rows, options["domain_range"])
     if (span is None) == (bound is None):
         raise InvalidParameter("--range", "given, or --bound, and not both", span)
     if span is not None and center is not None:

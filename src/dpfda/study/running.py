@@ -14,6 +14,8 @@ from typing import Any, Self
 
 from dpfda.errors import DpfdaError
 
+_PATIENCE = 60.0  # seconds
+
 
 class CollectorProcess:
     """``dpfda serve`` on a free loopback port, until the block ends.
@@ -73,14 +75,14 @@ class CollectorProcess:
             self._process.wait()
         self._close_pipe()
 
-    def request(self, method: str, path: str, body: Any = None, *, token: str | None = None) -> Any:
-        """One request as plain values, with the administrator's key unless a token is given."""
-        return json.loads(self.read(method, path, body, token=token))
+    def request(self, method: str, path: str, body: Any = None) -> Any:
+        """What a request with the administrator's key is answered with, as plain values."""
+        return json.loads(self.read(method, path, body))
 
-    def read(self, method: str, path: str, body: Any = None, *, token: str | None = None) -> bytes:
-        """What a request is answered with."""
+    def read(self, method: str, path: str, body: Any = None) -> bytes:
+        """The same as it is."""
         data = None if body is None else json.dumps(body).encode()
-        headers = {"Authorization": f"Bearer {token or self.admin_key}"}
+        headers = {"Authorization": f"Bearer {self.admin_key}"}
         if data is not None:
             headers["Content-Type"] = "application/json"
         asked = urllib.request.Request(self.url + path, data, headers, method=method)
@@ -93,9 +95,9 @@ class CollectorProcess:
         found: dict[str, Any] = self.request("POST", "/api/studies", body)
         return found
 
-    def wait_until(self, study: str, *, phase: int | None = None, patience: float = 60) -> Any:
+    def wait_until(self, study: str, *, phase: int | None = None) -> Any:
         """The status of a study once it has reached a phase, or is finished."""
-        deadline = time.monotonic() + patience
+        deadline = time.monotonic() + _PATIENCE
         while True:
             status = self.request("GET", f"/api/studies/{study}")
             reached = phase is not None and status["phase"] >= phase and status["status"] == "open"
