@@ -204,7 +204,7 @@ def test_is_frozen_and_shows_no_curve():
     with pytest.raises(AttributeError):
         encoder.basis = CosineBasis()
     assert "1234" not in repr(encoder)
-    assert set(vars(encoder)) == {"basis", "rescaler"}
+    assert "1234" not in str(vars(encoder))
 
 
 def test_names_and_objects_say_the_same():

@@ -163,7 +163,7 @@ def test_a_client_holds_one_curve(curves):
 
 
 def test_the_grid_must_fit(curves):
-    with pytest.raises(InvalidData, match="one number for each column of curves, got 40 columns"):
+    with pytest.raises(InvalidData, match="one number for each column of X, got 40 columns"):
         ENCODER.encode(curves, T[:-1])
     assert not ENCODER.encode(curves, ["a"] * 40, strict=False).any()
 

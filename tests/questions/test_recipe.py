@@ -73,12 +73,24 @@ def test_one_pair_does_not_stand_for_a_table() -> None:
 
 def test_columns_may_have_names_and_categories() -> None:
     named = plan_study(9, 1, feature_ranges={"age": (20, 80), "sex": ["f", "m"]}, classes=(0, 1))
-    pairs = plan_from_facts(
-        {"n_people": 9, "epsilon": 1, "feature_ranges": [[20, 80], [0, 1], [0, 1]],
-         "classes": [0, 1]}
-    )  # fmt: skip
-    assert named.hash == pairs.hash
-    assert named.encoder.encode([[80, 0, 1]]).tolist() == [[1, -1, 1]]
+    sent = {"n_people": 9, "epsilon": 1, "classes": [0, 1]}
+    facts = plan_from_facts(sent | {"feature_ranges": {"age": [20, 80], "sex": ["f", "m"]}})
+    pairs = plan_from_facts(sent | {"feature_ranges": [[20, 80], [0, 1], [0, 1]]})
+    assert named.hash == facts.hash == StudyPlan.from_dict(named.to_dict()).hash
+    assert named.design == pairs.design
+    record = {"sex": ["m"], "age": [80]}
+    for person, plan in (([[80, 0, 1]], pairs), ([[80, 0, 1]], named), (record, named)):
+        assert plan.encoder.encode(person).tolist() == [[1, -1, 1]]
+
+
+def test_channels_may_have_ranges_of_their_own() -> None:
+    facts = {"n_people": 900, "epsilon": 1, "classes": [0, 1]}
+    both = plan_from_facts(facts | {"value_range": [[0, 1], [-6, 6]]})
+    assert both.encoder.channels == 2
+    scales = both.built_design.settled(both.encoder).scales  # type: ignore[attr-defined]
+    assert scales[:6] == (1 / 3, 1 / 3, 1 / 3, 1 / 3, 1 / 6, 1 / 6)
+    one = plan_from_facts(facts | {"value_range": [[-6, 6]]})
+    assert one.hash == plan_from_facts(facts | {"value_range": [-6, 6]}).hash
 
 
 def test_a_plan_in_words_names_everybody_once() -> None:
@@ -124,7 +136,7 @@ def error_of(plan: StudyPlan, seed: int) -> float:
     people, others = simulate_001(plan.n_people, seed), simulate_001(4000, 1000 + seed)
     crowd = people_from(plan, people.X, people.y, grid_points=people.grid_points)
     model = simulate(plan, crowd, source=SimulationSource(seed)).model
-    return float(np.mean(model.predict(others.X, others.grid_points) != others.y))
+    return float(np.mean(model.predict(others.X, grid_points=others.grid_points) != others.y))
 
 
 def test_the_recipe_is_far_better_than_a_plan_by_hand() -> None:

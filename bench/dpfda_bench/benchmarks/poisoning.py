@@ -100,7 +100,7 @@ def _error(
         reply[liars[own]] = _lies(plan, task, rows, reply)[liars[own]]
         return reply
 
-    wrong = _model(plan, asked, defense).predict(test.X, test.grid_points) != test.y
+    wrong = _model(plan, asked, defense).predict(test.X, grid_points=test.grid_points) != test.y
     return float(np.mean(wrong))
 
 

@@ -20,9 +20,9 @@ from dpfda.boosting.plots import draw_rounds
 from dpfda.boosting.requests.base import MOST_ROWS
 from dpfda.boosting.samme_study import SammeDesign
 from dpfda.curves import RowEncoder
+from dpfda.curves.ranges import Table
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.face.curve_classifier import LocalClassifier
-from dpfda.face.ranges import Table
 from dpfda.privacy.guarantee import ROWS_ARE_PUBLIC, USER_IS_NOT_PROTECTED
 from dpfda.protocol.task import BOX_MECHANISMS
 from dpfda.simulate import simulate
@@ -196,7 +196,10 @@ class LocalBoostingClassifier(LocalClassifier):
             low, high = self._ranges(None).T
             uniform = np.random.default_rng([seed, 3]).random((_PRETENDED_ROWS, len(low)))
             return low + (high - low) * uniform, None
-        own = _validate.batch("reference", reference, columns=self.n_features_in_)
+        if isinstance(self.feature_ranges, Mapping):
+            own = Table.of(self.feature_ranges).read(reference)
+        else:
+            own = _validate.batch("reference", reference, columns=self.n_features_in_)
         if labels is None:
             return own, None
         known = np.ravel(labels)
@@ -278,10 +281,13 @@ class LocalBoostingClassifier(LocalClassifier):
     def _read_rows(self, X: Any, *, reset: bool) -> FloatArray:
         """Owners' rows. With real noise none of them is refused: what is missing becomes 0."""
         private = reset and not self._is_simulation
+        rows = self._checked_table(
+            self.feature_ranges, X, reset=reset, ensure_all_finite=not private
+        )
         if isinstance(self.feature_ranges, Mapping):
-            _, rows = self._table(self.feature_ranges, X, reset=reset)
-        else:
-            rows = self._numbers(X, reset=reset, ensure_all_finite=not private)
+            table = Table.of(self.feature_ranges)
+            table.check(rows)
+            rows = table.read(rows, strict=not private)
         return RowEncoder(rows.shape[1]).encode(rows, strict=False) if private else rows
 
     def _scores(self, X: Any, grid_points: Any) -> FloatArray:

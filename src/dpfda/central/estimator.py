@@ -17,9 +17,9 @@ from dpfda.central.quadrature import Grid
 from dpfda.central.records import as_function, read_records
 from dpfda.central.release import Release
 from dpfda.curate import Passes, curate
+from dpfda.curves.ranges import middle
 from dpfda.errors import InvalidParameter
 from dpfda.face.estimator import PrivateEstimator
-from dpfda.face.ranges import middle
 from dpfda.protocol.public_randomness import one_row_each
 from dpfda.protocol.query import Records
 

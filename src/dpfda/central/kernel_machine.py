@@ -16,8 +16,8 @@ from dpfda.central.kernels import Kernel, Matern
 from dpfda.central.losses import Loss
 from dpfda.central.points import PointEstimator
 from dpfda.central.release import Release
+from dpfda.curves.ranges import middle
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.face.ranges import middle
 from dpfda.protocol.person import label_numbers
 
 

@@ -11,8 +11,8 @@ from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.central.cell_looks import Box
 from dpfda.central.estimator import CentralEstimator, Reading
+from dpfda.curves.ranges import Table
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.face.ranges import Table
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

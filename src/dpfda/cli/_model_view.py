@@ -49,7 +49,7 @@ def _slopes(model: Any, slope: Any) -> Table:
     caption = f"values from {low:g} to {high:g}" if low < high else None
     table = Table(caption=caption)
     table.add_column("t", justify="right")
-    rows = np.atleast_2d(slope(points))
+    rows = slope(points).reshape(-1, len(points))
     for place in range(len(rows)):
         table.add_column("slope β(t)" if len(rows) == 1 else f"slope {place + 1}", justify="right")
     for place, point in enumerate(points):

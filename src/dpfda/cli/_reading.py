@@ -11,8 +11,8 @@ from typing import Any
 import click
 import numpy as np
 
+from dpfda.curves.ranges import Table as Public
 from dpfda.errors import InvalidParameter
-from dpfda.face.ranges import Table as Public
 from dpfda.files import Reading, Rows, Table
 from dpfda.files.cells import label
 

@@ -15,8 +15,8 @@ from dpfda.cli._ledger import ledger_options, open_ledger
 from dpfda.cli._model_view import print_regression
 from dpfda.cli._output import check_writable, publish
 from dpfda.cli._reading import feature_ranges, frame, reading_from, reading_options
+from dpfda.curves.ranges import Table as Public
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.face.ranges import Table as Public
 from dpfda.files import Opened, Reading, Table
 from dpfda.regression.estimators import PrivateLinearRegression, PrivateLogisticRegression
 from dpfda.regression.methods import Method

@@ -45,7 +45,9 @@ def describe(
 ) -> Preview:
     """The preview of a stored reply."""
     kind = str(task.get("name", ""))
-    features = plan.encoder.encode(one_curve(curve), grid_points, strict=False)
+    features = plan.encoder.encode(
+        one_curve(curve, channels=plan.encoder.channels), grid_points, strict=False
+    )
     values = np.array(msgspec.json.decode(body, type=ReplyMessage).values)
     functional = plan.encoder.basis.functional
     plain_rows = isinstance(plan.encoder, RowEncoder)  # an owner's, as many as there are
@@ -72,6 +74,4 @@ def _drawn(plan: StudyPlan, z_star: FloatArray, points: FloatArray) -> FloatArra
         coefficients = plan.encoder.decode(inside)
     except InvalidParameter:  # this encoder forgets sizes: its shape is all there is to show
         coefficients = inside
-    if len(points) == 0:
-        return np.asarray(coefficients[0])
-    return np.asarray((coefficients @ plan.encoder.basis.evaluate(points).T)[0])
+    return np.asarray(plan.encoder.evaluate(coefficients, points if len(points) else None)[0])

@@ -52,5 +52,6 @@ def _slope(server: Server) -> list[dict[str, Any]]:
             values = encoder.slope(rule, points)
         except InvalidParameter:  # this rescaler has no slope function
             return []
-        found.append({"t": points.tolist(), "beta": np.asarray(values).tolist()})
+        for beta in np.atleast_2d(values).tolist():  # of several channels, one function each
+            found.append({"t": points.tolist(), "beta": beta})
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, ClassVar, Self
 
@@ -41,6 +42,19 @@ class Basis(Registered, ABC, family="basis"):
     functional: ClassVar[bool] = True
     #: True where smooth curves need the later functions less and less.
     ordered: ClassVar[bool] = False
+
+    @property
+    def parts(self) -> tuple[Basis, ...]:
+        """The basis of each channel of a curve: one, itself."""
+        return (self,)
+
+    def in_turns(self, channels: Sequence[FloatArray]) -> FloatArray:
+        """Numbers of each channel's functions (..., d_c) as those of all functions (..., d)."""
+        return channels[0]
+
+    def apart(self, numbers: FloatArray) -> list[FloatArray]:
+        """Undo `in_turns`."""
+        return [numbers]
 
     def evaluate(self, points: npt.ArrayLike) -> FloatArray:
         """Values of all functions at `points`: shape ``points.shape + (n_basis,)``."""

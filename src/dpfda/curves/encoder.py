@@ -9,7 +9,6 @@ Everything here is public except the curves, which are arguments and never kept.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Sized
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -17,15 +16,20 @@ import numpy.typing as npt
 
 from dpfda._validate import FloatArray, interval
 from dpfda.curves.basis import Basis
-from dpfda.curves.observations import read_curves, read_vectors
+from dpfda.curves.channels import ChannelBasis
+from dpfda.curves.observations import read_channels, read_curves, read_vectors
 from dpfda.curves.projection import project
+from dpfda.curves.ranges import FeatureRanges, Table
 from dpfda.curves.rescale import Rescaler
+from dpfda.curves.transformer import Transformer
 from dpfda.errors import InvalidData, InvalidParameter
 
 
-@dataclass(frozen=True, init=False)
-class CurveEncoder:
+class CurveEncoder(Transformer):
     """A public recipe that turns curves into vectors in [-1, 1]^d.
+
+    It is a scikit-learn transformer that learns nothing, so it may stand before any estimator in
+    a pipeline, private ones included; scikit-learn itself is not needed for anything else.
 
     Args:
         basis: a registered name, or a basis made by hand.
@@ -34,7 +38,8 @@ class CurveEncoder:
         scale: public size of a coefficient, one number or one for each.
         center: public middle of a coefficient, one number or one for each.
         feature_ranges: public (low, high) of all coefficients, or one pair for each: a short way
-            to say scale and center.
+            to say scale and center. For tables (``identity``) also a mapping from column to
+            (low, high) or to its categories, which become one number each.
         **parameters: parameters of the named basis: `n_basis`, `domain_range`, `order`, ...
 
     Example:
@@ -50,9 +55,6 @@ class CurveEncoder:
         [[0.0, -0.5]]
     """
 
-    basis: Basis
-    rescaler: Rescaler
-
     def __init__(
         self,
         basis: str | Basis = "bspline",
@@ -60,74 +62,119 @@ class CurveEncoder:
         rescale: str | Rescaler | None = None,
         scale: float | Sequence[float] | None = None,
         center: float | Sequence[float] | None = None,
-        feature_ranges: Sequence[Any] | None = None,
+        feature_ranges: FeatureRanges | None = None,
         **parameters: Any,
     ) -> None:
-        sizes = {"scale": scale, "center": center}
+        sizes: dict[str, Any] = {"scale": scale, "center": center}
+        self._remember(basis=basis, rescale=rescale, **sizes, feature_ranges=feature_ranges)
+        self._remember(**parameters)
+        table = None
         if feature_ranges is not None:
             if scale is not None or center is not None:
                 rule = "given without scale and center"
                 raise InvalidParameter("feature_ranges", rule, feature_ranges)
-            sizes = _sizes(feature_ranges)
-            if basis == "identity" and not isinstance(sizes["scale"], float):
-                parameters.setdefault("n_basis", len(feature_ranges))
+            if basis == "identity":
+                table = Table.of(feature_ranges, width=parameters.get("n_basis"))
+                if table.named or any(column.categories for column in table.columns):
+                    parameters["n_basis"] = len(table.names)
+                    sizes = {"scale": tuple(table.half), "center": tuple(table.center)}
+                else:
+                    table = None
+            if table is None:
+                sizes = _sizes(feature_ranges)
+                if basis == "identity" and not isinstance(sizes["scale"], float):
+                    parameters.setdefault("n_basis", len(feature_ranges))
         if rescale is None:
             rescale = "tanh" if feature_ranges is None else "clip"
         given = {name: value for name, value in sizes.items() if value is not None}
-        object.__setattr__(self, "basis", _member(Basis, "basis", basis, parameters))
-        object.__setattr__(self, "rescaler", _member(Rescaler, "rescale", rescale, given))
-        # Refuse now what would only fail with the first curve: sizes of the wrong length.
+        built = _member(Basis, "basis", basis, parameters)
+        self._settle(built, _member(Rescaler, "rescale", rescale, given), table)
+
+    def _settle(self, basis: Basis, rescaler: Rescaler, table: Table | None = None) -> None:
+        """Store the parts; refuse now what would only fail with the first curve."""
+        self._parts = basis, rescaler, table
+        if table is not None and len(table.names) != self.n_features:
+            raise InvalidParameter("table", f"of {self.n_features} numbers", len(table.names))
         self.rescaler.scales(self.n_features)
         self.rescaler.centers(self.n_features)
 
+    @classmethod
+    def side_by_side(cls, channels: Sequence[CurveEncoder]) -> CurveEncoder:
+        """An encoder of curves of several channels, each channel by an encoder of its own.
+
+        Features come in turns: the first of every channel, then the second ones.
+
+        Example:
+            >>> both = CurveEncoder.side_by_side([CurveEncoder("cosine", n_basis=2)] * 2)
+            >>> both.encode(np.zeros((5, 30, 2))).shape
+            (5, 4)
+        """
+        basis = ChannelBasis(parts=tuple(one.basis for one in channels))
+        name = channels[0].rescaler.name
+        if any(one.rescaler.name != name or one.table is not None for one in channels):
+            raise InvalidParameter("encoder", "of curves, rescaled alike in all channels", name)
+        scales = [one.rescaler.scales(one.n_features) for one in channels]
+        centers = [one.rescaler.centers(one.n_features) for one in channels]
+        sizes = {}
+        if scales[0] is not None:
+            kept = [one for one in scales if one is not None]
+            sizes = {"scale": basis.in_turns(kept), "center": basis.in_turns(centers)}
+        plain = {name: tuple(values.tolist()) for name, values in sizes.items()}
+        return cls(basis, rescale=Rescaler.from_dict({"name": name, **plain}))
+
     # -- the path of a curve ----------------------------------------------------------------
 
-    def encode(self, curves: Any, grid_points: Any = None, *, strict: bool = True) -> FloatArray:
+    def encode(self, X: Any, grid_points: Any = None, *, strict: bool = True) -> FloatArray:
         """Encode curves as z* of shape (n, d), always inside [-1, 1]^d.
 
         Args:
-            curves: an array (n, T), NaN where a point is missing; a scikit-fda FDataGrid or
-                FDataIrregular, with its own grid; a list of pairs (t, x), one per person;
-                vectors (n, d) for the identity basis.
-            grid_points: the T points of an array; equidistant on the domain by default.
+            X: an array (n, T), or (n, T, C) for C channels, NaN where a point is missing; a
+                scikit-fda FDataGrid or FDataIrregular, with its own grid; a list of pairs (t, x),
+                one per person; a table for the identity basis.
+            grid_points: the T points of an array, or a list of them, one grid for each curve;
+                equidistant on the domain by default.
             strict: refuse what cannot be encoded (a curator's own data). A client in a study
                 says False: refusing would reveal something, so such a curve is encoded as 0.
 
         Raises:
             InvalidData: strict, and a curve is unusable. The message never shows a value.
         """
-        return self.rescaler.rescale(self.coefficients(curves, grid_points, strict=strict))
+        return self.rescaler.rescale(self.coefficients(X, grid_points, strict=strict))
 
-    def coefficients(
-        self, curves: Any, grid_points: Any = None, *, strict: bool = True
-    ) -> FloatArray:
+    def coefficients(self, X: Any, grid_points: Any = None, *, strict: bool = True) -> FloatArray:
         """Least-squares coefficients z of shape (n, d), before rescaling; arguments as `encode`.
 
         What is unknown when not strict gets the public center, which is encoded as 0.
         """
-        if self.basis.functional:
-            points, values = read_curves(
-                curves, grid_points, domain_range=self.basis.domain_range, strict=strict
+        if self.table is not None:
+            z = self.table.read(X, strict=strict)
+        elif self.basis.functional:
+            channels = read_channels(X, grid_points, count=self.channels, strict=strict)
+            z = self.basis.in_turns(
+                [
+                    project(part, *read_curves(*one, domain_range=part.domain_range, strict=strict))
+                    for part, one in zip(self.basis.parts, channels, strict=True)
+                ]
             )
-            z = project(self.basis, points, values)
         else:
-            z = read_vectors(curves, n_basis=self.n_features, strict=strict)
+            z = read_vectors(X, n_basis=self.n_features, strict=strict)
         return np.where(np.isnan(z), self.rescaler.centers(self.n_features), z)
 
-    def check_grid(self, curves: Any, grid_points: Any = None) -> None:
-        """Refuse a *public* grid that does not fit, before anybody is asked for anything.
+    def check_grid(self, X: Any, grid_points: Any = None) -> None:
+        """Refuse a *public* grid or columns that do not fit, before anybody is asked for anything.
 
         How many points there are and where they lie is the same for everybody, so saying so
         reveals nothing; a person's own unusable curve, by contrast, is silently encoded as 0.
         """
-        if hasattr(curves, "data_matrix"):
-            if (curves.dim_domain, curves.dim_codomain) != (1, 1):
-                found = f"dimensions {curves.dim_domain} and {curves.dim_codomain}"
-                raise InvalidData("curves", "of one variable with one value each", found)
-            grid_points = curves.grid_points[0]
-            self.encode(np.zeros((1, len(grid_points))), grid_points)
-        elif isinstance(curves, np.ndarray) and curves.ndim == 2:
-            self.encode(np.zeros((1, curves.shape[1])), grid_points)
+        if self.table is not None:
+            self.table.check(X)
+        elif hasattr(X, "data_matrix"):
+            if X.dim_domain != 1:
+                raise InvalidData("X", "of one variable", f"{X.dim_domain} variables")
+            self.encode(np.zeros((1, *X.data_matrix.shape[1:])), X.grid_points[0])
+        elif isinstance(X, np.ndarray) and X.ndim in (2, 3):
+            own = np.ndim(grid_points) == 2
+            self.encode(np.zeros((1, *X.shape[1:])), grid_points[0] if own else grid_points)
 
     # -- and back -----------------------------------------------------------------------------
 
@@ -136,15 +183,18 @@ class CurveEncoder:
         return self.rescaler.restore(z_star)
 
     def draw(self, z_star: npt.ArrayLike, points: npt.ArrayLike | None = None) -> FloatArray:
-        """The curves (n, T) behind z* at `points`, by default 101 across the domain."""
-        return self.decode(z_star) @ self._functions_at(points).T
+        """The curves (n, T) behind z* at `points`, by default 101 across the domain.
+
+        Of several channels: shape (n, C, T).
+        """
+        return self.evaluate(self.decode(z_star), points)
 
     def slope(self, coefficients: npt.ArrayLike, points: npt.ArrayLike | None = None) -> FloatArray:
         """The slope function β̂ of a linear rule b̂ᵀz*, at `points` (by default 101).
 
         β̂ = Σ_k (G⁻¹ D⁻¹ b̂)_k φ_k, so that b̂ᵀz* = ∫ x β̂ + `offset`: exact for `clip` inside its
         range, first order for `tanh` (correction C2: Σ b̂_k φ_k is not a slope function). For
-        plain vectors it is the weight D⁻¹b̂ of each variable.
+        plain vectors it is the weight D⁻¹b̂ of each variable, for several channels (..., C, T).
 
         Args:
             coefficients: b̂ of shape (d,), or a batch (..., d).
@@ -157,7 +207,7 @@ class CurveEncoder:
         if not self.basis.functional:
             return weights
         dual = np.linalg.solve(self.gram(), weights[..., None])[..., 0]
-        return np.asarray(dual @ self._functions_at(points).T)
+        return self.evaluate(np.asarray(dual, dtype=np.float64), points)
 
     def offset(self, coefficients: npt.ArrayLike) -> FloatArray:
         """The constant −Σ_k b̂_k center_k / D_k that goes with `slope`."""
@@ -167,9 +217,43 @@ class CurveEncoder:
     # -- what everybody may know --------------------------------------------------------------
 
     @property
+    def basis(self) -> Basis:
+        """The functions that a curve is written in."""
+        return self._parts[0]
+
+    @property
+    def rescaler(self) -> Rescaler:
+        """The map of coefficients into the box."""
+        return self._parts[1]
+
+    @property
+    def table(self) -> Table | None:
+        """Columns with names or categories, where rows are read as such."""
+        return self._parts[2]
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other._parts == self._parts
+
+    def __hash__(self) -> int:
+        return hash(self._parts)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(basis={self.basis!r}, rescaler={self.rescaler!r})"
+
+    @property
     def n_features(self) -> int:
         """The length d of z*."""
         return self.basis.n_basis
+
+    @property
+    def channels(self) -> int:
+        """How many functions of t a curve consists of."""
+        return len(self.basis.parts)
+
+    def _feature_names(self) -> list[str]:
+        if self.table is not None:
+            return self.table.names
+        return [f"{self.basis.name or 'feature'}{k}" for k in range(self.n_features)]
 
     def gram(self) -> FloatArray:
         """The matrix G_kl = ∫ φ_k φ_l of the basis."""
@@ -177,22 +261,31 @@ class CurveEncoder:
 
     def to_dict(self) -> dict[str, Any]:
         """The whole recipe, ready for JSON."""
-        return {"basis": self.basis.to_dict(), "rescale": self.rescaler.to_dict()}
+        parts = {"basis": self.basis.to_dict(), "rescale": self.rescaler.to_dict()}
+        return parts if self.table is None else parts | {"table": self.table.to_dict()}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Rebuild from `to_dict`: registered names and known parameters only."""
         for key in data:
-            if key not in ("basis", "rescale"):
+            if key not in ("basis", "rescale", "table"):
                 raise InvalidParameter(key, "a part of an encoder (basis, rescale)", data[key])
-        return cls(Basis.from_dict(data["basis"]), rescale=Rescaler.from_dict(data["rescale"]))
+        basis, rescaler = Basis.from_dict(data["basis"]), Rescaler.from_dict(data["rescale"])
+        encoder = cls(basis, rescale=rescaler)
+        if data.get("table") is not None:
+            encoder._settle(basis, rescaler, Table.from_dict(data["table"]))
+        return encoder
 
     # -- helpers --------------------------------------------------------------------------------
 
-    def _functions_at(self, points: npt.ArrayLike | None) -> FloatArray:
-        if points is None and self.basis.functional:
-            points = np.linspace(*self.basis.domain_range, 101)
-        return np.eye(self.n_features) if points is None else self.basis.evaluate(points)
+    def evaluate(self, z: FloatArray, points: npt.ArrayLike | None = None) -> FloatArray:
+        """The curves with coefficients z at `points`; z itself where there is no t."""
+        if not self.basis.functional:
+            return z if points is None else z @ self.basis.evaluate(points).T
+        t = np.linspace(*self.basis.domain_range, 101) if points is None else points
+        parts = zip(self.basis.parts, self.basis.apart(z), strict=True)
+        curves = [values @ part.evaluate(t).T for part, values in parts]
+        return curves[0] if len(curves) == 1 else np.stack(curves, axis=-2)
 
     def _per_coefficient(self, coefficients: npt.ArrayLike) -> FloatArray:
         """D⁻¹b̂: the same linear rule on z instead of z*."""
@@ -214,7 +307,7 @@ def _member(family: Any, argument: str, choice: Any, parameters: Mapping[str, An
     return choice
 
 
-def _sizes(feature_ranges: Sequence[Any]) -> dict[str, Any]:
+def _sizes(feature_ranges: Any) -> dict[str, Any]:
     """Half-range and middle of one public range, or of one for each coefficient."""
     if not any(isinstance(pair, Sized) for pair in feature_ranges):
         low, high = interval("feature_ranges", feature_ranges)

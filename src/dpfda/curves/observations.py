@@ -20,6 +20,61 @@ from dpfda.errors import InvalidData, InvalidParameter
 _NUMBERS = "a two-dimensional array (n, T) of numbers, an FDataGrid, or a list of pairs (t, x)"
 
 
+def read_channels(X: Any, grid_points: Any, *, count: int, strict: bool) -> list[tuple[Any, Any]]:
+    """Curves and grid points of each of `count` channels, as `read_curves` takes them."""
+    X, grid_points = with_own_grids(X, grid_points, strict=strict)
+    if count == 1:
+        one = isinstance(X, np.ndarray) and X.ndim == 3 and X.shape[2] == 1
+        return [(X[:, :, 0] if one else X, grid_points)]
+    if hasattr(X, "data_matrix") and len(X.grid_points) == 1:
+        X, grid_points = np.asarray(X.data_matrix), X.grid_points[0]
+    elif hasattr(X, "start_indices") and X.points.shape[1] == 1:
+        starts = X.start_indices[1:]
+        pairs = zip(np.split(X.points[:, 0], starts), np.split(X.values, starts), strict=True)
+        X, grid_points = list(pairs), None
+    if _are_pairs(X):
+        values = [_numbers(pair[1]) if _is_pair(pair) else None for pair in X]
+        if strict and any(x is None or x.ndim != 2 or x.shape[1] != count for x in values):
+            raise InvalidData("X", f"pairs (t, x), x of shape (T, {count}) for {count} channels")
+        return [
+            (
+                [
+                    (pair[0], x[:, c]) if x is not None and x.shape[1:] == (count,) else None
+                    for pair, x in zip(X, values, strict=True)
+                ],
+                None,
+            )
+            for c in range(count)
+        ]
+    stack = _numbers(X)
+    if stack is None or stack.ndim != 3 or stack.shape[2] != count:
+        if strict:
+            raise InvalidData("X", f"an array (n, T, {count}), for {count} channels")
+        return [(np.full((len(_people(X)), 1), np.nan), None)] * count
+    return [(stack[:, :, c], grid_points) for c in range(count)]
+
+
+def with_own_grids(X: Any, grid_points: Any, *, strict: bool = True) -> tuple[Any, Any]:
+    """Curves with a list of grids, one for each, as pairs (t, x); all others as they are.
+
+    Example:
+        >>> with_own_grids([[1.0, 2.0], [3.0]], [[0.0, 1.0], [0.5]])
+        ([([0.0, 1.0], [1.0, 2.0]), ([0.5], [3.0])], None)
+    """
+    several = isinstance(grid_points, list | tuple | np.ndarray) and any(
+        map(_is_sequence, grid_points)
+    )
+    if not several:
+        return X, grid_points
+    if len(grid_points) != len(X):
+        if len(grid_points) == 1:  # a grid of one variable, said as those of several are
+            return X, grid_points[0]
+        if strict:
+            raise InvalidData("grid_points", "one grid, or one for each curve")
+        return X, None
+    return list(zip(grid_points, X, strict=True)), None
+
+
 def read_curves(
     curves: Any, grid_points: Any, *, domain_range: tuple[float, float], strict: bool
 ) -> tuple[FloatArray, FloatArray]:
@@ -51,16 +106,16 @@ def read_vectors(vectors: Any, *, n_basis: int, strict: bool) -> FloatArray:
     if values is None and not strict:
         values = np.stack([_row(row, n_basis) for row in _people(vectors)])
     if values is None:
-        raise InvalidData("vectors", f"a two-dimensional array (n, {n_basis}) of numbers")
+        raise InvalidData("X", f"a two-dimensional array (n, {n_basis}) of numbers")
     if not strict:
         if values.shape[1] != n_basis:
             return np.full((values.shape[0], n_basis), np.nan)
         return np.where(np.isinf(values).any(axis=1, keepdims=True), np.nan, values)
     if values.shape[0] == 0 or values.shape[1] != n_basis:
         rule = f"an array with at least one row and {n_basis} columns"
-        raise InvalidData("vectors", rule, f"shape {values.shape}")
+        raise InvalidData("X", rule, f"shape {values.shape}")
     if not np.all(np.isfinite(values)):
-        raise InvalidData("vectors", "finite (no NaN, no infinity)")
+        raise InvalidData("X", "finite (no NaN, no infinity)")
     return values
 
 
@@ -76,13 +131,13 @@ def _usable(
     infinite = np.isinf(values).any(axis=1, keepdims=True)
     if strict:
         if values.shape[0] == 0:
-            raise InvalidData("curves", "a batch of at least one curve", f"shape {values.shape}")
+            raise InvalidData("X", "a batch of at least one curve", f"shape {values.shape}")
         if infinite.any():
-            raise InvalidData("curves", "finite (NaN marks a missing point)")
+            raise InvalidData("X", "finite (NaN marks a missing point)")
         if not np.all(inside | ~seen if points.ndim == 2 else inside):
             raise InvalidData("grid_points", f"inside the domain [{low:g}, {high:g}]")
         if not seen.any(axis=1).all():
-            raise InvalidData("curves", "observed at one point at least, each of them")
+            raise InvalidData("X", "observed at one point at least, each of them")
     values = np.where(inside & ~infinite, values, np.nan)
     return np.clip(np.where(inside, points, low), low, high), values
 
@@ -103,7 +158,7 @@ def _from_irregular(curves: Any, strict: bool) -> tuple[FloatArray, FloatArray]:
 
 def _not_one_variable(curves: Any, strict: bool) -> tuple[FloatArray, FloatArray]:
     if strict:
-        raise InvalidData("curves", "real-valued functions of one variable")
+        raise InvalidData("X", "real-valued functions of one variable")
     return _unseen(len(curves))
 
 
@@ -113,7 +168,7 @@ def _from_pairs(curves: Any, strict: bool) -> tuple[list[FloatArray], list[Float
         t, x = map(_numbers, pair) if _is_pair(pair) else (None, None)
         if t is None or x is None or t.ndim != 1 or t.shape != x.shape:
             if strict:
-                raise InvalidData("curves", "pairs (t, x) of equally many numbers")
+                raise InvalidData("X", "pairs (t, x) of equally many numbers")
             t = x = np.empty(0)
         points.append(t)
         values.append(x)
@@ -125,7 +180,7 @@ def _from_rows(
 ) -> tuple[FloatArray, FloatArray]:
     values = _matrix(curves, single=not strict)
     if values is None and strict:
-        raise InvalidData("curves", _NUMBERS)
+        raise InvalidData("X", _NUMBERS)
     if values is None:  # rows of unequal length, or not numbers: each person for themselves
         return _pad(*_from_pairs(_with_grids(curves, grid_points, domain_range), strict))
     grid = _grid(grid_points, values.shape[1], domain_range)
@@ -133,7 +188,7 @@ def _from_rows(
         return grid, values
     if strict:
         found = f"{values.shape[1]} columns"
-        raise InvalidData("grid_points", "one number for each column of curves", found)
+        raise InvalidData("grid_points", "one number for each column of X", found)
     return _unseen(values.shape[0])
 
 

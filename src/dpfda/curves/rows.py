@@ -31,10 +31,11 @@ class RowEncoder(CurveEncoder):
     def __init__(self, columns: int) -> None:
         size = whole("columns", columns, most=1 << 16)
         super().__init__("identity", n_basis=size, rescale="clip")
+        object.__setattr__(self, "_given", {"columns": columns})
 
-    def encode(self, curves: Any, grid_points: Any = None, *, strict: bool = True) -> FloatArray:
+    def encode(self, X: Any, grid_points: Any = None, *, strict: bool = True) -> FloatArray:
         """The rows, large numbers cut where squares could overflow."""
-        rows = self.coefficients(curves, grid_points, strict=strict)
+        rows = self.coefficients(X, grid_points, strict=strict)
         return np.clip(rows, -_LARGEST, _LARGEST)
 
     def decode(self, z_star: npt.ArrayLike) -> FloatArray:

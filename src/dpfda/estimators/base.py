@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from dpfda._validate import FloatArray
+from dpfda.curves.observations import with_own_grids
 from dpfda.estimators.plots import draw_study
 from dpfda.estimators.result import StudyResult
 from dpfda.face.comparison import (
@@ -37,12 +38,15 @@ class StudyClassifier(CurveClassifierBase):
         """Simulate the study: every person answers once, privately.
 
         Args:
-            X: an array (n, T), an FDataGrid, a list of pairs (t, x), or a table.
+            X: an array (n, T), or (n, T, C) for C channels; scikit-fda curves; a list of pairs
+                (t, x); or a table.
             y: the label of each row.
-            grid_points: the T points of an array; equidistant by default.
+            grid_points: the T points of an array, equidistant by default; or a list of grids, one
+                for each curve.
             groups: the person behind each row, where people have several; then each person
                 reports one of their rows, chosen at random, so that ε is per person.
         """
+        X, grid_points = with_own_grids(X, grid_points)
         seed = self._public_seed()
         rows, y = self._read(X, y, groups, seed=seed)
         self._set_classes(y)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
+from dpfda.curves.ranges import Table
 from dpfda.estimators.base import StudyClassifier
-from dpfda.face.ranges import Table
+from dpfda.face.curves import count_channels
 from dpfda.protocol.plan import StudyPlan
 from dpfda.questions.recipe import plan_study
 
@@ -63,10 +65,14 @@ class LocalCurveClassifier(StudyClassifier):
     def _plan(self, X: Any, **known: Any) -> StudyPlan:
         if self.feature_ranges is not None:
             self._left_out("feature_ranges say that X is a table", "value_range", "domain_range")
-            table = Table.of(self.feature_ranges, width=X.shape[1])
-            known["feature_ranges"] = list(zip(table.low, table.high, strict=True))
+            named = isinstance(self.feature_ranges, Mapping)
+            width = None if named else X.shape[1]
+            table = Table.of(self.feature_ranges, width=width)
+            pairs = list(zip(table.low.tolist(), table.high.tolist(), strict=True))
+            known["feature_ranges"] = self.feature_ranges if named else pairs
         else:
-            known["value_range"] = (-1, 1) if self.value_range is None else self.value_range
+            ranges = self._value_ranges(count_channels(X))
+            known["value_range"] = [(-1.0, 1.0) if one is None else one for one in ranges]
             known["domain_range"] = self._domain(X)
         return plan_study(
             ordered=self.ordered,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -13,10 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 from dpfda import _validate
 from dpfda._validate import AnyArray, FloatArray
 from dpfda.curves import CurveEncoder
-from dpfda.curves.observations import own_domain
+from dpfda.curves.observations import own_domain, with_own_grids
 from dpfda.errors import InvalidParameter
 from dpfda.face.comparison import non_private_classifier
-from dpfda.face.curves import CurveReader, count_rows, own_grids, take
+from dpfda.face.curves import CurveReader, count_channels, count_rows, own_grids, take
 from dpfda.face.scikit import ClassifierMixin
 from dpfda.noise import Source
 from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC, Guarantee
@@ -96,13 +96,20 @@ class CurveClassifierBase(LocalClassifier):
     """A classifier of curves, or of a table's rows, that holds a public `CurveModel`.
 
     Args:
-        value_range: public (low, high) of x(t); values outside are clipped.
+        value_range: public (low, high) of x(t), or one pair a channel; values outside are clipped.
         domain_range: public (start, end) of t; [0, 1] by default, an FDataGrid brings its own.
     """
 
-    value_range: tuple[float, float] | None = None
+    value_range: tuple[float, float] | Sequence[tuple[float, float]] | None = None
     domain_range: tuple[float, float] | None = None
     model_: CurveModel = field(init=False)
+
+    def _read_curves(self, X: Any, *, reset: bool, own_points: bool = False) -> Any:
+        if not isinstance(self.feature_ranges, Mapping):
+            return super()._read_curves(X, reset=reset, own_points=own_points)
+        if self._is_simulation:
+            self._table(self.feature_ranges, X, reset=reset)  # says what is wrong with rows
+        return self._checked_table(self.feature_ranges, X, reset=reset)
 
     def _read(self, X: Any, y: Any, groups: Any, *, seed: int, reset: bool = True) -> Any:
         """One row and label of each person, by public randomness where people have several."""
@@ -134,9 +141,21 @@ class CurveClassifierBase(LocalClassifier):
     def _encoder(self, X: Any) -> CurveEncoder:
         """How a row becomes a vector: from public parameters, and the shape of X."""
         if self.feature_ranges is None:
-            return self._curve_encoder(self.value_range, self._domain(X))
+            ranges, domain = self._value_ranges(count_channels(X)), self._domain(X)
+            return _joined([self._curve_encoder(one, domain) for one in ranges])
         self._left_out("feature_ranges say that X is a table", "value_range", "domain_range")
-        return CurveEncoder("identity", feature_ranges=self.feature_ranges, n_basis=X.shape[1])
+        named = isinstance(self.feature_ranges, Mapping)
+        width = {} if named else {"n_basis": X.shape[1]}
+        return CurveEncoder("identity", feature_ranges=self.feature_ranges, **width)
+
+    def _value_ranges(self, channels: int) -> list[Any]:
+        """Of each channel: all have the same unless there is one pair for each."""
+        given = self.value_range
+        if not isinstance(given, Sequence) or not isinstance(given[0], Sized):
+            return [given] * channels
+        if len(given) != channels:
+            raise InvalidParameter("value_range", f"one pair, or {channels} of them", given)
+        return list(given)
 
     def _left_out(self, where: str, *names: str) -> None:
         """Refuse a public fact that is said twice."""
@@ -169,6 +188,7 @@ class CurveClassifierBase(LocalClassifier):
 
     def _new_curves(self, X: Any, grid_points: Any) -> tuple[Any, Any]:
         """New curves, and their points: those of the fit unless there are others."""
+        X, grid_points = with_own_grids(X, grid_points)
         read = self._read_curves(X, reset=False, own_points=grid_points is not None)
         points = self.grid_points_ if grid_points is None and not own_grids(read) else grid_points
         return read, points
@@ -190,7 +210,11 @@ class EncodedClassifier(CurveClassifierBase):
         if not isinstance(self.encoder, CurveEncoder):
             raise InvalidParameter("encoder", "None or a CurveEncoder", self.encoder)
         self._left_out("an encoder says it", "value_range", "domain_range", "feature_ranges")
-        return self.encoder
+        return _joined([self.encoder] * (count_channels(X) if self.encoder.channels == 1 else 1))
+
+
+def _joined(channels: list[CurveEncoder]) -> CurveEncoder:
+    return channels[0] if len(channels) == 1 else CurveEncoder.side_by_side(channels)
 
 
 def probabilities(scores: FloatArray) -> FloatArray:

@@ -26,6 +26,7 @@ class CurveReader(PrivateEstimator):
         """Arrays are checked as scikit-learn does; curves with their own grids pass.
 
         `own_points`: new curves come with their own grid, so their number of points is free.
+        Arrays (n, T, C) are curves of C channels.
         """
         # scikit-fda's curves on a basis; a common grid of private points would show them all
         if hasattr(X, "to_grid") and not hasattr(X, "start_indices"):
@@ -34,9 +35,8 @@ class CurveReader(PrivateEstimator):
             return X
         # With real noise, what a person holds decides nothing: infinities are encoded as 0.
         finite = "allow-nan" if self._is_simulation else False
-        if own_points:
-            return check_numbers(X, ensure_all_finite=finite)
-        return self._numbers(X, reset=reset, ensure_all_finite=finite)
+        rules: dict[str, Any] = {"ensure_all_finite": finite, "allow_nd": _depth(X) == 3}
+        return check_numbers(X, **rules) if own_points else self._numbers(X, reset=reset, **rules)
 
     def _read_labels(self, y: Any, count: int) -> AnyArray:
         """Labels as a vector. With real noise none of them is refused: unknown ones are number 0.
@@ -107,3 +107,24 @@ def own_grids(X: Any) -> bool:
         return False
     first = X[0]
     return isinstance(first, tuple) and len(first) == 2 and np.ndim(first[0]) == 1
+
+
+def _depth(X: Any) -> int:
+    """How deep an array is nested, from its first entries: 2 for (n, T), 3 for (n, T, C)."""
+    if hasattr(X, "ndim"):
+        return int(X.ndim)
+    return 1 + _depth(X[0]) if isinstance(X, (list, tuple)) and len(X) else 0
+
+
+def count_channels(X: Any) -> int:
+    """How many functions of t a row holds.
+
+    Example:
+        >>> count_channels(np.zeros((5, 30, 2))), count_channels(np.zeros((5, 30)))
+        (2, 1)
+    """
+    if hasattr(X, "dim_codomain"):
+        return int(X.dim_codomain)
+    if isinstance(X, (list, tuple)) and own_grids(X):
+        return int(np.shape(X[0][1])[1]) if np.ndim(X[0][1]) == 2 else 1
+    return int(X.shape[2]) if np.ndim(X) == 3 else 1

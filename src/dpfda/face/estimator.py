@@ -18,8 +18,8 @@ from sklearn.utils.validation import check_array, validate_data
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
+from dpfda.curves.ranges import Table
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.face.ranges import Table
 from dpfda.face.scikit import BaseEstimator
 from dpfda.noise import RandomState, Source, source_for
 from dpfda.noise.source import SecureSource

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from dpfda._validate import FloatArray
+from dpfda.curves.observations import with_own_grids
 from dpfda.face.comparison import NON_PRIVATE
 from dpfda.face.curve_classifier import stamped
 from dpfda.mrma.conclusion import MRMAFindings
@@ -91,13 +92,15 @@ class MRMAClassifier(MRMAEstimator):
         """Run the study.
 
         Args:
-            X: (n, T) array, NaN where a point is missing; scikit-fda curves; a list of pairs
-                (t, x); or a table.
+            X: an array (n, T), or (n, T, C) for C channels, NaN where a point is missing;
+                scikit-fda curves; a list of pairs (t, x); or a table.
             y: one of two labels for each.
-            grid_points: the T points of an array; equidistant by default.
+            grid_points: the T points of an array, equidistant by default; or a list of grids, one
+                for each curve.
             groups: the person behind each row, where people have several; then each person
                 reports one of their rows, chosen at random, so that ε is per person.
         """
+        X, grid_points = with_own_grids(X, grid_points)
         seed = self._public_seed()
         rows, y = self._read(X, y, groups, seed=seed)
         self._set_classes(y)

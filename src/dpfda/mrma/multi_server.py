@@ -11,6 +11,7 @@ import numpy as np
 from dpfda import _validate
 from dpfda._validate import AnyArray, FloatArray, IntArray
 from dpfda.curves import CurveEncoder
+from dpfda.curves.observations import with_own_grids
 from dpfda.errors import InvalidParameter
 from dpfda.face.curve_classifier import stamped
 from dpfda.face.curves import take
@@ -101,6 +102,7 @@ class MultiServerMRMA(MRMAEstimator):
             servers: which server each row belongs to; by default there is one.
         """
         _validate.one_of("exchange", self.exchange, ("split", "separate"))
+        X, grid_points = with_own_grids(X, grid_points)
         seed = self._public_seed()
         rows, y = self._read(X, y, None, seed=seed)
         where = np.zeros(len(y), dtype=int) if servers is None else np.asarray(servers)
@@ -114,6 +116,7 @@ class MultiServerMRMA(MRMAEstimator):
         self.servers_, number = np.unique(where, return_inverse=True)
         source = self._source()
         whole = self._plan(self._encoder(rows), len(y), MRMADesign(), seed=seed)
+        whole.encoder.check_grid(rows, grid_points)
         people = encode_people(whole, rows, y, grid_points=grid_points)
         order = np.random.default_rng(seed).permutation(len(y))
         rosters = [order[number[order] == k] for k in range(len(self.servers_))]

@@ -6,6 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 from dpfda.curves import CurveEncoder
+from dpfda.curves.observations import with_own_grids
 from dpfda.errors import InvalidParameter
 from dpfda.face.curve_classifier import stamped
 from dpfda.mrma.conclusion import MRMAFindings
@@ -94,6 +95,7 @@ class OnlineMRMA(MRMAEstimator):
             grid_points: the points of an array.
             groups: the person behind each row of this round.
         """
+        X, grid_points = with_own_grids(X, grid_points)
         first = not hasattr(self, "_round")
         seed = self._public_seed() >> 1 if first else self._stream_seed  # room to count rounds
         rows, y = self._read(X, y, groups, seed=seed, reset=first)

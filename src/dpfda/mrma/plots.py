@@ -38,7 +38,7 @@ def draw_slope(axis: Any, result: MRMAResult, encoder: CurveEncoder) -> None:
         axis.set(title="weight of each feature", xlabel="feature")
         return
     points = np.linspace(*encoder.basis.domain_range, slope.shape[-1])
-    axis.plot(points, slope)
+    axis.plot(points, np.atleast_2d(slope).T)  # of several channels, one line each
     axis.set(title="slope function", xlabel="t", ylabel="β(t)")
 
 

@@ -147,7 +147,8 @@ class CurveModel(StudyModel):
         ax = plt.subplots()[1] if ax is None else ax
         slope = self.slope()
         if self.encoder.basis.functional:
-            ax.plot(np.linspace(*self.encoder.basis.domain_range, slope.shape[1]), slope.T)
+            rows = slope.reshape(-1, slope.shape[-1])  # of several channels, one line each
+            ax.plot(np.linspace(*self.encoder.basis.domain_range, slope.shape[-1]), rows.T)
             ax.set(title="slope function β(t)", xlabel="t")
         else:
             ax.bar(np.arange(slope.shape[1]), slope[0])
@@ -155,6 +156,6 @@ class CurveModel(StudyModel):
         ax.axhline(0, color="0.6", linewidth=0.8)
         return ax
 
-    def predict(self, curves: Any, grid_points: Any = None) -> Any:
+    def predict(self, X: Any, *, grid_points: Any = None) -> Any:
         """Labels of new curves."""
-        return np.asarray(self.classes)[self.decide(self.encoder.encode(curves, grid_points))]
+        return np.asarray(self.classes)[self.decide(self.encoder.encode(X, grid_points))]

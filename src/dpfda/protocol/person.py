@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -71,7 +71,8 @@ class Person(Holder):
 
     def _encoded(self, curve: Any, label: Any, grid_points: Any) -> Records:
         """The records, as tasks take them."""
-        return encode_people(self.plan, one_curve(curve), [label], grid_points=grid_points)
+        batch = one_curve(curve, channels=self.plan.encoder.channels)
+        return encode_people(self.plan, batch, [label], grid_points=grid_points)
 
     def answer(self, query: Query, *, number: int = 0) -> Answer:
         """Spend, compute, randomize: the reply to send, shape (1, width).
@@ -156,15 +157,15 @@ def _replies(query: Query, answer: Answer) -> Answer:
 
 
 def encode_people(
-    plan: StudyPlan, curves: Any, labels: Any, *, grid_points: Any = None
+    plan: StudyPlan, X: Any, y: Any, *, grid_points: Any = None
 ) -> tuple[FloatArray, IntArray]:
     """Encoded curves and label numbers, as tasks take them.
 
     What cannot be encoded becomes 0 and an unknown label becomes number 0: refusing to report would
     itself reveal something.
     """
-    features = plan.encoder.encode(curves, grid_points, strict=False)
-    return features, label_numbers(labels, plan.classes)
+    features = plan.encoder.encode(X, grid_points, strict=False)
+    return features, label_numbers(y, plan.classes)
 
 
 def label_numbers(labels: Any, classes: Any) -> IntArray:
@@ -199,12 +200,18 @@ def one_by_one(labels: Any) -> npt.NDArray[Any]:
     return values
 
 
-def one_curve(curve: Any) -> Any:
-    """A single curve as a batch of one: values, or a pair (t, x); what is neither has no values."""
+def one_curve(curve: Any, *, channels: int = 1) -> Any:
+    """A single curve as a batch of one: values, or a pair (t, x); what is neither has no values.
+
+    Of several channels: values (T, channels). A record of a table: a mapping from its columns.
+    """
+    if isinstance(curve, Mapping):
+        return {name: [value] for name, value in curve.items()}
     if isinstance(curve, tuple) and len(curve) == 2 and np.ndim(curve[0]) == 1:
         return [curve]
     try:
         values = np.asarray(curve, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        return curve if hasattr(curve, "grid_points") else np.full((1, 1), np.nan)
-    return values[None, :] if values.ndim == 1 else curve
+        known = hasattr(curve, "grid_points") or hasattr(curve, "columns")
+        return curve if known else np.full((1, 1), np.nan)
+    return values[None] if values.ndim == (1 if channels == 1 else 2) else curve

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -71,6 +72,7 @@ class StudyPlan(Portable):
         self._revive("encoder", read_encoder)
         if not isinstance(self.encoder, CurveEncoder):
             raise InvalidParameter("encoder", "an encoder", type(self.encoder).__name__)
+        object.__setattr__(self, "encoder", copy(self.encoder))  # its parameters may be set anew
         object.__setattr__(self, "classes", tuple(self.classes))
         object.__setattr__(self, "design", dict(self.design))
 

@@ -82,7 +82,8 @@ class QuestionDesign(Design, name="questions"):
         if scales is None and not basis.functional:
             scales = (1.0,) * encoder.n_features
         elif scales is None:
-            speed = [max(j, 1) if basis.ordered else 1 for j in range(encoder.n_features)]
+            turns = (j // encoder.channels for j in range(encoder.n_features))
+            speed = [max(j, 1) if basis.ordered else 1 for j in turns]
             scales = tuple(1 / (3 * j) for j in speed)
         return replace(self, scales=scales, ordered=ordered)
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Sized
 from typing import Any, get_type_hints
 
 import msgspec
 
 from dpfda import _validate
 from dpfda.curves import CurveEncoder
+from dpfda.curves.ranges import FeatureRanges
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.face.ranges import FeatureRanges, Table
 from dpfda.mechanisms.question_response import QuestionResponse
 from dpfda.protocol.plan import Label, Protects, StudyPlan
 from dpfda.protocol.server import Server
@@ -31,7 +31,7 @@ def plan_study(
     epsilon: float,
     *,
     classes: Sequence[Label],
-    value_range: tuple[float, float] | None = None,
+    value_range: Sequence[float | tuple[float, float]] | None = None,
     feature_ranges: FeatureRanges | None = None,
     domain_range: tuple[float, float] = (0.0, 1.0),
     protects: Protects = "both",
@@ -49,7 +49,8 @@ def plan_study(
         n_people: how many take part.
         epsilon: what each of them spends, once.
         classes: the labels; in which order they are named changes nothing.
-        value_range: of curves, the public (low, high) of x(t); values outside are clipped.
+        value_range: of curves, the public (low, high) of x(t), or one pair for each of several
+            channels; values outside are clipped.
         feature_ranges: of tables instead, (low, high) of each column in order, or a mapping from
             column to (low, high) or to its categories (then one number 0 or 1 for each).
         domain_range: public (start, end) of t.
@@ -75,9 +76,7 @@ def plan_study(
     if feature_ranges is not None:
         if not any(isinstance(one, Collection) for one in feature_ranges):
             raise InvalidParameter("feature_ranges", "one (low, high) a column", feature_ranges)
-        table = Table.of(feature_ranges)
-        pairs = list(zip(table.low.tolist(), table.high.tolist(), strict=True))
-        encoder = CurveEncoder("identity", feature_ranges=pairs)
+        encoder = CurveEncoder("identity", feature_ranges=feature_ranges)
     else:
         encoder = _smooth_curves(value_range, domain_range)
     questions: dict[str, Any] = {
@@ -114,6 +113,9 @@ def _in_order(classes: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _smooth_curves(value_range: Any, domain_range: Any) -> CurveEncoder:
+    if len(value_range) and all(isinstance(one, Sized) for one in value_range):
+        channels = [_smooth_curves(one, domain_range) for one in value_range]
+        return channels[0] if len(channels) == 1 else CurveEncoder.side_by_side(channels)
     low, high = _validate.interval("value_range", value_range)
     start, end = _validate.interval("domain_range", domain_range)
     # |x(t)| ≤ R bounds every coefficient on an orthonormal basis by R √(end - start).

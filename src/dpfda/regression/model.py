@@ -13,9 +13,9 @@ import numpy as np
 from dpfda._registry import plain
 from dpfda._validate import AnyArray, FloatArray
 from dpfda.curves import CurveEncoder
+from dpfda.curves.ranges import Table
 from dpfda.documents import Body, Documented
 from dpfda.errors import InvalidData
-from dpfda.face.ranges import Table
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.regression.methods import Fitted
 from dpfda.regression.problem import Task

@@ -19,10 +19,10 @@ from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_
 from dpfda import _validate
 from dpfda._validate import AnyArray, FloatArray
 from dpfda.curves import CurveEncoder
+from dpfda.curves.ranges import Table, middle
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.face.curves import CurveReader, count_rows
 from dpfda.face.estimator import unquoted
-from dpfda.face.ranges import Table, middle
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.holder import Exchange
 from dpfda.protocol.public_randomness import one_row_each

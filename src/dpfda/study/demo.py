@@ -133,7 +133,7 @@ def _result(collector: CollectorProcess, plan: StudyPlan, tested: Dataset) -> di
     collector.wait_until(plan.hash[:16])
     model = CurveModel.from_dict(collector.request("GET", study + "/model"))
     history = collector.request("GET", study + "/models")
-    wrong = model.predict(tested.X, tested.grid_points) != _labels(tested)
+    wrong = model.predict(tested.X, grid_points=tested.grid_points) != _labels(tested)
     return {
         "model": model,
         "error": float(np.mean(wrong)),

@@ -26,25 +26,33 @@ class Column(Portable):
     high: float = 1.0
     categories: tuple[Any, ...] = ()
 
+    def __post_init__(self) -> None:
+        low, high = _validate.interval(f"range of {self.key!r}", (self.low, self.high))
+        for name, value in (("low", low), ("high", high), ("categories", tuple(self.categories))):
+            object.__setattr__(self, name, value)
+
     @property
     def names(self) -> list[str]:
         """Of the numbers it becomes."""
         return [f"{self.key}={category}" for category in self.categories] or [str(self.key)]
 
-    def numbers(self, values: Any) -> FloatArray:
+    def numbers(self, values: Any, *, strict: bool = True) -> FloatArray:
         """Private values as numbers inside the range, shape (n, 1) or (n, categories).
 
-        An unknown category is none of them. Nothing is refused for its value.
+        An unknown category is none of them. `strict` refuses what is missing or not a number, as a
+        rule about the column; otherwise it is NaN, because refusing would reveal something.
         """
         if self.categories:
-            cells = np.asarray(values, dtype=object)
-            return np.stack([cells == one for one in self.categories], axis=1).astype(np.float64)
+            same = [[_equal(cell, one) for one in self.categories] for cell in values]
+            return np.asarray(same, dtype=np.float64).reshape(-1, len(self.categories))
         try:
             numbers = np.asarray(values, dtype=np.float64)
-        except (TypeError, ValueError):
-            rule = "a column of numbers (or list its categories in feature_ranges)"
-            raise InvalidData(f"X[{self.key!r}]", rule) from None
-        if np.isnan(numbers).any():
+        except (TypeError, ValueError, OverflowError):
+            if strict:
+                rule = "a column of numbers (or list its categories in feature_ranges)"
+                raise InvalidData(f"X[{self.key!r}]", rule) from None
+            numbers = np.array([_number(cell) for cell in values])
+        if strict and np.isnan(numbers).any():
             raise InvalidData(f"X[{self.key!r}]", "without missing values (NaN)")
         return np.clip(numbers, self.low, self.high)[:, None]
 
@@ -64,6 +72,10 @@ class Table(Portable):
 
     columns: tuple[Column, ...]
     named: bool
+
+    def __post_init__(self) -> None:
+        read = (Column.from_dict(one) if isinstance(one, Mapping) else one for one in self.columns)
+        object.__setattr__(self, "columns", tuple(read))
 
     @classmethod
     def of(cls, ranges: Any, *, name: str = "feature_ranges", width: int | None = None) -> Table:
@@ -114,28 +126,75 @@ class Table(Portable):
         shift = self.center if centered else np.zeros(len(self.names))
         return shift, np.maximum(self.high - shift, shift - self.low)
 
-    def read(self, X: Any) -> FloatArray:
-        """Private rows as numbers inside their ranges, shape (n, len(names))."""
+    def read(self, X: Any, *, strict: bool = True) -> FloatArray:
+        """Private rows as numbers inside their ranges, shape (n, len(names)).
+
+        `strict` refuses what is missing or no number; otherwise it is NaN, or no category.
+        """
+        numbers = self._numbers(X)
+        if numbers is not None:  # the common case, at once
+            if strict and np.isnan(numbers).any():
+                raise InvalidData("X", "without missing values (NaN)")
+            return np.clip(numbers, self.low, self.high)
+        if strict:
+            self.check(X)
+        read = zip(self.columns, self._cells(X), strict=True)
+        return np.concatenate([one.numbers(cells, strict=strict) for one, cells in read], axis=1)
+
+    def _numbers(self, X: Any) -> FloatArray | None:
+        """Rows that are numbers already, in the order of `names`, as `read` gives them."""
+        try:
+            rows = np.asarray(X) if isinstance(X, (list, tuple, np.ndarray)) else np.empty(0)
+        except ValueError:  # ragged
+            return None
+        if rows.dtype.kind not in "fiub" or rows.shape[1:] != (len(self.names),):
+            return None
+        return rows.astype(np.float64)
+
+    def check(self, X: Any) -> None:
+        """Refuse a table of other columns, which are the same for everybody: not its values."""
+        if self._numbers(X) is not None:
+            return
         if not self.named:
-            rows = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
-            if rows.ndim != 2 or rows.shape[1] != len(self.columns):
+            if np.ndim(X) != 2 or np.shape(X)[1] != len(self.columns):
                 rule = f"a table of {len(self.columns)} columns, one for each of feature_ranges"
-                raise InvalidData("X", rule, f"shape {rows.shape}")
-            plain = rows.dtype.kind in "fiub" and not any(one.categories for one in self.columns)
-            if plain and not np.isnan(rows).any():  # the common case, at once
-                return np.clip(rows.astype(np.float64), self.low, self.high)
-            cells = list(rows.T)
-        else:
-            if not hasattr(X, "columns"):
-                raise InvalidData("X", "a DataFrame, because feature_ranges names columns")
-            for column in self.columns:
-                if column.key not in X.columns:
-                    raise InvalidData("X", f"a table with the column {column.key!r}")
-            cells = [X[column.key] for column in self.columns]
-        return np.concatenate(
-            [column.numbers(values) for column, values in zip(self.columns, cells, strict=True)],
-            axis=1,
-        )
+                raise InvalidData("X", rule, f"shape {np.shape(X)}")
+            return
+        there = X if isinstance(X, Mapping) else getattr(X, "columns", None)
+        if there is None:
+            raise InvalidData("X", "a DataFrame, because feature_ranges names columns")
+        for column in self.columns:
+            if column.key not in there:
+                raise InvalidData("X", f"a table with the column {column.key!r}")
+
+    def _cells(self, X: Any) -> list[Any]:
+        """The private values, column by column; None in all of a column that is not there."""
+        if not self.named:
+            rows = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X, dtype=object)
+            if rows.ndim == 2 and rows.shape[1] == len(self.columns):
+                return list(rows.T)
+            return [[None] * (len(rows) if rows.ndim == 2 else 1)] * len(self.columns)
+        if isinstance(X, Mapping):
+            missing = [None] * max((len(cells) for cells in X.values()), default=1)
+            return [X.get(column.key, missing) for column in self.columns]
+        missing = [None] * (len(X) if hasattr(X, "columns") else 1)
+        there = getattr(X, "columns", ())
+        return [X[one.key] if one.key in there else missing for one in self.columns]
+
+
+def _number(cell: Any) -> float:
+    try:
+        return float(cell)
+    except (TypeError, ValueError, OverflowError):
+        return float("nan")
+
+
+def _equal(cell: Any, category: Any) -> bool:
+    """Whether a cell holds the category; one that cannot be compared holds none."""
+    try:
+        return bool(cell == category)
+    except Exception:  # such as a missing value, which is neither equal nor different
+        return False
 
 
 def _column(name: str, key: Any, known: Any) -> Column:

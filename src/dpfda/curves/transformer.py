@@ -1,0 +1,112 @@
+"""The face of an encoder in a scikit-learn pipeline, without importing scikit-learn.
+
+A person's device encodes curves and must not need scikit-learn, so its protocol is spoken here: a
+step that learns nothing, has parameters, and names its columns.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import FrozenInstanceError
+from typing import Any, Self
+
+import numpy as np
+
+from dpfda._validate import FloatArray
+from dpfda.errors import InvalidParameter
+
+_OUTPUTS = ("default", "pandas", "polars")
+
+
+class Transformer:
+    """A step that learns nothing: `fit` checks nothing and keeps nothing."""
+
+    _given: dict[str, Any]
+    _output: str | None = None
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Nothing is learned from X."""
+        if hasattr(X, "tocsr"):
+            raise TypeError("Sparse data was passed, but dense data is required")
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Encoded rows (n, d), as a DataFrame where `set_output` says so."""
+        encoded: FloatArray = self.encode(X)  # type: ignore[attr-defined]
+        output = self._output or _global_output()
+        if output == "default":
+            return encoded
+        frames = __import__(output)
+        names = self.get_feature_names_out().tolist()
+        if output == "polars":
+            return frames.DataFrame(encoded, schema=names, orient="row")
+        return frames.DataFrame(encoded, columns=names, index=getattr(X, "index", None))
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """`transform`."""
+        return self.transform(X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Names of the columns: those of the table, or basis and number."""
+        return np.asarray(self._feature_names(), dtype=object)
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Whether `transform` returns arrays (``default``), or frames of pandas or polars."""
+        if transform is not None:
+            if transform not in _OUTPUTS:
+                raise InvalidParameter("transform", f"one of {_OUTPUTS}", transform)
+            object.__setattr__(self, "_output", transform)
+        return self
+
+    # -- parameters ------------------------------------------------------------------------------
+
+    def _remember(self, **given: Any) -> None:
+        """Parameters as they were given: what scikit-learn reads, copies and searches over."""
+        object.__setattr__(self, "_given", {**self.__dict__.get("_given", {}), **given})
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters as they were given."""
+        return dict(self._given)
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Change this encoder, as scikit-learn does; plans and models keep a copy of their own."""
+        again = type(self)(**(self._given | parameters))
+        self.__dict__.update(again.__dict__)
+        return self
+
+    # -- scikit-learn ----------------------------------------------------------------------------
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Refused, except for what scikit-learn notes on a step of its own."""
+        if not name.startswith("_"):
+            raise FrozenInstanceError(f"cannot assign to {name!r}: make another encoder")
+        object.__setattr__(self, name, value)
+
+    def __sklearn_clone__(self) -> Self:
+        again = type(self)(**self._given)
+        object.__setattr__(again, "_output", self._output)
+        return again
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
+
+        return Tags(
+            estimator_type=None,
+            target_tags=TargetTags(required=False),
+            transformer_tags=TransformerTags(),
+            input_tags=InputTags(allow_nan=True, three_d_array=True),
+            requires_fit=False,
+            no_validation=True,  # curves have forms that scikit-learn does not know
+        )
+
+    def _feature_names(self) -> list[str]:
+        raise NotImplementedError
+
+
+def _global_output() -> str:
+    """What scikit-learn's own configuration says, where it is in use."""
+    scikit_learn = sys.modules.get("sklearn")
+    return "default" if scikit_learn is None else str(scikit_learn.get_config()["transform_output"])
