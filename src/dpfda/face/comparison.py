@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression, RidgeCV
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -42,11 +42,6 @@ def non_private_classifier(X: Any, y: Any) -> Pipeline | None:
         search = GridSearchCV(rule, {"logisticregression__C": np.logspace(-3, 3, 5)}, cv=kept)
         rule = search.fit(np.asarray(X)[some], labels[some]).best_estimator_
     return rule.fit(X, labels)
-
-
-def non_private_regressor(X: Any, y: Any) -> Pipeline:
-    """A regression without privacy: ridge on standardized features, penalty by cross-validation."""
-    return make_pipeline(StandardScaler(), RidgeCV(np.logspace(-4, 4, 17))).fit(X, y)
 
 
 def majority_error(labels: Any) -> float:

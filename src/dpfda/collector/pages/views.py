@@ -90,7 +90,7 @@ def study_parts(record: StudyRecord, answered: int, history: list[ModelRecord]) 
     done = {entry.phase: entry.people for entry in history}
     boxes = [
         _progress_card(record, answered, newest, done),
-        _privacy_card(record, plan, answered + sum(done.values())),
+        _privacy_card(plan, answered + sum(done.values())),
         _error_card(newest),
     ]
     if newest["members"]:
@@ -122,7 +122,7 @@ def _progress_card(
     )
 
 
-def _privacy_card(record: StudyRecord, plan: StudyPlan, people: int) -> str:
+def _privacy_card(plan: StudyPlan, people: int) -> str:
     return card(
         "Privacy spent",
         f'<p class="figure">ε = {plan.epsilon:g}</p><p>by each of <strong>{people}</strong> people '
