@@ -225,6 +225,7 @@ def test_owners_with_more_rows_than_count_use_their_first(study):
     [
         ({"rule": "everything"}, "rule"),
         ({"mechanism": "none", "rule": "sample"}, "mechanism"),
+        ({"mechanism": "none"}, "mechanism"),
         ({"protects": "features"}, "protects"),
         ({"protects": "labels", "rule": "sample"}, "protects"),
         ({"n_rounds": 0}, "n_rounds"),

@@ -402,6 +402,10 @@ def test_classes_of_a_kernel_machine_are_fixed() -> None:
     assert machine.fit(x, np.ones(50)).classes_.tolist() == [-1.0, 1.0]
     with pytest.raises(InvalidData, match="y must"):
         machine.fit(x, np.arange(50.0))
+    with pytest.raises(InvalidData, match="one or two columns, here 1, got shape"):
+        machine.fit(np.ones((50, 3)), np.ones(50))
+    with pytest.raises(InvalidParameter, match="classes must be two different labels"):
+        machine.set_params(classes=None).fit(x, np.ones(50))
 
 
 def release_of(n: int = 600) -> Release:

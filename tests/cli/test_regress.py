@@ -25,7 +25,8 @@ def patients(tmp_path):
     return tmp_path
 
 
-ONE = ("--target", "dose", "--epsilon", "1")
+ONE = ("--target", "dose", "--epsilon", "1", "--target-range", "0", "100")
+LOGISTIC = (*ONE[:4], "--feature-norm-bound", "999", "--task", "logistic")
 
 
 def run(*arguments):
@@ -61,7 +62,8 @@ def test_table_and_other_files(patients):
 def test_logistic(patients):
     done = run(
         patients / "patients.csv", "--target", "old", "--columns", "age,weight", "--epsilon", "2",
-        "--task", "logistic", "--feature-ranges", patients / "ranges.json", "--seed", "1", "--json",
+        "--task", "logistic", "--classes", "0,1", "--feature-ranges", patients / "ranges.json",
+        "--seed", "1", "--json",
     )  # fmt: skip
     result = json.loads(done.stdout)
     assert result["guarantee"]["sampler"] == "simulation"
@@ -72,48 +74,17 @@ def test_logistic(patients):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (["--target", "height", "--epsilon", "1", "--feature-norm-bound", "1"], "--target"),
+        ([*ONE, "--target", "height", "--feature-norm-bound", "1"], "--target"),
         ([*ONE], "bounds are public"),
-        (["--target", "dose", "--epsilon", "-1", "--feature-norm-bound", "1"], "--epsilon must"),
-        (
-            [*ONE, "--delta", "2", "--feature-norm-bound", "1"],
-            "--delta",
-        ),
-        (
-            [*ONE, "--feature-norm-bound", "-1"],
-            "--feature-norm-bound must",
-        ),
-        (
-            [*ONE, "--feature-norm-bound", "1", "--seed", "-1"],
-            "--seed",
-        ),
-        (
-            [
-                "--target",
-                "dose",
-                "--epsilon",
-                "1",
-                "--feature-norm-bound",
-                "1",
-                "--target-range",
-                "9",
-                "0",
-            ],
-            "--target-range must",
-        ),
-        (
-            [
-                "--target",
-                "dose",
-                "--epsilon",
-                "1",
-                "--feature-norm-bound",
-                "999",
-                "--task",
-                "logistic",
-            ],
-            "--classes 0 1",
-        ),
+        ([*ONE, "--epsilon", "-1", "--feature-norm-bound", "1"], "--epsilon must"),
+        ([*ONE, "--delta", "2", "--feature-norm-bound", "1"], "--delta"),
+        ([*ONE, "--feature-norm-bound", "-1"], "--feature-norm-bound must"),
+        ([*ONE, "--feature-norm-bound", "1", "--seed", "-1"], "--seed"),
+        ([*ONE, "--feature-norm-bound", "1", "--target-range", "9", "0"], "--target-range must"),
+        ([*ONE[:4], "--feature-norm-bound", "1"], "--target-range must be given"),
+        ([*LOGISTIC, "--classes", "0,1"], "--classes 0,1"),
+        ([*LOGISTIC, "--classes", "1"], "--classes must be given"),
+        (LOGISTIC, "--classes must be given"),
     ],
 )
 def test_refusals_are_one_line_and_show_no_value(patients, options, reason):

@@ -63,7 +63,9 @@ def test_ragged_missing_and_fdatagrid_input():
     classifier = LocalCurveClassifier(epsilon=4.0, value_range=(-6, 6), random_state=0)
     whole = clone(classifier).fit(TRAIN.X, TRAIN.y, grid_points=t)
     ragged = [(t[::2], x[::2]) for x in TRAIN.X]
-    halved = clone(classifier).fit(ragged, TRAIN.y)
+    with pytest.raises(InvalidParameter, match="domain_range must be given"):
+        clone(classifier).fit(ragged, TRAIN.y)
+    halved = clone(classifier).set_params(domain_range=(0, 1)).fit(ragged, TRAIN.y)
     assert abs(halved.score(TEST.X, TEST.y) - whole.score(TEST.X, TEST.y)) < 0.05
     skfda = pytest.importorskip("skfda", reason="scikit-fda is not installed")
     grid = clone(classifier).fit(skfda.FDataGrid(TRAIN.X, t), TRAIN.y)

@@ -158,6 +158,7 @@ class LocalBoostingClassifier(LocalClassifier):
 
     def _check_parameters(self) -> None:
         _validate.one_of("rule", self.rule, RULES)
+        _validate.one_of("mechanism", self.mechanism, BOX_MECHANISMS)
         _validate.one_of("protects", self.protects, ("both", "features"))
         _validate.one_of("unit", self.unit, ("owner",))
         _validate.one_of("validation", self.validation, ("clean", "feedback"))
@@ -263,7 +264,7 @@ class LocalBoostingClassifier(LocalClassifier):
             common["thresholds"] = np.quantile(scaled, cuts, axis=0).T
         return SammeDesign(
             rule=self.rule,
-            mechanism=_validate.one_of("mechanism", self.mechanism, BOX_MECHANISMS),
+            mechanism=self.mechanism,
             feature_ranges=ranges,
             owners_per_round=per_round,
             judges=judges,

@@ -106,7 +106,7 @@ class PrivateKernelMachine(PointEstimator):
     def _targets(self, y: Any, n: int) -> FloatArray:
         """Targets about their middle; a class is -1 or +1, the first one where it is unknown."""
         if self._classifies:
-            if len(self.classes) != 2 or self.classes[0] == self.classes[1]:
+            if self.classes is None or len(self.classes) != 2 or self.classes[0] == self.classes[1]:
                 raise InvalidParameter("classes", "two different labels", self.classes)
             if self._is_simulation and not np.all(np.isin(y, self.classes)):
                 raise InvalidData("y", "among the given classes")

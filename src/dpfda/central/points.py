@@ -46,7 +46,11 @@ class PointEstimator(CentralEstimator):
         """Private points as rows inside the box."""
         table = Table.of(self.feature_ranges)
         if not table.named:
-            X = _validate.batch("X", _as_rows(X), columns=len(self._box))
+            rows = _validate.batch("X", _as_rows(X))
+            if rows.shape[1] != len(self._box):
+                rule = f"as wide as feature_ranges, one or two columns, here {len(self._box)}"
+                raise InvalidData("X", rule, f"shape {rows.shape}")
+            X = rows
         return table.read(X)
 
     def _public(self, read: Reading) -> dict[str, Any]:

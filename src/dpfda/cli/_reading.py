@@ -140,3 +140,12 @@ def public_domain(rows: Rows, domain: tuple[float, float] | None) -> tuple[float
         rule = "given: the curves have points of their own, which are private"
         raise InvalidParameter("--domain-range", rule, None)
     return domain
+
+
+def two_classes(text: str | None) -> tuple[str, str]:
+    """The two labels of --classes: which there are in the file is private."""
+    found = [part.strip() for part in (text or "").split(",")]
+    if len(found) != 2 or found[0] == found[1]:
+        rule = "given, two labels like no,yes: which there are in the file is private"
+        raise InvalidParameter("--classes", rule, text)
+    return found[0], found[1]

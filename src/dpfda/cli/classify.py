@@ -13,7 +13,7 @@ from dpfda import _validate
 from dpfda.cli._ledger import ledger_options, open_ledger
 from dpfda.cli._model_view import print_regression
 from dpfda.cli._output import check_writable, publish
-from dpfda.cli._reading import public_domain, reading_from, reading_options
+from dpfda.cli._reading import public_domain, reading_from, reading_options, two_classes
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.regression.estimators import PrivateLogisticRegression
 
@@ -44,7 +44,9 @@ def command(file: Path, as_json: bool, model: Path | None, **options: Any) -> No
     reading = reading_from(options)
     if reading.label is None:
         raise InvalidParameter("--label", "given: the column of classes", None)
-    classes = _classes(options["classes"], seeded=options["seed"] is not None)
+    classes = options["classes"]
+    if classes is not None or options["seed"] is None:
+        classes = two_classes(classes)
     _validate.positive("--epsilon", options["epsilon"])
     _validate.interval("--range", options["value_range"])
     rows = reading.rows(file)
@@ -69,13 +71,3 @@ def command(file: Path, as_json: bool, model: Path | None, **options: Any) -> No
         warnings.simplefilter("ignore", UserWarning)  # printed with the result
         classifier.fit(rows.X, labels.astype(str), grid_points=rows.grid_points, groups=persons)
     publish(classifier.model_, model, as_json, print_regression)
-
-
-def _classes(text: str | None, *, seeded: bool) -> tuple[str, ...] | None:
-    if text is None and seeded:
-        return None
-    found = tuple(part.strip() for part in (text or "").split(","))
-    if len(found) != 2 or found[0] == found[1]:
-        rule = "given, two labels like no,yes: which there are in the file is private"
-        raise InvalidParameter("--classes", rule, text)
-    return found

@@ -19,7 +19,7 @@ from dpfda.study.results import rows_table, to_json
 @click.option("--people", "n_people", type=int, required=True, help="How many take part.")
 @click.option("--epsilon", type=float, required=True, help="What each of them spends, once.")
 @click.option("--classes", required=True, metavar="A,B,...", help="The labels.")
-@click.option("--value-range", type=(float, float), metavar="LOW HIGH",
+@click.option("--range", "--value-range", "value_range", type=(float, float), metavar="LOW HIGH",
     help="Public range of the values of a curve.")  # fmt: skip
 @click.option("--domain-range", type=(float, float), metavar="START END", default=(0, 1),
     show_default=True, help="Public domain of the curves.")  # fmt: skip

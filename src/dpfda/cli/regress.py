@@ -14,7 +14,7 @@ from dpfda import _validate
 from dpfda.cli._ledger import ledger_options, open_ledger
 from dpfda.cli._model_view import print_regression
 from dpfda.cli._output import check_writable, publish
-from dpfda.cli._reading import feature_ranges, frame, reading_from, reading_options
+from dpfda.cli._reading import feature_ranges, frame, reading_from, reading_options, two_classes
 from dpfda.curves.ranges import Table as Public
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.files import Opened, Reading, Table
@@ -39,10 +39,9 @@ _STREAMED = {".csv", ".tsv", ".txt", ".parquet"}
     "categories of words.")  # fmt: skip
 @click.option("--feature-norm-bound", type=float,
     help="Instead of --feature-ranges: public bound on a row's length.")  # fmt: skip
-@click.option("--target-range", type=(float, float), default=(-1.0, 1.0), show_default=True,
-    metavar="LOW HIGH", help="Public range of the target (linear).")  # fmt: skip
-@click.option("--classes", type=(str, str), default=("0", "1"), show_default=True,
-    help="The two public labels (logistic).")  # fmt: skip
+@click.option("--target-range", type=(float, float), metavar="LOW HIGH",
+    help="Public range of the target (linear); values outside are moved to its ends.")  # fmt: skip
+@click.option("--classes", help="The two public labels (logistic): no,yes.")
 @reading_options(without=("label", "grid", "id"))
 @ledger_options
 @click.option("--seed", type=int, help="Seeded simulation instead of exact noise: not private.")
@@ -129,9 +128,12 @@ def _check(options: dict[str, Any]) -> None:
         _validate.fraction("--delta", options["delta"])
     if options["feature_norm_bound"] is not None:
         _validate.positive("--feature-norm-bound", options["feature_norm_bound"])
-    _validate.interval("--target-range", options["target_range"])
-    if options["classes"][0] == options["classes"][1]:
-        raise InvalidParameter("--classes", "two different labels", options["classes"])
+    if options["task"] == "logistic":
+        options["classes"] = two_classes(options["classes"])
+    elif options["target_range"] is None:
+        raise InvalidParameter("--target-range", "given: the public low and high of --target", None)
+    else:
+        _validate.interval("--target-range", options["target_range"])
     if options["seed"] is not None:
         _validate.whole("--seed", options["seed"], least=0)
 
@@ -159,5 +161,5 @@ def _rows(
     known = np.isin(y, options["classes"])
     if not known.all():
         where = f"row {table.first + int(np.argmin(known))}, column {target!r}"
-        raise InvalidData(where, f"one of --classes {' '.join(options['classes'])}")
+        raise InvalidData(where, f"one of --classes {','.join(options['classes'])}")
     return X, y.astype(str)

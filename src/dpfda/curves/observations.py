@@ -135,7 +135,9 @@ def _usable(
         if infinite.any():
             raise InvalidData("X", "finite (NaN marks a missing point)")
         if not np.all(inside | ~seen if points.ndim == 2 else inside):
-            raise InvalidData("grid_points", f"inside the domain [{low:g}, {high:g}]")
+            raise InvalidData(
+                "grid_points", f"inside the domain [{low:g}, {high:g}], see domain_range"
+            )
         if not seen.any(axis=1).all():
             raise InvalidData("X", "observed at one point at least, each of them")
     values = np.where(inside & ~infinite, values, np.nan)

@@ -23,7 +23,8 @@ class LocalCurveClassifier(StudyClassifier):
     Args:
         epsilon: what each person spends.
         value_range: public (low, high) of x(t), (-1, 1) by default; values outside are clipped.
-        domain_range: public (start, end) of t; [0, 1] by default, an FDataGrid brings its own.
+        domain_range: public (start, end) of t; [0, 1] by default, an FDataGrid brings its own;
+            must be given for pairs (t, x).
         feature_ranges: for a table instead of curves: (low, high) of all columns, one pair a
             column, or a mapping from column to (low, high) or to its categories.
         ordered: whether the first features of a table matter most; curves' features always do.

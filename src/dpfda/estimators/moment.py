@@ -23,7 +23,8 @@ class MomentClassifier(EncodedClassifier, StudyClassifier):
         encoder: how a row becomes a vector in [-1, 1]^d; by default made of the public ranges, or,
             without any, four cosines that suit curves of moderate size.
         value_range: public (low, high) of x(t); values outside are clipped.
-        domain_range: public (start, end) of t; [0, 1] by default, an FDataGrid brings its own.
+        domain_range: public (start, end) of t; [0, 1] by default, an FDataGrid brings its own;
+            must be given for pairs (t, x).
         feature_ranges: for a table instead of curves: (low, high) of all columns, one pair a
             column, or a mapping from column to (low, high) or to its categories.
         mechanism: registered name of the mechanism of vectors.

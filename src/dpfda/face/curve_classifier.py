@@ -97,7 +97,8 @@ class CurveClassifierBase(LocalClassifier):
 
     Args:
         value_range: public (low, high) of x(t), or one pair a channel; values outside are clipped.
-        domain_range: public (start, end) of t; [0, 1] by default, an FDataGrid brings its own.
+        domain_range: public (start, end) of t; [0, 1] by default, an FDataGrid brings its own;
+            must be given for pairs (t, x).
     """
 
     value_range: tuple[float, float] | Sequence[tuple[float, float]] | None = None
@@ -166,7 +167,11 @@ class CurveClassifierBase(LocalClassifier):
     def _domain(self, X: Any) -> tuple[float, float]:
         """The public range of t: given, or the one that scikit-fda's curves bring."""
         if self.domain_range is None:
-            return own_domain(X) or (0.0, 1.0)
+            domain = own_domain(X)
+            if domain is None and own_grids(X):  # outside [0, 1] people would be encoded as 0
+                rule = "given where curves have their own points"
+                raise InvalidParameter("domain_range", rule, None)
+            return domain or (0.0, 1.0)
         return _validate.interval("domain_range", self.domain_range)
 
     def _curve_encoder(self, value_range: Any, domain: tuple[float, float]) -> CurveEncoder:

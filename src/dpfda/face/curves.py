@@ -52,7 +52,7 @@ class CurveReader(PrivateEstimator):
             if values.dtype.kind == "O" and len({type(value) for value in values}) > 1:
                 raise InvalidData("y", "all of one kind (numbers or words), none missing")
         if values.shape != (count,):
-            raise InvalidData("y", f"{count} labels, one for each row")
+            raise InvalidData("y", f"{count} labels, one for each row", f"shape {values.shape}")
         if self._is_simulation:
             if values.dtype.kind == "f" and not np.all(np.isfinite(values)):
                 raise ValueError("Input y contains NaN or infinity.")

@@ -128,8 +128,9 @@ def unquoted(name: str) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
+        first = str(error).partition("\n")[0]  # then: advice that is not private
         told = [rule for part, rule in _QUOTING.items() if part in str(error)]
-        raise InvalidData(name, told[0] if told else f"usable: {error}") from None
+        raise InvalidData(name, told[0] if told else f"usable: {first}") from None
 
 
 def check_numbers(X: Any, **rules: Any) -> FloatArray:

@@ -172,7 +172,7 @@ class Reading:
             if kind == "row numbers" or (kind != "numbers" and not table.mostly_numeric(place)):
                 odd.append(f"{shown(place, table.names)}, which looks like {kind}")
         if odd:
-            rule = "made of numbers, apart from columns named by --id, --label, --groups or --drop"
+            rule = "made of numbers (other columns: --drop, --id, --label, --groups; see --help)"
             raise InvalidData("FILE", rule, f"{'; '.join(odd)}")
 
     def _grid(self, opened: Opened, names: list[str]) -> FloatArray | None:

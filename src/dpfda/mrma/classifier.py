@@ -39,7 +39,8 @@ class MRMAClassifier(MRMAEstimator):
         encoder: how a row becomes a vector in [-1, 1]^d; by default four cubic B-splines, made of
             the public ranges or, without any, with tanh.
         value_range: public (low, high) of x(t); values outside are clipped.
-        domain_range: public (start, end) of t; [0, 1] by default, an FDataGrid brings its own.
+        domain_range: public (start, end) of t; [0, 1] by default, an FDataGrid brings its own;
+            must be given for pairs (t, x).
         feature_ranges: for a table instead of curves: (low, high) of all columns, one pair a
             column, or a mapping from column to (low, high) or to its categories.
         learner: weak learner: ``conjugate_gradient``, ``logistic``, ``linear_svm``, ``dwd``, ...

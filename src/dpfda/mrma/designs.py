@@ -12,6 +12,7 @@ from dpfda.mrma.averaging import AVERAGES, DEFAULT_STRICTNESS, check_cutoff
 from dpfda.mrma.members import DEFAULT_SPREAD
 from dpfda.protocol.design import Design, Terms
 from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.task import BOX_MECHANISMS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +80,7 @@ class ReportedDesign(JudgedDesign):
         _validate.whole("n_classifiers", self.n_classifiers)
         _validate.whole("member_size", self.member_size, least=2)
         _validate.fraction("training_share", self.training_share)
+        _validate.one_of("mechanism", self.mechanism, BOX_MECHANISMS)
         if self.boundary_spread is not None:
             _validate.positive("boundary_spread", self.boundary_spread)
         object.__setattr__(self, "learner_parameters", dict(self.learner_parameters))

@@ -51,7 +51,7 @@ def one_row_each(groups: Any, *, seed: int, rows: int) -> IntArray:
     """
     owners = np.asarray(groups)
     if owners.shape != (rows,):
-        raise InvalidParameter("groups", f"one entry for each of {rows} curves", owners.shape)
+        raise InvalidParameter("groups", f"one entry for each of {rows} rows", owners.shape)
     names, whose, counts = np.unique(owners, return_inverse=True, return_counts=True)
     words = [hashlib.blake2b(f"{seed} {name}".encode(), digest_size=8).digest() for name in names]
     place = (np.frombuffer(b"".join(words), dtype="<u8") % counts.astype(np.uint64)).astype(int)
