@@ -75,7 +75,7 @@ def test_curves_of_two_channels(classifier: Any) -> None:
     assert fitted.score(BOTH, DATA.y) > 0.7
     pairs = [(T, x) for x in BOTH]
     assert np.array_equal(fitted.predict(pairs[:40]), fitted.predict(BOTH[:40]))
-    from_pairs = clone(classifier).fit(pairs, DATA.y)
+    from_pairs = clone(classifier).set_params(domain_range=(0, 1)).fit(pairs, DATA.y)
     assert np.mean(from_pairs.predict(BOTH) == fitted.predict(BOTH)) > 0.9
     with pytest.raises(InvalidData, match="channels"):
         fitted.predict(DATA.X)
@@ -105,12 +105,16 @@ def test_lists_of_arrays_with_a_list_of_grids(classifier: Any) -> None:
     lengths = 60 + np.arange(1500) % 30
     ragged, grids = [x[:n] for x, n in zip(DATA.X, lengths, strict=True)], [T[:n] for n in lengths]
     pairs = list(zip(grids, ragged, strict=True))
-    listed = clone(classifier).fit(ragged, DATA.y, grid_points=grids)
-    paired = clone(classifier).fit(pairs, DATA.y)
+    for X, points in ((ragged, grids), (pairs, None)):
+        with pytest.raises(InvalidParameter, match="domain_range must be given"):
+            clone(classifier).fit(X, DATA.y, grid_points=points)
+    known = clone(classifier).set_params(domain_range=(0, 1))
+    listed = clone(known).fit(ragged, DATA.y, grid_points=grids)
+    paired = clone(known).fit(pairs, DATA.y)
     assert np.array_equal(listed.model_.coefficients, paired.model_.coefficients)
     assert np.array_equal(listed.predict(ragged, grid_points=grids), paired.predict(pairs))
     people = np.arange(1500) // 2
-    grouped = clone(classifier).fit(ragged, DATA.y, grid_points=grids, groups=people)
+    grouped = clone(known).fit(ragged, DATA.y, grid_points=grids, groups=people)
     assert grouped.guarantee_.epsilon == 8.0
 
 
