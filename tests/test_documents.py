@@ -24,7 +24,6 @@ from dpfda.central import (
 from dpfda.central.mean import FunctionMechanism
 from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.mrma.ensemble import CurveEnsemble
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.model import CurveModel
 from dpfda.regression.estimators import PrivateLinearRegression, PrivateLogisticRegression
@@ -108,9 +107,6 @@ def test_models_are_read_again(tmp_path: Path) -> None:
     slopes = RNG.normal(size=(3, 4))
     models = [
         CurveModel.linear(intercept=[0.1], coefficients=slopes[:1], **shared),
-        CurveEnsemble.linear(
-            intercept=[0.1, 0.2, 0.3], coefficients=slopes, weights=[1, 2, 3], **shared
-        ),
     ]
     for model in models:
         model.save(tmp_path / "a.json")

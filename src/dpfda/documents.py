@@ -21,7 +21,6 @@ from dpfda.errors import InvalidData
 from dpfda.privacy.guarantee import Guarantee
 
 HOMES = {
-    "curve ensemble": "dpfda.mrma.ensemble:CurveEnsemble",
     "curve model": "dpfda.protocol.model:CurveModel",
     "regression": "dpfda.regression.model:RegressionModel",
     "release": "dpfda.central.release:Release",

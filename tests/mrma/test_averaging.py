@@ -1,4 +1,4 @@
-"""Weights, cutoffs and the four ways to average."""
+"""Weights, cutoffs and averages."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ import pytest
 
 from dpfda.errors import InvalidParameter
 from dpfda.mrma.averaging import (
-    average_parameters,
     check_cutoff,
-    combined_scores,
     default_cutoff,
     unit_norm,
     weights,
@@ -54,24 +52,6 @@ def test_default_cutoff_follows_noise_and_group_size() -> None:
 def test_reversal_keeps_a_half() -> None:
     assert directions([0.5, 0.4999, 0.6]).tolist() == [1.0, -1.0, 1.0]
     assert strengths([0.5, 0.4, 1.3]).tolist() == [0.5, 0.6, 1.3]
-
-
-def test_parameters_and_scores_agree_for_linear_members() -> None:
-    intercept, slopes = RNG.normal(size=6), RNG.normal(size=(6, 3))
-    weight, rows = RNG.normal(size=6), RNG.normal(size=(20, 3))
-    a, b = average_parameters(intercept, slopes, weight)
-    members = rows @ slopes.T + intercept
-    np.testing.assert_allclose(
-        combined_scores(members, weight, average="scores"), rows @ b + a, atol=1e-12
-    )
-
-
-def test_votes_and_probabilities() -> None:
-    scores = np.array([[5.0, -0.1, -0.1], [0.0, -9.0, 9.0]])
-    weight = np.full(3, 1 / 3)
-    assert (combined_scores(scores, weight, average="votes") > 0).tolist() == [False, True]
-    # One sure member outweighs two that hardly lean.
-    assert (combined_scores(scores, weight, average="probabilities") > 0).tolist()[0]
 
 
 def test_unit_norm_keeps_every_decision_and_a_silent_member() -> None:

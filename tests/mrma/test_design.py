@@ -7,7 +7,6 @@ import pytest
 
 from dpfda.errors import InvalidParameter, ProtocolError, UnknownName
 from dpfda.mrma.designs import MRMADesign
-from dpfda.mrma.ensemble import CurveEnsemble
 from dpfda.noise import SimulationSource
 from dpfda.protocol import Server, StudyPlan
 from dpfda.protocol.tasks.evaluation import EvaluationTask
@@ -109,19 +108,6 @@ def test_more_members_than_judges(make_plan, crowd) -> None:
     assert (judgement.weight.value[judgement.accuracy.people == 0] == 0).all()
 
 
-@pytest.mark.parametrize("average", ["votes", "probabilities"])
-def test_ensembles(make_plan, crowd, average: str) -> None:
-    server = Server(make_plan(2000, epsilon=8.0, average=average))
-    run(server, *crowd(2000, seed=10))
-    model = server.model
-    assert isinstance(model, CurveEnsemble)
-    features, numbers = crowd(2000, seed=11)
-    best = np.mean((features[:, 0] > 0) != numbers)
-    assert np.mean(model.decide(features) != numbers) < best + 0.06
-    again = CurveEnsemble.from_json(model.to_json())
-    np.testing.assert_array_equal(again.decide(features), model.decide(features))
-
-
 def test_what_is_protected(make_plan, crowd) -> None:
     features, numbers = crowd(300, seed=12)
     for protects in ("features", "labels"):
@@ -154,9 +140,7 @@ def test_three_classes_are_refused() -> None:
         ({"verdict_share": 0.0}, "verdict_share"),
         ({"cutoff": 0.3}, "cutoff"),
         ({"strictness": -1.0}, "strictness"),
-        ({"average": "median"}, "average"),
         ({"evaluation_share": 0.9}, "evaluation_share"),
-        ({"evaluation_share": 0.1, "average": "votes"}, "average"),
     ],
 )
 def test_bad_designs_are_refused(parameters, name: str) -> None:

@@ -7,19 +7,15 @@ any leading axes may come before it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.errors import InvalidParameter
 from dpfda.mrma.evaluation import largest_standard_error
-
-Average = Literal["parameters", "scores", "probabilities", "votes"]
-AVERAGES: tuple[str, ...] = get_args(Average)
 
 DEFAULT_STRICTNESS = 1.0
 """How many standard errors above ½ a member's r̃* must lie to count."""
@@ -99,24 +95,6 @@ def average_parameters(
     """
     w = np.asarray(weight, dtype=np.float64)
     return np.sum(w * intercept, axis=-1), np.einsum("...b,...bd->...d", w, coefficients)
-
-
-def combined_scores(scores: Any, weight: Any, *, average: str) -> FloatArray:
-    """One score from those of the members, shape (..., n, B) -> (..., n).
-
-    Args:
-        scores: members' scores f_b(x), after no reversal.
-        weight: w_b times the direction ±1 of member b, shape (..., B).
-        average: ``scores`` (the same as ``parameters``), ``probabilities`` (logistic function of
-            the score, centered) or ``votes`` (its sign; 0 counts as +1).
-    """
-    _validate.one_of("average", average, AVERAGES)
-    f = np.asarray(scores)
-    if average == "probabilities":
-        f = expit(f) - 0.5
-    elif average == "votes":
-        f = np.where(f >= 0, 1.0, -1.0)
-    return np.asarray(np.einsum("...nb,...b->...n", f, np.asarray(weight, dtype=np.float64)))
 
 
 def check_cutoff(cutoff: Any) -> float | None:

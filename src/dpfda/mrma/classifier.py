@@ -50,7 +50,6 @@ class MRMAClassifier(MRMAEstimator):
         training_share: share of people who report; the others judge.
         cutoff: r̃* at which a member begins to count; None is a public rule (C3).
         strictness: constant of that rule.
-        average: ``"parameters"``, ``"scores"``, ``"probabilities"`` or ``"votes"``.
         mechanism: registered name of the mechanism of encoded curves.
         label_share: part of ε that protects the label in a report; None is 1/(d+1).
         boundary_spread: how far from the middle of [-1, 1]^d a good boundary is expected; noisy
@@ -83,7 +82,6 @@ class MRMAClassifier(MRMAEstimator):
 
     epsilon: float = 1.0
     _: KW_ONLY
-    average: str = "parameters"
     mechanism: str = "laplace"
     label_share: float | None = None
     protects: str = "both"

@@ -7,32 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from dpfda.mrma.ensemble import CurveEnsemble
 from dpfda.mrma.members import Candidates, Judgement
 from dpfda.protocol.findings import Findings
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
 
 
-def classifier(
-    candidates: Candidates, judgement: Judgement, *, plan: StudyPlan, average: str
-) -> CurveModel:
-    """Σ w_b f*_b over unit-norm candidates: one linear rule, or an ensemble where it is not one."""
-    weight = judgement.signed_weight
-    if average in ("parameters", "scores"):  # for linear members these are the same classifier
-        intercept, slopes = candidates.averaged(weight)
-        return CurveModel.linear(
-            intercept=intercept[None], coefficients=slopes[None, :], **plan.stamp
-        )
-    used = np.flatnonzero(weight)
-    # A probability needs the size of the score, so members keep the scale they were fitted at.
-    return CurveEnsemble.linear(
-        intercept=candidates.intercept[used],
-        coefficients=candidates.coefficients[used],
-        weights=weight[used],
-        average=average,
-        **plan.stamp,
-    )
+def classifier(candidates: Candidates, judgement: Judgement, *, plan: StudyPlan) -> CurveModel:
+    """Σ w_b f*_b over unit-norm candidates: members are linear, so it is one linear rule."""
+    intercept, slopes = candidates.averaged(judgement.signed_weight)
+    return CurveModel.linear(intercept=intercept[None], coefficients=slopes[None, :], **plan.stamp)
 
 
 def unknown_model(plan: StudyPlan) -> CurveModel:

@@ -8,7 +8,7 @@ from typing import Any
 
 from dpfda import _validate
 from dpfda.errors import InvalidParameter
-from dpfda.mrma.averaging import AVERAGES, DEFAULT_STRICTNESS, check_cutoff
+from dpfda.mrma.averaging import DEFAULT_STRICTNESS, check_cutoff
 from dpfda.mrma.members import DEFAULT_SPREAD
 from dpfda.protocol.design import Design, Terms
 from dpfda.protocol.plan import StudyPlan
@@ -22,24 +22,18 @@ class JudgedDesign(Design):
     Attributes:
         cutoff: a fixed r0; None is the public default (C3).
         strictness: constant c of the default cutoff.
-        average: ``parameters``, ``scores``, ``probabilities`` or ``votes``.
     """
 
     cutoff: float | None = None
     strictness: float = DEFAULT_STRICTNESS
-    average: str = "parameters"
 
     def __post_init__(self) -> None:
         check_cutoff(self.cutoff)
         _validate.non_negative("strictness", self.strictness)
-        _validate.one_of("average", self.average, AVERAGES)
 
     def _check_evaluation_share(self, share: float) -> None:
         if share:
             _validate.fraction("evaluation_share", share)
-            if self.average in ("probabilities", "votes"):
-                rule = "'parameters' or 'scores' where evaluation_share is given"
-                raise InvalidParameter("average", rule, self.average)
 
     def _verdicts(self, plan: StudyPlan, *, members: int, epsilon: float) -> dict[str, Terms]:
         """Is one of the members right on you?"""

@@ -71,7 +71,7 @@ class JudgedProgress(Progress):
         members, judgement = self.known, self.judgement
         if members is None or judgement is None:
             return unknown_model(self.plan)
-        return classifier(members, judgement, plan=self.plan, average=self.design.average)
+        return classifier(members, judgement, plan=self.plan)
 
     @property
     def error(self) -> Estimate | None:

@@ -1,0 +1,30 @@
+"""Every public name and its module: what type checkers see, and what `__init__` reads."""
+
+from dpfda._version import __version__ as __version__
+from dpfda.boosting.classifier import LocalBoostingClassifier as LocalBoostingClassifier
+from dpfda.central.covariance import PrivateCovariance as PrivateCovariance
+from dpfda.central.density import PrivateDensity as PrivateDensity
+from dpfda.central.function_on_scalar import PrivateFunctionOnScalar as PrivateFunctionOnScalar
+from dpfda.central.kernel_machine import PrivateKernelMachine as PrivateKernelMachine
+from dpfda.central.mean import PrivateMean as PrivateMean
+from dpfda.central.score import private_score as private_score
+from dpfda.client.remote import RemoteClient as RemoteClient
+from dpfda.curves import CurveEncoder as CurveEncoder
+from dpfda.documents import load as load
+from dpfda.estimators.local import LocalCurveClassifier as LocalCurveClassifier
+from dpfda.estimators.moment import MomentClassifier as MomentClassifier
+from dpfda.mechanisms import Mechanism as Mechanism
+from dpfda.mrma.classifier import MRMAClassifier as MRMAClassifier
+from dpfda.mrma.multi_server import MultiServerMRMA as MultiServerMRMA
+from dpfda.mrma.online import OnlineMRMA as OnlineMRMA
+from dpfda.noise import SecureSource as SecureSource
+from dpfda.noise import SimulationSource as SimulationSource
+from dpfda.privacy.guarantee import Guarantee as Guarantee
+from dpfda.privacy.ledger import Ledger as Ledger
+from dpfda.privacy.tally import budget as budget
+from dpfda.privacy.tally import spent as spent
+from dpfda.protocol.person import Person as Person
+from dpfda.questions.recipe import plan_study as plan_study
+from dpfda.regression.decentralized import DecentralizedRegression as DecentralizedRegression
+from dpfda.regression.estimators import PrivateLinearRegression as PrivateLinearRegression
+from dpfda.regression.estimators import PrivateLogisticRegression as PrivateLogisticRegression
