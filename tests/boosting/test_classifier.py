@@ -259,7 +259,10 @@ def test_bad_data_are_refused(study):
 
 
 @parametrize_with_checks(
-    [LocalBoostingClassifier(2.0, feature_ranges=(-10, 10), n_rounds=3, random_state=0)]
+    [
+        LocalBoostingClassifier(random_state=0),
+        LocalBoostingClassifier(2.0, feature_ranges=(-10, 10), n_rounds=3, random_state=0),
+    ]
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learn_contract(estimator, check):

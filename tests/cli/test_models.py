@@ -170,3 +170,15 @@ def test_curves_of_two_persons_are_as_good_as_one(messy: Path) -> None:
     other = WORDS.copy()
     other[1::2] = other[::2]  # of the two only one may count, whichever it is
     assert model.fit(CURVES, other, grid_points=T, groups=groups).model_.rows == 1500
+
+
+@pytest.mark.parametrize("channels", [1, 2])
+def test_a_studys_model_is_shown(tmp_path: Path, channels: int) -> None:
+    """Its coefficients have centers of their own, one for each."""
+    X = np.random.default_rng(0).normal(size=(60, 20, channels))
+    X = X[:, :, 0] if channels == 1 else X
+    study = dpfda.LocalCurveClassifier(5.0, value_range=(0, 4), random_state=0)
+    study.fit(X, np.arange(60) % 2).model_.save(tmp_path / "study.json")
+    done = invoke("show", tmp_path / "study.json")
+    assert done.exit_code == 0, done.output
+    assert ("slope 2" if channels == 2 else "slope β(t)") in done.stdout

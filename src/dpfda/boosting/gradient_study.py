@@ -20,6 +20,8 @@ from dpfda.protocol.fields import array, number, part, whole
 from dpfda.protocol.findings import Phase
 from dpfda.protocol.plan import StudyPlan
 
+_LEAST_SLOPE = 1e-50  # its square does not underflow
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GradientDesign(BoostingDesign, name="gradient_boosting"):
@@ -134,15 +136,17 @@ class GradientProgress(BoostingProgress, name="gradient_boosting"):
         slope = report_slope(
             request, self._phi, sizes=self._sizes(len(replies)), generator=self._generator
         )
-        self._belief = absorb(
-            self._belief, self._view, mean=mean, variance=max(spread, 1e-12), slope=slope
-        )
+        said = slope > _LEAST_SLOPE  # public: below, no report of this round says anything
+        if said:
+            self._belief = absorb(
+                self._belief, self._view, mean=mean, variance=max(spread, 1e-12), slope=slope
+            )
         self.history.append(
             {
                 "round": len(self.history) + 1,
                 "owners": len(replies),
                 "directions": request.directions,
-                "step": float(np.linalg.norm(mean) / slope),
+                "step": float(np.linalg.norm(mean) / slope) if said else 0.0,
             }
         )
 

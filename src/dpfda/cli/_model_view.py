@@ -59,8 +59,9 @@ def _slopes(model: Any, slope: Any) -> Table:
 
 def _range(encoder: Any) -> tuple[float, float]:
     """The public range of values, the same for all coefficients; (0, 0) where it is none."""
-    scales, centers = encoder.rescaler.scales(1), encoder.rescaler.centers(1)
-    if encoder.rescaler.name != "clip" or scales is None:
+    size = encoder.n_features
+    scales, centers = encoder.rescaler.scales(size), encoder.rescaler.centers(size)
+    if encoder.rescaler.name != "clip" or np.ptp(scales) or np.ptp(centers):
         return 0.0, 0.0
     return float(centers[0] - scales[0]), float(centers[0] + scales[0])
 
