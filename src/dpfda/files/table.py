@@ -107,7 +107,7 @@ def shown(place: int, names: Sequence[str]) -> str:
     return f"column {place + 1}" if name == str(place + 1) else f"column {NUMBER}{place + 1}"
 
 
-def place_of(name: str, names: Sequence[str], *, option: str = "column") -> int:
+def place_of(name: str, names: Sequence[str], *, option: str = "a feature") -> int:
     """Where a column is, by its name or its number: @3 is the third."""
     if names.count(name) == 1:
         return names.index(name)
