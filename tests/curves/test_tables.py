@@ -10,6 +10,7 @@ import pytest
 
 from dpfda import Ledger, Person
 from dpfda.curves import CurveEncoder
+from dpfda.curves.ranges import Table
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.protocol import Server, StudyPlan
 
@@ -84,3 +85,9 @@ def test_ranges_say_how_many_columns_there_are() -> None:
         CurveEncoder("identity", n_basis=3, feature_ranges=[(0, 1)] * 2)
     with pytest.raises(InvalidParameter, match="feature_ranges"):
         CurveEncoder("bspline", feature_ranges=RANGES)
+
+
+def test_a_missing_number_is_named_by_its_column() -> None:
+    plain = Table.of([(0, 1), (0, 9)])
+    with pytest.raises(InvalidData, match=r"X\['1'\] must be without missing"):
+        plain.read(np.array([[0.5, np.nan]]))

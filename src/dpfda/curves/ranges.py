@@ -133,8 +133,10 @@ class Table(Portable):
         """
         numbers = self._numbers(X)
         if numbers is not None:  # the common case, at once
-            if strict and np.isnan(numbers).any():
-                raise InvalidData("X", "without missing values (NaN)")
+            gaps = np.isnan(numbers).any(axis=0)
+            if strict and gaps.any():
+                key = self.names[int(gaps.argmax())]
+                raise InvalidData(f"X[{key!r}]", "without missing values (NaN)")
             return np.clip(numbers, self.low, self.high)
         if strict:
             self.check(X)
