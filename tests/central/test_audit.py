@@ -16,13 +16,14 @@ from dpfda.central.looks import BallMean
 from dpfda.central.mean import FunctionMechanism, MeanRelease
 from dpfda.central.quadrature import as_grid
 from dpfda.checks.conversations import Rehearsal
-from dpfda.checks.twins import BoundFromData, Twin, UnitVarianceMean
+from dpfda.checks.twins import Twin
 from dpfda.curate import curate
 from dpfda.errors import ProtocolError
 from dpfda.noise import SimulationSource
 from dpfda.privacy.audit import audit
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Conversation, converse
+from dpfda_bench.printed_twins import BoundFromData, UnitVarianceMean
 
 GRID = as_grid(np.linspace(0, 1, 12))
 

@@ -19,7 +19,7 @@ from rich.table import Table
 from dpfda.checks.attacks import Case
 from dpfda.checks.audits import audit_cases, run
 from dpfda.checks.planted import Planted
-from dpfda.checks.twins import Twin
+from dpfda.checks.twins import all_twins
 from dpfda.errors import UnknownName
 from dpfda.noise import source_for
 from dpfda.privacy.audit import audit
@@ -106,10 +106,10 @@ def _row(place: int, draws: int, seed: int | None) -> dict[str, Any]:
 def _twin_rows(name: str | None, seed: int | None) -> Iterator[dict[str, Any]]:
     """Every twin and every flaw planted in a class that ships."""
     show = Console(stderr=True)
-    twins = [member for key, member in Twin.members().items() if name in (None, key)]
+    twins = [member for key, member in all_twins().items() if name in (None, key)]
     flaws = [flaw for flaw in Planted.all() if name in (None, flaw.name)]
     if not twins and not flaws:
-        raise UnknownName("twin", name, [*Twin.members(), *(f.name for f in Planted.all())])
+        raise UnknownName("twin", name, [*all_twins(), *(f.name for f in Planted.all())])
     for member in track(twins, "auditing twins", console=show, transient=True):
         draws = _TWIN_DRAWS * _MORE_DRAWS.get(member.name, 1)
         result = audit(
