@@ -20,6 +20,7 @@ from dpfda.central.linear import (
 )
 from dpfda.central.mean import MeanRelease
 from dpfda.central.records import clip_rows
+from dpfda.central.shrunk_mean import ShrunkMean
 from dpfda.errors import InvalidParameter
 
 _FOLDS = 10
@@ -73,6 +74,11 @@ def _candidates(mechanism: LinearMechanism, release: MeanRelease) -> list[Linear
     return [replace(mechanism, psi=float(chosen["psi"] * factor)) for factor in factors]
 
 
+def privacy_error(look: ShrunkMean) -> float:
+    """E‖noise‖², known before any data."""
+    return float(look.noise.law.variance.sum())
+
+
 def _risk(release: MeanRelease, kept: FloatArray, held: FloatArray) -> float:
     """Mean squared distance of fitted from held-out coefficients, plus the noise to come."""
     assert isinstance(release.mechanism, LinearMechanism)
@@ -82,4 +88,4 @@ def _risk(release: MeanRelease, kept: FloatArray, held: FloatArray) -> float:
         return np.inf
     fitted = np.zeros_like(held)
     fitted[:, : look.size] = look.shrink(kept[:, : look.size])
-    return float(((fitted - held) ** 2).sum(axis=1).mean()) + look.privacy_error
+    return float(((fitted - held) ** 2).sum(axis=1).mean()) + privacy_error(look)

@@ -82,14 +82,13 @@ def test_parts_fit_together(name, load):
     assert data.X.dtype.kind == "f"
     if data.grid_points is None:
         assert data.feature_names == () or len(data.feature_names) == columns
-        with pytest.raises(InvalidParameter, match="vectors have no grid"):
-            _ = data.unit_grid
     else:
         assert data.grid_points.shape == (columns,)
         assert np.all(np.diff(data.grid_points) > 0)
-        assert (data.unit_grid[0], data.unit_grid[-1]) == (0.0, 1.0)
         if not np.isnan(data.X).all(axis=1).any():
-            z_star = CurveEncoder(n_basis=5).encode(data.X, data.unit_grid)
+            domain = data.grid_points[0], data.grid_points[-1]
+            encoder = CurveEncoder(n_basis=5, domain_range=domain)
+            z_star = encoder.encode(data.X, data.grid_points)
             assert np.all(np.abs(z_star) <= 1)
     assert data.name == name
     assert f"X {data.X.shape}" in repr(data)

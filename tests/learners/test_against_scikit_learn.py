@@ -9,6 +9,7 @@ from sklearn.svm import SVC, LinearSVC
 from dpfda.learners.linear_svm import LinearSVM
 from dpfda.learners.logistic import Logistic
 from dpfda.learners.nearest_centroid import NearestCentroid
+from dpfda_bench.reproductions._p001 import StandardizedSVM
 
 TOLERANCE = 1e-6
 MEMBERS = 8
@@ -74,7 +75,7 @@ def test_squared_hinge_is_linear_svc_with_a_free_intercept(C, weighted):
 
 def test_standardized_svm_is_svc_on_standardized_features():
     features, labels, _ = reports(seed=4)
-    models = LinearSVM(C=0.5, standardize=True).fit(features, labels)
+    models = StandardizedSVM(C=0.5).fit(features, labels)
     for b in range(MEMBERS):
         center, scale = features[b].mean(axis=0), features[b].std(axis=0, ddof=1)
         theirs = SVC(kernel="linear", C=0.5, tol=1e-9).fit(

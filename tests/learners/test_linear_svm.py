@@ -81,7 +81,6 @@ def test_separable_classes_give_the_widest_margin():
         {"loss": "absolute"},
         {"tolerance": -1.0},
         {"max_iterations": 0},
-        {"standardize": 1},
     ],
 )
 def test_bad_parameters_are_refused(parameters):

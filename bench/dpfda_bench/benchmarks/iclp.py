@@ -29,6 +29,7 @@ from dpfda.study.outcome import Outcome
 from dpfda_bench.goals import Goal, at_least, at_most
 from dpfda_bench.measuring import seconds
 from dpfda_bench.process import Process
+from dpfda_bench.selection import privacy_error
 
 GOALS: dict[str, Goal] = {
     "privacy_error_gain_optimal": at_least(40),
@@ -82,7 +83,7 @@ def gains(n: int) -> dict[str, float]:
 
     def error(mechanism: QuadraticRegularization) -> float:
         release = MeanRelease(epsilon=1.0, n=n, bound=1.0, grid=_GRID, mechanism=mechanism)
-        return mechanism.look(release).privacy_error
+        return privacy_error(mechanism.look(release))
 
     published = error(QuadraticRegularization(eta=1.5, published=True))
     return {

@@ -20,6 +20,7 @@ from dpfda._validate import FloatArray
 from dpfda.curves import CurveEncoder
 from dpfda.curves.waves import CosineBasis
 from dpfda.learners import Learner, LinearModels
+from dpfda.learners._design import Design
 from dpfda.learners.conjugate_gradient import ConjugateGradient
 from dpfda.learners.dwd import DWD
 from dpfda.learners.linear_svm import LinearSVM
@@ -59,6 +60,20 @@ class UnscaledSVM(LinearSVM):
         return super().fit((x - x.mean(axis=1, keepdims=True)) / scale, labels, gram=gram)
 
 
+@dataclass(frozen=True, kw_only=True)
+class StandardizedSVM(LinearSVM):
+    """Features are divided by their standard deviation before the penalty applies.
+
+    As R's ``e1071::svm`` does by default (divisor Σw − 1, at least Σw/2).
+    """
+
+    def _diagonal(self, data: Design) -> Any:
+        # Unit variance with divisor Σw is what `data` has; Σw − 1 changes it by this factor.
+        penalty, total = data.penalty(), data.total[:, None]
+        ratio = total / np.maximum(total - 1.0, 0.5 * total)
+        return np.where(penalty > 0, ratio, penalty) / (self.C * total)
+
+
 def learner(name: str, *, steps: int = 5, roughness: FloatArray | None = None) -> Learner:
     """The closest reading of a learner of 001; the text leaves its tuning open.
 
@@ -70,7 +85,7 @@ def learner(name: str, *, steps: int = 5, roughness: FloatArray | None = None) -
     if name == "Logistic":
         return Logistic()
     if name == "SVM":
-        return LinearSVM(C=0.1, standardize=True, loss="squared_hinge")
+        return StandardizedSVM(C=0.1, loss="squared_hinge")
     if name == "CG":
         return ConjugateGradient(steps=steps)
     rows = None if roughness is None else tuple(map(tuple, roughness.tolist()))

@@ -70,11 +70,6 @@ class ShrunkMean(MeanLook, name="shrunk_mean"):
         soft = np.sign(mean) * np.maximum(np.abs(mean) - self.thresholds, 0.0)
         return np.asarray(self.factors * soft)
 
-    @property
-    def privacy_error(self) -> float:
-        """E‖noise‖², known before any data."""
-        return float(self.noise.law.variance.sum())
-
     @classmethod
     def examples(cls) -> list[Self]:
         """Equal axes; steep ones with a small threshold; Gaussian."""

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from dpfda._validate import FloatArray
-from dpfda.errors import InvalidParameter
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -49,15 +48,6 @@ class Dataset:
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     extra: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     truth: Mapping[str, FloatArray] = field(default_factory=dict)
-
-    @property
-    def unit_grid(self) -> FloatArray:
-        """The grid moved to [0, 1], the default domain of an encoder."""
-        if self.grid_points is None:
-            raise InvalidParameter("grid_points", "there: vectors have no grid", None)
-        low, high = self.grid_points.min(), self.grid_points.max()
-        moved: FloatArray = (self.grid_points - low) / (high - low)
-        return moved
 
     def take(self, rows: npt.ArrayLike) -> Dataset:
         """The same data set with these rows only (indices or a mask)."""

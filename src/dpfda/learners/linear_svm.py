@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Self
 
 from dpfda._validate import one_of, positive
-from dpfda.errors import InvalidParameter
 from dpfda.learners._arrays import Array, Batch, namespace
 from dpfda.learners._design import Design, design, diagonal
 from dpfda.learners._hinge import middle_intercept, minimize_hinge
@@ -26,9 +25,6 @@ class LinearSVM(NewtonLearner, name="linear_svm"):
     Attributes:
         C: weight of the rows against the penalty, above 0.
         loss: ``"hinge"`` or ``"squared_hinge"``.
-        standardize: divide every feature by its standard deviation in the member's rows (divisor
-            Σw − 1, at least Σw/2) before the penalty applies, as R's ``e1071::svm`` does by
-            default. The model returned is for the features as given.
         tolerance: how far the optimality conditions may be missed (hinge), or the largest change
             of a score in the last Newton step (squared hinge).
 
@@ -42,20 +38,17 @@ class LinearSVM(NewtonLearner, name="linear_svm"):
 
     C: float = 1.0
     loss: str = "hinge"
-    standardize: bool = False
     tolerance: float = 1e-9
 
     def __post_init__(self) -> None:
         super().__post_init__()
         positive("C", self.C)
         one_of("loss", self.loss, ("hinge", "squared_hinge"))
-        if not isinstance(self.standardize, bool):
-            raise InvalidParameter("standardize", "True or False", self.standardize)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Both losses, and standardized."""
-        return (cls(), cls(loss="squared_hinge"), cls(standardize=True, C=0.5))
+        """Both losses."""
+        return (cls(), cls(loss="squared_hinge"))
 
     def _fit_chunk(self, batch: Batch, gram: Array) -> tuple[Array, Array]:
         if self.loss == "squared_hinge":
@@ -68,14 +61,7 @@ class LinearSVM(NewtonLearner, name="linear_svm"):
 
     def _diagonal(self, data: Design) -> Array:
         """The diagonal of the penalty, where the weights of a member add up to 1."""
-        xp = namespace(data.rows)
-        penalty = data.penalty()
-        total = data.total[:, None]
-        if self.standardize:
-            # Unit variance with divisor Σw is what `data` has; Σw − 1 changes it by this factor.
-            ratio = total / xp.maximum(total - 1.0, 0.5 * total)
-            penalty = xp.where(penalty > 0, ratio * xp.ones_like(penalty), penalty)
-        return penalty / (self.C * total)
+        return data.penalty() / (self.C * data.total[:, None])
 
     def _fit_hinge(self, batch: Batch, data: Design, penalty: Array) -> Array:
         xp = namespace(data.rows)
