@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Generic, TypeVar
 
 from dpfda.noise import Source
@@ -37,9 +38,10 @@ def curate(
         The public result, and the curator with its transcript.
     """
     paying = tally.payer(ledger, source)
-    curator = Curator(records, **conversation.agreed(source, paying))
-    _note(conversation, source, paying)
-    result = converse(conversation, lambda query, number: curator.answer(query, number=number))
+    with nullcontext() if paying is None else paying.turn:
+        curator = Curator(records, **conversation.agreed(source, paying))
+        _note(conversation, source, paying)
+        result = converse(conversation, lambda query, number: curator.answer(query, number=number))
     return result, curator
 
 

@@ -69,6 +69,9 @@ class Entry(Portable):
         return f"{when}  {self.label}: {self.event}{assuming}"
 
 
+_TURNS = threading.Lock()
+
+
 class BaseLedger(ABC):
     """What all ledgers share; a storage form says how to lock, read and append.
 
@@ -77,6 +80,18 @@ class BaseLedger(ABC):
     """
 
     rule: Filter
+    _turn: tuple[int, threading.RLock] | None = None  # with the process it belongs to
+
+    @property
+    def turn(self) -> AbstractContextManager[Any]:
+        """Held from the check that a whole conversation can be paid to its last question.
+
+        So no thread finds the budget spent by another one halfway, with a part paid for nothing.
+        """
+        with _TURNS:
+            if self._turn is None or self._turn[0] != os.getpid():  # a fork's copy may be held
+                self._turn = os.getpid(), threading.RLock()
+            return self._turn[1]
 
     @property
     def limit(self) -> Budget:
