@@ -14,7 +14,7 @@ from dpfda import LocalCurveClassifier, PrivateLogisticRegression, PrivateMean
 from dpfda.curves.ranges import Table
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.face.comparison import non_private_classifier
-from dpfda.face.estimator import PrivateEstimator
+from dpfda.face.estimator import PrivateEstimator, unquoted
 
 
 class Nothing(PrivateEstimator):
@@ -116,3 +116,23 @@ def test_points_of_their_own_never_say_what_the_domain_is(estimator):
     curves = FDataIrregular([0, 2], np.array([[0.2], [0.5], [0.1], [0.7]]), np.ones((4, 1)))
     with pytest.raises(InvalidParameter, match="domain_range"):
         estimator.fit(curves, [0, 1])
+
+
+def test_a_message_that_nobody_knows_is_not_passed_on():
+    with pytest.raises(InvalidData) as refused, unquoted("X"):
+        raise ValueError("cannot handle value SECRET42")
+    assert str(refused.value) == "X must be an array of real numbers"
+
+
+def test_something_that_is_no_ledger_is_named():
+    with pytest.raises(InvalidParameter, match="ledger must be None or a ledger"):
+        PrivateMean(1.0, value_range=(0, 1), ledger=3).fit(np.ones((5, 4)))
+
+
+def test_a_curator_reads_lists_of_curves_with_lists_of_grids():
+    t = np.linspace(0, 1, 9)
+    grids, curves = [t, t[:5], t[2:]], [np.ones(9), np.ones(5), np.ones(7)]
+    model = PrivateMean(1.0, value_range=(0, 2), domain_range=(0, 1), random_state=0)
+    listed = model.fit(curves, grid_points=grids).mean_
+    paired = model.fit(list(zip(grids, curves, strict=True))).mean_
+    np.testing.assert_array_equal(listed, paired)

@@ -7,6 +7,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
+from planted import Words
 from scipy import integrate, stats
 
 from dpfda.errors import InvalidData, InvalidParameter
@@ -23,20 +24,6 @@ from dpfda.noise import SimulationSource
 
 WORD = (1 << 64) - 1
 HALF_WIDTH = 1 << 20
-
-
-class Words:
-    """A source that hands out given words."""
-
-    sampler = "simulation"
-
-    def __init__(self, *words: int) -> None:
-        self.left = list(words)
-
-    def words(self, count: int) -> np.ndarray:
-        taken, self.left = self.left[:count], self.left[count:]
-        assert len(taken) == count, "more words asked for than planted"
-        return np.array(taken, dtype=np.uint64)
 
 
 def mixed(z: int) -> int:

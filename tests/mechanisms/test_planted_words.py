@@ -11,6 +11,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
+from planted import Words
 
 from dpfda.errors import InvalidParameter
 from dpfda.mechanisms import Mechanism
@@ -34,20 +35,6 @@ from dpfda.privacy.cost import Cost
 from dpfda.privacy.events import LaplaceEvent, PureEvent
 
 UNIT = 1 << 30  # of the integer odds of every response
-
-
-class Words:
-    """A source that hands out given words."""
-
-    sampler = "simulation"
-
-    def __init__(self, *words: int) -> None:
-        self.left = list(words)
-
-    def words(self, count: int) -> np.ndarray:
-        taken, self.left = self.left[:count], self.left[count:]
-        assert len(taken) == count, "more words asked for than planted"
-        return np.array(taken, dtype=np.uint64)
 
 
 def floor_of_odds(epsilon: float, unit: int = UNIT) -> int:

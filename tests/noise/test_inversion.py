@@ -8,23 +8,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from planted import Words
 
 from dpfda.noise.discrete import _geometric_digits
 from dpfda.noise.inversion import Thresholds, enclosed
-
-
-class PlantedSource:
-    """Hands out the words it was given, then fails."""
-
-    sampler = "simulation"
-
-    def __init__(self, *words: int) -> None:
-        self.left = list(words)
-
-    def words(self, count: int) -> np.ndarray:
-        taken, self.left = self.left[:count], self.left[count:]
-        assert len(taken) == count, "more words asked for than planted"
-        return np.array(taken, dtype=np.uint64)
 
 
 def thirds(context: Context) -> list[Decimal]:
@@ -46,7 +33,7 @@ FIRST, SECOND = (math.floor(Fraction(k, 3) * 2**64) for k in (1, 2))
     ],
 )
 def test_conclusive_words_need_no_more_digits(word: int, expected: int) -> None:
-    source = PlantedSource(word)
+    source = Words(word)
     assert Thresholds(thirds).count_below(1, source).tolist() == [expected]
     assert source.left == []
 
@@ -62,7 +49,7 @@ def test_conclusive_words_need_no_more_digits(word: int, expected: int) -> None:
     ],
 )
 def test_a_tie_is_decided_by_further_digits(more: list[int], expected: int) -> None:
-    source = PlantedSource(FIRST, *more)
+    source = Words(FIRST, *more)
     assert Thresholds(thirds).count_below(1, source).tolist() == [expected]
     assert source.left == []
 
@@ -71,13 +58,13 @@ def test_a_tie_is_decided_by_further_digits(more: list[int], expected: int) -> N
 def test_a_tied_coin_is_decided_by_further_digits(more: list[int], heads: bool | None) -> None:
     if heads is None:
         more, heads = [*more, FIRST - 1], True
-    source = PlantedSource(FIRST, *more)
+    source = Words(FIRST, *more)
     assert Thresholds(thirds).exceed_uniform(np.array([0]), source).tolist() == [heads]
     assert source.left == []
 
 
 def test_ties_in_a_batch_leave_the_others_alone() -> None:
-    source = PlantedSource(5, FIRST, 2**64 - 1, SECOND, 0, 2**64 - 1)
+    source = Words(5, FIRST, 2**64 - 1, SECOND, 0, 2**64 - 1)
     assert Thresholds(thirds).count_below(4, source).tolist() == [0, 0, 2, 2]
 
 
@@ -89,17 +76,17 @@ def test_thresholds_that_share_their_first_word_are_told_apart() -> None:
 
     thresholds = Thresholds(crowded)
     last = 2**64 - 1
-    assert thresholds.count_below(1, PlantedSource(last, 0)).tolist() == [0]
-    assert thresholds.count_below(1, PlantedSource(last, last)).tolist() == [3]
+    assert thresholds.count_below(1, Words(last, 0)).tolist() == [0]
+    assert thresholds.count_below(1, Words(last, last)).tolist() == [3]
     between = 2**64 - 1 - (1 << (128 - 85))
-    assert thresholds.count_below(1, PlantedSource(last, between)).tolist() == [2]
+    assert thresholds.count_below(1, Words(last, between)).tolist() == [2]
 
 
 def test_a_tie_in_a_real_table_is_decided() -> None:
     table = _geometric_digits(1)[0]  # thresholds 1 - e^{-k}
     leading = math.floor((1 - Context(prec=60).exp(Decimal(-1))) * 2**64)
-    assert table.count_below(1, PlantedSource(leading, 0)).tolist() == [0]
-    assert table.count_below(1, PlantedSource(leading, 2**64 - 1)).tolist() == [1]
+    assert table.count_below(1, Words(leading, 0)).tolist() == [0]
+    assert table.count_below(1, Words(leading, 2**64 - 1)).tolist() == [1]
 
 
 @pytest.mark.parametrize("bits", [64, 128, 256, 1024])
@@ -122,7 +109,7 @@ def test_a_value_next_to_an_integer_is_enclosed_on_both_sides() -> None:
 
     assert enclosed(values, 64) == ([4], [6])
     table = Thresholds(values)
-    assert table.count_below(1, PlantedSource(5, 1)).tolist() == [1]
-    assert table.count_below(1, PlantedSource(4, 2**64 - 2)).tolist() == [0]
-    assert table.exceed_uniform(np.array([0]), PlantedSource(4, 7)).tolist() == [True]
-    assert table.exceed_uniform(np.array([0]), PlantedSource(5, 1)).tolist() == [False]
+    assert table.count_below(1, Words(5, 1)).tolist() == [1]
+    assert table.count_below(1, Words(4, 2**64 - 2)).tolist() == [0]
+    assert table.exceed_uniform(np.array([0]), Words(4, 7)).tolist() == [True]
+    assert table.exceed_uniform(np.array([0]), Words(5, 1)).tolist() == [False]

@@ -17,6 +17,7 @@ from dpfda.central.quadrature import Grid
 from dpfda.central.records import as_function, read_records
 from dpfda.central.release import Release
 from dpfda.curate import Passes, curate
+from dpfda.curves.observations import with_own_grids
 from dpfda.curves.ranges import middle
 from dpfda.errors import InvalidParameter
 from dpfda.face.estimator import PrivateEstimator
@@ -160,6 +161,8 @@ class CurveEstimator(CentralEstimator):
     def _read_curves(self, curves: Any, grid_points: Any) -> Reading:
         """Curves about a public center, and their public bound."""
         center, bound = self._ball()
+        if isinstance(curves, list):
+            curves, grid_points = with_own_grids(curves, grid_points)
         records, grid = read_records(curves, grid_points, domain_range=self.domain_range)
         if len(grid) != 1 and not self.surfaces:
             raise InvalidParameter("grid_points", "of one variable", f"{len(grid)} variables")

@@ -7,6 +7,7 @@ step that learns nothing, has parameters, and names its columns.
 from __future__ import annotations
 
 import sys
+from abc import abstractmethod
 from dataclasses import FrozenInstanceError
 from typing import Any, Self
 
@@ -102,8 +103,9 @@ class Transformer:
             no_validation=True,  # curves have forms that scikit-learn does not know
         )
 
+    @abstractmethod
     def _feature_names(self) -> list[str]:
-        raise NotImplementedError
+        """Names of the numbers that a row becomes."""
 
 
 def _global_output() -> str:

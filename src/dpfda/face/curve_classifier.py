@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
@@ -79,9 +80,9 @@ class LocalClassifier(ClassifierMixin, CurveReader):
         labels = self._read_labels(y, len(predicted))
         return float(np.average(predicted == labels, weights=sample_weight))
 
+    @abstractmethod
     def _scores(self, X: Any, grid_points: Any) -> FloatArray:
         """The model's scores of new rows, (n, 1) for two classes."""
-        raise NotImplementedError
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

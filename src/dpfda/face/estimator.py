@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import sys
 import warnings
@@ -120,6 +121,8 @@ _QUOTING = {
     "setting an array element": "a rectangular array (n, T), or a list of pairs (t, x)",
 }
 """Messages of numpy and scikit-learn that quote private values, and what is said instead."""
+_SHAPES = re.compile(r"Found array with|Input X contains|X has \d|Expected|[Ss]parse|The feature")
+"""Messages that speak of shapes and kinds alone; whatever else is said may hold a value."""
 
 
 @contextmanager
@@ -130,7 +133,8 @@ def unquoted(name: str) -> Iterator[None]:
     except ValueError as error:
         first = str(error).partition("\n")[0]  # then: advice that is not private
         told = [rule for part, rule in _QUOTING.items() if part in str(error)]
-        raise InvalidData(name, told[0] if told else f"usable: {first}") from None
+        told += [f"usable: {first}" if _SHAPES.match(first) else "an array of real numbers"]
+        raise InvalidData(name, told[0]) from None
 
 
 def check_numbers(X: Any, **rules: Any) -> FloatArray:

@@ -1,7 +1,7 @@
 """scikit-learn's base classes, in a form that mypy can read.
 
 scikit-learn has no type hints, so mypy takes its classes for `Any`, and with them the constructors
-of all estimators: it would let every misspelt parameter pass. It is shown what `_scikit.py` says
+of all estimators: it would let every misspelt parameter pass. It is shown what `_scikit.pyi` says
 instead; everybody else, other type checkers among them, sees scikit-learn itself.
 """
 

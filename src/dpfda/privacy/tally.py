@@ -25,7 +25,7 @@ from importlib import import_module
 from os import PathLike
 from typing import Any
 
-from dpfda.errors import BudgetExceeded, PrivacyWarning
+from dpfda.errors import BudgetExceeded, InvalidParameter, PrivacyWarning
 from dpfda.noise import Source
 from dpfda.privacy.cost import Cost, limit
 from dpfda.privacy.events import Event
@@ -212,6 +212,8 @@ def budget(
 
 def payer(ledger: BaseLedger | None, source: Source) -> BaseLedger | None:
     """Which ledger pays: the one given, or, for real noise, that of the `budget` around it."""
+    if ledger is not None and not isinstance(ledger, BaseLedger):
+        raise InvalidParameter("ledger", "None or a ledger", ledger)
     return _around() if ledger is None and source.sampler == "exact" else ledger
 
 
