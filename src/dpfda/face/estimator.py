@@ -121,7 +121,9 @@ _QUOTING = {
     "setting an array element": "a rectangular array (n, T), or a list of pairs (t, x)",
 }
 """Messages of numpy and scikit-learn that quote private values, and what is said instead."""
-_SHAPES = re.compile(r"Found array with|Input X contains|X has \d|Expected|[Ss]parse|The feature")
+_SHAPES = re.compile(
+    r"Found array|Input [Xy] contains|X has \d|y should be|Expected|[Ss]parse|The feature"
+)
 """Messages that speak of shapes and kinds alone; whatever else is said may hold a value."""
 
 
