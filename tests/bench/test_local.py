@@ -1,0 +1,41 @@
+"""The benchmark of studies: a table of tasks, each of which can be drawn and learnt."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dpfda_bench.benchmarks import local
+from dpfda_bench.benchmarks._local_problems import Problem, problems
+
+TASKS = {problem.name: problem for problem in problems()}
+
+
+def test_every_figure_has_a_goal() -> None:
+    assert len(TASKS) == len(problems())
+    assert {name for name in local.GOALS if name.startswith("corr8")} == {
+        "corr8_eps0.5", "corr8_eps1", "corr8_eps2", "corr8_eps5"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["corr8", "skew40", "K6"])
+def test_people_lie_in_their_public_ranges(name: str) -> None:
+    problem = TASKS[name]
+    X, y, _, _ = problem.draw(0)
+    low, high = np.array(problem.facts["feature_ranges"]).T
+    assert np.mean((low <= X) & (high >= X)) > 0.999
+    assert set(np.unique(y)) == set(range(problem.n_classes))
+
+
+def test_a_task_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    def few(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        X, y, others, truth = TASKS["corr8"].draw(seed)
+        return X[:500], y[:500], others, truth
+
+    small: Problem = replace(TASKS["corr8"], draw=few, goals={2.0: 50.0})
+    monkeypatch.setattr(local, "problems", lambda: [small])
+    outcome = local.run(quick=True)
+    assert list(outcome.figures) == ["corr8_eps2"]
+    assert 20 < outcome.figures["corr8_eps2"] < 60
