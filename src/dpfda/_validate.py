@@ -7,7 +7,9 @@ offending value. `batch` and `labels` check *private* data and describe shape an
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+import re
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -155,3 +157,29 @@ def _is_finite(value: Any) -> bool:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+
+
+_QUOTING = {
+    "array=": "an array (n, T), one row a person. Reshape your data: one curve is reshape(1, -1)",
+    "Complex data not supported": "real: Complex data not supported",
+    "could not convert": "an array of real numbers",
+    "inhomogeneous": "a rectangular array (n, T), or a list of pairs (t, x)",
+    "setting an array element": "a rectangular array (n, T), or a list of pairs (t, x)",
+}
+"""Messages of numpy and scikit-learn that quote private values, and what is said instead."""
+_SHAPES = re.compile(
+    r"Found array|Input [Xy] contains|X has \d|y should be|Expected|[Ss]parse|The feature"
+)
+"""Messages that speak of shapes and kinds alone; whatever else is said may hold a value."""
+
+
+@contextmanager
+def unquoted(name: str) -> Iterator[None]:
+    """Say what is wrong with private values in words that do not show them."""
+    try:
+        yield
+    except ValueError as error:
+        first = str(error).partition("\n")[0]  # then: advice that is not private
+        told = [rule for part, rule in _QUOTING.items() if part in str(error)]
+        told += [f"usable: {first}" if _SHAPES.match(first) else "an array of real numbers"]
+        raise InvalidData(name, told[0]) from None

@@ -241,14 +241,14 @@ def test_names_and_objects_say_the_same():
 )
 def test_wrong_parameters_are_named(parameters, message):
     with pytest.raises(InvalidParameter, match=message):
-        CurveEncoder(**parameters)
+        CurveEncoder(**parameters).fit([[0.0, 1.0]])
 
 
 def test_unknown_names_list_the_known_ones():
     with pytest.raises(UnknownName, match=r"unknown basis 'wavelet'; known: .*bspline"):
-        CurveEncoder("wavelet")
+        CurveEncoder("wavelet").fit([[0.0, 1.0]])
     with pytest.raises(UnknownName, match="unknown rescaler 'none'"):
-        CurveEncoder(rescale="none")
+        CurveEncoder(rescale="none").fit([[0.0, 1.0]])
     with pytest.raises(InvalidParameter, match="a part of an encoder"):
         CurveEncoder.from_dict(CurveEncoder().to_dict() | {"mean": 3})
 

@@ -82,9 +82,9 @@ def test_a_person_holds_a_record() -> None:
 
 def test_ranges_say_how_many_columns_there_are() -> None:
     with pytest.raises(InvalidParameter, match="feature_ranges must be one pair for each of 3"):
-        CurveEncoder("identity", n_basis=3, feature_ranges=[(0, 1)] * 2)
+        CurveEncoder("identity", n_basis=3, feature_ranges=[(0, 1)] * 2).fit([[0.0, 1.0]])
     with pytest.raises(InvalidParameter, match="feature_ranges"):
-        CurveEncoder("bspline", feature_ranges=RANGES)
+        CurveEncoder("bspline", feature_ranges=RANGES).fit([[0.0, 1.0]])
 
 
 def test_a_missing_number_is_named_by_its_column() -> None:

@@ -11,10 +11,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from dpfda import LocalCurveClassifier, PrivateLogisticRegression, PrivateMean
+from dpfda._validate import unquoted
 from dpfda.curves.ranges import Table
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.face.comparison import non_private_classifier
-from dpfda.face.estimator import PrivateEstimator, unquoted
+from dpfda.face.estimator import PrivateEstimator
 
 
 class Nothing(PrivateEstimator):

@@ -42,6 +42,8 @@ class CurveEncoder(Transformer):
             (low, high) or to its categories, which become one number each.
         **parameters: parameters of the named basis: `n_basis`, `domain_range`, `order`, ...
 
+    What cannot work is refused when the encoder is first used.
+
     Example:
         >>> t = np.linspace(0, 1, 50)
         >>> curves = np.stack([1 + t, np.sin(5 * t)])
@@ -55,6 +57,8 @@ class CurveEncoder(Transformer):
         [[0.0, -0.5]]
     """
 
+    _made: tuple[Basis, Rescaler, Table | None] | None
+
     def __init__(
         self,
         basis: str | Basis = "bspline",
@@ -65,15 +69,36 @@ class CurveEncoder(Transformer):
         feature_ranges: FeatureRanges | None = None,
         **parameters: Any,
     ) -> None:
+        own = {"basis": basis, "rescale": rescale, "scale": scale, "center": center}
+        self._remember(**own, feature_ranges=feature_ranges, **parameters)
+        self._made = None
+
+    @property
+    def _parts(self) -> tuple[Basis, Rescaler, Table | None]:
+        """Made when they are first needed: scikit-learn wants constructors that refuse nothing."""
+        if self._made is None:
+            self._make(**self._given)
+        assert self._made is not None
+        return self._made
+
+    def _make(
+        self,
+        *,
+        basis: Any,
+        rescale: Any,
+        scale: Any,
+        center: Any,
+        feature_ranges: Any,
+        **parameters: Any,
+    ) -> None:
         sizes: dict[str, Any] = {"scale": scale, "center": center}
-        self._remember(basis=basis, rescale=rescale, **sizes, feature_ranges=feature_ranges)
-        self._remember(**parameters)
         table = None
+        named = isinstance(basis, str) and basis == "identity"
         if feature_ranges is not None:
             if scale is not None or center is not None:
                 rule = "given without scale and center"
                 raise InvalidParameter("feature_ranges", rule, feature_ranges)
-            if basis == "identity":
+            if named:
                 table = Table.of(feature_ranges, width=parameters.get("n_basis"))
                 if table.named or any(column.categories for column in table.columns):
                     parameters["n_basis"] = len(table.names)
@@ -82,7 +107,7 @@ class CurveEncoder(Transformer):
                     table = None
             if table is None:
                 sizes = _sizes(feature_ranges)
-                if basis == "identity" and not isinstance(sizes["scale"], float):
+                if named and not isinstance(sizes["scale"], float):
                     parameters.setdefault("n_basis", len(feature_ranges))
         if rescale is None:
             rescale = "tanh" if feature_ranges is None else "clip"
@@ -92,11 +117,12 @@ class CurveEncoder(Transformer):
 
     def _settle(self, basis: Basis, rescaler: Rescaler, table: Table | None = None) -> None:
         """Store the parts; refuse now what would only fail with the first curve."""
-        self._parts = basis, rescaler, table
-        if table is not None and len(table.names) != self.n_features:
-            raise InvalidParameter("table", f"of {self.n_features} numbers", len(table.names))
-        self.rescaler.scales(self.n_features)
-        self.rescaler.centers(self.n_features)
+        size = basis.n_basis
+        if table is not None and len(table.names) != size:
+            raise InvalidParameter("table", f"of {size} numbers", len(table.names))
+        rescaler.scales(size)
+        rescaler.centers(size)
+        self._made = basis, rescaler, table
 
     @classmethod
     def side_by_side(cls, channels: Sequence[CurveEncoder]) -> CurveEncoder:
@@ -238,7 +264,8 @@ class CurveEncoder(Transformer):
         return hash(self._parts)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(basis={self.basis!r}, rescaler={self.rescaler!r})"
+        said = ", ".join(f"{k}={v!r}" for k, v in self._given.items() if v is not None)
+        return f"{type(self).__name__}({said})"
 
     @property
     def n_features(self) -> int:

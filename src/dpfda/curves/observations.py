@@ -100,6 +100,23 @@ def own_domain(curves: Any) -> tuple[float, float] | None:
     return float(low), float(high)
 
 
+def own_grids(X: Any) -> bool:
+    """Whether curves bring their own points: scikit-fda objects, or a list of pairs (t, x)."""
+    if hasattr(X, "grid_points") or hasattr(X, "start_indices"):
+        return True
+    if not isinstance(X, (list, tuple)) or not len(X):
+        return False
+    first = X[0]
+    return isinstance(first, tuple) and len(first) == 2 and np.ndim(first[0]) == 1
+
+
+def depth(X: Any) -> int:
+    """How deep an array is nested, from its first entries: 2 for (n, T), 3 for (n, T, C)."""
+    if hasattr(X, "ndim"):
+        return int(X.ndim)
+    return 1 + depth(X[0]) if isinstance(X, (list, tuple)) and len(X) else 0
+
+
 def read_vectors(vectors: Any, *, n_basis: int, strict: bool) -> FloatArray:
     """Plain vectors (n, d), NaN where a number is missing (refused when strict)."""
     values = _matrix(vectors, single=not strict)

@@ -10,6 +10,8 @@ import numpy.typing as npt
 
 from dpfda._validate import FloatArray, whole
 from dpfda.curves.encoder import CurveEncoder
+from dpfda.curves.identity import IdentityBasis
+from dpfda.curves.rescale import ClipRescaler
 from dpfda.errors import InvalidParameter
 
 _LARGEST = 1e100  # no square of an encoded number overflows
@@ -29,9 +31,12 @@ class RowEncoder(CurveEncoder):
     """
 
     def __init__(self, columns: int) -> None:
+        self._remember(columns=columns)
+        self._made = None
+
+    def _make(self, *, columns: Any) -> None:  # type: ignore[override]
         size = whole("columns", columns, most=1 << 16)
-        super().__init__("identity", n_basis=size, rescale="clip")
-        object.__setattr__(self, "_given", {"columns": columns})
+        self._settle(IdentityBasis(n_basis=size), ClipRescaler())
 
     def encode(self, X: Any, grid_points: Any = None, *, strict: bool = True) -> FloatArray:
         """The rows, large numbers cut where squares could overflow."""
@@ -51,7 +56,9 @@ class RowEncoder(CurveEncoder):
         """Rebuild from `to_dict`."""
         if set(data) != {"columns"}:
             raise InvalidParameter("encoder", "columns alone, for rows", sorted(map(str, data)))
-        return cls(data["columns"])
+        encoder = cls(data["columns"])
+        encoder._make(**encoder._given)
+        return encoder
 
 
 def read_encoder(data: Mapping[str, Any]) -> CurveEncoder:

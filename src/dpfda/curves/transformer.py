@@ -13,27 +13,29 @@ from typing import Any, Self
 
 import numpy as np
 
-from dpfda._validate import FloatArray
+from dpfda._validate import FloatArray, unquoted
+from dpfda.curves.observations import depth, own_grids
 from dpfda.errors import InvalidParameter
 
 _OUTPUTS = ("default", "pandas", "polars")
 
 
 class Transformer:
-    """A step that learns nothing: `fit` checks nothing and keeps nothing."""
+    """A step that learns nothing: `fit` notes how many columns there are, and their names."""
 
     _given: dict[str, Any]
     _output: str | None = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Nothing is learned from X."""
-        if hasattr(X, "tocsr"):
-            raise TypeError("Sparse data was passed, but dense data is required")
+        """Nothing is learned from X; a recipe that cannot work is refused."""
+        self._feature_names()
+        self._read(X, reset=True)
         return self
 
     def transform(self, X: Any) -> Any:
         """Encoded rows (n, d), as a DataFrame where `set_output` says so."""
-        encoded: FloatArray = self.encode(X)  # type: ignore[attr-defined]
+        read = self._read(X, reset=False)
+        encoded: FloatArray = self.encode(read)  # type: ignore[attr-defined]
         output = self._output or _global_output()
         if output == "default":
             return encoded
@@ -44,8 +46,8 @@ class Transformer:
         return frames.DataFrame(encoded, columns=names, index=getattr(X, "index", None))
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """`transform`."""
-        return self.transform(X)
+        """`fit`, then `transform`."""
+        return self.fit(X).transform(X)
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Names of the columns: those of the table, or basis and number."""
@@ -79,7 +81,7 @@ class Transformer:
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Refused, except for what scikit-learn notes on a step of its own."""
-        if not name.startswith("_"):
+        if not name.startswith("_") and not name.endswith("_in_"):
             raise FrozenInstanceError(f"cannot assign to {name!r}: make another encoder")
         object.__setattr__(self, name, value)
 
@@ -100,8 +102,28 @@ class Transformer:
             transformer_tags=TransformerTags(),
             input_tags=InputTags(allow_nan=True, three_d_array=True),
             requires_fit=False,
-            no_validation=True,  # curves have forms that scikit-learn does not know
         )
+
+    def _read(self, X: Any, *, reset: bool) -> Any:
+        """Arrays and frames as scikit-learn checks them; curves have forms that it does not know.
+
+        No message shows a value.
+        """
+        from sklearn.utils.validation import check_array, validate_data
+
+        known = reset or hasattr(self, "n_features_in_")
+        if own_grids(X):
+            return X
+        if self.table is not None:  # type: ignore[attr-defined]
+            if known and hasattr(X, "columns"):
+                validate_data(self, X, reset=reset, skip_check_array=True)
+            return X
+        deep = depth(X) == 3
+        rules = {"ensure_all_finite": "allow-nan", "allow_nd": deep, "dtype": np.float64}
+        with unquoted("X"):
+            return (
+                validate_data(self, X, reset=reset, **rules) if known else check_array(X, **rules)
+            )
 
     @abstractmethod
     def _feature_names(self) -> list[str]:

@@ -14,10 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 from dpfda import _validate
 from dpfda._validate import AnyArray, FloatArray
 from dpfda.curves import CurveEncoder
-from dpfda.curves.observations import own_domain, with_own_grids
+from dpfda.curves.observations import own_domain, own_grids, with_own_grids
 from dpfda.errors import InvalidParameter
 from dpfda.face.comparison import non_private_classifier
-from dpfda.face.curves import CurveReader, count_channels, count_rows, own_grids, take
+from dpfda.face.curves import CurveReader, count_channels, count_rows, take
 from dpfda.face.scikit import ClassifierMixin
 from dpfda.noise import Source
 from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC, Guarantee

@@ -9,6 +9,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from dpfda._validate import AnyArray, IntArray
+from dpfda.curves.observations import depth, own_grids
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.face.estimator import PrivateEstimator, check_numbers
 from dpfda.protocol.person import label_numbers, one_by_one
@@ -35,7 +36,7 @@ class CurveReader(PrivateEstimator):
             return X
         # With real noise, what a person holds decides nothing: infinities are encoded as 0.
         finite = "allow-nan" if self._is_simulation else False
-        rules: dict[str, Any] = {"ensure_all_finite": finite, "allow_nd": _depth(X) == 3}
+        rules: dict[str, Any] = {"ensure_all_finite": finite, "allow_nd": depth(X) == 3}
         return check_numbers(X, **rules) if own_points else self._numbers(X, reset=reset, **rules)
 
     def _read_labels(self, y: Any, count: int) -> AnyArray:
@@ -97,23 +98,6 @@ def take(X: Any, index: IntArray) -> Any:
     if isinstance(X, (list, tuple)):
         return [X[i] for i in index]
     return X.iloc[index] if hasattr(X, "iloc") else X[index]
-
-
-def own_grids(X: Any) -> bool:
-    """Whether curves bring their own points: scikit-fda objects, or a list of pairs (t, x)."""
-    if hasattr(X, "grid_points") or hasattr(X, "start_indices"):
-        return True
-    if not isinstance(X, (list, tuple)) or not len(X):
-        return False
-    first = X[0]
-    return isinstance(first, tuple) and len(first) == 2 and np.ndim(first[0]) == 1
-
-
-def _depth(X: Any) -> int:
-    """How deep an array is nested, from its first entries: 2 for (n, T), 3 for (n, T, C)."""
-    if hasattr(X, "ndim"):
-        return int(X.ndim)
-    return 1 + _depth(X[0]) if isinstance(X, (list, tuple)) and len(X) else 0
 
 
 def count_channels(X: Any) -> int:

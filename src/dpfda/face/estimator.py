@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import secrets
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,9 +16,9 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_array, validate_data
 
 from dpfda import _validate
-from dpfda._validate import FloatArray
+from dpfda._validate import FloatArray, unquoted
 from dpfda.curves.ranges import Table
-from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.errors import InvalidParameter
 from dpfda.face.scikit import BaseEstimator
 from dpfda.noise import RandomState, Source, source_for
 from dpfda.noise.source import SecureSource
@@ -111,32 +109,6 @@ class PrivateEstimator(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.non_deterministic = not self._is_simulation
         return tags
-
-
-_QUOTING = {
-    "array=": "an array (n, T), one row a person. Reshape your data: one curve is reshape(1, -1)",
-    "Complex data not supported": "real: Complex data not supported",
-    "could not convert": "an array of real numbers",
-    "inhomogeneous": "a rectangular array (n, T), or a list of pairs (t, x)",
-    "setting an array element": "a rectangular array (n, T), or a list of pairs (t, x)",
-}
-"""Messages of numpy and scikit-learn that quote private values, and what is said instead."""
-_SHAPES = re.compile(
-    r"Found array|Input [Xy] contains|X has \d|y should be|Expected|[Ss]parse|The feature"
-)
-"""Messages that speak of shapes and kinds alone; whatever else is said may hold a value."""
-
-
-@contextmanager
-def unquoted(name: str) -> Iterator[None]:
-    """Say what is wrong with private values in words that do not show them."""
-    try:
-        yield
-    except ValueError as error:
-        first = str(error).partition("\n")[0]  # then: advice that is not private
-        told = [rule for part, rule in _QUOTING.items() if part in str(error)]
-        told += [f"usable: {first}" if _SHAPES.match(first) else "an array of real numbers"]
-        raise InvalidData(name, told[0]) from None
 
 
 def check_numbers(X: Any, **rules: Any) -> FloatArray:

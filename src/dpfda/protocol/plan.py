@@ -72,6 +72,7 @@ class StudyPlan(Portable):
         self._revive("encoder", read_encoder)
         if not isinstance(self.encoder, CurveEncoder):
             raise InvalidParameter("encoder", "an encoder", type(self.encoder).__name__)
+        _ = self.encoder.n_features  # refused here, where it cannot work
         object.__setattr__(self, "encoder", copy(self.encoder))  # its parameters may be set anew
         object.__setattr__(self, "classes", tuple(self.classes))
         object.__setattr__(self, "design", dict(self.design))

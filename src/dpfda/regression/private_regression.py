@@ -17,12 +17,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_or_1d
 
 from dpfda import _validate
-from dpfda._validate import AnyArray, FloatArray
+from dpfda._validate import AnyArray, FloatArray, unquoted
 from dpfda.curves import CurveEncoder
 from dpfda.curves.ranges import Table, middle
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.face.curves import CurveReader, count_rows
-from dpfda.face.estimator import unquoted
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.holder import Exchange
 from dpfda.protocol.public_randomness import one_row_each

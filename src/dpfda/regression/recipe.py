@@ -12,9 +12,9 @@ from dpfda import _validate
 from dpfda._registry import Portable
 from dpfda._validate import FloatArray
 from dpfda.curves import CurveEncoder
+from dpfda.curves.observations import own_grids
 from dpfda.curves.ranges import Table
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.face.curves import own_grids
 
 _LEAST, _MIDDLING, _MOST = 4, 8, 16  # basis functions
 
