@@ -78,7 +78,7 @@ def test_sums_are_rounded_inside_the_sensitivity() -> None:
 
 @pytest.mark.parametrize("query", KernelMachine.examples(), ids=lambda query: query.loss)
 def test_targets_count_up_to_their_bound_alone(query: KernelMachine) -> None:
-    points = np.tile((query.low + query.high) / 2, (2, 1))
+    points = np.stack([query.low, query.high])
     bound = query.target_bound
     for far in (10.0, 1e6):
         given = query.block((points, np.array([far, -far]) * bound))

@@ -63,7 +63,7 @@ def clip_rows(rows: FloatArray, radius: float, *, axes: FloatArray | float = 1.0
     """Each row pulled towards 0 until ‖row/axes‖₂ ≤ radius."""
     rows = np.clip(rows, -_LARGEST, _LARGEST)
     length = np.sqrt(((rows / axes) ** 2).sum(axis=-1, keepdims=True))
-    return np.asarray(rows * np.minimum(1.0, radius / np.maximum(length, radius)))
+    return np.asarray(rows * (radius / np.maximum(length, radius)))
 
 
 def as_function(center: Any, points: int) -> FloatArray:

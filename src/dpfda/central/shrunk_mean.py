@@ -45,17 +45,12 @@ class ShrunkMean(MeanLook, name="shrunk_mean"):
         return (len(self.factors),)
 
     @property
-    def sensitivity(self) -> float:
-        """Of the shrunken mean, in the norm of the noise."""
-        return 2 * self.bound / self.n * self._spread(self.factors / self.axes)
+    def body(self) -> Body:
+        """A ball, whose shrunken image is measured in the norm of the noise."""
+        return Body(self.bound, 2 * self.bound * self._spread(self.factors / self.axes), self.axes)
 
     def _spread(self, ratios: FloatArray) -> float:
         return float(np.linalg.norm(ratios) if self.cost.pure else ratios.max())
-
-    @property
-    def body(self) -> Body:
-        """A ball, whose shrunken image `sensitivity` measures along the noise's axes."""
-        return Body(self.bound, 2 * self.bound, self.axes)
 
     def vectors(self, records: Records) -> FloatArray:
         """Clipped coefficients."""

@@ -1,0 +1,187 @@
+"""What conversations ask: which looks, about what, for which share of the budget; to the digit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpfda.central.adaptive import Schedule
+from dpfda.central.bernstein import Bernstein, BoxMean
+from dpfda.central.covariance import CovarianceRelease
+from dpfda.central.functions import spline_basis
+from dpfda.central.looks import BallMean, CountedLook
+from dpfda.central.mean import FunctionMechanism
+from dpfda.central.pair_looks import CovariateProducts, CrossProducts
+from dpfda.central.quadrature import as_grid
+from dpfda.central.radius import RadiusChoice, find_radius, outermost
+from dpfda.central.records import clip_rows, read_records
+from dpfda.central.score import ScoreRelease
+from dpfda.central.shrunk_mean import PublishedShrunkMean, ShrunkMean
+from dpfda.mechanisms.additive import Additive
+from dpfda.privacy.calibration import gaussian_mu
+from dpfda.privacy.cost import Cost
+from dpfda.protocol.answer import Answer
+from dpfda.protocol.conversation import Questions
+
+PURE, GAUSSIAN = Cost(epsilon=1.0), Cost(epsilon=1.0, delta=1e-6)
+ROOT = 2**0.5
+GRID = as_grid(np.linspace(0, 1, 12))
+
+
+def course(questions: Questions[Any], replies: Sequence[Any] = ()) -> tuple[list[Any], Any]:
+    """Everything that is asked when these are the replies (or zeros), and the result."""
+    asked, given = [next(questions)], list(replies)
+    while True:
+        query = asked[-1]
+        law = query.mechanism.law if isinstance(query.mechanism, Additive) else None
+        reply = given.pop(0) if given else 0.0
+        values = np.full(query.size if law else 1, reply, dtype=float)
+        try:
+            asked.append(questions.send(Answer(values=values, n=query.n, law=law)))
+        except StopIteration as end:
+            return asked, end.value
+
+
+def pairs(kind: type[CountedLook], *, intercept: bool) -> CountedLook:
+    given: Any = {"covariates": 2, "coefficients": 3, "covariate_bound": 5.0, "bound": 3.0}
+    return kind(cost=PURE, n=10, intercept=intercept, **given)
+
+
+def shrunk(kind: type[ShrunkMean], cost: Cost) -> ShrunkMean:
+    factors, axes = np.array([0.6, 0.4]), np.array([0.2, 0.1])  # ratios 3 and 4
+    return kind(cost=cost, n=10, bound=1.5, factors=factors, thresholds=0 * axes, axes=axes)
+
+
+@pytest.mark.parametrize(
+    ("look", "expected"),
+    [
+        (pairs(CovariateProducts, intercept=False), ROOT / 10),
+        (pairs(CovariateProducts, intercept=True), 2 * ROOT / 10),
+        (pairs(CrossProducts, intercept=False), 2 * 3 / 10),
+        (pairs(CrossProducts, intercept=True), 2 * ROOT * 3 / 10),
+        (BoxMean(cost=PURE, n=10, bound=1.5, values=7), 2 * 1.5 * 7 / 10),
+        (shrunk(ShrunkMean, PURE), 2 * 1.5 * 5 / 10),
+        (shrunk(ShrunkMean, GAUSSIAN), 2 * 1.5 * 4 / 10),
+        (shrunk(PublishedShrunkMean, PURE), 2 * 1.5 * 7 / 10),
+        (shrunk(PublishedShrunkMean, GAUSSIAN), 2 * 1.5 * 4 / 10),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_how_far_one_record_moves_a_look(look: CountedLook, expected: float) -> None:
+    assert look.sensitivity == pytest.approx(expected, rel=1e-12)
+
+
+def test_rows_are_clipped_along_their_axes() -> None:
+    rows = np.array([[0.3, 0.4], [3.0, 4.0], [0.0, 0.0], [-np.inf, 0.0], [np.inf, 0.0]])
+    given = rows.copy()
+    expected = [[0.3, 0.4], [1.2, 1.6], [0.0, 0.0], [-2.0, 0.0], [2.0, 0.0]]
+    np.testing.assert_allclose(clip_rows(rows, 2.0), expected)
+    np.testing.assert_allclose(clip_rows(rows, 0.5, axes=np.full(2, 4.0)), expected)
+    assert np.array_equal(rows, given)
+
+
+@pytest.mark.parametrize("gap", [0.0, np.nan])
+def test_values_beyond_all_measure_are_moved_inside_it(gap: float) -> None:
+    curves = np.array([[-1e200, gap, 1.0], [1e200, gap, 2.0]])
+    read, _ = read_records(curves, np.array([0.0, 0.5, 1.0]))
+    assert read[:, 0].tolist() == [-1e100, 1e100]
+    own = [(np.array([0.0, 1.0]), row[[0, 2]]) for row in curves]
+    read, _ = read_records(own, np.array([0.0, 0.5, 1.0]))
+    assert read.tolist() == [[-1e100, -5e99, 1.0], [1e100, 5e99, 2.0]]
+
+
+def test_bernstein_values_are_read_off_on_their_lattice() -> None:
+    mechanism = Bernstein(order=4)
+    points = np.linspace(0, 1, 41)
+    rows = mechanism.rows(np.array([3 * points]), as_grid(points))
+    np.testing.assert_allclose(rows, [[0.0, 0.75, 1.5, 2.25, 3.0]])
+
+
+def place(n: int = 100) -> Any:
+    return {"unit": "person", "n": n, "center": np.zeros(1), "axes": np.ones(1)}
+
+
+RADII = 3 * ROOT * 2.0 ** (-np.arange(32) / 4)
+"""For the bound 1.5: twice that and a √2 to spare, each a fourth of an octave below the last."""
+
+
+def test_a_radius_is_chosen_from_public_ones() -> None:
+    assert outermost(1.5) == pytest.approx(3 * ROOT)
+    search = find_radius(PURE, place(), bound=1.5, outside=0.13, steepness=2.0)
+    (look,), radius = course(search, [5])
+    assert isinstance(look, RadiusChoice)
+    assert look.cost == PURE
+    assert look.target == 87
+    np.testing.assert_allclose(look.radii, RADII)
+    assert radius == look.radii[5]
+    assert look.prior.tolist() == np.rint(1024 * ROOT ** np.arange(32)).tolist()
+
+
+@pytest.mark.parametrize("wanted", [0, 1, 12, 30, 31])
+def test_a_radius_is_found_by_halving(wanted: int) -> None:
+    """The smallest of 32 that holds 87 of 100, in five counts for a fifth each."""
+    rising = RADII[::-1]
+    search = find_radius(GAUSSIAN, place(), bound=1.5, outside=0.13, steepness=2.0)
+    counts, query = [], next(search)
+    while True:
+        counts.append(query)
+        inside = 87.0 if query.radius >= rising[wanted] * (1 - 1e-9) else 86.9
+        try:
+            query = search.send(Answer(values=np.array([inside]), n=100))
+        except StopIteration as end:
+            found = end.value
+            break
+    assert found == pytest.approx(rising[wanted])
+    assert [count.cost.share for count in counts] == [Fraction(1, 5)] * 5
+
+
+def test_schedules() -> None:
+    """Shares, sizes, and how many curves may be outside: from n, ε and the grid alone."""
+    pure = Cost(epsilon=0.5)
+    assert Schedule.of(pure, n=2000, most=60) == Schedule(
+        first=0.2, radius=0.09, coarse=13, fine=32, outside=1 / 9,
+        steepness=0.5 * (8 / 9 * 1000 * 0.09 / 2) / (31 / 4 * np.log(2)),
+    )  # fmt: skip
+    assert Schedule.of(pure, n=2000, most=20).fine == 20
+    both = Cost(epsilon=0.5, delta=1e-6)
+    found = Schedule.of(both, n=2000, most=60)
+    mu = gaussian_mu(epsilon=0.5, delta=1e-6) * 0.05**0.5
+    assert (found.first, found.radius, found.coarse, found.fine) == (0.2, 0.05, 32, 32)
+    assert found.outside == pytest.approx(2 * 5**0.5 / (mu * 2000))
+    assert Schedule.of(both, n=10**6, most=60).outside == 0.02
+    assert Schedule.of(both, n=10, most=60).outside == 0.5
+
+
+@pytest.mark.parametrize(
+    ("n", "shares"), [(900, [0.25, 0.15, 0.15, 0.45]), (1000, [0.2, 0.15, 0.65])]
+)
+def test_a_covariance_shares_its_budget(n: int, shares: list[float]) -> None:
+    basis = spline_basis(GRID, size=12)
+    release = CovarianceRelease(epsilon=1.0, n=n, bound=1.5, basis=basis)
+    asked, result = course(release.questions(), [0.0, 3])
+    assert [query.cost.share for query in asked] == [Fraction(str(share)) for share in shares]
+    assert asked[-1].radius == pytest.approx(RADII[3])
+    assert asked[0].radius == 1.5
+    assert result.warnings == ()
+    # The outermost radius was chosen: curves are not where they were said to be.
+    _, result = course(release.questions(), [0.0, 0])
+    assert len(result.warnings) == 1
+
+
+def test_a_score_is_asked_about_the_middle() -> None:
+    (look,), score = course(ScoreRelease(epsilon=1.0, n=100).questions(), [0.2])
+    assert isinstance(look, BallMean)
+    assert (look.center.tolist(), look.radius, look.cost) == ([0.5], 0.5, PURE)
+    assert score.accuracy == pytest.approx(0.7)
+
+
+@pytest.mark.parametrize("name", FunctionMechanism.members())
+def test_a_delta_is_neither_missing_nor_in_vain(name: str) -> None:
+    kind = FunctionMechanism.named(name)
+    expected = {(False, False): (True, False), (False, True): (True, True)}
+    pure, gaussian = expected.get((kind.needs_delta, kind.takes_delta), (False, True))
+    assert (kind.allows(0.0), kind.allows(1e-6)) == (pure, gaussian)
