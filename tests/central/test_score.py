@@ -82,3 +82,15 @@ def test_one_label_changes_one_person(rare: Any) -> None:
     labels[3] = rare
     score = private_score(Says(np.ones(N, int)), ROWS, labels, epsilon=1.0, random_state=0)
     assert score.accuracy > 0.95
+
+
+def test_curves_come_with_their_points() -> None:
+    class Needs(Says):
+        def predict(self, rows: Any, *, grid_points: Any = None) -> Any:
+            assert grid_points is not None
+            return self.predictions
+
+    found = private_score(
+        Needs(LABELS), ROWS, LABELS, epsilon=1.0, grid_points=[0.0, 1.0], random_state=0
+    )
+    assert found.accuracy > 0.9

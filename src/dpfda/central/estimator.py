@@ -173,9 +173,12 @@ class CurveEstimator(CentralEstimator):
 
     def _ball(self) -> tuple[Any, float]:
         """Public center and bound: of the range, or given by an expert."""
-        if (self.value_range is None) == (self.bound is None):
+        if self.value_range is None and self.bound is None:
             rule = "given: the public (low, high) of curves; or else bound (and center)"
-            raise InvalidParameter("value_range", rule, self.value_range)
+            raise InvalidParameter("value_range", rule, None)
+        if self.value_range is not None and self.bound is not None:
+            rule = "left out where value_range is given: both say how large curves are"
+            raise InvalidParameter("bound", rule, self.bound)
         if self.value_range is None:
             center = 0.0 if self.center is None else self.center
             return center, _validate.positive("bound", self.bound)

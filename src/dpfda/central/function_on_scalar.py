@@ -16,8 +16,10 @@ from dpfda.central.estimator import CurveEstimator, Reading
 from dpfda.central.functions import FunctionBasis, spline_basis
 from dpfda.central.pair_looks import CovariateProducts, CrossProducts
 from dpfda.central.quadrature import as_grid, norm_bound
+from dpfda.central.records import read_records
 from dpfda.central.release import Release
 from dpfda.central.shrinkage import monotone_shrinkage
+from dpfda.curves.observations import own_grids, with_own_grids
 from dpfda.curves.symmetric import floored
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.noise.law import NoiseLaw
@@ -186,9 +188,7 @@ class PrivateFunctionOnScalar(CurveEstimator):
         rows, self._shift, self._unit_of = self._covariates(X, reset=reset)
         if y is None:
             raise ValueError("This estimator requires y to be passed, but the target y is None")
-        if getattr(y, "shape", (0,))[1:] == (1,):  # one number a person: a constant curve
-            y = np.repeat(np.asarray(y), 2, axis=1)
-        read = self._read_curves(y, grid_points)
+        read = self._read_curves(_with_points(y), grid_points)
         if len(rows) != len(read.rows[0]):
             raise InvalidData("X", "one row a curve", f"{len(rows)} rows")
         return read._replace(rows=((rows - self._shift) / self._unit_of, *read.rows))
@@ -241,17 +241,47 @@ class PrivateFunctionOnScalar(CurveEstimator):
     @property
     def coef_(self) -> FloatArray:
         """β_k(t) on the grid, (p, T), without the intercept."""
-        return self.release_.values()[: self._width]
+        return self._functions(None)[0]
 
     @property
     def intercept_(self) -> FloatArray:
         """The intercept function on the grid, public center included."""
-        values = self.release_.values()
-        own = values[self._width] if self.fit_intercept else np.zeros(values.shape[1])
-        return np.asarray(own + self._center)
+        return self._functions(None)[1]
 
-    def predict(self, X: Any) -> FloatArray:
-        """Expected curves for covariates (n, p)."""
+    def predict(self, X: Any, *, grid_points: Any = None) -> FloatArray:
+        """Expected curves for covariates (n, p), on the grid of the fit or on another one."""
         check_is_fitted(self, "release_")
         rows, _, _ = self._covariates(X, reset=False)
-        return np.asarray(rows @ self.coef_ + self.intercept_)
+        slopes, intercept = self._functions(grid_points)
+        return np.asarray(rows @ slopes + intercept)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, grid_points: Any = None) -> float:
+        """R² of the predicted curves, all points together; not private."""
+        check_is_fitted(self, "release_")
+        curves, points = with_own_grids(_with_points(y), grid_points)
+        if points is None and not own_grids(curves):
+            points = self.release_.grid_points
+        truth, grid = read_records(curves, points, domain_range=self.domain_range)
+        predicted = self.predict(X, grid_points=grid[0])
+        if len(predicted) != len(truth):
+            raise InvalidData("X", "one row a curve", f"{len(predicted)} rows")
+        weights = np.ones(len(truth)) if sample_weight is None else np.asarray(sample_weight)
+        spread = weights @ (truth - np.average(truth, axis=0, weights=weights)) ** 2
+        missed = weights @ (truth - predicted) ** 2
+        return float(1 - missed.sum() / max(float(spread.sum()), 1e-300))
+
+    def _functions(self, grid_points: Any) -> tuple[FloatArray, FloatArray]:
+        """Slopes (p, T) and intercept (T,) at these points."""
+        values = self.release_.values(grid_points)
+        center = self._center
+        if grid_points is not None:
+            center = np.interp(grid_points, np.asarray(self.release_.grid_points), center)
+        own = values[self._width] if self.fit_intercept else 0.0
+        return values[: self._width], np.asarray(own + center)
+
+
+def _with_points(y: Any) -> Any:
+    """Curves; one number a person is a constant one."""
+    if getattr(y, "shape", (0,))[1:] == (1,):
+        return np.repeat(np.asarray(y), 2, axis=1)
+    return y

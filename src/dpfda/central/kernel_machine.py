@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+from sklearn.metrics import r2_score
+from sklearn.utils import ClassifierTags, RegressorTags
+from sklearn.utils.metaestimators import available_if
 
 from dpfda import _validate
 from dpfda._validate import AnyArray, FloatArray
@@ -17,12 +20,19 @@ from dpfda.central.losses import Loss
 from dpfda.central.points import PointEstimator
 from dpfda.central.release import Release
 from dpfda.curves.ranges import middle
-from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.errors import InvalidParameter
+from dpfda.face.curve_classifier import probabilities
+from dpfda.face.curves import CurveReader
+from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC
 from dpfda.protocol.person import label_numbers
 
 
+def _classifies(machine: Any) -> bool:
+    return Loss.named(machine.loss).classification
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateKernelMachine(PointEstimator):
+class PrivateKernelMachine(CurveReader, PointEstimator):
     """Release f minimizing mean loss + ψ‖f‖², for inputs of one or two numbers.
 
     Privacy:
@@ -36,10 +46,13 @@ class PrivateKernelMachine(PointEstimator):
         delta: δ; 0 for pure ε.
         feature_ranges: public range of the inputs, as for `PrivateDensity`.
         target_range: public range (low, high) of y, for ``loss="squared"``.
-        classes: the two public labels, for the other losses.
+        classes: the two public labels, for the other losses; must be given unless a seed makes
+            this a simulation.
         loss: ``"squared"``, ``"logistic"`` or ``"smoothed_hinge"``.
-        kernel: the space; Matérn 5/2 with length 0.3 by default.
+        kernel: the space: ``"matern"``, ``"gaussian"`` or an instance with parameters; by default
+            Matérn 5/2 with length 0.3.
         psi: ψ; by default chosen from n, ε and the kernel alone (privacy-safe selection).
+        unit: whose data one pair is.
         ledger: budget of the data over all releases: spent before noise is drawn.
         random_state: None for exact noise, or a seed for simulations.
 
@@ -55,14 +68,21 @@ class PrivateKernelMachine(PointEstimator):
     """
 
     target_range: tuple[float, float] | None = None
-    classes: Sequence[Any] = (-1, 1)
+    classes: Sequence[Any] | None = None
     loss: str = "squared"
-    kernel: Kernel | None = None
+    kernel: str | Kernel | None = None
     psi: float | None = None
 
     def _read(self, X: Any, y: Any, *, grid_points: Any, reset: bool) -> Reading:
         read = super()._read(X, None, grid_points=grid_points, reset=reset)
-        return read._replace(rows=(*read.rows, self._targets(y, len(read.rows[0]))))
+        values = self._values(y, len(read.rows[0]))
+        if _classifies(self):
+            self._set_classes(values) if reset else self._check_labels(values)
+            targets = 2.0 * label_numbers(values, self.classes_) - 1  # unknown: the first one
+        else:
+            center, half = self._segment()
+            targets = np.clip(values - center, -half, half)
+        return read._replace(rows=(*read.rows, targets))
 
     def _conversation(self, read: Reading, n: int) -> KernelMachineRelease:
         return KernelMachineRelease(
@@ -71,52 +91,80 @@ class PrivateKernelMachine(PointEstimator):
             box=self._box,
             loss=self.loss,
             target_bound=self._segment()[1],
-            kernel=Matern(nu=2.5, length=0.3) if self.kernel is None else self.kernel,
+            kernel=self._space(),
             psi=None if self.psi is None else _validate.positive("psi", self.psi),
         )
 
     def _keep(self, asked: Any, read: Reading, found: Release) -> Self:
-        if self._classifies:
-            self.classes_ = np.asarray(self.classes)
         self._look = asked.look
+        if _classifies(self) and not self._classes_given:
+            found = replace(found, guarantee=found.guarantee.assuming(CLASSES_ARE_PUBLIC))
         return super()._keep(asked, read, found)
 
-    def decision_function(self, X: Any) -> FloatArray:
-        """f(x), inputs outside the public range being moved to its border."""
-        values = self.release_.values().ravel()
-        return np.asarray(values[self._look.places(self._points(X))] + self._segment()[0])
+    # -- prediction -------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> AnyArray:
-        """f(x) for squared loss, the likelier class otherwise."""
-        f = self.decision_function(X)
-        return self.classes_[(f >= 0).astype(int)] if self._classifies else f
+        """f(x) for squared loss, the likelier class otherwise; x is moved into the public range."""
+        f = self._at(X)
+        return self.classes_[(f >= 0).astype(int)] if _classifies(self) else f
 
-    @property
-    def _classifies(self) -> bool:
-        return Loss.named(self.loss).classification
+    @available_if(_classifies)  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> FloatArray:
+        """f(x): log-odds of ``classes_[1]`` for logistic loss."""
+        return self._at(X)
+
+    @available_if(_classifies)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probabilities (n, 2) in the order of ``classes_``; only logistic loss aims at them."""
+        return probabilities(self._at(X)[:, None])
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² of the predictions, or the part of labels that are predicted; not private."""
+        predicted = self.predict(X)
+        truth = self._values(y, len(predicted))
+        if _classifies(self):
+            return float(np.average(predicted == truth, weights=sample_weight))
+        return float(r2_score(truth, predicted, sample_weight=sample_weight))
+
+    def _at(self, X: Any) -> FloatArray:
+        values = self.release_.values().ravel()  # first: it refuses the unfitted
+        places = self._look.places(self._points(X, reset=False))
+        return np.asarray(values[places] + self._segment()[0])
+
+    # -- what is public ---------------------------------------------------------------------------
 
     def _segment(self) -> tuple[float, float]:
         """Public middle and half width of the targets."""
-        if self._classifies:
+        if _classifies(self):
             return 0.0, 1.0
         if self.target_range is None:
             raise InvalidParameter("target_range", "given: the public (low, high) of y", None)
         return middle("target_range", self.target_range)
 
-    def _targets(self, y: Any, n: int) -> FloatArray:
-        """Targets about their middle; a class is -1 or +1, the first one where it is unknown."""
-        if self._classifies:
-            if self.classes is None or len(self.classes) != 2 or self.classes[0] == self.classes[1]:
-                raise InvalidParameter("classes", "two different labels", self.classes)
-            if self._is_simulation and not np.all(np.isin(y, self.classes)):
-                raise InvalidData("y", "among the given classes")
-            targets = 2.0 * label_numbers(y, self.classes) - 1
+    def _space(self) -> Kernel:
+        """The kernel, or the one that has this name."""
+        chosen = Matern(nu=2.5, length=0.3) if self.kernel is None else self.kernel
+        if isinstance(chosen, str):
+            return Kernel.named(chosen)()
+        if not isinstance(chosen, Kernel):
+            names = ", ".join(map(repr, Kernel.members()))
+            rule = f"None, a kernel or the name of one ({names})"
+            raise InvalidParameter("kernel", rule, chosen)
+        return chosen
+
+    def _values(self, y: Any, count: int) -> AnyArray:
+        return self._read_labels(y, count) if _classifies(self) else self._read_targets(y, count)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        if _classifies(self):
+            tags.estimator_type = "classifier"
+            tags.classifier_tags = ClassifierTags(poor_score=True, multi_class=False)
         else:
-            center, half = self._segment()
-            targets = np.clip(_validate.vector("y", y) - center, -half, half)
-        if len(targets) != n:
-            raise InvalidData("y", "one target a point", f"{len(targets)} targets")
-        return np.asarray(targets, dtype=np.float64)
+            tags.estimator_type = "regressor"
+            tags.regressor_tags = RegressorTags(poor_score=True)
+        return tags
 
     def _public(self, read: Reading) -> dict[str, Any]:
         return {**super()._public(read), "loss": self.loss}

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.central.cell_looks import Box
 from dpfda.central.estimator import CentralEstimator, Reading
+from dpfda.curves.observations import depth
 from dpfda.curves.ranges import Table
 from dpfda.errors import InvalidData, InvalidParameter
 
@@ -22,10 +22,10 @@ class PointEstimator(CentralEstimator):
     feature_ranges: Any = None
 
     def __sklearn_tags__(self) -> Any:
-        """More than two columns are not for cells of a grid."""
+        """Cells of a grid are for one number a row, or two: not for tables of any width."""
         tags = super().__sklearn_tags__()
         tags.input_tags.one_d_array = True
-        tags.input_tags.two_d_array = False
+        tags.input_tags.two_d_array = False  # as scikit-learn's own IsotonicRegression
         return tags
 
     @property
@@ -36,22 +36,22 @@ class PointEstimator(CentralEstimator):
         return tuple(zip(table.low.tolist(), table.high.tolist(), strict=True))
 
     def _read(self, X: Any, y: Any, *, grid_points: Any, reset: bool) -> Reading:
-        points = self._points(X)
-        self.n_features_in_ = points.shape[1]
-        if len(points) < 2:
-            raise InvalidData("X", "at least 2 points", f"{len(points)}")
-        return Reading((points,))
+        if grid_points is not None:
+            raise InvalidParameter("grid_points", "None: points of a table have no t", "some")
+        return Reading((self._points(X, reset=reset),))
 
-    def _points(self, X: Any) -> FloatArray:
+    def _points(self, X: Any, *, reset: bool) -> FloatArray:
         """Private points as rows inside the box."""
-        table = Table.of(self.feature_ranges)
-        if not table.named:
-            rows = _validate.batch("X", _as_rows(X))
-            if rows.shape[1] != len(self._box):
-                rule = f"as wide as feature_ranges, one or two columns, here {len(self._box)}"
-                raise InvalidData("X", rule, f"shape {rows.shape}")
-            X = rows
-        return table.read(X)
+        table, rows = Table.of(self.feature_ranges), self._rows(X, reset=reset)
+        if not table.named and rows.shape[1] != len(self._box):
+            rule = f"as wide as feature_ranges, one or two columns, here {len(self._box)}"
+            raise InvalidData("X", rule, f"shape {rows.shape}")
+        return table.read(rows)
+
+    def _rows(self, X: Any, *, reset: bool) -> Any:
+        least = 2 if reset else 1
+        rows = _as_rows(X)
+        return self._checked_table(self.feature_ranges, rows, reset=reset, ensure_min_samples=least)
 
     def _public(self, read: Reading) -> dict[str, Any]:
         return {"feature_ranges": self._box}
@@ -59,10 +59,6 @@ class PointEstimator(CentralEstimator):
 
 def _as_rows(points: Any) -> Any:
     """Single numbers as rows of one."""
-    if hasattr(points, "columns"):
-        return points.to_numpy()
-    try:
-        single = np.ndim(points) == 1
-    except ValueError:  # rows of unequal length, which `batch` refuses in its own words
-        return points
-    return [[point] for point in points] if single else points
+    if hasattr(points, "to_frame"):  # a column of a DataFrame
+        return points.to_frame()
+    return np.reshape(points, (-1, 1)) if depth(points) == 1 else points

@@ -103,6 +103,7 @@ def private_score(
     *,
     epsilon: float,
     delta: float = 0.0,
+    grid_points: Any = None,
     groups: Any = None,
     unit: str = "person",
     ledger: BaseLedger | None = None,
@@ -120,6 +121,7 @@ def private_score(
         y: their labels.
         epsilon: ε.
         delta: δ; 0 for pure ε.
+        grid_points: where curves were seen, as `predict` takes it.
         groups: who each row belongs to, where a person has several; their rows are averaged.
         unit: whose data one row is.
         ledger: budget of the data over all releases: spent before noise is drawn.
@@ -133,7 +135,8 @@ def private_score(
         >>> 0.65 < score.accuracy < 0.85, round(score.noise, 3)  # √2/(1000 · 0.1)
         (True, 0.014)
     """
-    right = _shares(np.asarray(model.predict(X)), one_by_one(y), groups)
+    where = {} if grid_points is None else {"grid_points": grid_points}
+    right = _shares(np.asarray(model.predict(X, **where)), one_by_one(y), groups)
     asked = ScoreRelease(epsilon=epsilon, delta=delta, unit=unit, n=len(right))
     source = source_for(random_state)
     score, _ = curate(asked, (right,), source=source, ledger=ledger)

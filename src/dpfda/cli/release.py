@@ -150,6 +150,8 @@ def _asked(
         return model(**shared), rows.X
     if options["target"] is None:
         raise InvalidParameter("--target", "given: the name of a column", None)
+    if options["loss"] != "squared":
+        shared["classes"] = (-1, 1)
     return model(**shared), rows.X, rows.numbers([options["target"]])[:, 0]
 
 

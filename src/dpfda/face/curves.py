@@ -1,4 +1,4 @@
-"""Reading private input: X as curves, y as labels of public classes."""
+"""Reading private input: X as curves, y as labels of public classes or as numbers."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import assert_all_finite, column_or_1d
 
-from dpfda._validate import AnyArray, IntArray
+from dpfda._validate import AnyArray, FloatArray, IntArray, unquoted
 from dpfda.curves.observations import depth, own_grids
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.face.estimator import PrivateEstimator, check_numbers
@@ -58,6 +58,17 @@ class CurveReader(PrivateEstimator):
             if values.dtype.kind == "f" and not np.all(np.isfinite(values)):
                 raise ValueError("Input y contains NaN or infinity.")
             check_classification_targets(values)
+        return values
+
+    def _read_targets(self, y: Any, count: int) -> FloatArray:
+        """Numbers to predict, one for each row."""
+        if y is None:
+            raise ValueError("This regressor requires y to be passed, but the target y is None")
+        with unquoted("y"):
+            values = np.asarray(column_or_1d(y, dtype=np.float64, warn=True))
+            assert_all_finite(values, input_name="y")
+        if len(values) != count:
+            raise InvalidData("y", f"{count} numbers, one for each row", f"{len(values)}")
         return values
 
     def _set_classes(self, y: Any, classes: Any = None) -> None:

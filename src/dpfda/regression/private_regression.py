@@ -14,13 +14,13 @@ import numpy.typing as npt
 from sklearn.metrics import r2_score
 from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from dpfda import _validate
-from dpfda._validate import AnyArray, FloatArray, unquoted
+from dpfda._validate import AnyArray, FloatArray
 from dpfda.curves import CurveEncoder
 from dpfda.curves.ranges import Table, middle
-from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.errors import InvalidParameter
 from dpfda.face.curves import CurveReader, count_rows
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.holder import Exchange
@@ -128,14 +128,7 @@ class PrivateRegression(CurveReader):
         """Private targets as numbers, or labels."""
         if _classifies(self):
             return self._read_labels(y, count)
-        if y is None:
-            raise ValueError("This regressor requires y to be passed, but the target y is None")
-        with unquoted("y"):
-            values = np.asarray(column_or_1d(y, dtype=np.float64, warn=True))
-            assert_all_finite(values, input_name="y")
-        if len(values) != count:
-            raise InvalidData("y", f"{count} numbers, one for each row", f"{len(values)}")
-        return values
+        return self._read_targets(y, count)
 
     def _targets(self, values: npt.NDArray[Any]) -> FloatArray:
         """Numbers as they are; 1 for the second label."""
