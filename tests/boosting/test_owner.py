@@ -197,10 +197,14 @@ def test_an_owner_may_spend_less_where_the_plan_says_so(request_of, plan_of):
     assert make_owner(plan, epsilon=20.0).answer(request).values[0, 0] == 8.0
     with pytest.raises(BudgetExceeded):
         make_owner(plan_of("gradient", epsilon=8.0), epsilon=0.5)
-    # A reply bought with 0.5 has 256 codewords, one bought with 8 has 1024.
-    assert request.allows(np.array([[0.5, 3.0, 255.0], [8.0, 3.0, 1023.0]])).all()
-    wrong = [[0.5, 3.0, 256.0], [9.0, 3.0, 1.0], [0.0, 3.0, 1.0], [-1.0, 3.0, 1.0]]
+    # A reply bought with 0.5 has 32 codewords, one bought with 8 has 128.
+    right = [[0.5, 3.0, 31.0], [8.0, 3.0, 127.0]]
+    assert request.allows(np.array(right)).all()
+    wrong = [[0.5, 3.0, 32.0], [9.0, 3.0, 1.0], [0.0, 3.0, 1.0], [-1.0, 3.0, 1.0]]
     assert not request.allows(np.array(wrong)).any()
+    # A wrong reply at one price says nothing about those at others.
+    mixed = np.array([wrong[0], right[1], wrong[1], right[0], [8.0, 3.0, 128.0]])
+    assert request.allows(mixed).tolist() == [False, True, False, True, False]
 
 
 def test_replies_of_different_prices_are_decoded_each_by_its_own(request_of):

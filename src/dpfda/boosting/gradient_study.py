@@ -21,6 +21,7 @@ from dpfda.protocol.findings import Phase
 from dpfda.protocol.plan import StudyPlan
 
 _LEAST_SLOPE = 1e-50  # its square does not underflow
+_MANY = 64  # directions: with fewer, a report tells a little more
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -95,7 +96,7 @@ class GradientProgress(BoostingProgress, name="gradient_boosting"):
             self._phi,
             owners=self.quota,
             rows=self._rows,
-            gain=report_gain(self._epsilon),
+            gain=report_gain(self._epsilon, directions=_MANY),
         )
 
     def tasks(self, start: int, people: int) -> GradientRequest:
@@ -129,7 +130,8 @@ class GradientProgress(BoostingProgress, name="gradient_boosting"):
         estimates = request.estimates(replies)
         # Reports of an owner with gain m have variance about 1/m²: weigh them by m².
         epsilons, kind = np.unique(request.spent(replies), return_inverse=True)
-        weights = np.array([report_gain(float(epsilon)) for epsilon in epsilons])[kind] ** 2
+        gains = [report_gain(float(each), directions=request.directions) for each in epsilons]
+        weights = np.array(gains)[kind] ** 2
         weights /= weights.sum()
         mean = weights @ estimates
         spread = float((weights**2 @ (estimates - mean) ** 2).mean())

@@ -315,6 +315,51 @@ plant(
     _attacked("cap_index"),
 )
 plant(
+    "class_index_too_sharp",
+    "codewords in the cap of the own bucket weigh 1.2 e^ε",
+    lambda: _too_sharp("class_index"),
+    _attacked("class_index"),
+)
+
+
+def _honest_bucket() -> list[Any]:
+    """The draw of a codeword alone, in the bucket of the own class always."""
+    kind: Any = Mechanism.named("class_index")
+    honest = kind.randomize
+
+    def randomize(it: Any, values: Any, source: Any, *, clip: bool = False) -> Any:
+        reports = honest(it, values, source, clip=clip)
+        own, _ = it._parted(values, clip=clip)
+        buckets, _ = it._placed(own, reports[:, 0].astype(np.uint64))
+        reports[:, 1] = buckets * it.codewords + reports[:, 1] % it.codewords
+        return reports
+
+    return [patch.object(kind, "randomize", randomize)]
+
+
+def _shared_words(name: str) -> list[Any]:
+    """The coins of every second person are those of the one before."""
+
+    def twice(bound: int, size: int, source: Any) -> Any:
+        return uniform.below(bound, size, source)[np.arange(size) // 2 * 2]
+
+    return [patch(f"dpfda.mechanisms.{name}.below", twice)]
+
+
+plant(
+    "class_in_the_clear",
+    "codewords are drawn with weights, but always from the bucket of the own class",
+    _honest_bucket,
+    _attacked("class_index"),
+)
+for _name in ("cap_index", "class_index"):
+    plant(
+        f"coins_shared_by_people: {_name}",
+        "every second person uses the codebook and the coins of another",
+        partial(_shared_words, _name),
+        _contract(_name),
+    )
+plant(
     "question_response_too_sharp",
     "the true pattern weighs 1.2 times as much as it may",
     lambda: _too_sharp("question_response"),

@@ -115,8 +115,9 @@ class Request(Task):
         """Bought with at most ε, and a possible output at that price."""
         spent = self.spent(reply)
         fine = (spent >= _SMALLEST_EPSILON) & (spent <= self.epsilon)
-        for asked, who, sent in self._kinds(reply[fine]):
-            fine[np.flatnonzero(fine)[who]] = asked.possible(sent)
+        places = np.flatnonzero(fine)
+        for asked, who, sent in self._kinds(reply[places]):
+            fine[places[who]] = asked.possible(sent)
         return fine
 
     def _kinds(self, replies: FloatArray) -> Iterator[tuple[Self, IntArray, FloatArray]]:

@@ -15,12 +15,11 @@ from dpfda.boosting.logistic import probabilities
 from dpfda.boosting.owner_rows import OwnerRows
 from dpfda.boosting.requests.base import Request
 from dpfda.errors import InvalidParameter
-from dpfda.mechanisms.cap_index import CODEBOOKS, CapIndex
+from dpfda.mechanisms.cap_index import CapIndex
 from dpfda.noise import Source
 from dpfda.protocol.fields import array, number, part
 from dpfda.protocol.query import Records
 
-_MANY_CODEWORDS_FROM = 7.0
 _LARGEST = 1e50  # of a coefficient or a direction: no product or square of sums overflows
 
 
@@ -77,8 +76,7 @@ class GradientRequest(Request, name="gradient"):
     @cached_property
     def mechanism(self) -> CapIndex:
         """A codeword near a direction."""
-        size = codebook_size(self.epsilon)
-        return CapIndex(epsilon=self.epsilon, dimension=self.directions, codewords=size)
+        return CapIndex.best(epsilon=self.epsilon, dimension=self.directions)
 
     def exact(self, records: Records, source: Source) -> FloatArray:
         """The mean gradient, projected, in units of the length at which it is cut."""
@@ -99,8 +97,7 @@ class GradientRequest(Request, name="gradient"):
 
     def possible(self, sent: FloatArray) -> npt.NDArray[np.bool_]:
         """Numbers of a codebook and of a codeword in it."""
-        whole = (sent == np.rint(sent)) & (sent >= 0)
-        return np.asarray((whole & (sent < [CODEBOOKS, self.mechanism.codewords])).all(axis=1))
+        return self.mechanism.allows(sent)
 
     def decode(self, sent: FloatArray) -> FloatArray:
         """Unbiased estimates of the shortened gradients, in units of ρ, shape (H, k)."""
@@ -120,16 +117,6 @@ class GradientRequest(Request, name="gradient"):
         ]  # fmt: skip
 
 
-def report_gain(epsilon: float) -> float:
-    """m of a report with ε, in any number of directions."""
-    return CapIndex(epsilon=epsilon, codewords=codebook_size(epsilon)).gain
-
-
-def codebook_size(epsilon: float) -> int:
-    """B: the larger ε, the smaller the best cap, and it must hold a codeword.
-
-    Example:
-        >>> codebook_size(1.0), codebook_size(9.0)
-        (256, 1024)
-    """
-    return 1024 if epsilon >= _MANY_CODEWORDS_FROM else 256
+def report_gain(epsilon: float, *, directions: int) -> float:
+    """m of a report with ε."""
+    return CapIndex.best(epsilon=epsilon, dimension=directions).gain

@@ -1,0 +1,301 @@
+"""One codeword of a public codebook that tells a class and a vector together."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from dpfda import _validate
+from dpfda._validate import FloatArray, IntArray
+from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.mechanisms.base import Mechanism
+from dpfda.mechanisms.codebook import (
+    CODEBOOKS,
+    HALF_WIDTH,
+    Codebook,
+    Moments,
+    codebook_size,
+    in_ball,
+    mixed,
+    polar,
+)
+from dpfda.noise import Source
+from dpfda.noise.source import Words
+from dpfda.noise.uniform import below, capped, weights
+
+_CLASSES = np.uint64(0xD1B54A32D192ED03)  # keeps the words of classes off those of codewords
+_PEOPLE = 1 << 14  # whose codewords are added up at once
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassIndex(Mechanism, name="class_index"):
+    """Send a bucket and a codeword; those near my vector in my class's bucket are e^ε as likely.
+
+    There are L buckets with the B codewords of one codebook in each. Every codebook also puts the K
+    classes into the buckets, as evenly as that goes, and gives each a sign where it must share its
+    bucket (L < K). The s codewords nearest to ±v in the bucket of one's own class have weight e^ε,
+    the other LB - s have 1. v is turned round with probability (1 - |v|)/2 first, as in `CapIndex`,
+    which this is for one class.
+
+    Privacy:
+        ε-LDP for class and vector together. Whatever they are, exactly s of the LB words have
+        weight e^ε, so each has probability in [1, e^ε]/(s e^ε + LB - s); buckets and signs depend
+        on the public number of the codebook alone. Floating point decides only *which* s codewords
+        these are. The draw is an exact integer draw, odds rounded down (methods 10.2).
+
+    Attributes:
+        dimension: D.
+        classes: K. A row is a class number 0 ... K-1 and the D numbers of v.
+        buckets: L, at most K.
+        codewords: B, an even number.
+
+    Example:
+        >>> from dpfda.noise import SimulationSource
+        >>> mechanism = ClassIndex.best(epsilon=5.0, dimension=2, classes=3)
+        >>> mechanism.buckets, mechanism.codewords, mechanism.cap
+        (3, 64, 11)
+        >>> rows = np.tile([[2.0, 0.6, 0.0]], (20_000, 1))
+        >>> sums = mechanism.totals(mechanism.randomize(rows, SimulationSource(0)))
+        >>> (sums / 20_000).round(1) + 0.0
+        array([[0. , 0. ],
+               [0. , 0. ],
+               [0.6, 0. ]])
+    """
+
+    dimension: int = 1
+    classes: int = 2
+    buckets: int = 1
+    codewords: int = 256
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _validate.whole("classes", self.classes, most=1 << 12)
+        _validate.whole("buckets", self.buckets, most=1 << 12)
+        if self.buckets > self.classes:
+            raise InvalidParameter("buckets", f"at most {self.classes}", self.buckets)
+        _ = self.codebook
+
+    @classmethod
+    def best(cls, *, epsilon: float, dimension: int, classes: int) -> Self:
+        """The buckets with the least noise on the mean of a class, and codewords that will do."""
+        buckets = best_buckets(dimension, capped(epsilon), classes=classes)
+        size = codebook_size(dimension, capped(epsilon), buckets=buckets)
+        return cls(
+            epsilon=epsilon, dimension=dimension, classes=classes, buckets=buckets, codewords=size
+        )
+
+    @cached_property
+    def codebook(self) -> Codebook:
+        """What anybody can look up."""
+        return Codebook(self.codewords, self.dimension)
+
+    @cached_property
+    def cap(self) -> int:
+        """s, the size of the cap that makes reports most informative."""
+        return self.codebook.best_cap(capped(self.epsilon), buckets=self.buckets)
+
+    @cached_property
+    def moments(self) -> Moments:
+        """Of a sent codeword, 0 in a bucket that is not one's own."""
+        return self.codebook.moments(capped(self.epsilon), cap=self.cap, buckets=self.buckets)
+
+    @property
+    def gain(self) -> float:
+        """m, the mean of a sent codeword along the private direction, in one's own bucket."""
+        return self.moments.gain
+
+    @cached_property
+    def _weights(self) -> tuple[int, int]:
+        return weights(self.epsilon, likely=self.cap, others=self.buckets * self.codewords)
+
+    @cached_property
+    def _total(self) -> int:
+        high, low = self._weights
+        return self.cap * high + (self.buckets * self.codewords - self.cap) * low
+
+    def randomize(self, values: Any, source: Source, *, clip: bool = False) -> FloatArray:
+        """Numbers of codebooks and words, shape (n, 2); word = bucket times B + codeword."""
+        own, rows = self._parted(values, clip=clip)
+        directions, lengths = polar(rows)
+        turned = below(2 * HALF_WIDTH, len(rows), source) >= np.uint64(HALF_WIDTH) + lengths
+        books = below(CODEBOOKS, len(rows), source)
+        coins = below(self._total, len(rows), source)
+        high, low = self._weights
+        likely = np.uint64(self.cap * high)
+        outside = np.uint64(self.cap) + (coins - likely) // np.uint64(low)
+        rank = np.where(coins < likely, coins // np.uint64(high), outside).astype(np.int64)
+        buckets, signs = self._placed(own, books)
+        signs = np.where(turned, -signs, signs)
+        # Everybody ranks their codewords, also for a report from another bucket, which needs no
+        # rank: how long a device computes tells nothing.
+        size = self.codewords
+        words = self.codebook.word_at(rank % size, self.cap, directions * signs[:, None], books)
+        words += (buckets + rank // size) % self.buckets * size
+        return np.column_stack([books.astype(np.float64), words.astype(np.float64)])
+
+    def allows(self, reports: FloatArray) -> npt.NDArray[np.bool_]:
+        """Which rows are numbers of a codebook and of a word in it."""
+        whole = (reports == np.rint(reports)) & (reports >= 0)
+        most = [CODEBOOKS, self.buckets * self.codewords]
+        return np.asarray((whole & (reports < most)).all(axis=1))
+
+    def target(self, values: Any) -> FloatArray:
+        """v in the row of one's class, 0 in the others; shape (n, K, D)."""
+        own, rows = self._parted(values, clip=False)
+        return np.asarray(self._mine(own)[:, :, None] * rows[:, None, :])
+
+    def debias(self, reports: FloatArray) -> FloatArray:
+        """Unbiased estimates of the target, shape (n, K, D)."""
+        signs, sent = self._read(reports)
+        return np.asarray(signs[:, :, None] * sent[:, None, :])
+
+    def totals(self, reports: FloatArray) -> FloatArray:
+        """The sum of `debias` over people, shape (K, D), without keeping everybody's."""
+        found = np.zeros((self.classes, self.dimension))
+        for start in range(0, len(reports), _PEOPLE):
+            signs, sent = self._read(reports[start : start + _PEOPLE])
+            found += signs.T @ sent
+        return found
+
+    def variance(self, values: Any) -> FloatArray:
+        """Of each entry of `debias`.
+
+        In one's own class as in `CapIndex`. Another class shares the bucket with probability ρ, and
+        then has the same mean square; else that of a word with weight 1 in one bucket.
+        """
+        own, rows = self._parted(values, clip=False)
+        directions, _ = polar(rows)
+        gain, along, across = self.moments
+        here = across + (along - across) * directions**2
+        more = math.expm1(capped(self.epsilon))
+        elsewhere = self.codewords / (self.cap * more + self.buckets * self.codewords)
+        other = self._shared * here + (1 - self._shared) * elsewhere
+        mine = self._mine(own)[:, :, None]
+        squares = np.where(mine, here[:, None, :], other[:, None, :])
+        return np.asarray(squares / gain**2 - mine * rows[:, None, :] ** 2)
+
+    def log_likelihood(self, reports: FloatArray, values: Any) -> FloatArray:
+        """Is the bucket one's own, and the codeword in the cap of ±u, or of the opposite?"""
+        own, rows = self._parted(values, clip=False)
+        people = len(reports)
+        directions, lengths = polar(np.broadcast_to(rows, (people, self.dimension)))
+        books, words = reports[:, 0].astype(np.uint64), reports[:, 1].astype(np.int64)
+        buckets, signs = self._placed(np.broadcast_to(own, people), books)
+        numbers = words % self.codewords
+        ahead, behind = self.codebook.in_cap(numbers, self.cap, directions * signs[:, None], books)
+        kept = (HALF_WIDTH + lengths.astype(np.float64)) / (2 * HALF_WIDTH)
+        inside = (kept * ahead + (1 - kept) * behind) * (words // self.codewords == buckets)
+        high, low = self._weights
+        return np.asarray(np.log((low + inside * (high - low)) / self._total) - math.log(CODEBOOKS))
+
+    def worst_cases(self) -> list[tuple[FloatArray, FloatArray]]:
+        """Another class, another direction, both, and no direction."""
+        here = np.zeros((1, self.dimension + 1))
+        here[0, 1] = 1.0
+        far, back, none = here.copy(), here.copy(), np.zeros_like(here)
+        far[0, 0] = self.classes - 1
+        back[0, 1] = -1.0
+        both = far.copy()
+        both[0, 1] = -1.0
+        return [(here, far), (here, back), (here, both), (here, none)]
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """A bucket for each class, shared buckets, and one bucket for all."""
+        return [
+            cls(epsilon=1.0, dimension=2, classes=3, buckets=1, codewords=8),
+            cls(epsilon=2.0, dimension=3, classes=5, buckets=2, codewords=8),
+            cls(epsilon=4.0, dimension=1, classes=4, buckets=4, codewords=4),
+        ]
+
+    def _parted(self, values: Any, *, clip: bool) -> tuple[IntArray, FloatArray]:
+        """Classes and vectors."""
+        table = _validate.batch("values", values, columns=self.dimension + 1)
+        own = table[:, 0]
+        if clip:
+            own = np.clip(np.rint(own), 0, self.classes - 1)
+        if not np.all((own == np.rint(own)) & (own >= 0) & (own < self.classes)):
+            raise InvalidData("values", f"with a class from 0 to {self.classes - 1} in front")
+        return own.astype(np.int64), in_ball(table[:, 1:], self.dimension, clip=clip)
+
+    def _mine(self, own: IntArray) -> npt.NDArray[np.bool_]:
+        return np.asarray(own[:, None] == np.arange(self.classes))
+
+    def _places(self, books: Words) -> tuple[IntArray, FloatArray]:
+        """Bucket and sign of every class in each codebook, shape (n, K)."""
+        return places(books, classes=self.classes, buckets=self.buckets)
+
+    def _placed(self, own: IntArray, books: Words) -> tuple[IntArray, FloatArray]:
+        """Bucket and sign of each person's class."""
+        if self.buckets == self.classes:
+            return own, np.ones(len(own))
+        buckets, signs = np.empty(len(own), dtype=np.int64), np.empty(len(own))
+        for start in range(0, len(own), _PEOPLE):
+            part = slice(start, start + _PEOPLE)
+            everywhere, every = self._places(books[part])
+            index = own[part][:, None]
+            buckets[part] = np.take_along_axis(everywhere, index, axis=1)[:, 0]
+            signs[part] = np.take_along_axis(every, index, axis=1)[:, 0]
+        return buckets, signs
+
+    def _read(self, reports: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Signs of the classes in the sent bucket, 0 for the others, and codewords over m."""
+        books, words = reports[:, 0].astype(np.uint64), reports[:, 1].astype(np.int64)
+        buckets, signs = self._places(books)
+        told = np.where(buckets == (words // self.codewords)[:, None], signs, 0.0)
+        return told, self.codebook.words(books, words % self.codewords) / self.gain
+
+    @property
+    def _shared(self) -> float:
+        """ρ, how often two given classes share a bucket."""
+        if self.classes == 1:
+            return 0.0
+        sizes = np.bincount(np.arange(self.classes) % self.buckets)
+        return float((sizes * (sizes - 1)).sum()) / (self.classes * (self.classes - 1))
+
+
+def places(books: Words, *, classes: int, buckets: int) -> tuple[IntArray, FloatArray]:
+    """The public bucket and sign of every class in each codebook, shape (n, K).
+
+    Example:
+        >>> books = np.arange(2).astype(np.uint64)
+        >>> places(books, classes=4, buckets=2)[0].sum(axis=1)  # two in bucket 0, two in bucket 1
+        array([2, 2])
+    """
+    shape = (len(books), classes)
+    if buckets == classes:
+        return np.broadcast_to(np.arange(classes), shape), np.ones(shape)
+    steps: Words = np.arange(1, classes + 1).astype(np.uint64)
+    bits = mixed(mixed(books ^ _CLASSES)[:, None] + steps * _CLASSES)
+    signs = np.where(bits >> np.uint64(63), 1.0, -1.0)
+    if buckets == 1:
+        return np.zeros(shape, dtype=np.int64), signs
+    # The rank of a class among random keys, which are drawn apart from its sign.
+    order = np.argsort(bits << np.uint64(1), axis=1)
+    ranks = np.empty(shape, dtype=np.int64)
+    np.put_along_axis(ranks, order, np.broadcast_to(np.arange(classes), shape), axis=1)
+    return ranks % buckets, signs
+
+
+@lru_cache(maxsize=1024)
+def best_buckets(dimension: int, epsilon: float, *, classes: int) -> int:
+    """L with the least noise 1/(L m²) on an entry of a class's mean.
+
+    Example:
+        >>> [best_buckets(16, epsilon, classes=26) for epsilon in (1.0, 2.0, 5.0)]
+        [1, 2, 26]
+    """
+    book = Codebook(256, dimension)
+
+    def worth(buckets: int) -> float:
+        cap = book.best_cap(epsilon, buckets=buckets)
+        return buckets * book.moments(epsilon, cap=cap, buckets=buckets).gain ** 2
+
+    powers = [1 << k for k in range(classes.bit_length())]
+    tried = {b for p in powers for b in (p, p + p // 2) if b <= classes} | {classes}
+    return max(sorted(tried), key=worth)

@@ -1,0 +1,220 @@
+"""Public codebooks: every codeword, every rank, and sums over caps by quadrature."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from codewords import CODEBOOKS, GOLDEN, WORD, by_hand, mixed, on_sphere
+from scipy import integrate, special, stats
+
+from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.mechanisms import codebook
+from dpfda.mechanisms.codebook import Codebook, codebook_size, in_ball, normals, polar
+
+HALF_WIDTH = 1 << 20
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 3, 6])
+def test_anybody_can_look_up_any_codeword(dimension: int) -> None:
+    assert codebook.CODEBOOKS == CODEBOOKS
+    books, words = [0, 7, CODEBOOKS - 1], [0, 1, 5, 1000]
+    found = normals(
+        np.array(books, dtype=np.uint64),
+        np.array([words], dtype=np.uint64),
+        dimension=dimension,
+    )
+    expected = [[by_hand(book, word, dimension) for word in words] for book in books]
+    np.testing.assert_allclose(found, expected, atol=2e-5)
+
+
+def test_codewords_have_one_length_and_the_later_half_are_opposites() -> None:
+    book, every = Codebook(6, 3), np.arange(6)
+    found = book.words(np.full(6, 9, dtype=np.uint64), every)
+    expected = on_sphere(9, 6, 3)
+    np.testing.assert_allclose(found, expected, atol=5e-5)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), math.sqrt(3), rtol=1e-6)
+
+
+def unmixed(z: int) -> int:
+    """The state whose output is z."""
+    for shift, factor in (31, None), (27, 0x94D049BB133111EB), (30, 0xBF58476D1CE4E5B9):
+        if factor is not None:
+            z = (z * pow(factor, -1, 1 << 64)) & WORD
+        z ^= (z >> shift) ^ (z >> 2 * shift)
+    return z
+
+
+def word_of(bits: int) -> int:
+    """The number of the codeword of codebook 0, in one dimension, that is made of these bits."""
+    assert mixed(unmixed(bits)) == bits
+    return ((unmixed(bits) - mixed(1)) * pow(GOLDEN, -1, 1 << 64) - 1) & WORD
+
+
+def test_no_codeword_is_infinite_nor_none() -> None:
+    """The word whose uniform number is 0: half a step is added before its logarithm is taken."""
+    books, word = np.zeros(1, np.uint64), word_of(5 << 32)  # the lower half is 0
+    found = normals(books, np.array([[word]], dtype=np.uint64), dimension=1)
+    assert found[0, 0, 0] == pytest.approx(math.sqrt(2 * 33 * math.log(2)), rel=1e-5)
+    # And the one whose uniform number is 1 in single precision, so that its length is 0.
+    nothing = np.array([[word_of(5 << 32 | 0xFFFFFFFF)]], dtype=np.uint64)
+    assert normals(books, nothing, dimension=1)[0, 0, 0] == 0
+    assert Codebook(2, 1)._halves(books, nothing)[0, 0, 0] == 0
+
+
+def sums_of_the_largest(dimension: int, half: int, s: int) -> tuple[float, float]:
+    """E Σ t and E Σ t² over the s largest of some √D |x|, x on a unit sphere, by quadrature."""
+    other = (dimension - 1) / 2
+
+    def among(angle: float) -> float:
+        above = special.betainc(other, 0.5, math.sin(angle) ** 2)
+        density = 2 * math.sin(angle) ** (dimension - 2) / special.beta(0.5, other)
+        return float(half * density * stats.binom.cdf(s - 1, half - 1, above))
+
+    def power(angle: float, p: int) -> float:
+        return (math.sqrt(dimension) * math.cos(angle)) ** p * among(angle)
+
+    cuts = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.7, 1.0, 1.3, 1.5, 1.56]
+    one, two = (
+        integrate.quad(
+            power, 0, math.pi / 2, args=(p,), points=cuts, limit=400, epsabs=0, epsrel=1e-11
+        )[0]
+        for p in (1, 2)
+    )
+    return one, two
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 8, 700])
+@pytest.mark.parametrize("half", [1, 2, 5, 600])
+def test_sums_over_the_cap(dimension: int, half: int) -> None:
+    for s in {1, 2, half // 2, 256, half - 1, half} & set(range(1, half + 1)):
+        found = codebook._cap_sums(dimension, half, s)
+        assert found == pytest.approx(sums_of_the_largest(dimension, half, s), rel=1e-8)
+
+
+def test_in_one_dimension_every_codeword_has_size_one() -> None:
+    assert codebook._cap_sums(1, 8, 3) == (3.0, 3.0)
+    # Randomized response: m = (e^ε - 1)/(e^ε + 1), all of it along the line.
+    found = Codebook(16, 1).moments(2.0, cap=8)
+    assert found.gain == pytest.approx(math.tanh(1.0), rel=1e-12)
+    assert found.along == pytest.approx(1.0, rel=1e-12)
+    assert Codebook(16, 1).best_cap(2.0) == 8
+
+
+@pytest.mark.parametrize("buckets", [1, 3])
+@pytest.mark.parametrize(
+    ("epsilon", "size", "dimension"), [(0.5, 8, 2), (3.0, 64, 3), (6.0, 64, 9)]
+)
+def test_moments_and_the_best_cap(epsilon: float, size: int, dimension: int, buckets: int) -> None:
+    book, ratio = Codebook(size, dimension), math.exp(epsilon)
+
+    def moments(s: int) -> tuple[float, float, float]:
+        one, two = codebook._cap_sums(dimension, size // 2, s)
+        total = s * ratio + (buckets * size - s)
+        # All codewords of a bucket together have mean 0 and mean square 1 along every axis.
+        across = (s * dimension - two) / (dimension - 1)
+        return (
+            (one * ratio - one) / total,
+            (two * ratio + size - two) / total,
+            (across * ratio + size - across) / total,
+        )
+
+    gains = {s: moments(s)[0] for s in range(1, size // 2 + 1)}
+    best = max(gains, key=gains.__getitem__)
+    assert book.best_cap(epsilon, buckets=buckets) == best
+    for s in {1, best, size // 2}:
+        found = book.moments(epsilon, cap=s, buckets=buckets)
+        assert tuple(found) == pytest.approx(moments(s), rel=1e-12)
+    if buckets == 1:
+        assert found.along + (dimension - 1) * found.across == pytest.approx(dimension, rel=1e-12)
+
+
+def test_the_gain_is_that_of_the_sphere_report() -> None:
+    """Table of methods 10.1 (B → ∞): .214, .189 and .166 in 1, 2 and 8 dimensions at ε = 1."""
+    for dimension, gain in (1, 0.214), (2, 0.190), (8, 0.166):
+        book = Codebook(4096, dimension)
+        found = book.moments(1.0, cap=book.best_cap(1.0)).gain ** 2
+        assert found == pytest.approx(gain, abs=6e-4)
+
+
+@pytest.mark.parametrize(
+    ("dimension", "epsilon", "buckets"),
+    [(2, 1.0, 1), (8, 1.0, 1), (8, 5.0, 1), (8, 5.0, 4), (16, 0.1, 1), (16, 20.0, 1)],
+)
+def test_as_few_codewords_as_will_do(dimension: int, epsilon: float, buckets: int) -> None:
+    def worth(size: int) -> float:
+        book = Codebook(size, dimension)
+        cap = book.best_cap(epsilon, buckets=buckets)
+        return book.moments(epsilon, cap=cap, buckets=buckets).gain ** 2
+
+    size = codebook_size(dimension, epsilon, buckets=buckets)
+    assert size in [1 << k for k in range(4, 13)]
+    assert worth(size) >= 0.98 * worth(4096)
+    assert size == 16 or worth(size // 2) < 0.98 * worth(4096)
+
+
+def test_wide_codebooks_are_short() -> None:
+    sizes = [codebook_size(dimension, 8.0) for dimension in (512, 513, 1024, 1025, 1 << 16)]
+    assert sizes == [256, 128, 128, 64, 16]
+
+
+@pytest.mark.parametrize(("size", "cap"), [(8, 3), (32, 1), (64, 32)])
+def test_every_rank_is_another_codeword_and_the_first_ones_are_the_cap(size: int, cap: int) -> None:
+    book, number = Codebook(size, 3), 12345
+    rank = np.arange(size)
+    direction = np.tile([[0.6, 0.0, -0.8]], (size, 1))
+    books = np.full(size, number, dtype=np.uint64)
+    words = book.word_at(rank, cap, direction, books)
+    assert sorted(words.tolist()) == list(range(size))
+    scores = on_sphere(number, size, 3) @ direction[0]
+    inside = set(np.argsort(-scores)[:cap].tolist())
+    assert set(words[:cap].tolist()) == inside
+    half = size // 2
+    assert (words[cap : 2 * cap] % half).tolist() == (words[:cap] % half).tolist()
+    assert {(a + half) % size for a in words[:cap]} == set(words[cap : 2 * cap].tolist())
+    ahead, behind = book.in_cap(rank, cap, direction, books)
+    assert set(np.flatnonzero(ahead).tolist()) == inside
+    assert set(np.flatnonzero(behind).tolist()) == set(np.argsort(scores)[:cap].tolist())
+
+
+def test_people_are_worked_on_in_parts_that_fit() -> None:
+    for size, dimension, people in (2, 1, 10**5), (256, 4, 1000), (1 << 12, 1 << 10, 3):
+        parts = list(Codebook(size, dimension)._parts(people))
+        assert parts[0].start == 0
+        assert parts[-1].stop >= people > parts[-1].start
+        assert all(one.stop == other.start for one, other in pairwise(parts))
+        assert parts[0].stop == max(1, (1 << 16) // (size // 2 * dimension))
+
+
+def test_directions_and_lengths() -> None:
+    tiny = 5e-324
+    rows = np.array([[0.3, -0.4], [0.0, 0.0], [tiny, 0.0], [0.0, -1.0 - 1e-10]])
+    directions, lengths = polar(rows)
+    np.testing.assert_allclose(directions[[0, 1, 3]], [[0.6, -0.8], [1.0, 0.0], [0.0, -1.0]])
+    assert np.isfinite(directions).all()
+    np.testing.assert_allclose(np.linalg.norm(directions, axis=1), 1)
+    assert lengths.tolist() == [HALF_WIDTH // 2, 0, 0, HALF_WIDTH]
+
+
+def test_long_vectors_are_refused_or_shortened() -> None:
+    with pytest.raises(InvalidData, match="length at most 1"):
+        in_ball([[0.6, 0.8 + 1e-6]], 2, clip=False)
+    for given, used in ([3.0, 4.0], [0.6, 0.8]), ([0.3, 0.4], [0.3, 0.4]):
+        np.testing.assert_allclose(in_ball([given], 2, clip=True), [used], rtol=1e-15)
+    # A length that is 1 but for rounding is 1.
+    assert in_ball([[1.0 + 8e-10, 0.0]], 2, clip=False).shape == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "dimension"),
+    [
+        ("dimension", 2, 0), ("dimension", 2, (1 << 16) + 1), ("codewords", 0, 1),
+        ("codewords", 3, 1), ("codewords", 1, 1), ("codewords", (1 << 16) + 2, 1),
+    ],
+)  # fmt: skip
+def test_other_shapes_are_refused(name: str, size: int, dimension: int) -> None:
+    with pytest.raises(InvalidParameter, match=name):
+        Codebook(size, dimension)
+    assert Codebook(1 << 16, 1 << 16).size == 1 << 16
