@@ -8,6 +8,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
+from planted import Words
 from scipy import stats
 
 from dpfda.mechanisms.ellipsoid_laplace import EllipsoidLaplace, best_blocks
@@ -61,11 +62,20 @@ def test_the_exact_coin_decides_where_floats_cannot() -> None:
     assert not _exact_coin(k, scale, proposal, word + (1 << 14), source)
 
 
-def test_the_coin_is_right_next_to_the_threshold() -> None:
-    """Words one above and one below the chance, where floats would err half of the time."""
-    rng = np.random.default_rng(5)
-    k = rng.integers(-40, 41, size=(40, 3))
-    scale, proposal = 8, 14
+NEAR = np.random.default_rng(5).integers(-40, 41, size=(40, 3))
+FAR = (1 << 50) + np.random.default_rng(6).integers(-(1 << 35), 1 << 35, size=(40, 4))
+
+
+@pytest.mark.parametrize(
+    ("k", "scale", "proposal"),
+    [(NEAR, 8, 14), (FAR, 1 << 20, 1 << 21), (-FAR, 1 << 20, 1 << 21)],
+    ids=["near", "far", "far below"],
+)
+def test_the_coin_is_right_next_to_the_threshold(k: np.ndarray, scale: int, proposal: int) -> None:
+    """Words one above and one below the chance, where floats would err half of the time.
+
+    Far out a float is off by more than the margin: those vectors are always decided exactly.
+    """
     words, heads = [], []
     with mpmath.workprec(300):
         for row in k.tolist():
@@ -74,16 +84,24 @@ def test_the_coin_is_right_next_to_the_threshold() -> None:
             word = int(mpmath.floor(mpmath.exp(-exponent) * 2**64))
             words += [word - 1, word + 1]
             heads += [True, False]
-
-    class Planted:
-        sampler = "simulation"
-
-        def words(self, count: int) -> np.ndarray:
-            assert count == len(words)
-            return np.array(words, dtype=np.uint64)
-
-    kept = _keep(np.repeat(k, 2, axis=0), scale, proposal, Planted())  # type: ignore[arg-type]
+    kept = _keep(np.repeat(k, 2, axis=0), scale, proposal, Words(*words))  # type: ignore[arg-type]
     assert kept.tolist() == heads
+
+
+@pytest.mark.parametrize(("more", "heads"), [(0, True), ((1 << 64) - 1, False)])
+def test_a_word_that_begins_like_the_chance_is_extended(more: int, *, heads: bool) -> None:
+    with mpmath.workprec(300):
+        chance = mpmath.exp(mpmath.mpf(19) / 14 - mpmath.mpf(13) / 8)
+        word = int(mpmath.floor(chance * 2**64))
+    assert _keep(np.array([[3, -4, 12]]), 8, 14, Words(word, more)).tolist() == [heads]  # type: ignore[arg-type]
+
+
+def test_acceptance_has_a_closed_form() -> None:
+    """Γ(d) times the surface of the ball, over the box's (2√d)^d."""
+    for d in range(1, 17):
+        ball = 2 * math.pi ** (d / 2) / math.gamma(d / 2)
+        expected = ball * math.gamma(d) / (2 * math.sqrt(d)) ** d
+        assert _acceptance(d) == pytest.approx(expected, rel=1e-12)
 
 
 def test_blocks_are_the_best_cut() -> None:

@@ -113,3 +113,20 @@ def test_a_value_next_to_an_integer_is_enclosed_on_both_sides() -> None:
     assert table.count_below(1, Words(4, 2**64 - 2)).tolist() == [0]
     assert table.exceed_uniform(np.array([0]), Words(4, 7)).tolist() == [True]
     assert table.exceed_uniform(np.array([0]), Words(5, 1)).tolist() == [False]
+
+
+def test_forty_digits_may_be_lost() -> None:
+    """2^64 x = 3 - 10^-22, found as a difference of numbers beyond 10^40: enclosed as if it were
+    known exactly."""
+
+    def values(context: Context) -> list[Decimal]:
+        x = (Decimal(3) - Decimal(10) ** -22) / Decimal(2**64)
+        return [Decimal(10) ** 40 + x - Decimal(10) ** 40]
+
+    assert enclosed(values, 64) == ([2], [3])
+
+
+def test_a_probability_of_one_fits_into_a_word() -> None:
+    assert enclosed(lambda _: [Decimal(0), Decimal(1)], 64) == ([0, 2**64 - 1], [1, 2**64])
+    coins = Thresholds(lambda _: [Decimal(1)])
+    assert coins.exceed_uniform(np.zeros(2, dtype=np.int64), Words(0, 2**64 - 2)).all()

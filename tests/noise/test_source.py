@@ -51,6 +51,15 @@ def test_without_the_new_key_the_fork_test_fails() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 1
 
 
+def test_every_living_source_gets_a_new_key_and_a_free_lock_after_a_fork() -> None:
+    secure = SecureSource()
+    stream, lock = secure._stream, secure._lock
+    lock.acquire()
+    source._rekey_after_fork()  # what the child does first
+    assert secure._stream is not stream
+    assert not secure._lock.locked()
+
+
 def test_threads_share_no_word() -> None:
     secure, found = SecureSource(), []
 

@@ -22,7 +22,6 @@ from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext
 from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
 
 from dpfda import _validate
-from dpfda.errors import InvalidParameter
 
 Words = npt.NDArray[np.uint64]
 Sampler = Literal["exact", "simulation"]
@@ -151,8 +150,6 @@ def source_for(random_state: RandomState, *, stream: int | None = None) -> Sourc
         return SimulationSource(random_state)
     if isinstance(random_state, np.random.RandomState):  # what scikit-learn may hand on
         return SimulationSource(int(random_state.randint(0, 2**31)))
-    if isinstance(random_state, bool) or not isinstance(random_state, (int, np.integer)):
-        raise InvalidParameter("random_state", "None, an integer or a source", random_state)
     seed = _validate.whole("random_state", random_state, least=0)
     return SimulationSource(seed if stream is None else np.random.SeedSequence([seed, stream]))
 

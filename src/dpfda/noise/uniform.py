@@ -75,8 +75,8 @@ def odds(epsilon: float, *, denominator: int) -> int:
         (10, 27)
     """
     epsilon = capped(epsilon)
-    digits = 40 + len(str(denominator)) + int(epsilon / math.log(10))
-    context = Context(prec=digits, rounding=ROUND_FLOOR)
+    # e^22 has ten digits: forty are left beyond the point of the product.
+    context = Context(prec=50 + len(str(denominator)), rounding=ROUND_FLOOR)
     # `exp` rounds to half even, so one unit in the last place is taken off to stay below.
     power = context.next_minus(Decimal(epsilon).exp(context)) if epsilon else Decimal(1)
     # e^ε ≥ 1 whatever the digits say, also for an ε of 10^-100.
