@@ -141,6 +141,18 @@ def test_everything_else_is_refused_with_nothing_spent(design: str, sent: Any) -
     assert not ledger.entries
 
 
+@pytest.mark.parametrize(
+    ("design", "sent"),
+    [
+        ("mrma", MEMBER | {"member": [3]}), ("mrma", VECTOR | {"epsilon": 0.5}), ("mrma", MOMENT),
+        ("mrma", VECTOR | {"dimension": 1}), ("moments", MOMENT | {"positive": [0]}),
+    ],
+)  # fmt: skip
+def test_what_is_read_was_checked(design: str, sent: dict[str, Any]) -> None:
+    with pytest.raises(ProtocolError):
+        plan(design).read_task(sent)
+
+
 @pytest.mark.parametrize("design", DESIGNS)
 @pytest.mark.parametrize("unit", ["person", "scan"])
 def test_a_server_asks_only_what_its_design_names(design: str, unit: str) -> None:

@@ -20,8 +20,10 @@ from dpfda.errors import (
 )
 from dpfda.noise import SimulationSource
 from dpfda.privacy.cost import Cost, limit
+from dpfda.privacy.events import PureEvent
 from dpfda.privacy.guarantee import NUMBER_IS_PUBLIC
 from dpfda.privacy.ledger import Ledger
+from dpfda.protocol.answer import Answer
 from dpfda.protocol.consortium import convene
 from dpfda.protocol.holder import Curator, Stream
 from dpfda.protocol.person import Crowd, Person
@@ -68,6 +70,7 @@ def test_a_ledger_pays_for_every_look_and_for_nothing_else(kind: Any) -> None:
         assert ledger.remaining.epsilon == pytest.approx(0.5 * (1 - number))
         assert held.answer(question, number=number) is held.transcript[number].answer
     assert ledger.remaining.epsilon == 0
+    assert [entry.assumptions for entry in ledger.entries] == [(NUMBER_IS_PUBLIC,)] * 2
 
 
 @pytest.mark.parametrize("kind", [Curator, Stream])
@@ -150,22 +153,58 @@ def task(people: int = 1, **other: Any) -> MomentTask:
     return MomentTask(people=people, **given)
 
 
+class Dear(MomentTask):
+    """Costs more than it says."""
+
+    @property
+    def event(self) -> PureEvent:
+        return PureEvent(epsilon=2 * self.epsilon)
+
+
+class Wordy(MomentTask):
+    """Answers more than it says."""
+
+    def answer(self, records: Any, source: Any) -> Answer:
+        return Answer(values=np.zeros((self.people, self.width + 1)), n=self.people)
+
+
+class Loose(StudyPlan):
+    """Asks about more features than its encoder gives."""
+
+    @property
+    def asks(self) -> Any:
+        return {"moment": {"epsilon": 1.0, "unit": "person", "dimension": 3, "positive": 1}}
+
+
+LOOSE = Loose(**{name: getattr(PLAN, name) for name in PLAN.to_dict()})
+ONE = {"epsilon": 1.0, "people": 1, "dimension": 2, "positive": [1]}
+
+
 @pytest.mark.parametrize(
-    "question",
+    ("question", "words"),
     [
-        task(2),
-        task(epsilon=0.5),
-        look(),
-        VectorTask(epsilon=1.0, people=1, dimension=2),
+        (task(2), "for one person"),
+        (task(0), "for one person"),
+        (task(epsilon=0.5), "epsilon of a moment task must be 1"),
+        (look(), "for one person"),
+        (VectorTask(epsilon=1.0, people=1, dimension=2), "asks no vector task"),
+        (Dear(**ONE), "more than it announced"),
+        (task(dimension=3), "3 features"),
     ],
-    ids=["two people", "another price", "a look", "another task"],
+    ids=["two people", "nobody", "cheaper", "a look", "another task", "dearer", "wider"],
 )
-def test_a_person_answers_the_task_of_the_plan_alone(question: Query) -> None:
-    ledger = Ledger(5.0)
-    person = Person(PLAN, curve=[0.1, 0.2], label="yes", ledger=ledger, source=Silent())
-    with pytest.raises((ProtocolError, BudgetExceeded)):
+def test_a_person_answers_the_task_of_the_plan_alone(question: Query, words: str) -> None:
+    ledger, plan = Ledger(5.0), LOOSE if "features" in words else PLAN
+    person = Person(plan, curve=[0.1, 0.2], label="yes", ledger=ledger, source=Silent())
+    with pytest.raises((ProtocolError, BudgetExceeded), match=words):
         person.answer(question)
     assert ledger.remaining.epsilon == 5.0
+
+
+def test_no_reply_of_another_shape_leaves() -> None:
+    person = Person(PLAN, curve=[0.1, 0.2], label="yes", ledger=Ledger(1.0))
+    with pytest.raises(ProtocolError, match=r"shape \(1, 2\), got \(1, 3\)"):
+        person.answer(Wordy(**ONE))
 
 
 def crowd(source: Any = None) -> Crowd:
@@ -189,7 +228,9 @@ def test_everybody_in_a_crowd_answers_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "question", [task(epsilon=2.0), task(epsilon=0.5), look()], ids=["more", "less", "a look"]
+    "question",
+    [task(epsilon=2.0), task(epsilon=0.5), Dear(**ONE), look()],
+    ids=["more", "less", "dearer", "a look"],
 )
 def test_a_crowd_answers_the_tasks_of_the_plan_alone(question: Query) -> None:
     with pytest.raises((ProtocolError, BudgetExceeded)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dpfda.curves import CurveEncoder
@@ -10,7 +11,7 @@ from dpfda.errors import AlreadySpent, BudgetExceeded, ProtocolError
 from dpfda.noise import SimulationSource
 from dpfda.privacy.ledger import Ledger
 from dpfda.protocol import Person, Server, StudyPlan
-from dpfda.protocol.person import encode_people
+from dpfda.protocol.person import encode_people, label_numbers, one_curve
 from dpfda.protocol.tasks.vector import VectorTask
 
 
@@ -170,6 +171,47 @@ def test_labels_become_numbers() -> None:
     assert numbers.tolist() == [1, 0, 1]
     _, numbers = encode_people(plan(classes=(-1, 1)), np.zeros((2, 4)), np.array([1.0, -1.0]))
     assert numbers.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["yes", "no", "yes"],
+        np.array(["yes", "no", "yes"]),
+        np.array([["yes"], ["no"], ["yes"]]),
+        pd.Series(["yes", "no", "yes"], index=[7, 5, 3]),
+        pd.DataFrame({"illness": ["yes", "no", "yes"]}),
+    ],
+    ids=["list", "array", "column", "series", "frame"],
+)
+def test_labels_come_in_many_forms(labels: object) -> None:
+    assert label_numbers(labels, ("no", "yes")).tolist() == [1, 0, 1]
+    assert label_numbers(["yes"], np.array(["no", "yes"])).tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("curve", "channels", "shape"),
+    [
+        ([1.0, 2.0, 3.0], 1, (1, 3)),
+        ((1.0, 2.0), 1, (1, 2)),
+        (np.zeros((3, 2)), 2, (1, 3, 2)),
+        (np.zeros((1, 3)), 1, (1, 3)),
+        ("no curve", 1, (1, 1)),
+    ],
+)
+def test_one_curve_is_a_batch_of_one(curve: object, channels: int, shape: tuple[int, ...]) -> None:
+    assert np.shape(one_curve(curve, channels=channels)) == shape
+
+
+def test_a_curve_may_say_where_it_was_seen() -> None:
+    pair = (np.array([0.0, 1.0]), np.array([3.0, 4.0]))
+    assert one_curve(pair) == [pair]
+    three = (np.zeros(2), np.zeros(2), np.zeros(2))  # no pair: three curves at two points
+    assert np.shape(one_curve(three)) == (3, 2)
+    for name in ("grid_points", "columns"):
+        known = type("Known", (), {name: ()})()
+        assert one_curve(known) is known
+    assert one_curve({"age": 3.0}) == {"age": [3.0]}
 
 
 def test_own_grids() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -11,9 +12,13 @@ import dpfda.protocol.tasks  # noqa: F401 (registers the task types)
 from dpfda.errors import InvalidParameter, ProtocolError
 from dpfda.noise import SimulationSource
 from dpfda.privacy.price import compose, exact
+from dpfda.protocol.answer import Answer
 from dpfda.protocol.task import Task, check_reply
+from dpfda.protocol.tasks.calibration import CalibrationTask
 from dpfda.protocol.tasks.evaluation import EvaluationTask
 from dpfda.protocol.tasks.member import MemberTask
+from dpfda.protocol.tasks.moment import MomentTask
+from dpfda.protocol.tasks.stump import StumpTask
 from dpfda.protocol.tasks.vector import VectorTask
 
 N, D = 6, 3
@@ -48,7 +53,7 @@ def example(name: str, *, epsilon: float = 1.5, people: int = N) -> Task:
 
 
 KNOWN = ["vector", "evaluation", "member", "moment", "stump", "calibration"]
-PEOPLE = RNG.uniform(-1, 1, (N, D)), RNG.integers(0, 2, N)
+PEOPLE = RNG.uniform(-1, 1, (N, D)), np.arange(N) % 2
 
 
 @pytest.mark.parametrize("name", KNOWN)
@@ -150,6 +155,78 @@ def test_a_member_task_says_which_member() -> None:
     assert isinstance(task, MemberTask)
     assert task.rows([1, 2]).member.tolist() == [1, 0]
     assert json.loads(json.dumps(task.to_dict()))["member"] == [0, 1, 0, 1, 0, 1]
+
+
+def fields(positive: int) -> dict[str, object]:
+    return {"epsilon": 1.0, "people": N, "positive": [positive] * N}
+
+
+def test_a_moment_is_the_signed_curve() -> None:
+    features, labels = PEOPLE
+    task = MomentTask(dimension=2, **fields(1))
+    signs = np.array([1.0 if label == 1 else -1.0 for label in labels])
+    assert set(signs) == {-1.0, 1.0}
+    np.testing.assert_array_equal(
+        task.exact(PEOPLE, SimulationSource(0)), features[:, :2] * signs[:, None]
+    )
+
+
+def test_a_stump_asks_about_its_coordinates() -> None:
+    task = StumpTask(coordinates=[[0, 2]] * N, thresholds=[[0.0, 0.1]] * N, **fields(1))
+    assert task.columns == 3
+    with pytest.raises(ProtocolError, match="3 features"):
+        task.fitting((PEOPLE[0][:, :2], PEOPLE[1]))
+
+
+@pytest.mark.parametrize("score", [-3.0, -0.4, 0.0, 1.0, 2.5])
+def test_a_calibration_compares_the_error_with_each_dither(score: float) -> None:
+    """v = (y - tanh(s/2))/2: for y = ±1 the part of the way that the chance of ±1 is off."""
+    chance = 1 / (1 + math.exp(-score))
+    for label, off in ((1, 1 - chance), (0, -chance)):
+        dithers = [-1.0, off - 1e-9, off + 1e-9, 1.0]
+        task = CalibrationTask(
+            epsilon=1.0, people=1, intercept=[[score]], coefficients=[[[0.0]]],
+            centers=[[[0.0]]], scales=[[[1.0]]], dithers=[dithers], positive=[1],
+        )  # fmt: skip
+        found = task.exact((np.zeros((1, 1)), np.array([label])), SimulationSource(0))
+        assert found.tolist() == [[1.0, 1.0, -1.0, -1.0]]
+
+
+class Fragile(MomentTask):
+    """Cannot be computed for some people."""
+
+    def exact(self, records, source):
+        if (records[0] == 0.5).any():
+            raise ValueError("a private value is in here")
+        return super().exact(records, source)
+
+
+def test_who_cannot_be_computed_is_blank_and_stops_nobody() -> None:
+    features = np.array([[0.1, 0.2], [0.5, 0.5], [0.3, -0.4]])
+    labels = np.array([1, 1, 0])
+    task = Fragile(epsilon=1.0, people=3, positive=[1] * 3, dimension=2)
+    (blank,) = task.blank
+    found = task._computed((features, labels), SimulationSource(0))
+    np.testing.assert_array_equal(found, [[0.1, 0.2], blank, [-0.3, 0.4]])
+    assert task.answer((features, labels), SimulationSource(0)).values.shape == (3, 2)
+
+
+def test_likelihoods_are_those_of_the_mechanism() -> None:
+    """Replies of one number and of several; the sum over people."""
+    keep = 1 / (1 + math.exp(-1.5))
+    task = example("evaluation")
+    true = task.exact(PEOPLE, SimulationSource(0))
+    told = Answer(values=np.append(-true[:1], true[1:])[:, None], n=N)
+    stated = task.log_likelihood(told, PEOPLE, SimulationSource(0))
+    assert stated == pytest.approx(math.log(1 - keep) + (N - 1) * math.log(keep), rel=1e-6)
+    task = MomentTask(dimension=2, mechanism_name="laplace", **fields(1))
+    true = task.exact(PEOPLE, SimulationSource(0))
+    exact, off = (
+        task.log_likelihood(Answer(values=values, n=N), PEOPLE, SimulationSource(0))
+        for values in (true, true + 1.0)
+    )
+    # 2 N numbers, each one off by 1 in scales of 2d/ε = 4.
+    assert exact - off == pytest.approx(2 * N / 4, rel=1e-5)
 
 
 def test_vector_budget_split() -> None:

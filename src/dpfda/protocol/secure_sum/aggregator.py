@@ -88,11 +88,9 @@ class Aggregator:
             check_signature(self._terms.identity(offer.site), offer.signature, content)
             self._offers[offer.site] = offer
         self._require(len(self._offers), self._terms.needed, "offered keys")
-        offers = sorted(self._offers.values(), key=lambda offer: self._terms.number(offer.site))
+        offers = tuple(self._offers.values())
         self._list = list_digest(self._terms, self.round, offers)
-        return OfferList(
-            round=self.round, offers=tuple(offers), signature=self._identity.sign(self._list)
-        )
+        return OfferList(round=self.round, offers=offers, signature=self._identity.sign(self._list))
 
     def route(self, received: Sequence[SealedShares]) -> dict[str, dict[str, bytes]]:
         """Step 2: for each site, the shares that the others sealed for it."""
@@ -196,7 +194,6 @@ class Aggregator:
         if len({one.site for one in received}) != len(received):
             raise ProtocolError("a site sent the same step twice")
         for one in received:
-            self._terms.number(one.site)
             if one.round != self.round:
                 raise ProtocolError("a message belongs to another round")
         return list(received)

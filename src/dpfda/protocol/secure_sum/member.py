@@ -203,7 +203,7 @@ class Member:
         return MaskedVector(
             round=current.id,
             site=self.name,
-            partners=tuple(sorted(current.shares, key=self.terms.number)),
+            partners=tuple(current.shares),
             residues=vector.astype("<u8").tobytes(),
         )
 

@@ -11,7 +11,7 @@ from dpfda._validate import FloatArray, IntArray
 from dpfda.noise import Source
 from dpfda.protocol.fields import array
 from dpfda.protocol.query import Records
-from dpfda.protocol.tasks.evaluation import RuleTask, candidate
+from dpfda.protocol.tasks.evaluation import RuleTask, example_fields
 from dpfda.protocol.tasks.stump import QuestionsTask
 
 
@@ -51,5 +51,5 @@ class CalibrationTask(QuestionsTask, RuleTask, name="calibration"):
     @classmethod
     def examples(cls) -> list[Self]:
         """Two questions about a line through one feature."""
-        line = candidate(1) | {"epsilon": 2.0}
+        line = example_fields(1) | {"epsilon": 2.0}
         return [cls(**line, dithers=[[0.3, -0.2]], positive=[1])]  # type: ignore[arg-type]

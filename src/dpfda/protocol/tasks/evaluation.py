@@ -78,10 +78,10 @@ class EvaluationTask(RuleTask, name="evaluation"):
     @classmethod
     def examples(cls) -> list[Self]:
         """A line, and three scores."""
-        return [cls(**candidate(scores)) for scores in (1, 3)]
+        return [cls(**example_fields(scores)) for scores in (1, 3)]
 
 
-def candidate(scores: int) -> dict[str, Any]:
+def example_fields(scores: int) -> dict[str, Any]:
     """A small candidate with as many scores, for examples."""
     return {
         "epsilon": 1.0,

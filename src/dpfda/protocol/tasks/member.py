@@ -7,7 +7,7 @@ from typing import Self
 
 from dpfda._validate import IntArray
 from dpfda.protocol.fields import array
-from dpfda.protocol.tasks.evaluation import EvaluationTask, candidate
+from dpfda.protocol.tasks.evaluation import EvaluationTask, example_fields
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -34,4 +34,4 @@ class MemberTask(EvaluationTask, name="member"):
     @classmethod
     def examples(cls) -> list[Self]:
         """A line with a number."""
-        return [cls(**candidate(1), member=[7])]  # type: ignore[arg-type]
+        return [cls(**example_fields(1), member=[7])]  # type: ignore[arg-type]

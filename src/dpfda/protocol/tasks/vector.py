@@ -17,7 +17,6 @@ from dpfda.mechanisms.randomized_response import RandomizedResponse
 from dpfda.noise import Source
 from dpfda.privacy.cost import Cost
 from dpfda.privacy.guarantee import CURVES_ARE_PUBLIC, LABELS_ARE_PUBLIC
-from dpfda.privacy.price import exact
 from dpfda.protocol.answer import Answer
 from dpfda.protocol.fields import choice, number, whole
 from dpfda.protocol.query import Records
@@ -64,7 +63,7 @@ class VectorTask(Task, name="vector"):
         """The mechanisms of what is protected: curve, label."""
         whole = Cost(epsilon=self.epsilon)
         given = self.label_share
-        share = Fraction(1, self.dimension + 1) if given is None else exact(given)
+        share = Fraction(1, self.dimension + 1) if given is None else given
         both = self.protects == "both"
         for_label = whole.part(share) if both else whole
         for_curve = whole.rest(for_label) if both else whole

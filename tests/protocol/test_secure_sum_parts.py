@@ -1,0 +1,120 @@
+"""Parts of a secure sum by themselves: what is hashed and in which order, masks, what is named."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from dpfda.errors import InvalidParameter, ProtocolError
+from dpfda.protocol.secure_sum import Aggregator, Identity, Member, RoundFailed, Terms, shamir
+from dpfda.protocol.secure_sum.bindings import list_digest
+from dpfda.protocol.secure_sum.masks import expand, pairwise
+from dpfda.protocol.secure_sum.messages import Cheated, RoundId
+
+SIZE = 3
+FIRST = RoundId(stage=0, attempt=1)
+KEEPER = Identity()
+
+
+def sites(count: int, **facts: Any) -> tuple[list[Member], Terms]:
+    """Members; number i contributes 10^i everywhere."""
+    keys = [Identity() for _ in range(count)]
+    roster = tuple((f"site{i}", key.public) for i, key in enumerate(keys))
+    terms = Terms(study="s", coordinator=KEEPER.public, roster=roster, **facts)
+    members = [Member(f"site{i}", key, terms) for i, key in enumerate(keys)]
+    for power, member in enumerate(members):
+        member.contribute(0, np.full(SIZE, 10**power))
+    return members, terms
+
+
+def framed(*pieces: bytes) -> bytes:
+    """Each piece behind its length in four bytes: no two lists of pieces look alike."""
+    return hashlib.sha256(b"".join(len(p).to_bytes(4, "big") + p for p in pieces)).digest()
+
+
+def test_terms_are_hashed_piece_by_piece() -> None:
+    roster = (("a", b"1" * 32), ("b", b"2" * 32), ("c", b"3" * 32))
+    terms = Terms(study="s" * 70_000, coordinator=b"k" * 32, roster=roster, dropouts=1)
+    pieces = [piece for name, key in roster for piece in (name.encode(), key)]
+    assert terms.digest == framed(b"s" * 70_000, b"(0, 1)", b"k" * 32, *pieces)
+
+
+def test_rounds_are_hashed_piece_by_piece() -> None:
+    found = RoundId(stage=1, attempt=23, question="q" * 70_000).context(b"d", "offer", b"x", b"")
+    assert found == framed(b"d", b"1", b"23", b"q" * 70_000, b"offer", b"x", b"")
+
+
+def test_a_list_of_keys_is_the_same_in_any_order() -> None:
+    members, terms = sites(3)
+    offers = [member.advertise(FIRST) for member in members]
+    digest = list_digest(terms, FIRST, offers)
+    assert digest == list_digest(terms, FIRST, offers[::-1])
+    assert digest != list_digest(terms, FIRST, offers[:2])
+    assert digest != list_digest(terms, RoundId(stage=0, attempt=2), offers)
+
+
+def test_the_first_site_adds_what_the_second_takes_away() -> None:
+    seed = bytes(range(32))
+    mask = expand(seed, 5)
+    np.testing.assert_array_equal(pairwise(seed, 5, first=True), mask)
+    np.testing.assert_array_equal(mask + pairwise(seed, 5, first=False), np.zeros(5, np.uint64))
+
+
+@pytest.mark.parametrize("gone", [0, 2, 4])
+def test_the_masks_of_a_silent_site_are_taken_off(gone: int) -> None:
+    """Also where it stands first or last in the roster; and only with its true key."""
+    members, terms = sites(5, dropouts=1)
+    aggregator = Aggregator(terms, KEEPER, FIRST, size=SIZE)
+    listed = aggregator.offers([member.advertise(FIRST) for member in members])
+    routed = aggregator.route([member.share(listed) for member in members])
+    left = [member for member in members if member.name != f"site{gone}"]
+    told = aggregator.collect([member.mask(routed[member.name]) for member in left])
+    confirmed = aggregator.confirmations([member.confirm(told) for member in left])
+    opened = [member.unmask(confirmed) for member in left]
+    assert aggregator.open(opened).total.tolist() == [11111 - 10**gone] * SIZE
+    points = [terms.number(one.site) + 1 for one in opened]
+    other = shamir.split(bytes(32), threshold=terms.threshold, points=points)
+    forged = [
+        msgspec.structs.replace(one, keys=one.keys | {f"site{gone}": other[point]})
+        for one, point in zip(opened, points, strict=True)
+    ]
+    with pytest.raises(RoundFailed, match="mask key was not recovered") as caught:
+        aggregator.open(forged)
+    assert not caught.value.repeatable
+    stranger = msgspec.structs.replace(opened[0], site="nobody")
+    with pytest.raises(ProtocolError, match="not in the roster"):
+        aggregator.open([stranger, *opened[1:]])
+
+
+def test_a_stage_that_another_process_opened_is_not_masked_again() -> None:
+    """Two processes of one site share its account; a second sum would tell too much."""
+    members, terms = sites(3)
+    aggregator = Aggregator(terms, KEEPER, FIRST, size=SIZE)
+    listed = aggregator.offers([member.advertise(FIRST) for member in members])
+    routed = aggregator.route([member.share(listed) for member in members])
+    members[0].account.open(0)
+    with pytest.raises(ProtocolError, match="opened already"):
+        members[0].mask(routed["site0"])
+
+
+def test_refusals_say_who_and_why() -> None:
+    assert str(Cheated("the coordinator", "told a lie")) == "the coordinator told a lie"
+    assert Cheated("site 'a'", "told a lie").culprit == "site 'a'"
+    assert str(RoundFailed("too few", repeatable=True)) == "too few"
+
+
+@pytest.mark.parametrize(
+    ("count", "facts"), [(3, {"colluders": -1}), (3, {"dropouts": -1}), (5, {"dropouts": 0.5})]
+)
+def test_colluders_and_silent_sites_are_counted(count: int, facts: dict[str, Any]) -> None:
+    with pytest.raises(InvalidParameter, match=next(iter(facts))):
+        sites(count, **facts)
+
+
+def test_the_noise_counts_on_honest_sites_that_answer() -> None:
+    _, terms = sites(9, colluders=2, dropouts=3)
+    assert (terms.noisy_sites, terms.needed, terms.threshold) == (4, 6, 6)
