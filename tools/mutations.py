@@ -62,7 +62,7 @@ PLACES = [
     Place("central/records.py central/bernstein.py", WORDS),
     Place("central/*.py", COSTS, "questions look *_look* of _budget layout ask whole_ball allows"),
     Place("regression/*look.py regression/sensitivity.py regression/fixed_point.py"),
-    Place("regression/problem.py regression/passes.py"),
+    Place("regression/problem.py"),
     Place(
         "regression/methods/*.py",
         EVERY,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
+from courses import course
 
 from dpfda.central.adaptive import Schedule
 from dpfda.central.bernstein import Bernstein, BoxMean
@@ -21,29 +21,13 @@ from dpfda.central.radius import RadiusChoice, find_radius, outermost
 from dpfda.central.records import clip_rows, read_records
 from dpfda.central.score import ScoreRelease
 from dpfda.central.shrunk_mean import PublishedShrunkMean, ShrunkMean
-from dpfda.mechanisms.additive import Additive
 from dpfda.privacy.calibration import gaussian_mu
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.answer import Answer
-from dpfda.protocol.conversation import Questions
 
 PURE, GAUSSIAN = Cost(epsilon=1.0), Cost(epsilon=1.0, delta=1e-6)
 ROOT = 2**0.5
 GRID = as_grid(np.linspace(0, 1, 12))
-
-
-def course(questions: Questions[Any], replies: Sequence[Any] = ()) -> tuple[list[Any], Any]:
-    """Everything that is asked when these are the replies (or zeros), and the result."""
-    asked, given = [next(questions)], list(replies)
-    while True:
-        query = asked[-1]
-        law = query.mechanism.law if isinstance(query.mechanism, Additive) else None
-        reply = given.pop(0) if given else 0.0
-        values = np.full(query.size if law else 1, reply, dtype=float)
-        try:
-            asked.append(questions.send(Answer(values=values, n=query.n, law=law)))
-        except StopIteration as end:
-            return asked, end.value
 
 
 def pairs(kind: type[CountedLook], *, intercept: bool) -> CountedLook:

@@ -10,7 +10,7 @@ from dpfda.noise import SimulationSource
 from dpfda.privacy.calibration import gaussian_delta
 from dpfda.privacy.cost import Cost
 from dpfda.regression.empirical_risk import CURVATURE, TOLERANCE, Risk, minimize_risk, most_steps
-from dpfda.regression.methods.objective_perturbation import TiltedLook, tilt_sigma
+from dpfda.regression.methods.objective_perturbation import TiltedLook
 from dpfda.regression.problem import Bounds, Problem
 
 
@@ -47,11 +47,6 @@ def test_the_number_of_steps_is_public():
     assert most_steps(100, task="linear", ridge=2.0, tilt=np.zeros(3)) == math.ceil(
         80 * 4 / 8 * 100 * math.log(2)
     ) + 9  # fmt: skip
-
-
-def test_tilt_sigma_solves_its_equation():
-    sigma, q = tilt_sigma(0.5, 1e-5), norm.isf(1e-5 / 4)
-    assert (2 * q * sigma + 2) / sigma**2 == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("look", TiltedLook.examples())

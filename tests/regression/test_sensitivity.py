@@ -10,7 +10,7 @@ from dpfda.privacy.cost import Cost
 from dpfda.regression.location_look import LocationLook
 from dpfda.regression.methods.published_fm import published_l1
 from dpfda.regression.problem import Bounds, Problem
-from dpfda.regression.sensitivity import best_weight, joint_l1, joint_l2
+from dpfda.regression.sensitivity import joint_l1, joint_l2
 from dpfda_bench.reproductions._p002_published import published_epsilon, published_mu
 
 
@@ -94,22 +94,6 @@ def test_squared_norm_would_not_ride_free_with_more_weight():
     radius = np.linspace(0, 1, 1001)
     assert ((1 + radius) * np.sqrt(1 + 1.6**2 * (1 - radius) ** 2)).max() <= 2
     assert ((1 + radius) * np.sqrt(1 + 1.8**2 * (1 - radius) ** 2)).max() > 2
-
-
-def test_best_weight_minimizes_the_noise():
-    for dimension in (2, 20, 100):
-        for linear, quadratic in ((2.0, 1.0), (0.5, 0.125)):
-            weight = best_weight(linear, quadratic, dimension=dimension)
-            grid = np.geomspace(0.1, 100, 4000)
-            noise = [
-                (dimension + dimension * (dimension + 1) / 2 / w**2)
-                * joint_l2(linear, quadratic * w) ** 2
-                for w in grid
-            ]
-            mine = (dimension + dimension * (dimension + 1) / 2 / weight**2) * joint_l2(
-                linear, quadratic * weight
-            ) ** 2
-            assert mine <= min(noise) * (1 + 1e-6)
 
 
 def test_functional_mechanism_bounds_of_the_paper():

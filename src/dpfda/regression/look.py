@@ -18,7 +18,7 @@ from dpfda.protocol.query import AdditiveLook, Look, Records, finite
 from dpfda.regression.fixed_point import BLOCK, MOST_ROWS
 from dpfda.regression.problem import Problem
 
-_CACHED = 1 << 16  # numbers
+_ROWS = 256  # of a block, at least
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -134,7 +134,7 @@ class RowSums(RowLook, AdditiveLook):
         """
         rows, targets = records
         total = np.zeros(self.size, dtype=np.int64)
-        step = min(BLOCK, max(256, _CACHED // self.dimension))
+        step = max(_ROWS, BLOCK // self.dimension)
         for start in range(0, len(rows), step):
             block = slice(start, start + step)
             total += self.block((finite(rows[block]), finite(targets[block]))).astype(np.int64)

@@ -10,9 +10,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-from scipy.optimize import minimize_scalar
-
 from dpfda import _validate
 
 
@@ -33,34 +30,32 @@ def joint_l2(linear: float, quadratic: float) -> float:
 def joint_l1(linear: float, quadratic: float, *, dimension: int) -> float:
     """Sum-of-absolutes sensitivity of (P Σ xy, Q times all D² entries of Σ xxᵀ), an upper bound.
 
-    |xy - x'y'|₁ ≤ √D |·|₂ and |xxᵀ - x'x'ᵀ|₁ ≤ D |·|_F; the two Euclidean norms trade off as above.
+    |xy - x'y'|₁ ≤ √D |·|₂ and |xxᵀ - x'x'ᵀ|₁ ≤ D |·|_F; the two Euclidean norms trade off as above:
+    with a = P√D, b = QD and u = √(1 - t) the sum is √(4 - 2u²) (a + bu), the largest where
+    2bu² + au = 2b.
+
+    Example:
+        >>> round(joint_l1(1.0, 1.0, dimension=1), 4)
+        2.9696
     """
     root = math.sqrt(_validate.whole("dimension", dimension))
-    cosine = np.linspace(0.0, 1.0, 20_001)
-    values = linear * root * np.sqrt(2 + 2 * cosine) + quadratic * root**2 * np.sqrt(
-        2 - 2 * cosine**2
-    )
-    # Concave in t, so the grid misses the maximum by far less than the margin.
-    return float(values.max()) * (1 + 1e-4)
+    a, b = linear * root, quadratic * root**2
+    u = 4 * b / (a + math.hypot(a, 4 * b))
+    return math.sqrt(4 - 2 * u**2) * (a + b * u)
 
 
 def best_weight(linear: float, quadratic: float, *, dimension: int) -> float:
     """w2/w1 that minimizes the noise reaching w: (D/w1² + D(D+1)/(2 w2²)) S(w)² (C7).
 
+    With r = P²/Q², w² = rt and e = (D+1)/2r, beyond the free ride (t = ½) its derivative in t has
+    the sign of (2t + 1)(t² - t/2 - e).
+
     Example:
         >>> round(best_weight(2.0, 1.0, dimension=1), 3)
         1.799
     """
-    entries = dimension * (dimension + 1) / 2
-
-    def noise(log_weight: float) -> float:
-        weight = math.exp(log_weight)
-        return (dimension + entries / weight**2) * joint_l2(linear, quadratic * weight) ** 2
-
-    # Below the free ride (Q² = P²/2) more weight costs nothing: the search starts there.
-    start = math.log(linear / (quadratic * math.sqrt(2)))
-    found = minimize_scalar(noise, bounds=(start, start + 5.0), method="bounded")
-    return math.exp(start) if noise(start) <= found.fun else math.exp(float(found.x))
+    ratio = (linear / quadratic) ** 2
+    return math.sqrt(ratio * (0.25 + math.sqrt(0.0625 + (dimension + 1) / (2 * ratio))))
 
 
 def eigenvalue_l2(linear: float, quadratic: float) -> float:

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
+from scipy.special import expit
 
 from dpfda._validate import FloatArray
 from dpfda.errors import InvalidParameter
@@ -54,7 +55,7 @@ class GradientLook(RowSums, ProblemLook, name="regression_gradient"):
         if self.problem.task == "linear":
             residual = np.clip(line - v / ONE, -1.0, 1.0)  # a long residual is clipped
         else:
-            residual = 1 / (1 + np.exp(-np.clip(line, -50, 50))) - (v > 0)
+            residual = expit(line) - (v > 0)
         return np.asarray(np.trunc(residual * ONE) @ x)
 
     @classmethod

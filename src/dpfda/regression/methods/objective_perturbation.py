@@ -197,5 +197,4 @@ def tilt_sigma(epsilon: float, delta: float) -> float:
         18.48
     """
     quantile = -float(ndtri(delta / 4))
-    reach = LIPSCHITZ * quantile
-    return (reach + math.sqrt(reach**2 + 2 * LIPSCHITZ**2 * epsilon)) / epsilon
+    return LIPSCHITZ * (quantile + math.sqrt(quantile**2 + 2 * epsilon)) / epsilon
