@@ -56,7 +56,7 @@ def test_a_command_imports_no_other_command() -> None:
 def test_an_unknown_command_is_a_usage_error() -> None:
     done = invoke("nothing")
     assert done.exit_code == 2
-    assert "No such command 'nothing'" in done.stderr
+    assert "unknown command 'nothing'; known: audit, " in done.stderr
 
 
 def test_without_the_second_package_one_line_says_where_benchmarks_are(

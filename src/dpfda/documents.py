@@ -68,10 +68,16 @@ class Documented(Portable):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the document, whole or not at all; `dpfda.load` reads it."""
-        target = Path(path)
+        target, text = Path(os.path.realpath(path)), self.to_json(indent=2)
+        if target.exists() and not target.is_file():
+            target.write_text(text, encoding="utf-8")  # a device or a pipe stays what it is
+            return
         part = target.with_name(f".{target.name}.part")
-        part.write_text(self.to_json(indent=2), encoding="utf-8")
-        part.replace(target)
+        try:
+            part.write_text(text, encoding="utf-8")
+            part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:

@@ -16,7 +16,11 @@ PrivacyWarning (UserWarning)        what was done is allowed and costs more than
 
 from __future__ import annotations
 
-_LONGEST = 300
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+_LONGEST = 300  # characters of a value
+_MOST = 20  # names
 _EXTRAS = {
     "learn": ("sklearn", "array_api_compat", "joblib"),
     "cli": ("click", "rich"),
@@ -37,7 +41,9 @@ class InvalidParameter(DpfdaError, ValueError):
     """A public argument breaks a rule. The message names parameter, rule and value."""
 
     def __init__(self, name: str, rule: str, value: object) -> None:
-        super().__init__(f"{name} must be {rule}, got {_shown(value)}")
+        # Of what was left out there is nothing to show.
+        missing = value is None and rule.startswith("given")
+        super().__init__(f"{name} must be {rule}" + ("" if missing else f", got {_shown(value)}"))
         self.name = name
         self.rule = rule
 
@@ -62,10 +68,20 @@ class InvalidData(DpfdaError, ValueError):
 
 
 class UnknownName(DpfdaError, LookupError):
-    """No class of this family is registered under the name."""
+    """No class of this family is registered under the name; the message says the nearest ones."""
 
-    def __init__(self, family: str, name: object, known: list[str]) -> None:
-        super().__init__(f"unknown {family} {name!r}; known: {', '.join(known)}")
+    def __init__(self, family: str, name: object, known: Iterable[str]) -> None:
+        names = sorted(set(known))
+        written = _shown(name)  # cut: it may come from anybody, and comparing takes time
+        near = get_close_matches(written.strip("'"), names)
+        told = f"did you mean {' or '.join(map(repr, near))}?" if near else _listed(names)
+        super().__init__(f"unknown {family} {written}; {told}")
+
+
+def _listed(names: list[str]) -> str:
+    """Names that there are, cut where they go on and on."""
+    more = "" if len(names) <= _MOST else f", ... ({len(names)} in all)"
+    return f"known: {', '.join(names[:_MOST])}{more}"
 
 
 class MissingExtra(DpfdaError, ImportError):

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -67,12 +68,74 @@ def test_what_cannot_be_printed_is_kept(
     monkeypatch.setattr("dpfda.cli.release.print_release", full)
     call = ["release", "mean", str(curves), "--epsilon", "1", "--range", "0", "1"]
     done = CliRunner().invoke(command_line, call)
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     kept = done.stderr.split("what was released is in ")[1].strip()
     assert dpfda.load(kept).guarantee.epsilon == 1
     done = CliRunner().invoke(command_line, [*call, "--out", "mean.json"])
     assert "what was released is in mean.json" in done.stderr
     assert dpfda.load("mean.json").guarantee.epsilon == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="no device without room")
+def test_output_without_room_is_one_line(curves: Path, tmp_path: Path) -> None:
+    calls = [
+        ["--help"],
+        ["plan", "--people", "9", "--epsilon", "1", "--classes", "a,b", "--range", "0", "1"],
+        ["release", "mean", str(curves), "--epsilon", "1", "--range", "0", "1"],
+    ]
+    for call in calls:
+        with Path("/dev/full").open("wb") as full:
+            done = subprocess.run(
+                [*RUN, *call], stdout=full, stderr=subprocess.PIPE, cwd=tmp_path, check=False
+            )
+        assert done.returncode == 2
+        last = done.stderr.decode().splitlines()[-1]
+        assert last.startswith("Error: "), last
+        assert len(done.stderr.splitlines()) == 1 + (call[0] == "release")  # how the file was read
+    assert dpfda.load(tmp_path / last.split(" is in ")[1]).guarantee.epsilon == 1
+    # What cannot be replaced by a document is refused before anything is spent.
+    done = CliRunner().invoke(command_line, [*calls[2], "--out", "/dev/full"])
+    assert "--out must be a file" in done.stderr
+    assert Path("/dev/full").is_char_device()
+
+
+def test_a_disk_that_fills_up_loses_nothing(
+    curves: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = dpfda.PrivateMean(1.0, bound=1.0, random_state=0)
+    release = release.fit(np.loadtxt(curves, delimiter=",")).release_
+    (tmp_path / "taken").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(click.ClickException, match=r"taken was not written .* is in dpfda-rel"):
+        _output.publish(release, tmp_path / "taken", False, lambda _: None)
+    (kept,) = tmp_path.glob("dpfda-release-*.json")
+    assert dpfda.load(kept).sensitivity == release.sensitivity
+    monkeypatch.setattr(
+        type(release), "save", lambda *_: (_ for _ in ()).throw(OSError(28, "full"))
+    )
+    with pytest.raises(click.ClickException, match=r"this line alone: {"):
+        _output.publish(release, tmp_path / "taken", False, lambda _: None)
+
+
+def test_a_pipe_stays_a_pipe(curves: Path, tmp_path: Path) -> None:
+    if not hasattr(os, "mkfifo"):
+        pytest.skip("no pipes with a name")
+    release = dpfda.PrivateMean(1.0, bound=1.0, random_state=0)
+    release = release.fit(np.loadtxt(curves, delimiter=",")).release_
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    release.save(pipe)
+    assert os.read(reader, 20).startswith(b'{\n  "format": 1')
+    os.close(reader)
+    assert pipe.is_fifo()
+    link = tmp_path / "link.json"
+    link.symlink_to(tmp_path / "real.json")
+    release.save(link)
+    assert link.is_symlink()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "curves.csv", "link.json", "pipe", "real.json",
+    ]  # fmt: skip
 
 
 def test_it_is_written_before_it_is_printed(tmp_path: Path, curves: Path) -> None:

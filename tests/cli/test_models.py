@@ -104,8 +104,10 @@ def test_what_is_refused_spends_nothing(messy: Path, tmp_path: Path) -> None:
     call = ("classify", messy, *ASKED, "--ledger", ledger.path, "--drop", "Größe,Nummer")
     assert "--classes must be given" in refused(*call)
     assert "--classes must be given" in refused(*call, "--classes", "gesund")
-    assert "curve 1, column 'Befund' must be one of" in refused(*call, "--classes", "a,b")
-    assert "--model must be in a folder" in refused(*call, *TWO, "--model", tmp_path / "x" / "m")
+    assert "row 1, column 'Befund' must be one of" in refused(*call, "--classes", "a,b")
+    assert "--out must be a file in a folder" in refused(
+        *call, *TWO, "--model", tmp_path / "x" / "m"
+    )
     assert "'Nummer', which looks like" in refused(*call, *TWO, "--drop", "Größe")
     assert "--label must be" in refused(*call, *TWO, "--label", "Befindlichkeit")
     assert "--range must be" in refused(*call, *TWO, "--range", 5, 1)

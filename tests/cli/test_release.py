@@ -74,7 +74,7 @@ def test_other_summaries(csv: Path, tmp_path: Path) -> None:
         ("function-on-scalar", regress, "--epsilon", 2, "--bound", 1.0, "--covariates", "dose",
          "--feature-ranges", "-1:1"),
         ("kernel-machine", machine, "--epsilon", 2, "--feature-ranges", "-1:1", "--target", "y",
-         "--loss", "logistic"),
+         "--loss", "logistic", "--classes", "-1,1"),
     )  # fmt: skip
     for call in calls:
         result = invoke(*call, "--seed", 0, "--json")

@@ -99,7 +99,7 @@ def test_the_result_is_shown_before_the_picture(
     figure = pytest.importorskip("matplotlib.figure")
     monkeypatch.setattr(figure.Figure, "savefig", full)
     result = invoke("mean", hourly, *MEAN, "--header", "--json", "--plot", tmp_path / "x.png")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert json.loads(result.stdout)["summary"] == "mean"
     assert "No space left" in result.stderr
 

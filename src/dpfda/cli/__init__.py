@@ -8,6 +8,7 @@ add commands through the entry points ``dpfda.commands``, as `dpfda_bench` does.
 from __future__ import annotations
 
 import codecs
+import os
 import sys
 from io import TextIOWrapper
 
@@ -32,7 +33,22 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a console that has no ε must not end a release
             stream.reconfigure(errors="dpfda")
-    dpfda()
+    try:
+        dpfda(prog_name="dpfda")
+    except SystemExit as ended:
+        raise SystemExit(ended.code or _unprinted()) from None
+
+
+def _unprinted() -> int:
+    """2 where the last of the output finds no room; Python itself would end in a traceback."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):  # that is nobody's fault: nobody reads any more
+            print(f"Error: the output could not be printed: {error.strerror}", file=sys.stderr)
+            return 2
+    return 0
 
 
 _SPELLED = {"ε": "epsilon", "δ": "delta", "β": "beta", "μ": "mu", "√": "root of ", "≤": "<="}

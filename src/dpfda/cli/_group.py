@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -11,7 +12,8 @@ import click
 
 from dpfda import cli
 from dpfda._version import __version__
-from dpfda.errors import DpfdaError, MissingExtra
+from dpfda.cli._output import Complaint
+from dpfda.errors import DpfdaError, MissingExtra, UnknownName
 
 #: Commands that `dpfda` is known for and that another package brings.
 _ELSEWHERE = {"bench": "dpfda-bench", "reproduce": "dpfda-bench"}
@@ -34,7 +36,7 @@ class CommandFiles(click.Group):
                 raise
             return _absent(cmd_name, missing)
 
-    def _imported(self, cmd_name: str) -> click.Command | None:
+    def _imported(self, cmd_name: str) -> click.Command:
         command: click.Command
         if cmd_name in _files():
             module = importlib.import_module(f"dpfda.cli.{cmd_name.replace('-', '_')}")
@@ -45,23 +47,64 @@ class CommandFiles(click.Group):
             package = _ELSEWHERE[cmd_name]
             raise Complaint(f"{cmd_name} is in the package {package}: pip install {package}")
         else:
-            return None
+            raise UnknownName("command", cmd_name, {*_files(), *added})
         command.name = cmd_name
         return command
+
+    def make_context(self, *given: Any, **extra: Any) -> click.Context:
+        """Read what stands in front of the command."""
+        try:
+            return super().make_context(*given, **extra)
+        except click.UsageError as error:
+            raise _one_line(error) from error
+        except OSError as error:
+            raise _trouble(error) from error
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; what the package refuses on purpose is one line, not a traceback."""
         try:
             return super().invoke(ctx)
+        except click.UsageError as error:
+            raise _one_line(error, ctx.invoked_subcommand) from error
         except DpfdaError as error:
-            raise Complaint(" ".join(str(error).split())) from error
+            raise Complaint(self._by_options(ctx, " ".join(str(error).split()))) from error
         except ModuleNotFoundError as error:
             raise Complaint(str(MissingExtra.of(error) or error)) from error
-        except BrokenPipeError:
-            raise  # click ends quietly: nobody reads any more
         except OSError as error:
-            where = f"{error.filename}: " if error.filename else ""
-            raise Complaint(f"{where}{error.strerror or error}") from error
+            raise _trouble(error) from error
+
+    def _by_options(self, ctx: click.Context, text: str) -> str:
+        """Arguments of Python by the names that they have as options of this command."""
+        name = ctx.invoked_subcommand
+        command = self.get_command(ctx, name) if name in self.list_commands(ctx) else None
+        given = [] if command is None else command.params
+        names = {"random_state": "--seed", "n_people": "--people"}
+        names |= {part.name: part.opts[0] for part in given if isinstance(part, click.Option)}
+        argument, must, rest = text.partition(" must be ")
+        text = f"{names.get(argument, argument)}{must}{rest}"
+        # Inside a sentence only names that are no words of English.
+        return re.sub(r"\b[a-z]+_[a-z]+\b", lambda found: names.get(found[0], found[0]), text)
+
+
+def _one_line(error: click.UsageError, command: str | None = None) -> click.ClickException:
+    """What click has to say, in the words of this package."""
+    if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):
+        return error
+    path = " ".join(["dpfda", command or ""]).strip()
+    text = error.format_message()
+    if isinstance(error, click.MissingParameter) and isinstance(error.param, click.Option):
+        text = f"{error.param.opts[0]} must be given"
+    elif isinstance(error, click.MissingParameter) and error.param is not None:
+        text = f"{error.param.human_readable_name} must be given"
+    return Complaint(f"{' '.join(text.split()).removesuffix('.')} (see {path} --help)")
+
+
+def _trouble(error: OSError) -> Exception:
+    """Trouble with a file or with the console."""
+    if isinstance(error, BrokenPipeError):
+        return error  # click ends quietly: nobody reads any more
+    where = f"{error.filename}: " if error.filename else ""
+    return Complaint(f"{where}{error.strerror or error}")
 
 
 def _absent(name: str, missing: MissingExtra) -> click.Command:
@@ -84,12 +127,6 @@ def _files() -> list[str]:
 
 def _added() -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in entry_points(group="dpfda.commands")}
-
-
-class Complaint(click.ClickException):
-    """An error of the package, shown on one line of stderr."""
-
-    exit_code = 2
 
 
 @click.group(cls=CommandFiles, context_settings={"help_option_names": ["-h", "--help"]})

@@ -12,7 +12,7 @@ import click
 import numpy as np
 
 from dpfda.curves.ranges import Table as Public
-from dpfda.errors import InvalidParameter
+from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.files import Reading, Rows, Table
 from dpfda.files.cells import label
 
@@ -149,3 +149,13 @@ def two_classes(text: str | None) -> tuple[str, str]:
         rule = "given, two labels like no,yes: which there are in the file is private"
         raise InvalidParameter("--classes", rule, text)
     return found[0], found[1]
+
+
+def check_labels(
+    labels: Any, classes: Sequence[Any], column: str, *, row: Callable[[int], int]
+) -> None:
+    """Refuse a label that is none of --classes, by its row in the file."""
+    known = np.isin(labels, classes)
+    if not known.all():
+        where = f"row {row(int(np.argmin(known)))}, column {column!r}"
+        raise InvalidData(where, f"one of --classes {','.join(map(str, classes))}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import re
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -40,7 +41,7 @@ _TWIN_DRAWS = 200_000
 def command(
     name: str | None, everything: bool, twins: bool, draws: int, seed: int | None, as_json: bool
 ) -> None:
-    """Lower bounds on the true ε beside the claimed ε.
+    """Attack what ships: lower bounds on the true ε.
 
     Without options every mechanism is audited; with NAME, whatever has it in its name; with --all
     also every query through its holder, every study, and every whole conversation. Reports are
@@ -72,7 +73,7 @@ def _audit_rows(
         if (name in case.name if name else everything or case.kind == "mechanism")
     ]
     if not chosen:
-        raise UnknownName("audit", name, sorted({case.name for case in cases}))
+        raise UnknownName("audit", name, {re.split(r"[ (,]", case.name)[0] for case in cases})
     workers = min(len(chosen), os.cpu_count() or 1)
     show = Console(stderr=True)
     if workers == 1:

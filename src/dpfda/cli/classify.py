@@ -7,14 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
 from dpfda import _validate
 from dpfda.cli._ledger import ledger_options, open_ledger
 from dpfda.cli._model_view import print_regression
-from dpfda.cli._output import check_writable, publish
-from dpfda.cli._reading import public_domain, reading_from, reading_options, two_classes
-from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.cli._output import check_outputs, draw, output_options, publish
+from dpfda.cli._reading import (
+    check_labels,
+    public_domain,
+    reading_from,
+    reading_options,
+    two_classes,
+)
+from dpfda.errors import InvalidParameter
 from dpfda.regression.estimators import PrivateLogisticRegression
 
 
@@ -31,16 +36,15 @@ from dpfda.regression.estimators import PrivateLogisticRegression
 @click.option("--unit", default="person", show_default=True, help="Whose data one row is.")
 @click.option("--seed", type=int, help="Seeded simulation instead of exact noise: not private.")
 @ledger_options
-@click.option("--model", type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the model here, for dpfda predict and dpfda show.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(file: Path, as_json: bool, model: Path | None, **options: Any) -> None:
-    """Fit a private classifier to the curves of FILE (CSV, TSV, Parquet, NPZ or XLSX).
+@output_options("model")
+def command(file: Path, as_json: bool, out: Path | None, plot: Path | None, **options: Any) -> None:
+    """Fit a private classifier to a file of curves.
 
-    A row is a curve, and --label the column of its class. The range of the values and the set of
-    labels are public knowledge and must be given: a set read off the file would not be private.
+    FILE is CSV, TSV, Parquet, NPZ or XLSX; a row is a curve, and --label the column of its class.
+    The range of the values and the set of labels are public knowledge and must be given: a set
+    read off the file would not be private. Without --ledger every run spends its budget anew.
     """
-    check_writable("--model", model)
+    check_outputs(out, plot)
     reading = reading_from(options)
     if reading.label is None:
         raise InvalidParameter("--label", "given: the column of classes", None)
@@ -51,10 +55,8 @@ def command(file: Path, as_json: bool, model: Path | None, **options: Any) -> No
     _validate.interval("--range", options["value_range"])
     rows = reading.rows(file)
     labels = rows.text(reading.label)
-    known = np.isin(labels, labels if classes is None else classes)
-    if not known.all():
-        where = f"curve {int(np.argmin(known)) + 1}, column {reading.label!r}"
-        raise InvalidData(where, f"one of --classes {options['classes']}")
+    if classes is not None:
+        check_labels(labels, classes, reading.label, row=rows.row)
     click.echo(rows.said, err=True)
     classifier = PrivateLogisticRegression(
         epsilon=options["epsilon"],
@@ -70,4 +72,6 @@ def command(file: Path, as_json: bool, model: Path | None, **options: Any) -> No
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # printed with the result
         classifier.fit(rows.X, labels.astype(str), grid_points=rows.grid_points, groups=persons)
-    publish(classifier.model_, model, as_json, print_regression)
+    publish(classifier.model_, out, as_json, print_regression)
+    if plot is not None:
+        draw(classifier.model_, plot)

@@ -24,9 +24,10 @@ from dpfda.study.results import machine, rows_table, to_json
 @click.option("--people", default=2000, show_default=True, help="People in each study.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def command(out: Path, people: int, as_json: bool) -> None:
-    """Run two studies over HTTP with simulated people, and write a report.
+    """Run two studies with simulated people.
 
-    A collector is started on a temporary SQLite file and a free loopback port.
+    Everything goes over HTTP, and a report is written. A collector is started on a temporary SQLite
+    file and a free loopback port.
     """
     with progress_bar("people") as progress:
         outcome = demo.run(progress, people=people)

@@ -39,7 +39,10 @@ def command(
     insecure: bool,
     as_json: bool,
 ) -> None:
-    """Take part in the study with this HASH at the collector URL. Nothing about you is sent yet."""
+    """Agree to take part in a study.
+
+    The study is the one with this HASH at the collector URL. Nothing about you is sent yet.
+    """
     client = RemoteClient(home, limit_epsilon=limit_epsilon, certificates=certificates)
     token = None if token_file is None else token_file.read_text(encoding="utf-8").strip()
     plan = client.join(

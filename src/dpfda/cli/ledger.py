@@ -16,7 +16,10 @@ from dpfda.study.results import to_json
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the entries as JSON.")
 def command(path: Path, as_json: bool) -> None:
-    """Show what was spent from the ledger in FILE, when, for what and under which assumptions."""
+    """Show what was spent from a budget on disk.
+
+    FILE is what --ledger of another command names: when, for what and under which assumptions.
+    """
     ledger = FileLedger(path)
     if as_json:
         click.echo(to_json([entry.to_dict() for entry in ledger.entries]))

@@ -37,7 +37,10 @@ from dpfda.study.results import rows_table, to_json
 def command(
     classes: str, feature_ranges: str | None, out: Path | None, as_json: bool, **facts: Any
 ) -> None:
-    """Plan a study: what people are asked, how many of them, and what they are promised."""
+    """Plan a study before anybody is asked.
+
+    From public facts alone: what people are asked, how many of them, and what they are promised.
+    """
     check_writable("--out", out)
     plan = plan_study(
         classes=[label.strip() for label in classes.split(",")],

@@ -16,6 +16,7 @@ from dpfda.cli._reading import frame, reading_from, reading_options
 from dpfda.errors import InvalidParameter
 from dpfda.files import Rows
 from dpfda.regression.model import RegressionModel
+from dpfda.study.results import to_json
 
 
 @click.command(name="predict")
@@ -24,11 +25,13 @@ from dpfda.regression.model import RegressionModel
 @reading_options(without=("groups",))
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path),
     help="Write the predictions here (CSV) instead of printing them.")  # fmt: skip
-def command(model: Path, file: Path, out: Path | None, **options: Any) -> None:
-    """Predict the rows of FILE by a MODEL that dpfda classify, regress or a study has written.
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(model: Path, file: Path, out: Path | None, as_json: bool, **options: Any) -> None:
+    """Predict the rows of a file by a saved model.
 
-    A model is public and predicting costs no budget, but the predictions are about the rows of
-    FILE: they are as private as those. With --label the share of wrong ones is shown as well.
+    MODEL is what dpfda classify, dpfda regress or a study has written. It is public and predicting
+    costs no budget, but the predictions are about the rows of FILE: they are as private as those.
+    With --label the share of wrong ones is shown as well.
     """
     check_writable("--out", out)
     reading = reading_from(options)
@@ -53,18 +56,16 @@ def command(model: Path, file: Path, out: Path | None, **options: Any) -> None:
     if isinstance(loaded, RegressionModel) and loaded.classes is not None:
         chances = loaded.predict_proba(rows.X, **where)
         for name, chance in zip(loaded.classes, chances.T, strict=True):
-            columns[f"probability of {name}"] = [f"{value:.4f}" for value in chance]
-    _write(columns, out)
+            columns[f"probability of {name}"] = [round(float(value), 4) for value in chance]
+    lines = [list(columns), *zip(*columns.values(), strict=True)]
+    if out is not None:
+        with out.open("w", encoding="utf-8", newline="") as stream:
+            csv.writer(stream).writerows(lines)
+        click.echo(f"written to {out}", err=True)
+    if as_json:
+        click.echo(to_json([dict(zip(columns, line, strict=True)) for line in lines[1:]]))
+    elif out is None:
+        csv.writer(sys.stdout, lineterminator="\n").writerows(lines)
     if reading.label is not None:
         wrong = np.mean(rows.text(reading.label) != predicted.astype(str))
         click.echo(f"wrong: {100 * wrong:.1f} % of {len(predicted)}", err=True)
-
-
-def _write(columns: dict[str, Any], out: Path | None) -> None:
-    lines = [list(columns), *zip(*columns.values(), strict=True)]
-    if out is None:
-        csv.writer(sys.stdout, lineterminator="\n").writerows(lines)
-        return
-    with out.open("w", encoding="utf-8", newline="") as stream:
-        csv.writer(stream).writerows(lines)
-    click.echo(f"written to {out}", err=True)

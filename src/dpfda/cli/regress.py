@@ -13,10 +13,17 @@ import numpy as np
 from dpfda import _validate
 from dpfda.cli._ledger import ledger_options, open_ledger
 from dpfda.cli._model_view import print_regression
-from dpfda.cli._output import check_writable, publish
-from dpfda.cli._reading import feature_ranges, frame, reading_from, reading_options, two_classes
+from dpfda.cli._output import check_outputs, draw, output_options, publish
+from dpfda.cli._reading import (
+    check_labels,
+    feature_ranges,
+    frame,
+    reading_from,
+    reading_options,
+    two_classes,
+)
 from dpfda.curves.ranges import Table as Public
-from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.errors import InvalidParameter
 from dpfda.files import Opened, Reading, Table
 from dpfda.regression.estimators import PrivateLinearRegression, PrivateLogisticRegression
 from dpfda.regression.methods import Method
@@ -43,24 +50,23 @@ _STREAMED = {".csv", ".tsv", ".txt", ".parquet"}
     help="Public range of the target (linear); values outside are moved to its ends.")  # fmt: skip
 @click.option("--classes", help="The two public labels (logistic): no,yes.")
 @reading_options(without=("label", "grid", "id"))
-@ledger_options
+@click.option("--unit", default="person", show_default=True, help="Whose data one row is.")
 @click.option("--seed", type=int, help="Seeded simulation instead of exact noise: not private.")
-@click.option("--model", type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the model here, for dpfda predict and dpfda show.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(file: Path, as_json: bool, model: Path | None, **options: Any) -> None:
-    """Fit a private regression to FILE (CSV, TSV, Parquet, NPZ or XLSX).
+@ledger_options
+@output_options("model")
+def command(file: Path, as_json: bool, out: Path | None, plot: Path | None, **options: Any) -> None:
+    """Fit a private linear or logistic regression.
 
-    Bounds are public knowledge and must be given: --feature-ranges for features in their own units,
-    or --feature-norm-bound for rows that are scaled already; values outside are moved to the bound.
-    CSV and Parquet files are read in chunks, once for each stage of the mechanism. Without --ledger
-    every run spends its budget anew.
+    FILE is CSV, TSV, Parquet, NPZ or XLSX. Bounds are public knowledge and must be given:
+    --feature-ranges for features in their own units, or --feature-norm-bound for rows that are
+    scaled already; values outside are moved to the bound. CSV and Parquet files are read in chunks,
+    once for each stage of the mechanism. Without --ledger every run spends its budget anew.
 
     The default mechanism is made for prediction and clips rows; where coefficients are the
     question, choose --mechanism gaussian_fm.
     """
     _check(options)
-    check_writable("--model", model)
+    check_outputs(out, plot)
     reading = reading_from(options)
     opened = reading.open(file, aside=[options["target"]])
     features = reading.chosen(opened, aside={options["target"]: "--target"})
@@ -70,14 +76,11 @@ def command(file: Path, as_json: bool, model: Path | None, **options: Any) -> No
         raise InvalidParameter("--feature-ranges or --feature-norm-bound", rule, None)
     options |= {"feature_ranges": ranges, "public": Public.of(ranges or {})}
     estimator = _estimator(options)
-    try:
-        _fit(estimator, opened, reading, features, options)
-    except InvalidParameter as error:
-        if error.name not in ("epsilon", "delta"):
-            raise
-        raise InvalidParameter(f"--{error.name}", error.rule, options[error.name]) from None
+    _fit(estimator, opened, reading, features, options)
     found = estimator.model_ if ranges is not None else estimator.model_.named(features)
-    publish(found, model, as_json, print_regression)
+    publish(found, out, as_json, print_regression)
+    if plot is not None:
+        draw(found, plot)
 
 
 def _fit(
@@ -139,7 +142,7 @@ def _check(options: dict[str, Any]) -> None:
 
 
 def _estimator(options: dict[str, Any]) -> Any:
-    given = ("epsilon", "delta", "mechanism", "feature_ranges", "feature_norm_bound")
+    given = ("epsilon", "delta", "unit", "mechanism", "feature_ranges", "feature_norm_bound")
     shared = {name: options[name] for name in given}
     shared |= {"ledger": open_ledger(options), "random_state": options["seed"]}
     if options["task"] == "logistic":
@@ -158,8 +161,5 @@ def _rows(
     if options["task"] == "linear":
         return X, table.numbers([target])[:, 0]
     y = table.text(target)
-    known = np.isin(y, options["classes"])
-    if not known.all():
-        where = f"row {table.first + int(np.argmin(known))}, column {target!r}"
-        raise InvalidData(where, f"one of --classes {','.join(options['classes'])}")
+    check_labels(y, options["classes"], target, row=lambda place: table.first + place)
     return X, y.astype(str)

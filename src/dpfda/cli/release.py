@@ -18,8 +18,15 @@ from dpfda.central import (
     Release,
 )
 from dpfda.cli._ledger import ledger_options, open_ledger
-from dpfda.cli._output import check_picture, check_writable, draw, publish
-from dpfda.cli._reading import feature_ranges, public_domain, reading_from, reading_options
+from dpfda.cli._output import check_outputs, draw, output_options, publish
+from dpfda.cli._reading import (
+    check_labels,
+    feature_ranges,
+    public_domain,
+    reading_from,
+    reading_options,
+    two_classes,
+)
 from dpfda.cli._release_view import print_release
 from dpfda.errors import InvalidParameter
 from dpfda.files import Rows
@@ -34,7 +41,7 @@ _MODELS: dict[str, Any] = {
 
 
 @click.command(name="release")
-@click.argument("summary", type=click.Choice(list(_MODELS)))
+@click.argument("summary", metavar="SUMMARY", type=click.Choice(list(_MODELS)))
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--epsilon", type=float, required=True, help="Privacy budget ε.")
 @click.option("--delta", type=float, default=0.0, show_default=True, help="δ; 0 for pure ε.")
@@ -52,17 +59,16 @@ _MODELS: dict[str, Any] = {
 @click.option("--target", help="Column to predict (kernel-machine).")
 @click.option("--target-range", type=(float, float), metavar="LOW HIGH",
     help="Public range of the target, for squared loss.")  # fmt: skip
+@click.option(
+    "--classes", help="The two public labels of the target, for the other losses: no,yes."
+)
 @click.option("--loss", type=click.Choice(["squared", "logistic", "smoothed_hinge"]),
     default="squared", show_default=True, help="Loss of the kernel machine.")  # fmt: skip
 @reading_options(without=("label",))
 @click.option("--unit", default="person", show_default=True, help="Whose data one row is.")
 @click.option("--seed", type=int, help="Seeded simulation instead of exact noise: not private.")
 @ledger_options
-@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path),
-    help="Write a picture here (.png, .pdf or .svg).")  # fmt: skip
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the release here, for dpfda show.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print the release as JSON.")
+@output_options("release")
 @click.pass_context
 def command(
     context: click.Context,
@@ -74,15 +80,15 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Release a SUMMARY of the rows of FILE (CSV, TSV, Parquet, NPZ or XLSX).
+    """Release a summary of a file of curves or points.
 
-    A row is a curve (or a point, for densities and kernel machines); its columns are grid points.
-    Bounds and ranges are public knowledge and must be given. Without --ledger every run spends
-    its budget anew.
+    FILE is CSV, TSV, Parquet, NPZ or XLSX. A row is a curve (or a point, for densities and kernel
+    machines); its columns are grid points. SUMMARY is mean, covariance, density, function-on-scalar
+    or kernel-machine. Bounds and ranges are public knowledge and must be given. Without --ledger
+    every run spends its budget anew.
     """
     _refuse_foreign(context, summary)
-    check_picture(plot)
-    check_writable("--out", out)
+    check_outputs(out, plot)
     covariates = [name.strip() for name in (options["covariates"] or "").split(",") if name.strip()]
     reading = reading_from(options)
     curves = summary not in ("density", "kernel-machine")
@@ -109,7 +115,7 @@ _OWN = {
     "covariance": _CURVES,
     "density": {"feature_ranges", "mechanism"},
     "function-on-scalar": _CURVES | {"covariates", "feature_ranges"},
-    "kernel-machine": {"feature_ranges", "target", "target_range", "loss"},
+    "kernel-machine": {"classes", "feature_ranges", "target", "target_range", "loss"},
 }
 
 
@@ -150,9 +156,12 @@ def _asked(
         return model(**shared), rows.X
     if options["target"] is None:
         raise InvalidParameter("--target", "given: the name of a column", None)
-    if options["loss"] != "squared":
-        shared["classes"] = (-1, 1)
-    return model(**shared), rows.X, rows.numbers([options["target"]])[:, 0]
+    if options["loss"] == "squared":
+        return model(**shared), rows.X, rows.numbers([options["target"]])[:, 0]
+    shared["classes"] = two_classes(options["classes"])
+    labels = rows.text(options["target"])
+    check_labels(labels, shared["classes"], options["target"], row=rows.row)
+    return model(**shared), rows.X, labels
 
 
 def _check_ball(rows: Rows, options: dict[str, Any]) -> None:

@@ -41,9 +41,10 @@ def command(
     group: int,
     quiet: bool,
 ) -> None:
-    """Run a collector: studies, people, a dashboard at /, the interface under /api.
+    """Run a collector of studies.
 
-    Replies are acknowledged once they are durable. The first line on stdout is the address.
+    Studies, people, a dashboard at /, the interface under /api. Replies are acknowledged once they
+    are durable. The first line on stdout is the address.
     """
     if (tls_certificate is None) != (tls_key is None):
         raise InvalidParameter("--tls-key", "given together with --tls-certificate", None)

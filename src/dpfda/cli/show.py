@@ -18,11 +18,17 @@ from dpfda.regression.model import RegressionModel
 @click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--plot", type=click.Path(dir_okay=False, path_type=Path),
     help="Write a picture here (.png, .pdf or .svg).")  # fmt: skip
-def command(model: Path, plot: Path | None) -> None:
-    """Show a MODEL or release that was saved: its guarantee, ranges and numbers."""
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(model: Path, plot: Path | None, as_json: bool) -> None:
+    """Show a saved model or release: guarantee, ranges, numbers.
+
+    MODEL is what --out of another command has written.
+    """
     check_picture(plot)
     loaded = documents.load(model)
-    if isinstance(loaded, Release):
+    if as_json:
+        click.echo(loaded.to_json(indent=2))
+    elif isinstance(loaded, Release):
         print_release(loaded)
     elif isinstance(loaded, RegressionModel):
         print_regression(loaded)

@@ -42,11 +42,11 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Answer the study with this HASH from the curve in FILE.
+    """Answer a study, once.
 
-    FILE (CSV, TSV, Parquet, NPZ or XLSX) has one column of values at equal distances, or two
-    columns t and x(t). The reply is drawn and stored once; calling the command again sends the
-    same bytes again.
+    The study is the one with this HASH that you have joined. FILE (CSV, TSV, Parquet, NPZ or XLSX)
+    has one column of values at equal distances, or two columns t and x(t). The reply is drawn and
+    stored once; calling the command again sends the same bytes again.
     """
     client = RemoteClient(home, certificates=certificates)
     curve = read_curve(file, reading_from(options))

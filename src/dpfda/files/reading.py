@@ -45,6 +45,10 @@ class Rows:
         """Columns of numbers beside the curves, (n, k)."""
         return np.asarray(self._of_curves(self._table.numbers(names), ",".join(names)))
 
+    def row(self, place: int) -> int:
+        """The row of the file, counted below the header, in which a curve stands or begins."""
+        return 1 + (place if self._long is None else int(self._long[0][place]))
+
     def _of_curves(self, column: Any, name: str) -> Any:
         if self._long is None:
             return column
