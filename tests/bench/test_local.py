@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from dpfda_bench.benchmarks import local
-from dpfda_bench.benchmarks._local_problems import Problem, problems
+from dpfda_bench.benchmarks._local_problem import Problem
+from dpfda_bench.benchmarks._local_problems import problems
 
 TASKS = {problem.name: problem for problem in problems()}
 

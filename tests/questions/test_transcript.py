@@ -26,7 +26,7 @@ IDENTITY = CurveEncoder("identity", n_basis=3, rescale="clip", scale=1.0)
 def plan_at(epsilon: float, **design: Any) -> StudyPlan:
     return StudyPlan(
         epsilon=epsilon,
-        n_people=2000,
+        n_people=6000,  # enough for every phase at the smallest ε
         encoder=IDENTITY,
         classes=(0, 1),
         design={"name": "questions", "scales": (0.3, 0.3, 0.2)} | design,

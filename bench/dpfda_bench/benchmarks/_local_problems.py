@@ -5,8 +5,7 @@ Ranges are what somebody could say without the data: powers of ten, percentages,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
@@ -14,6 +13,8 @@ import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.datasets import Dataset
+from dpfda_bench.benchmarks._local_curves import simulations
+from dpfda_bench.benchmarks._local_problem import Draw, Problem, at
 from dpfda_bench.datasets.curve_sets import load_phoneme
 from dpfda_bench.datasets.vector_sets import (
     load_adult,
@@ -22,69 +23,38 @@ from dpfda_bench.datasets.vector_sets import (
     load_phishing,
 )
 
-Draw = tuple[Any, IntArray, Any, IntArray]
-"""People who are asked, their label numbers, other people, theirs."""
-
 _OTHERS = 5000
 """Simulated people on whom a classifier is judged."""
-
-_EPSILONS = (0.5, 1.0, 2.0, 5.0)
-
-
-@dataclass(frozen=True)
-class Problem:
-    """A way to draw people, what is publicly known of them, and the errors to reach.
-
-    Attributes:
-        name: of the figures, ``<name>_eps<ε>``.
-        draw: people for a seed.
-        facts: what `plan_study` is told.
-        goals: error in % by ε; every ε that is listed is measured.
-        n_classes: how many labels.
-        tuned: whether constants of a design were chosen on it.
-    """
-
-    name: str
-    draw: Callable[[int], Draw]
-    facts: Mapping[str, Any]
-    goals: Mapping[float, float]
-    n_classes: int = 2
-    tuned: bool = False
-
-
-def _at(*bounds: float | None, epsilons: tuple[float, ...] = _EPSILONS) -> dict[float, float]:
-    pairs = zip(epsilons, bounds, strict=True)
-    return {epsilon: bound for epsilon, bound in pairs if bound is not None}
 
 
 def problems() -> list[Problem]:
     """All of them; what needs no file comes first."""
-    return [*_simulated(), *_tables(), *_curves()]
+    return [*simulations(), *_simulated(), *_tables(), *_curves()]
 
 
 def _simulated() -> list[Problem]:
     many = {"K6": (6, 36, 5000), "K26": (26, 16, 16_000)}
-    goals = {"K6": _at(None, 70, 45, 7), "K26": _at(89, 41, 25, epsilons=(2.0, 5.0, 10.0))}
+    goals = {"K6": at(None, 70, 45, 7), "K26": at(89, 41, 25, epsilons=(2.0, 5.0, 10.0))}
     return [
         Problem(
             "corr8",
             partial(_simulate, _correlated, 20_000),
             {"feature_ranges": [(-10, 10)] * 8},
-            _at(44, 34, 26.5, 25),
+            at(44, 34, 26.5, 25),
             tuned=True,
         ),
         Problem(
             "weak10e5",
             partial(_simulate, _weak, 100_000),
             {"feature_ranges": [(0, 1)] * 5 + [(15, 50), (0, 52), (0, 30)]},
-            _at(38.1, 36.8, 36.6, 36.2),
+            at(38.1, 36.8, 36.6, 36.2),
             tuned=True,
         ),
         Problem(
             "skew40",
             partial(_simulate, _skewed, 4000),
             {"feature_ranges": [(0, 100)] * 40},
-            _at(40, 38, 30, 22),
+            at(40, 38, 30, 22),
         ),
         *(
             Problem(
@@ -108,26 +78,26 @@ def _tables() -> list[Problem]:
             "adult",
             partial(_split, _adult, 0.8),
             {"feature_ranges": census},
-            _at(21, 19, 17.5, 16.7),
+            at(21, 19, 17.5, 16.7),
             tuned=True,
         ),
         Problem(
             "phishing",
             partial(_split, load_phishing, 0.8),
             {"feature_ranges": [(-1, 1)] * 30},
-            _at(20, 13, 10.9, 9.8),
+            at(20, 13, 10.9, 9.8),
         ),
         Problem(
             "mnist_7x7",
             partial(_split, _small_pictures, 0.8),
             {"feature_ranges": [(0, 1)] * 49},
-            _at(38, 25, 16, 10.5),
+            at(38, 25, 16, 10.5),
         ),
         Problem(
             "diabetes",
             partial(_split, load_diabetes, 0.8),
             {"feature_ranges": medical, "center_known": True},
-            _at(30, 28.5, None, 24.8),
+            at(30, 28.5, None, 24.8),
         ),
     ]
 
@@ -138,7 +108,7 @@ def _curves() -> list[Problem]:
             "phoneme5",
             partial(_split, load_phoneme, 0.74),
             {"value_range": (0, 25)},
-            _at(None, 32, 23, 12),
+            at(None, 32, 23, 12),
             n_classes=5,
         )
     ]

@@ -14,7 +14,8 @@ from dpfda.noise import SimulationSource
 from dpfda.questions.recipe import plan_study
 from dpfda.simulate import people_from, simulate
 from dpfda.study.outcome import Outcome
-from dpfda_bench.benchmarks._local_problems import Problem, problems
+from dpfda_bench.benchmarks._local_problem import Problem
+from dpfda_bench.benchmarks._local_problems import problems
 from dpfda_bench.datasets.catalogue import DataFileMissing
 from dpfda_bench.goals import Goal, at_most
 from dpfda_bench.measuring import mean_and_error

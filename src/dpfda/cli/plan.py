@@ -29,6 +29,8 @@ from dpfda.study.results import rows_table, to_json
     show_default=True, help="What is not public anyway.")  # fmt: skip
 @click.option("--evaluation-share", type=float, default=0.0, show_default=True,
     help="Share of people who judge the finished classifier.")  # fmt: skip
+@click.option("--class-share", type=float,
+    help="Public share of the second label in order, such as a prevalence.")  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True,
     help="Of the public randomness: who is asked what.")  # fmt: skip
 @click.option("--title", default="", help="For people to read.")

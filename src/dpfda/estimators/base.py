@@ -65,7 +65,8 @@ class StudyClassifier(CurveClassifierBase):
         self.server_ = simulate(self.plan_, people, source=source, **self._account)
         self.guarantee_ = self._promise(self.plan_.guarantee, source)
         self.model_ = stamped(self.server_.model, self.guarantee_)
-        self.result_ = StudyResult(estimates=self.server_.findings.estimates())
+        findings = self.server_.findings
+        self.result_ = StudyResult(estimates=findings.estimates(), notes=list(findings.notes))
         self._fit_comparison(rows, y, grid_points)
         return self
 
@@ -88,7 +89,8 @@ class StudyClassifier(CurveClassifierBase):
         error, guessing = float(np.mean(self.classes_[decided] != y)), majority_error(y)
         result = self.result_
         result.errors = {"private": error, "majority class": guessing}
-        result.held_out, result.notes = len(y), [in_words(error, guessing, len(y))]
+        result.held_out = len(y)
+        result.notes = [*self.server_.findings.notes, in_words(error, guessing, len(y))]
         if self._non_private is not None:
             result.errors["non-private"] = self._non_private_error(X, y, grid_points)
             result.notes.append(NON_PRIVATE)

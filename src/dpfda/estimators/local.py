@@ -33,6 +33,7 @@ class LocalCurveClassifier(StudyClassifier):
         protects: ``both``; ``labels`` if curves are public anyway; ``features`` if labels are.
         classes: the public label set; must be given unless a seed makes this a simulation.
         n_features: overrides the rule for the number of features.
+        class_share: of two classes, the public share of ``classes_[1]``, if it is known.
         unit: whose data a row is, or all rows of one group.
         ledger: budget of the data over all studies: everybody spends ε before anybody is asked.
         random_state: None draws from the operating system; an integer, a seed sequence or a source
@@ -62,6 +63,7 @@ class LocalCurveClassifier(StudyClassifier):
     center_known: bool = False
     evaluation_share: float = 0.0
     n_features: int | None = None
+    class_share: float | None = None
 
     def _plan(self, X: Any, **known: Any) -> StudyPlan:
         if self.feature_ranges is not None:
@@ -80,5 +82,6 @@ class LocalCurveClassifier(StudyClassifier):
             center_known=self.center_known,
             evaluation_share=self.evaluation_share,
             n_features=self.n_features,
+            class_share=self.class_share,
             **known,
         )

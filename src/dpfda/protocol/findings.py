@@ -38,6 +38,7 @@ class Findings:
         error: error of the finished classifier, by people who judged nothing else.
         drifted: older replies were forgotten because new ones contradict them.
         following: the design of a study that goes on from here.
+        notes: what a reader must know, in sentences.
     """
 
     classes: tuple[Any, ...]
@@ -50,6 +51,7 @@ class Findings:
     error: Estimate | None = None
     drifted: bool = False
     following: Design | None = None
+    notes: Sequence[str] = ()
 
     def estimates(self) -> dict[str, Estimate]:
         """Everything that was estimated, by name."""

@@ -29,6 +29,7 @@ class QuestionDesign(Design, name="questions"):
         center_known: the middle of each feature is 0 by construction, so nobody is asked for it.
         evaluation_share: share of people kept for an honest error estimate at the end.
         n_features: overrides the rule for the number of features.
+        class_share: the public share of class 1 among two, so that nobody is asked for it.
 
     Example:
         >>> design = QuestionDesign().settled(CurveEncoder("cosine", n_basis=3))
@@ -41,6 +42,7 @@ class QuestionDesign(Design, name="questions"):
     center_known: bool = False
     evaluation_share: float = 0.0
     n_features: int | None = None
+    class_share: float | None = None
 
     def __post_init__(self) -> None:
         if self.scales is not None:
@@ -55,6 +57,8 @@ class QuestionDesign(Design, name="questions"):
         if self.n_features is not None:
             most = None if self.scales is None else len(self.scales)
             _validate.whole("n_features", self.n_features, most=most)
+        if self.class_share is not None:
+            _validate.fraction("class_share", self.class_share)
 
     def settled(self, encoder: CurveEncoder) -> QuestionDesign:
         """The same design with nothing left to a default that depends on the encoder.
@@ -89,6 +93,8 @@ class QuestionDesign(Design, name="questions"):
 
         Each of them protects curve and label, whatever the plan promises.
         """
+        if self.class_share is not None and plan.n_classes > 2:
+            raise InvalidParameter("class_share", "None but for two classes", self.class_share)
         d = self.dimension(plan)
         k = best_questions(plan.epsilon, most=d)
         asked = {"positive": plan.positives}

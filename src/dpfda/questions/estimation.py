@@ -7,14 +7,19 @@ how many clean answers that is worth.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy.optimize import isotonic_regression
+from scipy.special import expit, logit
 
 from dpfda._validate import FloatArray
 
 _LEAD_PRIOR = 0.25  # variance of the strongest stump's correlation r_j before any answer
 _OTHER_PRIOR = 0.03  # variance of any other stump's, where features have no order
 _DOUBT = 2.5  # evidence that an ordered feature must bring before it is believed at all
+_EXPECTED = 0.7  # how likely it is, before any answer, that features say something of the label
+_SIGNAL = 0.06  # variance of the first stump's correlation if they do
 _PAIR_PRIOR = 0.02  # variance of the correlation of two stumps before any answer
 _RIDGE = 0.1
 _SMALLEST_EIGENVALUE = 0.2
@@ -49,6 +54,22 @@ def shift_center(
     return center + gain * width * np.clip(offset, -1, 1), left
 
 
+class Direction(NamedTuple):
+    """Slopes θ and the unshrunk correlations r, and how much of it to believe.
+
+    Attributes:
+        slopes: θ, shape (d,).
+        raw: r, shape (d,).
+        variances: of θ, shape (d,).
+        evidence: how likely it is that any stump is right at all.
+    """
+
+    slopes: FloatArray
+    raw: FloatArray
+    variances: FloatArray
+    evidence: float
+
+
 def direction(
     *,
     total: FloatArray,
@@ -58,39 +79,65 @@ def direction(
     alpha: float,
     whiten: bool,
     ordered: bool,
-) -> tuple[FloatArray, FloatArray]:
+    balance: float | None = None,
+) -> Direction:
     """Slopes θ from the answers to "is this stump right on you?".
 
     r_j = mean/α is the correlation of label and stump j, shrunk against its noise; correlated
     stumps are whitened by their estimated products. Reversal needs no rule: it is the sign of r_j.
+    Where class 1 has a share of (1 + r₀)/2, no stump can have |r_j| above 1 - |r₀|; and slopes
+    count as much as there is evidence for any of them, so that without any the larger class wins.
 
-    Returns:
-        θ and the unshrunk r, both of shape (d,).
+    Args:
+        total: sums of answers to each of d stumps.
+        asked: how many people were asked about each.
+        pair_total: sums of products of two answers.
+        pair_asked: how many people were asked about both.
+        alpha: truth probability.
+        whiten: whether anybody was asked about two.
+        ordered: whether the first features matter most.
+        balance: r₀ of two classes; None for one class against several others.
     """
     precision = np.maximum(asked, 0.5) * alpha**2
     raw = total / np.maximum(asked, 1) / alpha
-    r = raw * _shrinkage(raw, precision, ordered=ordered)
+    off = 0.0 if balance is None else balance
+    believed = _shrinkage(raw, precision, ordered=ordered, room=(1 - abs(off)) ** 2)
+    r = raw * believed
     u = np.linalg.solve(_correlations(pair_total, pair_asked, alpha), r) if whiten else r
-    return 4 * u / (1 - np.clip(u @ r, 0, 0.9)), raw
+    spread = 1 - off**2
+    evidence = 1.0
+    if balance is not None:
+        evidence = _evidence(raw, precision, ordered=ordered, room=(1 - abs(off)) ** 2)
+    steepness = 4 * evidence / (spread * (1 - np.clip(u @ r / spread, 0, 0.9)))
+    return Direction(steepness * u, raw, steepness**2 * believed**2 / precision, evidence)
 
 
-def _shrinkage(raw: FloatArray, precision: FloatArray, *, ordered: bool) -> FloatArray:
+def _shrinkage(raw: FloatArray, precision: FloatArray, *, ordered: bool, room: float) -> FloatArray:
     """How much of each correlation to believe.
 
     Ordered features: the signal-to-noise ratio, n α² r² less 2.5 times its mean under noise alone,
     is taken to fall with the order (isotonic regression), so that one noisy late feature by itself
     is not believed. Without an order: a common prior. The strongest stump has a prior of its own:
-    something must be believed.
+    something must be believed. `room` is by how much unbalanced classes make prior variances small.
     """
     evidence = precision * raw**2
     if ordered:
         signal = np.maximum(isotonic_regression(evidence - _DOUBT, increasing=False).x, 0)
         believed = signal / (signal + 1)
     else:
-        believed = _OTHER_PRIOR / (_OTHER_PRIOR + 1 / precision)
+        believed = _OTHER_PRIOR * room / (_OTHER_PRIOR * room + 1 / precision)
     lead = int(np.argmax(evidence))
-    believed[lead] = _LEAD_PRIOR / (_LEAD_PRIOR + 1 / precision[lead])
+    believed[lead] = _LEAD_PRIOR * room / (_LEAD_PRIOR * room + 1 / precision[lead])
     return np.asarray(believed)
+
+
+def _evidence(raw: FloatArray, precision: FloatArray, *, ordered: bool, room: float) -> float:
+    """How likely it is that any stump is right: r_j ~ N(0, τ_j²) against all of them 0."""
+    order = 1 + np.arange(len(raw)) if ordered else np.full(len(raw), 2)
+    variance = _SIGNAL * room / order
+    factor = precision * raw**2 * variance / (variance + 1 / precision)
+    log_odds = logit(_EXPECTED) + 0.5 * float(np.sum(factor - np.log1p(variance * precision)))
+    return float(expit(log_odds))
 
 
 def _correlations(pair_total: FloatArray, pair_asked: FloatArray, alpha: float) -> FloatArray:
@@ -103,31 +150,18 @@ def _correlations(pair_total: FloatArray, pair_asked: FloatArray, alpha: float) 
     return np.asarray((vectors * np.maximum(values, _SMALLEST_EIGENVALUE)) @ vectors.T)
 
 
-def step_intercept(
-    intercept: float,
-    information: float,
-    *,
-    total: float,
-    people: int,
-    questions: int,
-    sensitivity: float,
-    alpha: float,
+def intercept_reading(
+    intercept: float, *, total: float, people: int, questions: int, reaction: float, alpha: float
 ) -> tuple[float, float]:
-    """One Newton step of the intercept towards E[y - tanh((a + s)/2)] = 0.
+    """One Newton step of the intercept towards E[y - tanh((a + s)/2)] = 0, and its variance.
 
     Args:
         intercept: a so far.
-        information: its precision so far (inverse variance).
         total: sum over people of their mean answer.
         people: how many answered.
         questions: k.
-        sensitivity: κ, how strongly the equation reacts to a.
+        reaction: κ, how strongly the equation reacts to a.
         alpha: truth probability.
-
-    Returns:
-        The new intercept and its precision.
     """
     variance = 4 * (1 / alpha**2 - 1 + 1 / questions)
-    information = information + people * sensitivity**2 / variance
-    step = sensitivity / variance * 2 * (total / alpha) / information
-    return intercept + step, information
+    return intercept + 2 * total / people / alpha / reaction, variance / people / reaction**2

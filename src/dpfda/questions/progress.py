@@ -17,11 +17,22 @@ from dpfda.protocol.task import Task
 from dpfda.protocol.tasks.calibration import CalibrationTask
 from dpfda.protocol.tasks.stump import StumpTask
 from dpfda.questions import estimation, sizes
+from dpfda.questions.balance import (
+    Belief,
+    always_the_same,
+    balance_of,
+    intercept_of,
+    one_against_the_rest,
+    sensitivity,
+)
 from dpfda.questions.design import INTERCEPT_QUESTIONS, QuestionDesign
 from dpfda.questions.scores import ScoredProgress
 
 _CENTER_WIDTHS = (1 / 3, 1 / 4)  # of the scale h, batch after batch
+_DIRECTION_BATCHES = 3  # where the first say how often to ask about the constant stump
 _INTERCEPT_BATCHES = 4
+_SIGNAL_SEEN = 0.5  # evidence below which a study says that it found nothing
+_BELOW = -2.0  # a threshold that every feature exceeds: this stump's answer is the label
 
 
 class QuestionProgress(ScoredProgress, name="questions"):
@@ -31,7 +42,15 @@ class QuestionProgress(ScoredProgress, name="questions"):
     rest; a study has m = 1 score for two classes and m = K otherwise.
     """
 
-    kept = ("centers", "center_variance", "slopes", "intercepts", "intercept_information")
+    kept = (
+        "centers",
+        "center_variance",
+        "slopes",
+        "slope_variance",
+        "beliefs",
+        "evidence",
+        "constant_share",
+    )
 
     def __init__(self, design: QuestionDesign, plan: StudyPlan) -> None:
         self.design = design.settled(plan.encoder)
@@ -42,24 +61,43 @@ class QuestionProgress(ScoredProgress, name="questions"):
         self.centers: FloatArray = np.zeros(self.d)
         self.center_variance: FloatArray = (self.scales / 2) ** 2
         self.slopes: FloatArray = np.zeros((plan.n_scores, self.d))
+        self.slope_variance: FloatArray = np.zeros_like(self.slopes)
         self.correlations: list[list[Estimate]] = []
-        self.intercepts: FloatArray = np.zeros(plan.n_scores)
-        self.intercept_information: FloatArray = np.zeros(plan.n_scores)
+        self.intercepts = [one_against_the_rest(doubt=0.0)] * plan.n_scores
+        self.evidence: FloatArray = np.ones(plan.n_scores)
         self.error_estimate: Estimate | None = None
+        effective = sizes.effective_people(plan.n_people, plan.epsilon)
+        two_unknown = plan.n_classes == 2 and design.class_share is None
+        self._constant = sizes.constant_shares(effective) if two_unknown else (0.0, 0.0)
+        self.constant_share: FloatArray = np.array(self._constant[0])
         center, direction, intercept, evaluation = sizes.groups(
             plan.n_people,
-            sizes.effective_people(plan.n_people, plan.epsilon),
+            effective,
             center_known=design.center_known,
             evaluation_share=design.evaluation_share,
         )
         self._sums: dict[str, FloatArray] = {}
+        looks = _DIRECTION_BATCHES if any(self._constant) else 1
         batches = {
             "center": sizes.split_evenly(center, len(_CENTER_WIDTHS)),
-            "direction": [direction],
+            "direction": sizes.split_evenly(direction, looks),
             "intercept": sizes.split_evenly(intercept, _INTERCEPT_BATCHES),
             "evaluation": [evaluation],
         }
         super().__init__(plan, [Phase(kind, n) for kind in batches for n in batches[kind]])
+
+    @property
+    def beliefs(self) -> FloatArray:
+        """About each score's intercept: weights, means and variances, shape (m, 3, 2)."""
+        return np.array([(one.weights, one.means, one.variances) for one in self.intercepts])
+
+    @beliefs.setter
+    def beliefs(self, stored: FloatArray) -> None:
+        self.intercepts = [Belief(*parts) for parts in stored]
+
+    @property
+    def _intercept(self) -> FloatArray:
+        return np.array([belief.mean for belief in self.intercepts])
 
     # -- what people are asked ----------------------------------------------------------------
 
@@ -87,16 +125,28 @@ class QuestionProgress(ScoredProgress, name="questions"):
         )
 
     def _direction_questions(self, start: int, people: int) -> Task:
-        uniforms = self._public(start, people, self.d)
-        chosen = public_subsets(uniforms, choose=self.k, weights=self._weights)
+        uniforms = self._public(start, people, self.d + 1)
+        weights = np.append(self._weights, self._constant_weight)
+        if not weights[-1]:
+            uniforms, weights = uniforms[:, : self.d], self._weights
+        chosen = public_subsets(uniforms, choose=self.k, weights=weights)
+        constant = chosen == self.d
         return self._ask(
             "stump",
             people,
-            coordinates=chosen,
-            thresholds=self.centers[chosen],
+            coordinates=np.where(constant, 0, chosen),
+            thresholds=np.where(constant, _BELOW, np.append(self.centers, 0.0)[chosen]),
             positive=self._positive(start, people),
             uses_label=True,
         )
+
+    @property
+    def _constant_weight(self) -> float:
+        """Of the constant stump beside the others: where people answer several, most of them do."""
+        share, others = float(self.constant_share), self._weights
+        if self.k > 1:
+            return 2.0 * float(others.max()) if share else 0.0
+        return share / (1 - share) * float(others.sum())
 
     def _intercept_questions(self, start: int, people: int) -> Task:
         positive = self._positive(start, people)
@@ -104,7 +154,7 @@ class QuestionProgress(ScoredProgress, name="questions"):
         return self._ask(
             "calibration",
             people,
-            intercept=self.intercepts[score, None],
+            intercept=self._intercept[score, None],
             coefficients=self.slopes[score, None],
             centers=np.broadcast_to(self.centers, (people, 1, self.d)),
             scales=np.broadcast_to(self.scales, (people, 1, self.d)),
@@ -134,10 +184,11 @@ class QuestionProgress(ScoredProgress, name="questions"):
         """Add the replies to the present phase's sums."""
         if isinstance(task, StumpTask):
             score = self._score(task.positive) if task.uses_label else 0 * task.positive
-            told = np.zeros((task.people, self.d))
-            np.put_along_axis(told, task.coordinates, reply, axis=1)
-            asked = np.zeros((task.people, self.d))
-            np.put_along_axis(asked, task.coordinates, 1.0, axis=1)
+            stump = np.where(task.thresholds == _BELOW, self.d, task.coordinates)
+            told = np.zeros((task.people, self.d + 1))
+            np.put_along_axis(told, stump, reply, axis=1)
+            asked = np.zeros((task.people, self.d + 1))
+            np.put_along_axis(asked, stump, 1.0, axis=1)
             own = [score == m for m in range(self.n_scores)]
             self._add("total", np.stack([told[rows].sum(axis=0) for rows in own]))
             self._add("asked", np.stack([asked[rows].sum(axis=0) for rows in own]))
@@ -169,14 +220,16 @@ class QuestionProgress(ScoredProgress, name="questions"):
             "evaluation": self._learn_error,
         }
         learn[self.kind]()
-        self._sums = {}
+        following = [phase.kind for phase in self.phases[self.phase + 1 : self.phase + 2]]
+        if self.kind != "direction" or following != ["direction"]:  # its batches add up
+            self._sums = {}
 
     def _learn_center(self) -> None:
         self.centers, self.center_variance = estimation.shift_center(
             self.centers,
             self.center_variance,
-            total=self._sum("total", 1, self.d).sum(axis=0),
-            asked=self._sum("asked", 1, self.d).sum(axis=0),
+            total=self._sum("total", 1, self.d + 1).sum(axis=0)[: self.d],
+            asked=self._sum("asked", 1, self.d + 1).sum(axis=0)[: self.d],
             width=self._center_width,
             alpha=self._alpha(self.k),
         )
@@ -184,44 +237,58 @@ class QuestionProgress(ScoredProgress, name="questions"):
     def _learn_direction(self) -> None:
         m, d = self.n_scores, self.d
         alpha = self._alpha(self.k)
-        total, asked = self._sum("total", m, d), self._sum("asked", m, d)
-        pairs = self._sum("pair_total", m, d, d), self._sum("pair_asked", m, d, d)
+        total, asked = self._sum("total", m, d + 1), self._sum("asked", m, d + 1)
+        pairs = [self._sum(name, m, d + 1, d + 1) for name in ("pair_total", "pair_asked")]
+        balance = self._balance(total[0, d], asked[0, d], alpha)
+        self.correlations = []
         for score in range(m):
-            self.slopes[score], raw = estimation.direction(
-                total=total[score],
-                asked=asked[score],
-                pair_total=pairs[0][score],
-                pair_asked=pairs[1][score],
+            found = estimation.direction(
+                total=total[score, :d],
+                asked=asked[score, :d],
+                pair_total=pairs[0][score, :d, :d],
+                pair_asked=pairs[1][score, :d, :d],
                 alpha=alpha,
                 whiten=self.k > 1,
                 ordered=bool(self.design.ordered),
+                balance=balance.mean if m == 1 else None,
             )
+            self.slopes[score], self.slope_variance[score] = found.slopes, found.variances
+            self.evidence[score] = found.evidence
             self.correlations.append(
-                [_correlation(r, n, alpha) for r, n in zip(raw, asked[score], strict=True)]
+                [_correlation(r, n, alpha) for r, n in zip(found.raw, asked[score], strict=False)]
             )
-        prior = 0.25
-        if any(phase.kind == "center" and phase.people for phase in self.phases):
-            prior = prior + (self.slopes**2 * self.center_variance / self.scales**2).sum(axis=1)
-        self.intercept_information = np.broadcast_to(1 / np.asarray(prior), (m,)).copy()
+            doubt = 0.0
+            if any(phase.kind == "center" and phase.people for phase in self.phases):
+                doubt = float(found.slopes**2 @ (self.center_variance / self.scales**2))
+            self.intercepts[score] = (
+                intercept_of(balance, found.slopes, doubt=doubt)
+                if m == 1
+                else one_against_the_rest(doubt=doubt)
+            )
+        calm, alarmed = self._constant
+        self.constant_share = calm + (alarmed - calm) * balance.weights[1]
+
+    def _balance(self, total: float, asked: float, alpha: float) -> Belief:
+        """What is known of the classes' shares; of one class against the rest nothing is asked."""
+        return balance_of(
+            self.design.class_share,
+            answer=total / max(asked, 1) / alpha,
+            precision=asked * alpha**2,
+        )
 
     def _learn_intercept(self) -> None:
         total, people = self._sum("total", self.n_scores), self._sum("people", self.n_scores)
-        for score in range(self.n_scores):
-            self.intercepts[score], self.intercept_information[score] = estimation.step_intercept(
-                float(self.intercepts[score]),
-                float(self.intercept_information[score]),
-                total=float(total[score]),
-                people=int(people[score]),
-                questions=self.intercept_k,
-                sensitivity=self._intercept_sensitivity(score),
-                alpha=self._alpha(self.intercept_k),
-            )
-
-    def _intercept_sensitivity(self, score: int) -> float:
-        """κ = E ½ sech²((a + θ·u)/2) over public uniform u: no person's curve is needed."""
-        reference = 2 * public_uniforms(seed=0, phase=0, start=0, people=200, width=self.d) - 1
-        at = np.clip((self.intercepts[score] + reference @ self.slopes[score]) / 2, -15, 15)
-        return float(np.mean(0.5 / np.cosh(at) ** 2))
+        for score, belief in enumerate(self.intercepts):
+            if people[score]:
+                value, noise = estimation.intercept_reading(
+                    belief.mean,
+                    total=float(total[score]),
+                    people=int(people[score]),
+                    questions=self.intercept_k,
+                    reaction=sensitivity(belief.mean, self.slopes[score]),
+                    alpha=self._alpha(self.intercept_k),
+                )
+                self.intercepts[score] = belief.told(value, noise=noise)
 
     def _learn_error(self) -> None:
         people = int(self._sum("people", 1)[0])
@@ -237,7 +304,6 @@ class QuestionProgress(ScoredProgress, name="questions"):
 
     def findings(self) -> Findings:
         """Middles (the public one where nobody was asked), stumps, intercepts, error."""
-        information = np.maximum(self.intercept_information, 1e-12)
         asked = dict.fromkeys(("center", "direction", "intercept", "evaluation"), 0)
         for phase in self.phases:
             asked[phase.kind] += phase.people
@@ -252,18 +318,31 @@ class QuestionProgress(ScoredProgress, name="questions"):
                 for c, v in zip(self.centers, self.center_variance, strict=True)
             ],
             intercepts=[
-                Estimate(float(a), float(p**-0.5), asked["intercept"])
-                for a, p in zip(self.intercepts, information, strict=True)
+                Estimate(belief.mean, belief.variance**0.5, asked["intercept"])
+                for belief in self.intercepts
             ],
             error=self.error_estimate,
+            notes=self._notes(),
         )
+
+    def _notes(self) -> list[str]:
+        """That the model is no better than guessing, where the replies say so."""
+        if self.n_scores > 1 or not any(map(len, self.correlations)):
+            return []
+        if self.evidence[0] < _SIGNAL_SEEN:
+            reason = f"that any feature goes with the label is {self.evidence[0]:.0%} likely"
+        elif always_the_same(self._intercept[0], self.slopes[0]):
+            reason = "one label is so frequent that the features seen do not outweigh it"
+        else:
+            return []
+        return [f"This model is no better than guessing: {reason}."]
 
     @property
     def model(self) -> CurveModel:
         """The classifier as it is now."""
         shape = (self.n_scores, self.d)
         return CurveModel(
-            intercept=self.intercepts,
+            intercept=self._intercept,
             coefficients=self.slopes,
             centers=np.broadcast_to(self.centers, shape),
             scales=np.broadcast_to(self.scales, shape),

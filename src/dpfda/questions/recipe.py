@@ -39,6 +39,7 @@ def plan_study(
     ordered: bool = False,
     center_known: bool = False,
     n_features: int | None = None,
+    class_share: float | None = None,
     unit: str = "person",
     seed: int = 0,
     title: str = "",
@@ -59,6 +60,8 @@ def plan_study(
         ordered: whether the first columns of a table matter most; curves' features always do.
         center_known: the middle of the public range is the middle of the data by construction.
         n_features: overrides the rule for the number of features.
+        class_share: of two classes, the public share of the one whose label sorts last, such as a
+            disease's prevalence; otherwise some people are asked for it.
         unit: whose data one report covers.
         seed: of the study's public randomness (who is asked what).
         title: for people to read.
@@ -84,9 +87,10 @@ def plan_study(
         "center_known": center_known,
         "evaluation_share": _validate.non_negative("evaluation_share", evaluation_share),
         "n_features": n_features,
+        "class_share": class_share,
     }
     if protects == "labels":
-        for name in ("center_known", "evaluation_share", "n_features"):
+        for name in ("center_known", "evaluation_share", "n_features", "class_share"):
             if questions[name]:
                 raise InvalidParameter(name, "left out with protects='labels'", questions[name])
         design: dict[str, Any] = {"name": "noisy_labels"}
@@ -160,7 +164,10 @@ def plan_from_facts(facts: Mapping[str, Any]) -> StudyPlan:
 
 _ASKED = {
     "center": ("stump", "is this feature of yours above this value? (without the label)"),
-    "direction": ("stump", "does this feature, large or small, agree with your label?"),
+    "direction": (
+        "stump",
+        "does this feature, large or small, agree with your label? (of some: what is your label?)",
+    ),
     "intercept": ("calibration", "on which side does the classifier err on you?"),
     "evaluation": ("evaluation", "is the finished classifier right about you?"),
     "labels": ("vector", "what is your label? (curves are sent in clear)"),

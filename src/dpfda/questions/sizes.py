@@ -43,17 +43,38 @@ def asking_weights(d: int, *, ordered: bool) -> FloatArray:
     return np.asarray((1.0 + np.arange(d)) ** (-0.5 if ordered else 0.0))
 
 
+_CALIBRATED_FROM = 300  # below, the constant stump says four times as much about an intercept
+
+
+def constant_shares(effective: float) -> tuple[float, float]:
+    """Of the people asked about directions, who are asked about the constant stump (their label).
+
+    Of few people many; nobody where too few would answer, or enough will help with the intercept.
+
+    Returns:
+        The share while the classes look balanced, and where they certainly are not.
+
+    Example:
+        >>> constant_shares(100), constant_shares(2000)
+        ((0.08, 0.5), (0.0, 0.0))
+    """
+    if not 15 <= effective < 1000:
+        return 0.0, 0.0
+    return min(max(60 / effective**1.5, 0.08), 0.4), min(max(60 / effective, 0.1), 0.5)
+
+
 def groups(
     n_people: int, effective: float, *, center_known: bool, evaluation_share: float
 ) -> tuple[int, int, int, int]:
     """How many of N people help with centers, directions, intercepts, and the error.
 
-    A center is only sought where there are enough answers to find it.
+    Centers and intercepts are only sought where there are enough answers to find them.
     """
     evaluation = math.floor(evaluation_share * n_people)
     left = n_people - evaluation
     center = 0 if center_known or effective < 60 else math.floor(0.2 * left)
-    intercept = math.floor(0.2 * left * min(1.0, effective / 500))
+    wanted = effective / 500 if effective >= _CALIBRATED_FROM else 0.0
+    intercept = math.floor(0.2 * left * min(1.0, wanted))
     return center, left - center - intercept, intercept, evaluation
 
 

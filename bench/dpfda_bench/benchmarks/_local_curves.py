@@ -1,0 +1,43 @@
+"""Curves that question studies are tried on: unbalanced classes, and hardly any signal at all."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from dpfda.datasets import simulate_001
+from dpfda_bench.benchmarks._local_problem import Draw, Problem, at
+
+_UNBALANCED = -3.0  # the intercept of 001 §6.1 that leaves 28 % of people in one class
+_RANGE = {"value_range": (-6.0, 6.0)}
+
+
+def simulations() -> list[Problem]:
+    """001 §6.1 with 3000 people."""
+    few = (0.5, 1.0, 2.0)
+    unbalanced = partial(_simulation, _UNBALANCED)
+    return [
+        Problem(
+            "simulation",
+            partial(_simulation, 0.1),
+            _RANGE,
+            at(11.9, 11.2, 10.9, epsilons=(0.1, 0.5, 1.0)),
+            tuned=True,
+        ),
+        Problem("unbalanced", unbalanced, _RANGE, at(16, 12.5, 11.8, epsilons=few), tuned=True),
+        Problem(
+            "unbalanced_share_known",
+            unbalanced,
+            _RANGE | {"class_share": 0.28},
+            at(12.7, 12, 11.3, epsilons=few),
+            tuned=True,
+        ),
+    ]
+
+
+def _simulation(intercept: float, seed: int) -> Draw:
+    train = simulate_001(3000, 2 * seed, intercept=intercept)
+    test = simulate_001(20_000, 2 * seed + 1, intercept=intercept)
+    numbers = [np.asarray(np.asarray(part.y) == 1, dtype=np.int64) for part in (train, test)]
+    return train.X, numbers[0], test.X, numbers[1]
