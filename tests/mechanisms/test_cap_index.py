@@ -90,6 +90,14 @@ def test_a_sent_codeword_is_divided_by_the_gain() -> None:
     np.testing.assert_allclose(found, on_sphere(5, 16, 3)[[3, 11, 8]], atol=5e-5)
 
 
+def test_totals_of_many_people_are_added_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    mechanism = CapIndex(epsilon=1.0, dimension=2, codewords=4)
+    reports = mechanism.randomize(np.tile([[0.3, 0.1]], (25, 1)), SimulationSource(0))
+    monkeypatch.setattr("dpfda.mechanisms.cap_index.PEOPLE", 10)
+    np.testing.assert_allclose(mechanism.totals(reports), mechanism.debias(reports).sum(axis=0))
+    assert mechanism.totals(reports[:0]).tolist() == [0.0, 0.0]
+
+
 def test_only_numbers_of_codewords_are_reports() -> None:
     mechanism = CapIndex(epsilon=2.0, dimension=3, codewords=16)
     good = [[0.0, 0.0], [CODEBOOKS - 1.0, 15.0]]

@@ -133,7 +133,7 @@ def test_totals_of_many_people_are_added_in_parts(monkeypatch: pytest.MonkeyPatc
     rows = np.tile([[1.0, 0.3, 0.1]], (25, 1))
     reports = mechanism.randomize(rows, SimulationSource(0))
     whole = mechanism.debias(reports).sum(axis=0)
-    monkeypatch.setattr("dpfda.mechanisms.class_index._PEOPLE", 10)
+    monkeypatch.setattr("dpfda.mechanisms.class_index.PEOPLE", 10)
     np.testing.assert_allclose(mechanism.totals(reports), whole)
     assert np.array_equal(mechanism.randomize(rows, SimulationSource(0)), reports)
     assert mechanism.totals(reports[:0]).tolist() == [[0.0, 0.0]] * 3

@@ -48,11 +48,21 @@ def example(name: str, *, epsilon: float = 1.5, people: int = N) -> Task:
         },
         "calibration": linear_rows(people)
         | {"clipped": True, "dithers": RNG.uniform(-1, 1, (people, 2)), **whole},
+        "summary": {
+            "statistic": "products",
+            "classes": 2,
+            "centers": np.zeros(D),
+            "scales": np.ones(D),
+            "clip": 2.0,
+            "matrix": RNG.normal(size=(2, D)),
+            "offsets": np.zeros((1, 2)),
+            "limit": 1.5,
+        },
     }
     return Task.named(name)(epsilon=epsilon, people=people, **parts[name])
 
 
-KNOWN = ["vector", "evaluation", "member", "moment", "stump", "calibration"]
+KNOWN = ["vector", "evaluation", "member", "moment", "stump", "calibration", "summary"]
 PEOPLE = RNG.uniform(-1, 1, (N, D)), np.arange(N) % 2
 
 

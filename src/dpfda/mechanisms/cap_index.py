@@ -15,6 +15,7 @@ from dpfda.mechanisms.base import Mechanism
 from dpfda.mechanisms.codebook import (
     CODEBOOKS,
     HALF_WIDTH,
+    PEOPLE,
     Codebook,
     Moments,
     codebook_size,
@@ -122,6 +123,13 @@ class CapIndex(Mechanism, name="cap_index"):
         """The sent codewords divided by the gain, shape (n, d)."""
         books, numbers = reports[:, 0].astype(np.uint64), reports[:, 1].astype(np.int64)
         return self.codebook.words(books, numbers) / self.gain
+
+    def totals(self, reports: FloatArray) -> FloatArray:
+        """The sum of `debias` over people, shape (d,), without keeping everybody's."""
+        found = np.zeros(self.dimension)
+        for start in range(0, len(reports), PEOPLE):
+            found += self.debias(reports[start : start + PEOPLE]).sum(axis=0)
+        return found
 
     def variance(self, values: Any) -> FloatArray:
         """(a + (τ - a) u²)/m² - v²; τ is the mean square of a codeword along u, a across it."""

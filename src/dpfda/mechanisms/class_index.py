@@ -17,6 +17,7 @@ from dpfda.mechanisms.base import Mechanism
 from dpfda.mechanisms.codebook import (
     CODEBOOKS,
     HALF_WIDTH,
+    PEOPLE,
     Codebook,
     Moments,
     codebook_size,
@@ -29,7 +30,6 @@ from dpfda.noise.source import Words
 from dpfda.noise.uniform import below, capped, weights
 
 _CLASSES = np.uint64(0xD1B54A32D192ED03)  # keeps the words of classes off those of codewords
-_PEOPLE = 1 << 14  # whose codewords are added up at once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,8 +157,8 @@ class ClassIndex(Mechanism, name="class_index"):
     def totals(self, reports: FloatArray) -> FloatArray:
         """The sum of `debias` over people, shape (K, D), without keeping everybody's."""
         found = np.zeros((self.classes, self.dimension))
-        for start in range(0, len(reports), _PEOPLE):
-            signs, sent = self._read(reports[start : start + _PEOPLE])
+        for start in range(0, len(reports), PEOPLE):
+            signs, sent = self._read(reports[start : start + PEOPLE])
             found += signs.T @ sent
         return found
 
@@ -235,8 +235,8 @@ class ClassIndex(Mechanism, name="class_index"):
         if self.buckets == self.classes:
             return own, np.ones(len(own))
         buckets, signs = np.empty(len(own), dtype=np.int64), np.empty(len(own))
-        for start in range(0, len(own), _PEOPLE):
-            part = slice(start, start + _PEOPLE)
+        for start in range(0, len(own), PEOPLE):
+            part = slice(start, start + PEOPLE)
             everywhere, every = self._places(books[part])
             index = own[part][:, None]
             buckets[part] = np.take_along_axis(everywhere, index, axis=1)[:, 0]

@@ -21,13 +21,15 @@ CODEBOOKS = 1 << 48
 """How many public codebooks there are; their numbers are exact in a float."""
 HALF_WIDTH = 1 << 20
 """Lengths of vectors are rounded to multiples of 2^-20."""
+PEOPLE = 1 << 12
+"""Whose codewords are added up at once."""
 
 _CHUNK = 1 << 16  # codeword entries made at once: they stay in the processor's cache
 _LARGEST = 1 << 12  # codewords beyond which a report gains nothing
 _SMALLEST = 1 << 4
 _ENTRIES = 1 << 16  # of the half of a codebook that a person makes: a quarter of a millisecond
 _ENOUGH = 0.98  # of the largest possible gain, squared
-_NODES = 2001
+_NODES = 200
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIXERS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
@@ -160,24 +162,40 @@ class Codebook:
 def codebook_size(dimension: int, epsilon: float, *, buckets: int = 1) -> int:
     """As few codewords as will do.
 
-    The smallest power of two with 98 % of the information of very many, as far as a person makes
-    them in a moment.
+    The smallest power of two with 98 % of the information of infinitely many, as far as a person
+    makes them in a moment.
 
     Example:
         >>> codebook_size(8, 1.0), codebook_size(8, 5.0), codebook_size(666, 5.0)
         (64, 256, 128)
     """
-
-    def gain(size: int) -> float:
-        book = Codebook(size, dimension)
+    enough = math.sqrt(_ENOUGH) * limit_gain(dimension, epsilon, buckets=buckets)
+    book, most = Codebook(_SMALLEST, dimension), min(_LARGEST, 2 * _ENTRIES // dimension)
+    while 2 * book.size <= most:
         cap = book.best_cap(epsilon, buckets=buckets)
-        return book.moments(epsilon, cap=cap, buckets=buckets).gain
+        if book.moments(epsilon, cap=cap, buckets=buckets).gain >= enough:
+            break
+        book = Codebook(2 * book.size, dimension)
+    return book.size
 
-    size = _SMALLEST
-    most = min(_LARGEST, 2 * _ENTRIES // dimension)
-    while gain(size) ** 2 < _ENOUGH * gain(_LARGEST) ** 2 and 2 * size <= most:
-        size *= 2
-    return size
+
+def limit_gain(dimension: int, epsilon: float, *, buckets: int = 1) -> float:
+    """The gain of infinitely many codewords, with the best cap (methods 10.1).
+
+    Example:
+        >>> [round(limit_gain(8, epsilon) ** 2, 2) for epsilon in (1.0, 5.0)]
+        [0.17, 2.91]
+    """
+    more = math.expm1(epsilon)
+    if dimension == 1:
+        return more / 2 / (more / 2 + buckets)
+    sines, _, _ = _angles(8 * _NODES)
+    other = (dimension - 1) / 2
+    share = betainc(other, 0.5, sines**2) / 2
+    # E of √D cos θ below some θ, in closed form.
+    logs = 2 * other * np.log(sines) - betaln(0.5, other)
+    first = np.exp(logs) * (math.sqrt(dimension) / (2 * other))
+    return float((first * more / (share * more + buckets)).max())
 
 
 def normals(books: Words, words: Words, *, dimension: int) -> npt.NDArray[np.float32]:
@@ -247,25 +265,36 @@ def _cap_sums(dimension: int, half: int, cap: int) -> tuple[float, float]:
     """
     if dimension == 1:  # all have size 1
         return float(cap), float(cap)
-    t, below, mass = _projections(dimension)
+    # Where many are compared, they are told apart within steps of 1/√B.
+    t, above, mass = _projections(dimension, _NODES + 16 * math.isqrt(half))
     # A cap that holds everything has no others below it.
-    among = betainc(half - cap, cap, below) if cap < half else np.ones(len(t))
+    among = 1 - betainc(cap, half - cap, above) if cap < half else np.ones(len(t))
     return float(among @ (t * mass)) * half, float(among @ (t * t * mass)) * half
 
 
 @lru_cache(maxsize=64)
-def _projections(dimension: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Sizes of projections of a codeword, how likely smaller ones are, and each one's mass.
+def _projections(dimension: int, nodes: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Sizes of projections of a codeword, how likely larger ones are, and each one's mass.
 
-    They are √D cos θ with density sin^(D-2) θ, θ in [0, π/2], D > 1. What counts lies at θ = 0 for
-    small caps and at π/2 for large D: the nodes of the double exponential rule (Takahasi & Mori
-    1974) are dense at both ends. Its error is below 1e-8 of the sums.
+    They are √D cos θ with density sin^(D-2) θ, θ in [0, π/2], D > 1.
     """
-    x = np.linspace(-3.0, 3.0, _NODES)
-    y = math.pi / 2 * np.sinh(x)
-    step = (x[1] - x[0]) * math.pi / 2 * np.cosh(x) / (2 * np.cosh(y) ** 2) * math.pi / 2
-    sines, cosines = (np.sin(math.pi / 2 / (1 + np.exp(2 * sign * y))) for sign in (-1, 1))
+    sines, cosines, steps = _angles(nodes)
     other = (dimension - 1) / 2
     logs = (dimension - 2) * np.log(sines) - betaln(0.5, other)
-    below = betainc(0.5, other, cosines**2)
-    return math.sqrt(dimension) * cosines, below, 2 * np.exp(logs) * step
+    above = betainc(other, 0.5, sines**2)
+    return math.sqrt(dimension) * cosines, above, 2 * np.exp(logs) * steps
+
+
+@lru_cache(maxsize=64)
+def _angles(nodes: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """sin θ, cos θ and the weights of a rule of integration over θ in [0, π/2].
+
+    What counts lies at θ = 0 for small caps and at π/2 for large D: the nodes of the double
+    exponential rule (Takahasi & Mori 1974) are dense at both ends. The error of sums over caps is
+    below 1e-8 of them.
+    """
+    x = np.linspace(-3.0, 3.0, nodes)
+    y = math.pi / 2 * np.sinh(x)
+    steps = (x[1] - x[0]) * (math.pi / 2) ** 2 * np.cosh(x) / (2 * np.cosh(y) ** 2)
+    sines, cosines = (np.sin(math.pi / 2 / (1 + np.exp(2 * sign * y))) for sign in (-1, 1))
+    return sines, cosines, steps

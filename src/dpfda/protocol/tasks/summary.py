@@ -1,0 +1,176 @@
+"""Send a vector made of features and label, as one codeword near it (methods 10.1, 10.2, 10.4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from dpfda._validate import FloatArray, IntArray
+from dpfda.errors import InvalidParameter
+from dpfda.mechanisms.cap_index import CapIndex
+from dpfda.mechanisms.class_index import ClassIndex
+from dpfda.noise import Source
+from dpfda.protocol.fields import array, choice, number, whole
+from dpfda.protocol.query import Records
+from dpfda.protocol.task import Task
+
+_MOST = 1e50  # of a public number: no square of a sum of products overflows
+_CLIP = 1e9
+_ALONE = (1.0,)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SummaryTask(Task, name="summary"):
+    """Report a vector of public design through one cap-index or class-index report.
+
+    ψ = T clip((z* - center)/scale, ±clip) + offset, with the offset of one's own class where
+    there is one for each. The vector is, by `statistic`,
+
+    * spread: (ψ, ψ² - 1);
+    * products: the diagonal and √2 times the upper triangle of ψψᵀ, ψ cut at the limit, in units of
+      its square;
+    * residual: (y - p) w(1, ψ), y = 1 for label 1 and else 0, p = 1/(1 + e^{-θ(1, ψ)}), w(1, ψ) cut
+      at the reach (by its own length: so no fixed point of a fit moves);
+    * classes: w(1, ψ), told together with the class.
+
+    All but the products are cut at the limit and told in units of it.
+
+    Privacy:
+        ε-LDP for curve and label together: whatever is computed, one report of a vector of the unit
+        ball (`CapIndex`), or of a class and a vector (`ClassIndex`), is all that leaves.
+
+    Attributes:
+        statistic: which vector.
+        classes: K.
+        centers: shape (d,).
+        scales: shape (d,).
+        clip: how many scales to either side are looked at.
+        matrix: T, shape (q, d).
+        offsets: shape (1, q), or (K, q) by class.
+        weights: w, shape (q + 1,); (1,) for spread and products, which have none.
+        theta: θ, shape (q + 1,) for the residual and else (1,).
+        reach: length at which w(1, ψ) is cut in a residual.
+        limit: length at which the vector is cut.
+
+    Example:
+        >>> task = SummaryTask(
+        ...     epsilon=1.0, people=1, statistic="products", classes=2, centers=[0.0, 0.1],
+        ...     scales=[0.5, 0.5], clip=2.0, matrix=[[1.0, 0.0], [0.5, 0.5]], offsets=[[0.0, 0.0]],
+        ...     limit=2.0**0.5)
+        >>> task.mechanism.dimension
+        3
+    """
+
+    boxed: ClassVar[bool] = False
+
+    statistic: str = choice("spread", "products", "residual", "classes")
+    classes: int = whole(most=1 << 12)
+    centers: FloatArray = array("real", "d", least=-_MOST, most=_MOST)
+    scales: FloatArray = array("real", "d", least=1 / _MOST, most=_MOST)
+    clip: float = number(least=1 / _CLIP, most=_CLIP)
+    matrix: FloatArray = array("real", "q", "d", least=-_MOST, most=_MOST)
+    offsets: FloatArray = array("real", "c", "q", least=-_MOST, most=_MOST)
+    weights: FloatArray = array("real", "w", least=-_MOST, most=_MOST, default=_ALONE)
+    theta: FloatArray = array("real", "t", least=-_MOST, most=_MOST, default=_ALONE)
+    reach: float = number(least=1 / _MOST, most=_MOST, default=_MOST)
+    limit: float = number(least=1 / _MOST, most=_MOST)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        sizes, labelled = self.sizes, self.statistic in ("residual", "classes")
+        if not sizes["q"] or not sizes["d"]:
+            raise InvalidParameter("matrix", "of a row and a column at least", self.matrix.shape)
+        if sizes["c"] not in (1, self.classes):
+            raise InvalidParameter("offsets", f"of 1 or {self.classes} rows", self.offsets.shape)
+        for name, used in (("weights", labelled), ("theta", self.statistic == "residual")):
+            shape = (sizes["q"] + 1 if used else 1,)
+            if getattr(self, name).shape != shape:
+                raise InvalidParameter(name, f"of shape {shape}", getattr(self, name).shape)
+
+    @cached_property
+    def mechanism(self) -> CapIndex | ClassIndex:
+        """The most informative report of such a vector."""
+        q = self.sizes["q"]
+        dimension = {"spread": 2 * q, "products": q * (q + 1) // 2}.get(self.statistic, q + 1)
+        if self.statistic == "classes":
+            return ClassIndex.best(epsilon=self.epsilon, dimension=dimension, classes=self.classes)
+        return CapIndex.best(epsilon=self.epsilon, dimension=dimension)
+
+    @property
+    def width(self) -> int:
+        """Number of the codebook and of the codeword."""
+        return 2
+
+    @property
+    def columns(self) -> int:
+        """d."""
+        return self.sizes["d"]
+
+    def exact(self, records: Records, source: Source) -> FloatArray:
+        """The vector, in the unit ball, after the class where that is told too."""
+        z, y = records
+        labels = np.clip(y, 0, self.classes - 1)
+        psi = self._features(z, labels)
+        if self.statistic == "spread":
+            return _cut(np.concatenate([psi, psi**2 - 1], axis=1), self.limit)
+        if self.statistic == "products":
+            psi = _cut(psi, self.limit)
+            rows, columns = np.triu_indices(psi.shape[1])
+            scale = np.where(rows == columns, 1.0, np.sqrt(2))
+            return np.asarray(psi[:, rows] * psi[:, columns] * scale)
+        with_one = np.insert(psi, 0, 1.0, axis=1)
+        vector = with_one * self.weights
+        if self.statistic == "classes":
+            return np.column_stack([labels, _cut(vector, self.limit)])
+        score = np.clip(with_one @ self.theta, -700.0, 700.0)
+        residual = (y == 1) - 1 / (1 + np.exp(-score))
+        return _cut(residual[:, None] * (_cut(vector, self.reach) * self.reach), self.limit)
+
+    def allows(self, reply: FloatArray) -> npt.NDArray[np.bool_]:
+        """Numbers of a codebook and of a codeword in it."""
+        return self.mechanism.allows(reply)
+
+    def total(self, replies: FloatArray) -> FloatArray:
+        """Sum of unbiased estimates of the vectors, shape (D,); of `classes`, (K, D)."""
+        return self.mechanism.totals(replies)
+
+    def _features(self, z: FloatArray, labels: IntArray) -> FloatArray:
+        """ψ."""
+        standard = (z[:, : self.columns] - self.centers) / self.scales
+        inside = np.clip(standard, -self.clip, self.clip)
+        own = self.offsets[labels] if len(self.offsets) > 1 else self.offsets
+        return np.asarray(inside @ self.matrix.T + own)
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Every statistic."""
+        common: dict[str, Any] = {
+            "epsilon": 1.0,
+            "people": 1,
+            "classes": 3,
+            "centers": [0.0, 0.1],
+            "scales": [0.5, 0.4],
+            "clip": 2.0,
+            "matrix": [[1.0, 0.0], [-0.5, 1.2]],
+            "offsets": [[0.1, -0.2]],
+            "limit": 1.4,
+        }
+        by_class = [[0.1, -0.2], [0.0, 0.3], [-0.4, 0.0]]
+        weights = {"weights": [0.5, 1.0, 0.8]}
+        theta = {"theta": [0.2, 1.0, -0.5], "reach": 1.5}
+        return [
+            cls(statistic="spread", **common),
+            cls(statistic="products", **common | {"offsets": by_class}),
+            cls(statistic="residual", **common | weights | theta),
+            cls(statistic="classes", **common | weights | {"epsilon": 3.0, "offsets": by_class}),
+        ]
+
+
+def _cut(vectors: FloatArray, limit: float) -> FloatArray:
+    """Shortened to the limit where they are longer, in units of it."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.maximum(lengths, limit))
