@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import dpfda
 from dpfda.boosting.classifier import RULES, LocalBoostingClassifier
-from dpfda.boosting.model import BoostedModel
+from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC, ROWS_ARE_PUBLIC, USER_IS_NOT_PROTECTED
 
@@ -38,11 +39,15 @@ def test_every_rule_learns(study, rule, validation):
 
 def test_gradient_needs_no_labels_and_beats_shares(study):
     X, y, groups, own, own_y, test, test_y = study
-    ours = LocalBoostingClassifier(1.0, random_state=0).fit(X, y, groups=groups, reference=own)
-    theirs = LocalBoostingClassifier(1.0, rule="statistic", random_state=0)
-    theirs.fit(X, y, groups=groups, reference=own, reference_labels=own_y)
-    ours_error, their_error = (np.mean(c.predict(test) != test_y) for c in (ours, theirs))
-    assert ours_error < 0.18  # the best linear rule has 0.144
+    errors = {}
+    for rule, labels in (("gradient", None), ("statistic", own_y)):
+        models = [LocalBoostingClassifier(1.0, rule=rule, random_state=seed) for seed in range(4)]
+        own_rows = {"reference": own, "reference_labels": labels}
+        fits = [model.fit(X, y, groups=groups, **own_rows) for model in models]
+        errors[rule] = np.mean([np.mean(fit.predict(test) != test_y) for fit in fits])
+    ours_error, their_error = errors["gradient"], errors["statistic"]
+    # The best linear rule has 0.144; over 120 seeds ours had 0.180, with a deviation of 0.016.
+    assert ours_error < 0.21
     assert ours_error < their_error
 
 
@@ -118,18 +123,51 @@ def test_public_labels_are_said_so(study):
     assert "not protected" in str(classifier.guarantee_)
 
 
-def test_models_travel_as_json(study):
+def test_models_travel_as_json(study, tmp_path):
     X, y, groups, own, own_y, test, _ = study
     for rule in ("gradient", "statistic"):
         classifier = LocalBoostingClassifier(5.0, rule=rule, n_rounds=2, random_state=0)
         classifier.fit(X, y, groups=groups, reference=own, reference_labels=own_y)
-        again = BoostedModel.from_dict(json.loads(json.dumps(classifier.model_.to_dict())))
-        assert np.array_equal(again.decide(test), classifier.model_.decide(test))
+        classifier.model_.save(tmp_path / "model.json")
+        again = dpfda.load(tmp_path / "model.json")
+        assert np.array_equal(again.predict(test), classifier.predict(test))
+        assert again.guarantee == classifier.guarantee_ == classifier.model_.guarantee
         assert np.array_equal(
             pickle.loads(pickle.dumps(classifier)).predict(test), classifier.predict(test)
         )
         assert classifier.plot() is not None
     assert clone(classifier).get_params() == classifier.get_params()
+
+
+def test_a_model_reads_the_table_that_it_was_fitted_to(tmp_path):
+    rng = np.random.default_rng(0)
+    ages, sexes = rng.uniform(20, 80, 2000), rng.choice(["f", "m"], 2000)
+    X = pd.DataFrame({"sex": sexes, "age": ages})
+    y = np.where(ages > 50, "old", "young")
+    ranges = {"age": (20, 80), "sex": ["f", "m"]}
+    fitted = LocalBoostingClassifier(8.0, feature_ranges=ranges, random_state=0).fit(X, y)
+    fitted.model_.save(tmp_path / "model.json")
+    again = dpfda.load(tmp_path / "model.json")
+    assert np.array_equal(again.predict(X), fitted.predict(X))
+    assert np.mean(again.predict(X[["age", "sex"]]) == y) > 0.85
+
+
+def test_the_unit_is_the_users_word(two_classes):
+    X, y = two_classes(400, seed=0)
+    fitted = LocalBoostingClassifier(2.0, feature_ranges=(-4, 4), unit="family", random_state=0)
+    assert fitted.fit(X, y).guarantee_.unit == "family"
+    assert fitted.plan_.unit == "family"
+
+
+def test_points_of_curves_are_for_an_encoder(two_classes):
+    X, y = two_classes(400, seed=0)
+    fitted = LocalBoostingClassifier(2.0, feature_ranges=(-1, 1), random_state=0)
+    with pytest.raises(InvalidParameter, match=r"grid_points must be None.*CurveEncoder"):
+        fitted.fit(X, y, grid_points=[0, 1])
+    encoder = CurveEncoder("cosine", n_basis=2, rescale="clip", scale=4.0)
+    assert make_pipeline(encoder, fitted).fit(X, y).predict(X).shape == (400,)
+    with pytest.raises(InvalidParameter, match=r"grid_points must be None.*CurveEncoder"):
+        fitted.model_.predict(X, grid_points=[0, 1])
 
 
 def test_without_reference_public_bounds_do(two_classes):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -14,6 +14,7 @@ from dpfda.boosting.design import BoostingDesign, BoostingProgress
 from dpfda.boosting.ensemble import Ensemble
 from dpfda.boosting.feature_map import FeatureMap
 from dpfda.boosting.gradient_study import GradientDesign
+from dpfda.boosting.model import RowModel, no_grid
 from dpfda.boosting.owner import Owners
 from dpfda.boosting.owner_rows import OwnerRows
 from dpfda.boosting.plots import draw_rounds
@@ -64,13 +65,13 @@ class LocalBoostingClassifier(LocalClassifier):
             (sample) as owners have on average; these numbers are then public.
         classes: the label set; must be given unless a seed makes it a simulation. By default the
             labels that occur, which are then public.
-        unit: whose data the rows of one group are.
+        unit: whose data all rows of one group are.
         ledger: budget of the data over all studies: everybody spends ε before anybody is asked.
         random_state: None draws from the operating system; an integer, a seed sequence or a source
             makes a simulation.
 
     Privacy:
-        ε-LDP for all rows and labels of one owner (unit = owner). The data user's own rows are used
+        ε-LDP for all rows and labels of one owner. The data user's own rows are used
         as they are and are not protected.
 
     Example:
@@ -101,12 +102,14 @@ class LocalBoostingClassifier(LocalClassifier):
     retries: int = 3
     rows_per_owner: int | None = None
     unit: str = "owner"
+    model_: RowModel = field(init=False)
 
     def fit(
         self,
         X: Any,
         y: Any,
         *,
+        grid_points: Any = None,
         groups: Any = None,
         reference: Any = None,
         reference_labels: Any = None,
@@ -116,11 +119,14 @@ class LocalBoostingClassifier(LocalClassifier):
         Args:
             X: the owners' rows, shape (n, d).
             y: their labels.
+            grid_points: None, as for every table; curves are encoded first, in a pipeline:
+                ``make_pipeline(CurveEncoder(...), LocalBoostingClassifier(...))``.
             groups: the owner of each row; by default every row is an owner of its own.
             reference: the data user's own rows, not protected.
             reference_labels: labels of the first of these rows, as far as the data user has any.
         """
         self._check_parameters()
+        no_grid(grid_points)
         self._require_raw_rows()
         rows = self._read_rows(X, reset=True)
         labels = self._read_labels(y, len(rows))
@@ -135,6 +141,7 @@ class LocalBoostingClassifier(LocalClassifier):
             owners=owners.owners,
             classes=self.classes_.tolist(),
             protects=self.protects,
+            unit=self.unit,
             seed=seed,
         )
         order = np.random.default_rng([seed, 2]).permutation(owners.owners)
@@ -143,10 +150,12 @@ class LocalBoostingClassifier(LocalClassifier):
         progress = server.progress
         assert isinstance(progress, BoostingProgress)
         self.owners_spent_, self.n_owners_ = crowd.asked, owners.owners
-        self.model_, self.history_ = progress.boosted, progress.history
+        self.history_ = progress.history
         assumed = [USER_IS_NOT_PROTECTED]
         assumed += [ROWS_ARE_PUBLIC] if self.rows_per_owner is None else []
         self.guarantee_ = self._promise(self.plan_.guarantee, source).assuming(*assumed)
+        table = Table.of(self.feature_ranges) if self._named else None
+        self.model_ = replace(progress.model, guarantee=self.guarantee_, table=table)
         return self
 
     def plot(self) -> Any:
@@ -160,7 +169,6 @@ class LocalBoostingClassifier(LocalClassifier):
         _validate.one_of("rule", self.rule, RULES)
         _validate.one_of("mechanism", self.mechanism, BOX_MECHANISMS)
         _validate.one_of("protects", self.protects, ("both", "features"))
-        _validate.one_of("unit", self.unit, ("owner",))
         _validate.one_of("validation", self.validation, ("clean", "feedback"))
         if self.protects != "both" and self.rule != "sample":
             raise InvalidParameter("protects", "'both' unless rule='sample'", self.protects)
@@ -197,7 +205,7 @@ class LocalBoostingClassifier(LocalClassifier):
             low, high = self._ranges(None).T
             uniform = np.random.default_rng([seed, 3]).random((_PRETENDED_ROWS, len(low)))
             return low + (high - low) * uniform, None
-        if isinstance(self.feature_ranges, Mapping):
+        if self._named:
             own = Table.of(self.feature_ranges).read(reference)
         else:
             own = _validate.batch("reference", reference, columns=self.n_features_in_)
@@ -216,6 +224,11 @@ class LocalBoostingClassifier(LocalClassifier):
             return np.column_stack([np.where(flat, low - 1, low), np.where(flat, low + 1, high)])
         table = self._public_table(self.n_features_in_)
         return np.column_stack([table.low, table.high])
+
+    @property
+    def _named(self) -> bool:
+        """Whether columns have names, and perhaps categories."""
+        return isinstance(self.feature_ranges, Mapping)
 
     def _public_table(self, width: int) -> Table:
         given = (-1.0, 1.0) if self.feature_ranges is None else self.feature_ranges
@@ -285,18 +298,16 @@ class LocalBoostingClassifier(LocalClassifier):
         rows = self._checked_table(
             self.feature_ranges, X, reset=reset, ensure_all_finite=not private
         )
-        if isinstance(self.feature_ranges, Mapping):
+        if self._named:
             table = Table.of(self.feature_ranges)
             table.check(rows)
             rows = table.read(rows, strict=not private)
         return RowEncoder(rows.shape[1]).encode(rows, strict=False) if private else rows
 
     def _scores(self, X: Any, grid_points: Any) -> FloatArray:
-        if grid_points is not None:
-            raise InvalidParameter("grid_points", "None: rows of a table have no t", "some")
+        no_grid(grid_points)
         self._require_fitted()
-        scores = self.model_.scores(self._read_rows(X, reset=False))
-        return scores[:, [1]] - scores[:, [0]] if scores.shape[1] == 2 else scores
+        return self.model_.scores(self._read_rows(X, reset=False))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -54,8 +54,8 @@ class BoostingDesign(Design, Declared):
 
     def terms(self, plan: StudyPlan, **more: Any) -> Terms:
         """What is fixed of every request of a study."""
-        if plan.unit != "owner" or plan.encoder.n_features != self.columns:
-            raise InvalidParameter("design", "for owners, with the plan's columns", self.name)
+        if plan.encoder.n_features != self.columns:
+            raise InvalidParameter("design", "about rows with the plan's columns", self.name)
         return {
             "dimension": self.columns,
             "n_classes": plan.n_classes,
@@ -65,7 +65,13 @@ class BoostingDesign(Design, Declared):
         }
 
     def plan(
-        self, *, epsilon: float, owners: int, classes: Sequence[Label], **more: Any
+        self,
+        *,
+        epsilon: float,
+        owners: int,
+        classes: Sequence[Label],
+        unit: str = "owner",
+        **more: Any,
     ) -> StudyPlan:
         """The contract of a study of owners, who hold rows instead of a curve."""
         return StudyPlan(
@@ -74,7 +80,7 @@ class BoostingDesign(Design, Declared):
             encoder=RowEncoder(self.columns),
             classes=tuple(classes),
             design=self.to_dict(),
-            unit="owner",
+            unit=unit,
             **more,
         )
 

@@ -14,7 +14,7 @@ from dpfda.boosting.feature_map import FeatureMap
 from dpfda.boosting.logistic import most_likely, prior_precision
 from dpfda.boosting.model import LogisticModel
 from dpfda.boosting.posterior import Posterior, absorb, best_view, report_slope
-from dpfda.boosting.requests.gradient import GradientRequest, report_gain
+from dpfda.boosting.requests.gradient import GradientRequest, mean_variance, report_gain
 from dpfda.protocol.design import Terms
 from dpfda.protocol.fields import array, number, part, whole
 from dpfda.protocol.findings import Phase
@@ -134,14 +134,15 @@ class GradientProgress(BoostingProgress, name="gradient_boosting"):
         weights = np.array(gains)[kind] ** 2
         weights /= weights.sum()
         mean = weights @ estimates
-        spread = float((weights**2 @ (estimates - mean) ** 2).mean())
+        # Not their own spread: a few owners say too little about it, and one alone says 0.
+        variance = mean_variance(mean, weights, epsilons, kind)
         slope = report_slope(
             request, self._phi, sizes=self._sizes(len(replies)), generator=self._generator
         )
         said = slope > _LEAST_SLOPE  # public: below, no report of this round says anything
         if said:
             self._belief = absorb(
-                self._belief, self._view, mean=mean, variance=max(spread, 1e-12), slope=slope
+                self._belief, self._view, mean=mean, variance=variance, slope=slope
             )
         self.history.append(
             {

@@ -11,7 +11,9 @@ import numpy as np
 from dpfda._registry import Registered
 from dpfda._validate import FloatArray, IntArray
 from dpfda.boosting.feature_map import FeatureMap
+from dpfda.curves.ranges import Table
 from dpfda.documents import Body
+from dpfda.errors import InvalidParameter
 from dpfda.protocol.fields import Declared, array, part
 from dpfda.protocol.model import StudyModel
 from dpfda.protocol.plan import Label
@@ -56,11 +58,16 @@ class RowModelBody(Body):
 
     boosted: dict[str, Any]
     classes: tuple[Label, ...]
+    table: Table | None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RowModel(StudyModel):
     """What a study of owners ends with: a boosted model, its labels and its guarantee.
+
+    Attributes:
+        boosted: scores rows of numbers.
+        table: public columns with names or categories, where rows are read as such.
 
     Example:
         >>> from dpfda.boosting.ensemble import Ensemble
@@ -75,15 +82,31 @@ class RowModel(StudyModel):
     body: ClassVar[type[Body]] = RowModelBody
 
     boosted: BoostedModel
+    table: Table | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._revive("boosted", BoostedModel.from_dict)
+        self._revive("table", Table.from_dict)
+
+    def scores(self, features: FloatArray) -> FloatArray:
+        """Scores of rows of numbers: (n, 1) for two classes, (n, K) for more."""
+        scores = self.boosted.scores(features)
+        return scores[:, [1]] - scores[:, [0]] if scores.shape[1] == 2 else scores
 
     def decide(self, features: FloatArray) -> IntArray:
         """Label numbers of rows (n, d)."""
         return self.boosted.decide(features)
 
-    def predict(self, rows: Any) -> Any:
-        """Labels of rows (n, d)."""
-        return np.asarray(self.classes)[self.decide(np.asarray(rows, dtype=np.float64))]
+    def predict(self, X: Any, *, grid_points: Any = None) -> Any:
+        """Labels of rows (n, d), or of a table with the columns of the fit."""
+        no_grid(grid_points)
+        rows = np.asarray(X, dtype=np.float64) if self.table is None else self.table.read(X)
+        return np.asarray(self.classes)[self.decide(rows)]
+
+
+def no_grid(grid_points: Any) -> None:
+    """Refuse points of curves: owners hold rows of a table."""
+    if grid_points is not None:
+        rule = "None: owners hold rows of a table (curves become rows by a CurveEncoder before it)"
+        raise InvalidParameter("grid_points", rule, "some")

@@ -11,6 +11,7 @@ import click
 import numpy as np
 
 from dpfda import documents
+from dpfda.boosting.model import RowModel
 from dpfda.cli._output import check_writable
 from dpfda.cli._reading import frame, reading_from, reading_options
 from dpfda.errors import InvalidParameter
@@ -38,14 +39,17 @@ def command(model: Path, file: Path, out: Path | None, as_json: bool, **options:
     loaded = documents.load(model)
     if not hasattr(loaded, "predict"):
         raise InvalidParameter("MODEL", "one that predicts (see dpfda show)", loaded.kind)
-    table = isinstance(loaded, RegressionModel) and not loaded.of_curves
-    if table and loaded.recipe.table is not None and loaded.recipe.table.named:
-        opened = reading.open(file, aside=[one.key for one in loaded.recipe.table.columns])
+    owners = isinstance(loaded, RowModel)
+    regression = isinstance(loaded, RegressionModel) and not loaded.of_curves
+    table = owners or regression
+    columns_of = (loaded.table if owners else loaded.recipe.table) if table else None
+    if columns_of is not None and columns_of.named:
+        opened = reading.open(file, aside=[one.key for one in columns_of.columns])
         cells = opened.table(least=1)
-        X = frame(cells, loaded.recipe.table, gaps=reading.fill)
-        rows = Rows(X, loaded.features, None, reading.said(opened, len(cells)), cells)
+        X = frame(cells, columns_of, gaps=reading.fill)
+        rows = Rows(X, tuple(columns_of.names), None, reading.said(opened, len(cells)), cells)
     else:
-        if table and reading.columns is None:
+        if regression and reading.columns is None:
             reading = reading.choosing(loaded.features)
         rows = reading.rows(file, curves=not table, least=1)
     click.echo(rows.said, err=True)

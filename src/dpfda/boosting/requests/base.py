@@ -42,7 +42,7 @@ class Request(Task):
 
     boxed: ClassVar[bool] = False
 
-    unit: str = choice("owner", default="owner")
+    unit: str = choice(default="owner")
     dimension: int = whole(most=1 << 16)
     n_classes: int = whole(least=2, most=1 << 10)
     n_rows: int = whole(most=MOST_ROWS)

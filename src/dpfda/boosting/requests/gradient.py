@@ -120,3 +120,24 @@ class GradientRequest(Request, name="gradient"):
 def report_gain(epsilon: float, *, directions: int) -> float:
     """m of a report with ε."""
     return CapIndex.best(epsilon=epsilon, dimension=directions).gain
+
+
+def mean_variance(
+    mean: FloatArray, weights: FloatArray, epsilons: FloatArray, kind: IntArray
+) -> float:
+    """Of a weighted mean of reports, along one direction: from their known law, not from them.
+
+    A report about no gradient at all has a known variance V. Reports about gradients with mean ḡ
+    vary by |ḡ|²/k less, however their owners differ; |ḡ| ≤ 1 is what the mean shows beyond noise.
+
+    Args:
+        mean: of the reports, shape (k,).
+        weights: of each report, their sum 1.
+        epsilons: what reports cost, each price once.
+        kind: for each report, its place in `epsilons`.
+    """
+    k = len(mean)
+    words = [CapIndex.best(epsilon=float(epsilon), dimension=k) for epsilon in epsilons]
+    noise = np.array([one.variance(np.zeros((1, k))).mean() for one in words])[kind]
+    shown = float(np.clip(mean @ mean - k * (weights**2 @ noise), 0.0, 1.0))
+    return float(weights**2 @ (noise - shown / k))
