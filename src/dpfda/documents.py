@@ -118,17 +118,17 @@ def load(path: str | os.PathLike[str]) -> Any:
         >>> load(path).predict([[0.5, 0.2]]).tolist()
         ['high']
     """
-    return read(Path(path).read_bytes())
+    return read(Path(path).read_bytes(), name=Path(path).name)
 
 
-def read(document: bytes) -> Any:
+def read(document: bytes, *, name: str = "document") -> Any:
     """The object that a document describes."""
     try:
         kind = msgspec.json.decode(document, type=_Head).kind
     except (msgspec.MsgspecError, UnicodeError) as error:
-        raise InvalidData("document", "JSON that dpfda has written", str(error)) from None
+        raise InvalidData(name, "JSON that dpfda has written", str(error)) from None
     if kind not in HOMES:
-        raise InvalidData("document", f"of a kind among {', '.join(HOMES)}", f"{kind!r}")
+        raise InvalidData(name, f"of a kind among {', '.join(HOMES)}", f"{kind!r}")
     return _home(kind).from_json(document)
 
 

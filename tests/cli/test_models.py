@@ -126,6 +126,7 @@ def test_tables_are_predicted_by_name(tmp_path: Path) -> None:
     done = invoke("regress", tmp_path / "fit.csv", "--target", "dose", "--epsilon", 4, "--model",
         model, "--feature-ranges", "age=18:99,weight=30:150", "--target-range", 0, 100)  # fmt: skip
     assert done.exit_code == 0, done.output
+    assert dpfda.load(model).features == ("age", "weight")
     (tmp_path / "new.csv").write_text("id,weight,height,age\nx,80,170,50\n")
     done = invoke("predict", model, tmp_path / "new.csv", "--id", "id")
     ((who, value),) = list(csv.reader(done.stdout.splitlines()))[1:]
@@ -138,6 +139,36 @@ def test_tables_are_predicted_by_name(tmp_path: Path) -> None:
     shown = invoke("show", model).stdout
     assert "18 … 99" in shown
     assert "target: 0 to 100" in shown
+
+
+def test_files_of_another_width_are_not_predicted(tmp_path: Path) -> None:
+    model = PrivateLogisticRegression(
+        2.0, value_range=(30, 200), classes=("a", "b"), random_state=0
+    )
+    model.fit(CURVES, np.where(ILL, "a", "b"), grid_points=T).model_.save(tmp_path / "m.json")
+    np.savetxt(tmp_path / "new.csv", CURVES[:9, :7], delimiter=",", fmt="%.3f")
+    call = ("predict", tmp_path / "m.json", tmp_path / "new.csv", "--no-header")
+    said = invoke(*call)
+    assert said.exit_code == 2
+    assert "FILE must be curves at the 20 points of the model" in said.stderr
+    assert "got 7 columns" in said.stderr
+    outside = invoke(*call, "--grid", "0:30")
+    assert "--grid must be inside the domain" in outside.stderr
+    assert invoke(*call, "--grid", "0:8").exit_code == 0
+    same = invoke(*call, "--grid", "0:8", "--json")
+    rows = json.loads(same.stdout)
+    assert len(rows) == 9
+    assert rows[0]["probability of a"] + rows[0]["probability of b"] == pytest.approx(1, abs=1e-3)
+
+
+def test_what_was_saved_is_shown_as_json_too(tmp_path: Path) -> None:
+    model = PrivateLogisticRegression(
+        2.0, value_range=(30, 200), classes=("a", "b"), random_state=0
+    )
+    model.fit(CURVES, np.where(ILL, "a", "b"), grid_points=T).model_.save(tmp_path / "m.json")
+    assert invoke("show", tmp_path / "m.json", "--json").stdout == (
+        (tmp_path / "m.json").read_text(encoding="utf-8") + "\n"
+    )
 
 
 def test_releases_are_shown_and_predict_nothing(messy: Path, tmp_path: Path) -> None:

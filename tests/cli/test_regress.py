@@ -248,3 +248,20 @@ def test_categories_become_numbers_and_predict_again(patients):
     said = CliRunner().invoke(dpfda, ["predict", str(model), str(patients / "new.csv")])
     assert said.exit_code == 2
     assert "age" in said.output
+
+
+def test_ranges_by_name_choose_the_features(patients):
+    lines = (patients / "patients.csv").read_text().splitlines()
+    lines = [f"{'day' if not row else '2021-03-01'},{line}" for row, line in enumerate(lines)]
+    (patients / "dated.csv").write_text("\n".join(lines))
+    done = run(
+        patients / "dated.csv", *ONE, "--feature-ranges", "weight=30:150", "--unit", "ward",
+        "--plot", patients / "a.svg", "--json",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    result = json.loads(done.stdout)
+    assert [row["feature"] for row in result["coefficients"]] == ["weight"]
+    assert result["guarantee"]["unit"] == "ward"
+    assert (patients / "a.svg").exists()
+    refused = run(patients / "dated.csv", *ONE, "--feature-ranges", "0:150")
+    assert "column 'day', which looks like dates" in refused.stderr

@@ -67,7 +67,9 @@ MESSY = {
 def test_what_is_sniffed_is_said(tmp_path: Path, text: str, encoding: str, said: str) -> None:
     rows = read(tmp_path, text, encoding=encoding)
     np.testing.assert_array_equal(rows.X, WIDE)
-    assert rows.said == f"read 2 rows × 3 columns: {said}"
+    read_as, _, curves = rows.said.partition("; curves of 3 points, column ")
+    assert read_as == f"read 2 rows × 3 columns: {said}"
+    assert curves.endswith(("to column 'c'", "to column 3"))
 
 
 def test_what_is_given_is_not_sniffed(tmp_path: Path) -> None:
@@ -85,7 +87,7 @@ def test_packed_files_and_a_late_foreign_letter(tmp_path: Path) -> None:
     assert Reading().rows(path).X.shape == (300_000, 2)
     plain = tmp_path / "late.csv"  # the letter lies beyond the first block that is looked at
     plain.write_bytes(("a;b;c\n" + "1,5;2;x\n" * 300_000 + "1;2;ä\n").encode("cp1252"))
-    assert Reading(label="c").rows(plain).said.endswith("cp1252")
+    assert Reading(label="c").rows(plain).said.partition("; curves")[0].count(", cp1252") == 1
 
 
 COLUMNS = {
@@ -98,6 +100,22 @@ COLUMNS = {
         "column @1, which looks like row numbers",
     ),
     "row names": ('"a" "b"\n"r1" 2 3\n"r2" 4 5\n', "column @1, which looks like ids"),
+    "increasing": (
+        "no,a,b\n" + "".join(f"{7654 + 3 * k},{k % 3},5\n" for k in range(12)),
+        "column 'no', which looks like ids",
+    ),
+    "remarks": (
+        "a,remark\n" + "".join(f"{k % 4},{'' if k % 5 else 'late'}\n" for k in range(12)),
+        "column 'remark', which looks like labels",
+    ),
+    "empty": ("a,b,c\n1,2,\n3,5,\n2,2,\n", "column 'c', which looks like nothing"),
+    "thousands": (
+        'a,b\n1,"1,204"\n3,"17,654"\n',
+        "column 'b', which looks like numbers with commas between thousands",
+    ),
+    "units": ("a,b\n1,$1.20\n3,$7\n", "column 'b', which looks like numbers with units"),
+    "degrees": ("a;b\n1;36.5 °C\n3;37 °C\n", "column 'b', which looks like numbers with units"),
+    "rooms": ("a;b\n1;12a\n3;12b\n4;13c\n", "column 'b', which looks like ids"),
     "two": (
         "who,day,a\np1,2021-03-01,1\np2,2021-03-02,3\n",
         "column 'who', which looks like ids; column 'day', which looks like dates",
@@ -120,10 +138,10 @@ CELLS = {
     "a point among commas": ("a;b\n1,5;2\n2,5;3\n1.76;4\n", {"decimal": ","}, "row 3, column 'a'"),
     "ragged": ("a;b\n1;2\n7654;1;2\n", {}, "3 cells in row 2, where there are 2 columns"),
     "no label": ("sex,a\nf,1\n,7654\n", {"label": "sex"}, "row 2, column 'sex' must be given"),
-    "a title above": (
-        "Export 7654\na;b;c\n1;2;3\n4;5;6\n",
+    "half a title": (
+        "Export; 7654\na;b;c;d\n1;2;3;4\n4;5;6;7\n",
         {},
-        "got 1 in its first row, 3 in the next",
+        "got 2 in its first row, 4 in the next",
     ),
     "unclear": ("0,1,2\n7654,3,1\n2,2,2\n", {}, "--header or --no-header"),
     "long, not said": ("id,t,x\n1,0,5\n1,1,7654\n2,0,7\n2,1,8\n", {}, "pass --id"),
@@ -256,3 +274,68 @@ def test_a_name_that_is_asked_for_makes_a_header(tmp_path: Path) -> None:
     text = "who,0,1\na,5,6\nb,7,8\n"
     assert read(tmp_path, text, id="who").X.tolist() == [[5, 6], [7, 8]]
     assert read(tmp_path, text, id="1", header=False).X.tolist() == [[0, 1], [5, 6], [7, 8]]
+
+
+TITLES = {
+    "one": ("Ward 3, May\na;b;c\n1,5;2,5;2\n4,5;5;6,5\n", "1 line above the table left out"),
+    "padded": ("Ward 3;;\n;;\na;b;c\n1,5;2,5;2\n4,5;5;6,5\n", "1 line above the table left out"),
+    "two": (
+        "Ward 3\nby nurse A\na,b,c\n1.5,2.5,2\n4.5,5,6.5\n",
+        "2 lines above the table left out",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "said"), TITLES.values(), ids=TITLES)
+def test_titles_are_left_out_and_that_is_said(tmp_path: Path, text: str, said: str) -> None:
+    rows = read(tmp_path, text)
+    np.testing.assert_array_equal(rows.X, WIDE)
+    assert f", {said}; curves of 3 points, column 'a' to column 'c'" in rows.said
+
+
+def test_numbers_are_no_titles(tmp_path: Path) -> None:
+    with pytest.raises(InvalidData, match="equally many cells"):
+        read(tmp_path, "7654\na;b;c\n1;2;3\n4;5;6\n")
+    rows = read(tmp_path, '"x"\n"r1" 1.5\n"r2" 2.5\n"r3" 3\n', id="@1")  # as R writes it
+    assert rows.X.tolist() == [[1.5], [2.5], [3.0]]
+
+
+@pytest.mark.parametrize(("sep", "decimal"), [(",", "."), (";", ","), ("\t", ".")])
+def test_whole_lines_and_single_cells_are_read_alike(
+    tmp_path: Path, sep: str, decimal: str
+) -> None:
+    """A quote anywhere makes the reader go from cell to cell."""
+    rng = np.random.default_rng(0)
+    strange = ["1e3", " 2", "-0", "+.5", "3 ", "00012", "1E-2"]
+    cells = [[f"{x:.3f}" for x in row] for row in rng.normal(size=(50, 3))]
+    for place, cell in enumerate(strange):
+        cells[place][place % 3] = cell
+    lines = [sep.join(cell.replace(".", decimal) for cell in ["w,", *row]) for row in cells]
+    lines = [line.replace("w,", f"w{place % 7}") for place, line in enumerate(lines)]
+    text = "\n".join([sep.join("wabc"), *lines])
+    quoted = text.replace("\nw3", '\n"w3"')
+    plain, careful = (read(tmp_path, each, groups="w") for each in (text, quoted))
+    assert type(plain._table) is not type(careful._table)
+    np.testing.assert_array_equal(plain.X, careful.X)
+    assert plain.text("w").tolist() == careful.text("w").tolist()
+    for wrong in ("1_0", "x", "٣", "0x10", "1.2.3", "1 2", "--1"):
+        for whole in (text, quoted):
+            last = whole.rpartition(sep)[0] + sep + wrong
+            with pytest.raises(InvalidData, match="row 50, column 'c' must be a number"):
+                read(tmp_path, last, groups="w", sep=sep, decimal=decimal)
+
+
+def test_a_quoted_cell_of_two_lines_is_one_cell_in_chunks_too(tmp_path: Path) -> None:
+    lines = [f"{k % 5},{k % 3},fine" for k in range(20)]
+    lines[7] = '1,2,"not\nfine"'
+    lines[12] = ",,"
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(["a,b,c", *lines]))
+    opened = Reading(label="c").open(path)
+    tables = list(opened.chunks(4))
+    assert [len(table) for table in tables] == [4, 4, 4, 4, 3]  # row 13 is empty
+    assert [table.first for table in tables] == [1, 5, 9, 13, 17]
+    assert tables[1].text("c")[3] == "not\nfine"
+    assert np.concatenate([table.numbers(["a"])[:, 0] for table in tables]).tolist() == [
+        k % 5 if k != 7 else 1 for k in range(20) if k != 12
+    ]

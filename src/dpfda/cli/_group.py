@@ -78,7 +78,7 @@ class CommandFiles(click.Group):
         name = ctx.invoked_subcommand
         command = self.get_command(ctx, name) if name in self.list_commands(ctx) else None
         given = [] if command is None else command.params
-        names = {"random_state": "--seed", "n_people": "--people"}
+        names = {"random_state": "--seed", "grid_points": "--grid"}
         names |= {part.name: part.opts[0] for part in given if isinstance(part, click.Option)}
         argument, must, rest = text.partition(" must be ")
         text = f"{names.get(argument, argument)}{must}{rest}"

@@ -24,7 +24,8 @@ _HELP = {
     "id": "Column that tells curves apart; it repeats in long form (id, t, x).",
     "label": "Column of classes.",
     "groups": "Column of persons, where one has several rows: the guarantee is per person.",
-    "grid": "Grid points: 0:24 (evenly) or 0,0.5,2. Default: the header, if it holds numbers.",
+    "grid": "Grid points: 0:24 (evenly) or 0,0.5,2. Default: the header, if it holds "
+    "numbers, or else evenly on 0:1.",
 }
 
 Command = Callable[..., Any]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.privacy.ledger_file import FileLedger
 from dpfda.study.results import to_json
 
@@ -20,7 +21,11 @@ def command(path: Path, as_json: bool) -> None:
 
     FILE is what --ledger of another command names: when, for what and under which assumptions.
     """
-    ledger = FileLedger(path)
+    try:
+        ledger = FileLedger(path)
+    except InvalidParameter:  # nothing in it: a limit would begin one
+        rule = "a budget that --ledger of another command has begun"
+        raise InvalidData(path.name, rule, "an empty file") from None
     if as_json:
         click.echo(to_json([entry.to_dict() for entry in ledger.entries]))
     else:

@@ -14,7 +14,7 @@ from dpfda import documents
 from dpfda.boosting.model import RowModel
 from dpfda.cli._output import check_writable
 from dpfda.cli._reading import frame, reading_from, reading_options
-from dpfda.errors import InvalidParameter
+from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.files import Rows
 from dpfda.regression.model import RegressionModel
 from dpfda.study.results import to_json
@@ -54,6 +54,8 @@ def command(model: Path, file: Path, out: Path | None, as_json: bool, **options:
         rows = reading.rows(file, curves=not table, least=1)
     click.echo(rows.said, err=True)
     where = {} if table or rows.grid_points is None else {"grid_points": rows.grid_points}
+    if not where:
+        _check_width(loaded, rows.X)
     predicted = np.asarray(loaded.predict(rows.X, **where))
     columns: dict[str, Any] = {} if reading.id is None else {reading.id: rows.text(reading.id)}
     columns["predicted"] = predicted.tolist()
@@ -73,3 +75,11 @@ def command(model: Path, file: Path, out: Path | None, as_json: bool, **options:
     if reading.label is not None:
         wrong = np.mean(rows.text(reading.label) != predicted.astype(str))
         click.echo(f"wrong: {100 * wrong:.1f} % of {len(predicted)}", err=True)
+
+
+def _check_width(model: Any, X: Any) -> None:
+    """Refuse curves of other points than the model's, where nobody says which."""
+    known = model.recipe.grid_points if isinstance(model, RegressionModel) else None
+    if known is not None and isinstance(X, np.ndarray) and X.shape[1] != len(known):
+        rule = f"curves at the {len(known)} points of the model (other points: pass --grid)"
+        raise InvalidData("FILE", rule, f"{X.shape[1]} columns")

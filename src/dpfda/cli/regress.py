@@ -18,6 +18,7 @@ from dpfda.cli._reading import (
     check_labels,
     feature_ranges,
     frame,
+    read_ranges,
     reading_from,
     reading_options,
     two_classes,
@@ -42,8 +43,8 @@ _STREAMED = {".csv", ".tsv", ".txt", ".parquet"}
 @click.option("--epsilon", type=float, required=True, help="Privacy budget ε of the whole fit.")
 @click.option("--delta", type=float, default=1e-5, show_default=True, help="δ; 0 for pure ε.")
 @click.option("--feature-ranges", metavar="RANGES",
-    help="Public ranges: 0:1 for all, age=18:99,weight=30:150, or a .json file, which may list "
-    "categories of words.")  # fmt: skip
+    help="Public ranges: 0:1 for all, or age=18:99,weight=30:150 or a .json file, which may list "
+    "categories of words, for the columns that they name.")  # fmt: skip
 @click.option("--feature-norm-bound", type=float,
     help="Instead of --feature-ranges: public bound on a row's length.")  # fmt: skip
 @click.option("--target-range", type=(float, float), metavar="LOW HIGH",
@@ -68,6 +69,9 @@ def command(file: Path, as_json: bool, out: Path | None, plot: Path | None, **op
     _check(options)
     check_outputs(out, plot)
     reading = reading_from(options)
+    named = options["feature_ranges"] and read_ranges(options["feature_ranges"])
+    if isinstance(named, dict) and reading.columns is None:
+        reading = reading.choosing(list(named))  # those that ranges are given for
     opened = reading.open(file, aside=[options["target"]])
     features = reading.chosen(opened, aside={options["target"]: "--target"})
     ranges = feature_ranges(options["feature_ranges"], features)

@@ -48,8 +48,8 @@ def command(
     has one column of values at equal distances, or two columns t and x(t). The reply is drawn and
     stored once; calling the command again sends the same bytes again.
     """
-    client = RemoteClient(home, certificates=certificates)
     curve = read_curve(file, reading_from(options))
+    client = RemoteClient(home, certificates=certificates)
     preview = client.prepare(plan_hash, curve=curve, label=_typed(client, plan_hash, label))
     if show:
         _print(preview)
@@ -65,7 +65,9 @@ def read_curve(file: Path, reading: Reading) -> Any:
     opened = reading.open(file)
     names = reading.chosen(opened)
     if len(names) > 2:
-        raise InvalidData(file.name, "one or two columns of numbers (choose them by --columns)")
+        found = f"{len(names)} columns"
+        rule = "one or two columns of numbers (choose them by --columns)"
+        raise InvalidData(file.name, rule, found)
     table = opened.table()
     columns = table.numbers(names).T
     click.echo(reading.said(opened, len(table)), err=True)

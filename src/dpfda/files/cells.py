@@ -11,9 +11,12 @@ from dpfda._validate import FloatArray
 
 _MISSING = {"", "na", "n/a", "#n/a", "nan", "null", "none", "missing", ".", "-", "?"}
 _DATE = re.compile(r"(\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T].*)?|\d{1,2}:\d\d(:\d\d)?)", re.ASCII)
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})*(\.\d+)?", re.ASCII)
+_UNIT = re.compile(r"[^\w\s]?\s*[+-]?\d[\d.,]*\s*\S{0,5}")
 _COMMA_NUMBER = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?", re.ASCII)
 _WHOLE = re.compile(r"([+-]?\d+)\.0*", re.ASCII)
 _MANY = 10  # rows that are hardly numbered by chance
+_UNITS = 2  # different ones in a column, no unit among them
 _FEW = 20  # different words: more are no set of labels
 
 
@@ -35,14 +38,14 @@ def number(cell: str, decimal: str = ".") -> float | None:
     if decimal != ".":
         text = "x" if "." in text else text.replace(decimal, ".")
     try:
-        return float(text) if "_" not in text else None
+        return None if _foreign(text) else float(text)
     except ValueError:
         return None
 
 
 def numbers(cells: Sequence[str], decimal: str = ".") -> tuple[FloatArray, int | None]:
     """A column as numbers, and the place of the first cell that is none."""
-    if decimal == ".":
+    if decimal == "." and not _foreign("".join(cells)):
         try:
             return np.array(cells, dtype=np.float64), None  # the common case, at numpy's speed
         except ValueError:
@@ -51,6 +54,11 @@ def numbers(cells: Sequence[str], decimal: str = ".") -> tuple[FloatArray, int |
     wrong = next((place for place, value in enumerate(found) if value is None), None)
     values = np.array([np.nan if value is None else value for value in found], dtype=np.float64)
     return values, wrong
+
+
+def _foreign(text: str) -> bool:
+    """Whether Python would read numbers from what nobody else takes for one: 1_0, other digits."""
+    return "_" in text or not text.isascii()
 
 
 def has_decimal_commas(cells: Sequence[str]) -> bool:
@@ -71,19 +79,44 @@ def looks_like(cells: Sequence[str]) -> str:
     Example:
         >>> looks_like(["2021-03-01"]), looks_like(["p1", "p2"]), looks_like(["f"] * 9)
         ('dates', 'ids', 'labels')
+        >>> looks_like(["1,204", "988"]), looks_like(["$8.50", "$7"])
+        ('numbers with commas between thousands', 'numbers with units')
     """
     words = [cell.strip() for cell in cells if not is_missing(cell)]
-    if words and sum(_DATE.fullmatch(word) is not None for word in words) > 0.9 * len(words):
+    if not words:
+        return "nothing"
+    if _mostly(_DATE, words):
         return "dates"
+    if _mostly(_THOUSANDS, words):
+        return "numbers with commas between thousands"
+    units = {re.sub(r"[\d.,+\s-]", "", word) for word in words}
+    if _mostly(_UNIT, words) and len(units) <= _UNITS:
+        return "numbers with units"
     different = len(set(words))
     if different == len(words):
         return "ids"
     return "labels" if different <= _FEW else "ids" if different < len(words) / 2 else "text"
 
 
-def counts_rows(values: FloatArray) -> bool:
-    """Whether a column holds 0, 1, 2, ... or 1, 2, 3, ...: it numbers the rows."""
-    return values.size >= _MANY and values[0] in (0, 1) and bool(np.all(np.diff(values) == 1))
+def _mostly(pattern: re.Pattern[str], words: Sequence[str]) -> bool:
+    return sum(pattern.fullmatch(word) is not None for word in words) > 0.9 * len(words)
+
+
+def kind_of_numbers(values: FloatArray) -> str:
+    """What a column of numbers seems to hold: it may number the rows, or name them.
+
+    Example:
+        >>> kind_of_numbers(np.arange(20.0)), kind_of_numbers(1000 + 7 * np.arange(20.0))
+        ('row numbers', 'ids')
+        >>> kind_of_numbers(np.arange(20.0) ** 0.5)
+        'numbers'
+    """
+    if values.size < _MANY or np.any(values[:_MANY] % 1):  # most columns end here
+        return "numbers"
+    steps = np.diff(values)
+    if np.any(values % 1) or not np.all(steps > 0):
+        return "numbers"
+    return "row numbers" if values[0] in (0, 1) and np.all(steps == 1) else "ids"
 
 
 def grid_in(names: Sequence[str], decimal: str = ".") -> FloatArray | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 from dpfda._validate import FloatArray
@@ -80,16 +79,10 @@ def open_file(
 
 
 def _text(path: Path, dialect: text.Dialect) -> Opened:
-    def chunks(rows: int | None) -> Iterator[Table]:
-        lines, first = text.rows_of(path, dialect), 1
-        while part := list(islice(lines, rows)):
-            yield Table(dialect.names, tuple(zip(*part, strict=True)), dialect.decimal, first)
-            first += len(part)
-
     return Opened(
         path=path,
         names=dialect.names,
-        chunks=chunks,
+        chunks=lambda rows: text.tables(path, dialect, rows),
         said=dialect.said,
         header=dialect.header,
         decimal=dialect.decimal,
@@ -100,6 +93,8 @@ def _workbook(path: Path, *, decimal: str, header: bool | None, asked: Collectio
     title, rows = stores.xlsx(path)
     if not rows:
         raise InvalidData(path.name, "a table with at least two rows", "an empty sheet")
+    titles = text.titles(rows)
+    rows = rows[titles:]
     named = text.has_header(rows[: text.SAMPLE], decimal, asked) if header is None else header
     names = [name.strip() or f"{NUMBER}{place}" for place, name in enumerate(rows[0], start=1)]
     names = names if named else [str(place + 1) for place in range(len(names))]
@@ -109,7 +104,7 @@ def _workbook(path: Path, *, decimal: str, header: bool | None, asked: Collectio
         path=path,
         names=tuple(names),
         chunks=lambda _: iter([table] * (len(table) > 0)),
-        said=(f"sheet {title!r}", first),
+        said=(f"sheet {title!r}", first, *text.left_out(titles)),
         header=named,
         decimal=decimal,
     )

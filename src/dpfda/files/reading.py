@@ -147,9 +147,10 @@ class Reading:
         self.refuse_others(table, names)
         said = self.said(opened, len(table))
         if curves and self.id is not None and len(names) == _LONG - 1:
-            whose = np.unique(table.text(self.id), return_inverse=True)[1]
-            if whose.max() + 1 < len(table):
-                return self._long(table, names, whose, said)
+            order: dict[str, int] = {}  # ids by appearance
+            found = [order.setdefault(who, len(order)) for who in table.text(self.id)]
+            if len(order) < len(table):
+                return self._long(table, names, np.array(found), said)
         if curves and self.columns is None and _seems_long(table, names):
             rule = "clear about three columns like id, t, x (pass --id, or --columns for curves)"
             raise InvalidData("FILE", rule)
@@ -157,24 +158,29 @@ class Reading:
         grid = self._grid(opened, names) if curves else None
         if grid is not None:
             said += f"; {grid.size} grid points from {grid[0]:.6g} to {grid[-1]:.6g}"
+        elif curves and len(names) > 1:
+            ends = [shown(place_of(name, table.names), table.names) for name in names]
+            said += f"; curves of {len(names)} points, {ends[0]} to {ends[-1]}"
         return Rows(X, tuple(names), grid, said, table)
 
     def said(self, opened: Opened, rows: int) -> str:
         """How the file was read, on one line."""
-        line = f"read {rows} rows × {len(opened.names)} columns"
+        columns = len(opened.names)
+        line = f"read {rows} row{'s' * (rows != 1)} × {columns} column{'s' * (columns != 1)}"
         return f"{line}: {', '.join(opened.said)}" if opened.said else line
 
     def refuse_others(self, table: Table, names: Sequence[str]) -> None:
         """Columns that are no measurements, all at once, by what they look like."""
         if self.columns is not None:
             return  # asked for by name: whatever is wrong with them has a place
-        odd = []
-        for name in names:
-            place = place_of(name, table.names)
-            kind = table.kind(place)
-            # One stray word in a column of numbers is a cell to be named, not a column to drop.
-            if kind == "row numbers" or (kind != "numbers" and not table.mostly_numeric(place)):
-                odd.append(f"{shown(place, table.names)}, which looks like {kind}")
+        places = [place_of(name, table.names) for name in names]
+        table.read_ahead(places)
+        kinds = ((place, table.kind(place)) for place in places)
+        odd = [
+            f"{shown(place, table.names)}, which looks like {kind}"
+            for place, kind in kinds
+            if kind != "numbers"
+        ]
         if odd:
             rule = "made of numbers (other columns: --drop, --id, --label, --groups; see --help)"
             raise InvalidData("FILE", rule, f"{'; '.join(odd)}")
@@ -198,9 +204,7 @@ class Reading:
     def _long(self, table: Table, names: list[str], whose: IntArray, said: str) -> Rows:
         """Rows (id, t, x) as curves in the order in which their ids appear."""
         t, x = table.numbers(names, gaps=self.fill).T
-        _, first, whose = np.unique(whose, return_index=True, return_inverse=True)
-        rank = np.argsort(np.argsort(first))  # ids by appearance
-        whose, first = rank[whose], np.sort(first)
+        _, first = np.unique(whose, return_index=True)
         order = np.lexsort((t, whose))
         again = (np.diff(t[order]) == 0) & (np.diff(whose[order]) == 0)
         if again.any():

@@ -43,37 +43,44 @@ class Table:
     def __len__(self) -> int:
         return len(self.columns[0]) if self.columns else 0
 
+    def column(self, place: int) -> Any:
+        """The cells of a column."""
+        return self.columns[place]
+
     def numbers(self, names: Sequence[str], *, gaps: bool = False) -> FloatArray:
         """Columns of numbers, (n, k); empty cells are NaN where there may be `gaps`."""
-        found = [self._numbers(place_of(name, self.names), gaps=gaps) for name in names]
+        places = [place_of(name, self.names) for name in names]
+        self.read_ahead(places)
+        found = [self._numbers(place, gaps=gaps) for place in places]
         return np.column_stack(found) if found else np.empty((len(self), 0))
+
+    def read_ahead(self, places: Sequence[int]) -> None:
+        """Read several columns as numbers at once, where that is faster."""
 
     def text(self, name: str) -> Any:
         """A column of labels or ids, none of them empty."""
         place = place_of(name, self.names)
-        column = self.columns[place]
-        words = np.array([cells.label(str(cell)) for cell in column], dtype=object)
-        empty = [cells.is_missing(word) for word in words]
-        if any(empty):
-            raise InvalidData(self._cell(empty.index(True), place), "given")
-        return words
-
-    def mostly_numeric(self, place: int) -> bool:
-        """Whether a column is one of numbers, with a stray word at most here and there."""
-        column = self.columns[place]
-        right = sum(cells.number(str(cell), self.decimal) is not None for cell in column)
-        return 2 * right >= len(column)
+        column = self.column(place)
+        known = {cell: cells.label(str(cell)) for cell in set(column)}
+        empty = {cell for cell, word in known.items() if cells.is_missing(word)}
+        if empty:
+            row = next(row for row, cell in enumerate(column) if cell in empty)
+            raise InvalidData(self._cell(row, place), "given")
+        return np.array([known[cell] for cell in column], dtype=object)
 
     def kind(self, place: int) -> str:
-        """What a column looks like: numbers, row numbers, dates, ids, labels, text."""
+        """What a column looks like: numbers, row numbers, dates, ids, labels, text, nothing."""
         values, wrong = self._parsed(place)
-        if wrong is not None:
-            return cells.looks_like([str(cell) for cell in self.columns[place]])
-        return "row numbers" if cells.counts_rows(values) else "numbers"
+        if wrong is None and not np.isnan(values).all():
+            return cells.kind_of_numbers(values)
+        found = [cell for cell in map(str, self.column(place)) if not cells.is_missing(cell)]
+        right = sum(cells.number(cell, self.decimal) is not None for cell in found)
+        # One stray word in a column of numbers is a cell to be named, not a column to drop.
+        return "numbers" if found and 2 * right >= len(found) else cells.looks_like(found)
 
     def _parsed(self, place: int) -> tuple[FloatArray, int | None]:
         if place not in self._known:
-            column = self.columns[place]
+            column = self.column(place)
             numeric = isinstance(column, np.ndarray) and column.dtype.kind in "fiub"
             self._known[place] = (
                 (column.astype(np.float64), None)
@@ -85,7 +92,7 @@ class Table:
     def _numbers(self, place: int, *, gaps: bool) -> FloatArray:
         values, wrong = self._parsed(place)
         if wrong is not None:
-            dated = cells.looks_like([str(self.columns[place][wrong])]) == "dates"
+            dated = cells.looks_like([str(self.column(place)[wrong])]) == "dates"
             raise InvalidData(self._cell(wrong, place), "a number", "a date" if dated else "a word")
         if np.isinf(values).any():
             where = self._cell(int(np.argmax(np.isinf(values))), place)

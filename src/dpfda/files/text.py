@@ -7,17 +7,21 @@ import csv
 import gzip
 import re
 import zlib
-from collections.abc import Collection, Generator, Iterator
+from collections import deque
+from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from io import TextIOWrapper
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.files import cells
-from dpfda.files.table import NUMBER
+from dpfda.files.table import NUMBER, Table
 
 SAMPLE = 200  # lines that delimiter, decimals and header are sniffed from
 _BLOCK = 1 << 20
@@ -27,6 +31,8 @@ _MARKS = {
     codecs.BOM_UTF16_BE: "utf-16",
 }
 _BETWEEN = {";": "';'", "\t": "tabs", "|": "'|'", ",": "','", " ": "spaces"}
+_TITLES = 9  # lines at most
+_BELOW = 3  # cells at least below a title, and rows: R writes one name above two columns
 _UNSUSPICIOUS = 2  # numbers of a first row that may increase by chance, as points do
 
 
@@ -40,6 +46,7 @@ class Dialect:
         decimal: in numbers.
         header: whether the first row holds names.
         names: of the columns.
+        titles: lines above the table.
     """
 
     encoding: str
@@ -47,6 +54,7 @@ class Dialect:
     decimal: str
     header: bool
     names: tuple[str, ...]
+    titles: int = 0
 
     @property
     def said(self) -> tuple[str, ...]:
@@ -58,6 +66,7 @@ class Dialect:
             f"{self.decimal!r} decimals",
             f"first row is {'a header' if self.header else 'data'}",
             "utf-8 with a mark" if self.encoding == "utf-8-sig" else self.encoding,
+            *left_out(self.titles),
         )
 
 
@@ -75,10 +84,14 @@ def sniff(
         sample = list(islice(lines, SAMPLE))
     if not sample:
         raise InvalidData(path.name, "a table with at least two rows", "an empty file")
-    sep = _separator(sample) if sep is None else {"\\t": "\t", "tab": "\t"}.get(sep, sep)
-    if len(sep) > 1:
-        raise InvalidParameter("--sep", "one character, or tab", sep)
-    rows = list(split(sample, sep))
+    if sep is not None:
+        sep = {"\\t": "\t", "tab": "\t"}.get(sep, sep)
+        if len(sep) != 1:
+            raise InvalidParameter("--sep", "one character, or tab", sep)
+    between = sep or _separator(sample)
+    above = titles(list(split(sample, between)))
+    sep = sep or _separator(sample[above:])
+    rows = list(split(sample[above:], sep))
     if decimal is None:
         decimal = "," if sep != "," and cells.has_decimal_commas(list(chain(*rows))) else "."
     width = max(len(rows[0]), len(rows[1]) if len(rows) > 1 else 0)
@@ -93,23 +106,98 @@ def sniff(
     names = [""] * (width - len(names)) * bool(header) + names  # row names have none
     shown = tuple(name or f"{NUMBER}{place}" for place, name in enumerate(names, start=1))
     named = shown if header else tuple(str(place + 1) for place in range(width))
-    return Dialect(encoding=encoding, sep=sep, decimal=decimal, header=header, names=named)
+    return Dialect(
+        encoding=encoding, sep=sep, decimal=decimal, header=header, names=named, titles=above
+    )
 
 
-def rows_of(path: Path, dialect: Dialect) -> Iterator[list[str]]:
-    """The rows below the header, each as long as there are names."""
-    width = len(dialect.names)
+def titles(rows: Sequence[Sequence[str]]) -> int:
+    """How many rows there are above a table: one cell of words each, above three at least."""
+    for count, row in enumerate(rows[: _TITLES + 1]):
+        filled = [cell for cell in row if cell.strip()]
+        if len(filled) >= _BELOW and len(rows) >= count + _BELOW:
+            return count
+        if len(filled) != 1 or cells.number(filled[0]) is not None:
+            return 0
+    return 0
+
+
+def left_out(titles: int) -> tuple[str, ...]:
+    """In words, what was left out above a table."""
+    return (f"{titles} line{'s' * (titles > 1)} above the table left out",) * (titles > 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Lines(Table):
+    """Lines whose cells stand between delimiters and nothing else: no quotes, none missing.
+
+    Numbers are read off all lines at once, an order of magnitude faster than cell by cell.
+    """
+
+    lines: list[str] = field(default_factory=list, repr=False)
+    sep: str = ","
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def column(self, place: int) -> Any:
+        """The cells of a column."""
+        return self._cells[place]
+
+    @cached_property
+    def _cells(self) -> tuple[Any, ...]:
+        return tuple(zip(*split(self.lines, self.sep), strict=True))
+
+    def read_ahead(self, places: Sequence[int]) -> None:
+        """Read columns that hold nothing but numbers; others are read cell by cell."""
+        places = [place for place in places if place not in self._known]
+        lines = self.lines
+        if self.decimal != ".":
+            lines = [line.replace(".", "x").replace(self.decimal, ".") for line in lines]
+        try:
+            values = np.loadtxt(
+                lines, delimiter=self.sep, usecols=places, comments=None, ndmin=2, unpack=True
+            )
+        except ValueError:
+            return
+        self._known.update((place, (x, None)) for place, x in zip(places, values, strict=True))
+
+
+def tables(path: Path, dialect: Dialect, rows: int | None) -> Iterator[Table]:
+    """What is below the header, so many rows at a time, or (None) all at once."""
+    width, first = len(dialect.names), 1
     with closing(_lines(path, dialect.encoding)) as lines:
-        rows = split(lines, dialect.sep)
-        if dialect.header:
-            next(rows, None)
-        for number, row in enumerate(rows, start=1):
-            if len(row) == width + 1 and not row[-1].strip():
-                row.pop()
-            if len(row) != width:
-                found = f"{len(row)} cells in row {number}, where there are {width} columns"
-                raise InvalidData(path.name, "a table with equally many cells in every row", found)
-            yield row
+        deque(islice(split(lines, dialect.sep), dialect.titles + dialect.header), maxlen=0)
+        while part := list(islice(lines, rows)):
+            if not _plain(part, dialect.sep, width):
+                break
+            yield Lines(dialect.names, (), dialect.decimal, first, lines=part, sep=dialect.sep)
+            first += len(part)
+        # From here on cell by cell: a cell in quotes may have several lines.
+        careful = _checked(split(chain(part, lines), dialect.sep), path, width, first)
+        while cut := list(islice(careful, rows)):
+            yield Table(dialect.names, tuple(zip(*cut, strict=True)), dialect.decimal, first)
+            first += len(cut)
+
+
+def _plain(lines: list[str], sep: str, width: int) -> bool:
+    """Whether cells can be told by delimiters alone."""
+    return (
+        sep not in ("", " ")
+        and not any('"' in line for line in lines)
+        and all(line.count(sep) == width - 1 and line[0] != sep for line in lines)
+    )
+
+
+def _checked(rows: Iterator[list[str]], path: Path, width: int, first: int) -> Iterator[list[str]]:
+    """Rows that are as long as there are names."""
+    for number, row in enumerate(rows, start=first):
+        if len(row) == width + 1 and not row[-1].strip():
+            row.pop()
+        if len(row) != width:
+            found = f"{len(row)} cells in row {number}, where there are {width} columns"
+            raise InvalidData(path.name, "a table with equally many cells in every row", found)
+        yield row
 
 
 def split(lines: Any, sep: str) -> Iterator[list[str]]:
