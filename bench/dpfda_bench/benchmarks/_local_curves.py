@@ -6,8 +6,9 @@ from functools import partial
 
 import numpy as np
 
-from dpfda.datasets import simulate_001
-from dpfda_bench.benchmarks._local_problem import Draw, Problem, at
+from dpfda.datasets import Dataset, simulate_001
+from dpfda_bench.benchmarks._local_problem import Draw, Problem, at, split
+from dpfda_bench.datasets.curve_sets import load_phoneme
 
 _UNBALANCED = -3.0  # the intercept of 001 §6.1 that leaves 28 % of people in one class
 _RANGE = {"value_range": (-6.0, 6.0)}
@@ -24,6 +25,7 @@ def simulations() -> list[Problem]:
             _RANGE,
             at(11.9, 11.2, 10.9, epsilons=(0.1, 0.5, 1.0)),
             tuned=True,
+            calibrated=(1.0,),
         ),
         Problem("unbalanced", unbalanced, _RANGE, at(16, 12.5, 11.8, epsilons=few), tuned=True),
         Problem(
@@ -34,6 +36,17 @@ def simulations() -> list[Problem]:
             tuned=True,
         ),
     ]
+
+
+def speech() -> list[Problem]:
+    """Log-periodograms of "sh" and "iy": 1500 frames are asked, the others judge."""
+    draw, values = partial(split, _sh_iy, 1500), {"value_range": (0, 25)}
+    goals = at(6.0, 3.6, None, 0.8)
+    return [Problem("sh_iy", draw, values, goals, tuned=True, calibrated=(1.0, 5.0))]
+
+
+def _sh_iy() -> Dataset:
+    return load_phoneme(classes=("sh", "iy"))
 
 
 def _simulation(intercept: float, seed: int) -> Draw:

@@ -6,15 +6,14 @@ Ranges are what somebody could say without the data: powers of ten, percentages,
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial
-from typing import Any
+from functools import partial
 
 import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.datasets import Dataset
-from dpfda_bench.benchmarks._local_curves import simulations
-from dpfda_bench.benchmarks._local_problem import Draw, Problem, at
+from dpfda_bench.benchmarks._local_curves import simulations, speech
+from dpfda_bench.benchmarks._local_problem import Draw, Problem, at, split
 from dpfda_bench.datasets.curve_sets import load_phoneme
 from dpfda_bench.datasets.vector_sets import (
     load_adult,
@@ -29,7 +28,7 @@ _OTHERS = 5000
 
 def problems() -> list[Problem]:
     """All of them; what needs no file comes first."""
-    return [*simulations(), *_simulated(), *_tables(), *_curves()]
+    return [*simulations(), *_simulated(), *_tables(), *speech(), *_curves()]
 
 
 def _simulated() -> list[Problem]:
@@ -76,28 +75,30 @@ def _tables() -> list[Problem]:
     return [
         Problem(
             "adult",
-            partial(_split, _adult, 0.8),
+            partial(split, _adult, 0.8),
             {"feature_ranges": census},
             at(21, 19, 17.5, 16.7),
             tuned=True,
+            calibrated=(1.0, 5.0),
         ),
         Problem(
             "phishing",
-            partial(_split, load_phishing, 0.8),
+            partial(split, load_phishing, 0.8),
             {"feature_ranges": [(-1, 1)] * 30},
             at(20, 13, 10.9, 9.8),
         ),
         Problem(
             "mnist_7x7",
-            partial(_split, _small_pictures, 0.8),
+            partial(split, _small_pictures, 0.8),
             {"feature_ranges": [(0, 1)] * 49},
             at(38, 25, 16, 10.5),
         ),
         Problem(
             "diabetes",
-            partial(_split, load_diabetes, 0.8),
+            partial(split, load_diabetes, 0.8),
             {"feature_ranges": medical, "center_known": True},
             at(30, 28.5, None, 24.8),
+            calibrated=(5.0,),
         ),
     ]
 
@@ -106,7 +107,7 @@ def _curves() -> list[Problem]:
     return [
         Problem(
             "phoneme5",
-            partial(_split, load_phoneme, 0.74),
+            partial(split, load_phoneme, 0.74),
             {"value_range": (0, 25)},
             at(None, 32, 23, 12),
             n_classes=5,
@@ -115,20 +116,6 @@ def _curves() -> list[Problem]:
 
 
 # -- real data -------------------------------------------------------------------------------------
-
-
-def _split(load: Callable[[], Dataset], share: float, seed: int) -> Draw:
-    """A random split into people who are asked and others."""
-    X, y = _numbered(load)
-    order = np.random.default_rng(seed).permutation(len(y))
-    train, test = np.split(order, [int(share * len(y))])
-    return X[train], y[train], X[test], y[test]
-
-
-@cache
-def _numbered(load: Callable[[], Dataset]) -> tuple[Any, IntArray]:
-    data = load()
-    return data.X, np.unique(np.asarray(data.y), return_inverse=True)[1]
 
 
 def _adult() -> Dataset:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
+from dpfda._validate import FloatArray
 from dpfda.noise import SimulationSource
 from dpfda.questions.recipe import plan_study
 from dpfda.simulate import people_from, simulate
@@ -24,6 +25,10 @@ GOALS: dict[str, Goal] = {
     f"{problem.name}_eps{epsilon:g}": at_most(bound)
     for problem in problems()
     for epsilon, bound in problem.goals.items()
+} | {
+    f"{problem.name}_calibration_eps{epsilon:g}": at_most(0.05)
+    for problem in problems()
+    for epsilon in problem.calibrated
 }
 _REPLICATIONS, _FEW = 40, 3
 
@@ -44,6 +49,11 @@ def run(quick: bool = False, *, only: tuple[str, ...] = ()) -> Outcome:
                 continue
             rows += found
             figures |= {f"{problem.name}_eps{row['epsilon']:g}": row["error"] for row in found}
+            figures |= {
+                f"{problem.name}_calibration_eps{row['epsilon']:g}": row["calibration"]
+                for row in found
+                if row["epsilon"] in problem.calibrated
+            }
     return Outcome(rows=rows, figures=figures, notes=notes)
 
 
@@ -52,17 +62,30 @@ def _row(problem: Problem, workers: Parallel, replications: int) -> list[dict[st
     rows = []
     for epsilon in problem.goals:
         found = workers(delayed(study)(problem, epsilon, seed) for seed in range(replications))
-        errors, designs = zip(*found, strict=True)
+        errors, off, designs = zip(*found, strict=True)
         row = {"task": problem.name, "epsilon": epsilon, "design": designs[0]}
-        rows.append(row | mean_and_error(errors) | {"tuned": problem.tuned})
+        row |= mean_and_error(errors) | {"tuned": problem.tuned}
+        rows.append(row | {"calibration": float(np.mean(off))})
     return rows
 
 
-def study(problem: Problem, epsilon: float, seed: int) -> tuple[float, str]:
-    """The error in % of one whole study on people who were not asked, and its design."""
+def study(problem: Problem, epsilon: float, seed: int) -> tuple[float, float, str]:
+    """Of one whole study: error in % on people who were not asked, calibration, and its design."""
     X, y, others, truth = problem.draw(seed)
     classes = tuple(range(problem.n_classes))
     plan = plan_study(len(y), epsilon, classes=classes, seed=seed, **problem.facts)
     model = simulate(plan, people_from(plan, X, y), source=SimulationSource(seed)).model
-    wrong = np.mean(model.predict(others) != truth)
-    return 100 * float(wrong), str(plan.design["name"])
+    features = plan.encoder.encode(others)
+    wrong, off = np.mean(model.decide(features) != truth), np.nan
+    if epsilon in problem.calibrated:
+        chances = model.chances(features)[:, 1]
+        rng = np.random.default_rng(seed)
+        by_chance = [_miscalibration(chances, rng.random(len(truth)) < chances) for _ in range(5)]
+        off = _miscalibration(chances, truth == 1) - float(np.mean(by_chance))
+    return 100 * float(wrong), off, str(plan.design["name"])
+
+
+def _miscalibration(chances: FloatArray, happened: Any) -> float:
+    """Expected calibration error in ten classes of probability."""
+    place = np.minimum((10 * chances).astype(np.int64), 9)
+    return float(np.abs(np.bincount(place, chances - happened, 10)).sum() / len(chances))

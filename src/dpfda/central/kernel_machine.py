@@ -21,9 +21,9 @@ from dpfda.central.points import PointEstimator
 from dpfda.central.release import Release
 from dpfda.curves.ranges import middle
 from dpfda.errors import InvalidParameter
-from dpfda.face.curve_classifier import probabilities
 from dpfda.face.curves import CurveReader
 from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC
+from dpfda.protocol.linear_scores import chances
 from dpfda.protocol.person import label_numbers
 
 
@@ -116,7 +116,7 @@ class PrivateKernelMachine(CurveReader, PointEstimator):
     @available_if(_classifies)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> FloatArray:
         """Probabilities (n, 2) in the order of ``classes_``; only logistic loss aims at them."""
-        return probabilities(self._at(X)[:, None])
+        return chances(self._at(X)[:, None])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R² of the predictions, or the part of labels that are predicted; not private."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import expit, softmax
 from sklearn.utils.validation import check_is_fitted
 
 from dpfda import _validate
@@ -21,7 +20,7 @@ from dpfda.face.curves import CurveReader, count_channels, count_rows, take
 from dpfda.face.scikit import ClassifierMixin
 from dpfda.noise import Source
 from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC, Guarantee
-from dpfda.protocol.linear_scores import decided
+from dpfda.protocol.linear_scores import chances, decided
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.public_randomness import one_row_each
 
@@ -69,10 +68,10 @@ class LocalClassifier(ClassifierMixin, CurveReader):
     def predict_proba(self, X: Any, *, grid_points: Any = None) -> FloatArray:
         """Probabilities (n, K) that follow from the scores, in the order of ``classes_``.
 
-        Logistic for two classes, softmax for several. They rank rows and add up to 1, but are not
-        calibrated yet: 0.8 need not be right in 80 % of cases.
+        Logistic for two classes, softmax for several; not calibrated: 0.8 need not be right in 80 %
+        of cases.
         """
-        return probabilities(self._scores(X, grid_points))
+        return chances(self._scores(X, grid_points))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, grid_points: Any = None) -> float:
         """Part of the labels that are predicted; not private."""
@@ -188,6 +187,15 @@ class CurveClassifierBase(LocalClassifier):
         features = self._features(X, grid_points)  # first: it refuses the unfitted
         return np.asarray(self.model_.scores(features))
 
+    def predict_proba(self, X: Any, *, grid_points: Any = None) -> FloatArray:
+        """Probabilities (n, K) as the model states them, in the order of ``classes_``.
+
+        Question studies know how unsure they are and draw probabilities towards ½ by that; how well
+        they are calibrated is in the guide on question reports.
+        """
+        features = self._features(X, grid_points)  # first: it refuses the unfitted
+        return self.model_.chances(features)
+
     def _features(self, X: Any, grid_points: Any) -> FloatArray:
         self._require_fitted()
         return np.asarray(self.model_.encoder.encode(*self._new_curves(X, grid_points)))
@@ -221,18 +229,6 @@ class EncodedClassifier(CurveClassifierBase):
 
 def _joined(channels: list[CurveEncoder]) -> CurveEncoder:
     return channels[0] if len(channels) == 1 else CurveEncoder.side_by_side(channels)
-
-
-def probabilities(scores: FloatArray) -> FloatArray:
-    """Probabilities that follow from scores: logistic of one, softmax of several.
-
-    Example:
-        >>> probabilities(np.array([[0.0], [2.0]])).round(2).tolist()
-        [[0.5, 0.5], [0.12, 0.88]]
-    """
-    if scores.shape[1] == 1:
-        return np.column_stack([expit(-scores[:, 0]), expit(scores[:, 0])])
-    return np.asarray(softmax(scores, axis=1))
 
 
 def plain_classes(classes: Any) -> tuple[Any, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.special import expit, softmax
 
 from dpfda._validate import FloatArray, IntArray
 
@@ -26,10 +27,40 @@ def linear_scores(
         array([[3.]])
     """
     slopes = np.asarray(coefficients)
-    scaled = (np.asarray(features)[:, None, : slopes.shape[-1]] - centers) / scales
-    if clipped:
-        scaled = np.clip(scaled, -1, 1)
+    scaled = squashed(features, centers=centers, scales=scales, clipped=clipped)
     return np.asarray(intercept + np.einsum("...d,...d->...", slopes, scaled))
+
+
+def squashed(features: Any, *, centers: Any, scales: Any, clipped: bool) -> FloatArray:
+    """squash((z* - centers)/scales), shape (n, m, d)."""
+    width = np.shape(centers)[-1]
+    scaled = (np.asarray(features)[:, None, :width] - centers) / scales
+    return np.asarray(np.clip(scaled, -1, 1) if clipped else scaled)
+
+
+def moderated(scores: FloatArray, variances: FloatArray) -> FloatArray:
+    """Scores (n, m) drawn towards 0 by their own mean variance (n, m): MacKay 1992, Eq. (10).
+
+    All of a row by the same factor, so that what is decided stays the same.
+
+    Example:
+        >>> moderated(np.array([[2.0]]), np.array([[8 / np.pi]])).round(3)
+        array([[1.414]])
+    """
+    doubt = np.mean(variances, axis=1, keepdims=True)
+    return np.asarray(scores / np.sqrt(1 + np.pi / 8 * doubt))
+
+
+def chances(scores: FloatArray) -> FloatArray:
+    """Probabilities that follow from scores: logistic of one, softmax of several.
+
+    Example:
+        >>> chances(np.array([[0.0], [2.0]])).round(2).tolist()
+        [[0.5, 0.5], [0.12, 0.88]]
+    """
+    if scores.shape[1] == 1:
+        return np.column_stack([expit(-scores[:, 0]), expit(scores[:, 0])])
+    return np.asarray(softmax(scores, axis=1))
 
 
 def decided(scores: FloatArray) -> IntArray:

@@ -8,12 +8,20 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
 from dpfda.curves import CurveEncoder, read_encoder
 from dpfda.documents import Body, Documented
 from dpfda.errors import InvalidParameter
 from dpfda.privacy.guarantee import Guarantee
-from dpfda.protocol.linear_scores import NUMBERS, decided, linear_scores
+from dpfda.protocol.linear_scores import (
+    NUMBERS,
+    chances,
+    decided,
+    linear_scores,
+    moderated,
+    squashed,
+)
 from dpfda.protocol.plan import Label
 
 
@@ -48,6 +56,8 @@ class CurveModelBody(Body):
     centers: list[list[float]]
     scales: list[list[float]]
     clipped: bool
+    variances: list[list[float]] | None = None
+    damping: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -65,6 +75,8 @@ class CurveModel(StudyModel):
         centers: shape (m, d).
         scales: shape (m, d).
         clipped: whether centered and scaled features are clipped to ±1.
+        variances: what the replies leave open of intercept and coefficients, shape (m, 1 + d).
+        damping: what probabilities take scores times, where features are not told apart.
 
     Example:
         >>> from dpfda.curves import CurveEncoder
@@ -89,14 +101,23 @@ class CurveModel(StudyModel):
     centers: FloatArray
     scales: FloatArray
     clipped: bool
+    variances: FloatArray | None = None
+    damping: float = 1.0
 
     def __post_init__(self) -> None:
-        self._read(*NUMBERS)
+        self._read(*NUMBERS, *(["variances"] if self.variances is not None else []))
         scores = len(self.intercept)
         if scores != (1 if len(self.classes) == 2 else len(self.classes)):
             raise InvalidParameter("intercept", "one score a class (one for two)", scores)
         if self.coefficients.ndim != 2 or len(self.coefficients) != scores:
             raise InvalidParameter("coefficients", f"{scores} rows", self.coefficients.shape)
+        width = self.coefficients.shape[1]
+        if self.variances is not None and (
+            self.variances.shape != (scores, 1 + width) or np.any(self.variances < 0)
+        ):
+            rule = f"{scores} × {1 + width} numbers, 0 or above"
+            raise InvalidParameter("variances", rule, self.variances.shape)
+        _validate.positive("damping", self.damping)
 
     def _read(self, *names: str) -> None:
         """Parts that JSON does not hold as they are, and finite numbers."""
@@ -133,6 +154,19 @@ class CurveModel(StudyModel):
     def decide(self, features: FloatArray) -> IntArray:
         """Label numbers of encoded curves."""
         return decided(self.scores(features))
+
+    def chances(self, features: FloatArray) -> FloatArray:
+        """Probabilities of the classes for encoded curves, shape (n, K).
+
+        Logistic of the score for two classes, softmax for several; scores count the less, the less
+        sure the model is of them (methods 10.7).
+        """
+        scores = self.damping * self.scores(features)
+        if self.variances is None:
+            return chances(scores)
+        scaled = squashed(features, centers=self.centers, scales=self.scales, clipped=self.clipped)
+        spread = np.einsum("nmd,md->nm", scaled**2, self.variances[:, 1:])
+        return chances(moderated(scores, self.variances[:, 0] + spread))
 
     def slope(self, points: Any = None) -> FloatArray:
         """β(t) of each score at `points`, or one weight a feature, inside the clipping."""

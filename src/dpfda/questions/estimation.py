@@ -21,6 +21,7 @@ _DOUBT = 2.5  # evidence that an ordered feature must bring before it is believe
 _EXPECTED = 0.7  # how likely it is, before any answer, that features say something of the label
 _SIGNAL = 0.06  # variance of the first stump's correlation if they do
 _PAIR_PRIOR = 0.02  # variance of the correlation of two stumps before any answer
+_BLIND = 0.4  # by what to take scores times where products of stumps are unknown
 _RIDGE = 0.1
 _SMALLEST_EIGENVALUE = 0.2
 
@@ -62,12 +63,15 @@ class Direction(NamedTuple):
         raw: r, shape (d,).
         variances: of θ, shape (d,).
         evidence: how likely it is that any stump is right at all.
+        damping: what scores are to be taken times for probabilities: stumps without an order say
+            the same twice as long as nobody knows their products.
     """
 
     slopes: FloatArray
     raw: FloatArray
     variances: FloatArray
     evidence: float
+    damping: float
 
 
 def direction(
@@ -109,7 +113,13 @@ def direction(
     if balance is not None:
         evidence = _evidence(raw, precision, ordered=ordered, room=(1 - abs(off)) ** 2)
     steepness = 4 * evidence / (spread * (1 - np.clip(u @ r / spread, 0, 0.9)))
-    return Direction(steepness * u, raw, steepness**2 * believed**2 / precision, evidence)
+    return Direction(
+        slopes=steepness * u,
+        raw=raw,
+        variances=steepness**2 * believed**2 / precision,
+        evidence=evidence,
+        damping=1.0 if ordered else _BLIND + (1 - _BLIND) * _pairs_known(pair_asked, alpha),
+    )
 
 
 def _shrinkage(raw: FloatArray, precision: FloatArray, *, ordered: bool, room: float) -> FloatArray:
@@ -142,12 +152,25 @@ def _evidence(raw: FloatArray, precision: FloatArray, *, ordered: bool, room: fl
 
 def _correlations(pair_total: FloatArray, pair_asked: FloatArray, alpha: float) -> FloatArray:
     """Estimated correlations of the stumps, shrunk, with eigenvalues kept away from 0."""
-    precision = np.maximum(pair_asked, 0.5) * alpha**2
     pairs = pair_total / np.maximum(pair_asked, 1) / alpha
-    pairs *= _PAIR_PRIOR / (_PAIR_PRIOR + 1 / precision)
+    pairs *= _pair_belief(pair_asked, alpha)
     np.fill_diagonal(pairs, 1 + _RIDGE)
     values, vectors = np.linalg.eigh(pairs)
     return np.asarray((vectors * np.maximum(values, _SMALLEST_EIGENVALUE)) @ vectors.T)
+
+
+def _pair_belief(pair_asked: FloatArray, alpha: float) -> FloatArray:
+    """How much of each estimated product of two stumps to believe."""
+    precision = np.maximum(pair_asked, 0.5) * alpha**2
+    return _PAIR_PRIOR / (_PAIR_PRIOR + 1 / precision)
+
+
+def _pairs_known(pair_asked: FloatArray, alpha: float) -> float:
+    """The same of all pairs, from 0 (nobody was asked about two stumps) to 1."""
+    others = ~np.eye(len(pair_asked), dtype=bool)
+    if not np.any(pair_asked[others]):
+        return 0.0 if len(pair_asked) > 1 else 1.0
+    return float(np.mean(_pair_belief(pair_asked, alpha)[others]))
 
 
 def intercept_reading(

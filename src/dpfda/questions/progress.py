@@ -49,6 +49,7 @@ class QuestionProgress(ScoredProgress, name="questions"):
         "slope_variance",
         "beliefs",
         "evidence",
+        "damping",
         "constant_share",
     )
 
@@ -65,6 +66,7 @@ class QuestionProgress(ScoredProgress, name="questions"):
         self.correlations: list[list[Estimate]] = []
         self.intercepts = [one_against_the_rest(doubt=0.0)] * plan.n_scores
         self.evidence: FloatArray = np.ones(plan.n_scores)
+        self.damping: FloatArray = np.ones(plan.n_scores)
         self.error_estimate: Estimate | None = None
         effective = sizes.effective_people(plan.n_people, plan.epsilon)
         two_unknown = plan.n_classes == 2 and design.class_share is None
@@ -253,7 +255,7 @@ class QuestionProgress(ScoredProgress, name="questions"):
                 balance=balance.mean if m == 1 else None,
             )
             self.slopes[score], self.slope_variance[score] = found.slopes, found.variances
-            self.evidence[score] = found.evidence
+            self.evidence[score], self.damping[score] = found.evidence, found.damping
             self.correlations.append(
                 [_correlation(r, n, alpha) for r, n in zip(found.raw, asked[score], strict=False)]
             )
@@ -347,6 +349,10 @@ class QuestionProgress(ScoredProgress, name="questions"):
             centers=np.broadcast_to(self.centers, shape),
             scales=np.broadcast_to(self.scales, shape),
             clipped=True,
+            variances=np.column_stack(
+                [[belief.variance for belief in self.intercepts], self.slope_variance]
+            ),
+            damping=float(np.mean(self.damping)),
             **self.plan.stamp,
         )
 
