@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dpfda import (
+    DecentralizedRegression,
     LocalBoostingClassifier,
     LocalCurveClassifier,
     MomentClassifier,
@@ -19,6 +20,8 @@ from dpfda import (
     MultiServerMRMA,
     OnlineMRMA,
     Person,
+    PrivateLogisticRegression,
+    PrivateMean,
     SimulationSource,
 )
 from dpfda.curves import CurveEncoder
@@ -56,6 +59,37 @@ def test_ranges_are_enough(classifier: Any) -> None:
     assert fitted.model_.encoder.basis.domain_range == (0, 1)
     assert days.model_.encoder.basis.domain_range == (0, 365)
     assert np.mean(days.predict(DATA.X) == fitted.predict(DATA.X)) > 0.9
+
+
+EVERY_CURVE = [
+    *CURVES,
+    PrivateLogisticRegression(8.0, value_range=(-6, 6), random_state=0),
+    DecentralizedRegression(8.0, value_range=(-6, 6), task="logistic", random_state=0),
+    PrivateMean(8.0, value_range=(-6, 6), random_state=0),
+]
+
+
+@pytest.mark.parametrize("estimator", EVERY_CURVE, ids=lambda one: type(one).__name__)
+def test_one_rule_says_what_the_domain_is(estimator: Any) -> None:
+    """Points that all share are public, so they say it; points of single curves never do."""
+
+    def domain(*data: Any, **known: Any) -> tuple[float, float]:
+        fitted = clone(estimator).set_params(**known.pop("given", {})).fit(*data, **known)
+        if hasattr(fitted, "mean_"):
+            grid = fitted.release_.grid_points
+            return float(grid[0]), float(grid[-1])
+        return tuple(fitted.model_.encoder.basis.domain_range)
+
+    hours = 24 * T
+    assert domain(DATA.X, DATA.y) == (0, 1)
+    assert domain(DATA.X, DATA.y, grid_points=hours) == (0, 24)
+    pairs = [(hours, x) for x in DATA.X]
+    assert domain(pairs, DATA.y, given={"domain_range": (0, 24)}) == (0, 24)
+    with pytest.raises(InvalidParameter, match="domain_range must be given where"):
+        domain(pairs, DATA.y)
+    if not hasattr(estimator, "mean_"):
+        with pytest.raises((InvalidData, InvalidParameter), match="domain"):
+            domain(DATA.X, DATA.y, grid_points=hours, given={"domain_range": (0, 1)})
 
 
 @curves

@@ -19,13 +19,17 @@ from dpfda.central.release import Release
 from dpfda.curate import Passes, curate
 from dpfda.curves.observations import with_own_grids
 from dpfda.curves.ranges import middle
-from dpfda.errors import InvalidParameter
+from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.face.curves import count_channels
 from dpfda.face.estimator import PrivateEstimator
 from dpfda.protocol.public_randomness import one_row_each
 from dpfda.protocol.query import Records
 
 Chunks = Callable[[], Iterable[Any]]
 """A function that starts a new pass over chunks of rows."""
+
+
+_ONE_CHANNEL = "of one channel (release each channel by itself, inside one `dpfda.budget`)"
 
 
 class Reading(NamedTuple):
@@ -148,7 +152,7 @@ class CurveEstimator(CentralEstimator):
         """Arrays are checked as scikit-learn does; curves with their own grids pass."""
         if not isinstance(X, np.ndarray) and not hasattr(X, "columns"):
             return X
-        if np.ndim(X) == 3 and self.surfaces:
+        if np.ndim(X) == 3:
             return X
         return self._numbers(
             X,
@@ -163,6 +167,9 @@ class CurveEstimator(CentralEstimator):
         center, bound = self._ball()
         if isinstance(curves, list):
             curves, grid_points = with_own_grids(curves, grid_points)
+        surface = self.surfaces and isinstance(curves, np.ndarray)
+        if not surface and count_channels(curves) > 1:
+            raise InvalidData("curves", _ONE_CHANNEL, f"{count_channels(curves)} channels")
         records, grid = read_records(curves, grid_points, domain_range=self.domain_range)
         if len(grid) != 1 and not self.surfaces:
             raise InvalidParameter("grid_points", "of one variable", f"{len(grid)} variables")

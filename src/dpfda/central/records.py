@@ -9,7 +9,7 @@ import numpy as np
 from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.central.quadrature import Grid, as_grid
-from dpfda.curves.observations import own_domain, read_curves
+from dpfda.curves.observations import public_domain, read_curves
 from dpfda.errors import InvalidData, InvalidParameter
 
 _DEFAULT_POINTS = 101
@@ -37,7 +37,8 @@ def _read(
 ) -> tuple[FloatArray, Grid]:
     if _is_surface(curves, grid_points):
         return _read_surfaces(curves, grid_points)
-    span = _span(curves, grid_points, domain_range)
+    axis = None if grid_points is None else as_grid(_axis_of(grid_points))[0]
+    span = public_domain(curves, axis, domain_range)
     points, values = read_curves(curves, _axis_of(grid_points), domain_range=span, strict=True)
     if points.ndim == 1:
         grid = as_grid(points)
@@ -120,17 +121,6 @@ def _axis_of(grid_points: Any) -> Any:
     return (
         grid_points[0] if isinstance(grid_points, tuple) and len(grid_points) == 1 else grid_points
     )
-
-
-def _span(
-    curves: Any, grid_points: Any, domain_range: tuple[float, float] | None
-) -> tuple[float, float]:
-    if domain_range is not None:
-        return _validate.interval("domain_range", domain_range)
-    if grid_points is not None:
-        axis = as_grid(_axis_of(grid_points))[0]
-        return float(axis[0]), float(axis[-1])
-    return own_domain(curves) or (0.0, 1.0)
 
 
 def _along(t: FloatArray, x: FloatArray, grid: FloatArray) -> FloatArray:

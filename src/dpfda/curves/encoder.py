@@ -135,6 +135,8 @@ class CurveEncoder(Transformer):
             >>> both.encode(np.zeros((5, 30, 2))).shape
             (5, 4)
         """
+        if len(channels) == 1:
+            return channels[0]
         basis = ChannelBasis(parts=tuple(one.basis for one in channels))
         name = channels[0].rescaler.name
         if any(one.rescaler.name != name or one.table is not None for one in channels):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpfda._validate import FloatArray
+from dpfda._validate import FloatArray, interval
 from dpfda.curves.basis import within
 from dpfda.errors import InvalidData, InvalidParameter
 
@@ -90,14 +90,33 @@ def read_curves(
     return _usable(points, values, domain_range, strict)
 
 
-def own_domain(curves: Any) -> tuple[float, float] | None:
-    """The public domain that curves bring: a grid's. Points of their own are private."""
-    if hasattr(curves, "start_indices"):  # an FDataIrregular takes its domain from the points
-        raise InvalidParameter("domain_range", "given where curves have points of their own", None)
-    if not hasattr(curves, "domain_range"):
-        return None
-    low, high = curves.domain_range[0]
-    return float(low), float(high)
+def public_domain(
+    curves: Any, grid_points: Any, given: tuple[float, float] | None = None
+) -> tuple[float, float]:
+    """The public range of t: as given, a grid's own, or from the first to the last shared point.
+
+    Points that all curves share are public. Those of single curves are private and never say what
+    the domain is; without any points it is [0, 1].
+
+    Example:
+        >>> days = np.zeros((5, 3))
+        >>> public_domain(days, [0.0, 12.0, 24.0]), public_domain(days, None)
+        ((0.0, 24.0), (0.0, 1.0))
+    """
+    if given is not None:
+        return interval("domain_range", given)
+    if hasattr(curves, "data_matrix"):  # FDataGrid
+        low, high = curves.domain_range[0]
+        return float(low), float(high)
+    if grid_points is not None:
+        points = _numbers(grid_points)
+        if points is None or points.ndim != 1 or points.size < 2 or not np.isfinite(points).all():
+            rule = "at least two finite numbers, the same for all curves"
+            raise InvalidParameter("grid_points", rule, np.shape(grid_points))
+        return interval("grid_points", (points.min(), points.max()))
+    if own_grids(curves):
+        raise InvalidParameter("domain_range", "given where curves have their own points", None)
+    return 0.0, 1.0
 
 
 def own_grids(X: Any) -> bool:

@@ -54,6 +54,7 @@ class StudyClassifier(CurveClassifierBase):
         source = self._source()
         self.plan_ = self._plan(
             rows,
+            grid_points,
             epsilon=self.epsilon,
             n_people=len(y),
             classes=plain_classes(self.classes_),
@@ -110,7 +111,7 @@ class StudyClassifier(CurveClassifierBase):
         return self.model_.slope(points)
 
     @abstractmethod
-    def _plan(self, X: Any, **known: Any) -> StudyPlan:
+    def _plan(self, X: Any, grid_points: Any, **known: Any) -> StudyPlan:
         """The public contract of the study; of X only its shape and domain are looked at."""
 
     def __sklearn_tags__(self) -> Any:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
+from dpfda.curves.observations import public_domain
 from dpfda.curves.ranges import Table
 from dpfda.estimators.base import StudyClassifier
-from dpfda.face.curves import count_channels
 from dpfda.protocol.plan import StudyPlan
 from dpfda.questions.recipe import plan_study
 
@@ -23,8 +23,8 @@ class LocalCurveClassifier(StudyClassifier):
     Args:
         epsilon: what each person spends.
         value_range: public (low, high) of x(t), (-1, 1) by default; values outside are clipped.
-        domain_range: public (start, end) of t; [0, 1] by default, an FDataGrid brings its own;
-            must be given for pairs (t, x).
+        domain_range: public (start, end) of t; by default that of the shared grid points, [0, 1]
+            without any, and an FDataGrid's own; must be given for pairs (t, x).
         feature_ranges: for a table instead of curves: (low, high) of all columns, one pair a
             column, or a mapping from column to (low, high) or to its categories.
         ordered: whether the first features of a table matter most; curves' features always do.
@@ -65,7 +65,7 @@ class LocalCurveClassifier(StudyClassifier):
     n_features: int | None = None
     class_share: float | None = None
 
-    def _plan(self, X: Any, **known: Any) -> StudyPlan:
+    def _plan(self, X: Any, grid_points: Any, **known: Any) -> StudyPlan:
         if self.feature_ranges is not None:
             self._left_out("feature_ranges say that X is a table", "value_range", "domain_range")
             named = isinstance(self.feature_ranges, Mapping)
@@ -74,9 +74,9 @@ class LocalCurveClassifier(StudyClassifier):
             pairs = list(zip(table.low.tolist(), table.high.tolist(), strict=True))
             known["feature_ranges"] = self.feature_ranges if named else pairs
         else:
-            ranges = self._value_ranges(count_channels(X))
+            ranges = self._value_ranges(X)
             known["value_range"] = [(-1.0, 1.0) if one is None else one for one in ranges]
-            known["domain_range"] = self._domain(X)
+            known["domain_range"] = public_domain(X, grid_points, self.domain_range)
         return plan_study(
             ordered=self.ordered,
             center_known=self.center_known,

@@ -23,8 +23,8 @@ class MomentClassifier(EncodedClassifier, StudyClassifier):
         encoder: how a row becomes a vector in [-1, 1]^d; by default made of the public ranges, or,
             without any, four cosines that suit curves of moderate size.
         value_range: public (low, high) of x(t); values outside are clipped.
-        domain_range: public (start, end) of t; [0, 1] by default, an FDataGrid brings its own;
-            must be given for pairs (t, x).
+        domain_range: public (start, end) of t; by default that of the shared grid points, [0, 1]
+            without any, and an FDataGrid's own; must be given for pairs (t, x).
         feature_ranges: for a table instead of curves: (low, high) of all columns, one pair a
             column, or a mapping from column to (low, high) or to its categories.
         mechanism: registered name of the mechanism of vectors.
@@ -56,6 +56,6 @@ class MomentClassifier(EncodedClassifier, StudyClassifier):
             return super()._curve_encoder(value_range, domain)
         return CurveEncoder("cosine", n_basis=4, domain_range=domain, rescale="tanh", scale=1.0)
 
-    def _plan(self, X: Any, **known: Any) -> StudyPlan:
+    def _plan(self, X: Any, grid_points: Any, **known: Any) -> StudyPlan:
         design = {"name": "moments", "mechanism": self.mechanism}
-        return StudyPlan(encoder=self._encoder(X), design=design, **known)
+        return StudyPlan(encoder=self._encoder(X, grid_points), design=design, **known)

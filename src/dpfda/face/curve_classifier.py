@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from dpfda import _validate
 from dpfda._validate import AnyArray, FloatArray
 from dpfda.curves import CurveEncoder
-from dpfda.curves.observations import own_domain, own_grids, with_own_grids
+from dpfda.curves.observations import own_grids, public_domain, with_own_grids
 from dpfda.errors import InvalidParameter
 from dpfda.face.comparison import non_private_classifier
 from dpfda.face.curves import CurveReader, count_channels, count_rows, take
@@ -97,8 +97,8 @@ class CurveClassifierBase(LocalClassifier):
 
     Args:
         value_range: public (low, high) of x(t), or one pair a channel; values outside are clipped.
-        domain_range: public (start, end) of t; [0, 1] by default, an FDataGrid brings its own;
-            must be given for pairs (t, x).
+        domain_range: public (start, end) of t; by default that of the shared grid points, [0, 1]
+            without any, and an FDataGrid's own; must be given for pairs (t, x).
     """
 
     value_range: tuple[float, float] | Sequence[tuple[float, float]] | None = None
@@ -139,40 +139,22 @@ class CurveClassifierBase(LocalClassifier):
 
     # -- the public recipe ------------------------------------------------------------------------
 
-    def _encoder(self, X: Any) -> CurveEncoder:
+    def _encoder(self, X: Any, grid_points: Any) -> CurveEncoder:
         """How a row becomes a vector: from public parameters, and the shape of X."""
         if self.feature_ranges is None:
-            ranges, domain = self._value_ranges(count_channels(X)), self._domain(X)
-            return _joined([self._curve_encoder(one, domain) for one in ranges])
+            domain = public_domain(X, grid_points, self.domain_range)
+            channels = [self._curve_encoder(one, domain) for one in self._value_ranges(X)]
+            return CurveEncoder.side_by_side(channels)
         self._left_out("feature_ranges say that X is a table", "value_range", "domain_range")
         named = isinstance(self.feature_ranges, Mapping)
         width = {} if named else {"n_basis": X.shape[1]}
         return CurveEncoder("identity", feature_ranges=self.feature_ranges, **width)
-
-    def _value_ranges(self, channels: int) -> list[Any]:
-        """Of each channel: all have the same unless there is one pair for each."""
-        given = self.value_range
-        if not isinstance(given, Sequence) or not isinstance(given[0], Sized):
-            return [given] * channels
-        if len(given) != channels:
-            raise InvalidParameter("value_range", f"one pair, or {channels} of them", given)
-        return list(given)
 
     def _left_out(self, where: str, *names: str) -> None:
         """Refuse a public fact that is said twice."""
         for name in names:
             if getattr(self, name) is not None:
                 raise InvalidParameter(name, f"left out where {where}", getattr(self, name))
-
-    def _domain(self, X: Any) -> tuple[float, float]:
-        """The public range of t: given, or the one that scikit-fda's curves bring."""
-        if self.domain_range is None:
-            domain = own_domain(X)
-            if domain is None and own_grids(X):  # outside [0, 1] people would be encoded as 0
-                rule = "given where curves have their own points"
-                raise InvalidParameter("domain_range", rule, None)
-            return domain or (0.0, 1.0)
-        return _validate.interval("domain_range", self.domain_range)
 
     def _curve_encoder(self, value_range: Any, domain: tuple[float, float]) -> CurveEncoder:
         """The recipe for curves: coefficients of B-splines lie about where the curve lies."""
@@ -218,17 +200,19 @@ class EncodedClassifier(CurveClassifierBase):
 
     encoder: CurveEncoder | None = None
 
-    def _encoder(self, X: Any) -> CurveEncoder:
+    def _encoder(self, X: Any, grid_points: Any) -> CurveEncoder:
         if self.encoder is None:
-            return super()._encoder(X)
+            return super()._encoder(X, grid_points)
         if not isinstance(self.encoder, CurveEncoder):
             raise InvalidParameter("encoder", "None or a CurveEncoder", self.encoder)
         self._left_out("an encoder says it", "value_range", "domain_range", "feature_ranges")
-        return _joined([self.encoder] * (count_channels(X) if self.encoder.channels == 1 else 1))
+        return every_channel(self.encoder, X)
 
 
-def _joined(channels: list[CurveEncoder]) -> CurveEncoder:
-    return channels[0] if len(channels) == 1 else CurveEncoder.side_by_side(channels)
+def every_channel(encoder: CurveEncoder, X: Any) -> CurveEncoder:
+    """The encoder, for each channel of X if it is for one."""
+    channels = count_channels(X) if encoder.channels == 1 else 1
+    return CurveEncoder.side_by_side([encoder] * channels)
 
 
 def plain_classes(classes: Any) -> tuple[Any, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence, Sized
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from dpfda.protocol.person import label_numbers, one_by_one
 class CurveReader(PrivateEstimator):
     """An estimator that reads curves, labels, or both; no value of a person is shown."""
 
+    value_range: Any
     classes: Any
     classes_: AnyArray
     grid_points_: Any
@@ -38,6 +40,15 @@ class CurveReader(PrivateEstimator):
         finite = "allow-nan" if self._is_simulation else False
         rules: dict[str, Any] = {"ensure_all_finite": finite, "allow_nd": depth(X) == 3}
         return check_numbers(X, **rules) if own_points else self._numbers(X, reset=reset, **rules)
+
+    def _value_ranges(self, X: Any) -> list[Any]:
+        """Of each channel: all have the same unless there is one pair for each."""
+        given, channels = self.value_range, count_channels(X)
+        if not isinstance(given, Sequence) or not isinstance(given[0], Sized):
+            return [given] * channels
+        if len(given) != channels:
+            raise InvalidParameter("value_range", f"one pair, or {channels} of them", given)
+        return list(given)
 
     def _read_labels(self, y: Any, count: int) -> AnyArray:
         """Labels as a vector. With real noise none of them is refused: unknown ones are number 0.

@@ -39,8 +39,8 @@ class MRMAClassifier(MRMAEstimator):
         encoder: how a row becomes a vector in [-1, 1]^d; by default four cubic B-splines, made of
             the public ranges or, without any, with tanh.
         value_range: public (low, high) of x(t); values outside are clipped.
-        domain_range: public (start, end) of t; [0, 1] by default, an FDataGrid brings its own;
-            must be given for pairs (t, x).
+        domain_range: public (start, end) of t; by default that of the shared grid points, [0, 1]
+            without any, and an FDataGrid's own; must be given for pairs (t, x).
         feature_ranges: for a table instead of curves: (low, high) of all columns, one pair a
             column, or a mapping from column to (low, high) or to its categories.
         learner: weak learner: ``conjugate_gradient``, ``logistic``, ``linear_svm``, ``dwd``, ...
@@ -104,7 +104,7 @@ class MRMAClassifier(MRMAEstimator):
         rows, y = self._read(X, y, groups, seed=seed)
         self._set_classes(y)
         self.grid_points_ = grid_points
-        source, encoder = self._source(), self._encoder(rows)
+        source, encoder = self._source(), self._encoder(rows, grid_points)
         design = design_of(MRMADesign, self.get_params(deep=False))
         self.plan_ = self._plan(encoder, len(y), design, seed=seed, protects=self.protects)
         people = people_from(self.plan_, rows, y, grid_points=grid_points)

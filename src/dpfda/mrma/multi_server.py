@@ -115,7 +115,7 @@ class MultiServerMRMA(MRMAEstimator):
         self.grid_points_ = grid_points
         self.servers_, number = np.unique(where, return_inverse=True)
         source = self._source()
-        whole = self._plan(self._encoder(rows), len(y), MRMADesign(), seed=seed)
+        whole = self._plan(self._encoder(rows, grid_points), len(y), MRMADesign(), seed=seed)
         whole.encoder.check_grid(rows, grid_points)
         people = encode_people(whole, rows, y, grid_points=grid_points)
         order = np.random.default_rng(seed).permutation(len(y))

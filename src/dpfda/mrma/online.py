@@ -100,7 +100,7 @@ class OnlineMRMA(MRMAEstimator):
         seed = self._public_seed() >> 1 if first else self._stream_seed  # room to count rounds
         rows, y = self._read(X, y, groups, seed=seed, reset=first)
         if first:
-            self._begin(y, classes, self._encoder(rows), seed)
+            self._begin(y, classes, self._encoder(rows, grid_points), seed)
         else:
             self._check_labels(y)
         if not first and self.epsilon != self.plan_.epsilon:

@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from dpfda import _validate
+from dpfda.curves.observations import with_own_grids
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.face.curves import count_rows
 from dpfda.privacy.ledger import BaseLedger
@@ -152,6 +153,7 @@ class DecentralizedRegression(PrivateRegression):
         if sites is None and not self._is_simulation:
             rule = "given: the site of each row; only a simulation makes sites up"
             raise InvalidParameter("sites", rule, None)
+        X, read["grid_points"] = with_own_grids(X, read["grid_points"])
         X = self._checked(X, reset=True, least=_MADE_UP)
         n = count_rows(X)
         where = [f"site{k % _MADE_UP + 1}" for k in range(n)] if sites is None else sites

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from dpfda.curate import Passes, curate
+from dpfda.curves.observations import with_own_grids
 from dpfda.errors import InvalidData
 from dpfda.regression.methods import Regression
 from dpfda.regression.private_regression import PrivateRegression, stated_range
@@ -23,14 +24,17 @@ class CuratedRegression(PrivateRegression):
         """Fit privately: one pass over the rows for each question of the mechanism.
 
         Args:
-            X: private rows (n, D), a DataFrame, or curves.
+            X: private rows (n, D), a DataFrame, or curves: an array (n, T), or (n, T, C) for C
+                channels; scikit-fda curves; a list of pairs (t, x).
             y: private targets.
-            grid_points: the points of curves given as an array.
+            grid_points: the points of curves given as an array, or a list of grids, one for each
+                curve.
             groups: the person behind each row, where people have several: one row of each is
                 used, chosen by public randomness, and ε is per person.
         """
         self._require_raw_rows()
         self.__dict__.pop("_passes", None)  # chunks of a fit that was never finished
+        X, grid_points = with_own_grids(X, grid_points)
         X = self._checked(X, reset=True, least=2)
         rows, values = self._read_all(X, y, grid_points=grid_points, groups=groups)
         if self._task == "logistic":
@@ -48,6 +52,7 @@ class CuratedRegression(PrivateRegression):
         `next_stage`, and each person may appear in one row of one chunk of a stage only.
         """
         first = not hasattr(self, "_passes")
+        X, grid_points = with_own_grids(X, grid_points)
         X = self._checked(X, reset=first)
         if first:
             self._recipe = self._make_recipe(X, grid_points, people=None)
@@ -101,7 +106,8 @@ class PrivateLinearRegression(CuratedRegression):
             a mapping column → (low, high) or its categories (then X is a DataFrame).
         target_range: public range (low, high) of y.
         value_range, domain_range: instead of `feature_ranges`, where X are curves: the public
-            ranges of x(t) and of t; by default t is what the grid says.
+            ranges of x(t), one pair or one for each channel, and of t; by default t is what the
+            grid says.
         mechanism: how the budget is spent: ``moments`` (default), ``gaussian_fm``, ``adassp``,
             ``fm``, ``relaxed_fm``, ``objective_perturbation``, ``noisy_gradient``,
             ``output_perturbation``, or a `Method`.

@@ -178,7 +178,10 @@ class RegressionModel(Documented):
         ]
 
     def slope(self, points: Any = None) -> FloatArray:
-        """The slope function β(t) of a model of curves, by default at 101 points."""
+        """The slope function β(t) of a model of curves, by default at 101 points.
+
+        Of several channels: one row each.
+        """
         assert self.encoder is not None
         return self.encoder.slope(self.fit.slope, points)
 
@@ -189,7 +192,8 @@ class RegressionModel(Documented):
         ax = plt.subplots()[1] if ax is None else ax
         if self.encoder is not None and self.of_curves:
             slope = self.slope()
-            ax.plot(np.linspace(*self.encoder.basis.domain_range, slope.size), slope)
+            lines = slope.reshape(-1, slope.shape[-1])  # one a channel
+            ax.plot(np.linspace(*self.encoder.basis.domain_range, slope.shape[-1]), lines.T)
             ax.axhline(0, color="0.6", linewidth=0.8)
             ax.set(xlabel="t", ylabel="slope function β(t)")
         else:

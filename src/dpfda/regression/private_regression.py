@@ -19,8 +19,10 @@ from sklearn.utils.validation import check_is_fitted
 from dpfda import _validate
 from dpfda._validate import AnyArray, FloatArray
 from dpfda.curves import CurveEncoder
+from dpfda.curves.observations import public_domain, with_own_grids
 from dpfda.curves.ranges import Table, middle
 from dpfda.errors import InvalidParameter
+from dpfda.face.curve_classifier import every_channel
 from dpfda.face.curves import CurveReader, count_rows
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.holder import Exchange
@@ -59,7 +61,7 @@ class PrivateRegression(CurveReader):
     feature_ranges: Any = None
     feature_norm_bound: float | None = None
     feature_center: Any = None
-    value_range: tuple[float, float] | None = None
+    value_range: tuple[float, float] | Sequence[tuple[float, float]] | None = None
     domain_range: tuple[float, float] | None = None
     encoder: CurveEncoder | None = None
 
@@ -71,19 +73,19 @@ class PrivateRegression(CurveReader):
 
     def predict(self, X: Any, *, grid_points: Any = None) -> AnyArray:
         """Targets inside their public range, or the likelier label of each row."""
-        X = self._unseen(X, grid_points)
+        X, grid_points = self._unseen(X, grid_points)
         return self.model_.predict(X, grid_points=grid_points)
 
     @available_if(_classifies)  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any, *, grid_points: Any = None) -> FloatArray:
         """Log-odds of the second class."""
-        X = self._unseen(X, grid_points)
+        X, grid_points = self._unseen(X, grid_points)
         return self.model_.decision_function(X, grid_points=grid_points)
 
     @available_if(_classifies)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any, *, grid_points: Any = None) -> FloatArray:
         """Probabilities of the two classes, shape (n, 2)."""
-        X = self._unseen(X, grid_points)
+        X, grid_points = self._unseen(X, grid_points)
         return self.model_.predict_proba(X, grid_points=grid_points)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, grid_points: Any = None) -> float:
@@ -94,9 +96,10 @@ class PrivateRegression(CurveReader):
             return float(np.average(predicted == truth, weights=sample_weight))
         return float(r2_score(truth, predicted, sample_weight=sample_weight))
 
-    def _unseen(self, X: Any, grid_points: Any) -> Any:
+    def _unseen(self, X: Any, grid_points: Any) -> tuple[Any, Any]:
         check_is_fitted(self, "model_")
-        return self._checked(X, reset=False, own_points=grid_points is not None)
+        X, points = with_own_grids(X, grid_points)
+        return self._checked(X, reset=False, own_points=points is not None), points
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -163,12 +166,14 @@ class PrivateRegression(CurveReader):
             return Recipe.of_table(table, centered=bool(self.fit_intercept))
         encoder = self.encoder
         if encoder is None:
-            strength = None if people is None else people * float(self.epsilon)
-            domain = self.domain_range
             encoder = public_encoder(
-                X, grid_points, value_range=self.value_range, domain_range=domain, strength=strength
+                value_ranges=self._value_ranges(X),
+                domain=public_domain(X, grid_points, self.domain_range),
+                strength=None if people is None else people * float(self.epsilon),
             )
-        if not isinstance(encoder, CurveEncoder) or not encoder.basis.functional:
+        elif isinstance(encoder, CurveEncoder) and encoder.basis.functional:
+            encoder = every_channel(encoder, X)
+        else:
             rule = "a CurveEncoder of curves (feature_ranges are for tables)"
             raise InvalidParameter("encoder", rule, encoder)
         points = None if grid_points is None else np.asarray(grid_points, dtype=np.float64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +13,8 @@ from dpfda import _validate
 from dpfda._registry import Portable
 from dpfda._validate import FloatArray
 from dpfda.curves import CurveEncoder
-from dpfda.curves.observations import own_grids
 from dpfda.curves.ranges import Table
-from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.errors import InvalidData
 
 _LEAST, _MIDDLING, _MOST = 4, 8, 16  # basis functions
 
@@ -77,35 +77,23 @@ class Recipe(Portable):
 
 
 def public_encoder(
-    X: Any,
-    grid_points: Any,
-    *,
-    value_range: Any,
-    domain_range: Any,
-    strength: float | None,
+    *, value_ranges: Sequence[Any], domain: tuple[float, float], strength: float | None
 ) -> CurveEncoder:
     """An encoder from what is public of curves: their ranges, and nε, the strength of a fit.
 
-    B-splines, the more of them the more can be learnt; a middling number where n is not known.
+    B-splines, the more of them the more can be learnt, shared out among channels; a middling number
+    where n is not known.
     """
-    size = _MIDDLING if strength is None else int(np.clip(0.6 * math.sqrt(strength), _LEAST, _MOST))
-    if domain_range is None:
-        domain_range = _domain(X, grid_points)
-    return CurveEncoder(
-        "bspline",
-        n_basis=size,
-        domain_range=_validate.interval("domain_range", domain_range),
-        feature_ranges=_validate.interval("value_range", value_range),
-    )
-
-
-def _domain(X: Any, grid_points: Any) -> tuple[float, float]:
-    """That of points which all curves share."""
-    if hasattr(X, "data_matrix"):
-        return tuple(map(float, X.domain_range[0]))  # type: ignore[return-value]
-    if own_grids(X):
-        raise InvalidParameter("domain_range", "given where curves have their own points", None)
-    if grid_points is None:
-        return 0.0, 1.0
-    points = np.asarray(grid_points, dtype=np.float64)
-    return float(points.min()), float(points.max())
+    size = _MIDDLING
+    if strength is not None:
+        size = int(np.clip(0.6 * math.sqrt(strength) / len(value_ranges), _LEAST, _MOST))
+    channels = [
+        CurveEncoder(
+            "bspline",
+            n_basis=size,
+            domain_range=domain,
+            feature_ranges=_validate.interval("value_range", one),
+        )
+        for one in value_ranges
+    ]
+    return CurveEncoder.side_by_side(channels)
