@@ -79,10 +79,10 @@ PLACES = [
     Place("client/remote.py client/outbox.py curate.py simulate.py"),
 ]
 HARMLESS = {
-    "__repr__", "__str__", "examples", "example", "example_fields", "to_dict", "worst_cases",
-    "describe", "said", "trial", "summary", "neighbors", "privacy_error", "log_likelihood",
-    "box_corners", "_worst_direction", "_majority_probability", "_distance", "_in_cap",
-    "depths", "depth_shape",
+    "__repr__", "__str__", "examples", "example", "example_fields", "to_dict", "to_json",
+    "worst_cases", "describe", "said", "trial", "summary", "neighbors", "privacy_error",
+    "log_likelihood", "box_corners", "_worst_direction", "_majority_probability", "_distance",
+    "_in_cap", "depths", "depth_shape",
 }  # fmt: skip
 """Functions that show things, and those of checks: they decide nothing about an answer."""
 

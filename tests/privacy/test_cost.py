@@ -7,7 +7,7 @@ import pytest
 from dpfda.errors import InvalidParameter
 from dpfda.privacy.cost import Cost, limit, within
 from dpfda.privacy.ledger import Ledger
-from dpfda.privacy.price import compose
+from dpfda.privacy.price import Price, compose
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-9, 1e-5, 0.1])
@@ -23,6 +23,39 @@ def test_all_of_a_budget_fits_exactly_once(epsilon, delta):
         assert not within(compose([*events, whole.part(Fraction(1, 10**6)).event]), most)
     for event in [whole.part(Fraction(1, 3)).event] * 3:
         ledger.spend(event, label="part")
+    assert 0.999 * epsilon < ledger.spent.epsilon <= epsilon
+    assert ledger.remaining.epsilon < 1e-3 * epsilon
+
+
+def test_an_announced_epsilon_that_no_float_holds_is_refused():
+    for composition in ("sum", "gaussian"):
+        ledger = Ledger(1e100, limit_delta=0.5, composition=composition)
+        assert "does not fit" in ledger.refusal(Price(epsilon=Fraction(10**400)))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"epsilon": 0.0},
+        {"epsilon": -1.0},
+        {"delta": 1.0},
+        {"delta": -1e-9},
+        {"share": Fraction(0)},
+        {"share": Fraction(-1)},
+        {"share": Fraction(1000001, 1000000)},
+        {"share": 0.5},
+        {"share": 1},
+    ],
+)
+def test_what_is_no_share_of_a_budget_is_refused(wrong):
+    (name,) = wrong
+    with pytest.raises(InvalidParameter, match=f"^{name} must be"):
+        Cost(**({"epsilon": 1.0} | wrong))
+
+
+def test_a_pure_budget_has_no_gaussian_noise():
+    with pytest.raises(InvalidParameter, match=r"^delta must be above 0 for Gaussian noise"):
+        _ = Cost(epsilon=1.0).mu
 
 
 @pytest.mark.parametrize("share", ["1e-999999999", "9" * 500, "1/0", "0.5", "", "1/", "-1", "x"])

@@ -15,6 +15,7 @@ from dpfda.privacy.events import (
     PureEvent,
     RandomizedResponseEvent,
 )
+from dpfda.privacy.guarantee import Guarantee
 from dpfda.privacy.price import compose
 
 numbers = st.floats(1e-6, 100)
@@ -118,3 +119,10 @@ def test_events_of_no_epsilon_are_refused(epsilon):
 def test_a_response_that_tells_nothing_is_no_response():
     with pytest.raises(InvalidParameter, match="epsilon"):
         RandomizedResponseEvent(epsilon=0.0, categories=3)
+
+
+def test_a_guarantee_is_one():
+    assert Guarantee(epsilon=1.0, assumptions=["n is public"]).assumptions == ("n is public",)
+    for wrong in ({"epsilon": -1.0}, {"delta": 1.0}, {"delta": -1e-9}):
+        with pytest.raises(InvalidParameter, match=next(iter(wrong))):
+            Guarantee(**({"epsilon": 1.0} | wrong))

@@ -22,10 +22,13 @@ from dpfda.curate import curate
 from dpfda.errors import BudgetExceeded, PrivacyWarning
 from dpfda.noise import SecureSource, SimulationSource
 from dpfda.privacy import tally
+from dpfda.privacy.cost import Cost
+from dpfda.privacy.events import ApproximateEvent, PureEvent
 from dpfda.privacy.filter import Budget
 from dpfda.privacy.guarantee import NUMBER_IS_PUBLIC, Guarantee
 from dpfda.privacy.ledger import Ledger
 from dpfda.privacy.ledger_file import FileLedger
+from dpfda.privacy.price import exact, rounded_up
 from dpfda.protocol import StudyPlan
 from dpfda.protocol.consortium import convene
 from dpfda.simulate import people_from, simulate
@@ -256,6 +259,23 @@ def test_a_total_is_what_a_ledger_would_say() -> None:
     assert mixed.epsilon == pytest.approx(total.epsilon + 0.7)
     other = tally.together([gaussian, Guarantee(epsilon=1.0, delta=1e-3)])
     assert other.delta == 1e-3
+
+
+@pytest.mark.parametrize("tenths", range(1, 20))
+def test_a_total_is_never_below_its_parts_as_written(tenths: int) -> None:
+    noise, pure = Guarantee(epsilon=1.0, delta=1e-5), Guarantee(epsilon=tenths / 10)
+    parts = exact(tally.together([noise]).epsilon) + exact(pure.epsilon)
+    assert tally.together([noise, pure]).epsilon == rounded_up(parts)
+
+
+def test_a_promise_is_paid_in_the_units_of_its_ledger() -> None:
+    sums = Ledger(1.0, limit_delta=1e-5, composition="sum")
+    both, pure = Guarantee(epsilon=0.5, delta=1e-6), Guarantee(epsilon=0.5)
+    assert tally._whole(both, sums) == ApproximateEvent(epsilon=0.5, delta=1e-6)
+    assert tally._whole(pure, sums) == PureEvent(epsilon=0.5)
+    gaussian = Ledger(1.0, limit_delta=1e-5)
+    assert tally._whole(both, gaussian) == Cost(epsilon=0.5, delta=1e-6).event
+    assert tally._whole(pure, gaussian) == PureEvent(epsilon=0.5)
 
 
 def test_a_person_with_three_rows_pays_once() -> None:

@@ -25,7 +25,6 @@ from dpfda.privacy.price import Price, exact, parts, rounded_down, rounded_up
 
 _MOST_EPSILON = 1e100  # of a limit: μ² stays far below what `price` makes of hardly any noise
 _LEAST_EPSILON = 1e-8  # below, what is left is not worth a question
-_DOWN = 1 - 1e-11  # of ε: more than a search is off
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,8 +178,9 @@ class GaussianFilter(Filter, name="gaussian"):
         if not charged.precision:
             return Budget(epsilon=0.0)
         delta = self.limit.delta
-        epsilon = gaussian_epsilon(delta=delta, multiplier=charged.multiplier)
-        return Budget(epsilon=min(epsilon, self.limit.epsilon), delta=delta)
+        return Budget(
+            epsilon=gaussian_epsilon(delta=delta, multiplier=charged.multiplier), delta=delta
+        )
 
     def remaining(self, charged: Price) -> Budget:
         """What a conversation may announce. Pure releases of this ε may cost more μ²."""
@@ -189,7 +189,7 @@ class GaussianFilter(Filter, name="gaussian"):
         left = self.most - charged
         delta = self.limit.delta
         if math.isfinite(left.multiplier):
-            epsilon = gaussian_epsilon(delta=delta, multiplier=left.multiplier) * _DOWN
+            epsilon = gaussian_epsilon(delta=delta, multiplier=left.multiplier)
             if epsilon > _LEAST_EPSILON and within(limit(epsilon=epsilon, delta=delta), left):
                 return Budget(epsilon=epsilon, delta=delta)
         return Budget(epsilon=0.0)
@@ -216,7 +216,7 @@ def _mu(event: Event) -> float:
             return laplace_mu(float(ratio))
         case RandomizedResponseEvent(epsilon=epsilon, categories=categories):
             return response_mu(float(epsilon), categories)
-    return pure_mu(rounded_up(parts(event)[0]))
+    return pure_mu(float(parts(event)[0]))
 
 
 def _square(mu: float) -> Fraction:
