@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import expit
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.boosting.requests.share import ShareRequest
@@ -72,8 +73,7 @@ def local_logistic(
     theta = np.zeros((n, size))
     penalty = ridge * np.eye(size)
     for _ in range(_STEPS):
-        score = np.clip(np.einsum("hnd,hd->hn", rows, theta), -30, 30)
-        chance = 1 / (1 + np.exp(-score))
+        chance = expit(np.einsum("hnd,hd->hn", rows, theta))
         downhill = np.einsum("hn,hnd->hd", weights * (chance - positive), rows) + ridge * theta
         curved = rows * (weights * chance * (1 - chance))[..., None]
         hessian = np.matmul(rows.transpose(0, 2, 1), curved) + penalty
