@@ -60,8 +60,10 @@ def test_no_codeword_is_infinite_nor_none() -> None:
     assert found[0, 0, 0] == pytest.approx(math.sqrt(2 * 33 * math.log(2)), rel=1e-5)
     # And the one whose uniform number is 1 in single precision, so that its length is 0.
     nothing = np.array([[word_of(5 << 32 | 0xFFFFFFFF)]], dtype=np.uint64)
-    assert normals(books, nothing, dimension=1)[0, 0, 0] == 0
-    assert Codebook(2, 1)._halves(books, nothing)[0, 0, 0] == 0
+    found = normals(books, nothing, dimension=1)
+    assert found[0, 0, 0] == 0
+    assert 0 < codebook._lengths(found)[0, 0] < 1e-14
+    assert codebook._lengths(np.array([[[3.0, 4.0]]], dtype=np.float32))[0, 0] == 5
 
 
 def sums_of_the_largest(dimension: int, half: int, s: int) -> tuple[float, float]:

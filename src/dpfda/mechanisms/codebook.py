@@ -104,8 +104,10 @@ class Codebook:
     def words(self, books: Words, numbers: IntArray) -> FloatArray:
         """One codeword of each codebook, shape (n, D)."""
         half = self.size // 2
-        sent = self._halves(books, (numbers % half).astype(np.uint64)[:, None])[:, 0, :]
-        return np.asarray(sent * np.where(numbers < half, 1.0, -1.0)[:, None])
+        every: Words = (numbers % half).astype(np.uint64)[:, None]
+        sent = normals(books, every, dimension=self.dimension)
+        scale = np.where(numbers < half, 1.0, -1.0) * math.sqrt(self.dimension)
+        return np.asarray(sent[:, 0, :] * (scale / _lengths(sent)[:, 0])[:, None])
 
     def word_at(self, rank: IntArray, cap: int, directions: FloatArray, books: Words) -> IntArray:
         """Rank 0 ... s-1: the cap; s ... 2s-1: their opposites; then all other pairs."""
@@ -140,18 +142,12 @@ class Codebook:
     def _nearest(self, cap: int, directions: FloatArray, books: Words) -> tuple[IntArray, IntArray]:
         """The B/2 codewords, nearest axes first in s places, and 1 where the opposite is nearer."""
         every: Words = np.arange(self.size // 2).astype(np.uint64)[None, :]
-        book = self._halves(books, every)
-        scores = np.matmul(book, directions.astype(np.float32)[:, :, None])[:, :, 0]
+        book = normals(books, every, dimension=self.dimension)
+        scores = np.matmul(book, directions.astype(np.float32)[:, :, None])[:, :, 0] / _lengths(
+            book
+        )
         order = np.argpartition(-np.abs(scores), cap - 1, axis=1)
         return order, (np.take_along_axis(scores, order, axis=1) < 0).astype(np.int64)
-
-    def _halves(self, books: Words, numbers: Words) -> npt.NDArray[np.float32]:
-        """Codewords below B/2."""
-        found = normals(books, numbers, dimension=self.dimension)
-        squares = np.einsum("nbd,nbd->nb", found, found)[:, :, None]
-        # One word in 2^25 of two numbers or fewer is 0 in single precision, and stays so.
-        found *= np.sqrt(np.float32(self.dimension) / np.maximum(squares, np.float32(1e-30)))
-        return found
 
     def _parts(self, people: int) -> Iterator[slice]:
         size = max(1, _CHUNK // (self.size // 2 * self.dimension))
@@ -222,6 +218,12 @@ def normals(books: Words, words: Words, *, dimension: int) -> npt.NDArray[np.flo
     np.multiply(radius, np.cos(angle), out=normal[..., :pairs])
     np.multiply(radius, np.sin(angle), out=normal[..., pairs:])
     return normal[..., :dimension]
+
+
+def _lengths(words: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Of vectors (n, b, d). One in 2^25 of two numbers or fewer is 0 in single precision."""
+    squares = np.einsum("nbd,nbd->nb", words, words)
+    return np.asarray(np.sqrt(np.maximum(squares, np.float32(1e-30))))
 
 
 def mixed(state: Words) -> Words:
