@@ -13,7 +13,7 @@ from planted import Words
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.mechanisms.cap_index import CapIndex
 from dpfda.mechanisms.class_index import ClassIndex, best_buckets, places
-from dpfda.mechanisms.codebook import Codebook, codebook_size
+from dpfda.mechanisms.codebook import Codebook, codebook_size, limit_gain
 from dpfda.noise import SimulationSource
 
 HALF_WIDTH = 1 << 20
@@ -173,11 +173,9 @@ def test_one_class_is_a_cap_index() -> None:
 @pytest.mark.parametrize("classes", [1, 2, 7, 26])
 def test_buckets_with_the_least_noise(epsilon: float, classes: int) -> None:
     """Those tried are powers of two, one and a half of them, and one for each class."""
-    book = Codebook(256, 4)
 
     def noise(buckets: int) -> float:
-        cap = book.best_cap(epsilon, buckets=buckets)
-        return 1 / (buckets * book.moments(epsilon, cap=cap, buckets=buckets).gain ** 2)
+        return 1 / (buckets * limit_gain(4, epsilon, buckets=buckets) ** 2)
 
     tried = [b for b in (1, 2, 3, 4, 6, 8, 12, 16, 24) if b <= classes] + [classes]
     best = best_buckets(4, epsilon, classes=classes)

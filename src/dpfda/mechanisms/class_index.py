@@ -22,6 +22,7 @@ from dpfda.mechanisms.codebook import (
     Moments,
     codebook_size,
     in_ball,
+    limit_gain,
     mixed,
     polar,
 )
@@ -290,12 +291,10 @@ def best_buckets(dimension: int, epsilon: float, *, classes: int) -> int:
         >>> [best_buckets(16, epsilon, classes=26) for epsilon in (1.0, 2.0, 5.0)]
         [1, 2, 26]
     """
-    book = Codebook(256, dimension)
 
     def worth(buckets: int) -> float:
-        cap = book.best_cap(epsilon, buckets=buckets)
-        return buckets * book.moments(epsilon, cap=cap, buckets=buckets).gain ** 2
+        return buckets * limit_gain(dimension, epsilon, buckets=buckets) ** 2
 
-    powers = [1 << k for k in range(classes.bit_length())]
+    powers = [1 << power for power in range(classes.bit_length())]
     tried = {b for p in powers for b in (p, p + p // 2) if b <= classes} | {classes}
     return max(sorted(tried), key=worth)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -25,8 +26,7 @@ PEOPLE = 1 << 12
 """Whose codewords are added up at once."""
 
 _CHUNK = 1 << 16  # codeword entries made at once: they stay in the processor's cache
-_LARGEST = 1 << 12  # codewords beyond which a report gains nothing
-_SMALLEST = 1 << 4
+_SIZES = [1 << power for power in range(4, 13)]  # of codebooks; beyond, a report gains nothing
 _ENTRIES = 1 << 16  # of the half of a codebook that a person makes: a quarter of a millisecond
 _ENOUGH = 0.98  # of the largest possible gain, squared
 _NODES = 200
@@ -166,13 +166,14 @@ def codebook_size(dimension: int, epsilon: float, *, buckets: int = 1) -> int:
         (64, 256, 128)
     """
     enough = math.sqrt(_ENOUGH) * limit_gain(dimension, epsilon, buckets=buckets)
-    book, most = Codebook(_SMALLEST, dimension), min(_LARGEST, 2 * _ENTRIES // dimension)
-    while 2 * book.size <= most:
+
+    def will_do(size: int) -> bool:
+        book = Codebook(size, dimension)
         cap = book.best_cap(epsilon, buckets=buckets)
-        if book.moments(epsilon, cap=cap, buckets=buckets).gain >= enough:
-            break
-        book = Codebook(2 * book.size, dimension)
-    return book.size
+        return book.moments(epsilon, cap=cap, buckets=buckets).gain >= enough
+
+    powers = [size for size in _SIZES if size == _SIZES[0] or size * dimension <= 2 * _ENTRIES]
+    return powers[min(bisect_left(powers, True, key=will_do), len(powers) - 1)]
 
 
 def limit_gain(dimension: int, epsilon: float, *, buckets: int = 1) -> float:
@@ -183,14 +184,7 @@ def limit_gain(dimension: int, epsilon: float, *, buckets: int = 1) -> float:
         [0.17, 2.91]
     """
     more = math.expm1(epsilon)
-    if dimension == 1:
-        return more / 2 / (more / 2 + buckets)
-    sines, _, _ = _angles(8 * _NODES)
-    other = (dimension - 1) / 2
-    share = betainc(other, 0.5, sines**2) / 2
-    # E of √D cos θ below some θ, in closed form.
-    logs = 2 * other * np.log(sines) - betaln(0.5, other)
-    first = np.exp(logs) * (math.sqrt(dimension) / (2 * other))
+    share, first = _caps(dimension)
     return float((first * more / (share * more + buckets)).max())
 
 
@@ -257,6 +251,19 @@ def polar(rows: FloatArray) -> tuple[FloatArray, Words]:
     directions = np.where(np.isfinite(directions).all(axis=1, keepdims=True), directions, first)
     lengths = np.rint(np.minimum(norms[:, 0], 1.0) * HALF_WIDTH)
     return directions, lengths.astype(np.uint64)
+
+
+@lru_cache(maxsize=64)
+def _caps(dimension: int) -> tuple[FloatArray, FloatArray]:
+    """Shares of all codewords in caps of many sizes, and E of the projection t over each cap."""
+    if dimension == 1:
+        return np.array([0.5]), np.array([0.5])
+    sines, _, _ = _angles(8 * _NODES)
+    other = (dimension - 1) / 2
+    share = betainc(other, 0.5, sines**2) / 2
+    # ∫ √D cos θ over the density of θ, in closed form.
+    logs = 2 * other * np.log(sines) - betaln(0.5, other)
+    return share, np.exp(logs) * (math.sqrt(dimension) / (2 * other))
 
 
 @lru_cache(maxsize=1 << 14)
