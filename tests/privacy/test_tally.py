@@ -9,11 +9,14 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable
+from contextvars import copy_context
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from joblib import Parallel, delayed
 
 import dpfda
 from dpfda.central.mean import FunctionMechanism, MeanRelease
@@ -179,6 +182,14 @@ def test_a_ledger_that_is_given_pays_alone_and_for_simulations_too() -> None:
     assert len(dpfda.spent().releases) == 1
 
 
+def in_threads(*works: Callable[[], None]) -> None:
+    threads = [threading.Thread(target=work) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
 def test_threads_inside_a_budget_are_covered() -> None:
     refused = []
 
@@ -189,39 +200,64 @@ def test_threads_inside_a_budget_are_covered() -> None:
             refused.append(1)
 
     with dpfda.budget(9.0), dpfda.budget(2.0) as ledger:
-        threads = [threading.Thread(target=work) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(*(partial(copy_context().run, work) for _ in range(4)))
     assert ledger.spent == Budget(epsilon=2.0)
     assert len(refused) == 2
 
 
-def test_a_thread_that_cannot_know_its_budget_is_refused() -> None:
-    inside, done, found = threading.Barrier(2), threading.Event(), []
+def test_two_threads_pay_from_a_budget_each() -> None:
+    both, spent = threading.Barrier(2), {}
 
-    def other() -> None:
-        with dpfda.budget(1.0):
-            inside.wait(10)
-            done.wait(10)
+    def work(epsilon: float) -> None:
+        both.wait(10)
+        with dpfda.budget(epsilon) as ledger:
+            both.wait(10)
+            for _ in range(int(epsilon)):
+                DOORS["mean"]()
+            both.wait(10)
+        spent[epsilon] = ledger.spent.epsilon
+
+    in_threads(partial(work, 1.0), partial(work, 3.0))
+    assert spent == {1.0: 1.0, 3.0: 3.0}
+
+
+def test_an_older_thread_pays_from_no_budget_of_others() -> None:
+    begin, done = threading.Event(), threading.Event()
+
+    def older() -> None:
+        begin.wait(10)
+        DOORS["mean"]()
+        done.set()
+
+    thread = threading.Thread(target=older)
+    thread.start()
+    with dpfda.budget(2.0) as ledger:
+        begin.set()
+        done.wait(10)
+    thread.join()
+    assert ledger.entries == ()
+    assert [release.paid for release in dpfda.spent().releases] == [False]
+
+
+def test_a_thread_that_may_be_inside_says_so_or_is_refused() -> None:
+    found = []
 
     def lost() -> None:
-        with pytest.raises(BudgetExceeded, match="several budgets"):
+        with pytest.raises(BudgetExceeded, match="a budget was open when this thread began"):
             DOORS["mean"]()
+        dpfda.PrivateMean(1.0, bound=1.0, ledger=Ledger(1.0)).fit(X)
         found.append(1)
 
-    # The other thread opens its budget first: inside ours it would be paid from ours.
-    first = threading.Thread(target=other)
-    first.start()
-    inside.wait(10)
-    tally._process.open.append(Ledger(1.0))  # as a third thread would
-    second = threading.Thread(target=lost)
-    second.start()
-    second.join()
-    done.set()
-    first.join()
+    with dpfda.budget(2.0) as ledger:
+        in_threads(lost)
     assert found == [1]
+    assert ledger.entries == ()
+
+
+def test_joblib_works_inside() -> None:
+    with dpfda.budget(3.0) as ledger:
+        Parallel(n_jobs=2)(delayed(DOORS["mean"])() for _ in range(3))
+    assert ledger.spent == Budget(epsilon=3.0)
 
 
 def test_what_was_spent_prints_and_is_json() -> None:

@@ -19,11 +19,13 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from os import PathLike
 from typing import Any
+from weakref import WeakSet
 
 from dpfda.errors import BudgetExceeded, InvalidParameter, PrivacyWarning
 from dpfda.noise import Source
@@ -144,7 +146,8 @@ class _Process:
         self.lock = threading.Lock()
         self.releases: list[Tallied] = []
         self.warned = False
-        self.open: list[BaseLedger] = []  # of `budget` blocks in any thread
+        self.open: list[WeakSet[threading.Thread]] = []
+        """For each `budget` that is open: the threads that are older, hence outside."""
 
 
 _process = _Process()
@@ -171,9 +174,11 @@ def budget(
 ) -> Iterator[BaseLedger]:
     """Keep all fits inside within one budget: ``with dpfda.budget(epsilon=2) as ledger:``.
 
-    As if ``ledger=`` were given to everything that releases with real noise inside, also in threads
-    that are started there. Joblib works in threads inside: other processes could not see the
-    budget. A budget inside another one is paid from it, as a whole, when it begins.
+    As if ``ledger=`` were given to everything that releases with real noise inside, also by joblib,
+    which works in threads there: other processes could not see the budget. Two threads may have a
+    budget each. A thread started by hand while a budget is open must say whether it is inside: by
+    ``contextvars.copy_context().run`` or ``ledger=``, otherwise it is refused. Older threads are
+    not inside. A budget inside another one is paid from it, as a whole, when it begins.
 
     Args:
         epsilon: ε of everything inside together.
@@ -200,13 +205,15 @@ def budget(
         whole = Guarantee(epsilon=epsilon, delta=delta)
         outer.spend(_whole(whole, outer), label="a budget inside")
     token = _enclosing.set(ledger)
-    hidden = [one for one in _process.open if one is token.old_value]
-    _process.open = [one for one in _process.open if one not in hidden] + [ledger]
+    older = WeakSet(threading.enumerate())
+    with _process.lock:
+        _process.open.append(older)
     try:
         with _threads():
             yield ledger
     finally:
-        _process.open = [one for one in _process.open if one is not ledger] + hidden
+        with _process.lock:
+            _process.open.remove(older)
         _enclosing.reset(token)
 
 
@@ -257,14 +264,19 @@ def _whole(promise: Guarantee, ledger: BaseLedger) -> Event:
 
 
 def _around() -> BaseLedger | None:
-    """The innermost `budget` here; in a thread that knows none, the one that is open elsewhere."""
+    """The innermost `budget` around this code; none in a thread that is surely outside."""
     here = _enclosing.get()
-    if here is not None or not _process.open:
+    if here is not None:
         return here
-    # Threads do not inherit contexts. Charging a budget too often is safe, missing it is not.
-    if len(_process.open) > 1:
-        raise BudgetExceeded("several budgets are open in other threads: pass ledger=")
-    return _process.open[0]
+    # Threads do not inherit contexts, so a new one may be inside a budget that it does not see.
+    with _process.lock:
+        lost = any(threading.current_thread() not in older for older in _process.open)
+    if lost:
+        raise BudgetExceeded(
+            "a budget was open when this thread began, and nothing says whether it is inside: start"
+            " it by contextvars.copy_context().run, or pass ledger="
+        )
+    return None
 
 
 def _warning(releases: Sequence[Tallied]) -> str:
@@ -295,9 +307,17 @@ def _outside() -> int:
 
 
 def _threads() -> AbstractContextManager[Any]:
-    """Joblib, where there is one, works in threads."""
+    """Joblib, where there is one, works in threads that know the budget around them."""
     try:
-        joblib = import_module("joblib")
+        joblib = import_module("joblib.parallel")
     except ImportError:
         return nullcontext()
-    return joblib.parallel_config(backend="threading")  # type: ignore[no-any-return]
+
+    class InContext(joblib.BACKENDS["threading"]):  # type: ignore[misc,name-defined]
+        def submit(self, func: Any, callback: Any = None) -> Any:
+            return super().submit(partial(copy_context().run, func), callback)
+
+        def apply_async(self, func: Any, callback: Any = None) -> Any:  # in joblib before 1.5
+            return super().apply_async(partial(copy_context().run, func), callback)
+
+    return joblib.parallel_config(backend=InContext())  # type: ignore[no-any-return]
