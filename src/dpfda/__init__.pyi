@@ -19,6 +19,7 @@ from dpfda.mrma.multi_server import MultiServerMRMA as MultiServerMRMA
 from dpfda.mrma.online import OnlineMRMA as OnlineMRMA
 from dpfda.noise import SecureSource as SecureSource
 from dpfda.noise import SimulationSource as SimulationSource
+from dpfda.planner.forecast import forecast as forecast
 from dpfda.privacy.guarantee import Guarantee as Guarantee
 from dpfda.privacy.ledger import Ledger as Ledger
 from dpfda.privacy.tally import budget as budget

@@ -1,4 +1,4 @@
-"""``dpfda plan``: a study from public facts, before anybody is asked."""
+"""``dpfda plan``: a study from public facts, and what it will be worth, before anybody is asked."""
 
 from __future__ import annotations
 
@@ -9,15 +9,23 @@ import click
 from rich.console import Console
 
 from dpfda.cli._output import check_writable
-from dpfda.cli._reading import read_ranges
+from dpfda.cli._progress import progress_bar
+from dpfda.cli._reading import frame, read_ranges, reading_from, reading_options
+from dpfda.curves.ranges import Table as Public
+from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.files import Reading
+from dpfda.planner import page
+from dpfda.planner.families import FAMILIES
+from dpfda.planner.forecast import Forecast, forecast
 from dpfda.questions.recipe import in_words, plan_study
 from dpfda.study.outcome import Outcome
 from dpfda.study.results import rows_table, to_json
 
 
 @click.command()
-@click.option("--people", "n_people", type=int, required=True, help="How many take part.")
-@click.option("--epsilon", type=float, required=True, help="What each of them spends, once.")
+@click.option("--people", "n_people", type=int, help="How many take part.")
+@click.option("--epsilon", type=float, help="What each of them spends, once.")
+@click.option("--error", type=float, help="The error to reach, where people or ε is left out.")
 @click.option("--classes", required=True, metavar="A,B,...", help="The labels.")
 @click.option("--range", "--value-range", "value_range", type=(float, float), metavar="LOW HIGH",
     help="Public range of the values of a curve.")  # fmt: skip
@@ -31,32 +39,123 @@ from dpfda.study.results import rows_table, to_json
     help="Share of people who judge the finished classifier.")  # fmt: skip
 @click.option("--class-share", type=float,
     help="Public share of the second label in order, such as a prevalence.")  # fmt: skip
+@click.option("--non-private-error", type=float,
+    help="Forecast: what you expect a classifier without privacy to err.")  # fmt: skip
+@click.option("--family", type=click.Choice(list(FAMILIES)),
+    help="Forecast: what people look like. Default: smooth curves, or a table.")  # fmt: skip
+@click.option("--sample", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Forecast: a file of public people instead, with their --label.")  # fmt: skip
+@click.option("--shares", metavar="A,B,...",
+    help="Forecast: how frequent the labels are, in sorted order. Default: equally.")  # fmt: skip
+@click.option("--studies", type=int, default=40, show_default=True,
+    help="Forecast: how many studies are simulated.")  # fmt: skip
+@reading_options(without=("id", "groups"))
 @click.option("--seed", type=int, default=0, show_default=True,
     help="Of the public randomness: who is asked what.")  # fmt: skip
 @click.option("--title", default="", help="For people to read.")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the plan.")
-@click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
+@click.option("--folder", type=click.Path(file_okay=False, path_type=Path),
+    help="Forecast: write plan, program, commands, consent text and page here.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print the plan, or the forecast, as JSON.")
 def command(
-    classes: str, feature_ranges: str | None, out: Path | None, as_json: bool, **facts: Any
+    classes: str, feature_ranges: str | None, out: Path | None, as_json: bool, **options: Any
 ) -> None:
     """Plan a study before anybody is asked.
 
     From public facts alone: what people are asked, how many of them, and what they are promised.
+    With --non-private-error, or a --sample of public people, whole studies are simulated first: of
+    --people, --epsilon and --error give two, and the third is found.
     """
     check_writable("--out", out)
-    plan = plan_study(
-        classes=[label.strip() for label in classes.split(",")],
-        feature_ranges=None if feature_ranges is None else read_ranges(feature_ranges),
-        **facts,
-    )
-    document = to_json(plan.to_dict())
+    reading = reading_from(options)
+    names = ("non_private_error", "family", "studies", "error", "sample", "shares", "folder")
+    told = {name: options.pop(name) for name in names}
+    facts: dict[str, Any] = {"classes": [label.strip() for label in classes.split(",")]}
+    facts |= {name: value for name, value in options.items() if value is not None}
+    if feature_ranges is not None:
+        facts["feature_ranges"] = read_ranges(feature_ranges)
+    folder = told.pop("folder")
+    if told["non_private_error"] is not None or told["sample"] is not None:
+        found = _forecast(facts, told, reading, folder)
+        plan, document = found.plan, page.document(found)
+        shown = page.outcome(found)
+    elif any(told[name] is not None for name in ("error", "family", "shares")) or folder:
+        rule = "given for a forecast (or a --sample of public people)"
+        raise InvalidParameter("--non-private-error", rule, None)
+    else:
+        for name in ("n_people", "epsilon"):
+            if name not in facts:
+                option = "--people" if name == "n_people" else "--epsilon"
+                raise InvalidParameter(option, "given, or found by a forecast (--error)", None)
+        plan = plan_study(**facts)
+        document = plan.to_dict()
+        shown = Outcome()
     if out is not None:
-        out.write_text(document + "\n", encoding="utf-8")
+        out.write_text(to_json(plan.to_dict()) + "\n", encoding="utf-8")
     if as_json:
-        click.echo(document)
+        click.echo(to_json(document))
         return
+    console = Console()
     rows, notes = in_words(plan)
-    Console().print(rows_table(Outcome(rows=rows, notes=notes), title=plan.title))
+    console.print(rows_table(Outcome(rows=rows, notes=notes), title=plan.title))
+    if shown.rows:
+        console.print(rows_table(shown, title="\nForecast"))
     click.echo(f"hash: {plan.hash}")
-    if out is not None:
-        click.echo(f"written to {out}", err=True)
+    for written in filter(None, (out, folder)):
+        click.echo(f"written to {written}", err=True)
+
+
+def _forecast(
+    facts: dict[str, Any], told: dict[str, Any], reading: Reading, folder: Path | None
+) -> Forecast:
+    """Simulate, and write the folder."""
+    path, shares = told.pop("sample"), told.pop("shares")
+    asked = {name: value for name, value in told.items() if value is not None}
+    if shares is not None:
+        try:
+            asked["class_shares"] = [float(share) for share in shares.split(",")]
+        except ValueError:
+            raise InvalidParameter("--shares", "numbers like 0.7,0.3", shares) from None
+    sample = None if path is None else _sample(path, reading, facts)
+    with progress_bar("forecast") as tell:
+        found = forecast(**facts, **asked, sample=sample, tell=tell)
+    if folder is not None:
+        asked.pop("error", None)
+        own = {name: value for name, value in facts.items() if name not in ("n_people", "epsilon")}
+        page.write_folder(found, folder, own, asked, sample=_read_again(path, reading, facts))
+    return found
+
+
+def _sample(path: Path, reading: Reading, facts: dict[str, Any]) -> tuple[Any, ...]:
+    """Public people of a file: rows, labels, and grid points of curves."""
+    if reading.label is None:
+        raise InvalidParameter("--label", "given with --sample: the column of classes", None)
+    ranges = facts.get("feature_ranges")
+    if isinstance(ranges, dict):
+        opened = reading.open(path, aside=ranges)
+        table = opened.table(least=2)
+        click.echo(reading.said(opened, len(table)), err=True)
+        labels = table.text(reading.label)
+        found: tuple[Any, ...] = frame(table, Public.of(ranges), gaps=reading.fill), labels
+    else:
+        rows = reading.rows(path, curves=ranges is None)
+        click.echo(rows.said, err=True)
+        labels = rows.text(reading.label)
+        found = rows.X, labels, rows.grid_points
+    for place, label in enumerate(labels):
+        if label not in facts["classes"]:
+            where = f"row {place + 1}, column {reading.label!r}"
+            raise InvalidData(where, f"one of {', '.join(facts['classes'])}")
+    return found
+
+
+def _read_again(path: Path | None, reading: Reading, facts: dict[str, Any]) -> str:
+    """Program text for a sample."""
+    if path is None:
+        return ""
+    curves = facts.get("feature_ranges") is None
+    return (
+        "from pathlib import Path\n\nfrom dpfda.files import Reading\n\n"
+        f"rows = {reading!r}.rows(Path({str(path)!r}), curves={curves})\n"
+        f"sample = (rows.X, rows.text({reading.label!r}), rows.grid_points)\n\n"
+    )

@@ -1,0 +1,215 @@
+"""Forecasts of studies beside what the studies then achieved, and how long a forecast takes.
+
+A user knows the number of people, how frequent the classes are and what a classifier without
+privacy errs. With a family that is all there is (``family_error_points``); with a sample there are
+200 public rows beside it (``forecast_error_points``). Figures are about tasks on which no constant
+of the planner was chosen; the rows show the others, too, and say which they are.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from functools import partial
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from dpfda._validate import FloatArray, IntArray
+from dpfda.curves import CurveEncoder
+from dpfda.datasets import simulate_001
+from dpfda.face.comparison import non_private_classifier
+from dpfda.noise import SimulationSource
+from dpfda.planner.forecast import forecast
+from dpfda.planner.trials import Trials
+from dpfda.planner.world import made_up
+from dpfda.protocol.person import encode_people
+from dpfda.protocol.plan import StudyPlan
+from dpfda.questions.recipe import plan_study
+from dpfda.simulate import ask_everybody
+from dpfda.study.outcome import Outcome
+from dpfda_bench.benchmarks._plan_tasks import Task, tasks
+from dpfda_bench.datasets.catalogue import DataFileMissing
+from dpfda_bench.goals import Goal, at_least, at_most
+
+GOALS: dict[str, Goal] = {
+    "forecast_error_points": at_most(2),
+    "family_error_points": at_most(2),
+    "seconds": at_most(120),
+    "cases_ranked_right": at_least(0.9),
+}
+
+_EPSILONS = (0.5, 1.0, 5.0)
+_CLASSES = (-1.0, 1.0)
+_PUBLIC = 200  # rows of a sample
+_ENOUGH = 8000  # rows for the classifier without privacy
+
+# Tables A.2 and A.3 of 001: N, N0 (who report), n0 (reports a member), B (members).
+_CASES = {
+    1: (3000, 500, 100, 25), 2: (5500, 500, 100, 50), 3: (5500, 500, 50, 50),
+    4: (3000, 500, 100, 50), 5: (3000, 500, 50, 50), 6: (5000, 2500, 250, 50),
+    7: (7500, 5000, 500, 50), 8: (7500, 2500, 250, 50),
+}  # fmt: skip
+
+
+def run(quick: bool = False) -> Outcome:
+    """Every task at every ε, the cases of 001, and the time of one forecast."""
+    studies = 4 if quick else 20
+    notes = [f"Errors in %, means over {studies} studies of each kind."]
+    try:
+        wanted = list(tasks())
+    except DataFileMissing as missing:
+        notes.append(f"Real data left out: {missing}")
+        wanted = list(tasks(real=False))
+    if quick:
+        wanted = wanted[:3]
+    with Parallel(n_jobs=2) as workers:
+        known = workers(delayed(_known)(task) for task in wanted)
+        rows = workers(
+            delayed(_row)(task, facts, epsilon, studies)
+            for task, facts in zip(wanted, known, strict=True)
+            for epsilon in _EPSILONS
+        )
+        cases = workers(delayed(_case)(number, studies) for number in _CASES)
+    figures = _figures(rows)
+    figures["cases_ranked_right"], told = _ranked(dict(zip(_CASES, cases, strict=True)))
+    began = time.perf_counter()
+    forecast(3000, 1.0, value_range=(-6, 6), classes=_CLASSES, non_private_error=0.1)
+    figures["seconds"] = time.perf_counter() - began
+    return Outcome(rows=rows, figures=figures, notes=[*notes, told])
+
+
+def _figures(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """Mean absolute differences, and how many studies lay where nine of ten should."""
+    fresh = [row for row in rows if not row["chosen on"]] or rows
+
+    def mean(name: str) -> float:
+        return float(np.mean([abs(row[name] - row["achieved"]) for row in fresh]))
+
+    covered = {kind: [row[f"{kind} covers"] for row in fresh] for kind in ("sample", "family")}
+    return {
+        "forecast_error_points": mean("by sample"),
+        "family_error_points": mean("by family"),
+        "sample_interval_covers": float(np.mean(covered["sample"])),
+        "family_interval_covers": float(np.mean(covered["family"])),
+        "tasks": float(len({row["task"] for row in fresh})),
+    }
+
+
+def _known(task: Task) -> dict[str, Any]:
+    """What the user says, and a sample of people whom nobody will ask."""
+    found, shares = [], []
+    for seed in range(3):
+        X, y, others, truth = task.draw(10_000 + seed)
+        encoder = plan_study(len(y), 1.0, classes=_CLASSES, **task.facts).encoder
+        some = slice(None, _ENOUGH)
+        rule = non_private_classifier(encoder.encode(X[some], strict=False), y[some])
+        assert rule is not None
+        found.append(np.mean(rule.predict(encoder.encode(others, strict=False)) != truth))
+        shares.append(np.mean(y > 0))
+    share, limit = float(np.mean(shares)), max(float(np.mean(found)), 0.001)
+    return {
+        "n_people": len(y),
+        "non_private_error": limit,
+        "class_shares": (1 - share, share),
+        "sample": (others[:_PUBLIC], truth[:_PUBLIC]),
+    }
+
+
+def _row(task: Task, known: dict[str, Any], epsilon: float, studies: int) -> dict[str, Any]:
+    """Both forecasts and the truth at one ε."""
+    said = {name: value for name, value in known.items() if name != "sample"}
+    common = dict(classes=_CLASSES, epsilon=epsilon, studies=studies, curves=False, **task.facts)
+    by_sample = forecast(**said, **common, sample=known["sample"]).expected
+    by_family = forecast(**said, **common, family=task.family).expected
+    achieved = np.array([_achieved(task, epsilon, seed) for seed in range(studies)])
+
+    def covers(one: Any) -> float:
+        return float(np.mean((one.low <= achieved) & (achieved <= one.high)))
+
+    return {
+        "task": task.name,
+        "chosen on": task.chosen_on,
+        "people": known["n_people"],
+        "epsilon": epsilon,
+        "no privacy": 100 * known["non_private_error"],
+        "achieved": 100 * float(achieved.mean()),
+        "by sample": 100 * by_sample.error,
+        "by family": 100 * by_family.error,
+        "sample covers": covers(by_sample),
+        "family covers": covers(by_family),
+    }
+
+
+def _achieved(task: Task, epsilon: float, seed: int) -> float:
+    """The error of one whole study on people who were not asked."""
+    X, y, others, truth = task.draw(seed)
+    plan = plan_study(len(y), epsilon, classes=_CLASSES, seed=seed, **task.facts)
+    return _error(plan, (X, y), (others, truth), seed)
+
+
+def _error(plan: StudyPlan, asked: Any, others: Any, seed: int) -> float:
+    features, labels = encode_people(plan, *asked)
+
+    def people(start: int, stop: int) -> tuple[FloatArray, IntArray]:
+        return features[start:stop], labels[start:stop]
+
+    model = ask_everybody(plan, people, source=SimulationSource(seed)).model
+    tested, truth = encode_people(plan, *others)
+    return float(np.mean(model.decide(tested) != truth))
+
+
+# -- 001, Tables A.2 and A.3 --------------------------------------------------------------------
+
+
+def _mrma(number: int, n_people: int, epsilon: float, *, seed: int = 0) -> StudyPlan:
+    people, reports, size, members = _CASES[number]
+    assert people == n_people
+    return StudyPlan(
+        n_people=people,
+        epsilon=epsilon,
+        encoder=CurveEncoder("bspline", n_basis=4, rescale="tanh", scale=2.0),
+        classes=_CLASSES,
+        design={
+            "name": "mrma",
+            "training_share": reports / people,
+            "member_size": size,
+            "n_classifiers": members,
+        },
+        seed=seed,
+    )
+
+
+def _case(number: int, studies: int) -> tuple[FloatArray, FloatArray]:
+    """Errors of simulated studies of a case, on the family and on the paper's people."""
+    people, epsilon = _CASES[number][0], 1.0
+    plan = _mrma(number, people, epsilon)
+    facts = {"value_range": (-6, 6)}
+    place = made_up(plan, "smooth", non_private_error=0.1, class_shares=None, facts=facts)
+    trials = Trials(place.populations(studies, place.limit), partial(_mrma, number))
+    achieved = []
+    for seed in range(studies):
+        asked, others = simulate_001(people, 2 * seed), simulate_001(2000, 2 * seed + 1)
+        own = _mrma(number, people, epsilon, seed=seed)
+        achieved.append(_error(own, (asked.X, asked.y), (others.X, others.y), seed))
+    return trials.errors(people, epsilon), np.array(achieved)
+
+
+def _ranked(cases: dict[int, tuple[FloatArray, FloatArray]]) -> tuple[float, str]:
+    """Of pairs of cases that truly differ, how many the forecast puts in the right order."""
+    right = []
+    for first, second in combinations(cases, 2):
+        forecasts, truths = (cases[first][part] - cases[second][part] for part in (0, 1))
+        if abs(truths.mean()) > 2 * truths.std() / len(truths) ** 0.5:
+            right.append(forecasts.mean() * truths.mean() > 0)
+    told = "; ".join(
+        f"{number}: {100 * guess.mean():.1f} ({100 * truth.mean():.1f})"
+        for number, (guess, truth) in cases.items()
+    )
+    share = float(np.mean(right)) if right else 1.0
+    return share, (
+        f"Cases of 001, forecast and (achieved) in %: {told}. {len(right)} of 28 pairs differ by "
+        "more than two standard errors."
+    )

@@ -1,0 +1,182 @@
+"""Public generators: what people of a study that nobody has run yet might look like.
+
+A family is a prior over populations. Latent numbers (coefficients of a curve, or what is behind the
+columns of a table) are normal around a mean of each class; how wide they are within the public
+range, where their middle is, how they hang together and in which of them the classes differ is
+drawn anew for every population, because nobody knows it in advance. How far the classes are apart
+is then set so that a classifier without privacy errs as often as the user expects.
+
+What they are drawn from was chosen on a few tasks (`dpfda bench plan` names them); nothing here
+looks at anybody's data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpfda._validate import FloatArray, IntArray
+from dpfda.curves import CurveEncoder
+from dpfda.curves.waves import CosineBasis
+
+Generator = np.random.Generator
+Features = Callable[[FloatArray], FloatArray]
+"""From latent numbers (n, m) to encoded features (n, d) in [-1, 1]."""
+
+_TERMS = 16  # cosine functions of a simulated curve
+_GRID = 65
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Population:
+    """Where people come from: latent numbers around class means, seen through an encoder.
+
+    Attributes:
+        means: of each class, (K, m).
+        root: latent noise is normal numbers times this, (m, m).
+        shares: how frequent each class is.
+        features: what is encoded of the latent numbers.
+    """
+
+    means: FloatArray
+    root: FloatArray
+    shares: FloatArray
+    features: Features
+
+    def people(self, n: int, seed: Any) -> tuple[FloatArray, IntArray]:
+        """Encoded features and label numbers; fewer people are the first of more people."""
+        labels, noise = self.parts(n, seed)
+        return self.features(self.means[labels] + noise), labels
+
+    def others(self, n: int, seed: Any) -> tuple[FloatArray, IntArray]:
+        """People who are not asked."""
+        return self.people(n, seed)
+
+    def parts(self, n: int, seed: Any) -> tuple[IntArray, FloatArray]:
+        """Labels and latent noise."""
+        first, second = np.random.SeedSequence(seed).spawn(2)
+        noise = np.random.default_rng(second).standard_normal((n, len(self.root))) @ self.root.T
+        return draw_labels(n, self.shares, np.random.default_rng(first)), noise
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curves:
+    """Curves inside a public range, as waves whose amplitudes fall.
+
+    Attributes:
+        decay: least and largest p: the j-th amplitude is about j^{-p}.
+        width: least and largest standard deviation of the level, as a share of half the range.
+        tilt: least and largest q: differences of the classes, in standard deviations, fall like
+            (j + 1)^{-q}.
+        off: how far the middle of a coefficient is from the middle of its range, in usual widths.
+    """
+
+    decay: tuple[float, float]
+    width: tuple[float, float] = (0.05, 0.12)
+    tilt: tuple[float, float] = (0.0, 2.0)
+    off: float = 0.4
+
+    def population(
+        self, encoder: CurveEncoder, ranges: FloatArray, shares: FloatArray, rng: Generator
+    ) -> Population:
+        """One of the family. `ranges` has a row (low, high) for each channel."""
+        channels = len(ranges)
+        speed = np.maximum(np.arange(_TERMS), 1)
+        spread = np.exp(rng.uniform(*np.log(self.width))) * speed ** -rng.uniform(*self.decay)
+        if rng.random() < 0.2:  # curves that were standardized one by one have no level
+            spread[0] *= 0.1
+        middle = rng.normal(0, self.off / 3, (channels, _TERMS)) / speed
+        size = channels * _TERMS
+        root = np.tile(spread, channels)[:, None] * _factors(size, rng, most=0.6)
+        tilt = np.tile((1.0 + np.arange(_TERMS)) ** -rng.uniform(*self.tilt), channels)
+        apart = _differences(len(shares), size, rng) * tilt * np.tile(spread, channels)
+        return Population(
+            means=middle.ravel() + apart,
+            root=root,
+            shares=shares,
+            features=_through(encoder, ranges),
+        )
+
+
+def _through(encoder: CurveEncoder, ranges: FloatArray) -> Features:
+    """Coefficients of every wave in every channel are encoded as the curves that they stand for."""
+    channels, (start, end) = len(ranges), encoder.basis.domain_range
+    grid = np.linspace(0, 1, _GRID)
+    waves = CosineBasis(n_basis=_TERMS).evaluate(grid)
+    half = (ranges[:, 1] - ranges[:, 0]) / 2
+    curves = np.zeros((1 + channels * _TERMS, _GRID, channels))
+    curves[0] = ranges.mean(axis=1)
+    for channel in range(channels):
+        own = slice(1 + channel * _TERMS, 1 + (channel + 1) * _TERMS)
+        curves[own, :, channel] = half[channel] * waves.T
+    seen = curves[..., 0] if channels == 1 else curves
+    z = encoder.coefficients(seen, start + (end - start) * grid)
+
+    def features(latent: FloatArray) -> FloatArray:
+        return encoder.rescaler.rescale(z[0] + latent @ z[1:])
+
+    return features
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tables:
+    """Columns of numbers, of marks (yes or no) and of skewed amounts inside public ranges."""
+
+    def population(
+        self, encoder: CurveEncoder, ranges: FloatArray, shares: FloatArray, rng: Generator
+    ) -> Population:
+        """One of the family."""
+        d = encoder.n_features
+        kind = rng.choice(3, d, p=[0.45, 0.3, 0.25])
+        at, width = rng.normal(-0.2, 0.25, d), np.exp(rng.uniform(np.log(0.25), np.log(0.6), d))
+
+        def features(latent: FloatArray) -> FloatArray:
+            numbers = at + width * latent
+            marks = np.sign(latent - 3 * at)
+            amounts = 0.3 * width * np.exp(latent) - 1
+            shown = np.where(kind == 0, numbers, np.where(kind == 1, marks, amounts))
+            return np.clip(shown, -1, 1)
+
+        root = _factors(d, rng, most=0.8)
+        apart = _differences(len(shares), d, rng) * rng.standard_gamma(0.5, d) ** 0.5
+        together = rng.uniform(0, 1) * _differences(len(shares), d, rng) @ root.T
+        return Population(
+            means=apart + together,
+            root=root,
+            shares=shares,
+            features=features,
+        )
+
+
+def draw_labels(n: int, shares: FloatArray, rng: Generator) -> IntArray:
+    """Label numbers as frequent as `shares` says."""
+    found = np.searchsorted(np.cumsum(shares)[:-1], rng.random(n), side="right")
+    return found.astype(np.int64)
+
+
+def _factors(size: int, rng: Generator, *, most: float) -> FloatArray:
+    """A root of a correlation matrix: two common factors, and something of one's own."""
+    loading = rng.normal(size=(size, 2)) * rng.uniform(0, most)
+    covariance = np.eye(size) + loading @ loading.T
+    scale = np.sqrt(np.diag(covariance))
+    return np.linalg.cholesky(covariance / np.outer(scale, scale))
+
+
+def _differences(classes: int, size: int, rng: Generator) -> FloatArray:
+    """Where the classes are, with their middle at 0."""
+    if classes == 2:
+        half = rng.standard_normal(size) / 2
+        return np.stack([-half, half])
+    means = rng.standard_normal((classes, size))
+    return np.asarray(means - means.mean(axis=0))
+
+
+FAMILIES: dict[str, Curves | Tables] = {
+    "smooth": Curves(decay=(0.7, 1.3)),
+    "rough": Curves(decay=(0.2, 0.6), tilt=(0.5, 1.5)),
+    "spectra": Curves(decay=(0.4, 0.7), width=(0.07, 0.12)),
+    "table": Tables(),
+}

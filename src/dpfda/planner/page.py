@@ -1,0 +1,109 @@
+"""A forecast as a table, a picture, JSON, and a folder with all that a study needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from dpfda.planner import words
+from dpfda.planner.forecast import Expected, Forecast
+from dpfda.study.outcome import Outcome
+from dpfda.study.report import write_report
+from dpfda.study.results import to_json
+
+CAPTION = (
+    "Expected error and where nine of ten studies lie, for other ε and other numbers of people, "
+    "between guessing (dashed) and no privacy (dotted)."
+)
+
+
+def outcome(found: Forecast) -> Outcome:
+    """The rows, the notes and the picture."""
+    rows = [_row("this study", found.expected)]
+    rows += [_row(f"a second one, {whom}", second) for whom, second in found.second]
+    rows += [_row("other ε", one) for one in found.by_epsilon]
+    rows += [_row("other numbers", one) for one in found.by_people]
+    return Outcome(
+        rows=rows,
+        notes=words.notes(found),
+        plot=partial(_draw, found) if found.by_epsilon else None,
+    )
+
+
+def document(found: Forecast) -> dict[str, Any]:
+    """Everything, ready for JSON."""
+    plain = {name: value for name, value in vars(found).items() if name != "plan"}
+    for name in ("by_epsilon", "by_people"):
+        plain[name] = [asdict(one) for one in plain[name]]
+    plain["second"] = {whom: asdict(one) for whom, one in found.second}
+    plain["expected"] = asdict(found.expected)
+    return plain | {"notes": words.notes(found), "plan": found.plan.to_dict()}
+
+
+def write_folder(
+    found: Forecast,
+    folder: Path,
+    facts: Mapping[str, Any],
+    asked: Mapping[str, Any],
+    *,
+    sample: str = "",
+) -> None:
+    """Plan, program, commands, consent, forecast and page, as files of their own.
+
+    The last three arguments are those of `words.script`.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    texts = {
+        "plan.json": to_json(found.plan.to_dict()) + "\n",
+        "forecast.json": to_json(document(found)) + "\n",
+        "consent.txt": words.consent(found.plan),
+        "commands.sh": words.commands(found.plan),
+        "study.py": words.script(found, facts, asked, sample),
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    title = found.plan.title or "Can this study work?"
+    write_report(outcome(found), folder / "forecast.html", title=title, caption=CAPTION)
+
+
+def _row(name: str, one: Expected) -> dict[str, Any]:
+    return {
+        "study": name,
+        "people": one.people,
+        "ε": one.epsilon,
+        "error, %": round(100 * one.error, 1),
+        "nine of ten, %": f"{100 * one.low:.1f} to {100 * one.high:.1f}",
+        "better than guessing": f"{one.better:.0%}",
+    }
+
+
+def _draw(found: Forecast) -> Any:
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")
+    people = f"{found.plan.n_people:,} people"
+    panels = [
+        (found.by_epsilon, "epsilon", "ε", people),
+        (found.by_people, "people", "people", f"ε = {found.plan.epsilon:g}"),
+    ]
+    for ax, (points, name, label, title) in zip(axes, panels, strict=True):
+        x = [getattr(one, name) for one in points]
+        low, high, mean = ([100 * getattr(one, part) for one in points] for part in _BAND)
+        ax.fill_between(x, low, high, alpha=0.25, linewidth=0, label="nine of ten studies")
+        ax.plot(x, mean, marker="o", markersize=4, label="expected")
+        ax.axhline(100 * found.guessing, color="0.5", linestyle="--", label="guessing")
+        ax.axhline(100 * found.non_private, color="0.5", linestyle=":", label="no privacy")
+        ax.axvline(getattr(found.expected, name), color="0.5", linewidth=0.8)
+        ax.set(xscale="log", xlabel=label, title=title)
+        ax.set_xticks(x, [f"{value:,g}" for value in x], fontsize="small")
+        ax.minorticks_off()
+        ax.spines[["top", "right"]].set_visible(False)
+    axes[0].set(ylabel="error, %", ylim=(0, None))
+    axes[1].legend(fontsize="small", frameon=False)
+    return figure
+
+
+_BAND = ("low", "high", "error")

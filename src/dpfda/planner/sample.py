@@ -1,0 +1,100 @@
+"""Public people instead of a made-up family: rows that anybody may see, with their labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpfda._validate import FloatArray, IntArray
+from dpfda.errors import InvalidData
+from dpfda.face.comparison import non_private_classifier
+from dpfda.planner.families import draw_labels
+from dpfda.protocol.person import encode_people
+from dpfda.protocol.plan import StudyPlan
+
+_FOLDS = 6
+_FEWEST = 2 * _FOLDS
+
+
+@dataclass(frozen=True, eq=False)
+class Pilot:
+    """Encoded rows of a public sample, redrawn as often as a study needs people.
+
+    A rule that is tried on the rows it was learnt from looks better than it is, on rows that were
+    kept apart from a small sample it looks worse, and by about as much: half of the studies are
+    done either way, and their mean is nearly right.
+
+    Attributes:
+        features: encoded rows.
+        labels: their label numbers.
+        shares: how frequent each class will be among the people of the study.
+    """
+
+    features: FloatArray
+    labels: IntArray
+    shares: FloatArray
+
+    @classmethod
+    def of(
+        cls, plan: StudyPlan, X: Any, y: Any, *, shares: FloatArray | None, grid_points: Any = None
+    ) -> Pilot:
+        """The sample as the study would see it."""
+        plan.encoder.check_grid(X, grid_points)
+        features, labels = encode_people(plan, X, y, grid_points=grid_points)
+        found = np.bincount(labels, minlength=plan.n_classes)
+        if len(features) != len(labels) or found.min() < _FEWEST:
+            rule = f"at least {_FEWEST} rows of each class, all with a label of the study"
+            raise InvalidData("sample", rule, f"{int(found.min())} of the rarest class")
+        return cls(features, labels, found / found.sum() if shares is None else shares)
+
+    def parts(self, count: int) -> list[_Part]:
+        """One population a study: all rows for both, and rows kept apart, in turns."""
+        rank = np.empty(len(self.labels), dtype=np.int64)
+        for one in range(len(self.shares)):  # every fold has its share of every class
+            own = np.random.default_rng(one).permutation(np.flatnonzero(self.labels == one))
+            rank[own] = np.arange(len(own))
+        everything = np.ones(len(rank), dtype=bool)
+        found = []
+        for number in range(count):
+            apart = rank % _FOLDS == (number // 2) % _FOLDS
+            seen, tested = (everything, everything) if number % 2 else (~apart, apart)
+            found.append(_Part(self, np.flatnonzero(seen), np.flatnonzero(tested)))
+        return found
+
+    def non_private_error(self) -> float:
+        """Of the usual classifier, as near to the truth as the sample allows: see above."""
+        wrong = np.zeros((2, len(self.labels)))
+        for part in self.parts(2 * _FOLDS):
+            rule = non_private_classifier(self.features[part.seen], self.labels[part.seen])
+            assert rule is not None
+            missed = rule.predict(self.features[part.tested]) != self.labels[part.tested]
+            wrong[int(len(part.seen) < len(self.labels)), part.tested] = missed
+        weight = self.shares[self.labels] / np.bincount(self.labels)[self.labels]
+        return float((wrong.mean(axis=0) * weight).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """A population: some rows for people who are asked, some for others."""
+
+    pilot: Pilot
+    seen: IntArray
+    tested: IntArray
+
+    def people(self, n: int, seed: Any) -> tuple[FloatArray, IntArray]:
+        return self._redrawn(self.seen, n, seed)
+
+    def others(self, n: int, seed: Any) -> tuple[FloatArray, IntArray]:
+        return self._redrawn(self.tested, n, seed)
+
+    def _redrawn(self, rows: IntArray, n: int, seed: Any) -> tuple[FloatArray, IntArray]:
+        first, second = np.random.SeedSequence(seed).spawn(2)
+        labels = draw_labels(n, self.pilot.shares, np.random.default_rng(first))
+        place = np.random.default_rng(second).random(n)
+        chosen = np.empty(n, dtype=np.int64)
+        for one in range(len(self.pilot.shares)):
+            own, wanted = rows[self.pilot.labels[rows] == one], labels == one
+            chosen[wanted] = own[(place[wanted] * len(own)).astype(np.int64)]
+        return self.pilot.features[chosen], labels

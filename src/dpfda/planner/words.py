@@ -1,0 +1,184 @@
+"""A forecast for people to read: the verdict, what those who take part agree to, what to type."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from dpfda.mechanisms.question_response import QuestionResponse
+from dpfda.planner.forecast import Forecast
+from dpfda.protocol.plan import StudyPlan
+from dpfda.questions.recipe import in_words
+
+_COIN = 0.75  # a study that learns nothing is better than guessing half of the time
+_LEAST = 0.1  # of what there is to gain
+_SURE = 0.95  # of the studies are better than guessing: then this one is said to work
+_APART = 0.03  # between simulation and theory, before it is worth a sentence
+
+
+def verdict(found: Forecast) -> str:
+    """Whether the study can work, in one sentence.
+
+    Example:
+        >>> from dpfda.planner.forecast import forecast
+        >>> found = forecast(
+        ...     40, 1.0, value_range=(-1, 1), classes=("no", "yes"), family="smooth",
+        ...     non_private_error=0.4, studies=10, curves=False,
+        ... )
+        >>> print(verdict(found))  # doctest: +ELLIPSIS
+        This study cannot work: 9 effective people. Expect ... wrong, where guessing gives 50.0 %.
+    """
+    expected = found.expected
+    told = f"Expect {_percent(expected.error)} wrong"
+    effective = f"{found.effective:.0f} effective people"
+    gain = (found.guessing - expected.error) / (found.guessing - found.non_private)
+    if expected.better < _COIN or gain < _LEAST:
+        return (
+            f"This study cannot work: {effective}. {told}, where guessing gives "
+            f"{_percent(found.guessing)}."
+        )
+    between = (
+        f"between guessing ({_percent(found.guessing)}) and no privacy "
+        f"({_percent(found.non_private)})"
+    )
+    if expected.better < _SURE:
+        return (
+            f"This study may work: {effective}; {expected.better:.0%} of such studies are better "
+            f"than guessing. {told}, {between}."
+        )
+    return f"This study works: {effective}. {told}, {between}."
+
+
+def notes(found: Forecast) -> list[str]:
+    """All that the figures need beside them."""
+    expected = found.expected
+    said = [verdict(found)]
+    if found.sought == "n_people":
+        low, high = (f"{end:,.0f}" if math.isfinite(end) else "∞" for end in found.interval)
+        needed = f"{found.plan.n_people:,} people are needed"
+        said.append(f"{needed} (nine times of ten {low} to {high}).")
+    if found.sought == "epsilon":
+        low, high = (f"{end:.2g}" if math.isfinite(end) else "∞" for end in found.interval)
+        said.append(f"ε = {found.plan.epsilon:g} is needed (nine times of ten {low} to {high}).")
+    said.append(
+        f"Nine of ten studies like this one lie between {_percent(expected.low)} and "
+        f"{_percent(expected.high)}; the mean is known to ±{100 * expected.standard_error:.1f} "
+        f"points. People were drawn from {found.basis}."
+    )
+    if found.basis.startswith(("a family", "the family")):
+        said.append(
+            "A family says little about where your classes differ, so the interval is wide: a "
+            "sample of a hundred public rows makes it narrow."
+        )
+    if found.detectable is not None:
+        error, distance = found.detectable
+        said.append(
+            f"Smallest difference that four of five such studies find: classes {distance:.1f} "
+            f"standard deviations apart ({_percent(error)} wrong without privacy)."
+        )
+    elif found.second and not found.basis.startswith("a public sample"):
+        said.append("No difference is so large that four of five such studies would find it.")
+    for whom, second in found.second:
+        price = "" if whom.startswith("as many") else f", at ε = {second.epsilon:g} for each"
+        said.append(f"A second study of {whom} leads to {_percent(second.error)}{price}.")
+    if found.theory is not None:
+        said.append(_theory(found))
+    return said
+
+
+def _theory(found: Forecast) -> str:
+    assert found.theory is not None
+    rule = f"Theory for spread-out normal classes gives {_percent(found.theory)}"
+    if abs(found.theory - found.expected.error) < _APART:
+        return f"{rule}, as the simulation does."
+    if found.theory < found.expected.error:
+        return f"{rule}, less than the simulation, which also has to find middles and widths."
+    return f"{rule}, more than the simulation, whose classes differ in few features."
+
+
+def consent(plan: StudyPlan) -> str:
+    """What somebody who takes part agrees to, in plain words and exact numbers."""
+    rows, _ = in_words(plan)
+    clear = {
+        "labels": "Your curve or row is sent as it is: it is public anyway. Your label is not.",
+        "features": "Your label is public anyway. Your curve or row never leaves your device.",
+    }.get(plan.protects, "Neither your curve or row nor your label ever leaves your device.")
+    lines = [
+        plan.title or "A study", "",
+        f"{plan.n_people:,} people take part. {clear}",
+        "You answer once. By lot you get one of these tasks:", "",
+    ]  # fmt: skip
+    for row in rows:
+        lines += [f"* {row['people']:,} people are asked: {row['asked']}", *_chances(plan, row)]
+    lines += [
+        "",
+        "Whatever you hold, no reply is more than "
+        f"{math.exp(min(plan.epsilon, 700)):.4g} times as likely as if you held anything else "
+        f"(this is what ε = {plan.epsilon:g} means). What several studies learn of you adds up.",
+        f"You can check what you agreed to: the study's plan has the hash {plan.hash}.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _chances(plan: StudyPlan, row: Mapping[str, Any]) -> list[str]:
+    """How likely each reply is either way; nothing where a reply is no row of yes and no."""
+    if "answers" not in row:
+        return []
+    k = int(row["answers"])
+    truth = QuestionResponse(epsilon=plan.epsilon, questions=k).truth_probability
+    other = (1 - truth) / 2**k
+    if k == 1:
+        return [
+            f"  If the answer is yes, your device says yes with probability {truth + other:.4f} "
+            f"and no with {other:.4f}; if it is no, the other way round."
+        ]
+    return [
+        f"  There are {k} such questions. Your device sends your {k} answers with probability "
+        f"{truth + other:.4f}, and each of the {2**k - 1} other rows of answers with {other:.4g}."
+    ]
+
+
+def script(
+    found: Forecast, facts: Mapping[str, Any], asked: Mapping[str, Any], sample: str = ""
+) -> str:
+    """The plan and its forecast as a Python program.
+
+    Args:
+        found: the forecast.
+        facts: what `plan_study` takes, without people and ε.
+        asked: what only `forecast` takes.
+        sample: program text that reads a public sample into the name ``sample``.
+    """
+    plan = found.plan
+    arguments = {"n_people": plan.n_people, "epsilon": plan.epsilon, **facts}
+    lines = "".join(f"    {name}={value!r},\n" for name, value in arguments.items())
+    extra = "".join(f"    {name}={value!r},\n" for name, value in asked.items())
+    extra += "    sample=sample,\n" if sample else ""
+    return (
+        "import dpfda\nfrom dpfda.planner.words import notes\n\n"
+        f"plan = dpfda.plan_study(\n{lines})\nassert plan.hash == {plan.hash!r}\n\n{sample}"
+        f"found = dpfda.forecast(\n{lines}{extra})\n"
+        'print(*notes(found), sep="\\n")\n'
+    )
+
+
+def commands(plan: StudyPlan) -> str:
+    """What the organizer and everybody who takes part type."""
+    label = shlex.quote(str(plan.classes[0]))
+    return (
+        "#!/bin/sh\n# The organizer, once:\n"
+        "dpfda serve --database sqlite:///study.db --admin-key-file admin.key\n"
+        'curl -H "Authorization: Bearer $(cat admin.key)" -H "Content-Type: application/json" \\\n'
+        '     -d "{\\"plan\\": $(cat plan.json)}" https://collector.example/api/studies\n\n'
+        "# Everybody who takes part:\n"
+        f"dpfda join https://collector.example {plan.hash} --most-epsilon {plan.epsilon:g} "
+        "--limit-epsilon 10\n"
+        f"dpfda submit {plan.hash} my-data.csv --label {label} --show\n"
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"

@@ -1,0 +1,188 @@
+"""Forecasts: any of people, ε and error from the others, on families and on public samples."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.special import ndtr, ndtri
+
+import dpfda
+from dpfda import forecast, plan_study
+from dpfda.datasets import simulate_001
+from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.planner import search
+from dpfda.planner.families import FAMILIES
+from dpfda.planner.sample import Pilot
+from dpfda.planner.separation import discriminant_error, expected_by_theory, set_apart
+from dpfda.planner.trials import tractable
+from dpfda.planner.words import notes, verdict
+from dpfda.planner.world import redrawn
+from dpfda.questions.sizes import effective_people
+
+KNOWN = {"value_range": (-6, 6), "classes": (-1, 1), "non_private_error": 0.1, "curves": False}
+
+
+def test_more_people_and_a_larger_epsilon_help_and_seeds_repeat() -> None:
+    few, many, strong = (
+        forecast(n, epsilon, studies=8, **KNOWN).expected
+        for n, epsilon in ((100, 0.5), (6000, 0.5), (6000, 5.0))
+    )
+    assert few.error > many.error + 0.05
+    assert many.error > strong.error
+    assert strong.error < 0.2
+    assert few == forecast(100, 0.5, studies=8, **KNOWN).expected
+
+
+def test_what_was_found_gives_the_error_that_was_wanted() -> None:
+    people = forecast(epsilon=1.0, error=0.2, studies=12, **KNOWN)
+    assert people.sought == "n_people"
+    assert people.interval[0] <= people.plan.n_people * 1.1
+    assert people.plan.n_people / 1.1 <= people.interval[1]
+    assert abs(people.expected.error - 0.2) < 0.04  # between levels a factor of three apart
+    epsilon = forecast(people.plan.n_people, error=0.2, studies=12, **KNOWN)
+    assert epsilon.sought == "epsilon"
+    assert 0.4 < epsilon.plan.epsilon < 2.5
+
+
+def test_a_hopeless_study_is_called_so() -> None:
+    known = KNOWN | {"non_private_error": 0.35}
+    found = forecast(40, 1.0, studies=10, **known)
+    assert verdict(found).startswith("This study cannot work: 9 effective people.")
+    works = forecast(20_000, 5.0, studies=4, **known)
+    assert verdict(works).startswith("This study works")
+    with pytest.raises(InvalidParameter, match="within reach"):
+        forecast(20, error=0.11, studies=4, **KNOWN)
+
+
+def test_curves_second_studies_and_the_smallest_difference() -> None:
+    steps: list[float] = []
+    known = KNOWN | {"curves": True}
+    found = forecast(400, 1.0, studies=4, tell=steps.append, **known)
+    assert [one.people for one in found.by_people] == [40, 80, 200, 400, 800, 2000]
+    assert 1.0 in [one.epsilon for one in found.by_epsilon]
+    assert [one.people for _, one in found.second] == [800, 400]
+    assert [one.epsilon for _, one in found.second] == [1.0, 2.0]
+    assert found.detectable is None or 0 < found.detectable[0] < found.guessing
+    assert steps == sorted(steps)
+    assert steps[-1] == 1.0
+    assert any("Theory" in note for note in notes(found))
+
+
+def test_nobody_is_charged() -> None:
+    with dpfda.budget(epsilon=0.01) as account:
+        forecast(50, 1.0, studies=2, **KNOWN)
+    assert account.remaining.epsilon == 0.01
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("shares", [(0.5, 0.5), (0.8, 0.2), (0.5, 0.3, 0.2)])
+def test_populations_are_as_far_apart_as_was_said(family: str, shares: tuple[float, ...]) -> None:
+    labels = tuple("abc"[: len(shares)])
+    ranges = {"feature_ranges": [(0, 1)] * 6} if family == "table" else {"value_range": (-1, 1)}
+    plan = plan_study(100, 1.0, classes=labels, **ranges)
+    box = np.array([[-1.0, 1.0]])
+    for number in range(3):
+        rng = np.random.default_rng(number)
+        one = FAMILIES[family].population(plan.encoder, box, np.array(shares), rng)
+        one = set_apart(one, 0.12, number)
+        features, drawn = one.people(8000, 100 + number)
+        assert np.abs(features).max() <= 1
+        assert np.abs(np.bincount(drawn) / 8000 - shares).max() < 0.03
+        assert abs(discriminant_error(features, drawn, np.array(shares)) - 0.12) < 0.03
+        fewer, _ = one.people(50, 100 + number)
+        assert np.allclose(fewer, features[:50])  # common random numbers
+
+
+def test_theory_is_the_formula() -> None:
+    half = ndtri(0.92)
+    strength = half**2 / (1 + half**2)
+    kept = math.sqrt(strength / (strength + 30 * 31 / (0.7 * 5000)))
+    told = expected_by_theory(0.08, 0.5, effective=5000, dimension=30)
+    assert told == pytest.approx(ndtr(-half * kept), abs=1e-6)
+    assert expected_by_theory(0.08, 0.5, effective=1e-9, dimension=30) == pytest.approx(0.5)
+    assert expected_by_theory(0.08, 0.3, effective=1e12, dimension=3) == pytest.approx(0.08)
+
+
+def test_large_studies_are_replaced_by_equally_informative_ones() -> None:
+    n, epsilon = tractable(300_000, 0.2, most=5000)
+    assert n == 5000
+    told = effective_people(n, epsilon)
+    assert told == pytest.approx(effective_people(300_000, 0.2), rel=1e-6)
+    assert tractable(10**9, 9.0, most=100)[1] <= 20
+
+
+def test_crossings() -> None:
+    errors = np.array([[0.4, 0.5, 0.45], [0.2, 0.3, 0.25], [0.22, 0.3, 0.26]])
+    assert search.crossing((10, 100, 1000), errors, 0.35) == pytest.approx(10**1.5, rel=0.1)
+    assert search.crossing((10, 100, 1000), errors, 0.1) == math.inf
+    assert search.crossing((10, 100, 1000), errors, 0.6) == 10
+    low, high = search.crossing_interval((10, 100, 1000), errors, 0.35)
+    assert low <= search.crossing((10, 100, 1000), errors, 0.35) <= high
+
+
+def test_a_sample_is_redrawn_half_the_time_on_rows_kept_apart() -> None:
+    data = simulate_001(90, 3)
+    plan = plan_study(1000, 1.0, value_range=(-6, 6), classes=(-1, 1))
+    pilot = Pilot.of(plan, data.X, data.y, shares=None)
+    parts = pilot.parts(12)
+    tested = np.concatenate([part.tested for part in parts[::2]])
+    assert sorted(tested) == list(range(90))  # every row once, by people who did not see it
+    for even, odd in zip(parts[::2], parts[1::2], strict=True):
+        assert not set(even.seen) & set(even.tested)
+        assert len(odd.seen) == len(odd.tested) == 90
+    features, labels = parts[0].people(500, 1)
+    rows = {tuple(row) for row in pilot.features[parts[0].seen]}
+    assert {tuple(row) for row in features} <= rows
+    assert abs(labels.mean() - pilot.shares[1]) < 0.07
+    with pytest.raises(InvalidData, match="rarest class"):
+        Pilot.of(plan, data.X, np.ones(90), shares=None)
+
+
+def test_a_sample_keeps_its_share_of_what_there_is_to_gain() -> None:
+    data = simulate_001(200, 5)
+    plan = plan_study(1000, 1.0, value_range=(-6, 6), classes=(-1, 1))
+    known = {"class_shares": (0.5, 0.5)}
+    free = redrawn(plan, (data.X, data.y), non_private_error=None, **known)
+    held = redrawn(plan, (data.X, data.y), non_private_error=0.2, **known)
+    at = np.array([free.limit, 0.5, 0.55])
+    assert held.told(at) == pytest.approx([0.2, 0.5, 0.55])
+    assert free.told(at) == pytest.approx(at)
+
+
+def test_a_sample_forecasts_what_the_study_then_achieves() -> None:
+    """Ten studies of the paper's people err 10.9 %; the sample's own luck is about a point."""
+    public = simulate_001(200, 77)
+    known = {"value_range": (-6, 6), "classes": (-1, 1), "curves": False, "studies": 12}
+    found = forecast(3000, 1.0, sample=(public.X, public.y), non_private_error=0.1, **known)
+    assert abs(found.expected.error - 0.109) < 0.025
+    assert found.expected.low < 0.109 < found.expected.high
+    assert found.expected.high - found.expected.low < 0.2
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("n_people", 10**40), ("n_people", 0), ("n_people", 2.5), ("epsilon", NAN),
+        ("epsilon", 1e-300), ("epsilon", 1e308), ("epsilon", -1.0), ("non_private_error", NAN),
+        ("non_private_error", 0.5), ("non_private_error", None), ("class_shares", NAN),
+        ("class_shares", (0.5, 0.6)), ("class_shares", ("x", "y")), ("family", "table"),
+        ("family", "cubist"), ("studies", 0), ("studies", 10**9), ("value_range", (NAN, 1)),
+        ("value_range", (-1e308, 1e308)), ("error", 0.3),
+    ],
+)  # fmt: skip
+def test_what_makes_no_sense_is_refused(name: str, value: object) -> None:
+    known: dict[str, object] = {"n_people": 100, "epsilon": 1.0, "studies": 2, **KNOWN}
+    with pytest.raises(InvalidParameter):
+        forecast(**(known | {name: value}))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("people", "epsilon"), [(10**9, 1e-3), (10**9, 700.0), (1, 1.0)])
+def test_extreme_studies_are_simulated_in_bounded_time(people: int, epsilon: float) -> None:
+    found = forecast(people, epsilon, studies=2, most=500, **KNOWN)
+    assert 0 <= found.expected.error <= 1
+    assert found.plan.n_people == people
