@@ -25,7 +25,7 @@ from dpfda.privacy.ledger import Ledger as Ledger
 from dpfda.privacy.tally import budget as budget
 from dpfda.privacy.tally import spent as spent
 from dpfda.protocol.person import Person as Person
-from dpfda.questions.recipe import plan_study as plan_study
+from dpfda.recipe import plan_study as plan_study
 from dpfda.regression.decentralized import DecentralizedRegression as DecentralizedRegression
 from dpfda.regression.estimators import PrivateLinearRegression as PrivateLinearRegression
 from dpfda.regression.estimators import PrivateLogisticRegression as PrivateLogisticRegression

@@ -56,13 +56,14 @@ def told(plan: StudyPlan) -> tuple[list[Any], bytes]:
         {"name": "moments", "mechanism": "laplace"},
         {"name": "questions", "scales": [0.5, 0.5], "evaluation_share": 0.2},
         {"name": "mrma", "n_classifiers": 4, "member_size": 9, "evaluation_share": 0.2},
+        {"name": "linear", "evaluation_share": 0.2, "epsilon": 9.0},
     ],
     ids=lambda design: design["name"],
 )
 def test_the_carrier_changes_no_bit(
     collector: CollectorProcess, make_plan: Any, design: dict[str, Any]
 ) -> None:
-    plan = make_plan(PEOPLE, epsilon=1.0, seed=5, **design)
+    plan = make_plan(PEOPLE, **({"epsilon": 1.0, "seed": 5} | design))
     phases, expected = told(plan)
     chunked, rng = Server(plan), np.random.default_rng(1)
     for replies in phases:

@@ -12,7 +12,7 @@ from joblib import Parallel, delayed
 
 from dpfda._validate import FloatArray
 from dpfda.noise import SimulationSource
-from dpfda.questions.recipe import plan_study
+from dpfda.recipe import plan_study
 from dpfda.simulate import people_from, simulate
 from dpfda.study.outcome import Outcome
 from dpfda_bench.benchmarks._local_problem import Problem

@@ -27,7 +27,7 @@ from dpfda.planner.trials import Trials
 from dpfda.planner.world import made_up
 from dpfda.protocol.person import encode_people
 from dpfda.protocol.plan import StudyPlan
-from dpfda.questions.recipe import plan_study
+from dpfda.recipe import plan_study
 from dpfda.simulate import ask_everybody
 from dpfda.study.outcome import Outcome
 from dpfda_bench.benchmarks._plan_tasks import Task, tasks

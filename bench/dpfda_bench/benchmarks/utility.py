@@ -22,7 +22,7 @@ from dpfda.face.comparison import majority_error, non_private_classifier
 from dpfda.noise import SimulationSource
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.public_randomness import one_row_each
-from dpfda.questions.recipe import plan_study
+from dpfda.recipe import plan_study
 from dpfda.simulate import simulate
 from dpfda.study.outcome import Outcome
 from dpfda_bench.datasets.catalogue import DataFileMissing

@@ -37,12 +37,15 @@ _WHOLE = 0.25  # violation of a whole conversation that is seen
 _SMALL = 0.3  # ε
 _FEW = 100  # of them find an event
 _RUNS = 0.0008  # conversations are slow: this part of a mechanism's draws
-_DESIGNS: tuple[dict[str, Any], ...] = (
-    {"name": "moments"},
-    {"name": "mrma"},
-    {"name": "mrma_stream"},
-    {"name": "questions", "scales": (0.3, 0.3, 0.2), "evaluation_share": 0.1},
+_STUDIES: tuple[tuple[dict[str, Any], int, int], ...] = (
+    ({"name": "moments"}, 400, 2),
+    ({"name": "mrma"}, 400, 2),
+    ({"name": "mrma_stream"}, 400, 2),
+    ({"name": "questions", "scales": (0.3, 0.3, 0.2), "evaluation_share": 0.1}, 400, 2),
+    ({"name": "linear", "evaluation_share": 0.1}, 4000, 2),
+    ({"name": "linear"}, 4000, 3),
 )
+"""Designs, people and classes, such that every phase has somebody."""
 
 
 def audit_cases() -> list[Case]:
@@ -103,12 +106,12 @@ def _queries() -> Iterator[Case]:
 
 def _studies() -> Iterator[Case]:
     """The first person of every phase of every study, in a server's state that others left."""
-    for design in _DESIGNS:
+    for design, people, classes in _STUDIES:
         plan = StudyPlan(
             epsilon=1.0,
-            n_people=400,
+            n_people=people,
             encoder=CurveEncoder("identity", n_basis=3, rescale="clip", scale=1.0),
-            classes=(0, 1),
+            classes=tuple(range(classes)),
             design=design,
         )
         server, seen = Server(plan), set()
@@ -118,8 +121,9 @@ def _studies() -> Iterator[Case]:
             task = server.issue(server.wanted)
             if phase not in seen:
                 seen.add(phase)
-                make = partial(QueryAttack, task.rows([0]), partial(person, plan), labels=2)
-                yield Case("study", f"{design['name']}, {phase}", make, GOAL)
+                make = partial(QueryAttack, task.rows([0]), partial(person, plan), labels=classes)
+                title = f"{design['name']}, {phase}" + ", several classes" * (classes > 2)
+                yield Case("study", title, make, GOAL)
             z = rng.uniform(-1, 1, (task.people, 3))
             reply = task.answer((z, (z[:, 0] > 0).astype(np.int64)), source)
             server.receive(reply.values, start=start)

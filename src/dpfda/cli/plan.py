@@ -17,7 +17,7 @@ from dpfda.files import Reading
 from dpfda.planner import page
 from dpfda.planner.families import FAMILIES
 from dpfda.planner.forecast import Forecast, forecast
-from dpfda.questions.recipe import in_words, plan_study
+from dpfda.recipe import in_words, plan_study
 from dpfda.study.outcome import Outcome
 from dpfda.study.results import rows_table, to_json
 

@@ -18,7 +18,7 @@ from dpfda.collector.service import Collector
 from dpfda.collector.settings import Settings, StudySettings
 from dpfda.collector.storage.base import StudyRecord
 from dpfda.protocol.wire import Receipt, ReplyMessage, TaskMessage, token_hash
-from dpfda.questions.recipe import plan_from_facts
+from dpfda.recipe import plan_from_facts
 
 T = TypeVar("T")
 Asked = Request[Any, Any, State]

@@ -10,7 +10,7 @@ from dpfda.curves.observations import public_domain
 from dpfda.curves.ranges import Table
 from dpfda.estimators.base import StudyClassifier
 from dpfda.protocol.plan import StudyPlan
-from dpfda.questions.recipe import plan_study
+from dpfda.recipe import plan_study
 
 
 @dataclass(eq=False, repr=False)

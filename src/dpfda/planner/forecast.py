@@ -18,8 +18,8 @@ from dpfda.planner.separation import distance_of, expected_by_theory
 from dpfda.planner.trials import Trials
 from dpfda.planner.world import World
 from dpfda.protocol.plan import Label, StudyPlan
-from dpfda.questions.recipe import plan_study
 from dpfda.questions.sizes import effective_people
+from dpfda.recipe import plan_study
 
 _MOST_PEOPLE = 10**9
 _PEOPLE = (100, 300, 1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000)

@@ -10,7 +10,7 @@ from typing import Any
 from dpfda.mechanisms.question_response import QuestionResponse
 from dpfda.planner.forecast import Forecast
 from dpfda.protocol.plan import StudyPlan
-from dpfda.questions.recipe import in_words
+from dpfda.recipe import in_words
 
 _COIN = 0.75  # a study that learns nothing is better than guessing half of the time
 _LEAST = 0.1  # of what there is to gain

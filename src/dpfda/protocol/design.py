@@ -31,7 +31,7 @@ entries lie in, or a tuple of possible values."""
 class Design(
     Registered,
     family="design",
-    homes=("dpfda.questions", "dpfda.mrma", "dpfda.boosting"),
+    homes=("dpfda.questions", "dpfda.linear", "dpfda.mrma", "dpfda.boosting"),
 ):
     """The public parameters of a way to learn: MRMA, moments, questions, ..."""
 

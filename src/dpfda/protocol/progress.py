@@ -21,6 +21,7 @@ class Progress(
     family="progress",
     homes=(
         "dpfda.questions",
+        "dpfda.linear",
         "dpfda.mrma.exchange",
         "dpfda.mrma.progress",
         "dpfda.mrma.stream",

@@ -24,7 +24,7 @@ from dpfda.protocol.estimate import wilson
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.person import encode_people
 from dpfda.protocol.plan import StudyPlan
-from dpfda.questions.recipe import plan_study
+from dpfda.recipe import plan_study
 from dpfda.study.crowd import RemoteCrowd
 from dpfda.study.outcome import Outcome
 from dpfda.study.running import CollectorProcess

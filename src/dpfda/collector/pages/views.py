@@ -13,7 +13,7 @@ from dpfda.collector.pages.html import Markup, card, hidden, link, page, show, s
 from dpfda.collector.storage.base import ModelRecord, StudyRecord
 from dpfda.errors import DpfdaError
 from dpfda.protocol.plan import StudyPlan
-from dpfda.questions.recipe import in_words, plan_from_facts
+from dpfda.recipe import in_words, plan_from_facts
 
 FIELDS = {
     "title": ("Title", [""]),

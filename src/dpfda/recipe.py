@@ -17,13 +17,18 @@ from dpfda import _validate
 from dpfda.curves import CurveEncoder
 from dpfda.curves.ranges import FeatureRanges
 from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.linear.design import LinearDesign
+from dpfda.linear.reports import effective_people
 from dpfda.mechanisms.question_response import QuestionResponse
 from dpfda.protocol.plan import Label, Protects, StudyPlan
 from dpfda.protocol.server import Server
 from dpfda.questions.design import QuestionDesign
-from dpfda.questions.sizes import effective_people
+from dpfda.questions.sizes import effective_people as effective_answers
 
 _MOST_FEATURES = 8
+_LINEAR_FROM = {"table": 800.0, "classes": 300.0, "curve": 4000.0}
+"""Effective people from which a linear study is better than a question study: of two classes on a
+table, of several classes, of two classes on curves, whose questions know what to expect."""
 
 
 def plan_study(
@@ -82,20 +87,23 @@ def plan_study(
         encoder = CurveEncoder("identity", feature_ranges=feature_ranges)
     else:
         encoder = _smooth_curves(value_range, domain_range)
-    questions: dict[str, Any] = {
+    known: dict[str, Any] = {
         "ordered": ordered or encoder.basis.ordered,
         "center_known": center_known,
         "evaluation_share": _validate.non_negative("evaluation_share", evaluation_share),
         "n_features": n_features,
         "class_share": class_share,
     }
+    kind: type[QuestionDesign | LinearDesign] = QuestionDesign
+    if _many_people(encoder, n_people, epsilon, n_classes=len(classes)):
+        kind = LinearDesign
     if protects == "labels":
         for name in ("center_known", "evaluation_share", "n_features", "class_share"):
-            if questions[name]:
-                raise InvalidParameter(name, "left out with protects='labels'", questions[name])
+            if known[name]:
+                raise InvalidParameter(name, "left out with protects='labels'", known[name])
         design: dict[str, Any] = {"name": "noisy_labels"}
     else:
-        design = QuestionDesign(**questions).settled(encoder).to_dict()
+        design = kind(**known).settled(encoder).to_dict()
     return StudyPlan(
         epsilon=epsilon,
         n_people=n_people,
@@ -107,6 +115,14 @@ def plan_study(
         seed=seed,
         title=title,
     )
+
+
+def _many_people(encoder: CurveEncoder, n_people: int, epsilon: float, *, n_classes: int) -> bool:
+    """Whether there are enough for a linear study."""
+    _validate.positive("epsilon", epsilon)
+    kind = "curve" if encoder.basis.functional else "table"
+    least = _LINEAR_FROM["classes" if n_classes > 2 else kind]
+    return effective_people(n_people, epsilon) >= least
 
 
 def _in_order(classes: Sequence[Any]) -> tuple[Any, ...]:
@@ -171,6 +187,15 @@ _ASKED = {
     "intercept": ("calibration", "on which side does the classifier err on you?"),
     "evaluation": ("evaluation", "is the finished classifier right about you?"),
     "labels": ("vector", "what is your label? (curves are sent in clear)"),
+    "location": ("stump", "is this feature of yours above this value? (without the label)"),
+    "spread": ("summary", "where are your features, and how far from the middle? (no label)"),
+    "correlation": ("summary", "which of your features go together? (without the label)"),
+    "rate": ("stump", "what is your label?"),
+    "moment": ("summary", "which features agree with your label?"),
+    "gradient": ("summary", "in which direction does the classifier err on you?"),
+    "means": ("summary", "what are your label and your features?"),
+    "within": ("summary", "which features go together among people of your label?"),
+    "residuals": ("summary", "how far are your features from those of your label?"),
 }
 
 
@@ -182,19 +207,27 @@ def in_words(plan: StudyPlan) -> tuple[list[dict[str, Any]], list[str]]:
     rows = []
     for kind in filter(people.get, people):
         task, question = _ASKED[kind]
-        k = plan.asks[task].get("k", 1)
+        row: dict[str, Any] = {"phase": kind, "people": people[kind], "asked": question}
+        if task == "summary":  # one codeword of many
+            rows.append(row | {"answers": 1, "true": "–"})
+            continue
+        k = 1 if kind == "rate" else plan.asks[task].get("k", 1)
+        k = k if isinstance(k, int) else max(k)
         truth = QuestionResponse(epsilon=plan.epsilon, questions=k).truth_probability
-        odds = f"{(1 + truth) / 2:.3f}"
-        rows.append(
-            {"phase": kind, "people": people[kind], "asked": question, "answers": k, "true": odds}
-        )
+        rows.append(row | {"answers": k, "true": f"{(1 + truth) / 2:.3f}"})
     promise = f"Everybody answers once. Guarantee: {plan.guarantee}."
     if plan.protects == "labels":
         return rows, [promise]
+    worth = effective_answers(plan.n_people, plan.epsilon)
+    told = (
+        f"Replies together are worth {worth:.0f} answers without noise; an answer is true with the "
+        "probability shown."
+    )
+    if any(row["true"] == "–" for row in rows):
+        told += " Where none is shown, one of many random directions is sent, rather a near one."
     return rows, [
         promise,
-        f"Replies together are worth {effective_people(plan.n_people, plan.epsilon):.0f} answers "
-        "without noise; an answer is true with the probability shown.",
+        told,
         "Whatever somebody's data are, each reply is at most "
         f"e^ε = {math.exp(min(plan.epsilon, 700)):.3g} times as likely as for anybody else's.",
     ]

@@ -14,7 +14,7 @@ from dpfda.datasets import simulate_001
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server
-from dpfda.questions.recipe import in_words, plan_from_facts
+from dpfda.recipe import in_words, plan_from_facts
 from dpfda.simulate import people_from, simulate
 
 FACTS: dict[str, Any] = {

@@ -1,0 +1,130 @@
+"""The local linear design: what it is told in advance, and all that it may ask."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dpfda import _validate
+from dpfda._validate import FloatArray
+from dpfda.curves import CurveEncoder
+from dpfda.errors import InvalidParameter
+from dpfda.linear.schedule import Schedule
+from dpfda.mechanisms.question_response import best_questions
+from dpfda.protocol.design import Design, Terms
+from dpfda.protocol.plan import StudyPlan
+
+_LENGTHS = range(10**51)  # any: where vectors are cut costs nobody anything
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearDesign(Design, name="linear"):
+    """Find location, spread and correlations of the features, then a linear classifier of them.
+
+    Attributes:
+        reaches: public half-width of each feature in units of z*, most important feature first;
+            at most this many features are used. By default what is usual for the encoder.
+        ordered: whether the first features matter most. By default where the encoder's functions
+            are ordered.
+        center_known: the middle of each feature is 0 by construction.
+        evaluation_share: share of people kept for an honest error estimate at the end.
+        n_features: use the first so many features only.
+        class_share: of two classes, the public share of the second; otherwise some are asked.
+
+    Example:
+        >>> design = LinearDesign().settled(CurveEncoder("cosine", n_basis=3))
+        >>> design.ordered, design.reaches
+        (True, (1.0, 1.0, 0.5))
+    """
+
+    reaches: tuple[float, ...] | None = None
+    ordered: bool | None = None
+    center_known: bool = False
+    evaluation_share: float = 0.0
+    n_features: int | None = None
+    class_share: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.reaches is not None:
+            if not len(self.reaches):
+                rule = "one positive number for each feature"
+                raise InvalidParameter("reaches", rule, self.reaches)
+            reaches = tuple(_validate.positive("reaches", reach) for reach in self.reaches)
+            object.__setattr__(self, "reaches", reaches)
+        if not 0 <= self.evaluation_share < 1:
+            rule = "0, or strictly between 0 and 1"
+            raise InvalidParameter("evaluation_share", rule, self.evaluation_share)
+        if self.n_features is not None:
+            most = None if self.reaches is None else len(self.reaches)
+            _validate.whole("n_features", self.n_features, most=most)
+        if self.class_share is not None:
+            _validate.fraction("class_share", self.class_share)
+
+    def settled(self, encoder: CurveEncoder) -> LinearDesign:
+        """The same design with nothing left to a default that depends on the encoder.
+
+        Coefficients of smooth curves on waves shrink like 1/j; columns of a table fill their range.
+        """
+        reaches = self.reaches
+        ordered = encoder.basis.ordered if self.ordered is None else self.ordered
+        if reaches is None:
+            turns = (j // encoder.channels for j in range(encoder.n_features))
+            reaches = tuple(1 / max(j, 1) if encoder.basis.ordered else 1.0 for j in turns)
+        return replace(self, reaches=reaches, ordered=ordered)
+
+    def half_widths(self, plan: StudyPlan) -> FloatArray:
+        """Of the features that are used."""
+        settled = self.settled(plan.encoder)
+        assert settled.reaches is not None
+        most = min(self.n_features or plan.encoder.n_features, plan.encoder.n_features)
+        return np.array(settled.reaches[:most])
+
+    def favor(self, plan: StudyPlan) -> FloatArray:
+        """How much each feature is expected to say about the label."""
+        d = len(self.half_widths(plan))
+        return 1 / (1.0 + np.arange(d)) if self.settled(plan.encoder).ordered else np.ones(d)
+
+    def schedule(self, plan: StudyPlan) -> Schedule:
+        """The phases and their sizes."""
+        judges = int(self.evaluation_share * plan.n_people)
+        return Schedule(
+            people=plan.n_people - judges,
+            epsilon=plan.epsilon,
+            columns=len(self.half_widths(plan)),
+            n_classes=plan.n_classes,
+            judges=judges,
+            share_known=self.class_share is not None,
+        )
+
+    def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
+        """Questions about single features, vectors of features, and the finished classifier.
+
+        Each of them protects curve and label, whatever the plan promises.
+        """
+        if self.class_share is not None and plan.n_classes != 2:
+            rule = f"left out with {plan.n_classes} classes"
+            raise InvalidParameter("class_share", rule, self.class_share)
+        d = len(self.half_widths(plan))
+        own = {"classes": plan.n_classes, "d": d, "q": range(1, d + 1)}
+        labelled = ("residual",) if plan.n_classes == 2 else ("classes",)
+        return {
+            "stump": {
+                "k": (1, best_questions(plan.epsilon, most=d)),
+                "coordinates": range(d),
+                "positive": 1,
+                "uses_label": (False, True),
+            },
+            "summary": {
+                **own,
+                "statistic": ("spread", "products", *labelled),
+                "clip": self.schedule(plan).clip,
+                "c": (1, plan.n_classes),
+                "w": range(1, d + 2),
+                "t": range(1, d + 2),
+                "reach": _LENGTHS,
+                "limit": _LENGTHS,
+            },
+            "evaluation": {"dimension": d, "clipped": True, "m": plan.n_scores},
+        }

@@ -1,0 +1,281 @@
+"""The phases that use labels: for two classes, and for several."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from dpfda._validate import FloatArray
+from dpfda.linear import many_classes, spread, two_classes
+from dpfda.linear.features import FeatureMap
+from dpfda.linear.many_classes import Picture
+from dpfda.linear.reports import entry_noise
+from dpfda.linear.schedule import Schedule
+from dpfda.linear.two_classes import Belief, Rate
+from dpfda.mechanisms.randomized_response import RandomizedResponse
+
+_NO_CUT = 1e9
+_NARROWEST = 0.05  # of variances within classes, in units of what was expected
+
+
+class LabelPhases(ABC):
+    """What is asked about labels, and what is made of the sums of replies.
+
+    Args:
+        schedule: of the study.
+        features: whitened features ψ, the most promising first.
+        importance: of each, relative to the others.
+        weights: of each in a report.
+        share: of the second of two classes, if it is public.
+    """
+
+    constant: float  # weight of 1 beside ψ
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        features: FeatureMap,
+        *,
+        importance: FloatArray,
+        weights: FloatArray,
+        share: float | None = None,
+    ) -> None:
+        self.schedule, self.features, self.importance = schedule, features, importance
+        self.q, self.share = len(weights), share
+        self.weights: FloatArray = np.r_[self.constant, weights]
+        self.refines = schedule.refines(self.q)
+        self.total: FloatArray = np.zeros(0)  # of the first look, which later phases may go on with
+        self.people = 0
+
+    @abstractmethod
+    def ask(self, kind: str) -> dict[str, Any]:
+        """The fields of the task of a phase."""
+
+    @abstractmethod
+    def learn(self, kind: str, total: FloatArray, people: int) -> None:
+        """Conclude a phase from the sum of its replies' estimates."""
+
+    @abstractmethod
+    def scores(self) -> tuple[FloatArray, FloatArray]:
+        """Intercepts (m,) and slopes (m, q) of the scores of ψ."""
+
+    @abstractmethod
+    def _spread(self) -> FloatArray:
+        """Covariance of the slopes of each score, shape (m, q, q)."""
+
+    def doubt(self) -> FloatArray:
+        """Mean variance of each score over people, shape (m,): ψ is white."""
+        return np.asarray(np.trace(self._spread(), axis1=1, axis2=2))
+
+    def by_feature(self) -> tuple[FloatArray, FloatArray]:
+        """Weights of the standardized features and their standard errors, both (m, d)."""
+        into = self.features.matrix
+        variance = np.einsum("qd,mqr,rd->md", into, self._spread(), into)
+        return self.scores()[1] @ into, np.sqrt(np.maximum(variance, 0))
+
+    @abstractmethod
+    def state(self) -> dict[str, Any]:
+        """What was learnt, as plain values."""
+
+    @abstractmethod
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from `state`."""
+
+    def _gather(self, total: FloatArray, people: int) -> None:
+        """More replies to the first question."""
+        self.total = total if not self.people else self.total + total
+        self.people += people
+
+    def _noise(self, dimension: int, *, n_classes: int = 1) -> float:
+        return entry_noise(dimension, self.schedule.epsilon, n_classes=n_classes)
+
+
+class TwoClasses(LabelPhases):
+    """Rate of label 1, E[(y - p) ψ], then gradient rounds."""
+
+    constant = two_classes.CONSTANT
+
+    def __init__(self, *parts: Any, **more: Any) -> None:
+        super().__init__(*parts, **more)
+        self.rate = Rate.of(0.0, 0, 1.0) if self.share is None else Rate.known(self.share)
+        self.belief = self._first_look()
+
+    def ask(self, kind: str) -> dict[str, Any]:
+        """A vector of residual times features, at the rate or at the present classifier."""
+        refining = kind == "gradient" and self.refines
+        if refining:
+            asked = self._round()
+            limit, reach, theta = asked.limit, asked.reach, asked.theta
+        else:
+            limit, _ = two_classes.moment_cut(self.weights, self.rate.share)
+            odds = np.log(self.rate.share / (1 - self.rate.share))
+            reach, theta = _NO_CUT, np.r_[odds, np.zeros(self.q)]
+        return self.features.public() | {
+            "statistic": "residual",
+            "theta": theta,
+            "weights": self.weights,
+            "reach": reach,
+            "limit": limit,
+        }
+
+    def learn(self, kind: str, total: FloatArray, people: int) -> None:
+        """Rate, discriminant or a step of the logistic fit."""
+        if kind == "rate":
+            coin = RandomizedResponse(epsilon=self.schedule.epsilon)
+            alpha = 2 * coin.keep_probability - 1
+            self.rate = Rate.of(float(total.sum()), people, alpha)
+            self.belief = self._first_look()
+        elif kind == "gradient" and self.refines:
+            if people:
+                self._step(total, people)
+        else:
+            self._gather(total, people)
+            self.belief = self._first_look()
+
+    def _first_look(self) -> Belief:
+        limit, part = two_classes.moment_cut(self.weights, self.rate.share)
+        moment, noise = self._read(self.total, self.people, limit, part)
+        return two_classes.discriminant(moment, noise, self.importance, self.rate)
+
+    def _round(self) -> two_classes.Round:
+        return two_classes.prepare(self.belief, self.weights)
+
+    def _step(self, total: FloatArray, people: int) -> None:
+        asked = self._round()
+        gradient, noise = self._read(total, people, asked.limit)
+        belief = self.belief
+        belief.theta, belief.covariance = two_classes.update(belief, asked, gradient, noise)
+
+    def _read(
+        self, total: FloatArray, people: int, limit: float, part: float = 1.0
+    ) -> tuple[FloatArray, FloatArray]:
+        """The mean vector behind reports and the variance of its entries."""
+        unit = limit / self.weights / part
+        noise = self._noise(self.q + 1) * unit**2 / max(people, 1)
+        return (total / people if people else np.zeros(self.q + 1)) * unit, noise
+
+    def scores(self) -> tuple[FloatArray, FloatArray]:
+        """θ."""
+        return self.belief.theta[:1], self.belief.theta[None, 1:]
+
+    def doubt(self) -> FloatArray:
+        """That of the intercept too."""
+        return np.asarray(super().doubt() + self.belief.covariance[0, 0])
+
+    def _spread(self) -> FloatArray:
+        return self.belief.covariance[None, 1:, 1:]
+
+    def state(self) -> dict[str, Any]:
+        """Rate, first sums and the posterior of θ."""
+        return {
+            "total": self.total.tolist(),
+            "people": self.people,
+            "rate": [self.rate.share, self.rate.answers],
+            "belief": {k: np.asarray(v).tolist() for k, v in asdict(self.belief).items()},
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from `state`."""
+        self.total, self.people = np.asarray(state["total"]), state["people"]
+        self.rate = Rate(*state["rate"])
+        arrays = {k: np.asarray(v) for k, v in state["belief"].items()}
+        self.belief = Belief(**arrays | {"share": state["belief"]["share"]})
+
+
+class ManyClasses(LabelPhases):
+    """Means by class, the covariance within classes, and means again in its units."""
+
+    constant = 1.0
+
+    def __init__(self, *parts: Any, **more: Any) -> None:
+        super().__init__(*parts, **more)
+        self.picture = self._first_look()
+        self.factor = many_classes.seen_within(self.picture)
+
+    def ask(self, kind: str) -> dict[str, Any]:
+        """Features by class, products of residuals, or residuals by class."""
+        if kind == "means" or not self.refines:
+            return self.features.public() | {
+                "statistic": "classes",
+                "weights": self.weights,
+                "limit": self._limit(self.weights)[0],
+            }
+        into = np.linalg.inv(self.factor)
+        offsets = (self.features.offset - self.picture.means) @ into.T
+        seen = self.features.public() | {"matrix": into @ self.features.matrix, "offsets": offsets}
+        if kind == "within":
+            return seen | {"statistic": "products", "limit": float(np.sqrt(self.q))}
+        ones = np.ones(self.q + 1)
+        return seen | {"statistic": "classes", "weights": ones, "limit": self._limit(ones)[0]}
+
+    def learn(self, kind: str, total: FloatArray, people: int) -> None:
+        """A first picture of the classes, or a better one."""
+        if kind == "means" or not self.refines:
+            self._gather(total, people)
+            self.picture = self._first_look()
+            self.factor = many_classes.seen_within(self.picture)
+        elif people and kind == "within":
+            step, _ = spread.correlated(
+                self.q * total / people,
+                noise=self._noise(self.q * (self.q + 1) // 2) / people,
+                size=self.q,
+                floor=_NARROWEST,
+            )
+            self.factor = self.factor @ step
+        elif people:
+            ones = np.ones(self.q + 1)
+            residuals, noise_by_entry = self._read(total, people, ones)
+            self.picture.within = self.factor
+            self.picture = many_classes.second_picture(
+                self.picture, residuals, float(noise_by_entry[0])
+            )
+
+    def _first_look(self) -> Picture:
+        moments, noise = self._read(self.total, self.people, self.weights)
+        return many_classes.first_picture(moments, noise, self.importance)
+
+    def _limit(self, weights: FloatArray) -> tuple[float, float]:
+        """Where weighted (1, ψ) is cut, and how much of its mean passes."""
+        limit = two_classes.RADIUS * float(np.linalg.norm(weights))
+        rows = spread.with_one(spread.normal_rows(self.q))
+        return limit, spread.passed(np.linalg.norm(rows * weights, axis=1), limit)
+
+    def _read(
+        self, total: FloatArray, people: int, weights: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        limit, part = self._limit(weights)
+        k = self.schedule.n_classes
+        unit = limit / weights / part
+        noise = self._noise(self.q + 1, n_classes=k) * unit**2 / max(people, 1)
+        mean = total / people if people else np.zeros((k, self.q + 1))
+        if not people:
+            mean[:, 0] = 1 / (k * unit[0])
+        return mean * unit, noise
+
+    def scores(self) -> tuple[FloatArray, FloatArray]:
+        """Of the linear discriminant."""
+        return self.picture.scores()
+
+    def _spread(self) -> FloatArray:
+        factor = self.picture.within
+        inverse = np.linalg.inv(factor @ factor.T)
+        return np.asarray(np.einsum("ij,kj,lj->kil", inverse, self.picture.doubt, inverse))
+
+    def state(self) -> dict[str, Any]:
+        """First sums, the picture of the classes and the factor that is being learnt."""
+        return {
+            "total": self.total.tolist(),
+            "people": self.people,
+            "factor": self.factor.tolist(),
+            "picture": {k: np.asarray(v).tolist() for k, v in asdict(self.picture).items()},
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from `state`."""
+        self.total, self.people = np.asarray(state["total"]), state["people"]
+        self.factor = np.asarray(state["factor"])
+        arrays: dict[str, Any] = {k: np.asarray(v) for k, v in state["picture"].items()}
+        self.picture = Picture(**arrays | {"constant_noise": state["picture"]["constant_noise"]})

@@ -1,0 +1,132 @@
+"""Means, variances and correlations of standardized features, from sums of vector reports."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from dpfda._validate import FloatArray
+
+_SMALLEST_VARIANCE, _LARGEST_VARIANCE = 0.1, 4.0
+_FARTHEST = 1.5  # of a mean, in units of the spread that was sought before
+_EDGE = 2.05  # noise of standard deviation σ alone has eigenvalues up to 2 σ √d
+_FLOOR = 0.08
+_SCALE_PRIOR = 0.3**2
+_BULK_STEPS = 4
+_PUBLIC_ROWS = 4000
+
+
+def mean_and_deviation(estimate: FloatArray, noise: float) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation of each feature from an estimate of E(φ, φ² - 1).
+
+    Both are shrunk, the means towards 0 and the second moments towards each other, by as much as
+    their scatter over features exceeds the noise (empirical Bayes).
+
+    Args:
+        estimate: shape (2 d,).
+        noise: variance of an entry.
+    """
+    mean, square = np.split(np.asarray(estimate), 2)
+    believed = max(float(np.mean(mean**2)) - noise, 1e-9)
+    mean = mean * believed / (believed + noise)
+    square = 1 + square
+    common = np.clip(square.mean(), 0.2, 2.0)
+    scatter = max(float(np.var(square)) - noise, 1e-9)
+    variance = common + (square - common) * scatter / (scatter + noise) - mean**2
+    bounded = np.clip(variance, _SMALLEST_VARIANCE, _LARGEST_VARIANCE)
+    return np.clip(mean, -_FARTHEST, _FARTHEST), np.sqrt(bounded)
+
+
+def as_matrix(products: FloatArray, size: int) -> FloatArray:
+    """The symmetric matrix whose diagonal and √2 × upper triangle are `products`.
+
+    Example:
+        >>> as_matrix(np.array([1.0, 2**0.5, 4.0]), 2)
+        array([[1., 1.],
+               [1., 4.]])
+    """
+    rows, columns = np.triu_indices(size)
+    matrix = np.zeros((size, size))
+    matrix[rows, columns] = matrix[columns, rows] = products / np.where(
+        rows == columns, 1.0, np.sqrt(2)
+    )
+    return matrix
+
+
+def denoised(second: FloatArray, noise: float, *, floor: float = _FLOOR) -> FloatArray:
+    """A matrix near c·I that was seen with noise, without the eigenvalues that noise explains.
+
+    c is what directions that do not stand out have in common.
+
+    Args:
+        second: symmetric estimate.
+        noise: standard deviation of an entry off the diagonal.
+        floor: least eigenvalue, relative to c.
+    """
+    size = len(second)
+    # Standardized features have variance 1 on average; the trace may say something else.
+    doubt = 2 * noise**2 / size
+    average = 1 + (np.trace(second) / size - 1) * _SCALE_PRIOR / (_SCALE_PRIOR + doubt)
+    common = float(np.clip(average, 0.1, 3.0))
+    values, vectors = np.linalg.eigh(second)
+    edge = _EDGE * noise * np.sqrt(size)
+    bulk = common
+    for _ in range(_BULK_STEPS):
+        # What stands out is not counted twice: the rest shares what is left of the trace.
+        above = np.sqrt(np.maximum((values - bulk) ** 2 - edge**2, 0))[values > bulk].sum()
+        bulk = max(common - float(above) / size, 0.1 * common)
+    away = values - bulk
+    beyond = np.sqrt(np.maximum(away**2 - edge**2, 0))
+    # A direction that seems narrow is dangerous, since it is stretched: believed only if clear.
+    short = np.sqrt(np.maximum(away**2 - (1.2 * edge) ** 2, 0)) if edge < 0.5 * bulk else 0.0
+    kept = bulk + np.where(away > 0, beyond, -short)
+    return np.asarray((vectors * np.clip(kept, floor * bulk, 30.0 * size)) @ vectors.T)
+
+
+def correlated(
+    products: FloatArray, *, noise: float, size: int, floor: float = _FLOOR
+) -> tuple[FloatArray, float]:
+    """A factor of the covariance of whitened features, and the noise of an entry of it.
+
+    Args:
+        products: estimate of the mean of the diagonal and √2 times the upper triangle of ψψᵀ, where
+            ψ is cut at |ψ|² = `size`.
+        noise: variance of an entry in units of that.
+        size: how many features.
+        floor: as in `denoised`.
+    """
+    second = as_matrix(products, size) / cut_square(size, size)
+    off_diagonal = size * float(np.sqrt(noise / 2))
+    factor = np.linalg.cholesky(denoised(second, off_diagonal, floor=floor))
+    return np.asarray(factor, dtype=np.float64), off_diagonal
+
+
+def settled(factor: FloatArray, noise: float) -> FloatArray:
+    """The covariance B Bᵀ with its small eigenvalues raised to what the noise lets one see."""
+    values, vectors = np.linalg.eigh(factor @ factor.T)
+    least = np.clip(0.3 * noise * np.sqrt(len(factor)), 0.02, 0.3) * values.mean()
+    return np.asarray((vectors * np.maximum(values, least)) @ vectors.T)
+
+
+@cache
+def normal_rows(width: int) -> FloatArray:
+    """Public normal numbers on which cuts are computed, shape (4000, width)."""
+    rows = np.random.default_rng(0).normal(size=(_PUBLIC_ROWS, width))
+    rows.flags.writeable = False
+    return rows
+
+
+def with_one(rows: FloatArray) -> FloatArray:
+    """(1, ψ)."""
+    return np.column_stack([np.ones(len(rows)), rows])
+
+
+def cut_square(width: int, limit: float) -> float:
+    """What is left of E|t|² for normal t of `width` entries where |t|² is cut at `limit`."""
+    return float(np.mean(np.minimum((normal_rows(width) ** 2).sum(axis=1), limit)) / width)
+
+
+def passed(lengths: FloatArray, limit: float) -> float:
+    """How much of a mean is left where vectors of these lengths are cut: E l min(l, R) / E l²."""
+    return float(np.mean(lengths * np.minimum(lengths, limit)) / np.mean(lengths**2))
