@@ -297,4 +297,4 @@ def best_buckets(dimension: int, epsilon: float, *, classes: int) -> int:
 
     powers = [1 << power for power in range(classes.bit_length())]
     tried = {b for p in powers for b in (p, p + p // 2) if b <= classes} | {classes}
-    return max(sorted(tried), key=worth)
+    return max(tried, key=worth)
