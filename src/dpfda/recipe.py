@@ -19,11 +19,10 @@ from dpfda.curves.ranges import FeatureRanges
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.linear.design import LinearDesign
 from dpfda.linear.reports import effective_people
-from dpfda.mechanisms.question_response import QuestionResponse
+from dpfda.mechanisms.question_response import QuestionResponse, effective_answers
 from dpfda.protocol.plan import Label, Protects, StudyPlan
 from dpfda.protocol.server import Server
 from dpfda.questions.design import QuestionDesign
-from dpfda.questions.sizes import effective_people as effective_answers
 
 _MOST_FEATURES = 8
 _LINEAR_FROM = {"table": 800.0, "classes": 300.0, "curve": 4000.0}

@@ -96,6 +96,7 @@ def test_the_comparison_stands_beside_one_class_and_rare_ones():
     assert set(non_private_classifier(X, rare).predict(X)) <= {0.0, 1.0}
 
 
+@pytest.mark.filterwarnings("ignore:too few people")
 def test_a_study_that_learned_nothing_says_so():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, 20)), np.arange(300) % 2

@@ -24,10 +24,10 @@ from dpfda.protocol.person import encode_people
 DATA = simulate_001(120, random_state=0)
 CLASSIFIERS = [
     LocalCurveClassifier(epsilon=1.0, value_range=(-6, 6)),
-    MomentClassifier(epsilon=1.0),
-    MRMAClassifier(n_classifiers=3, member_size=10),
-    MultiServerMRMA(n_classifiers=3, member_size=10),
-    OnlineMRMA(n_classifiers=3, new_classifiers=3, member_size=10),
+    MomentClassifier(epsilon=1.0, value_range=(-6, 6)),
+    MRMAClassifier(value_range=(-6, 6), n_classifiers=3, member_size=10),
+    MultiServerMRMA(value_range=(-6, 6), n_classifiers=3, member_size=10),
+    OnlineMRMA(value_range=(-6, 6), n_classifiers=3, new_classifiers=3, member_size=10),
 ]
 INCOMPARABLE = np.array(["yes", "no"])  # as is a missing value of pandas: no truth in ==
 every = pytest.mark.parametrize("classifier", CLASSIFIERS, ids=lambda c: type(c).__name__)

@@ -5,17 +5,20 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from dpfda import LocalBoostingClassifier, MRMAClassifier
 from dpfda.curves import CurveEncoder
 from dpfda.datasets import simulate_001
-from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.errors import BudgetExceeded, InvalidData, InvalidParameter
 from dpfda.estimators.local import LocalCurveClassifier
 from dpfda.estimators.moment import MomentClassifier
+from dpfda.privacy.ledger import Ledger
 from dpfda.protocol.public_randomness import one_row_each
 from dpfda_bench.datasets.curve_sets import load_phoneme
 
 TRAIN, TEST = simulate_001(3000, 0), simulate_001(3000, 1)
 
 
+@pytest.mark.filterwarnings("ignore:too few people")
 @parametrize_with_checks([LocalCurveClassifier(random_state=0), MomentClassifier(random_state=0)])
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
@@ -108,7 +111,7 @@ def test_groups_report_once_each():
 
 
 def test_one_class_needs_the_public_label_set():
-    classifier = LocalCurveClassifier(epsilon=1.0, random_state=0)
+    classifier = LocalCurveClassifier(epsilon=4.0, random_state=0)
     ones = np.ones(20, dtype=int)
     with pytest.raises(InvalidData, match="at least 2 classes, not one class"):
         classifier.fit(TRAIN.X[:20], ones)
@@ -151,7 +154,7 @@ def test_five_phonemes(shared_data):
     ("grid_points", "message"),
     [
         (TRAIN.grid_points[:-1], "grid_points must be"),
-        (np.linspace(0, 100, 101), "grid_points must be"),
+        (np.linspace(0, 100, 50), "grid_points must be"),
         (np.full(101, np.nan), "grid_points must be"),
     ],
 )
@@ -185,3 +188,51 @@ def test_moments_take_any_encoder():
     encoder = CurveEncoder("bspline", n_basis=4, rescale="tanh", scale=1.0)
     classifier = MomentClassifier(epsilon=2.0, encoder=encoder, mechanism="duchi", random_state=0)
     assert classifier.fit(TRAIN.X, TRAIN.y).score(TEST.X, TEST.y) > 0.75
+
+
+def test_moments_add_up_over_rounds_of_people():
+    classifier = MomentClassifier(1.0, value_range=(-6, 6), random_state=0)
+    parts = [slice(0, 1000), slice(1000, 1700), slice(1700, 3000)]
+    for part in parts:
+        classifier.partial_fit(TRAIN.X[part], TRAIN.y[part], classes=(-1, 1))
+    assert classifier.result_.estimates["moment 1"].people == 3000
+    assert classifier.score(TEST.X, TEST.y) > 0.8
+    rounds = [clone(classifier).fit(TRAIN.X[part], TRAIN.y[part]).model_ for part in parts[:1]]
+    first = clone(classifier).partial_fit(TRAIN.X[:1000], TRAIN.y[:1000])
+    np.testing.assert_array_equal(first.model_.coefficients, rounds[0].coefficients)
+    again = first.partial_fit(TRAIN.X[:1000], TRAIN.y[:1000]).model_
+    # Other noise in the second round, so the mean of both is not the first.
+    assert np.abs(again.coefficients - rounds[0].coefficients).max() > 1e-3
+    with pytest.raises(InvalidParameter, match="those of earlier people"):
+        classifier.set_params(epsilon=2.0).partial_fit(TRAIN.X[:100], TRAIN.y[:100])
+
+
+@pytest.mark.parametrize("value_range", [(-4.5, 4.5), (-9, 9)])
+def test_a_range_does_not_harm_moments(value_range):
+    """Measured 0.107 to 0.12 with the ranges, 0.109 without; with B-splines it was 0.2 and more."""
+    errors = []
+    for seed in range(6):
+        people = simulate_001(1000, seed)
+        ranged = MomentClassifier(1.0, value_range=value_range, random_state=seed)
+        errors.append(1 - ranged.fit(people.X, people.y).score(TEST.X, TEST.y))
+    assert np.mean(errors) < 0.15
+
+
+@pytest.mark.parametrize("kind", [LocalCurveClassifier, MomentClassifier, MRMAClassifier])
+def test_too_few_people_are_told_before_they_are_asked(kind):
+    few = kind(0.5, value_range=(-6, 6), classes=(-1, 1), random_state=0, ledger=Ledger(0.25))
+    with (
+        pytest.warns(UserWarning, match=r"too few people: replies of 60 with ε = 0.5 .* worth 3.6"),
+        pytest.raises(BudgetExceeded),
+    ):
+        few.fit(TRAIN.X[:60], TRAIN.y[:60])
+
+
+@pytest.mark.parametrize("kind", [LocalCurveClassifier, MomentClassifier, MRMAClassifier])
+def test_real_noise_is_not_spent_on_a_range_that_nobody_stated(kind):
+    real = kind(1.0, classes=(-1, 1))
+    with pytest.raises(InvalidParameter, match="value_range must be given where random_state is"):
+        real.fit(TRAIN.X, TRAIN.y)
+    boosting = LocalBoostingClassifier(1.0, classes=(-1, 1))
+    with pytest.raises(InvalidParameter, match="feature_ranges must be given where random_state"):
+        boosting.fit(TRAIN.X[:, ::20], TRAIN.y)

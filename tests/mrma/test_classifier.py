@@ -76,6 +76,7 @@ def test_the_guarantee_travels(fitted: MRMAClassifier) -> None:
         assert clf.fit(DATA.X[:300], DATA.y[:300]).guarantee_.assumptions == (words,)
 
 
+@pytest.mark.filterwarnings("ignore:too few people")
 @pytest.mark.parametrize("kind", [MRMAClassifier, OnlineMRMA, MultiServerMRMA])
 def test_a_person_reports_one_of_several_rows(kind: type) -> None:
     """Whatever the other two rows of each person hold, it changes nothing."""
@@ -114,6 +115,7 @@ def test_strength_is_never_an_accuracy(fitted: MRMAClassifier) -> None:
     assert sum(row["weight"] for row in fitted.result_.members()) == pytest.approx(1)
 
 
+@pytest.mark.filterwarnings("ignore:too few people")
 def test_no_survivor_says_so() -> None:
     clf = MRMAClassifier(encoder=ENCODER, epsilon=0.01, strictness=50.0, random_state=0)
     clf.fit(DATA.X[:600], DATA.y[:600])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dpfda.curves import CurveEncoder
+from dpfda.datasets import simulate_001
 from dpfda.errors import BudgetExceeded, InvalidParameter
 from dpfda.mrma.designs import ExchangeDesign, MRMADesign
 from dpfda.mrma.multi_server import MultiServerMRMA
@@ -144,3 +145,20 @@ def test_every_server_has_its_own_cutoff(crowd) -> None:
     clf.fit(features, labels, servers=np.repeat(["a", "b"], 600))
     assert clf.exchanges_[0].judgement.cutoff.tolist() == [0.9, 0.9]
     assert (clf.exchanges_[1].judgement.cutoff < 0.6).all()
+
+
+def test_every_server_has_scores_and_probabilities_of_its_own() -> None:
+    here, there = simulate_001(2000, 0), simulate_001(2000, 1)
+    X, y = np.concatenate([here.X, there.X]), np.concatenate([here.y, -there.y])
+    where = np.repeat(["a", "b"], 2000)
+    clf = MultiServerMRMA(8.0, value_range=(-3, 3), random_state=0).fit(X, y, servers=where)
+    assert clf.score(here.X, here.y, server="a") > 0.75
+    assert clf.score(there.X, -there.y, server="b") > 0.75
+    for server in ("a", "b", None):
+        found = clf.predict_proba(X[:50], server=server)
+        scores = clf.decision_function(X[:50], server=server)
+        likelier = clf.classes_[found.argmax(axis=1)]
+        np.testing.assert_array_equal(likelier, clf.predict(X[:50], server=server))
+        assert np.array_equal(scores >= 0, found[:, 1] >= 0.5)
+    assert np.array_equal(clf.predict_proba(X), clf.predict_proba(X, server="a"))
+    assert not np.array_equal(clf.predict(X, server="a"), clf.predict(X, server="b"))

@@ -12,6 +12,7 @@ import dpfda
 from dpfda import forecast, plan_study
 from dpfda.datasets import simulate_001
 from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.mechanisms.question_response import effective_answers
 from dpfda.planner import search
 from dpfda.planner.families import FAMILIES
 from dpfda.planner.sample import Pilot
@@ -19,7 +20,6 @@ from dpfda.planner.separation import discriminant_error, expected_by_theory, set
 from dpfda.planner.trials import tractable
 from dpfda.planner.words import notes, verdict
 from dpfda.planner.world import redrawn
-from dpfda.questions.sizes import effective_people
 
 KNOWN = {"value_range": (-6, 6), "classes": (-1, 1), "non_private_error": 0.1, "curves": False}
 
@@ -108,8 +108,8 @@ def test_theory_is_the_formula() -> None:
 def test_large_studies_are_replaced_by_equally_informative_ones() -> None:
     n, epsilon = tractable(300_000, 0.2, most=5000)
     assert n == 5000
-    told = effective_people(n, epsilon)
-    assert told == pytest.approx(effective_people(300_000, 0.2), rel=1e-6)
+    told = effective_answers(n, epsilon)
+    assert told == pytest.approx(effective_answers(300_000, 0.2), rel=1e-6)
     assert tractable(10**9, 9.0, most=100)[1] <= 20
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from dpfda import LocalCurveClassifier, SimulationSource, plan_study
 from dpfda.errors import InvalidParameter
+from dpfda.mechanisms.question_response import effective_answers
 from dpfda.protocol import Server
 from dpfda.protocol.tasks.stump import StumpTask
 from dpfda.questions import balance, estimation, sizes
@@ -61,7 +62,7 @@ def test_the_constant_stump_is_right_on_class_one_whatever_the_features_are() ->
     task = server.issue(server.wanted)
     assert isinstance(task, StumpTask)
     constant = task.thresholds[:, 0] < -1
-    calm, _ = sizes.constant_shares(sizes.effective_people(2000, 0.5))
+    calm, _ = sizes.constant_shares(effective_answers(2000, 0.5))
     # A binomial share of some 670 people: four standard errors are 5 points.
     assert abs(np.mean(constant) - calm) < 0.05
     z = np.random.default_rng(0).uniform(-1, 1, (task.people, 2))
@@ -72,7 +73,7 @@ def test_the_constant_stump_is_right_on_class_one_whatever_the_features_are() ->
 
 
 def test_unbalanced_answers_make_the_next_people_be_asked_more_about_it() -> None:
-    calm, alarmed = sizes.constant_shares(sizes.effective_people(2000, 0.5))
+    calm, alarmed = sizes.constant_shares(effective_answers(2000, 0.5))
     shares = {}
     for share in (0.5, 0.05):
         z, y = people(2000, share, signal=1.0, seed=0)

@@ -52,7 +52,7 @@ class LocalBoostingClassifier(LocalClassifier):
             have agreed.
         feature_ranges: public (low, high) of all columns, one pair a column, or a mapping from
             column to (low, high) or to its categories; by default the range of the data user's
-            rows, or [-1, 1] without any.
+            rows, or, in a simulation without any, [-1, 1].
         products: how many leading whitened features are multiplied with each other (gradient).
         radius: gradients of N rows are cut at radius · √(k/N) (gradient); 0.5 was better than 2
             even where every owner has rows of one class only.
@@ -135,7 +135,10 @@ class LocalBoostingClassifier(LocalClassifier):
         owners = OwnerRows.grouped(rows, numbers, groups=groups)
         seed, source = self._public_seed(), self._source()
         epsilons = self._epsilons(groups, owners.owners)
+        if reference is None:
+            self._require_ranges("feature_ranges")
         own, labeled = self._own_rows(reference, reference_labels, seed)
+        self._warn_if_few(len(rows), float(np.median(epsilons)))
         self.plan_ = self._design(owners, epsilons, own, labeled).plan(
             epsilon=float(np.max(epsilons)),
             owners=owners.owners,

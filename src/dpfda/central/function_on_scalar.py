@@ -20,6 +20,7 @@ from dpfda.central.records import read_records
 from dpfda.central.release import Release
 from dpfda.central.shrinkage import monotone_shrinkage
 from dpfda.curves.observations import own_grids, with_own_grids
+from dpfda.curves.ranges import FeatureRanges
 from dpfda.curves.symmetric import floored
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.noise.law import NoiseLaw
@@ -178,7 +179,7 @@ class PrivateFunctionOnScalar(CurveEstimator):
         True
     """
 
-    feature_ranges: Any = None
+    feature_ranges: FeatureRanges | None = None
     feature_norm_bound: float | None = None
     gamma: float = 0.3
     fit_intercept: bool = True

@@ -11,7 +11,7 @@ from dpfda._validate import FloatArray
 from dpfda.central.cell_looks import Box
 from dpfda.central.estimator import CentralEstimator, Reading
 from dpfda.curves.observations import depth
-from dpfda.curves.ranges import Table
+from dpfda.curves.ranges import FeatureRanges, Table
 from dpfda.errors import InvalidData, InvalidParameter
 
 
@@ -19,7 +19,7 @@ from dpfda.errors import InvalidData, InvalidParameter
 class PointEstimator(CentralEstimator):
     """Reads rows of one or two numbers inside a public box."""
 
-    feature_ranges: Any = None
+    feature_ranges: FeatureRanges | None = None
 
     def __sklearn_tags__(self) -> Any:
         """Cells of a grid are for one number a row, or two: not for tables of any width."""

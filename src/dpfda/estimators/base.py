@@ -19,6 +19,7 @@ from dpfda.face.comparison import (
     majority_error,
 )
 from dpfda.face.curve_classifier import CurveClassifierBase, plain_classes, stamped
+from dpfda.noise import Source
 from dpfda.protocol.estimate import Estimate
 from dpfda.protocol.plan import Protects, StudyPlan
 from dpfda.simulate import people_from, simulate
@@ -50,8 +51,13 @@ class StudyClassifier(CurveClassifierBase):
         seed = self._public_seed()
         rows, y = self._read(X, y, groups, seed=seed)
         self._set_classes(y)
+        self._ask(rows, y, grid_points, seed=seed, source=self._source())
+        self._fit_comparison(rows, y, grid_points)
+        return self
+
+    def _ask(self, rows: Any, y: Any, grid_points: Any, *, seed: int, source: Source) -> None:
+        """Ask these people, and keep what comes of it."""
         self.grid_points_ = grid_points
-        source = self._source()
         self.plan_ = self._plan(
             rows,
             grid_points,
@@ -62,14 +68,17 @@ class StudyClassifier(CurveClassifierBase):
             unit=self.unit,
             seed=seed,
         )
+        self._warn_if_few(len(y))
         people = people_from(self.plan_, rows, y, grid_points=grid_points)
         self.server_ = simulate(self.plan_, people, source=source, **self._account)
+        self._conclude(source)
+
+    def _conclude(self, source: Source) -> None:
+        """What the server knows now."""
         self.guarantee_ = self._promise(self.plan_.guarantee, source)
         self.model_ = stamped(self.server_.model, self.guarantee_)
         findings = self.server_.findings
         self.result_ = StudyResult(estimates=findings.estimates(), notes=list(findings.notes))
-        self._fit_comparison(rows, y, grid_points)
-        return self
 
     @property
     def error_estimate_(self) -> Estimate | None:

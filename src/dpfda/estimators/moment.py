@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from dpfda.curves import CurveEncoder
+from dpfda.curves.observations import with_own_grids
+from dpfda.curves.ranges import middle as public_middle
+from dpfda.errors import InvalidParameter
 from dpfda.estimators.base import StudyClassifier
 from dpfda.face.curve_classifier import EncodedClassifier
+from dpfda.noise import source_for
 from dpfda.protocol.plan import Protects, StudyPlan
+from dpfda.questions.moments import MomentProgress
 
 
 @dataclass(eq=False, repr=False)
@@ -51,10 +57,61 @@ class MomentClassifier(EncodedClassifier, StudyClassifier):
     _: KW_ONLY
     mechanism: str = "piecewise"
 
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, *, grid_points: Any = None, groups: Any = None
+    ) -> Self:
+        """Ask more people, who never took part before: moments add up.
+
+        Args:
+            X: as in `fit`.
+            y: the label of each row.
+            classes: the label set, with the first people, instead of the parameter `classes`.
+            grid_points: as in `fit`.
+            groups: the person behind each of these rows.
+        """
+        X, grid_points = with_own_grids(X, grid_points)
+        first = not hasattr(self, "server_")
+        seed = self._public_seed()
+        rows, y = self._read(X, y, groups, seed=seed, reset=first)
+        if first:
+            self._set_classes(y, classes)
+            self._ask(rows, y, grid_points, seed=seed, source=self._source())
+        else:
+            self._check_labels(y)
+            known = self.plan_.encoder, self.plan_.epsilon
+            if known != (self._encoder(rows, grid_points), self.epsilon):
+                rule = "those of earlier people, as ε and grid are (or use fit)"
+                raise InvalidParameter("ranges", rule, "others")
+            earlier = self.server_.progress
+            assert isinstance(earlier, MomentProgress)
+            # Of a seed, a part that nobody before these people has drawn from.
+            source = source_for(self.random_state, stream=2 + int(earlier.people.sum()))
+            self._ask(rows, y, grid_points, seed=seed, source=source)
+            now = self.server_.progress
+            assert isinstance(now, MomentProgress)
+            now.add(earlier)
+            self._conclude(source)
+        self._non_private = None  # it would have seen the last people only
+        return self
+
     def _curve_encoder(self, value_range: Any, domain: tuple[float, float]) -> CurveEncoder:
-        if value_range is not None:
-            return super()._curve_encoder(value_range, domain)
-        return CurveEncoder("cosine", n_basis=4, domain_range=domain, rescale="tanh", scale=1.0)
+        """Cosines: y z* is added up as it is, so features must not repeat each other.
+
+        Noise is as large as the box that z* lies in, and curves hardly ever fill what their range
+        allows: a quarter of it is enough for the box.
+        """
+        if value_range is None:
+            return CurveEncoder("cosine", n_basis=4, domain_range=domain, rescale="tanh", scale=1.0)
+        middle, half = public_middle("value_range", value_range)
+        stretch = math.sqrt(domain[1] - domain[0])
+        return CurveEncoder(
+            "cosine",
+            n_basis=4,
+            domain_range=domain,
+            rescale="clip",
+            center=[middle * stretch, 0.0, 0.0, 0.0],
+            scale=half * stretch / 4,
+        )
 
     def _plan(self, X: Any, grid_points: Any, **known: Any) -> StudyPlan:
         design = {"name": "moments", "mechanism": self.mechanism}

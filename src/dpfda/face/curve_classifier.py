@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,15 +15,19 @@ from dpfda import _validate
 from dpfda._validate import AnyArray, FloatArray
 from dpfda.curves import CurveEncoder
 from dpfda.curves.observations import own_grids, public_domain, with_own_grids
+from dpfda.curves.ranges import FeatureRanges
 from dpfda.errors import InvalidParameter
 from dpfda.face.comparison import non_private_classifier
 from dpfda.face.curves import CurveReader, count_channels, count_rows, take
 from dpfda.face.scikit import ClassifierMixin
+from dpfda.mechanisms.question_response import effective_answers
 from dpfda.noise import Source
 from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC, Guarantee
 from dpfda.protocol.linear_scores import chances, decided
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.public_randomness import one_row_each
+
+_FEW = 10  # the sign of a correlation of 0.3 is then wrong one time in six
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -37,7 +42,7 @@ class LocalClassifier(ClassifierMixin, CurveReader):
 
     _stream: ClassVar[int | None] = 1  # of a seed: data may have been drawn from the plain one
 
-    feature_ranges: Any = None
+    feature_ranges: FeatureRanges | None = None
     classes: Sequence[Any] | None = None
 
     @property
@@ -49,6 +54,25 @@ class LocalClassifier(ClassifierMixin, CurveReader):
         """What people were promised, stamped with what only this simulation knows."""
         stamped = promise.drawn_from(source)
         return stamped if self._classes_given else stamped.assuming(CLASSES_ARE_PUBLIC)
+
+    def _warn_if_few(self, people: float, epsilon: float | None = None) -> None:
+        """Say before anybody is asked that replies will tell next to nothing."""
+        each = self.epsilon if epsilon is None else epsilon
+        worth = effective_answers(people, each)
+        if worth < _FEW:
+            told = (
+                f"too few people: replies of {people:.0f} with ε = {each:g} are together worth "
+                f"{worth:.1f} answers without noise, and nothing can be learnt from fewer than "
+                f"{_FEW} (dpfda plan tells how many it takes)"
+            )
+            warnings.warn(told, UserWarning, stacklevel=3)
+
+    def _require_ranges(self, *names: str) -> None:
+        """Real noise is not spent on a range that nobody has stated."""
+        if not self._is_simulation and all(getattr(self, name, None) is None for name in names):
+            rule = "given where random_state is None: the public (low, high) of the data"
+            others = f" (or {' or '.join(names[1:])})" if names[1:] else ""
+            raise InvalidParameter(names[0], rule + others, None)
 
     def _require_fitted(self) -> None:
         check_is_fitted(self, "model_")
@@ -97,6 +121,7 @@ class CurveClassifierBase(LocalClassifier):
 
     Args:
         value_range: public (low, high) of x(t), or one pair a channel; values outside are clipped.
+            With real noise it must be given, or else `feature_ranges` for a table (or an encoder).
         domain_range: public (start, end) of t; by default that of the shared grid points, [0, 1]
             without any, and an FDataGrid's own; must be given for pairs (t, x).
     """
@@ -115,6 +140,7 @@ class CurveClassifierBase(LocalClassifier):
     def _read(self, X: Any, y: Any, groups: Any, *, seed: int, reset: bool = True) -> Any:
         """One row and label of each person, by public randomness where people have several."""
         self._require_raw_rows()
+        self._require_ranges("value_range", "feature_ranges", "encoder")
         rows = self._read_curves(X, reset=reset)
         labels = self._read_labels(y, count_rows(rows))
         if groups is None:

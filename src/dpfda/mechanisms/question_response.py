@@ -20,6 +20,9 @@ from dpfda.privacy.events import Event, RandomizedResponseEvent
 _LARGEST = 30
 
 
+_MOST_QUESTIONS = 30
+
+
 @dataclass(frozen=True, kw_only=True)
 class QuestionResponse(Mechanism, name="question_response"):
     """Send all k true answers with probability α = (e^ε - 1)/(e^ε + 2^k - 1), else random answers.
@@ -115,3 +118,14 @@ def information(epsilon: float, *, questions: int) -> float:
     """k α_k²: the effective number of clean answers in one reply to `questions` questions."""
     alpha: float = -math.expm1(-epsilon) / (1 + (2**questions - 1) * math.exp(-epsilon))
     return questions * alpha * alpha
+
+
+def effective_answers(n_people: float, epsilon: float) -> float:
+    """N_eff = N max_k k α_k²: how many clean answers a study of N people is worth.
+
+    Example:
+        >>> round(effective_answers(3000, 0.5))
+        180
+    """
+    best = best_questions(epsilon, most=_MOST_QUESTIONS)
+    return n_people * information(epsilon, questions=best)

@@ -107,6 +107,7 @@ class MRMAClassifier(MRMAEstimator):
         source, encoder = self._source(), self._encoder(rows, grid_points)
         design = design_of(MRMADesign, self.get_params(deep=False))
         self.plan_ = self._plan(encoder, len(y), design, seed=seed, protects=self.protects)
+        self._warn_if_few(len(y))
         people = people_from(self.plan_, rows, y, grid_points=grid_points)
         server = simulate(self.plan_, people, source=source, **self._account)
         self.guarantee_ = self._promise(self.plan_.guarantee, source)

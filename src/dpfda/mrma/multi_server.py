@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
@@ -120,6 +121,7 @@ class MultiServerMRMA(MRMAEstimator):
         people = encode_people(whole, rows, y, grid_points=grid_points)
         order = np.random.default_rng(seed).permutation(len(y))
         rosters = [order[number[order] == k] for k in range(len(self.servers_))]
+        self._warn_if_few(min(map(len, rosters)))
         tally.pay(whole.guarantee, source=source, **self._account)
         own = [
             self._own_study(whole.encoder, people, roster, seed=seed + k, source=source)
@@ -139,8 +141,37 @@ class MultiServerMRMA(MRMAEstimator):
 
     def predict(self, X: Any, *, grid_points: Any = None, server: Any = None) -> AnyArray:
         """Labels of new curves, as `server` decides (by default the first one)."""
-        features = self._features(X, grid_points)
-        return self.classes_[self.model_of(server).decide(features)]
+        return MRMAEstimator.predict(self._at(server), X, grid_points=grid_points)
+
+    def decision_function(
+        self, X: Any, *, grid_points: Any = None, server: Any = None
+    ) -> FloatArray:
+        """Scores of new curves, by the classifier of `server`."""
+        return MRMAEstimator.decision_function(self._at(server), X, grid_points=grid_points)
+
+    def predict_proba(self, X: Any, *, grid_points: Any = None, server: Any = None) -> FloatArray:
+        """Probabilities (n, 2) as the classifier of `server` states them."""
+        return MRMAEstimator.predict_proba(self._at(server), X, grid_points=grid_points)
+
+    def score(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        grid_points: Any = None,
+        server: Any = None,
+    ) -> float:
+        """Part of the labels that `server` predicts; not private."""
+        more = {"sample_weight": sample_weight, "grid_points": grid_points}
+        return MRMAEstimator.score(self._at(server), X, y, **more)
+
+    def _at(self, server: Any) -> MRMAEstimator:
+        """This classifier as a server uses it."""
+        own = copy(self)
+        own.model_ = self.model_of(server)
+        own.models_ = [own.model_]
+        return own
 
     def model_of(self, server: Any = None) -> CurveModel:
         """The classifier that a server uses."""

@@ -13,12 +13,12 @@ import numpy as np
 from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.errors import InvalidParameter
+from dpfda.mechanisms.question_response import effective_answers
 from dpfda.planner import search, world
 from dpfda.planner.separation import distance_of, expected_by_theory
 from dpfda.planner.trials import Trials
 from dpfda.planner.world import World
 from dpfda.protocol.plan import Label, StudyPlan
-from dpfda.questions.sizes import effective_people
 from dpfda.recipe import plan_study
 
 _MOST_PEOPLE = 10**9
@@ -185,7 +185,7 @@ def forecast(
                 return step(weaker.errors(people, price))
 
             more["detectable"] = _detectable(errors, place)
-    plan, effective = planned(people, price), effective_people(people, price)
+    plan, effective = planned(people, price), effective_answers(people, price)
     if len(place.shares) == 2:
         more["theory"] = expected_by_theory(
             place.limit,

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
+from dpfda.mechanisms.question_response import effective_answers
 from dpfda.noise import SimulationSource
 from dpfda.protocol.plan import StudyPlan
-from dpfda.questions.sizes import effective_people
 from dpfda.simulate import ask_everybody
 
 _OTHERS = 2000
@@ -79,14 +79,14 @@ def tractable(n_people: int, epsilon: float, *, most: int) -> tuple[int, float]:
         >>> tractable(500, 1.0, most=1000)
         (500, 1.0)
         >>> n, epsilon = tractable(10**6, 0.1, most=10**4)
-        >>> abs(effective_people(n, epsilon) / effective_people(10**6, 0.1) - 1) < 1e-6
+        >>> abs(effective_answers(n, epsilon) / effective_answers(10**6, 0.1) - 1) < 1e-6
         True
     """
     if n_people <= most:
         return n_people, epsilon
-    wanted = effective_people(n_people, epsilon)
+    wanted = effective_answers(n_people, epsilon)
     low, high = epsilon, max(epsilon, _LARGEST)
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if effective_people(most, middle) < wanted else (low, middle)
+        low, high = (middle, high) if effective_answers(most, middle) < wanted else (low, middle)
     return most, high

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from dpfda import _validate
 from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidParameter
-from dpfda.mechanisms.question_response import best_questions
+from dpfda.mechanisms.question_response import best_questions, effective_answers
 from dpfda.protocol.design import Design, Terms
 from dpfda.protocol.plan import StudyPlan
 from dpfda.questions import sizes
@@ -84,7 +84,7 @@ class QuestionDesign(Design, name="questions"):
         most = min(len(design.scales), plan.encoder.n_features)
         if self.n_features is not None:
             return min(self.n_features, most)
-        effective = sizes.effective_people(plan.n_people, plan.epsilon)
+        effective = effective_answers(plan.n_people, plan.epsilon)
         by_rule = sizes.number_of_features(effective / plan.n_scores, most=most)
         return by_rule if design.ordered else most
 

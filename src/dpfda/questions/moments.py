@@ -72,6 +72,11 @@ class MomentProgress(ScoredProgress, name="moments"):
             self.square[m] += (own**2).sum(axis=0)
             self.people[m] += len(own)
 
+    def add(self, other: MomentProgress) -> None:
+        """Go on from other people's replies to the same question."""
+        for name in self.kept:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
     def findings(self) -> Findings:
         """E y z* for each score and feature, with standard errors."""
         people = np.maximum(self.people, 1)[:, None]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.mechanisms.question_response import QuestionResponse, best_questions
+from dpfda.mechanisms.question_response import QuestionResponse, best_questions, effective_answers
 from dpfda.protocol.estimate import Estimate, accuracy_estimate
 from dpfda.protocol.findings import Findings, Phase
 from dpfda.protocol.model import CurveModel
@@ -68,7 +68,7 @@ class QuestionProgress(ScoredProgress, name="questions"):
         self.evidence: FloatArray = np.ones(plan.n_scores)
         self.damping: FloatArray = np.ones(plan.n_scores)
         self.error_estimate: Estimate | None = None
-        effective = sizes.effective_people(plan.n_people, plan.epsilon)
+        effective = effective_answers(plan.n_people, plan.epsilon)
         two_unknown = plan.n_classes == 2 and design.class_share is None
         self._constant = sizes.constant_shares(effective) if two_unknown else (0.0, 0.0)
         self.constant_share: FloatArray = np.array(self._constant[0])

@@ -7,21 +7,6 @@ import math
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.mechanisms.question_response import best_questions, information
-
-_MOST_QUESTIONS = 30
-
-
-def effective_people(n_people: int, epsilon: float) -> float:
-    """N_eff = N max_k k α_k²: how many clean answers the study is worth.
-
-    Example:
-        >>> round(effective_people(3000, 0.5))
-        180
-    """
-    best = best_questions(epsilon, most=_MOST_QUESTIONS)
-    return n_people * information(epsilon, questions=best)
-
 
 _FEATURES_FROM = (0, 20, 40, 60, 300, 1000, 2000, 3500)
 """The j-th ordered feature is used from this many effective people on. More from the start than

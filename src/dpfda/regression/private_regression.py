@@ -20,7 +20,7 @@ from dpfda import _validate
 from dpfda._validate import AnyArray, FloatArray
 from dpfda.curves import CurveEncoder
 from dpfda.curves.observations import public_domain, with_own_grids
-from dpfda.curves.ranges import Table, middle
+from dpfda.curves.ranges import FeatureRanges, Table, middle
 from dpfda.errors import InvalidParameter
 from dpfda.face.curve_classifier import every_channel
 from dpfda.face.curves import CurveReader, count_rows
@@ -58,7 +58,7 @@ class PrivateRegression(CurveReader):
     delta: float = 1e-5
     mechanism: str | Method = "moments"
     fit_intercept: bool = True
-    feature_ranges: Any = None
+    feature_ranges: FeatureRanges | None = None
     feature_norm_bound: float | None = None
     feature_center: Any = None
     value_range: tuple[float, float] | Sequence[tuple[float, float]] | None = None
