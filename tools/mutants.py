@@ -88,11 +88,14 @@ class Run:
 
     def __init__(self, mutants: list[Mutant], *, jobs: int, quick: bool, seconds: float) -> None:
         self.verdicts: dict[str, bool] = {}
-        self._waiting = deque(mutants)
         self._total, self._jobs, self._quick, self._most = len(mutants), jobs, quick, seconds
         self._tests = Tests()
-        rows = map(json.loads, JOURNAL.read_text().splitlines() if JOURNAL.exists() else [])
+        lines = JOURNAL.read_text().splitlines() if JOURNAL.exists() else []
+        rows = [json.loads(line) for line in lines]
         self._known = {row["key"]: row["by"] for row in rows if row["killed"]}
+        survived = {row["key"] for row in rows} - set(self._known)
+        # Those that survived an earlier run come last: a run that is stopped has seen new ones.
+        self._waiting = deque(sorted(mutants, key=lambda mutant: mutant.key in survived))
         self._green = set(GREEN.read_text().splitlines() if GREEN.exists() else [])
         self._kills: Counter[tuple[str, str]] = Counter()
         self._red: set[str] = set()
@@ -145,6 +148,7 @@ class Run:
             if failed or self._quick:
                 return failed
         names = [name for name in names if name not in self._red]
+        names += [name for name in self._of_servers(mutant) if name not in names]
         if not names:
             return ""
         failed = yield from _end_of(afresh(mutant, names))
@@ -188,6 +192,18 @@ class Run:
                 chosen.append(name)
                 left -= took[name]
         return chosen
+
+    def _of_servers(self, mutant: Mutant) -> list[str]:
+        """Tests that start servers, for a server's lines: what they run leaves no trace here."""
+        if not mutant.path.startswith("collector/"):
+            return []
+        took = self._tests.seconds
+        near = [
+            n
+            for n in took
+            if n in self._items and n.startswith(("tests/collector/", "tests/hostile/"))
+        ]
+        return [name for name in sorted(near, key=took.__getitem__) if took[name] < 5]
 
     def _keep(self, mutant: Mutant, failed: str) -> None:
         row = {"key": mutant.key, "name": mutant.name, "killed": bool(failed), "by": failed}
