@@ -17,16 +17,22 @@ from dpfda.mechanisms.randomized_response import RandomizedResponse
 
 @dataclass(frozen=True)
 class Estimate(Portable):
-    """An unbiased estimate and its standard error.
+    """An unbiased estimate and its standard error; infinite where nobody answered.
 
     Example:
         >>> Estimate(0.8, 0.05, 400).interval(0.95)
         (0.7020018007729973, 0.8979981992270027)
+        >>> Estimate(0.0, None, 0).interval(0.95)  # JSON writes null for infinity
+        (-inf, inf)
     """
 
     value: float
     standard_error: float
     people: int
+
+    def __post_init__(self) -> None:
+        if self.standard_error is None:
+            object.__setattr__(self, "standard_error", math.inf)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """A two-sided normal interval; (-inf, inf) where nobody answered."""

@@ -1,0 +1,388 @@
+"""The rules of a collector, in one process without HTTP: who is let in, what is kept, what ends."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from dpfda.collector import open_phase
+from dpfda.collector.conclude import Conclusion, begin
+from dpfda.collector.open_phase import OpenPhase
+from dpfda.collector.refusal import Refused
+from dpfda.collector.service import Collector, _no_ticket, _not_stored
+from dpfda.collector.settings import StudySettings
+from dpfda.collector.storage.base import NewReply, StudyRecord
+from dpfda.collector.storage.memory import MemoryStorage
+from dpfda.collector.worker import Worker
+from dpfda.noise import SimulationSource
+from dpfda.protocol.task import Task
+from dpfda.protocol.wire import ReplyMessage, TaskMessage, token_hash
+
+OPEN, INVITED = StudySettings(), StudySettings(enrolment="invited")
+TWO_PHASES = {"name": "questions", "center_known": True, "evaluation_share": 0.5}
+DIRECTION, EVALUATION = 2, 7  # half of all people each; phases of nobody are passed over
+
+
+class Recording(MemoryStorage):
+    """A storage that says what it was given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.closed = False
+        self.most: Mapping[str, int] = {}
+        self.received: list[NewReply] = []
+
+    def close(self) -> None:
+        self.closed = True
+
+    def enrol(self, people: Sequence[tuple[str, bytes]], *, most: Mapping[str, int]) -> Any:
+        self.most = most
+        return super().enrol(people, most=most)
+
+    def add_replies(self, replies: Sequence[NewReply]) -> Any:
+        self.received += replies
+        return super().add_replies(replies)
+
+    def change(self, study: str, **parts: Any) -> None:
+        self._change(study, **parts)
+
+
+class Here(Worker):
+    """Draws conclusions in this process; that another one does is tested with real servers."""
+
+    closed = False
+
+    async def run(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+        return function(*args)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def with_collector(course: Callable[[Collector, Recording], Awaitable[Any]]) -> Any:
+    async def run() -> Any:
+        storage = Recording()
+        collector = Collector(storage)
+        collector._worker = Here()
+        try:
+            return await course(collector, storage)
+        finally:
+            await collector.stop()
+
+    return asyncio.run(run())
+
+
+async def refusal(request: Awaitable[Any]) -> tuple[int, str]:
+    with pytest.raises(Refused) as refused:
+        await request
+    return refused.value.status, refused.value.code
+
+
+async def person(collector: Collector, study: str) -> tuple[bytes, TaskMessage]:
+    token = token_hash(await collector.enrol(study, invited=True))
+    return token, await collector.task(study, token)
+
+
+def reply_to(message: TaskMessage, **other: Any) -> tuple[ReplyMessage, bytes]:
+    task = Task.from_dict(message.task)
+    values = task.answer((np.array([[0.5, 0.0]]), np.array([1])), SimulationSource(0)).values[0]
+    sent = ReplyMessage(message.plan, message.phase, message.ticket, values.tolist())
+    sent = msgspec.structs.replace(sent, **other)
+    return sent, msgspec.json.encode(sent)
+
+
+async def answer(collector: Collector, study: str) -> None:
+    token, message = await person(collector, study)
+    await collector.reply(study, token, *reply_to(message))
+
+
+async def concluded(collector: Collector, study: str) -> StudyRecord:
+    await collector._conclude(await collector.study(study))
+    return await collector.study(study)
+
+
+def test_studies_are_found_or_refused(make_plan: Any) -> None:
+    async def course(collector: Collector, storage: Recording) -> None:
+        record = await collector.create(make_plan(4).to_dict(), OPEN)
+        assert (await collector.study(record.id)).hash == make_plan(4).hash
+        assert [entry.phase for entry in await collector.models(record.id)] == [-1]
+        assert await refusal(collector.study("0")) == (404, "unknown_study")
+        assert await refusal(collector.models("0")) == (404, "unknown_study")
+        again = collector.create(make_plan(4).to_dict(), OPEN)
+        assert await refusal(again) == (409, "exists")
+        assert await refusal(collector.create({"epsilon": 1}, OPEN)) == (422, "bad_plan")
+
+    with_collector(course)
+
+
+def test_tokens_are_long_and_for_those_invited(make_plan: Any) -> None:
+    async def course(collector: Collector, storage: Recording) -> None:
+        closed = (await collector.create(make_plan(4).to_dict(), INVITED)).id
+        large = (await collector.create(make_plan(600).to_dict(), OPEN)).id
+        assert await refusal(collector.enrol(closed)) == (403, "invited_only")
+        assert len(await collector.enrol(closed, invited=True)) == 43  # 32 bytes
+        assert storage.most == {closed: 1000}  # a small study has room for idlers
+        assert len(await collector.enrol(large)) == 43
+        assert storage.most == {large: 4 * 600}
+        storage.change(large, enrolled=4 * 600)
+        assert await refusal(collector.enrol(large)) == (403, "full")
+        assert storage.enrol([("0", b"")], most={}) == ["unknown"]
+        assert collector._enrol([("0", b"")]) == ["unknown"]
+        assert storage.most == {}
+
+    with_collector(course)
+
+
+def test_one_task_a_person(make_plan: Any) -> None:
+    async def course(collector: Collector, storage: Recording) -> None:
+        study = (await collector.create(make_plan(2, **TWO_PHASES).to_dict(), OPEN)).id
+        other = (await collector.create(make_plan(2, seed=1).to_dict(), OPEN)).id
+        assert await refusal(collector.task(study, b"?")) == (401, "unknown_token")
+        token, message = await person(collector, study)
+        assert await collector.task(study, token) == message
+        assert await refusal(collector.task(other, token)) == (403, "wrong_study")
+        waiting = token_hash(await collector.enrol(study))
+        assert await refusal(collector.task(study, waiting)) == (202, "wait")
+        assert message.phase == DIRECTION
+        assert (await concluded(collector, study)).phase == EVALUATION
+        assert await refusal(collector.task(study, token)) == (410, "late")
+        assert (await collector.task(study, waiting)).phase == EVALUATION
+        assert (await concluded(collector, study)).status == "finished"
+        late = token_hash(await collector.enrol(study))
+        assert await refusal(collector.task(study, late)) == (410, "finished")
+
+    with_collector(course)
+
+
+def test_one_reply_a_person(make_plan: Any) -> None:
+    async def course(collector: Collector, storage: Recording) -> None:
+        study = (await collector.create(make_plan(4, **TWO_PHASES).to_dict(), OPEN)).id
+        token, message = await person(collector, study)
+        silent, missed = await person(collector, study)
+        good = reply_to(message)
+
+        async def refused(token: bytes = token, **other: Any) -> tuple[int, str]:
+            return await refusal(collector.reply(study, token, *reply_to(message, **other)))
+
+        assert await refused(plan="0" * 64) == (409, "wrong_study")
+        assert await refused(phase=DIRECTION + 1) == (409, "wrong_phase")
+        assert await refused(phase=-1) == (409, "wrong_phase")
+        assert await refused(ticket=-1) == (409, "wrong_phase")
+        assert await refused(ticket=2) == (422, "bad_reply")
+        assert await refused(values=[0.0] * 9) == (422, "bad_reply")
+        assert storage.received == []
+        assert await refused(token=b"?") == (401, "unknown_token")
+        assert await refused(token=silent) == (403, "wrong_ticket")
+        assert collector._phases[study].answered == 0
+
+        receipt = await collector.reply(study, token, *good)
+        assert await collector.reply(study, token, *good) == receipt
+        assert collector._phases[study].answered == 1
+        assert not collector._look.is_set()
+        other = reply_to(message, values=[-value for value in good[0].values])
+        assert await refusal(collector.reply(study, token, *other)) == (409, "answered")
+
+        await concluded(collector, study)
+        assert await refusal(collector.reply(study, silent, *reply_to(missed))) == (410, "late")
+        assert (await collector.reply(study, token, *good)) == receipt
+        assert await refused(ticket=2**40) == (403, "wrong_ticket")
+        assert storage.received[-1].number == 2**31 - 1  # what every database can hold
+
+    with_collector(course)
+
+
+def test_the_last_reply_wakes_the_watcher(make_plan: Any) -> None:
+    async def course(collector: Collector, storage: Recording) -> None:
+        study = (await collector.create(make_plan(2).to_dict(), OPEN)).id
+        await answer(collector, study)
+        assert not collector._look.is_set()
+        assert not collector._phases[study]._tasks  # asked again, it is made again
+        await answer(collector, study)
+        assert collector._look.is_set()
+
+    with_collector(course)
+
+
+def test_answers_are_counted_from_what_is_stored(make_plan: Any) -> None:
+    async def course(collector: Collector, storage: Recording) -> None:
+        study = (await collector.create(make_plan(2).to_dict(), OPEN)).id
+        await answer(collector, study)
+        collector._phases.clear()  # as another process would find it
+        await answer(collector, study)
+        assert collector._look.is_set()
+
+    with_collector(course)
+
+
+def test_only_the_present_phase_is_closed(make_plan: Any) -> None:
+    async def course(collector: Collector, storage: Recording) -> None:
+        study = (await collector.create(make_plan(2).to_dict(), OPEN)).id
+        assert await refusal(collector.close_phase(study, 1)) == (409, "wrong_phase")
+        assert not collector._look.is_set()
+        await collector.close_phase(study, 0)
+        assert collector._look.is_set()
+        assert (await collector.study(study)).status == "closing"
+        finished = await concluded(collector, study)
+        assert finished.status == "finished"
+        closing = collector.close_phase(study, finished.phase)
+        assert await refusal(closing) == (409, "wrong_phase")
+
+    with_collector(course)
+
+
+def test_what_is_closing_is_read_again(make_plan: Any) -> None:
+    async def course(collector: Collector, storage: Recording) -> None:
+        study = (await collector.create(make_plan(4, **TWO_PHASES).to_dict(), OPEN)).id
+        first = await collector._phase(study)
+        storage.change(study, quota=7)
+        assert await collector._phase(study) is first
+        assert first.record.quota == 2  # nobody asks the storage again
+        storage.change(study, status="closing")
+        assert (await collector._phase(study, at_least=9)).record.status == "closing"
+        storage.change(study, status="open")
+        assert await collector._phase(study) is first
+        assert first.record.status == "open"
+        storage.change(study, phase=EVALUATION)
+        assert (await collector._phase(study, at_least=DIRECTION)).record.phase == DIRECTION
+        later = await collector._phase(study, at_least=EVALUATION)
+        assert later is not first
+        assert later.record.phase == EVALUATION
+
+    with_collector(course)
+
+
+def test_when_a_phase_is_due(make_plan: Any) -> None:
+    async def course(collector: Collector, storage: Recording) -> None:
+        study = (await collector.create(make_plan(1).to_dict(), OPEN)).id
+        record = await collector.study(study)
+        patient = msgspec.json.encode(StudySettings(deadline=100)).decode()
+        now = time.time()
+
+        def due(**parts: Any) -> Awaitable[bool]:
+            return collector._is_due(msgspec.structs.replace(record, **parts))
+
+        assert not await due(began=now, issued=1)  # nobody has answered
+        assert not await due(began=now, settings=patient)
+        assert await due(began=now - 101, settings=patient)
+        assert not await due(began=now - 101)  # no deadline
+        assert not await due(began=now - 101, settings=patient, status="finished")
+        assert not await due(settings=patient)
+        await answer(collector, study)
+        assert await due(began=now, issued=1)
+        assert not await due(began=now, issued=0)
+        assert not await due(began=now, issued=1, status="finished")
+
+    with_collector(course)
+
+
+def test_a_conclusion_is_drawn_once_and_looked_after(make_plan: Any) -> None:
+    async def course(collector: Collector, storage: Recording) -> None:
+        study = (await collector.create(make_plan(4, **TWO_PHASES).to_dict(), OPEN)).id
+        before = await collector.study(study)
+        await collector._phase(study)
+        await collector._conclude(before)
+        assert study not in collector._phases
+        assert collector._look.is_set()  # the next phase may be complete already
+        assert len(await collector.models(study)) == 2
+        await collector._conclude(before)  # a worker that was slower
+        assert len(await collector.models(study)) == 2
+
+    with_collector(course)
+
+
+@pytest.mark.parametrize(
+    ("carried", "online", "begun"),
+    [(True, True, True), (True, False, False), (False, True, False)],
+)
+def test_a_stream_goes_on_where_it_should(
+    make_plan: Any, carried: bool, online: bool, begun: bool
+) -> None:
+    async def course(collector: Collector, storage: Recording) -> None:
+        record = await collector.create(make_plan(2).to_dict(), StudySettings(online=online))
+        following = make_plan(2, seed=1)
+        text = msgspec.json.encode(following.to_dict()).decode() if carried else None
+        await collector._go_on(record, Conclusion({}, "", "", 0, text))
+        successor = (await collector.study(record.id)).successor
+        assert successor == (following.hash[:16] if begun else None)
+        assert len(await collector.studies()) == 1 + begun
+
+    with_collector(course)
+
+
+def test_the_watcher_advances_what_is_complete(make_plan: Any) -> None:
+    async def course(collector: Collector, storage: Recording) -> None:
+        await collector.start()
+        study = (await collector.create(make_plan(2).to_dict(), OPEN)).id
+        await answer(collector, study)
+        await answer(collector, study)
+        for _ in range(100):
+            if (await collector.study(study)).status == "finished":
+                break
+            await asyncio.sleep(0.02)
+        assert (await collector.study(study)).status == "finished"
+        await asyncio.sleep(0.05)
+        assert not collector._look.is_set()
+
+    with_collector(course)
+
+
+def test_a_stopped_collector_holds_nothing() -> None:
+    async def course(collector: Collector, storage: Recording) -> Any:
+        return collector, storage
+
+    collector, storage = with_collector(course)
+    assert storage.closed
+    assert collector._worker.closed
+    for pool in (collector._writer, collector._readers):
+        with pytest.raises(RuntimeError):
+            pool.submit(int)
+
+
+def test_every_outcome_has_its_answer() -> None:
+    issued = {"unknown": 401, "foreign": 403, "finished": 410, "wait": 202}
+    assert {name: _no_ticket(name).status for name in issued} == issued  # type: ignore[arg-type]
+    stored = {"unknown": 401, "foreign": 403, "different": 409, "late": 410, "failed": 422}
+    assert {name: _not_stored(name).status for name in stored} == stored  # type: ignore[arg-type]
+
+
+class TestOpenPhase:
+    @pytest.fixture
+    def phase(self, make_plan: Any) -> OpenPhase:
+        plan = make_plan(5)
+        found = begin(plan.to_dict())
+        assert not isinstance(found, str)
+        return OpenPhase(
+            StudyRecord(
+                id="a",
+                hash=plan.hash,
+                plan=msgspec.json.encode(plan.to_dict()).decode(),
+                settings="{}",
+                created=0.0,
+                **found[1].following,
+            )
+        )
+
+    def test_tasks_are_kept_a_while(self, phase: OpenPhase, monkeypatch: Any) -> None:
+        monkeypatch.setattr(open_phase, "_KEPT", 2)
+        first = phase.task(0)
+        assert phase.task(0) is first
+        for ticket in (1, 2):
+            phase.task(ticket)
+        assert list(phase._tasks) == [1, 2]
+        phase.forget(1)
+        phase.forget(4)
+        assert list(phase._tasks) == [2]
+
+    def test_only_possible_replies_are_taken(self, phase: OpenPhase) -> None:
+        sent, _ = reply_to(phase.message(4))
+        phase.check(sent)
+        for wrong in ({"ticket": -1}, {"ticket": 5}, {"values": [1.0]}):
+            with pytest.raises(Refused) as refused:
+                phase.check(msgspec.structs.replace(sent, **wrong))
+            assert refused.value.status == 422
