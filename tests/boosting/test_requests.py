@@ -7,9 +7,11 @@ import pytest
 from scipy.special import expit
 
 from dpfda.boosting.owner_rows import OwnerRows
+from dpfda.boosting.requests.gradient import mean_variance
 from dpfda.boosting.requests.local_classifier import local_logistic
 from dpfda.boosting.weak_rules import StumpRule
 from dpfda.errors import InvalidParameter
+from dpfda.mechanisms.cap_index import CapIndex
 from dpfda.noise import SimulationSource
 
 SOURCE = SimulationSource(0)
@@ -31,6 +33,19 @@ def test_gradients_are_cut_where_few_rows_would_be_longer(request_of):
     request = request_of("gradient", radius=0.5)
     found = request.longest(np.array([1, 4, 9]))
     np.testing.assert_allclose(found, 0.5 * np.sqrt(3 / np.array([1, 4, 9])))
+
+
+def test_the_variance_of_a_mean_of_reports_is_known():
+    weights, kind = np.array([0.5, 0.3, 0.2]), np.array([0, 1, 1])
+    epsilons = np.array([1.0, 4.0])
+    none = np.zeros((1, 2))
+    one, four = (CapIndex.best(epsilon=e, dimension=2).variance(none).mean() for e in epsilons)
+    noise = 0.25 * one + (0.09 + 0.04) * four
+    for length in (0.1, 1.1, 50.0):
+        mean = np.sqrt(2 * noise) * np.array([length, 0.0])
+        shown = np.clip(2 * noise * (length**2 - 1), 0.0, 1.0)
+        found = mean_variance(mean, weights, epsilons, kind)
+        assert found == pytest.approx(noise - 0.38 * shown / 2, rel=1e-12)
 
 
 def test_local_fits_minimize_the_weighted_loss():
