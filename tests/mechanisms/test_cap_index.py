@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -116,7 +117,7 @@ def test_long_vectors_are_refused_or_shortened() -> None:
     assert long.tolist() == short.tolist()
 
 
-@pytest.mark.parametrize("wrong", [{"dimension": 0}, {"codewords": 3}])
-def test_other_shapes_are_refused(wrong: dict[str, int]) -> None:
+@pytest.mark.parametrize("wrong", [{"dimension": 0}, {"codewords": 3}, {"epsilon": 0.0}])
+def test_other_shapes_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidParameter, match=next(iter(wrong))):
-        CapIndex(epsilon=1.0, **wrong)
+        CapIndex(**({"epsilon": 1.0} | wrong))

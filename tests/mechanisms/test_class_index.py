@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -157,6 +158,32 @@ def test_variance_adds_up_over_all_words(classes: int, buckets: int) -> None:
     np.testing.assert_allclose(square, stated, rtol=0.02)
 
 
+@pytest.mark.parametrize("epsilon", [1e-3, 1.0, 30.0])
+@pytest.mark.parametrize(("classes", "buckets"), SHAPES)
+def test_no_word_is_more_likely_than_it_may_be(epsilon: float, classes: int, buckets: int) -> None:
+    """Every word of some codebooks, for every class and vectors of all kinds, 0 and tiny ones."""
+    size, generator = 6, np.random.default_rng(2)
+    mechanism = ClassIndex(
+        epsilon=epsilon, dimension=2, classes=classes, buckets=buckets, codewords=size
+    )
+    long = generator.normal(size=(6, 2))
+    long /= np.linalg.norm(long, axis=1, keepdims=True)
+    vectors = [[0.0, 0.0], [1.0, 0.0], [0.0, -1.0], [5e-324, 0.0], [1e-200, -1e-200]]
+    rows = np.concatenate([long, long / 2, vectors])
+    for book in generator.integers(0, CODEBOOKS, 5).tolist():
+        words = np.column_stack([np.full(buckets * size, book), np.arange(buckets * size)])
+        found = np.array(
+            [
+                mechanism.log_likelihood(words.astype(float), [[own, *row]])
+                for own in range(classes)
+                for row in rows
+            ]
+        )
+        shares = np.exp(found + math.log(CODEBOOKS))
+        np.testing.assert_allclose(shares.sum(axis=1), 1, rtol=1e-9)
+        assert (found.max(axis=0) - found.min(axis=0)).max() <= min(epsilon, 22.0) + 1e-13
+
+
 def test_one_class_is_a_cap_index() -> None:
     one = ClassIndex(epsilon=2.0, dimension=3, classes=1, buckets=1, codewords=16)
     other = CapIndex(epsilon=2.0, dimension=3, codewords=16)
@@ -216,10 +243,10 @@ def test_classes_out_of_range_are_refused_or_moved() -> None:
     "wrong",
     [
         {"classes": 0}, {"classes": (1 << 12) + 1}, {"buckets": 0}, {"buckets": 3},
-        {"dimension": 0}, {"codewords": 7},
+        {"dimension": 0}, {"codewords": 7}, {"epsilon": 0.0},
     ],
 )  # fmt: skip
-def test_other_shapes_are_refused(wrong: dict[str, int]) -> None:
+def test_other_shapes_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidParameter, match=next(iter(wrong))):
-        ClassIndex(epsilon=1.0, **({"classes": 2} | wrong))
+        ClassIndex(**({"epsilon": 1.0, "classes": 2} | wrong))
     assert ClassIndex(epsilon=1.0, classes=1 << 12, buckets=1 << 12).buckets == 1 << 12
