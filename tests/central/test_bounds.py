@@ -15,6 +15,7 @@ from dpfda import (
     PrivateCovariance,
     PrivateDensity,
     PrivateFunctionOnScalar,
+    PrivateKernelMachine,
     PrivateLinearRegression,
     PrivateLogisticRegression,
     PrivateMean,
@@ -30,7 +31,6 @@ WAVES = np.stack([np.ones(40), T, T**2])
 LARGE = 70 + 10 * np.sin(5 * T) + 5 * RNG.normal(size=(500, 3)) @ WAVES  # of norm 72
 SMALL = 0.9 + 0.02 * RNG.normal(size=(500, 1)) + 0 * T
 PHASES = 70 * np.sin(2 * np.pi * (T + RNG.uniform(size=(500, 1))))  # of norm 50, of mean 0
-# The absolute penalty of iclp_ar takes so much off that its mean tells nothing.
 TELLING = sorted(set(FunctionMechanism.members()) - {"iclp_ar"})
 
 
@@ -52,6 +52,16 @@ def test_means(name: str, epsilon: float) -> None:
     assert "nearly all curves reach their public bound" in warning
     assert told(model, SMALL) == ()
     assert told(PrivateMean(epsilon, bound=100.0, mechanism=name, delta=delta), LARGE) == ()
+
+
+@pytest.mark.parametrize("epsilon", [4.0, 8.0])
+def test_what_a_penalty_takes_off_is_put_back(epsilon: float) -> None:
+    """Where it stands out of the noise: that takes more curves."""
+    model = PrivateMean(epsilon, bound=1.0, mechanism="iclp_ar", random_state=0)
+    (warning,) = told(model, np.tile(LARGE, (8, 1)))
+    assert "nearly all curves reach their public bound" in warning
+    assert told(model, np.tile(SMALL, (8, 1))) == ()
+    assert told(PrivateMean(epsilon, bound=100.0, mechanism="iclp_ar"), LARGE) == ()
 
 
 def test_ranges_that_are_too_small() -> None:
@@ -82,6 +92,38 @@ def test_other_summaries() -> None:
         ):
             density = PrivateDensity(1.0, feature_ranges=ends, mechanism=mechanism, random_state=0)
             assert bool(told(density, ages)) is wrong, (mechanism, ends)
+
+
+def test_covariates_at_the_end_of_a_range() -> None:
+    x, y = RNG.uniform(size=(4000, 2)), np.repeat(SMALL, 8, axis=0)
+    for ends, said in (
+        ((0, 1), ()),
+        ([(0, 1), (-9, -5)], ("an end of the range of covariate 2:",)),
+        ((-9, -5), ("an end of the range of covariate 1, 2:",)),
+    ):
+        slopes = PrivateFunctionOnScalar(2.0, bound=1.0, feature_ranges=ends, random_state=0)
+        found = told(slopes, x, y)
+        assert len(found) == len(said)
+        assert all(part in text for part, text in zip(said, found, strict=True))
+    groups = np.where(x > 0.5, 1.0, -1.0)  # all reach the bound, and rightly
+    slopes = PrivateFunctionOnScalar(2.0, bound=1.0, feature_ranges=(-1, 1), random_state=0)
+    assert not told(slopes, groups, y)
+
+
+def test_targets_of_a_kernel_machine() -> None:
+    x, noise = RNG.uniform(size=40_000), RNG.normal(size=40_000)
+    for target, wrong in ((70 + noise, True), (-70 + noise, True), (0.8 + 0.1 * noise, False)):
+        machine = PrivateKernelMachine(
+            4.0, feature_ranges=(0, 1), target_range=(-1, 1), random_state=0
+        )
+        assert bool(told(machine, x, target)) is wrong
+    steep = np.where(x < 0.6, 1.0, 2.5 - 2.5 * x)  # at an end, but not everywhere
+    assert not told(machine, x, steep)
+    few = PrivateKernelMachine(0.1, feature_ranges=(0, 1), target_range=(-1, 1), random_state=0)
+    assert not told(few, x[:200], np.full(200, 70.0))  # noise is no evidence
+    square = [(0, 1), (0, 1)]
+    plane = PrivateKernelMachine(4.0, feature_ranges=square, target_range=(-1, 1), random_state=0)
+    assert told(plane, RNG.uniform(size=(40_000, 2)), 70 + noise)
 
 
 def test_noise_is_no_evidence() -> None:
@@ -137,9 +179,61 @@ def test_classes_are_ends_of_nothing() -> None:
     assert heard(PrivateLogisticRegression(2.0, **right, random_state=0), rare) == []
 
 
-def test_methods_that_see_no_mean_are_silent() -> None:
-    known = set(Method.members()) - {*SEEING, "relaxed_fm"}
-    assert known == {"noisy_gradient", "objective_perturbation", "output_perturbation"}
+BLIND = sorted(name for name, method in Method.members().items() if not method.shows_rows)
+
+
+def test_methods_that_see_no_rows_say_so() -> None:
+    assert BLIND == ["noisy_gradient", "objective_perturbation", "output_perturbation"]
+    for name in (*SEEING, *BLIND):
+        model = PrivateLinearRegression(
+            2.0, mechanism=name, target_range=(0, 100), feature_norm_bound=200.0, random_state=0
+        ).fit(ROWS, DOSE)
+        assert any("nothing that" in note for note in model.model_.notes) is (name in BLIND)
+
+
+@pytest.mark.parametrize("name", BLIND)
+def test_their_targets_show(name: str) -> None:
+    many = np.tile(ROWS, (10, 1)), np.tile(DOSE, 10)  # a line through much noise shows nothing
+    right = {"mechanism": name, "random_state": 0, **boxed((0, 150), (0, 150))}
+    for ends, said in (((0, 1), 1), ((100, 101), 1), ((0, 100), 0), ((0, 62), 0)):
+        model = PrivateLinearRegression(4.0, target_range=ends, **right)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = model.fit(*many).fit_.warnings
+        assert len(found) == said, (ends, found)
+        assert all("nearly all targets are at one end" in text for text in found)
+
+
+@pytest.mark.parametrize("low", [0.0, 90.0])
+def test_curves_of_a_regression(low: float) -> None:
+    curves = np.repeat(LARGE, 8, axis=0)
+    ill = (RNG.uniform(size=4000) < 0.5).astype(int)
+    for ends, wrong in (((low, low + 10), True), ((0, 150), False)):
+        shared = {"value_range": ends, "random_state": 0}
+        models = (
+            (PrivateLogisticRegression(1.0, **shared, classes=(0, 1)), ill),
+            (PrivateLinearRegression(1.0, **shared, target_range=(0, 100)), DOSE),
+        )
+        for model, target in models:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                found = model.fit(curves, target).fit_.warnings
+            assert [text.split(":")[0] for text in found] == [
+                "nearly all curves are at an end of the range of their values"
+            ] * wrong
+
+
+def test_many_features_at_their_ends() -> None:
+    """Too much noise for each of them, not for all together."""
+    inside = RNG.uniform(size=(20_000, 40))
+    target = 100 * inside[:, 0]
+    for ends, said in (((0, 1), 0), ((-9, -5), 1)):
+        shared = {"feature_ranges": ends, "target_range": (0, 100), "random_state": 0}
+        model = PrivateLinearRegression(1.0, **shared)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = model.fit(inside, target).fit_.warnings
+        assert sum("nearly everybody is at an end" in text for text in found) == said
 
 
 def test_commands_print_it(tmp_path: Path) -> None:

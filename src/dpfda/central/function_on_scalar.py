@@ -27,6 +27,9 @@ from dpfda.noise.law import NoiseLaw
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.query import Records
 
+_END = 0.99  # of a range: fewer than one in two hundred are at its other end
+_BLUR = 0.02  # noise above which nothing can be told
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FunctionOnScalarRelease(CurveConversation, name="function_on_scalar"):
@@ -90,7 +93,10 @@ class FunctionOnScalarRelease(CurveConversation, name="function_on_scalar"):
             NoiseLaw(law="gaussian", scales=np.sqrt((told @ solve) ** 2 @ noise)),
             shrunk=told @ (np.stack(factors) * scaled),
             sensitivity=pairs.sensitivity,
-            warnings=self._crowded(two.values, two.noise.variance),
+            warnings=(
+                *self._crowded(two.values, two.noise.variance),
+                *self._at_ends(products.triangle.matrix(one.values), spread),
+            ),
             covariate_bound=self.covariate_bound,
             gamma=self.gamma,
             components=self.basis.size,
@@ -106,13 +112,21 @@ class FunctionOnScalarRelease(CurveConversation, name="function_on_scalar"):
         return told
 
     def _crowded(self, values: FloatArray, variance: FloatArray) -> tuple[str, ...]:
-        """What is to be said where the mean of Y, last of T2's rows, is as long as the bound.
-
-        Covariates tell nothing: two groups coded -1 and 1 all reach their bound, and rightly.
-        """
+        """What is to be said where the mean of Y, last of T2's rows, is as long as the bound."""
         last = slice(-self.basis.size, None)
         seen = self.intercept and reaches(values[last], variance[last], self.bound)
         return (too_small("their public bound"),) * seen
+
+    def _at_ends(self, products: FloatArray, noise: float) -> tuple[str, ...]:
+        """What is to be said where the mean of a covariate, in T1's last row, is an end.
+
+        Lengths tell nothing: two groups coded -1 and 1 all reach their bound, and rightly.
+        """
+        if not self.intercept or self.unit_of is None or noise * self.covariate_bound > _BLUR:
+            return ()
+        means = products[-1, : self.covariates] * self.covariate_bound
+        ends = ", ".join(str(place + 1) for place in np.flatnonzero(np.abs(means) >= _END))
+        return (too_small(f"an end of the range of covariate {ends}", "people"),) * bool(ends)
 
     def neighbors(self, n: int) -> tuple[Records, Records]:
         """One pair with both turned round."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.central.cell_looks import Box, CellLook
-from dpfda.central.conversation import BoxConversation
+from dpfda.central.conversation import BoxConversation, too_small
 from dpfda.central.functions import FunctionBasis, eigenpairs
 from dpfda.central.kernels import Kernel, Matern
 from dpfda.central.losses import Loss
@@ -27,6 +27,8 @@ CELLS = {1: 200, 2: 24}
 _SMALLEST = 1e-8  # of the largest feature weight; smaller ones are dropped from model and noise
 _ACCURACY = 1e-9  # of a minimizer, in units of √(L₀/ψ), which no minimizer exceeds
 _LEAST_PSI = 1e-5  # of κ²: below, the steps take too long
+_EDGE = 0.95  # of what targets at one end alone would give
+_BLUR = 0.1  # noise, in units of that, above which nothing can be told
 _UNITS = float(1 << 40)  # of a target's bound
 
 
@@ -232,6 +234,20 @@ class KernelMachineRelease(BoxConversation, name="kernel_machine"):
         """The minimizer with noise."""
         look, space = self.look, self.look.space
         return self.one_look(look, space.basis, psi=look.psi, kappa=space.kappa)
+
+    def doubts(self, release: Release) -> tuple[str, ...]:
+        """A function that is on average what targets at one end of their range alone give."""
+        look = self.look
+        if Loss.named(self.loss).classification:
+            return ()
+        mean = release.basis.functions.mean(axis=1)
+        points = np.stack(np.meshgrid(*release.basis.grid, indexing="ij"), -1)
+        points = points.reshape(-1, len(self.box))
+        full: Any = look.block((points, np.full(len(points), self.target_bound)))
+        most = float(look.statistic(full * (self.n / len(points))) @ mean)
+        noise = math.sqrt(sum(float(law.variance @ mean**2) for law in release.noise))
+        seen = noise <= _BLUR * most and abs(float(release.noisy @ mean)) >= _EDGE * most
+        return (too_small("an end of their range", "targets"),) * seen
 
     def neighbors(self, n: int) -> tuple[Records, Records]:
         """One target turned round."""

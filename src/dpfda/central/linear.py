@@ -28,6 +28,7 @@ from dpfda.protocol.conversation import Questions
 from dpfda.protocol.fields import flag, number, part, whole
 from dpfda.protocol.query import Records
 
+_CLEAR = 3.0  # standard deviations of noise that a coefficient stands out by
 _SMALLEST_FACTOR = 1e-12  # of the largest; smaller ones are dropped from summary and noise
 
 
@@ -173,6 +174,12 @@ class AbsoluteRegularization(LinearMechanism, name="iclp_ar"):
         kept = self.basis(mean.grid).eigenvalues[: chosen["components"]]
         thresholds = self._thresholds(kept, chosen["psi"])
         return self._shrunk(mean, np.ones(kept.size), axes=np.sqrt(kept), thresholds=thresholds)
+
+    def unshrunk(self, mean: MeanRelease, release: Release) -> FloatArray:
+        """The thresholds put back on coefficients that stand out of their noise."""
+        (law,), noisy = release.noise, release.noisy
+        back = noisy + np.sign(noisy) * self.look(mean).thresholds
+        return np.where(noisy**2 > _CLEAR**2 * law.variance, back, 0.0)
 
     def _thresholds(self, eigenvalues: FloatArray, psi: float) -> FloatArray:
         return np.asarray(psi / (2 * eigenvalues ** (self.eta / 2)))

@@ -17,7 +17,8 @@ _POINTS = 10  # of a slope function
 def print_regression(model: RegressionModel) -> None:
     """Coefficients in the units of the features, the promise, and how to read them."""
     console = Console()
-    title = f"{model.task} by {model.mechanism}, {model.rows} rows, {model.stages} stages"
+    stages = f"{model.stages} stage{'s' * (model.stages != 1)}"
+    title = f"{model.task} by {model.mechanism}, {model.rows} rows, {stages}"
     console.print(title, markup=False)
     console.print(_slopes(model, model.slope) if model.of_curves else _table(model))
     console.print(str(model.guarantee), markup=False)

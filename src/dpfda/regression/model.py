@@ -17,7 +17,7 @@ from dpfda.curves.ranges import Table
 from dpfda.documents import Body, Documented
 from dpfda.errors import InvalidData
 from dpfda.privacy.guarantee import Guarantee
-from dpfda.regression.methods import Fitted
+from dpfda.regression.methods import Fitted, Method
 from dpfda.regression.problem import Task
 from dpfda.regression.recipe import Recipe
 
@@ -206,21 +206,30 @@ class RegressionModel(Documented):
 
     @property
     def notes(self) -> list[str]:
-        """How to read the coefficients."""
+        """How to read the coefficients, and what nothing shows."""
+        found = [self._reading()]
+        if not Method.named(self.mechanism).shows_rows:
+            found.append(
+                f"nothing that {self.mechanism} releases shows whether the public range of a "
+                "feature is far too small, as other mechanisms do"
+            )
+        return found
+
+    def _reading(self) -> str:
         if self.fit.clips:
-            return [
+            return (
                 "the coefficients hold for rows shortened to the clipping ball, as predictions use "
                 f"them. They are about {self.fit.inflation:.2g} times what unclipped rows would "
                 "give, each by another factor, so no error is stated. To interpret coefficients, "
                 "use --mechanism gaussian_fm"
-            ]
+            )
         if self.fit.covariance is None:
-            return ["the privacy noise of these coefficients has no simple form"]
-        return [
+            return "the privacy noise of these coefficients has no simple form"
+        return (
             "± is one standard deviation of the privacy noise alone, without the sampling error of "
             "the rows or the pull of a ridge. The intercept has none: it is the value where all "
             "features are 0, and mixes the errors of all coefficients"
-        ]
+        )
 
     def _fields(self) -> dict[str, Any]:
         fit = {part.name: plain(getattr(self.fit, part.name)) for part in fields(self.fit)}

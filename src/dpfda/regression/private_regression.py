@@ -229,7 +229,7 @@ class PrivateRegression(CurveReader):
         guarantee: Guarantee,
     ) -> Self:
         linear, first = not _classifies(self), transcript[0]
-        seen = doubts(first.query, first.answer, task=self._task, boxed=self._recipe.boxed)
+        seen = doubts(first, fitted, problem=regression.problem, shape=self._recipe.shape)
         fitted = replace(fitted, warnings=(*fitted.warnings, *seen))
         self.guarantee_ = guarantee
         self.n_seen_, self.stages_ = transcript[-1].answer.n, len(transcript)

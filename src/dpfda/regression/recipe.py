@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -59,6 +59,11 @@ class Recipe(Portable):
     def boxed(self) -> bool:
         """Whether features lie in [-1, 1] by construction."""
         return self.table is not None or self.encoder is not None
+
+    @property
+    def shape(self) -> Literal["ball", "box", "curves"]:
+        """Of what is public of rows: a length, a range for every column, one for all values."""
+        return "curves" if self.encoder is not None else "box" if self.table is not None else "ball"
 
     def features(self, X: Any, grid_points: Any = None, *, strict: bool = True) -> FloatArray:
         """Features (n, D) of private rows, tables or curves; `strict` as in `CurveEncoder`."""

@@ -69,6 +69,8 @@ class Method(Registered, Declared, family="regression method"):
     """Whether the fit costs no δ whatever δ was allowed."""
     pure_too: ClassVar[bool] = False
     """Whether it can do without δ."""
+    shows_rows: ClassVar[bool] = True
+    """Whether its answers show where rows are, and thereby whether a bound on them is too small."""
     additive: ClassVar[bool] = True
     """Whether its questions are sums, so that rows may come in chunks."""
     gaussian: ClassVar[bool] = True

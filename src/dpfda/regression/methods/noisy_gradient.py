@@ -87,6 +87,8 @@ class NoisyGradient(Method, name="noisy_gradient"):
         10
     """
 
+    shows_rows = False
+
     steps: int = whole(default=25)
 
     def questions(self, regression: Regression) -> Questions[Fitted]:

@@ -171,6 +171,8 @@ class ObjectivePerturbation(Method, name="objective_perturbation"):
         0.25
     """
 
+    shows_rows = False
+
     additive: ClassVar[bool] = False
     gaussian: ClassVar[bool] = False
 

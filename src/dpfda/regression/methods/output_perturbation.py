@@ -78,6 +78,8 @@ class OutputPerturbation(Method, name="output_perturbation"):
         'output_perturbation'
     """
 
+    shows_rows = False
+
     pure_too: ClassVar[bool] = True
     additive: ClassVar[bool] = False
 
