@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from dpfda import LocalCurveClassifier, SimulationSource, plan_study
 from dpfda.curves import CurveEncoder
 from dpfda.datasets import simulate_001
 from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.linear.reports import entry_noise
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server
 from dpfda.recipe import in_words, plan_from_facts
@@ -112,6 +114,42 @@ def test_a_plan_in_words_names_everybody_once() -> None:
     assert len(notes) == 1  # nothing is said of data that travel in clear
 
 
+TABLE, CURVE = {"feature_ranges": [(0, 1)] * 3}, {"value_range": (0, 1)}
+
+
+@pytest.mark.parametrize(
+    ("facts", "classes", "least"),
+    [
+        (TABLE, 2, 400),
+        (TABLE | {"center_known": True}, 2, 4000),
+        (TABLE, 3, 300),
+        (CURVE, 3, 1500),
+        (CURVE, 2, None),
+    ],
+)
+def test_many_people_are_asked_for_vectors(
+    facts: dict[str, Any], classes: int, least: int | None
+) -> None:
+    """From so many effective people on; a plan says it, and its words name every phase."""
+
+    def planned(effective: float) -> StudyPlan:
+        n_people = math.ceil(effective * entry_noise(32, 1.0))
+        return plan_study(n_people, 1.0, classes=range(classes), **facts)
+
+    if least is None:
+        assert planned(10**6).design["name"] == "questions"
+        return
+    assert planned(least - 1).design["name"] == "questions"
+    plan = planned(least + 1)
+    assert plan.design["name"] == "linear"
+    assert StudyPlan.from_dict(plan.to_dict()).hash == plan.hash
+    assert plan.design["center_known"] is facts.get("center_known", False)
+    rows, notes = in_words(plan)
+    assert sum(row["people"] for row in rows) == plan.n_people
+    assert {row["true"] for row in rows if row["phase"] in ("moment", "means")} == {"–"}
+    assert "random directions" in notes[1]
+
+
 @pytest.mark.parametrize(
     ("encoder", "scales", "ordered"),
     [
@@ -151,6 +189,23 @@ def test_the_recipe_is_far_better_than_a_plan_by_hand() -> None:
     seeds = range(4)
     assert np.mean([error_of(recipe, seed) for seed in seeds]) < 0.125
     assert np.mean([error_of(by_hand, seed) for seed in seeds]) > 0.16
+
+
+def test_the_estimator_of_a_table_follows_it_too() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(0.3, 0.1, (1500, 3))
+    y = (X[:, 0] - X[:, 1] + rng.normal(0, 0.05, 1500) > 0).astype(int)
+    ranges = [(0.0, 1.0)] * 3
+    classifier = LocalCurveClassifier(
+        epsilon=4, feature_ranges=ranges, classes=(0, 1), random_state=5
+    ).fit(X, y)
+    plan = plan_study(1500, 4, feature_ranges=ranges, classes=(0, 1), seed=5)
+    assert plan.design["name"] == "linear"
+    assert classifier.plan_.hash == plan.hash
+    assert classifier.score(X, y) > 0.8  # the best linear rule is right on 90 %
+    chances = classifier.predict_proba(X)
+    assert np.mean(chances.argmax(axis=1) == classifier.predict(X)) == 1
+    assert 0.5 < chances.max(axis=1).mean() < 1
 
 
 def test_the_estimator_follows_the_recipe() -> None:

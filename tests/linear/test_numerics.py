@@ -29,10 +29,10 @@ def asked(where: Whereabouts, x: np.ndarray, rng: np.random.Generator) -> None:
 @pytest.mark.parametrize(("middle", "scale"), [(0.5, 0.1), (0.05, 0.02), (0.8, 0.04)])
 def test_location_and_width_are_found(middle: float, scale: float) -> None:
     rng = np.random.default_rng(0)
-    where = Whereabouts.unknown(3, alpha=0.5, center_known=False)
+    where = Whereabouts.unknown(3, alpha=0.5, public=public_prior())
     for _ in range(8):
         asked(where, rng.normal(middle, scale, (400, 3)), rng)
-        where.pool(public_prior())
+        where.pool()
     location, doubt, width = where.found()
     # 800 effective answers at ±1.1 s of the median: its standard error is about 1.25 σ/√800 = σ/22,
     # and the grid is 0.01 wide in the middle.
@@ -49,10 +49,10 @@ def test_columns_learn_from_each_other() -> None:
         rng = np.random.default_rng(1)
         found = []
         for _ in range(10):
-            where = Whereabouts.unknown(columns, alpha=1.0, center_known=False)
+            where = Whereabouts.unknown(columns, alpha=1.0, public=public_prior())
             for _ in range(3):
                 asked(where, rng.normal(0.3, 0.02, (1, columns)), rng)
-                where.pool(public_prior())
+                where.pool()
             found.append(np.abs(where.found()[0] - 0.3).mean())
         widths[columns] = np.mean(found)
     assert widths[40] < 0.7 * widths[4]
@@ -60,14 +60,21 @@ def test_columns_learn_from_each_other() -> None:
 
 def test_a_known_middle_stays() -> None:
     rng = np.random.default_rng(2)
-    where = Whereabouts.unknown(2, alpha=0.3, center_known=True)
+    where = Whereabouts.unknown(2, alpha=0.3, public=public_prior(center_known=True))
     asked(where, rng.normal(0.2, 0.1, (50, 2)), rng)
-    where.pool(public_prior(True))
+    where.pool()
     assert_allclose(where.found()[0], 0.5, atol=1e-9)
 
 
+def test_curves_are_expected_in_the_middle_of_their_range() -> None:
+    of = [Whereabouts.unknown(1, alpha=0.5, public=public_prior(curves=c)) for c in (False, True)]
+    (table, curve) = (where.found()[1][0] for where in of)
+    assert curve < 0.75 * table
+    assert of[1].found()[2][0] == pytest.approx(1 / 6, rel=0.6)
+
+
 def test_thresholds_do_not_depend_on_who_else_is_asked() -> None:
-    posterior = Whereabouts.unknown(3, alpha=0.5, center_known=False).posterior()
+    posterior = Whereabouts.unknown(3, alpha=0.5, public=public_prior()).posterior()
     columns = np.array([[0, 2], [1, 0], [2, 1]])
     uniforms = np.random.default_rng(0).random((3, 4))
     whole = thresholds(posterior, columns, uniforms)

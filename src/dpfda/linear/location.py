@@ -40,18 +40,26 @@ def _cells() -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 @cache
-def public_prior(center_known: bool = False) -> FloatArray:
+def public_prior(*, curves: bool = False, center_known: bool = False) -> FloatArray:
     """What is expected of a column before anybody is asked, on the grid's cells.
 
-    Two thirds: anywhere on the range or near one of its ends, rather wide than narrow. One third:
-    in the middle and as wide as its range, as careful people state ranges.
+    Columns of a table, two thirds: anywhere on the range or near one of its ends, rather wide than
+    narrow. One third: in the middle and as wide as its range, as careful people state ranges.
+    Coefficients of curves are nearly always of the second kind, and a sixth of their range wide.
     """
     between = np.gradient(_LOCATIONS)
     anywhere = 0.5 * between / between.sum() + 0.5 / len(_LOCATIONS)
     free = np.outer(anywhere, 0.75 ** np.arange(len(_SCALES)))
-    central = np.zeros_like(free)
-    central[:, :2] = np.exp(-0.5 * ((_LOCATIONS - 0.5) / 0.12) ** 2)[:, None]
-    prior = 0.65 * free / free.sum() + 0.35 * central / central.sum()
+    middle = np.exp(-0.5 * ((_LOCATIONS - 0.5) / 0.12) ** 2)
+    widths = np.zeros(len(_SCALES))
+    if curves:
+        middle = middle * between
+        widths[:5] = (0.1, 0.3, 0.35, 0.2, 0.05)
+    else:
+        widths[:2] = 0.5
+    share = 0.85 if curves else 0.35
+    central = np.outer(middle / middle.sum(), widths)
+    prior = (1 - share) * free / free.sum() + share * central
     if center_known:
         prior[np.abs(_LOCATIONS - 0.5) > 1e-9] = 0.0
         prior += 1e-12
@@ -64,35 +72,36 @@ class Whereabouts:
 
     Attributes:
         counts: answers no and yes by column and threshold, shape (d, T, 2).
-        prior: of each cell, the same for every column.
+        public: what is expected of each cell before the first answer, and
+        prior: after some answers about all columns; the same for every column.
         alpha: truth probability of an answer.
     """
 
     counts: FloatArray
+    public: FloatArray
     prior: FloatArray
     alpha: float
 
     @classmethod
-    def unknown(cls, columns: int, *, alpha: float, center_known: bool) -> Whereabouts:
+    def unknown(cls, columns: int, *, alpha: float, public: FloatArray) -> Whereabouts:
         """Before the first answer."""
-        counts = np.zeros((columns, len(THRESHOLDS), 2))
-        return cls(counts, public_prior(center_known), alpha)
+        return cls(np.zeros((columns, len(THRESHOLDS), 2)), public, public, alpha)
 
     def posterior(self) -> FloatArray:
         """Probability of every cell, one row a column."""
         return _normalized(self._likelihood() * self.prior)
 
-    def pool(self, public: FloatArray) -> None:
+    def pool(self) -> None:
         """Let every column learn from the others.
 
         The prior that explains the answers best, found by the EM algorithm from the public one,
         which keeps the weight of a few columns: with few columns, or few answers, it stays close.
         """
-        likelihood, prior = self._likelihood(), public
+        likelihood, prior = self._likelihood(), self.public
         columns = len(likelihood)
         for _ in range(_POOLINGS):
             learnt = _normalized(likelihood * prior).sum(axis=0)
-            prior = (learnt + _PUBLIC_COLUMNS * public) / (columns + _PUBLIC_COLUMNS)
+            prior = (learnt + _PUBLIC_COLUMNS * self.public) / (columns + _PUBLIC_COLUMNS)
         self.prior = prior
 
     def _likelihood(self) -> FloatArray:

@@ -47,7 +47,10 @@ class LinearProgress(Progress, name="linear"):
         self.d = len(self.reach)
         self.k = best_questions(plan.epsilon, most=self.d)
         alpha = QuestionResponse(epsilon=plan.epsilon, questions=self.k).truth_probability
-        self.where = Whereabouts.unknown(self.d, alpha=alpha, center_known=design.center_known)
+        expected = public_prior(
+            curves=plan.encoder.basis.functional, center_known=design.center_known
+        )
+        self.where = Whereabouts.unknown(self.d, alpha=alpha, public=expected)
         self.location: FloatArray = np.zeros(self.d)
         self.doubt: FloatArray = self.reach / 2
         self.width: FloatArray = _SIGN_WIDTH * self.reach
@@ -179,7 +182,7 @@ class LinearProgress(Progress, name="linear"):
         self.total, self.people, self._asked = np.zeros(0), 0, None
 
     def _learn_location(self) -> None:
-        self.where.pool(public_prior(self.design.center_known))
+        self.where.pool()
         location, doubt, deviation = self.where.found()
         self.location = self.reach * (2 * location - 1)
         self.doubt, self.width = 2 * self.reach * doubt, 2 * self.reach * deviation
