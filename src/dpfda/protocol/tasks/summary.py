@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import expit
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import InvalidParameter
@@ -126,8 +127,7 @@ class SummaryTask(Task, name="summary"):
         vector = with_one * self.weights
         if self.statistic == "classes":
             return np.column_stack([labels, _cut(vector, self.limit)])
-        score = np.clip(with_one @ self.theta, -700.0, 700.0)
-        residual = (y == 1) - 1 / (1 + np.exp(-score))
+        residual = (y == 1) - expit(with_one @ self.theta)
         return _cut(residual[:, None] * (_cut(vector, self.reach) * self.reach), self.limit)
 
     def allows(self, reply: FloatArray) -> npt.NDArray[np.bool_]:
