@@ -10,7 +10,12 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from dpfda import LocalCurveClassifier, PrivateLogisticRegression, PrivateMean
+from dpfda import (
+    LocalCurveClassifier,
+    PrivateKernelMachine,
+    PrivateLogisticRegression,
+    PrivateMean,
+)
 from dpfda._validate import unquoted
 from dpfda.curves.ranges import Table
 from dpfda.errors import InvalidData, InvalidParameter
@@ -138,3 +143,24 @@ def test_a_curator_reads_lists_of_curves_with_lists_of_grids():
     listed = model.fit(curves, grid_points=grids).mean_
     paired = model.fit(list(zip(grids, curves, strict=True))).mean_
     np.testing.assert_array_equal(listed, paired)
+
+
+@pytest.mark.parametrize("value_range", [(), 2, (1, 2, 3), (3, 1)])
+@pytest.mark.parametrize(
+    "kind", [LocalCurveClassifier, PrivateLogisticRegression, PrivateMean], ids=lambda k: k.__name__
+)
+def test_a_range_that_is_none_is_named(kind, value_range):
+    with pytest.raises(InvalidParameter, match="value_range must be a pair"):
+        kind(4.0, value_range=value_range, random_state=0).fit(np.eye(60), np.arange(60) % 2)
+
+
+def test_points_of_curves_are_not_ignored_beside_a_table():
+    X, y = np.random.default_rng(0).uniform(size=(200, 3)), np.arange(200) % 2
+    model = PrivateLogisticRegression(4.0, feature_ranges=(0, 1), random_state=0)
+    with pytest.raises(InvalidParameter, match=r"grid_points must be None.*value_range says"):
+        model.fit(X, y, grid_points=[0, 1, 2])
+    with pytest.raises(InvalidParameter, match="grid_points must be None"):
+        model.fit(X, y).predict(X, grid_points=[0, 1, 2])
+    machine = PrivateKernelMachine(4.0, feature_ranges=(0, 1), loss="logistic", random_state=0)
+    with pytest.raises(InvalidParameter, match="grid_points must be None"):
+        machine.fit(X[:, 0], y).predict_proba(X[:, 0], grid_points=[0])

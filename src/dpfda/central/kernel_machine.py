@@ -21,7 +21,7 @@ from dpfda.central.points import PointEstimator
 from dpfda.central.release import Release
 from dpfda.curves.ranges import middle
 from dpfda.errors import InvalidParameter
-from dpfda.face.curves import CurveReader
+from dpfda.face.curves import CurveReader, no_grid
 from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC
 from dpfda.protocol.linear_scores import chances
 from dpfda.protocol.person import label_numbers
@@ -103,30 +103,31 @@ class PrivateKernelMachine(CurveReader, PointEstimator):
 
     # -- prediction -------------------------------------------------------------------------------
 
-    def predict(self, X: Any) -> AnyArray:
+    def predict(self, X: Any, *, grid_points: Any = None) -> AnyArray:
         """f(x) for squared loss, the likelier class otherwise; x is moved into the public range."""
-        f = self._at(X)
+        f = self._at(X, grid_points)
         return self.classes_[(f >= 0).astype(int)] if _classifies(self) else f
 
     @available_if(_classifies)  # type: ignore[untyped-decorator]
-    def decision_function(self, X: Any) -> FloatArray:
+    def decision_function(self, X: Any, *, grid_points: Any = None) -> FloatArray:
         """f(x): log-odds of ``classes_[1]`` for logistic loss."""
-        return self._at(X)
+        return self._at(X, grid_points)
 
     @available_if(_classifies)  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> FloatArray:
+    def predict_proba(self, X: Any, *, grid_points: Any = None) -> FloatArray:
         """Probabilities (n, 2) in the order of ``classes_``; only logistic loss aims at them."""
-        return chances(self._at(X)[:, None])
+        return chances(self._at(X, grid_points)[:, None])
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, grid_points: Any = None) -> float:
         """R² of the predictions, or the part of labels that are predicted; not private."""
-        predicted = self.predict(X)
+        predicted = self.predict(X, grid_points=grid_points)
         truth = self._values(y, len(predicted))
         if _classifies(self):
             return float(np.average(predicted == truth, weights=sample_weight))
         return float(r2_score(truth, predicted, sample_weight=sample_weight))
 
-    def _at(self, X: Any) -> FloatArray:
+    def _at(self, X: Any, grid_points: Any) -> FloatArray:
+        no_grid(grid_points)
         values = self.release_.values().ravel()  # first: it refuses the unfitted
         places = self._look.places(self._points(X, reset=False))
         return np.asarray(values[places] + self._segment()[0])

@@ -13,6 +13,7 @@ from dpfda.central.estimator import CentralEstimator, Reading
 from dpfda.curves.observations import depth
 from dpfda.curves.ranges import FeatureRanges, Table
 from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.face.curves import no_grid
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -36,8 +37,7 @@ class PointEstimator(CentralEstimator):
         return tuple(zip(table.low.tolist(), table.high.tolist(), strict=True))
 
     def _read(self, X: Any, y: Any, *, grid_points: Any, reset: bool) -> Reading:
-        if grid_points is not None:
-            raise InvalidParameter("grid_points", "None: points of a table have no t", "some")
+        no_grid(grid_points)
         return Reading((self._points(X, reset=reset),))
 
     def _points(self, X: Any, *, reset: bool) -> FloatArray:

@@ -44,7 +44,7 @@ class CurveReader(PrivateEstimator):
     def _value_ranges(self, X: Any) -> list[Any]:
         """Of each channel: all have the same unless there is one pair for each."""
         given, channels = self.value_range, count_channels(X)
-        if not isinstance(given, Sequence) or not isinstance(given[0], Sized):
+        if not isinstance(given, Sequence) or not any(isinstance(one, Sized) for one in given):
             return [given] * channels
         if len(given) != channels:
             raise InvalidParameter("value_range", f"one pair, or {channels} of them", given)
@@ -94,11 +94,8 @@ class CurveReader(PrivateEstimator):
             rule = "of at least 2 classes, not one class only (or pass classes=)"
             raise InvalidData("y" if given is None else "classes", rule)
         if len(self.classes_) != 2 and not self.__sklearn_tags__().classifier_tags.multi_class:
-            raise ValueError(
-                "Only binary classification is supported: a classifier that is wrong about one of "
-                f"several classes is not right when reversed. There are {len(self.classes_)} "
-                "classes."
-            )
+            found = f"there are {len(self.classes_)} classes"
+            raise ValueError(f"Only binary classification is supported: {found}")
         self._check_labels(y)
 
     def _check_labels(self, y: Any) -> None:
@@ -134,3 +131,9 @@ def count_channels(X: Any) -> int:
     if isinstance(X, (list, tuple)) and own_grids(X):
         return int(np.shape(X[0][1])[1]) if np.ndim(X[0][1]) == 2 else 1
     return int(X.shape[2]) if np.ndim(X) == 3 else 1
+
+
+def no_grid(grid_points: Any, instead: str = "") -> None:
+    """Refuse points of curves where rows of a table are read."""
+    if grid_points is not None:
+        raise InvalidParameter("grid_points", f"None: rows of a table have no t{instead}", "some")

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpfda import _validate
 from dpfda._validate import FloatArray
-from dpfda.mechanisms import Mechanism
 from dpfda.protocol.design import Design, Terms
 from dpfda.protocol.estimate import Estimate
 from dpfda.protocol.findings import Findings, Phase
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.task import Task
+from dpfda.protocol.task import BOX_MECHANISMS, Task
 from dpfda.protocol.tasks.moment import MomentTask
 from dpfda.questions.scores import ScoredProgress
 
@@ -34,7 +34,7 @@ class MomentDesign(Design, name="moments"):
     mechanism: str = "piecewise"
 
     def __post_init__(self) -> None:
-        Mechanism.named(self.mechanism)
+        _validate.one_of("mechanism", self.mechanism, BOX_MECHANISMS)
 
     def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
         """Label times curve, as one noisy vector."""

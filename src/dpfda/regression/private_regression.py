@@ -23,7 +23,7 @@ from dpfda.curves.observations import public_domain, with_own_grids
 from dpfda.curves.ranges import FeatureRanges, Table, middle
 from dpfda.errors import InvalidParameter
 from dpfda.face.curve_classifier import every_channel
-from dpfda.face.curves import CurveReader, count_rows
+from dpfda.face.curves import CurveReader, count_rows, no_grid
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.holder import Exchange
 from dpfda.protocol.public_randomness import one_row_each
@@ -98,6 +98,8 @@ class PrivateRegression(CurveReader):
 
     def _unseen(self, X: Any, grid_points: Any) -> tuple[Any, Any]:
         check_is_fitted(self, "model_")
+        if not self.model_.of_curves:
+            no_grid(grid_points)
         X, points = with_own_grids(X, grid_points)
         return self._checked(X, reset=False, own_points=points is not None), points
 
@@ -153,6 +155,8 @@ class PrivateRegression(CurveReader):
 
     def _make_recipe(self, X: Any, grid_points: Any, *, people: int | None) -> Recipe:
         """How rows like X become features; `people` where their number is known."""
+        if self.value_range is None and self.encoder is None:
+            no_grid(grid_points, " (value_range says that X are curves)")
         names = getattr(self, "feature_names_in_", None)
         if self.feature_norm_bound is not None:
             return Recipe.plain(range(1, X.shape[1] + 1) if names is None else names)

@@ -62,7 +62,7 @@ class Fitted:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Method(Registered, Declared, family="regression method"):
+class Method(Registered, Declared, family="regression mechanism"):
     """A way to fit. Frozen and public; subclasses state their privacy."""
 
     pure: ClassVar[bool] = False

@@ -1,0 +1,167 @@
+"""Prints, for every estimator, what a user sees of it; every cell is tried, none is claimed.
+
+    python tools/estimators.py [NAME ...]
+
+Columns: constructor with the arguments that were used, signature of `fit`, scikit-learn's
+`check_estimator` (passed of those that ran), `predict_proba`, the forms of input that `fit` reads,
+`ledger=`. A form that is refused is shown with the refusal.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from skfda import FDataGrid
+from sklearn.base import clone
+from sklearn.utils import get_tags
+from sklearn.utils.estimator_checks import check_estimator
+
+import dpfda
+
+N, T = 240, np.linspace(0.0, 1.0, 20)
+RNG = np.random.default_rng(0)
+LABELS = np.arange(N) % 2
+CURVES = (LABELS[:, None] - 0.5) * np.sin(3 * T) + RNG.normal(0, 0.3, (N, 20))
+CHANNELS = np.stack([CURVES, CURVES[:, ::-1]], axis=2)
+RAGGED = [10 + k % 8 for k in range(N)]
+TABLE = RNG.uniform(-1, 1, (N, 3))
+WORDS = pd.DataFrame({"a": TABLE[:, 0], "s": np.where(TABLE[:, 1] > 0, "u", "v")})
+RANGES = {"a": (-1, 1), "s": ["u", "v"]}
+OWN = {"domain_range": (0, 1)}
+
+SEEN_AS_CURVES: dict[str, tuple[Any, dict[str, Any], dict[str, Any]]] = {
+    "(n, T)": (CURVES, {}, {}),
+    "(n, T, C)": (CHANNELS, {}, {}),
+    "FDataGrid": (FDataGrid(CURVES, T), {}, {}),
+    "FDataGrid of 2 channels": (FDataGrid(CHANNELS, T), {}, {}),
+    "pairs (t, x)": ([(T[:k], x[:k]) for k, x in zip(RAGGED, CURVES, strict=True)], OWN, {}),
+    "lists with grids": (
+        [x[:k] for k, x in zip(RAGGED, CURVES, strict=True)],
+        OWN,
+        {"grid_points": [T[:k] for k in RAGGED]},
+    ),
+    "DataFrame": (pd.DataFrame(CURVES), {}, {}),
+}
+"""Name of a form: the data, parameters that it needs, arguments of `fit`."""
+OF_SURFACES = {
+    name.replace("(n, T, C)", "(n, T1, T2), a surface and not channels"): form
+    for name, form in SEEN_AS_CURVES.items()
+}
+SEEN_AS_ROWS: dict[str, tuple[Any, dict[str, Any], dict[str, Any]]] = {
+    "(n, d)": (TABLE, {}, {}),
+    "DataFrame": (pd.DataFrame(TABLE, columns=list("abc")), {}, {}),
+    "categories": (WORDS, {"feature_ranges": RANGES}, {}),
+}
+SEEN_AS_POINTS: dict[str, tuple[Any, dict[str, Any], dict[str, Any]]] = {
+    "(n,)": (TABLE[:, 0], {}, {}),
+    "(n, 1)": (TABLE[:, :1], {}, {}),
+    "(n, 2)": (TABLE[:, :2], {"feature_ranges": [(-1, 1)] * 2}, {}),
+    "DataFrame": (pd.DataFrame(TABLE[:, :1], columns=["a"]), {}, {}),
+}
+
+OF_CURVES, OF_ROWS = {"value_range": (-2, 2)}, {"feature_ranges": (-1, 1)}
+TARGET = {"target_range": (-1, 1)}
+SMALL = {"n_classifiers": 5, "member_size": 5}
+CASES: list[tuple[str, dict[str, Any], dict[str, Any], Any]] = [
+    ("PrivateMean", OF_CURVES, OF_SURFACES, None),
+    ("PrivateCovariance", OF_CURVES, SEEN_AS_CURVES, None),
+    ("PrivateFunctionOnScalar", OF_ROWS | OF_CURVES, SEEN_AS_ROWS, CURVES),
+    ("PrivateDensity", OF_ROWS, SEEN_AS_POINTS, None),
+    ("PrivateKernelMachine", OF_ROWS | TARGET, SEEN_AS_POINTS, TABLE[:, 0]),
+    ("PrivateKernelMachine", OF_ROWS | {"loss": "logistic"}, SEEN_AS_POINTS, LABELS),
+    ("PrivateLinearRegression", OF_ROWS | TARGET, SEEN_AS_ROWS, TABLE[:, 0]),
+    ("PrivateLinearRegression", OF_CURVES | TARGET, SEEN_AS_CURVES, TABLE[:, 0]),
+    ("PrivateLogisticRegression", OF_ROWS, SEEN_AS_ROWS, LABELS),
+    ("PrivateLogisticRegression", OF_CURVES, SEEN_AS_CURVES, LABELS),
+    ("DecentralizedRegression", OF_ROWS | TARGET, SEEN_AS_ROWS, TABLE[:, 0]),
+    ("DecentralizedRegression", OF_CURVES | {"task": "logistic"}, SEEN_AS_CURVES, LABELS),
+    ("LocalCurveClassifier", OF_CURVES, SEEN_AS_CURVES, LABELS),
+    ("LocalCurveClassifier", OF_ROWS, SEEN_AS_ROWS, LABELS),
+    ("MomentClassifier", OF_CURVES, SEEN_AS_CURVES, LABELS),
+    ("MRMAClassifier", OF_CURVES | SMALL, SEEN_AS_CURVES, LABELS),
+    ("OnlineMRMA", OF_CURVES | SMALL | {"new_classifiers": 2}, SEEN_AS_CURVES, LABELS),
+    ("MultiServerMRMA", OF_CURVES | SMALL, SEEN_AS_CURVES, LABELS),
+    ("LocalBoostingClassifier", OF_ROWS, SEEN_AS_ROWS, LABELS),
+]
+
+
+class FirstColumn:
+    """scikit-learn checks tables of any width only: of such a table the first column is used."""
+
+    def _rows(self, X: Any, *, reset: bool) -> Any:
+        return self._numbers(X, reset=reset, ensure_min_samples=2 if reset else 1)[:, :1]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.one_d_array, tags.input_tags.two_d_array = False, True
+        return tags
+
+
+class Density(FirstColumn, dpfda.PrivateDensity):
+    """A density of the first column."""
+
+
+class Machine(FirstColumn, dpfda.PrivateKernelMachine):
+    """A kernel machine of the first column."""
+
+
+def checked(model: Any) -> str:
+    """How many of scikit-learn's checks ran, and which failed."""
+    found = check_estimator(clone(model), on_fail=None, on_skip=None)
+    ran = [one for one in found if one["status"] != "skipped"]
+    failed = [one["check_name"] for one in ran if one["status"] == "failed"]
+    told = f"{len(ran) - len(failed)} of {len(ran)}" + "".join(f", not {name}" for name in failed)
+    if get_tags(model).input_tags.two_d_array:
+        return told
+    kind = next(one for one in (Density, Machine) if issubclass(one, type(model)))
+    wide = checked(kind(**model.get_params()))
+    return f"{told} (its tag leaves out the rest); on the first column of a table {wide}"
+
+
+def reads(model: Any, forms: dict[str, Any], y: Any) -> str:
+    """The forms of X that are read, and why others are not."""
+    told = []
+    for name, (X, needs, how) in forms.items():
+        try:
+            asked = clone(model).set_params(**needs)
+            use = getattr(asked, "fit_transform", asked.fit)
+            use(X, *([] if y is None else [y]), **how)
+            told.append(name)
+        except ValueError as refusal:
+            told.append(f"not {name} ({refusal})")
+    return "; ".join(told)
+
+
+def row(name: str, given: dict[str, Any], forms: dict[str, Any], y: Any) -> str:
+    """One line of the table."""
+    model = getattr(dpfda, name)(4.0, **given, random_state=0)
+    said = ", ".join(["epsilon", *(f"{key}={value!r}" for key, value in given.items())])
+    parameters = list(inspect.signature(model.fit).parameters.values())
+    keywords = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]
+    places = [one.name for one in parameters if one.kind is not one.KEYWORD_ONLY]
+    fit = f"fit({', '.join(places)}, *, {', '.join(keywords)})"
+    chances = "yes" if hasattr(model, "predict_proba") else "–"
+    ledger = "yes" if "ledger" in model.get_params() else "no"
+    cells = [f"{name}({said})", fit, checked(model), chances, reads(model, forms, y), ledger]
+    return f"| {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")  # few people, and what scikit-learn's checks say of them
+    print("| constructor | fit | check_estimator | predict_proba | reads | ledger= |")
+    print("|---|---|---|---|---|---|")
+    if not sys.argv[1:] or "CurveEncoder" in sys.argv:
+        encoder = dpfda.CurveEncoder()
+        plain = {name: form for name, form in SEEN_AS_CURVES.items() if not form[2]}
+        listed, _, grids = SEEN_AS_CURVES["lists with grids"]
+        encoder.encode(listed, **grids)
+        read = f"{reads(encoder, plain, None)}; lists with grids by `encode` alone"
+        print(f"| CurveEncoder() | fit(X, y) | {checked(encoder)} | – | {read} | costs nothing |")
+    for case in CASES:
+        if not sys.argv[1:] or case[0] in sys.argv:
+            print(row(*case), flush=True)
