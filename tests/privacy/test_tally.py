@@ -9,6 +9,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
 from pathlib import Path
@@ -40,8 +41,8 @@ T = np.linspace(0, 1, 8)
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-0.3, 0.3, size=(90, 8))
 Y = np.where(X[:, 0] > 0, 1, -1)
-SMALL = {"n_classifiers": 2, "member_size": 4, "classes": (-1, 1)}
-CLASSES = {"classes": (-1, 1)}
+CLASSES = {"classes": (-1, 1), "value_range": (-0.3, 0.3)}
+SMALL = {"n_classifiers": 2, "member_size": 4, **CLASSES}
 
 
 def _plan(epsilon: float = 1.0) -> StudyPlan:
@@ -101,7 +102,9 @@ DOORS: dict[str, Callable[..., Any]] = {
     "online": lambda **kw: dpfda.OnlineMRMA(epsilon=1.0, new_classifiers=2, **SMALL, **kw).fit(
         X, Y
     ),
-    "boosting": lambda **kw: dpfda.LocalBoostingClassifier(epsilon=1.0, **CLASSES, **kw).fit(X, Y),
+    "boosting": lambda **kw: dpfda.LocalBoostingClassifier(
+        epsilon=1.0, classes=(-1, 1), feature_ranges=(-0.3, 0.3), **kw
+    ).fit(X, Y),
     "curate": lambda random_state=None: _curated(_source(random_state)),
     "convene": lambda random_state=None: _convened(_source(random_state)),
     "simulate": lambda random_state=None: _simulated(_source(random_state)),
@@ -254,6 +257,13 @@ def test_a_thread_that_may_be_inside_says_so_or_is_refused() -> None:
     assert ledger.entries == ()
 
 
+def test_a_thread_that_begins_after_a_budget_is_outside() -> None:
+    with dpfda.budget(1.0), dpfda.budget(0.5):
+        pass
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(tally.payer, None, SecureSource()).result() is None
+
+
 def test_joblib_works_inside() -> None:
     with dpfda.budget(3.0) as ledger:
         Parallel(n_jobs=2)(delayed(DOORS["mean"])() for _ in range(3))
@@ -314,6 +324,7 @@ def test_a_promise_is_paid_in_the_units_of_its_ledger() -> None:
     assert tally._whole(pure, gaussian) == PureEvent(epsilon=0.5)
 
 
+@pytest.mark.filterwarnings("ignore:too few people")
 def test_a_person_with_three_rows_pays_once() -> None:
     ledger = Ledger(5.0)
     groups = np.arange(90) // 3
