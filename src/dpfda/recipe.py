@@ -45,6 +45,7 @@ def plan_study(
     center_known: bool = False,
     n_features: int | None = None,
     class_share: float | None = None,
+    range_is_loose: bool = False,
     unit: str = "person",
     seed: int = 0,
     title: str = "",
@@ -67,6 +68,8 @@ def plan_study(
         n_features: overrides the rule for the number of features.
         class_share: of two classes, the public share of the one whose label sorts last, such as a
             disease's prevalence; otherwise some people are asked for it.
+        range_is_loose: `value_range` was chosen so wide that curves may lie anywhere in it: the
+            first people say where. Costs a point or two where the range was right after all.
         unit: whose data one report covers.
         seed: of the study's public randomness (who is asked what).
         title: for people to read.
@@ -96,11 +99,13 @@ def plan_study(
     }
     kind: type[QuestionDesign | LinearDesign] = QuestionDesign
     effective = effective_people(n_people, _validate.positive("epsilon", epsilon))
-    if effective >= _linear_from(encoder, n_classes=len(classes), center_known=center_known):
+    if range_is_loose:  # only question studies of curves look for it
+        known["range_is_loose"] = True
+    elif effective >= _linear_from(encoder, n_classes=len(classes), center_known=center_known):
         kind = LinearDesign
     if protects == "labels":
-        for name in ("center_known", "evaluation_share", "n_features", "class_share"):
-            if known[name]:
+        for name in filter(known.get, known):
+            if name != "ordered":
                 raise InvalidParameter(name, "left out with protects='labels'", known[name])
         design: dict[str, Any] = {"name": "noisy_labels"}
     else:
@@ -180,6 +185,7 @@ def plan_from_facts(facts: Mapping[str, Any]) -> StudyPlan:
 
 
 _ASKED = {
+    "range": ("stump", "is this feature of yours above this value? (without the label)"),
     "center": ("stump", "is this feature of yours above this value? (without the label)"),
     "direction": (
         "stump",

@@ -27,6 +27,12 @@ def simulations() -> list[Problem]:
             tuned=True,
             calibrated=(1.0,),
         ),
+        Problem(
+            "simulation_loose",
+            partial(_simulation, 0.1),
+            {"value_range": (-30.0, 90.0), "range_is_loose": True},
+            at(14, 12, 10.8, epsilons=(0.5, 1.0, 5.0)),
+        ),
         Problem("unbalanced", unbalanced, _RANGE, at(16, 12.5, 11.8, epsilons=few), tuned=True),
         Problem(
             "unbalanced_share_known",
@@ -42,7 +48,11 @@ def speech() -> list[Problem]:
     """Log-periodograms of "sh" and "iy": 1500 frames are asked, the others judge."""
     draw, values = partial(split, _sh_iy, 1500), {"value_range": (0, 25)}
     goals = at(6.0, 3.6, None, 0.8)
-    return [Problem("sh_iy", draw, values, goals, tuned=True, calibrated=(1.0, 5.0))]
+    loose = {"value_range": (-50, 200), "range_is_loose": True}
+    return [
+        Problem("sh_iy_loose", draw, loose, at(9, 4.4, None, 0.4)),
+        Problem("sh_iy", draw, values, goals, tuned=True, calibrated=(1.0, 5.0)),
+    ]
 
 
 def _sh_iy() -> Dataset:

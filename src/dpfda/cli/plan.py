@@ -39,6 +39,8 @@ from dpfda.study.results import rows_table, to_json
     help="Share of people who judge the finished classifier.")  # fmt: skip
 @click.option("--class-share", type=float,
     help="Public share of the second label in order, such as a prevalence.")  # fmt: skip
+@click.option("--range-is-loose", is_flag=True,
+    help="Curves may lie anywhere in their range: ask first where.")  # fmt: skip
 @click.option("--non-private-error", type=float,
     help="Forecast: what you expect a classifier without privacy to err.")  # fmt: skip
 @click.option("--family", type=click.Choice(list(FAMILIES)),

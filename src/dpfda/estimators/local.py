@@ -33,6 +33,8 @@ class LocalCurveClassifier(StudyClassifier):
         protects: ``both``; ``labels`` if curves are public anyway; ``features`` if labels are.
         classes: the public label set; must be given unless a seed makes this a simulation.
         n_features: overrides the rule for the number of features.
+        range_is_loose: `value_range` is so wide that curves may lie anywhere in it: the first
+            people say where.
         class_share: of two classes, the public share of ``classes_[1]``, if it is known.
         unit: whose data a row is, or all rows of one group.
         ledger: budget of the data over all studies: everybody spends ε before anybody is asked.
@@ -64,6 +66,7 @@ class LocalCurveClassifier(StudyClassifier):
     evaluation_share: float = 0.0
     n_features: int | None = None
     class_share: float | None = None
+    range_is_loose: bool = False
 
     def _plan(self, X: Any, grid_points: Any, **known: Any) -> StudyPlan:
         if self.feature_ranges is not None:
@@ -83,5 +86,6 @@ class LocalCurveClassifier(StudyClassifier):
             evaluation_share=self.evaluation_share,
             n_features=self.n_features,
             class_share=self.class_share,
+            range_is_loose=self.range_is_loose,
             **known,
         )

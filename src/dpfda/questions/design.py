@@ -30,6 +30,8 @@ class QuestionDesign(Design, name="questions"):
         evaluation_share: share of people kept for an honest error estimate at the end.
         n_features: overrides the rule for the number of features.
         class_share: the public share of class 1 among two, so that nobody is asked for it.
+        range_is_loose: curves may lie anywhere in their public range and be far narrower, so that
+            the first people say where; then `scales` follow from their answers.
 
     Example:
         >>> design = QuestionDesign().settled(CurveEncoder("cosine", n_basis=3))
@@ -43,6 +45,7 @@ class QuestionDesign(Design, name="questions"):
     evaluation_share: float = 0.0
     n_features: int | None = None
     class_share: float | None = None
+    range_is_loose: bool = False
 
     def __post_init__(self) -> None:
         if self.scales is not None:
@@ -85,8 +88,15 @@ class QuestionDesign(Design, name="questions"):
         if self.n_features is not None:
             return min(self.n_features, most)
         effective = effective_answers(plan.n_people, plan.epsilon)
+        effective *= 1 - self.range_share(plan)
         by_rule = sizes.number_of_features(effective / plan.n_scores, most=most)
         return by_rule if design.ordered else most
+
+    def range_share(self, plan: StudyPlan) -> float:
+        """Of all people, who say where curves lie; nobody where the range is said to fit."""
+        if not self.range_is_loose:
+            return 0.0
+        return sizes.range_share(effective_answers(plan.n_people, plan.epsilon))
 
     def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
         """Questions about single features, about the intercept, and about the finished classifier.
@@ -95,6 +105,9 @@ class QuestionDesign(Design, name="questions"):
         """
         if self.class_share is not None and plan.n_classes > 2:
             raise InvalidParameter("class_share", "None but for two classes", self.class_share)
+        basis = plan.encoder.basis
+        if self.range_is_loose and not (basis.ordered and plan.encoder.channels == 1):
+            raise InvalidParameter("range_is_loose", "False but for curves of one channel", True)
         d = self.dimension(plan)
         k = best_questions(plan.epsilon, most=d)
         asked = {"positive": plan.positives}

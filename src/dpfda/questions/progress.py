@@ -26,9 +26,11 @@ from dpfda.questions.balance import (
     sensitivity,
 )
 from dpfda.questions.design import INTERCEPT_QUESTIONS, QuestionDesign
+from dpfda.questions.location import FEATURES, Whereabouts, counted, nobody_asked
 from dpfda.questions.scores import ScoredProgress
 
 _CENTER_WIDTHS = (1 / 3, 1 / 4)  # of the scale h, batch after batch
+_RANGE_BATCHES = 8
 _DIRECTION_BATCHES = 3  # where the first say how often to ask about the constant stump
 _INTERCEPT_BATCHES = 4
 _SIGNAL_SEEN = 0.5  # evidence below which a study says that it found nothing
@@ -43,6 +45,8 @@ class QuestionProgress(ScoredProgress, name="questions"):
     """
 
     kept = (
+        "range_counts",
+        "scales",
         "centers",
         "center_variance",
         "slopes",
@@ -59,6 +63,8 @@ class QuestionProgress(ScoredProgress, name="questions"):
         self.k = best_questions(plan.epsilon, most=self.d)
         self.intercept_k = best_questions(plan.epsilon, most=INTERCEPT_QUESTIONS)
         self.scales: FloatArray = np.array(self.design.scales)[: self.d]
+        self.range_counts: FloatArray = nobody_asked()
+        self._whereabouts: tuple[int, Whereabouts] | None = None
         self.centers: FloatArray = np.zeros(self.d)
         self.center_variance: FloatArray = (self.scales / 2) ** 2
         self.slopes: FloatArray = np.zeros((plan.n_scores, self.d))
@@ -72,8 +78,10 @@ class QuestionProgress(ScoredProgress, name="questions"):
         two_unknown = plan.n_classes == 2 and design.class_share is None
         self._constant = sizes.constant_shares(effective) if two_unknown else (0.0, 0.0)
         self.constant_share: FloatArray = np.array(self._constant[0])
+        located = int(design.range_share(plan) * plan.n_people)
+        effective *= 1 - design.range_share(plan)
         center, direction, intercept, evaluation = sizes.groups(
-            plan.n_people,
+            plan.n_people - located,
             effective,
             center_known=design.center_known,
             evaluation_share=design.evaluation_share,
@@ -81,6 +89,7 @@ class QuestionProgress(ScoredProgress, name="questions"):
         self._sums: dict[str, FloatArray] = {}
         looks = _DIRECTION_BATCHES if any(self._constant) else 1
         batches = {
+            "range": sizes.split_evenly(located, _RANGE_BATCHES),
             "center": sizes.split_evenly(center, len(_CENTER_WIDTHS)),
             "direction": sizes.split_evenly(direction, looks),
             "intercept": sizes.split_evenly(intercept, _INTERCEPT_BATCHES),
@@ -106,12 +115,37 @@ class QuestionProgress(ScoredProgress, name="questions"):
     def tasks(self, start: int, people: int) -> Task:
         """The questions of some tickets of the present phase."""
         asked = {
+            "range": self._range_questions,
             "center": self._center_questions,
             "direction": self._direction_questions,
             "intercept": self._intercept_questions,
             "evaluation": self._evaluation_questions,
         }
         return asked[self.kind](start, people)
+
+    def _range_questions(self, start: int, people: int) -> Task:
+        features = min(self.d, FEATURES)
+        k = min(self.k, features)
+        uniforms = self._public(start, people, features + 2 * self.k)
+        weights = np.append(features - 1.0, np.ones(features - 1)) if features > 1 else np.ones(1)
+        chosen = public_subsets(uniforms[:, :features], choose=k, weights=weights)
+        chosen = np.pad(chosen, ((0, 0), (0, self.k - k)), mode="wrap")  # asked at another value
+        return self._ask(
+            "stump",
+            people,
+            coordinates=chosen,
+            thresholds=self._located.thresholds(chosen, uniforms[:, features:]),
+            positive=np.ones(people, dtype=np.int64),
+            uses_label=False,
+        )
+
+    @property
+    def _located(self) -> Whereabouts:
+        """What earlier batches said of where curves lie."""
+        if self._whereabouts is None or self._whereabouts[0] != self.phase:
+            found = Whereabouts(self.range_counts, alpha=self._alpha(self.k))
+            self._whereabouts = self.phase, found
+        return self._whereabouts[1]
 
     def _center_questions(self, start: int, people: int) -> Task:
         uniforms = self._public(start, people, 2 * self.d)
@@ -178,13 +212,16 @@ class QuestionProgress(ScoredProgress, name="questions"):
 
     @property
     def _center_width(self) -> FloatArray:
-        return self.scales * _CENTER_WIDTHS[self.phase]
+        batch = sum(phase.kind == "center" for phase in self.phases[: self.phase])
+        return self.scales * _CENTER_WIDTHS[batch]
 
     # -- what is kept of the replies ----------------------------------------------------------
 
     def absorb(self, task: Task, reply: FloatArray) -> None:
         """Add the replies to the present phase's sums."""
-        if isinstance(task, StumpTask):
+        if isinstance(task, StumpTask) and self.kind == "range":
+            self._add("range", counted(task.coordinates, task.thresholds, reply))
+        elif isinstance(task, StumpTask):
             score = self._score(task.positive) if task.uses_label else 0 * task.positive
             stump = np.where(task.thresholds == _BELOW, self.d, task.coordinates)
             told = np.zeros((task.people, self.d + 1))
@@ -216,6 +253,7 @@ class QuestionProgress(ScoredProgress, name="questions"):
 
     def _learn(self) -> None:
         learn = {
+            "range": self._learn_range,
             "center": self._learn_center,
             "direction": self._learn_direction,
             "intercept": self._learn_intercept,
@@ -225,6 +263,16 @@ class QuestionProgress(ScoredProgress, name="questions"):
         following = [phase.kind for phase in self.phases[self.phase + 1 : self.phase + 2]]
         if self.kind != "direction" or following != ["direction"]:  # its batches add up
             self._sums = {}
+
+    def _learn_range(self) -> None:
+        if not self.phases[self.phase].people:
+            return
+        self.range_counts = self.range_counts + self._sum("range", *self.range_counts.shape)
+        self._whereabouts = None
+        located = min(self.d, FEATURES)
+        self.centers[:located] = self._located.centers[:located]
+        self.scales = self._located.width / np.maximum(np.arange(self.d), 1)
+        self.center_variance = (self.scales / 2) ** 2
 
     def _learn_center(self) -> None:
         self.centers, self.center_variance = estimation.shift_center(
@@ -306,7 +354,7 @@ class QuestionProgress(ScoredProgress, name="questions"):
 
     def findings(self) -> Findings:
         """Middles (the public one where nobody was asked), stumps, intercepts, error."""
-        asked = dict.fromkeys(("center", "direction", "intercept", "evaluation"), 0)
+        asked = dict.fromkeys(("range", "center", "direction", "intercept", "evaluation"), 0)
         for phase in self.phases:
             asked[phase.kind] += phase.people
         return Findings(
