@@ -98,6 +98,7 @@ def _tables() -> list[Problem]:
             partial(split, load_diabetes, 0.8),
             {"feature_ranges": medical, "center_known": True},
             at(30, 28.5, None, 24.8),
+            tuned=True,
             calibrated=(5.0,),
         ),
     ]
@@ -111,6 +112,7 @@ def _curves() -> list[Problem]:
             {"value_range": (0, 25)},
             at(None, 32, 23, 12),
             n_classes=5,
+            tuned=True,
         )
     ]
 

@@ -15,10 +15,11 @@ from dpfda.recipe import plan_study
 
 @dataclass(eq=False, repr=False)
 class LocalCurveClassifier(StudyClassifier):
-    """Classify curves that never leave their owners: everybody answers k yes/no questions, once.
+    """Classify curves that never leave their owners: everybody answers one question, once.
 
     What they are asked follows from the number of people, ε and public ranges alone, by the recipe
-    `plan_study`: where the middle of a feature is, which stumps are right, where to cut the score.
+    `plan_study`: k yes/no questions (where the middle of a feature is, which stumps are right,
+    where to cut the score), or with enough people, on tables and for several classes, a vector.
 
     Args:
         epsilon: what each person spends.
@@ -42,8 +43,8 @@ class LocalCurveClassifier(StudyClassifier):
             makes a simulation.
 
     Privacy:
-        ε-LDP for curve and label of one person, by k-question randomized response. With
-        ``protects="features"`` the same study runs: it protects the label as well.
+        ε-LDP for curve and label of one person, by k-question randomized response or by one
+        codeword. With ``protects="features"`` the same study runs: it protects the label as well.
 
     Example:
         >>> from dpfda.datasets import simulate_001
