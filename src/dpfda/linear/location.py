@@ -26,7 +26,7 @@ _SCALES: FloatArray = np.asarray(0.5 ** np.arange(2.0, 12.0))  # widest first
 _OUTLIERS = 0.04  # people anywhere
 _OFFSETS = np.array([-1.1, 0.0, 1.1])  # thresholds in units of s around a guess of m
 _TO_DEVIATION = 1.8  # a logistic law of scale s has standard deviation 1.81 s
-_NARROW = 0.4  # which quantile of the posterior of log s is taken: too wide loses more
+_NARROW = 0.25  # which quantile of the posterior of log s is taken: too wide loses more
 _PUBLIC_COLUMNS = 4.0  # the public prior counts as many columns as this among the pooled ones
 _POOLINGS = 25
 
