@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from dpfda.central.kernel_machine_look import KernelMachine, KernelMachineReleas
 from dpfda.central.kernels import Matern
 from dpfda.central.losses import Loss
 from dpfda.errors import InvalidParameter
+from dpfda.noise.law import NoiseLaw
 from dpfda.privacy.cost import Cost
 
 KERNEL = Matern(nu=2.5, length=0.3)
@@ -113,3 +115,24 @@ def test_a_release_asks_with_the_penalty_and_the_grid_that_were_given() -> None:
     space = Space.of(KERNEL, ((0.0, 4.0),), along=8)
     safe = space.safe_psi(Loss.named("squared")(), release.whole, n=40, target_bound=1.0)
     assert replace(release, psi=None).look.psi == safe
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_function_as_high_as_targets_at_one_end_is_told(loss: str) -> None:
+    given: Any = {"epsilon": 1.0, "n": 40, "box": ((0.0, 4.0),), "kernel": KERNEL, "along": 8}
+    release = KernelMachineRelease(**given, psi=0.5, target_bound=3.0, loss=loss)
+    space = release.look.space
+    table, mean = space.features, space.basis.functions.mean(axis=1)
+    # Ridge regression of the bound, once at each of eight points.
+    inner = table.T @ table / 8 + 0.5 * np.eye(len(space.weights))
+    most = float(np.linalg.solve(inner, 3.0 * table.mean(axis=0)) * space.weights @ mean)
+    for height, blur, told in (
+        (0.951, 0.099, True), (-0.951, 0.099, True), (0.949, 0.099, False),
+        (-0.949, 0.099, False), (0.951, 0.101, False), (0.0, 0.2, False),
+    ):  # fmt: skip
+        scales = np.full(len(mean), blur * most / math.sqrt(2 * mean @ mean))
+        law = NoiseLaw(law="gaussian", scales=scales)
+        noisy = height * most * mean / (mean @ mean)
+        seen = SimpleNamespace(basis=space.basis, noisy=noisy, noise=(law, law))
+        doubts = release.doubts(seen)  # type: ignore[arg-type]
+        assert len(doubts) == (told and loss == "squared")
