@@ -36,6 +36,12 @@ def test_consent_states_the_mechanism(epsilon: float) -> None:
     assert "ever leaves your device" in text
 
 
+def test_consent_to_directions_states_the_odds() -> None:
+    plan = plan_study(40_000, 2.0, feature_ranges=[(0, 1)] * 6, classes=("no", "yes"))
+    assert plan.design["name"] == "linear"
+    assert "near your answer is 7.389 times as likely" in consent(plan)
+
+
 def test_consent_says_what_is_sent_in_clear() -> None:
     facts = {"value_range": (0, 1), "classes": ("no", "yes"), "protects": "labels"}
     assert "sent as it is" in consent(plan_study(50, 1.0, **facts))

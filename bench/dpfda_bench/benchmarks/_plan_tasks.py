@@ -55,13 +55,9 @@ def _curves() -> Iterator[Task]:
         first, second = pair.split()
         data = curves.load_phoneme(classes=(first, second))
         yield _real(f"phoneme {pair}", "spectra", data.X, data.y, {"value_range": (0, 25)}, known)
-    italy, gun, growth = (
-        load()
-        for load in (curves.load_italy_power_demand, curves.load_gunpoint, curves.load_growth)
-    )
+    italy, gun = curves.load_italy_power_demand(), curves.load_gunpoint()
     yield _real("italy power", "smooth", italy.X, italy.y, {"value_range": (-3, 3)}, True)
     yield _real("gunpoint", "smooth", gun.X, gun.y, {"value_range": (-3, 3)})
-    yield _real("growth", "smooth", growth.X, growth.y, {"value_range": (50, 200)})
     meat = curves.load_tecator()
     fat = np.asarray(meat.y, dtype=float) >= 20
     yield _real("tecator", "spectra", meat.X, fat, {"value_range": (2, 5.5)})

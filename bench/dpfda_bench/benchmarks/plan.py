@@ -184,7 +184,7 @@ def _mrma(number: int, n_people: int, epsilon: float, *, seed: int = 0) -> Study
 
 def _case(number: int, studies: int) -> tuple[FloatArray, FloatArray]:
     """Errors of simulated studies of a case, on the family and on the paper's people."""
-    people, epsilon = _CASES[number][0], 1.0
+    people, epsilon = _CASES[number][0], 0.5
     plan = _mrma(number, people, epsilon)
     facts = {"value_range": (-6, 6)}
     place = made_up(plan, "smooth", non_private_error=0.1, class_shares=None, facts=facts)

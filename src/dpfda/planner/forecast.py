@@ -18,10 +18,9 @@ from dpfda.planner import search, world
 from dpfda.planner.separation import distance_of, expected_by_theory
 from dpfda.planner.trials import Trials
 from dpfda.planner.world import World
-from dpfda.protocol.plan import Label, StudyPlan
+from dpfda.protocol.plan import MOST_PEOPLE, Label, StudyPlan
 from dpfda.recipe import plan_study
 
-_MOST_PEOPLE = 10**9
 _PEOPLE = (100, 300, 1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 _EPSILONS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0)
 _AROUND = (0.1, 0.2, 0.5, 1, 2, 5)
@@ -147,7 +146,6 @@ def forecast(
     _validate.whole("studies", studies, least=2, most=10_000)
     people = _PEOPLE[2] if n_people is None else n_people
     price = 1.0 if epsilon is None else epsilon
-    _validate.whole("n_people", people, most=_MOST_PEOPLE)
 
     def planned(people: int, epsilon: float) -> StudyPlan:
         return plan_study(people, epsilon, classes=classes, **facts)
@@ -171,11 +169,11 @@ def forecast(
     more: dict[str, Any] = {}
     if curves:
         epsilons = sorted({*_EPSILONS[1:-1], price})
-        sizes = sorted({min(max(10, round(people * by)), _MOST_PEOPLE) for by in _AROUND})
+        sizes = sorted({min(max(10, round(people * by)), MOST_PEOPLE) for by in _AROUND})
         more["by_epsilon"] = tuple(at(people, level) for level in epsilons)
         more["by_people"] = tuple(at(size, price) for size in sizes)
         more["second"] = (
-            ("as many other people", at(min(2 * people, _MOST_PEOPLE), price)),
+            ("as many other people", at(min(2 * people, MOST_PEOPLE), price)),
             ("the same people again", at(people, 2 * price)),
         )
         if sample is None:

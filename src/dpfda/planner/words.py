@@ -124,9 +124,13 @@ def consent(plan: StudyPlan) -> str:
 
 
 def _chances(plan: StudyPlan, row: Mapping[str, Any]) -> list[str]:
-    """How likely each reply is either way; nothing where a reply is no row of yes and no."""
-    if "answers" not in row:
-        return []
+    """How likely each reply is either way."""
+    if row["true"] == "–":  # a codeword: e^ε times as likely if it is near
+        times = f"{math.exp(min(plan.epsilon, 700)):.4g} times as likely as each of the others"
+        return [
+            "  Your device sends one of many random directions. Each of those that are near your "
+            f"answer is {times}."
+        ]
     k = int(row["answers"])
     truth = QuestionResponse(epsilon=plan.epsilon, questions=k).truth_probability
     other = (1 - truth) / 2**k

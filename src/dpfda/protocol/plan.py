@@ -22,6 +22,8 @@ from dpfda.protocol.task import Task
 Protects = Literal["both", "features", "labels"]
 Label = str | int | float | bool
 
+MOST_PEOPLE = 10**9  # a server keeps a mark for everybody: what a form asks for must fit
+
 
 @dataclass(frozen=True, kw_only=True)
 class StudyPlan(Portable):
@@ -64,7 +66,7 @@ class StudyPlan(Portable):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", _validate.positive("epsilon", self.epsilon))
-        _validate.whole("n_people", self.n_people)
+        _validate.whole("n_people", self.n_people, most=MOST_PEOPLE)
         _validate.whole("seed", self.seed, least=0)
         _validate.one_of("protects", self.protects, ("both", "features", "labels"))
         if len(self.classes) < 2 or len(set(self.classes)) != len(self.classes):

@@ -13,11 +13,12 @@ from litestar.di import NamedDependency
 from litestar.params import FromPath
 
 from dpfda.collector.api import StudyName
-from dpfda.collector.pages import session, views
+from dpfda.collector.pages import planning, session, views
 from dpfda.collector.refusal import Refused
 from dpfda.collector.service import Collector
 from dpfda.collector.settings import Settings, StudySettings
 from dpfda.errors import DpfdaError
+from dpfda.recipe import plan_from_facts
 
 Asked = Request[Any, Any, State]
 Page = Response[str]
@@ -149,10 +150,20 @@ async def create_study(
     try:
         deadline = views.number(form.get("deadline-0"))
         how = msgspec.convert({"deadline": deadline}, StudySettings)
-        record = await collector.create(views.plan_of(form).to_dict(), how)
+        record = await collector.create(plan_from_facts(views.facts_of(form)).to_dict(), how)
     except (DpfdaError, msgspec.ValidationError) as error:
         return _html(views.new_page(form, csrf=csrf, complaint=str(error)[:300]), 422)
     return _go(f"/study/{record.id}")
+
+
+@post("/forecast", include_in_schema=False, request_max_body_size=_MOST)
+async def forecast_study(request: Asked, csrf: NamedDependency[str]) -> Page:
+    """The form again, with what the study in it would be worth."""
+    form = await _form(request)
+    session.check_form(csrf, form, request)
+    error = views.number(form.get("non_private_error"))
+    outlook = await planning.outlook(views.facts_of(form), form, error)
+    return _html(views.new_page(form, csrf=csrf, outlook=outlook))
 
 
 @get("/interface", include_in_schema=False)
@@ -173,5 +184,5 @@ async def _everything(collector: Collector, study: str) -> tuple[Any, int, Any]:
 
 HANDLERS = [
     static, login_form, login, logout, list_studies, show_study, live_study, download_report,
-    close_phase, new_form, show_plan, create_study, interface,
+    close_phase, new_form, show_plan, create_study, forecast_study, interface,
 ]  # fmt: skip

@@ -8,6 +8,7 @@ from contextlib import suppress
 from html import escape
 from typing import Any
 
+from dpfda.collector.pages import planning
 from dpfda.collector.pages.charts import curve, members
 from dpfda.collector.pages.html import Markup, card, hidden, link, page, show, status_mark, table
 from dpfda.collector.storage.base import ModelRecord, StudyRecord
@@ -192,8 +193,8 @@ def _plan_card(record: StudyRecord, plan: StudyPlan) -> str:
     )
 
 
-def new_page(form: Mapping[str, str], *, csrf: str, complaint: str = "") -> str:
-    """The form for a new study, beside what people would be asked in it."""
+def new_page(form: Mapping[str, str], *, csrf: str, complaint: str = "", outlook: str = "") -> str:
+    """The form for a new study, beside what people would be asked in it, and its forecast."""
     fields = ""
     for name, (text, presets) in FIELDS.items():
         kind = 'text"' if name in ("title", "classes") else 'number" step="any"'
@@ -204,24 +205,25 @@ def new_page(form: Mapping[str, str], *, csrf: str, complaint: str = "") -> str:
             value = f'value="{escape(form.get(part, ""))}" aria-label="{escape(text)}"'
             fields += f'<input id="{part}" name="{part}" {value} type="{kind}{need}>'
     said = f'<p class="error" role="alert">{escape(complaint)}</p>' if complaint else ""
+    told = f'<h2>Will it work?</h2><div id="outlook">{outlook}</div>' if outlook else ""
     body = (
         f'{said}<div class="grid">'
         '<form method="post" action="/new" class="card" data-planned="/planned">'
-        f"{hidden(csrf)}{fields}<button>Create</button></form>"
+        f"{hidden(csrf)}{fields}{planning.inputs(form)}<button>Create</button></form>"
         '<section class="card"><h2>What people would be asked</h2>'
-        f'<div id="planned" aria-live="polite">{planned(form)}</div></section></div>'
+        f'<div id="planned" aria-live="polite">{planned(form)}</div>{told}</section></div>'
     )
     return page("New study", body, session=True, csrf=csrf)
 
 
-def plan_of(form: Mapping[str, str]) -> StudyPlan:
-    """The plan that follows from the facts in the form."""
+def facts_of(form: Mapping[str, str]) -> dict[str, Any]:
+    """The facts in the form, as `plan_from_facts` takes them."""
     facts: dict[str, Any] = {"title": form.get("title-0", "")[:200]}
     facts["classes"] = [label.strip() for label in form.get("classes-0", "").split(",")]
     for name in FIELDS.keys() - {*facts, "deadline"}:
         given = [number(form.get(f"{name}-{end}")) for end in range(len(FIELDS[name][1]))]
         facts[name] = given if len(given) > 1 else given[0]
-    return plan_from_facts(facts)
+    return facts
 
 
 def number(text: str | None) -> Any:
@@ -235,7 +237,7 @@ def number(text: str | None) -> Any:
 def planned(form: Mapping[str, str]) -> str:
     """Who would be asked what, and what they are promised; or why there is no study yet."""
     try:
-        rows, notes = in_words(plan_of(form))
+        rows, notes = in_words(plan_from_facts(facts_of(form)))
     except DpfdaError as error:
         return f'<p class="error">No study yet: {escape(str(error)[:300])}</p>'
     words = "".join(f"<p>{escape(note)}</p>" for note in notes)

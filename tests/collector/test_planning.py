@@ -1,0 +1,116 @@
+"""The form's forecast: what an organizer sees before the first person, whatever is typed in."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from dpfda.client.http import Connection
+from dpfda.collector.pages.views import PRESETS
+from dpfda.study.running import CollectorProcess
+
+_ENOUGH = 120  # seconds, on a machine that does other things, too
+
+
+@pytest.fixture(scope="module")
+def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorProcess]:
+    folder = tmp_path_factory.mktemp("planning")
+    options = ["--rate", "100"]
+    with CollectorProcess(f"sqlite:///{folder}/x.db", log=folder / "log", options=options) as found:
+        yield found
+
+
+class Organizer:
+    """Somebody who is signed in and sends forms."""
+
+    def __init__(self, collector: CollectorProcess) -> None:
+        self.url = collector.url
+        status, _, headers = self.post("/login", {"key": collector.admin_key})
+        assert status == 303
+        self.cookie = headers["Set-Cookie"].partition(";")[0]
+        with Connection(self.url) as connection:
+            page = connection.ask("GET", "/new", headers={"Cookie": self.cookie}).body.decode()
+        self.csrf = re.search(r'name="csrf" value="(\w+)"', page)[1]  # type: ignore[index]
+
+    def post(self, path: str, form: dict[str, str], cookie: str = "") -> tuple[int, str, Any]:
+        headers = {"Content-Type": "application/x-www-form-urlencoded", "Cookie": cookie}
+        with Connection(self.url, timeout=_ENOUGH) as connection:
+            connection._connection.request("POST", path, urlencode(form), headers)
+            answer = connection._connection.getresponse()
+            return answer.status, answer.read().decode(), answer.headers
+
+    def forecast(self, **typed: str) -> tuple[int, str]:
+        known = PRESETS | {"family": "smooth", "non_private_error": "0.1", "csrf": self.csrf}
+        return self.post("/forecast", known | typed, self.cookie)[:2]
+
+
+@pytest.fixture(scope="module")
+def organizer(collector: CollectorProcess) -> Organizer:
+    return Organizer(collector)
+
+
+def test_a_study_that_works_and_one_that_cannot(organizer: Organizer) -> None:
+    status, page = organizer.forecast(**{"n_people-0": "20000", "epsilon-0": "4"})
+    assert status == 200
+    assert "This study works" in page
+    assert 'value="20000"' in page  # the form is filled in again
+    few = {"n_people-0": "40", "epsilon-0": "1", "non_private_error": "0.4"}
+    assert "This study cannot work: 9 effective people" in organizer.forecast(**few)[1]
+
+
+def test_what_was_forecast_is_remembered(organizer: Organizer) -> None:
+    first = organizer.forecast(**{"n_people-0": "1234"})
+    began = time.monotonic()
+    assert organizer.forecast(**{"n_people-0": "1234"}) == first
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("name", "typed"),
+    [
+        ("n_people-0", "9" * 40), ("n_people-0", "9" * 9), ("n_people-0", "9" * 9000),
+        ("n_people-0", "-1"), ("n_people-0", "0"), ("n_people-0", "nan"), ("n_people-0", ""),
+        ("epsilon-0", "1e-300"), ("epsilon-0", "1e300"), ("epsilon-0", "nan"),
+        ("epsilon-0", "inf"), ("epsilon-0", "0"), ("value_range-0", "nan"),
+        ("value_range-0", "-1e308"), ("value_range-1", "1e308"), ("domain_range-1", "0"),
+        ("evaluation_share-0", "1"), ("evaluation_share-0", "nan"), ("seed-0", "-5"),
+        ("seed-0", "9" * 400), ("classes-0", ",".join(map(str, range(1500)))),
+        ("classes-0", "a"), ("family", "<script>"), ("family", "table"),
+        ("non_private_error", "nan"), ("non_private_error", "0.5"), ("non_private_error", "x"),
+        ("non_private_error", "1e-300"), ("title-0", "<script>alert(1)</script>"),
+    ],
+)  # fmt: skip
+def test_whatever_is_typed_is_answered(organizer: Organizer, name: str, typed: str) -> None:
+    began = time.monotonic()
+    status, page = organizer.forecast(**{name: typed})
+    assert status == 200, page
+    assert "No forecast:" in page or "This study" in page
+    assert "<script>" not in page.replace('<script src="/static/script.js" defer></script>', "")
+    assert time.monotonic() - began < _ENOUGH
+
+
+def test_no_forecast_without_the_key_or_the_session(organizer: Organizer) -> None:
+    assert organizer.post("/forecast", dict(PRESETS))[0] == 303
+    wrong = PRESETS | {"csrf": "0" * 64}
+    assert organizer.post("/forecast", wrong, organizer.cookie)[0] == 403
+
+
+def test_others_are_served_meanwhile_and_too_many_are_sent_away(organizer: Organizer) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        asked = [
+            threads.submit(organizer.forecast, **{"n_people-0": str(1500 + number)})
+            for number in range(8)
+        ]
+        with Connection(organizer.url) as connection:
+            began = time.monotonic()
+            assert connection.ask("GET", "/health").status == 200
+            assert time.monotonic() - began < 10
+        statuses = [one.result()[0] for one in asked]
+    assert set(statuses) == {200, 429}
+    assert statuses.count(200) >= 4
