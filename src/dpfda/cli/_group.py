@@ -79,7 +79,9 @@ class CommandFiles(click.Group):
         command = self.get_command(ctx, name) if name in self.list_commands(ctx) else None
         given = [] if command is None else command.params
         names = {"random_state": "--seed", "grid_points": "--grid"}
-        names |= {part.name: part.opts[0] for part in given if isinstance(part, click.Option)}
+        for part in given:
+            option = isinstance(part, click.Option)
+            names[part.name or ""] = part.opts[0] if option else part.human_readable_name
         argument, must, rest = text.partition(" must be ")
         text = f"{names.get(argument, argument)}{must}{rest}"
         # Inside a sentence only names that are no words of English.

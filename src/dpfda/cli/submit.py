@@ -14,7 +14,7 @@ from rich.text import Text
 from dpfda.cli._reading import reading_from, reading_options
 from dpfda.client import RemoteClient
 from dpfda.client.preview import Preview
-from dpfda.errors import InvalidData
+from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.files import Reading
 from dpfda.study.results import to_json
 
@@ -49,7 +49,13 @@ def command(
     stored once; calling the command again sends the same bytes again.
     """
     curve = read_curve(file, reading_from(options))
-    client = RemoteClient(home, certificates=certificates)
+    try:
+        client = RemoteClient(home, certificates=certificates)
+    except InvalidParameter as error:
+        if error.name != "limit_epsilon":
+            raise
+        rule = "where dpfda join has begun your budget: join the study first"
+        raise InvalidParameter("--home", rule, str(home)) from None
     preview = client.prepare(plan_hash, curve=curve, label=_typed(client, plan_hash, label))
     if show:
         _print(preview)
