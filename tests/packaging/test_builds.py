@@ -15,7 +15,7 @@ import dpfda
 
 ROOT = Path(__file__).resolve().parents[2]
 HOMES = {"dpfda": ROOT / "src" / "dpfda", "dpfda_bench": ROOT / "bench" / "dpfda_bench"}
-LARGEST = {"dpfda": 700_000, "dpfda_bench": 200_000}  # bytes of a wheel; 608 and 139 kB as of 0.1.0
+LARGEST = {"dpfda": 800_000, "dpfda_bench": 200_000}  # bytes of a wheel; 708 and 139 kB as of 0.1.0
 
 
 def sources(home: Path) -> set[str]:
