@@ -71,7 +71,11 @@ PLACES = [
     ),
     Place("regression/*.py regression/methods/*.py", COSTS, "questions look _look* most* ask _ask"),
     Place("boosting/requests/*.py boosting/owner.py boosting/owner_rows.py", WORDS),
-    Place("boosting/*.py mrma/*.py questions/*.py", COSTS, "asks tasks possible _kinds draw_*"),
+    Place(
+        "boosting/*.py mrma/*.py questions/*.py linear/*.py",
+        COSTS,
+        "asks tasks possible _kinds draw_*",
+    ),
     Place("curves/symmetric.py"),
     Place("collector/service.py collector/open_phase.py collector/conclude.py"),
     Place("collector/api.py collector/pages/session.py", edges=True),

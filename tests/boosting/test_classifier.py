@@ -303,5 +303,6 @@ def test_bad_data_are_refused(study):
     ]
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@pytest.mark.filterwarnings("ignore:too few people")
 def test_scikit_learn_contract(estimator, check):
     check(estimator)

@@ -130,7 +130,11 @@ def count_channels(X: Any) -> int:
         return int(X.dim_codomain)
     if isinstance(X, (list, tuple)) and own_grids(X):
         return int(np.shape(X[0][1])[1]) if np.ndim(X[0][1]) == 2 else 1
-    return int(X.shape[2]) if np.ndim(X) == 3 else 1
+    try:
+        shape = np.shape(X)
+    except ValueError:  # rows of several lengths are refused by whoever reads them
+        return 1
+    return int(shape[2]) if len(shape) == 3 else 1
 
 
 def no_grid(grid_points: Any, instead: str = "") -> None:
