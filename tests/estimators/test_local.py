@@ -19,7 +19,14 @@ TRAIN, TEST = simulate_001(3000, 0), simulate_001(3000, 1)
 
 
 @pytest.mark.filterwarnings("ignore:too few people")
-@parametrize_with_checks([LocalCurveClassifier(random_state=0), MomentClassifier(random_state=0)])
+@parametrize_with_checks(
+    [
+        LocalCurveClassifier(random_state=0),
+        LocalCurveClassifier(feature_ranges=(-10, 10), random_state=0),
+        MomentClassifier(random_state=0),
+        MomentClassifier(feature_ranges=(-10, 10), random_state=0),
+    ]
+)
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 

@@ -111,7 +111,8 @@ class LocalClassifier(ClassifierMixin, CurveReader):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         tags.classifier_tags.poor_score = True  # privacy costs accuracy on their small data sets
-        tags.input_tags.allow_nan = True  # a missing point of a curve
+        # A missing point of a curve; a table has none where people are simulated.
+        tags.input_tags.allow_nan = self.feature_ranges is None or not self._is_simulation
         return tags
 
 

@@ -37,7 +37,8 @@ class CurveReader(PrivateEstimator):
         if own_grids(X):
             return X
         # With real noise, what a person holds decides nothing: infinities are encoded as 0.
-        finite = "allow-nan" if self._is_simulation else False
+        gaps = "allow-nan" if getattr(self, "feature_ranges", None) is None else True
+        finite = gaps if self._is_simulation else False
         rules: dict[str, Any] = {"ensure_all_finite": finite, "allow_nd": depth(X) == 3}
         return check_numbers(X, **rules) if own_points else self._numbers(X, reset=reset, **rules)
 
