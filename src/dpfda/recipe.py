@@ -69,7 +69,7 @@ def plan_study(
         class_share: of two classes, the public share of the one whose label sorts last, such as a
             disease's prevalence; otherwise some people are asked for it.
         range_is_loose: `value_range` was chosen so wide that curves may lie anywhere in it: the
-            first people say where. Costs a point or two where the range was right after all.
+            first people say where, so that fewer are left where the range was right after all.
         unit: whose data one report covers.
         seed: of the study's public randomness (who is asked what).
         title: for people to read.

@@ -23,7 +23,7 @@ def simulations() -> list[Problem]:
             "simulation",
             partial(_simulation, 0.1),
             _RANGE,
-            at(11.9, 11.2, 10.9, epsilons=(0.1, 0.5, 1.0)),
+            at(11.6, 10.9, 10.6, epsilons=(0.1, 0.5, 1.0)),
             tuned=True,
             calibrated=(1.0,),
         ),
@@ -32,6 +32,7 @@ def simulations() -> list[Problem]:
             partial(_simulation, 0.1),
             {"value_range": (-30.0, 90.0), "range_is_loose": True},
             at(14, 12, 10.8, epsilons=(0.5, 1.0, 5.0)),
+            tuned=True,
         ),
         Problem("unbalanced", unbalanced, _RANGE, at(16, 12.5, 11.8, epsilons=few), tuned=True),
         Problem(
@@ -47,10 +48,10 @@ def simulations() -> list[Problem]:
 def speech() -> list[Problem]:
     """Log-periodograms of "sh" and "iy": 1500 frames are asked, the others judge."""
     draw, values = partial(split, _sh_iy, 1500), {"value_range": (0, 25)}
-    goals = at(6.0, 3.6, None, 0.8)
+    goals = at(5.7, 3.3, None, 0.5)
     loose = {"value_range": (-50, 200), "range_is_loose": True}
     return [
-        Problem("sh_iy_loose", draw, loose, at(9, 4.4, None, 0.4)),
+        Problem("sh_iy_loose", draw, loose, at(9, 4.4, None, 0.4), tuned=True),
         Problem("sh_iy", draw, values, goals, tuned=True, calibrated=(1.0, 5.0)),
     ]
 

@@ -62,7 +62,7 @@ def _simulated() -> list[Problem]:
                 {"feature_ranges": [(-20, 20)] * columns},
                 goals[name],
                 n_classes=classes,
-                tuned=name == "K6",
+                tuned=True,
             )
             for name, (classes, columns, people) in many.items()
         ),
@@ -86,6 +86,7 @@ def _tables() -> list[Problem]:
             partial(split, load_phishing, 0.8),
             {"feature_ranges": [(-1, 1)] * 30},
             at(20, 13, 10.9, 9.8),
+            tuned=True,
         ),
         Problem(
             "mnist_7x7",
