@@ -21,12 +21,14 @@ from dpfda.collector.storage.base import NewReply, StudyRecord
 from dpfda.collector.storage.memory import MemoryStorage
 from dpfda.collector.worker import Worker
 from dpfda.noise import SimulationSource
+from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.server import Server
 from dpfda.protocol.task import Task
 from dpfda.protocol.wire import ReplyMessage, TaskMessage, token_hash
 
 OPEN, INVITED = StudySettings(), StudySettings(enrolment="invited")
 TWO_PHASES = {"name": "questions", "center_known": True, "evaluation_share": 0.5}
-DIRECTION, EVALUATION = 2, 7  # half of all people each; phases of nobody are passed over
+"""Half of all people each; phases of nobody are passed over."""
 
 
 class Recording(MemoryStorage):
@@ -63,6 +65,11 @@ class Here(Worker):
 
     def close(self) -> None:
         self.closed = True
+
+
+def phases(plan: StudyPlan) -> list[int]:
+    """Numbers of those that ask somebody."""
+    return [n for n, phase in enumerate(Server(plan).findings.phases) if phase.people]
 
 
 def with_collector(course: Callable[[Collector, Recording], Awaitable[Any]]) -> Any:
@@ -141,6 +148,7 @@ def test_tokens_are_long_and_for_those_invited(make_plan: Any) -> None:
 
 def test_one_task_a_person(make_plan: Any) -> None:
     async def course(collector: Collector, storage: Recording) -> None:
+        direction, evaluation = phases(make_plan(2, **TWO_PHASES))
         study = (await collector.create(make_plan(2, **TWO_PHASES).to_dict(), OPEN)).id
         other = (await collector.create(make_plan(2, seed=1).to_dict(), OPEN)).id
         assert await refusal(collector.task(study, b"?")) == (401, "unknown_token")
@@ -149,10 +157,10 @@ def test_one_task_a_person(make_plan: Any) -> None:
         assert await refusal(collector.task(other, token)) == (403, "wrong_study")
         waiting = token_hash(await collector.enrol(study))
         assert await refusal(collector.task(study, waiting)) == (202, "wait")
-        assert message.phase == DIRECTION
-        assert (await concluded(collector, study)).phase == EVALUATION
+        assert message.phase == direction
+        assert (await concluded(collector, study)).phase == evaluation
         assert await refusal(collector.task(study, token)) == (410, "late")
-        assert (await collector.task(study, waiting)).phase == EVALUATION
+        assert (await collector.task(study, waiting)).phase == evaluation
         assert (await concluded(collector, study)).status == "finished"
         late = token_hash(await collector.enrol(study))
         assert await refusal(collector.task(study, late)) == (410, "finished")
@@ -162,6 +170,7 @@ def test_one_task_a_person(make_plan: Any) -> None:
 
 def test_one_reply_a_person(make_plan: Any) -> None:
     async def course(collector: Collector, storage: Recording) -> None:
+        direction, _ = phases(make_plan(4, **TWO_PHASES))
         study = (await collector.create(make_plan(4, **TWO_PHASES).to_dict(), OPEN)).id
         token, message = await person(collector, study)
         silent, missed = await person(collector, study)
@@ -171,7 +180,7 @@ def test_one_reply_a_person(make_plan: Any) -> None:
             return await refusal(collector.reply(study, token, *reply_to(message, **other)))
 
         assert await refused(plan="0" * 64) == (409, "wrong_study")
-        assert await refused(phase=DIRECTION + 1) == (409, "wrong_phase")
+        assert await refused(phase=direction + 1) == (409, "wrong_phase")
         assert await refused(phase=-1) == (409, "wrong_phase")
         assert await refused(ticket=-1) == (409, "wrong_phase")
         assert await refused(ticket=2) == (422, "bad_reply")
@@ -238,21 +247,22 @@ def test_only_the_present_phase_is_closed(make_plan: Any) -> None:
 
 def test_what_is_closing_is_read_again(make_plan: Any) -> None:
     async def course(collector: Collector, storage: Recording) -> None:
+        direction, evaluation = phases(make_plan(4, **TWO_PHASES))
         study = (await collector.create(make_plan(4, **TWO_PHASES).to_dict(), OPEN)).id
         first = await collector._phase(study)
         storage.change(study, quota=7)
         assert await collector._phase(study) is first
         assert first.record.quota == 2  # nobody asks the storage again
         storage.change(study, status="closing")
-        assert (await collector._phase(study, at_least=9)).record.status == "closing"
+        assert (await collector._phase(study, at_least=99)).record.status == "closing"
         storage.change(study, status="open")
         assert await collector._phase(study) is first
         assert first.record.status == "open"
-        storage.change(study, phase=EVALUATION)
-        assert (await collector._phase(study, at_least=DIRECTION)).record.phase == DIRECTION
-        later = await collector._phase(study, at_least=EVALUATION)
+        storage.change(study, phase=evaluation)
+        assert (await collector._phase(study, at_least=direction)).record.phase == direction
+        later = await collector._phase(study, at_least=evaluation)
         assert later is not first
-        assert later.record.phase == EVALUATION
+        assert later.record.phase == evaluation
 
     with_collector(course)
 
