@@ -54,16 +54,6 @@ def test_means(name: str, epsilon: float) -> None:
     assert told(PrivateMean(epsilon, bound=100.0, mechanism=name, delta=delta), LARGE) == ()
 
 
-@pytest.mark.parametrize("epsilon", [4.0, 8.0])
-def test_what_a_penalty_takes_off_is_put_back(epsilon: float) -> None:
-    """Where it stands out of the noise: that takes more curves."""
-    model = PrivateMean(epsilon, bound=1.0, mechanism="iclp_ar", random_state=0)
-    (warning,) = told(model, np.tile(LARGE, (8, 1)))
-    assert "nearly all curves reach their public bound" in warning
-    assert told(model, np.tile(SMALL, (8, 1))) == ()
-    assert told(PrivateMean(epsilon, bound=100.0, mechanism="iclp_ar"), LARGE) == ()
-
-
 def test_ranges_that_are_too_small() -> None:
     assert told(PrivateMean(1.0, value_range=(0, 1), random_state=0), LARGE)
     assert not told(PrivateMean(1.0, value_range=(0, 100), random_state=0), LARGE)

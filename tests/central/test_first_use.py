@@ -96,7 +96,7 @@ def test_arrays_of_odd_shape_are_refused(shape: tuple[int, ...]) -> None:
         lambda: PrivateDensity(1.0, **box).fit(cube),
         lambda: PrivateKernelMachine(1.0, target_range=(-1, 1), **box).fit(cube, x[:, 0]),
     ):
-        with pytest.raises(InvalidData, match="array"):
+        with pytest.raises(InvalidData, match=r"array|of one channel"):
             fit()
 
 
@@ -145,7 +145,7 @@ def test_pictures_say_what_they_show() -> None:
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"random_state": 1.5}, "random_state must be None, an integer"),
+        ({"random_state": 1.5}, "random_state must be an integer"),
         ({"random_state": -1}, "random_state must be an integer"),
         ({"center": "a"}, "center must be one finite number"),
         ({"center": [1.0, [2.0]]}, "center must be one finite number"),

@@ -175,12 +175,6 @@ class AbsoluteRegularization(LinearMechanism, name="iclp_ar"):
         thresholds = self._thresholds(kept, chosen["psi"])
         return self._shrunk(mean, np.ones(kept.size), axes=np.sqrt(kept), thresholds=thresholds)
 
-    def unshrunk(self, mean: MeanRelease, release: Release) -> FloatArray:
-        """The thresholds put back on coefficients that stand out of their noise."""
-        (law,), noisy = release.noise, release.noisy
-        back = noisy + np.sign(noisy) * self.look(mean).thresholds
-        return np.where(noisy**2 > _CLEAR**2 * law.variance, back, 0.0)
-
     def _thresholds(self, eigenvalues: FloatArray, psi: float) -> FloatArray:
         return np.asarray(psi / (2 * eigenvalues ** (self.eta / 2)))
 

@@ -53,10 +53,6 @@ class FunctionMechanism(Registered, Declared, family="function mechanism"):
     def examples(cls) -> list[Self]:
         """A few instances for checks and audits."""
 
-    def unshrunk(self, mean: MeanRelease, release: Release) -> FloatArray:
-        """Released coefficients without what the mechanism takes off them by a public rule."""
-        return release.noisy
-
     @classmethod
     def allows(cls, delta: float) -> bool:
         """Whether a δ, or 0, is neither missing nor in vain."""
@@ -100,8 +96,7 @@ class MeanRelease(CurveConversation, name="mean"):
         """A mean as long as the bound."""
         weights = release.basis.weights
         limit = self.bound * math.sqrt(weights.sum() if self.mechanism.bounds_largest else 1.0)
-        noisy = self.mechanism.unshrunk(self, release)
-        values = noisy @ release.basis.functions * np.sqrt(weights)
+        values = release.noisy @ release.basis.functions * np.sqrt(weights)
         variance = release.variance_along(release.basis.functions) * weights
         return (too_small("their public bound"),) if reaches(values, variance, limit) else ()
 
