@@ -28,7 +28,6 @@ from dpfda.protocol.conversation import Questions
 from dpfda.protocol.fields import flag, number, part, whole
 from dpfda.protocol.query import Records
 
-_CLEAR = 3.0  # standard deviations of noise that a coefficient stands out by
 _SMALLEST_FACTOR = 1e-12  # of the largest; smaller ones are dropped from summary and noise
 
 
