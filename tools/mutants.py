@@ -132,7 +132,7 @@ class Run:
         items = [self._items[name] for name in sorted(names) if self._tests.seconds[name] < 1]
         failed: list[str] = []
         listener = Listener(failed)
-        for item, following in zip(items, [*items[1:], None], strict=True):
+        for item, following in zip(items, [*items[1:], None], strict=False):  # of none, none
             item.config.pluginmanager.register(listener)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             item.config.pluginmanager.unregister(listener)
