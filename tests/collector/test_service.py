@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dpfda.collector import open_phase
-from dpfda.collector.conclude import Conclusion, begin
+from dpfda.collector.conclude import begin
 from dpfda.collector.open_phase import OpenPhase
 from dpfda.collector.refusal import Refused
 from dpfda.collector.service import Collector, _no_ticket, _not_stored
@@ -307,20 +307,26 @@ def test_a_conclusion_is_drawn_once_and_looked_after(make_plan: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("carried", "online", "begun"),
-    [(True, True, True), (True, False, False), (False, True, False)],
+    ("design", "online", "begun"),
+    [("mrma_stream", True, True), ("mrma_stream", False, False), ("moments", True, False)],
 )
 def test_a_stream_goes_on_where_it_should(
-    make_plan: Any, carried: bool, online: bool, begun: bool
+    make_plan: Any, design: str, online: bool, begun: bool
 ) -> None:
     async def course(collector: Collector, storage: Recording) -> None:
-        record = await collector.create(make_plan(2).to_dict(), StudySettings(online=online))
-        following = make_plan(2, seed=1)
-        text = msgspec.json.encode(following.to_dict()).decode() if carried else None
-        await collector._go_on(record, Conclusion({}, "", "", 0, text))
-        successor = (await collector.study(record.id)).successor
-        assert successor == (following.hash[:16] if begun else None)
-        assert len(await collector.studies()) == 1 + begun
+        plan, settings = make_plan(2, name=design), StudySettings(online=online)
+        study = (await collector.create(plan.to_dict(), settings)).id
+        for phase in phases(plan):
+            ended = await collector.study(study)
+            assert (ended.phase, ended.successor) == (phase, None)
+            await collector._conclude(ended)
+        ended = await collector.study(study)
+        assert ended.status == "finished"
+        others = [record for record in await collector.studies() if record.id != study]
+        assert [record.id for record in others] == ([ended.successor] if begun else [])
+        assert [(record.phase, record.settings) for record in others] == (
+            [(0, ended.settings)] if begun else []
+        )
 
     with_collector(course)
 

@@ -40,6 +40,9 @@ def model(name: str = "study", phase: int = -1) -> ModelRecord:
     )
 
 
+FINISHED = {"phase": 1, "kind": "finished", "quota": 0, "status": "finished", "state": "{}"}
+
+
 def token(number: int) -> bytes:
     return hashlib.sha256(str(number).encode()).digest()
 
@@ -173,14 +176,29 @@ def test_a_phase_ends_once(storage: Storage) -> None:
 def test_a_finished_study_wants_nobody(storage: Storage) -> None:
     begun(storage, people=3, quota=2)
     storage.begin_closing("study", 0)
-    following = {"phase": 1, "kind": "finished", "quota": 0, "status": "finished", "state": "{}"}
-    storage.advance("study", 0, following=following, model=model(phase=0))
+    storage.advance("study", 0, following=FINISHED, model=model(phase=0))
     assert storage.issue([("study", token(2))], now=3.0) == ["finished"]
     assert not storage.begin_closing("study", 1)
-    storage.link("study", "next")
+
+
+@every_storage
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_the_next_study_begins_with_the_end_of_this_one(storage: Storage, by_hand: bool) -> None:
+    begun(storage)
+    following = record("next", created=3.0), model("next")
+    if by_hand:
+        storage.create(*following)
+    storage.begin_closing("study", 0)
+    ended = storage.advance(
+        "study", 0, following=FINISHED, model=model(phase=0), successor=following
+    )
+    assert ended
     study = storage.study("study")
     assert study is not None
     assert study.successor == "next"
+    assert [entry.id for entry in storage.studies()] == ["next", "study"]
+    assert [entry.id for entry in storage.studies(running=True)] == ["next"]
+    assert [entry.phase for entry in storage.models("next")] == [-1]
 
 
 @stored

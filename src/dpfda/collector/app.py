@@ -88,7 +88,7 @@ def from_environment() -> Observed:
 @get("/health", media_type=MediaType.JSON)
 async def health(collector: NamedDependency[Collector]) -> dict[str, str]:
     """Whether the storage answers."""
-    await collector.studies()
+    await collector.studies(running=True)
     return {"status": "ok"}
 
 

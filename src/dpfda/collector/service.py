@@ -13,13 +13,13 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 
-from dpfda.collector.conclude import Conclusion, begin, conclude, read_plan
+from dpfda.collector.conclude import Conclusion, begin, conclude
 from dpfda.collector.group_commit import GroupCommit
 from dpfda.collector.open_phase import OpenPhase
 from dpfda.collector.refusal import Refused, no_study, no_token
@@ -92,6 +92,16 @@ class Collector:
 
     async def create(self, sent: dict[str, Any], settings: StudySettings) -> StudyRecord:
         """A new study; the same plan again is refused, since its hash names it."""
+        record, first = await self._begun(sent, settings)
+        if not await self._write(self.storage.create, record, first):
+            raise Refused(409, "exists", "a study with this plan exists; change its seed or title")
+        log.info("study created", extra={"fields": {"study": record.id}})
+        return record
+
+    async def _begun(
+        self, sent: dict[str, Any], settings: StudySettings
+    ) -> tuple[StudyRecord, ModelRecord]:
+        """A study before its first person, and its model then; not stored yet."""
         begun = await self._worker.run(begin, sent)
         if isinstance(begun, str):  # whatever is wrong with a plan is found in the worker
             raise Refused(422, "bad_plan", begun)
@@ -104,16 +114,11 @@ class Collector:
             created=time.time(),
             **first.following,
         )
-        if not await self._write(
-            self.storage.create, record, _model(record.id, -1, "begin", first)
-        ):
-            raise Refused(409, "exists", "a study with this plan exists; change its seed or title")
-        log.info("study created", extra={"fields": {"study": record.id}})
-        return record
+        return record, _model(record.id, -1, "begin", first)
 
-    async def studies(self) -> list[StudyRecord]:
-        """All of them, newest first."""
-        return await self._read(self.storage.studies)
+    async def studies(self, *, running: bool = False) -> list[StudyRecord]:
+        """All of them, or those that are not finished, newest first."""
+        return await self._read(self.storage.studies, running=running)
 
     async def study(self, study: str) -> StudyRecord:
         """One of them, as it is now."""
@@ -201,7 +206,7 @@ class Collector:
         """Look after every study now and then, and whenever a phase may be complete."""
         while True:
             with _logged("studies could not be listed"):
-                for record in await self.studies():
+                for record in await self.studies(running=True):
                     with _logged("a study could not be advanced"):  # the others can
                         if record.status == "closing" or await self._is_due(record):
                             await self._conclude(record)
@@ -230,22 +235,20 @@ class Collector:
         )
         model = _model(record.id, record.phase, record.kind, found)
         fields = {"study": record.id, "phase": record.phase, "replies": found.people}
-        following, advance = found.following, self.storage.advance
-        if await self._write(advance, record.id, record.phase, following=following, model=model):
+        successor = None
+        if found.carried is not None and settings.online:  # the next round of a stream
+            successor = await self._begun(msgspec.json.decode(found.carried), settings)
+        if await self._write(
+            self.storage.advance,
+            record.id,
+            record.phase,
+            following=found.following,
+            model=model,
+            successor=successor,
+        ):
             log.info("phase concluded", extra={"fields": fields})
         self._phases.pop(record.id, None)
-        await self._go_on(record, found)
         self._look.set()  # the next phase may be complete already
-
-    async def _go_on(self, record: StudyRecord, found: Conclusion) -> None:
-        """Begin the next round of a stream."""
-        settings = msgspec.json.decode(record.settings, type=StudySettings)
-        if found.carried is None or not settings.online:
-            return
-        plan = read_plan(found.carried)
-        with suppress(Refused):  # it was begun before a crash
-            await self.create(plan.to_dict(), settings)
-        await self._write(self.storage.link, record.id, plan.hash[:_ID_DIGITS])
 
     async def _phase(self, study: str, *, at_least: int = 0) -> OpenPhase:
         """The present phase, from the cache unless a later one is asked for."""

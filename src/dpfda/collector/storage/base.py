@@ -115,8 +115,8 @@ class Storage(Registered, family="storage"):
         """Store a new study and its model before anybody answered; False if it exists."""
 
     @abstractmethod
-    def studies(self) -> list[StudyRecord]:
-        """All studies, newest first."""
+    def studies(self, *, running: bool = False) -> list[StudyRecord]:
+        """All studies, newest first; with `running`, those that are not finished."""
 
     @abstractmethod
     def study(self, study: str) -> StudyRecord | None:
@@ -154,13 +154,18 @@ class Storage(Registered, family="storage"):
 
     @abstractmethod
     def advance(
-        self, study: str, phase: int, *, following: dict[str, Any], model: ModelRecord
+        self,
+        study: str,
+        phase: int,
+        *,
+        following: dict[str, Any],
+        model: ModelRecord,
+        successor: tuple[StudyRecord, ModelRecord] | None = None,
     ) -> bool:
-        """Store what a closing phase taught and open the next; False if somebody else did."""
+        """Store what a closing phase taught and open the next; False if somebody else did.
 
-    @abstractmethod
-    def link(self, study: str, successor: str) -> None:
-        """Say which study goes on after this one."""
+        With a `successor`, the study that goes on after this one begins in the same transaction.
+        """
 
     @abstractmethod
     def models(self, study: str) -> list[ModelRecord]:

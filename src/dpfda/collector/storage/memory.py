@@ -52,9 +52,10 @@ class MemoryStorage(Storage, name="memory"):
             self._models[study.id] = [first]
             return True
 
-    def studies(self) -> list[StudyRecord]:
-        """All studies, newest first."""
-        return sorted(self._studies.values(), key=lambda study: -study.created)
+    def studies(self, *, running: bool = False) -> list[StudyRecord]:
+        """Newest first."""
+        found = [s for s in self._studies.values() if not running or s.status != "finished"]
+        return sorted(found, key=lambda study: -study.created)
 
     def study(self, study: str) -> StudyRecord | None:
         """One study."""
@@ -140,20 +141,25 @@ class MemoryStorage(Storage, name="memory"):
         return [(number, found[number].body) for number in sorted(found)]
 
     def advance(
-        self, study: str, phase: int, *, following: dict[str, Any], model: ModelRecord
+        self,
+        study: str,
+        phase: int,
+        *,
+        following: dict[str, Any],
+        model: ModelRecord,
+        successor: tuple[StudyRecord, ModelRecord] | None = None,
     ) -> bool:
-        """Open the next phase."""
+        """Open the next phase, or the next study."""
         with self._lock:
             record = self._studies[study]
             if record.phase != phase or record.status != "closing":
                 return False
             self._change(study, issued=0, began=None, **following)
             self._models[study].append(model)
+            if successor is not None:
+                self.create(*successor)
+                self._change(study, successor=successor[0].id)
             return True
-
-    def link(self, study: str, successor: str) -> None:
-        """Say which study goes on."""
-        self._change(study, successor=successor)
 
     def models(self, study: str) -> list[ModelRecord]:
         """The history."""

@@ -73,17 +73,18 @@ class SqlStorage(Storage):
         """Store a new study."""
         try:
             with self._write() as connection:
-                connection.execute(_study.insert(), msgspec.structs.asdict(study))
-                connection.execute(_model.insert(), msgspec.structs.asdict(first))
+                _begin(connection, study, first)
         except IntegrityError:
             return False
         return True
 
-    def studies(self) -> list[StudyRecord]:
-        """All studies, newest first."""
+    def studies(self, *, running: bool = False) -> list[StudyRecord]:
+        """Newest first."""
+        query = sa.select(_study).order_by(_study.c.created.desc())
+        if running:
+            query = query.where(_study.c.status != "finished")
         with self._read() as connection:
-            rows = connection.execute(sa.select(_study).order_by(_study.c.created.desc()))
-            return [StudyRecord(**row._mapping) for row in rows]
+            return [StudyRecord(**row._mapping) for row in connection.execute(query)]
 
     def study(self, study: str) -> StudyRecord | None:
         """One study."""
@@ -216,9 +217,15 @@ class SqlStorage(Storage):
             return [(row.number, bytes(row.body)) for row in connection.execute(query)]
 
     def advance(
-        self, study: str, phase: int, *, following: dict[str, Any], model: ModelRecord
+        self,
+        study: str,
+        phase: int,
+        *,
+        following: dict[str, Any],
+        model: ModelRecord,
+        successor: tuple[StudyRecord, ModelRecord] | None = None,
     ) -> bool:
-        """Open the next phase."""
+        """Open the next phase, or the next study."""
         change = (
             sa.update(_study)
             .where(_study.c.id == study, _study.c.phase == phase, _study.c.status == "closing")
@@ -228,18 +235,23 @@ class SqlStorage(Storage):
             if connection.execute(change).rowcount != 1:
                 return False
             connection.execute(_model.insert(), msgspec.structs.asdict(model))
+            if successor is not None:
+                same = sa.select(_study.c.id).where(_study.c.id == successor[0].id)
+                if connection.execute(same).first() is None:  # nobody began it by hand
+                    _begin(connection, *successor)
+                _change(connection, study, successor=successor[0].id)
             return True
-
-    def link(self, study: str, successor: str) -> None:
-        """Say which study goes on."""
-        with self._write() as connection:
-            _change(connection, study, successor=successor)
 
     def models(self, study: str) -> list[ModelRecord]:
         """The history."""
         query = sa.select(_model).where(_model.c.study == study).order_by(_model.c.phase)
         with self._read() as connection:
             return [ModelRecord(**row._mapping) for row in connection.execute(query)]
+
+
+def _begin(connection: Connection, study: StudyRecord, first: ModelRecord) -> None:
+    connection.execute(_study.insert(), msgspec.structs.asdict(study))
+    connection.execute(_model.insert(), msgspec.structs.asdict(first))
 
 
 def _change(connection: Connection, study: str, **values: Any) -> None:
