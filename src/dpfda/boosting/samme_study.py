@@ -210,4 +210,4 @@ def _judged(indicators: FloatArray) -> tuple[float, float]:
     counted = max(wrong + right, spread, 1e-9)
     # An error estimated with this much noise is not to be told from 0 by more than its spread.
     margin = min(max(spread / counted / 2, 1 / (2 * len(indicators))), 0.49)
-    return float(wrong / counted), margin
+    return float(wrong / counted), float(margin)

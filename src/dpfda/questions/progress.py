@@ -45,7 +45,6 @@ class QuestionProgress(ScoredProgress, name="questions"):
     """
 
     kept = (
-        "range_counts",
         "scales",
         "centers",
         "center_variance",
@@ -408,6 +407,7 @@ class QuestionProgress(ScoredProgress, name="questions"):
         """Phase, sums and estimates."""
         return super().state() | {
             "sums": {name: value.tolist() for name, value in self._sums.items()},
+            "range_counts": self.range_counts.tolist() if self.kind == "range" else None,
             "correlations": [[e.to_dict() for e in row] for row in self.correlations],
             "error_estimate": self.error_estimate and self.error_estimate.to_dict(),
         }
@@ -416,6 +416,8 @@ class QuestionProgress(ScoredProgress, name="questions"):
         """Go on from `state`."""
         super().restore(state)
         self._sums = {name: np.asarray(value) for name, value in state["sums"].items()}
+        if state["range_counts"] is not None:
+            self.range_counts = np.asarray(state["range_counts"])
         self.correlations = [[Estimate(**e) for e in row] for row in state["correlations"]]
         error = state["error_estimate"]
         self.error_estimate = Estimate(**error) if error else None

@@ -1,0 +1,84 @@
+"""A few people for every design, with every kind of phase that it may have."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from dpfda._validate import FloatArray
+from dpfda.boosting.design import BoostingDesign
+from dpfda.boosting.feature_map import FeatureMap
+from dpfda.boosting.gradient_study import GradientDesign
+from dpfda.boosting.samme_study import SammeDesign
+from dpfda.curves import CurveEncoder
+from dpfda.noise import SimulationSource
+from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.server import Server
+from dpfda.protocol.task import Task
+
+_TABLE = CurveEncoder("identity", feature_ranges=[(-1, 1)] * 2)
+_CURVES = CurveEncoder("cosine", n_basis=2)
+_TWO, _THREE = ("no", "yes"), ("low", "middle", "high")
+
+
+def _plan(n_people: int, epsilon: float, classes: Any = _TWO, **design: Any) -> StudyPlan:
+    encoder = _CURVES if design.get("range_is_loose") else _TABLE
+    protects = "labels" if design["name"] == "noisy_labels" else "both"
+    return StudyPlan(
+        epsilon=epsilon,
+        n_people=n_people,
+        encoder=encoder,
+        classes=classes,
+        design=design,
+        protects=protects,
+    )
+
+
+def _owners(design: BoostingDesign, n_people: int, classes: Any = _TWO) -> StudyPlan:
+    return design.plan(epsilon=4.0, owners=n_people, classes=classes)
+
+
+@cache
+def small_studies() -> dict[str, StudyPlan]:
+    """By name; a huge ε makes few people enough for every kind of phase."""
+    rows = np.random.default_rng(0).normal(size=(12, 2))
+    reports = {"n_classifiers": 3, "member_size": 2, "training_share": 0.4}
+    judged = reports | {"evaluation_share": 0.2}
+    members: dict[str, Any] = {"intercepts": (0.0, 0.1), "coefficients": ((1.0, 0.0), (0.0, -1.0))}
+    halves: dict[str, Any] = {"feature_ranges": [(-1, 1)] * 2, "owners_per_round": 2}
+    return {
+        "moments": _plan(3, 1.0, _THREE, name="moments"),
+        "noisy_labels": _plan(4, 1.0, _THREE, name="noisy_labels"),
+        "questions": _plan(16, 30.0, name="questions", evaluation_share=0.1),
+        "questions, loose": _plan(14, 8.0, name="questions", range_is_loose=True),
+        "questions, three classes": _plan(
+            12, 1.0, _THREE, name="questions", center_known=True, evaluation_share=0.2
+        ),
+        "linear": _plan(20, 20.0, name="linear", evaluation_share=0.1),
+        "linear, three classes": _plan(20, 30.0, _THREE, name="linear", evaluation_share=0.1),
+        "mrma": _plan(12, 4.0, name="mrma", **judged),
+        "mrma_stream": _plan(8, 4.0, name="mrma_stream", new_classifiers=2, **reports),
+        "exchange": _plan(5, 1.0, name="exchange", evaluation_share=0.4, **members),
+        "samme, judged": _owners(SammeDesign(rule="classifier", judges=2, n_rounds=2, **halves), 8),
+        "samme, own labels": _owners(
+            SammeDesign(rule="statistic", labeled=rows, labels=1 * (rows[:, 0] > 0), **halves), 6
+        ),
+        "gradient_boosting": _owners(
+            GradientDesign(features=FeatureMap.learnt(rows), reference=rows, n_rounds=2), 4, _THREE
+        ),
+    }
+
+
+def replies(task: Task, phase: int, ticket: int) -> FloatArray:
+    """What the person with this ticket answers, whenever and wherever they are asked."""
+    generator = np.random.default_rng([phase, ticket])
+    source = SimulationSource(int(generator.integers(1 << 30)))
+    return task.answer(task.trial(generator), source).values
+
+
+def answer_one(server: Server) -> None:
+    """The next person."""
+    phase, ticket = server.progress.phase, server.issued
+    server.receive(replies(server.issue(1), phase, ticket), start=ticket)
