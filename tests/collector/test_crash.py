@@ -2,50 +2,12 @@
 
 from __future__ import annotations
 
-import multiprocessing
-from typing import Any, Self
-
 import pytest
+from forked_collector import ForkedCollector
 
 from dpfda.client.http import Connection
-from dpfda.collector.run import serve
-from dpfda.collector.settings import Settings
 from dpfda.study.running import CollectorProcess
 from dpfda_bench.benchmarks import crash
-
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["dpfda.collector.run", "dpfda.collector.app"])
-
-
-class ForkedCollector(CollectorProcess):
-    """A collector that starts quickly: forked from a process that has imported everything."""
-
-    def start(self) -> Self:
-        reading, writing = FORKS.Pipe(duplex=False)
-        settings = Settings(
-            database=self.database, admin_key=self.admin_key, rate=1000.0, quiet=True
-        )
-        self._forked = FORKS.Process(target=_serve, args=(settings, self.port, writing))
-        self._forked.start()
-        writing.close()
-        assert reading.poll(60)
-        self.url = reading.recv()
-        reading.close()
-        self.port = int(self.url.rpartition(":")[2])
-        self._wait()
-        return self
-
-    def kill(self) -> None:
-        self._forked.kill()
-        self._forked.join()
-
-    def stop(self) -> None:
-        self._forked.terminate()
-        self._forked.join(20)
-
-
-def _serve(settings: Settings, port: int, told: Any) -> None:
-    serve(settings, port=port, announce=told.send)
 
 
 @pytest.mark.slow

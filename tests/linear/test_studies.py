@@ -207,6 +207,56 @@ def test_the_server_is_held_to_its_tasks() -> None:
         several.check(SummaryTask(**(good | {"classes": 3})))
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+def test_no_numbers_of_a_server_draw_more_out_of_anybody(classes: int) -> None:
+    """Allowed tasks with the wildest public numbers: no two people are told apart beyond ε."""
+    plan = make_plan(400, epsilon=1.0, classes=classes)
+    rng = np.random.default_rng(0)
+
+    def wild(*shape: int, least: float = -1e50) -> Any:
+        return np.maximum(rng.choice([0, 0.5, -1, 1e50, -1e50, 1e-50, 1e25], size=shape), least)
+
+    labelled = "residual" if classes == 2 else "classes"
+    people = [(rng.uniform(-1, 1, (1, 4)), np.array([k])) for k in range(classes)]
+    people += [(np.sign(z), y) for z, y in people]
+    people += [(np.full((1, 4), np.nan), np.array([-5]))]
+    for number in range(30):
+        statistic = ("spread", "products", labelled)[number % 3]
+        q = 1 + number % 4
+        rule = {"weights": wild(q + 1)} if statistic == labelled else {}
+        if statistic == "residual":
+            rule |= {"theta": wild(q + 1), "reach": wild(1, least=1e-50).item()}
+        sent = SummaryTask(
+            epsilon=1.0, people=1, statistic=statistic, classes=classes,
+            centers=wild(4), scales=wild(4, least=1e-50), clip=plan.asks["summary"]["clip"],
+            matrix=wild(q, 4), offsets=wild((1, classes)[number % 2], q),
+            limit=wild(1, least=1e-50).item(), **rule,
+        )  # fmt: skip
+        task = plan.read_task(sent.to_dict())
+        for whose in people[:2]:
+            answer = task.answer(whose, SimulationSource(number))
+            told = [task.log_likelihood(answer, one, SimulationSource(0)) for one in people]
+            assert np.ptp(told) <= 1.0 + 1e-9
+
+
+@pytest.mark.parametrize(("people", "epsilon", "classes"), [(12, 5.0, 2), (8, 4.5, 3)])
+def test_late_phases_of_a_study_too_small_for_them(
+    people: int, epsilon: float, classes: int
+) -> None:
+    """They go on with the first question; any of them may have no reply at all."""
+    plan = make_plan(people, epsilon, classes=classes)
+    z, y = crowd(people, classes=classes)
+    late = {2: ("gradient",), 3: ("within", "residuals")}[classes]
+    phases = Server(plan).findings.phases
+    for silent in [n for n, phase in enumerate(phases) if phase.kind in late]:
+        first = sum(phase.people for phase in phases[:silent])
+        nobody = range(first, first + phases[silent].people)
+        server = run(plan, z, y, answers=lambda who, nobody=nobody: ~np.isin(who, nobody))
+        assert not server.progress.labels.refines  # type: ignore[attr-defined]
+        assert server.progress.labels.people > 0  # type: ignore[attr-defined]
+        assert np.isfinite(server.model.coefficients).all()
+
+
 def test_state_does_not_grow_with_people() -> None:
     sizes = []
     for n in (2000, 4000):

@@ -104,3 +104,14 @@ def test_what_is_stored_between_phases_is_small(name: str) -> None:
         searching = kind in ("range", "location")  # counts on a grid
         assert server.issued or len(stored(server)) < (40_000 if searching else 5_000), kind
         answer_one(server)
+
+
+@every_study
+def test_a_phase_that_nobody_answers_stops_no_study(name: str) -> None:
+    """A deadline may pass at any phase, whatever came before and comes after."""
+    plan = small_studies()[name]
+    for silent in range(len(Server(plan).findings.phases)):
+        server = Server(plan)
+        while not server.finished:
+            go_on(server, "nobody" if server.progress.phase == silent else "honest")
+        assert np.isfinite(server.model.decide(np.zeros((1, 2)))).all()

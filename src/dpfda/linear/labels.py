@@ -85,9 +85,10 @@ class LabelPhases(ABC):
         """Go on from `state`."""
 
     def _gather(self, total: FloatArray, people: int) -> None:
-        """More replies to the first question."""
-        self.total = total if not self.people else self.total + total
-        self.people += people
+        """More replies to the first question; a phase may have had none."""
+        if people:
+            self.total = self.total + total if self.people else total
+            self.people += people
 
     def _noise(self, dimension: int, *, n_classes: int = 1) -> float:
         return entry_noise(dimension, self.schedule.epsilon, n_classes=n_classes)

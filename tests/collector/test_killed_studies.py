@@ -1,0 +1,148 @@
+"""kill -9 at every boundary of every design's phases: the study ends as if nothing had happened."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import pytest
+from forked_collector import Death, ForkedCollector
+from small_studies import answer_one, replies, small_studies
+
+from dpfda.collector.storage import open_storage
+from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.server import Server
+from dpfda.protocol.wire import ReplyMessage, TaskMessage
+from dpfda.study.crowd import Wire
+
+MOMENTS = ("told", "learning", "writing", "written")
+"""All of them where a kind of phase ends for the first time; further batches of it take turns."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A phase as it ends where nobody is killed: how many answered, the model, what is stored."""
+
+    phase: int
+    kind: str
+    quota: int
+    model: Any
+    state: str
+
+
+def undisturbed(plan: StudyPlan) -> list[Ended]:
+    """The phases in which somebody is asked, whatever the design makes of the replies."""
+    server, ended = Server(plan), []
+    while not server.finished:
+        asked = server.progress.phase, server.progress.kind, server.progress.quota
+        for _ in range(server.wanted):
+            answer_one(server)
+        state = msgspec.json.encode(server.state()).decode()
+        ended.append(Ended(*asked, json.loads(server.model.to_json()), state))
+    return ended
+
+
+@dataclass
+class Person:
+    """Asks for a task until there is one, and repeats a reply until it is acknowledged."""
+
+    token: str = ""
+    asked: bytes = b""
+    body: bytes = b""
+    receipts: list[bytes] = field(default_factory=list)
+
+    async def take_part(self, wire: Wire, plan: StudyPlan) -> None:
+        path = f"/api/studies/{plan.hash[:16]}"
+        if not self.token:
+            self.token = json.loads(await ask(wire, 201, "POST", path + "/enrol", b"{}"))["token"]
+        if not self.body:
+            asked = await ask(wire, 200, "GET", path + "/task", token=self.token)
+            assert self.asked in (b"", asked), "the same question, however often it is asked for"
+            self.asked = asked
+            message = msgspec.json.decode(asked, type=TaskMessage)
+            values = replies(plan.read_task(message.task), message.phase, message.ticket)
+            self.body = msgspec.json.encode(
+                ReplyMessage(message.plan, message.phase, message.ticket, values[0].tolist())
+            )
+        self.receipts.append(
+            await ask(wire, 200, "POST", path + "/reply", self.body, token=self.token)
+        )
+
+
+async def ask(wire: Wire, expected: int, *request: Any, **more: Any) -> bytes:
+    while True:
+        status, body = await wire.ask(*request, **more)
+        if status != 202:  # nobody is wanted until the phase is concluded
+            assert status == expected, (status, body)
+            return body
+        await asyncio.sleep(0.02)
+
+
+def everybody(people: list[Person], url: str, plan: StudyPlan) -> None:
+    """Whoever has no receipt goes on, until that is nobody or the collector is dead."""
+
+    async def queue() -> None:
+        wire = Wire(url)
+        try:
+            for person in people:
+                if not person.receipts:
+                    await person.take_part(wire, plan)
+        except OSError:
+            pass
+        finally:
+            wire.close()
+
+    asyncio.run(queue())
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
+@pytest.mark.parametrize("name", small_studies())
+def test_killed_at_every_boundary(name: str, database: str) -> None:
+    plan = small_studies()[name]
+    expected, study = undisturbed(plan), plan.hash[:16]
+    collector, people = ForkedCollector(database), []
+    collector.start().create(plan, online=True)
+    collector.kill()
+    for number, phase in enumerate(expected):
+        people += [Person() for _ in range(phase.quota)]
+        again = number > 0 and phase.kind == expected[number - 1].kind
+        for moment in [MOMENTS[number % 4]] if again else MOMENTS:
+            collector.start(Death(moment, study, phase.phase, phase.quota))
+            everybody(people, collector.url, plan)
+            collector.await_death()
+    collector.start()
+    try:
+        everybody(people, collector.url, plan)  # whoever was not told yet
+        status = collector.wait_until(study)
+        history = collector.request("GET", f"/api/studies/{study}/models")
+        kept = [
+            collector.read("GET", f"/api/studies/{study}/phases/{phase.phase}/replies").split()
+            for phase in expected
+        ]
+        for person in people:  # and again: the same receipt
+            person.receipts, first = [], person.receipts
+            everybody([person], collector.url, plan)
+            assert person.receipts == first
+        successor = status["successor"]
+        assert (successor is not None) == (plan.design["name"] == "mrma_stream")
+        if successor is not None:
+            assert collector.request("GET", f"/api/studies/{successor}")["status"] == "open"
+    finally:
+        collector.stop()
+    assert [(entry["phase"], entry["people"]) for entry in history] == [
+        (-1, 0),
+        *((phase.phase, phase.quota) for phase in expected),
+    ]
+    assert [entry["model"] for entry in history[1:]] == [phase.model for phase in expected]
+    sent = sorted(person.body for person in people)
+    assert sorted(body for phase in kept for body in phase) == sent, "each reply, once"
+    assert len({(len(phase), *phase) for phase in kept}) == len(kept)
+    storage = open_storage(database)
+    record = storage.study(study)
+    assert record is not None
+    assert record.state == expected[-1].state
+    assert record.enrolled == plan.n_people or plan.unit == "owner", "nobody came twice"
+    storage.close()

@@ -1,0 +1,150 @@
+"""A collector that starts quickly, and can be told at which moment of its work to die."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable
+from typing import Any, NamedTuple, Self
+
+import sqlalchemy as sa
+
+from dpfda.collector.run import serve
+from dpfda.collector.settings import Settings
+from dpfda.collector.storage.sql import SqlStorage
+from dpfda.collector.worker import Worker
+from dpfda.protocol.progress import Progress
+from dpfda.study.running import CollectorProcess
+
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(
+    [
+        *("dpfda.collector.run", "dpfda.collector.app", "dpfda.linear", "dpfda.boosting"),
+        *("anyio._backends._asyncio", "psycopg", "sqlite3", "uvloop"),
+    ]
+)
+
+
+class Death(NamedTuple):
+    """kill -9 at a moment of a study's phase.
+
+    * ``told``: the phase's last reply is stored, and nobody was told so;
+    * ``learning``: conclusions are being drawn;
+    * ``writing``: they are written, and not committed;
+    * ``written``: they are committed, and nobody was told so.
+    """
+
+    moment: str
+    study: str
+    phase: int
+    quota: int
+
+
+class ForkedCollector(CollectorProcess):
+    """Forked from a process that has imported everything."""
+
+    def start(self, death: Death | None = None) -> Self:
+        """Start it; one that may die at once is not waited for."""
+        reading, writing = FORKS.Pipe(duplex=False)
+        settings = Settings(
+            database=self.database, admin_key=self.admin_key, rate=1000.0, quiet=True
+        )
+        self._forked = FORKS.Process(target=_serve, args=(settings, self.port, writing, death))
+        self._forked.start()
+        writing.close()
+        assert reading.poll(60)
+        self.url = reading.recv()
+        reading.close()
+        self.port = int(self.url.rpartition(":")[2])
+        if death is None:
+            self._wait()
+        return self
+
+    def kill(self) -> None:
+        self._forked.kill()
+        self._forked.join()
+
+    def stop(self) -> None:
+        self._forked.terminate()
+        self._forked.join(20)
+
+    def await_death(self) -> None:
+        """It has killed itself, or the test fails."""
+        self._forked.join(60)
+        assert self._forked.exitcode == -signal.SIGKILL
+
+
+def _serve(settings: Settings, port: int, told: Any, death: Death | None) -> None:
+    if death is not None:
+        _arrange(death)
+    serve(settings, port=port, announce=told.send)
+
+
+def _arrange(death: Death) -> None:
+    """Conclusions are drawn in this process, so that it can die in the middle of them."""
+    Worker.run = _here  # type: ignore[method-assign]
+    moments: dict[str, Callable[[Death], None]] = {
+        "told": _after_the_last_reply,
+        "learning": _while_learning,
+        "writing": _before_the_commit,
+        "written": _after_the_commit,
+    }
+    moments[death.moment](death)
+
+
+def _die(*_: Any) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+async def _here(_: Worker, function: Any, *args: Any) -> Any:
+    return await asyncio.get_running_loop().run_in_executor(None, function, *args)
+
+
+def _after_the_last_reply(death: Death) -> None:
+    add = SqlStorage.add_replies
+
+    def add_and_die(storage: SqlStorage, replies: Any) -> Any:
+        verdicts = add(storage, replies)
+        last = (death.study, death.phase, death.quota - 1)
+        if last in [(reply.study, reply.phase, reply.number) for reply in replies]:
+            _die()
+        return verdicts
+
+    SqlStorage.add_replies = add_and_die  # type: ignore[method-assign]
+
+
+def _while_learning(death: Death) -> None:
+    close = Progress.close
+
+    def learn_and_die(progress: Progress) -> None:
+        if (progress.plan.hash[:16], progress.phase) == (death.study, death.phase):
+            progress._learn()
+            _die()
+        close(progress)
+
+    Progress.close = learn_and_die  # type: ignore[method-assign]
+
+
+def _before_the_commit(death: Death) -> None:
+    _around_advance(death, lambda: sa.event.listen(sa.Engine, "commit", _die), lambda: None)
+
+
+def _after_the_commit(death: Death) -> None:
+    _around_advance(death, lambda: None, _die)
+
+
+def _around_advance(death: Death, before: Callable[[], None], after: Callable[[], None]) -> None:
+    advance = SqlStorage.advance
+
+    def advance_and_die(storage: SqlStorage, study: str, phase: int, **what: Any) -> bool:
+        here = (study, phase) == (death.study, death.phase)
+        if here:
+            before()
+        done = advance(storage, study, phase, **what)
+        if here:
+            after()
+        return done
+
+    SqlStorage.advance = advance_and_die  # type: ignore[method-assign]
