@@ -304,7 +304,7 @@ def test_numbers_are_no_titles(tmp_path: Path) -> None:
 def test_whole_lines_and_single_cells_are_read_alike(
     tmp_path: Path, sep: str, decimal: str
 ) -> None:
-    """A quote anywhere makes the reader go from cell to cell."""
+    """A quote that stands apart makes the reader go from cell to cell."""
     rng = np.random.default_rng(0)
     strange = ["1e3", " 2", "-0", "+.5", "3 ", "00012", "1E-2"]
     cells = [[f"{x:.3f}" for x in row] for row in rng.normal(size=(50, 3))]
@@ -313,13 +313,14 @@ def test_whole_lines_and_single_cells_are_read_alike(
     lines = [sep.join(cell.replace(".", decimal) for cell in ["w,", *row]) for row in cells]
     lines = [line.replace("w,", f"w{place % 7}") for place, line in enumerate(lines)]
     text = "\n".join([sep.join("wabc"), *lines])
-    quoted = text.replace("\nw3", '\n"w3"')
-    plain, careful = (read(tmp_path, each, groups="w") for each in (text, quoted))
-    assert type(plain._table) is not type(careful._table)
-    np.testing.assert_array_equal(plain.X, careful.X)
-    assert plain.text("w").tolist() == careful.text("w").tolist()
+    quoted, apart = (text.replace("\nw3", f'\n{space}"w3"') for space in ("", " "))
+    plain, idle, careful = (read(tmp_path, each, groups="w") for each in (text, quoted, apart))
+    assert type(plain._table) is type(idle._table) is not type(careful._table)
+    for other in (idle, careful):
+        np.testing.assert_array_equal(plain.X, other.X)
+        assert plain.text("w").tolist() == other.text("w").tolist()
     for wrong in ("1_0", "x", "٣", "0x10", "1.2.3", "1 2", "--1"):
-        for whole in (text, quoted):
+        for whole in (text, quoted, apart):
             last = whole.rpartition(sep)[0] + sep + wrong
             with pytest.raises(InvalidData, match="row 50, column 'c' must be a number"):
                 read(tmp_path, last, groups="w", sep=sep, decimal=decimal)

@@ -1,12 +1,13 @@
 """One reader of files for every command: what it sniffs it says, what it refuses it places.
 
-    file ── text.py, stores.py ──> Table: columns of cells ── reading.py ──> Rows: curves, labels
+    file, bytes ── text.py, stores.py ──> Table: columns of cells ── reading.py ──> Rows: curves …
 
 A refusal names row, column and rule, never a value.
 """
 
+from dpfda.files.handed import File, Handed
 from dpfda.files.opening import Opened, open_file
 from dpfda.files.reading import Reading, Rows
 from dpfda.files.table import Table
 
-__all__ = ["Opened", "Reading", "Rows", "Table", "open_file"]
+__all__ = ["File", "Handed", "Opened", "Reading", "Rows", "Table", "open_file"]

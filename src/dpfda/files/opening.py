@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from dpfda._validate import FloatArray
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.files import stores, text
 from dpfda.files.cells import grid_in
+from dpfda.files.handed import File
 from dpfda.files.table import NUMBER, Table
 
 _TEXT = {".csv", ".tsv", ".txt", ".tab", ".dat"}
@@ -20,7 +20,7 @@ class Opened:
     """What is known of a file before its rows are read.
 
     Attributes:
-        path: where it is.
+        path: where it is, or its bytes.
         names: of its columns.
         said: how it was read, in words.
         header: whether names come from the file.
@@ -29,7 +29,7 @@ class Opened:
         chunks: starts a pass over the rows, some at a time; None: all at once.
     """
 
-    path: Path
+    path: File
     names: tuple[str, ...]
     chunks: Callable[[int | None], Iterator[Table]]
     said: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class Opened:
 
 
 def open_file(
-    path: Path,
+    path: File,
     *,
     sep: str | None = None,
     decimal: str | None = None,
@@ -78,7 +78,7 @@ def open_file(
     raise InvalidParameter("FILE", "a .csv, .tsv, .txt, .parquet, .npz or .xlsx file", path.name)
 
 
-def _text(path: Path, dialect: text.Dialect) -> Opened:
+def _text(path: File, dialect: text.Dialect) -> Opened:
     return Opened(
         path=path,
         names=dialect.names,
@@ -89,7 +89,7 @@ def _text(path: Path, dialect: text.Dialect) -> Opened:
     )
 
 
-def _workbook(path: Path, *, decimal: str, header: bool | None, asked: Collection[str]) -> Opened:
+def _workbook(path: File, *, decimal: str, header: bool | None, asked: Collection[str]) -> Opened:
     title, rows = stores.xlsx(path)
     if not rows:
         raise InvalidData(path.name, "a table with at least two rows", "an empty sheet")

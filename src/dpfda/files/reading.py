@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.files.handed import File
 from dpfda.files.opening import Opened, open_file
 from dpfda.files.table import NUMBER, Table, place_of, places_of, shown
 
@@ -75,10 +75,9 @@ class Reading:
         grid: grid points, ``0:24`` (evenly from one to the other) or ``0,0.5,2``.
 
     Example:
-        >>> from tempfile import mkdtemp
-        >>> path = Path(mkdtemp()) / "curves.csv"
-        >>> _ = path.write_text("who;0;0,5;1\na;1,5;2;3\nb;2,5;3;4\n")
-        >>> rows = Reading(id="who").rows(path)
+        >>> from dpfda.files import Handed
+        >>> file = Handed("curves.csv", b"who;0;0,5;1\na;1,5;2;3\nb;2,5;3;4\n")
+        >>> rows = Reading(id="who").rows(file)
         >>> print(rows.said, rows.X.tolist(), sep="\n")  # doctest: +ELLIPSIS
         read 2 rows × 4 columns: ';' between columns, ',' decimals, first row is a header, ...
         [[1.5, 2.0, 3.0], [2.5, 3.0, 4.0]]
@@ -99,7 +98,7 @@ class Reading:
         """The same, for these columns."""
         return replace(self, columns=",".join(names))
 
-    def open(self, path: Path, *, aside: Iterable[str] = ()) -> Opened:
+    def open(self, path: File, *, aside: Iterable[str] = ()) -> Opened:
         """The file, before its rows are read; columns that are asked for by name are known."""
         lists = [part.split(",") for part in (self.columns, self.drop) if part is not None]
         asked = {name.strip() for name in (*aside, *chain(*lists))}
@@ -132,7 +131,7 @@ class Reading:
 
     def rows(
         self,
-        path: Path,
+        path: File,
         *,
         aside: Mapping[str, str] | None = None,
         curves: bool = True,

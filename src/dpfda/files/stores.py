@@ -5,22 +5,22 @@ from __future__ import annotations
 import zipfile
 import zlib
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.errors import InvalidData, MissingExtra
+from dpfda.files.handed import File
 from dpfda.files.table import Table
 
 _KEYS = ("curves", "points", "X", "values")
 
 
-def npz(path: Path) -> tuple[Table, FloatArray | None]:
+def npz(path: File) -> tuple[Table, FloatArray | None]:
     """An archive of columns of one length, or of one table with columns beside it."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, AttributeError):
         raise InvalidData(path.name, "a readable NPZ file without pickled objects") from None
@@ -45,7 +45,7 @@ def npz(path: Path) -> tuple[Table, FloatArray | None]:
     return Table(tuple(columns), tuple(map(_plain, columns.values()))), grid
 
 
-def parquet(path: Path, *, rows: int) -> Iterator[Table]:
+def parquet(path: File, *, rows: int) -> Iterator[Table]:
     """A Parquet file, some rows at a time."""
     try:
         import pyarrow as arrow
@@ -54,15 +54,16 @@ def parquet(path: Path, *, rows: int) -> Iterator[Table]:
         raise MissingExtra("pyarrow", "files") from None
     try:
         first = 1
-        for batch in ParquetFile(path).iter_batches(batch_size=rows):
-            columns = tuple(_plain(_numbers(arrow, column)) for column in batch.columns)
-            yield Table(tuple(batch.schema.names), columns, first=first)
-            first += batch.num_rows
+        with path.open("rb") as stream:
+            for batch in ParquetFile(stream).iter_batches(batch_size=rows):
+                columns = tuple(_plain(_numbers(arrow, column)) for column in batch.columns)
+                yield Table(tuple(batch.schema.names), columns, first=first)
+                first += batch.num_rows
     except (OSError, ValueError, EOFError, arrow.ArrowException):
         raise InvalidData(path.name, "a readable Parquet file") from None
 
 
-def parquet_names(path: Path) -> tuple[str, ...]:
+def parquet_names(path: File) -> tuple[str, ...]:
     """The columns of a Parquet file."""
     try:
         import pyarrow as arrow
@@ -70,22 +71,23 @@ def parquet_names(path: Path) -> tuple[str, ...]:
     except ImportError:
         raise MissingExtra("pyarrow", "files") from None
     try:
-        return tuple(read_schema(path).names)
+        with path.open("rb") as stream:
+            return tuple(read_schema(stream).names)
     except (OSError, ValueError, EOFError, arrow.ArrowException):
         raise InvalidData(path.name, "a readable Parquet file") from None
 
 
-def xlsx(path: Path) -> tuple[str, list[list[str]]]:
+def xlsx(path: File) -> tuple[str, list[list[str]]]:
     """The first sheet of a workbook: its title, and its cells as text."""
     try:
         from openpyxl import load_workbook
     except ImportError:
         raise MissingExtra("openpyxl", "files") from None
     try:
-        book = load_workbook(path, read_only=True, data_only=True)
-        sheet = book.worksheets[0]
-        rows = [["" if cell is None else str(cell) for cell in row] for row in sheet.values]
-        book.close()
+        with path.open("rb") as stream:
+            book = load_workbook(stream, read_only=True, data_only=True)
+            sheet = book.worksheets[0]
+            rows = [["" if cell is None else str(cell) for cell in row] for row in sheet.values]
     except Exception:  # a damaged workbook raises whatever its parts raise, and quotes them
         raise InvalidData(path.name, "a readable XLSX workbook") from None
     return sheet.title, [row for row in rows if any(map(str.strip, row))]

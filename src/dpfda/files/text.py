@@ -8,19 +8,17 @@ import gzip
 import re
 import zlib
 from collections import deque
-from collections.abc import Collection, Generator, Iterator, Sequence
-from contextlib import closing
-from dataclasses import dataclass, field
-from functools import cached_property
-from io import TextIOWrapper
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import StringIO, TextIOWrapper
 from itertools import chain, islice
-from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.files import cells
+from dpfda.files.handed import File
+from dpfda.files.lines import Lines, plain
 from dpfda.files.table import NUMBER, Table
 
 SAMPLE = 200  # lines that delimiter, decimals and header are sniffed from
@@ -71,7 +69,7 @@ class Dialect:
 
 
 def sniff(
-    path: Path,
+    path: File,
     *,
     sep: str | None,
     decimal: str | None,
@@ -80,8 +78,8 @@ def sniff(
 ) -> Dialect:
     """How a file is written; what is given is not sniffed. `asked` may be names of columns."""
     encoding = _encoding(path)
-    with closing(_lines(path, encoding)) as lines:
-        sample = list(islice(lines, SAMPLE))
+    with _reading(path, encoding) as stream:
+        sample = list(islice(_telling(stream), SAMPLE))
     if not sample:
         raise InvalidData(path.name, "a table with at least two rows", "an empty file")
     if sep is not None:
@@ -127,69 +125,32 @@ def left_out(titles: int) -> tuple[str, ...]:
     return (f"{titles} line{'s' * (titles > 1)} above the table left out",) * (titles > 0)
 
 
-@dataclass(frozen=True, eq=False)
-class Lines(Table):
-    """Lines whose cells stand between delimiters and nothing else: no quotes, none missing.
-
-    Numbers are read off all lines at once, an order of magnitude faster than cell by cell.
-    """
-
-    lines: list[str] = field(default_factory=list, repr=False)
-    sep: str = ","
-
-    def __len__(self) -> int:
-        return len(self.lines)
-
-    def column(self, place: int) -> Any:
-        """The cells of a column."""
-        return self._cells[place]
-
-    @cached_property
-    def _cells(self) -> tuple[Any, ...]:
-        return tuple(zip(*split(self.lines, self.sep), strict=True))
-
-    def read_ahead(self, places: Sequence[int]) -> None:
-        """Read columns that hold nothing but numbers; others are read cell by cell."""
-        places = [place for place in places if place not in self._known]
-        lines = self.lines
-        if self.decimal != ".":
-            lines = [line.replace(".", "x").replace(self.decimal, ".") for line in lines]
-        try:
-            values = np.loadtxt(
-                lines, delimiter=self.sep, usecols=places, comments=None, ndmin=2, unpack=True
-            )
-        except ValueError:
-            return
-        self._known.update((place, (x, None)) for place, x in zip(places, values, strict=True))
-
-
-def tables(path: Path, dialect: Dialect, rows: int | None) -> Iterator[Table]:
+def tables(path: File, dialect: Dialect, rows: int | None) -> Iterator[Table]:
     """What is below the header, so many rows at a time, or (None) all at once."""
     width, first = len(dialect.names), 1
-    with closing(_lines(path, dialect.encoding)) as lines:
+    with _reading(path, dialect.encoding) as stream:
+        lines = _telling(stream)
         deque(islice(split(lines, dialect.sep), dialect.titles + dialect.header), maxlen=0)
-        while part := list(islice(lines, rows)):
-            if not _plain(part, dialect.sep, width):
+        while part := stream.read() if rows is None else "".join(islice(stream, rows)):
+            body = None if "#" in part else plain(part, dialect.sep, width)
+            if body is None:
+                part = "".join(_telling(StringIO(part, newline="")))
+                body = plain(part, dialect.sep, width) if part else b""
+            if body is None:
                 break
-            yield Lines(dialect.names, (), dialect.decimal, first, lines=part, sep=dialect.sep)
-            first += len(part)
+            if body:
+                table = Lines(dialect.names, (), dialect.decimal, first, body=body, sep=dialect.sep)
+                yield table
+                first += len(table)
         # From here on cell by cell: a cell in quotes may have several lines.
-        careful = _checked(split(chain(part, lines), dialect.sep), path, width, first)
+        rest = chain(StringIO(part, newline=""), lines)
+        careful = _checked(split(rest, dialect.sep), path, width, first)
         while cut := list(islice(careful, rows)):
             yield Table(dialect.names, tuple(zip(*cut, strict=True)), dialect.decimal, first)
             first += len(cut)
 
 
-def _plain(lines: list[str], sep: str, width: int) -> bool:
-    """Whether cells can be told by delimiters alone."""
-    return (
-        sep not in ("", " ")
-        and not any('"' in line for line in lines)
-        and all(line.count(sep) == width - 1 and line[0] != sep for line in lines)
-    )
-
-
-def _checked(rows: Iterator[list[str]], path: Path, width: int, first: int) -> Iterator[list[str]]:
+def _checked(rows: Iterator[list[str]], path: File, width: int, first: int) -> Iterator[list[str]]:
     """Rows that are as long as there are names."""
     for number, row in enumerate(rows, start=first):
         if len(row) == width + 1 and not row[-1].strip():
@@ -214,26 +175,32 @@ def split(lines: Any, sep: str) -> Iterator[list[str]]:
         raise InvalidData("FILE", "a table of cells whose quotes are closed") from None
 
 
-def _lines(path: Path, encoding: str) -> Generator[str, None, None]:
-    """Lines of a file, packed or not, without comments (#)."""
+def _telling(lines: Iterable[str]) -> Iterator[str]:
+    """Lines that say something: no empty ones, no comments (#)."""
+    return (line for line in lines if line.strip() and not line.lstrip().startswith("#"))
+
+
+@contextmanager
+def _reading(path: File, encoding: str) -> Iterator[TextIOWrapper]:
+    """A file as text, packed or not."""
     try:
         with _opened(path) as raw, TextIOWrapper(raw, encoding, newline="") as stream:
-            for line in stream:
-                if line.strip() and not line.lstrip().startswith("#"):
-                    yield line
+            yield stream
     except (UnicodeError, OSError, EOFError, zlib.error):
         raise _unreadable(path) from None
 
 
-def _opened(path: Path) -> Any:
-    return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb")
+@contextmanager
+def _opened(path: File) -> Iterator[Any]:
+    with path.open("rb") as raw:
+        yield gzip.GzipFile(fileobj=raw) if path.suffix.lower() == ".gz" else raw
 
 
-def _unreadable(path: Path) -> InvalidData:
+def _unreadable(path: File) -> InvalidData:
     return InvalidData(path.name, "a readable text file in UTF-8, UTF-16 with a mark, or cp1252")
 
 
-def _encoding(path: Path) -> str:
+def _encoding(path: File) -> str:
     """By its mark, by whether all of it is UTF-8, otherwise what a Western Excel writes."""
     try:
         with _opened(path) as stream:
