@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
 
 import dpfda
-from dpfda import forecast, plan_study
+from dpfda import CurveEncoder, forecast, plan_study
+from dpfda._validate import FloatArray
 from dpfda.datasets import simulate_001
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.mechanisms.question_response import effective_answers
 from dpfda.planner import search
-from dpfda.planner.families import FAMILIES
+from dpfda.planner.families import FAMILIES, Known, public_range
+from dpfda.planner.forecast import ALSO
 from dpfda.planner.sample import Pilot
 from dpfda.planner.separation import discriminant_error, expected_by_theory, set_apart
 from dpfda.planner.trials import tractable
 from dpfda.planner.words import notes, verdict
-from dpfda.planner.world import redrawn
+from dpfda.planner.world import World, made_up, redrawn
+from dpfda.protocol.plan import StudyPlan
 
-KNOWN = {"value_range": (-6, 6), "classes": (-1, 1), "non_private_error": 0.1, "curves": False}
+KNOWN = {"value_range": (-6, 6), "classes": (-1, 1), "non_private_error": 0.1, "also": ()}
 
 
 def test_more_people_and_a_larger_epsilon_help_and_seeds_repeat() -> None:
@@ -58,7 +62,7 @@ def test_a_hopeless_study_is_called_so() -> None:
 
 def test_curves_second_studies_and_the_smallest_difference() -> None:
     steps: list[float] = []
-    known = KNOWN | {"curves": True}
+    known = KNOWN | {"also": ALSO}
     found = forecast(400, 1.0, studies=4, tell=steps.append, **known)
     assert [one.people for one in found.by_people] == [40, 80, 200, 400, 800, 2000]
     assert 1.0 in [one.epsilon for one in found.by_epsilon]
@@ -68,6 +72,31 @@ def test_curves_second_studies_and_the_smallest_difference() -> None:
     assert steps == sorted(steps)
     assert steps[-1] == 1.0
     assert any("Theory" in note for note in notes(found))
+
+
+def test_a_whole_plan_is_forecast_as_its_facts_are() -> None:
+    facts = {"value_range": (-6, 6), "classes": (-1, 1), "class_share": 0.3}
+    plan = plan_study(500, 1.0, **facts)
+    told = {"non_private_error": 0.1, "studies": 4, "also": ()}
+    assert forecast(plan, **told) == forecast(500, 1.0, **facts, **told)
+    # An own design is kept, whatever the recipe would take.
+    design = {"name": "mrma", "n_classifiers": 4}
+    by_hand = replace(plan, design=design, encoder=CurveEncoder("bspline", n_basis=4, scale=2.0))
+    found = forecast(by_hand, **(told | {"also": ("second",)}))
+    assert found.plan == by_hand
+    assert [one.people for _, one in found.second] == [1000, 500]
+    for name, value in (("epsilon", 2.0), ("error", 0.2), ("classes", (0, 1)), ("seed", 3)):
+        with pytest.raises(InvalidParameter, match=f"{name} must be left out: the plan says it"):
+            forecast(plan, **told, **{name: value})
+
+
+def test_the_range_of_an_encoder() -> None:
+    plan = plan_study(9, 1.0, value_range=[(-1, 3), (10, 30)], classes=(0, 1), domain_range=(2, 6))
+    middle, half = public_range(plan.encoder)
+    assert middle == pytest.approx([1, 20])
+    assert half == pytest.approx([2, 10])
+    with pytest.raises(InvalidParameter, match="pass a sample"):
+        public_range(CurveEncoder("bspline", n_basis=4, rescale="max_abs"))
 
 
 def test_nobody_is_charged() -> None:
@@ -82,10 +111,10 @@ def test_populations_are_as_far_apart_as_was_said(family: str, shares: tuple[flo
     labels = tuple("abc"[: len(shares)])
     ranges = {"feature_ranges": [(0, 1)] * 6} if family == "table" else {"value_range": (-1, 1)}
     plan = plan_study(100, 1.0, classes=labels, **ranges)
-    box = np.array([[-1.0, 1.0]])
+    known = Known(encoder=plan.encoder, shares=np.array(shares))
     for number in range(3):
         rng = np.random.default_rng(number)
-        one = FAMILIES[family].population(plan.encoder, box, np.array(shares), rng)
+        one = FAMILIES[family].population(known, rng)
         one = set_apart(one, 0.12, number)
         features, drawn = one.people(8000, 100 + number)
         assert np.abs(features).max() <= 1
@@ -93,6 +122,54 @@ def test_populations_are_as_far_apart_as_was_said(family: str, shares: tuple[flo
         assert abs(discriminant_error(features, drawn, np.array(shares)) - 0.12) < 0.03
         fewer, _ = one.people(50, 100 + number)
         assert np.allclose(fewer, features[:50])  # common random numbers
+
+
+def _world(facts: dict[str, object], typical: object = None) -> tuple[StudyPlan, World]:
+    plan = plan_study(900, 1.0, classes=("no", "yes"), **facts)  # type: ignore[arg-type]
+    return plan, made_up(plan, None, shares=None, non_private_error=0.1, typical=typical)
+
+
+def test_people_vary_around_typical_curves() -> None:
+    t = np.linspace(0, 1, 30)
+    low, high = np.sin(5 * t) - 1, np.sin(5 * t) + 1
+    curves = np.stack([high, low, high])  # of several of one class, their mean
+    plan, place = _world({"value_range": (-6, 6)}, (curves, ["yes", "no", "yes"], t))
+    for one in place.populations(4, 0.1):
+        assert np.allclose(one.means, plan.encoder.coefficients([low, high], t))
+        features, labels = one.people(8000, 5)
+        assert abs(discriminant_error(features, labels, place.shares) - 0.1) < 0.02
+    widths = [np.linalg.norm(one.root[0]) / 6 for one in place.populations(12, 0.1)]
+    assert 0.03 < min(widths) < max(widths) < 0.2  # worlds of an unusual width are left out
+    with pytest.raises(InvalidParameter, match="typical must be left out for tables"):
+        _world({"feature_ranges": [(0, 1)] * 3}, ([[0] * 3, [1] * 3], ["no", "yes"]))
+    with pytest.raises(InvalidData, match="typical must be 1 rows or more of each class"):
+        _world({"value_range": (-6, 6)}, (curves, ["no"] * 3, t))
+    with pytest.raises(InvalidData, match="another label in row 2"):
+        _world({"value_range": (-6, 6)}, (curves, ["no", "maybe", "yes"], t))
+
+
+def test_what_is_known_of_the_middle_is_believed() -> None:
+    def middles(**facts: object) -> FloatArray:
+        _, place = _world(facts)
+        return np.stack([one.means.mean(axis=0) for one in place.populations(6, 0.1)])
+
+    assert np.abs(middles(value_range=(-6, 6))).max() > 0.1
+    assert np.abs(middles(value_range=(-6, 6), center_known=True)).max() < 1e-9
+    _, place = _world({"feature_ranges": [(0, 1)] * 9, "center_known": True})
+    for one in place.populations(6, 0.1):
+        (shown,) = one.features(np.zeros((1, 9)))
+        assert np.all((shown == 0) | (shown < -0.6))  # amounts are skewed whatever is known
+
+
+def test_a_loose_range_is_filled_by_nobody() -> None:
+    def spread(loose: bool) -> tuple[float, float]:
+        _, place = _world({"value_range": (-6, 6), "range_is_loose": loose})
+        people = [one.people(300, 1)[0][:, 0] for one in place.populations(20, 0.1)]
+        return float(np.std([x.mean() for x in people])), float(np.mean([x.std() for x in people]))
+
+    (fits, wide), (lies, narrow) = spread(False), spread(True)
+    assert lies > 2 * fits
+    assert narrow < wide / 1.5
 
 
 def test_theory_is_the_formula() -> None:
@@ -136,14 +213,14 @@ def test_a_sample_is_redrawn_half_the_time_on_rows_kept_apart() -> None:
     rows = {tuple(row) for row in pilot.features[parts[0].seen]}
     assert {tuple(row) for row in features} <= rows
     assert abs(labels.mean() - pilot.shares[1]) < 0.07
-    with pytest.raises(InvalidData, match="rarest class"):
+    with pytest.raises(InvalidData, match="0 of the rarest"):
         Pilot.of(plan, data.X, np.ones(90), shares=None)
 
 
 def test_a_sample_keeps_its_share_of_what_there_is_to_gain() -> None:
     data = simulate_001(200, 5)
     plan = plan_study(1000, 1.0, value_range=(-6, 6), classes=(-1, 1))
-    known = {"class_shares": (0.5, 0.5)}
+    known = {"shares": np.array([0.5, 0.5])}
     free = redrawn(plan, (data.X, data.y), non_private_error=None, **known)
     held = redrawn(plan, (data.X, data.y), non_private_error=0.2, **known)
     at = np.array([free.limit, 0.5, 0.55])
@@ -151,10 +228,27 @@ def test_a_sample_keeps_its_share_of_what_there_is_to_gain() -> None:
     assert free.told(at) == pytest.approx(at)
 
 
+def test_a_weaker_sample_has_its_rows_blurred() -> None:
+    data = simulate_001(200, 5)
+    plan = plan_study(1000, 1.0, value_range=(-6, 6), classes=(-1, 1))
+    place = redrawn(plan, (data.X, data.y), shares=None, non_private_error=None)
+    for limit in (place.limit, 0.25, 0.4):
+        (one, *_) = place.populations(2, limit)[1:]  # where all rows are seen
+        features, labels = one.people(20_000, 1)
+        assert abs(discriminant_error(features, labels, place.shares) - limit) < 0.04
+        assert abs(labels.mean() - place.shares[1]) < 0.02
+    found = forecast(
+        6000, 1.0, sample=(data.X, data.y), studies=4, also=("difference",),
+        value_range=(-6, 6), classes=(-1, 1),
+    )  # fmt: skip
+    assert found.detectable is not None
+    assert place.limit < found.detectable[0] < found.guessing
+
+
 def test_a_sample_forecasts_what_the_study_then_achieves() -> None:
     """Ten studies of the paper's people err 10.9 %; the sample's own luck is about a point."""
     public = simulate_001(200, 77)
-    known = {"value_range": (-6, 6), "classes": (-1, 1), "curves": False, "studies": 12}
+    known = {"value_range": (-6, 6), "classes": (-1, 1), "also": (), "studies": 12}
     found = forecast(3000, 1.0, sample=(public.X, public.y), non_private_error=0.1, **known)
     assert abs(found.expected.error - 0.109) < 0.025
     assert found.expected.low < 0.109 < found.expected.high
@@ -172,11 +266,13 @@ NAN = float("nan")
         ("non_private_error", 0.5), ("non_private_error", None), ("class_shares", NAN),
         ("class_shares", (0.5, 0.6)), ("class_shares", ("x", "y")), ("family", "table"),
         ("family", "cubist"), ("studies", 0), ("studies", 10**9), ("value_range", (NAN, 1)),
-        ("value_range", (-1e308, 1e308)), ("error", 0.3),
+        ("value_range", (-1e308, 1e308)), ("error", 0.3), ("also", ("everything",)),
+        ("classes", None), ("class_share", 0.3),
     ],
 )  # fmt: skip
 def test_what_makes_no_sense_is_refused(name: str, value: object) -> None:
     known: dict[str, object] = {"n_people": 100, "epsilon": 1.0, "studies": 2, **KNOWN}
+    known["class_shares"] = 0.5
     with pytest.raises(InvalidParameter):
         forecast(**(known | {name: value}))  # type: ignore[arg-type]
 

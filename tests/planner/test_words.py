@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from dpfda import plan_study
 from dpfda.cli._group import dpfda as main
 from dpfda.datasets import simulate_001
-from dpfda.planner.words import commands, consent
+from dpfda.planner.words import consent, organizer, take_part
 
 FACTS = ["--range", "-6", "6", "--classes", "no,yes"]
 
@@ -47,9 +47,11 @@ def test_consent_says_what_is_sent_in_clear() -> None:
     assert "sent as it is" in consent(plan_study(50, 1.0, **facts))
 
 
-def test_commands_quote_labels() -> None:
-    plan = plan_study(50, 1.0, value_range=(0, 1), classes=("$(reboot)", "yes"))
-    assert "--label '$(reboot)'" in commands(plan)
+def test_a_label_cannot_end_a_comment() -> None:
+    plan = plan_study(50, 1.0, value_range=(0, 1), classes=("$(reboot)", "x\nreboot"))
+    code = [line for line in take_part(plan).splitlines() if not line.startswith("#")]
+    assert "reboot" not in "".join(code)
+    assert "reboot" not in organizer(plan)
 
 
 def test_a_folder_with_all_that_a_study_needs(tmp_path: Path) -> None:
@@ -62,7 +64,8 @@ def test_a_folder_with_all_that_a_study_needs(tmp_path: Path) -> None:
         "plan.json",
         "forecast.json",
         "consent.txt",
-        "commands.sh",
+        "organizer.sh",
+        "take-part.sh",
         "study.py",
         "forecast.html",
     }
@@ -105,7 +108,24 @@ def test_a_public_sample_from_a_file(tmp_path: Path) -> None:
     assert run(*known).exit_code == 2  # no label
     wrong = run(*known, "--label", "ill", "--classes", "a,b")
     assert wrong.exit_code == 2
-    assert "must be one of a, b" in wrong.output
+    assert "--sample must be labelled by a, b, got another label in row 1" in wrong.output
+
+
+def test_typical_curves_from_a_file(tmp_path: Path) -> None:
+    path, t = tmp_path / "typical.csv", np.linspace(0, 1, 21)
+    rows = [f"{name}," + ",".join(f"{v:.3f}" for v in level + np.sin(3 * t))
+            for name, level in (("no", -1.5), ("yes", 1.0))]  # fmt: skip
+    path.write_text(
+        "ill," + ",".join(map(str, t)) + "\n" + "\n".join(rows) + "\n", encoding="utf-8"
+    )
+    known = ["--people", "900", "--epsilon", "1", "--studies", "2", "--non-private-error", "0.1"]
+    told = [*known, "--typical", str(path), "--label", "ill", "--json"]
+    ran = run(*told, "--folder", str(tmp_path / "study"))
+    assert ran.exit_code == 0, ran.output
+    assert json.loads(ran.stdout)["basis"] == "the family of curves 'smooth' around typical ones"
+    program = (tmp_path / "study" / "study.py").read_text(encoding="utf-8")
+    exec(compile(program, "study.py", "exec"), {})
+    assert "--typical must be left out with a sample" in run(*told, "--sample", str(path)).stderr
 
 
 def test_a_table_with_names_and_categories(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from dpfda.cli._output import check_writable
 from dpfda.cli._progress import progress_bar
 from dpfda.cli._reading import frame, read_ranges, reading_from, reading_options
 from dpfda.curves.ranges import Table as Public
-from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.errors import InvalidParameter
 from dpfda.files import Reading
 from dpfda.planner import page
 from dpfda.planner.families import FAMILIES
@@ -20,6 +20,9 @@ from dpfda.planner.forecast import Forecast, forecast
 from dpfda.recipe import in_words, plan_study
 from dpfda.study.outcome import Outcome
 from dpfda.study.results import rows_table, to_json
+
+_NEED_FORECASTS = ("error", "class_shares", "family", "typical", "folder")
+_ABOUT_FORECASTS = ("non_private_error", "sample", "studies", *_NEED_FORECASTS)
 
 
 @click.command()
@@ -45,9 +48,11 @@ from dpfda.study.results import rows_table, to_json
     help="Forecast: what you expect a classifier without privacy to err.")  # fmt: skip
 @click.option("--family", type=click.Choice(list(FAMILIES)),
     help="Forecast: what people look like. Default: smooth curves, or a table.")  # fmt: skip
+@click.option("--typical", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Forecast: a file of typical public curves, one a class, with their --label.")  # fmt: skip
 @click.option("--sample", type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Forecast: a file of public people instead, with their --label.")  # fmt: skip
-@click.option("--shares", metavar="A,B,...",
+@click.option("--shares", "class_shares", metavar="A,B,...",
     help="Forecast: how frequent the labels are, in sorted order. Default: equally.")  # fmt: skip
 @click.option("--studies", type=int, default=40, show_default=True,
     help="Forecast: how many studies are simulated.")  # fmt: skip
@@ -70,18 +75,17 @@ def command(
     """
     check_writable("--out", out)
     reading = reading_from(options)
-    names = ("non_private_error", "family", "studies", "error", "sample", "shares", "folder")
-    told = {name: options.pop(name) for name in names}
+    told = {name: options.pop(name) for name in _ABOUT_FORECASTS}
     facts: dict[str, Any] = {"classes": [label.strip() for label in classes.split(",")]}
     facts |= {name: value for name, value in options.items() if value is not None}
     if feature_ranges is not None:
         facts["feature_ranges"] = read_ranges(feature_ranges)
-    folder = told.pop("folder")
+    folder = told["folder"]
     if told["non_private_error"] is not None or told["sample"] is not None:
-        found = _forecast(facts, told, reading, folder)
+        found = _forecast(facts, told, reading)
         plan, document = found.plan, page.document(found)
         shown = page.outcome(found)
-    elif any(told[name] is not None for name in ("error", "family", "shares")) or folder:
+    elif any(told[name] is not None for name in _NEED_FORECASTS):
         rule = "given for a forecast (or a --sample of public people)"
         raise InvalidParameter("--non-private-error", rule, None)
     else:
@@ -107,57 +111,49 @@ def command(
         click.echo(f"written to {written}", err=True)
 
 
-def _forecast(
-    facts: dict[str, Any], told: dict[str, Any], reading: Reading, folder: Path | None
-) -> Forecast:
+def _forecast(facts: dict[str, Any], told: dict[str, Any], reading: Reading) -> Forecast:
     """Simulate, and write the folder."""
-    path, shares = told.pop("sample"), told.pop("shares")
+    paths = {name: path for name in ("typical", "sample") if (path := told.pop(name))}
+    shares, folder = told.pop("class_shares"), told.pop("folder")
     asked = {name: value for name, value in told.items() if value is not None}
     if shares is not None:
         try:
             asked["class_shares"] = [float(share) for share in shares.split(",")]
         except ValueError:
             raise InvalidParameter("--shares", "numbers like 0.7,0.3", shares) from None
-    sample = None if path is None else _sample(path, reading, facts)
+    if paths and reading.label is None:
+        rule = f"given with --{next(iter(paths))}: the column of classes"
+        raise InvalidParameter("--label", rule, None)
+    ranges = facts.get("feature_ranges")
+    asked |= {name: public_rows(path, reading, ranges) for name, path in paths.items()}
     with progress_bar("forecast") as tell:
-        found = forecast(**facts, **asked, sample=sample, tell=tell)
+        found = forecast(**facts, **asked, tell=tell)
     if folder is not None:
-        asked.pop("error", None)
         own = {name: value for name, value in facts.items() if name not in ("n_people", "epsilon")}
-        page.write_folder(found, folder, own, asked, sample=_read_again(path, reading, facts))
+        plain = {name: asked[name] for name in asked if name not in ("error", *paths)}
+        texts = {name: _read_again(name, path, reading, ranges) for name, path in paths.items()}
+        page.write_folder(found, folder, own, plain, texts)
     return found
 
 
-def _sample(path: Path, reading: Reading, facts: dict[str, Any]) -> tuple[Any, ...]:
-    """Public people of a file: rows, labels, and grid points of curves."""
-    if reading.label is None:
-        raise InvalidParameter("--label", "given with --sample: the column of classes", None)
-    ranges = facts.get("feature_ranges")
-    if isinstance(ranges, dict):
-        opened = reading.open(path, aside=ranges)
+def public_rows(path: Path, reading: Reading, feature_ranges: Any = None) -> tuple[Any, ...]:
+    """What a file of public people holds: rows, labels, and grid points of curves."""
+    assert reading.label is not None
+    if isinstance(feature_ranges, dict):
+        opened = reading.open(path, aside=feature_ranges)
         table = opened.table(least=2)
         click.echo(reading.said(opened, len(table)), err=True)
-        labels = table.text(reading.label)
-        found: tuple[Any, ...] = frame(table, Public.of(ranges), gaps=reading.fill), labels
-    else:
-        rows = reading.rows(path, curves=ranges is None)
-        click.echo(rows.said, err=True)
-        labels = rows.text(reading.label)
-        found = rows.X, labels, rows.grid_points
-    for place, label in enumerate(labels):
-        if label not in facts["classes"]:
-            where = f"row {place + 1}, column {reading.label!r}"
-            raise InvalidData(where, f"one of {', '.join(facts['classes'])}")
-    return found
+        rows = frame(table, Public.of(feature_ranges), gaps=reading.fill)
+        return rows, table.text(reading.label)
+    found = reading.rows(path, curves=feature_ranges is None)
+    click.echo(found.said, err=True)
+    return found.X, found.text(reading.label), found.grid_points
 
 
-def _read_again(path: Path | None, reading: Reading, facts: dict[str, Any]) -> str:
-    """Program text for a sample."""
-    if path is None:
-        return ""
-    curves = facts.get("feature_ranges") is None
+def _read_again(name: str, path: Path, reading: Reading, ranges: Any) -> str:
+    """Program text for such a file."""
     return (
-        "from pathlib import Path\n\nfrom dpfda.files import Reading\n\n"
-        f"rows = {reading!r}.rows(Path({str(path)!r}), curves={curves})\n"
-        f"sample = (rows.X, rows.text({reading.label!r}), rows.grid_points)\n\n"
+        "from pathlib import Path\n\nfrom dpfda.cli.plan import public_rows\n"
+        f"from dpfda.files import Reading\n\nreading = {reading!r}\n"
+        f"{name} = public_rows(Path({str(path.resolve())!r}), reading, {ranges!r})\n\n"
     )

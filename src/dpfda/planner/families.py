@@ -4,7 +4,8 @@ A family is a prior over populations. Latent numbers (coefficients of a curve, o
 columns of a table) are normal around a mean of each class; how wide they are within the public
 range, where their middle is, how they hang together and in which of them the classes differ is
 drawn anew for every population, because nobody knows it in advance. How far the classes are apart
-is then set so that a classifier without privacy errs as often as the user expects.
+is then set so that a classifier without privacy errs as often as the user expects. Where a typical
+curve of each class is public, the means are theirs, and how wide people are follows instead.
 
 What they are drawn from was chosen on a few tasks (`dpfda bench plan` names them); nothing here
 looks at anybody's data.
@@ -21,6 +22,7 @@ import numpy as np
 from dpfda._validate import FloatArray, IntArray
 from dpfda.curves import CurveEncoder
 from dpfda.curves.waves import CosineBasis
+from dpfda.errors import InvalidParameter
 
 Generator = np.random.Generator
 Features = Callable[[FloatArray], FloatArray]
@@ -30,13 +32,32 @@ _TERMS = 16  # cosine functions of a simulated curve
 _GRID = 65
 
 
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """What a plan and its user say of the people.
+
+    Attributes:
+        encoder: how they are encoded, and with it their public ranges.
+        shares: how frequent each class is.
+        center_known: the middle of the range is the middle of the people.
+        range_is_loose: they may lie anywhere in it, and be far narrower.
+        typical: coefficients of a typical curve of each class, (K, d).
+    """
+
+    encoder: CurveEncoder
+    shares: FloatArray
+    center_known: bool = False
+    range_is_loose: bool = False
+    typical: FloatArray | None = None
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Population:
     """Where people come from: latent numbers around class means, seen through an encoder.
 
     Attributes:
         means: of each class, (K, m).
-        root: latent noise is normal numbers times this, (m, m).
+        root: latent noise is normal numbers times this, (m, r).
         shares: how frequent each class is.
         features: what is encoded of the latent numbers.
     """
@@ -57,9 +78,9 @@ class Population:
 
     def parts(self, n: int, seed: Any) -> tuple[IntArray, FloatArray]:
         """Labels and latent noise."""
-        first, second = np.random.SeedSequence(seed).spawn(2)
-        noise = np.random.default_rng(second).standard_normal((n, len(self.root))) @ self.root.T
-        return draw_labels(n, self.shares, np.random.default_rng(first)), noise
+        first, second = map(np.random.default_rng, np.random.SeedSequence(seed).spawn(2))
+        noise = second.standard_normal((n, self.root.shape[1])) @ self.root.T
+        return draw_labels(n, self.shares, first), noise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,11 +100,9 @@ class Curves:
     tilt: tuple[float, float] = (0.0, 2.0)
     off: float = 0.4
 
-    def population(
-        self, encoder: CurveEncoder, ranges: FloatArray, shares: FloatArray, rng: Generator
-    ) -> Population:
-        """One of the family. `ranges` has a row (low, high) for each channel."""
-        channels = len(ranges)
+    def population(self, known: Known, rng: Generator) -> Population:
+        """One of the family."""
+        channels = known.encoder.channels
         speed = np.maximum(np.arange(_TERMS), 1)
         spread = np.exp(rng.uniform(*np.log(self.width))) * speed ** -rng.uniform(*self.decay)
         if rng.random() < 0.2:  # curves that were standardized one by one have no level
@@ -92,46 +111,74 @@ class Curves:
         size = channels * _TERMS
         root = np.tile(spread, channels)[:, None] * _factors(size, rng, most=0.6)
         tilt = np.tile((1.0 + np.arange(_TERMS)) ** -rng.uniform(*self.tilt), channels)
-        apart = _differences(len(shares), size, rng) * tilt * np.tile(spread, channels)
+        apart = _differences(len(known.shares), size, rng) * tilt * np.tile(spread, channels)
+        if known.center_known:
+            middle *= 0
+        if known.range_is_loose:
+            narrower = np.exp(rng.uniform(np.log(0.1), 0))
+            root, apart, middle = root * narrower, apart * narrower, middle * narrower
+            middle[:, 0] = rng.uniform(-0.8, 0.8, channels)
+        center, waves = _in_coefficients(known.encoder)
+        means = center + (middle.ravel() + apart) @ waves
         return Population(
-            means=middle.ravel() + apart,
-            root=root,
-            shares=shares,
-            features=_through(encoder, ranges),
+            means=means if known.typical is None else known.typical,
+            root=waves.T @ root,
+            shares=known.shares,
+            features=known.encoder.rescaler.rescale,
         )
 
 
-def _through(encoder: CurveEncoder, ranges: FloatArray) -> Features:
-    """Coefficients of every wave in every channel are encoded as the curves that they stand for."""
-    channels, (start, end) = len(ranges), encoder.basis.domain_range
-    grid = np.linspace(0, 1, _GRID)
-    waves = CosineBasis(n_basis=_TERMS).evaluate(grid)
-    half = (ranges[:, 1] - ranges[:, 0]) / 2
+def _in_coefficients(encoder: CurveEncoder) -> tuple[FloatArray, FloatArray]:
+    """The middle of the range, and waves of half of it, a row for each in every channel."""
+    channels, (start, end) = encoder.channels, encoder.basis.domain_range
+    waves = CosineBasis(n_basis=_TERMS).evaluate(np.linspace(0, 1, _GRID))
+    middle, half = public_range(encoder)
     curves = np.zeros((1 + channels * _TERMS, _GRID, channels))
-    curves[0] = ranges.mean(axis=1)
+    curves[0] = middle
     for channel in range(channels):
         own = slice(1 + channel * _TERMS, 1 + (channel + 1) * _TERMS)
         curves[own, :, channel] = half[channel] * waves.T
     seen = curves[..., 0] if channels == 1 else curves
-    z = encoder.coefficients(seen, start + (end - start) * grid)
+    z = encoder.coefficients(seen, np.linspace(start, end, _GRID))
+    return z[0], z[1:]
 
-    def features(latent: FloatArray) -> FloatArray:
-        return encoder.rescaler.rescale(z[0] + latent @ z[1:])
 
-    return features
+def public_range(encoder: CurveEncoder) -> tuple[FloatArray, FloatArray]:
+    """Middle and half of the range that an encoder makes use of, one of each a channel.
+
+    Those are the constant curves whose coefficients it keeps apart.
+
+    Example:
+        >>> cubic = CurveEncoder("bspline", n_basis=5, rescale="clip", center=10.0, scale=4.0)
+        >>> [part.round(6).tolist() for part in public_range(cubic)]
+        [[10.0], [4.0]]
+    """
+    channels, (start, end) = encoder.channels, encoder.basis.domain_range
+    scales = encoder.rescaler.scales(encoder.n_features)
+    if scales is None:
+        rule = "left out: this plan's encoder names no range (pass a sample)"
+        raise InvalidParameter("family", rule, encoder.rescaler.name)
+    reach = scales * (3.0 if encoder.rescaler.name == "tanh" else 1.0)  # tanh 3 is 0.995
+    ones = np.repeat(np.eye(channels)[:, None], _GRID, axis=1)
+    level = encoder.coefficients(
+        ones[..., 0] if channels == 1 else ones, np.linspace(start, end, _GRID)
+    )
+    middle = (level @ encoder.rescaler.centers(encoder.n_features)) / (level**2).sum(axis=1)
+    used = np.abs(level) > 1e-9
+    half = np.min(np.where(used, reach / np.where(used, np.abs(level), 1), np.inf), axis=1)
+    return middle, half
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tables:
     """Columns of numbers, of marks (yes or no) and of skewed amounts inside public ranges."""
 
-    def population(
-        self, encoder: CurveEncoder, ranges: FloatArray, shares: FloatArray, rng: Generator
-    ) -> Population:
+    def population(self, known: Known, rng: Generator) -> Population:
         """One of the family."""
-        d = encoder.n_features
+        d, classes = known.encoder.n_features, len(known.shares)
         kind = rng.choice(3, d, p=[0.45, 0.3, 0.25])
         at, width = rng.normal(-0.2, 0.25, d), np.exp(rng.uniform(np.log(0.25), np.log(0.6), d))
+        at = np.zeros(d) if known.center_known else at
 
         def features(latent: FloatArray) -> FloatArray:
             numbers = at + width * latent
@@ -141,12 +188,12 @@ class Tables:
             return np.clip(shown, -1, 1)
 
         root = _factors(d, rng, most=0.8)
-        apart = _differences(len(shares), d, rng) * rng.standard_gamma(0.5, d) ** 0.5
-        together = rng.uniform(0, 1) * _differences(len(shares), d, rng) @ root.T
+        apart = _differences(classes, d, rng) * rng.standard_gamma(0.5, d) ** 0.5
+        together = rng.uniform(0, 1) * _differences(classes, d, rng) @ root.T
         return Population(
             means=apart + together,
             root=root,
-            shares=shares,
+            shares=known.shares,
             features=features,
         )
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from dpfda.planner import words
-from dpfda.planner.forecast import Expected, Forecast
+from dpfda.planner.forecast import Forecast
+from dpfda.planner.trials import Expected
 from dpfda.study.outcome import Outcome
 from dpfda.study.report import write_report
 from dpfda.study.results import to_json
@@ -29,7 +30,7 @@ def outcome(found: Forecast) -> Outcome:
     return Outcome(
         rows=rows,
         notes=words.notes(found),
-        plot=partial(_draw, found) if found.by_epsilon else None,
+        plot=partial(draw, found) if found.by_epsilon and found.by_people else None,
     )
 
 
@@ -48,8 +49,7 @@ def write_folder(
     folder: Path,
     facts: Mapping[str, Any],
     asked: Mapping[str, Any],
-    *,
-    sample: str = "",
+    read: Mapping[str, str],
 ) -> None:
     """Plan, program, commands, consent, forecast and page, as files of their own.
 
@@ -60,8 +60,9 @@ def write_folder(
         "plan.json": to_json(found.plan.to_dict()) + "\n",
         "forecast.json": to_json(document(found)) + "\n",
         "consent.txt": words.consent(found.plan),
-        "commands.sh": words.commands(found.plan),
-        "study.py": words.script(found, facts, asked, sample),
+        "organizer.sh": words.organizer(found.plan),
+        "take-part.sh": words.take_part(found.plan),
+        "study.py": words.script(found, facts, asked, read),
     }
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
@@ -80,7 +81,8 @@ def _row(name: str, one: Expected) -> dict[str, Any]:
     }
 
 
-def _draw(found: Forecast) -> Any:
+def draw(found: Forecast) -> Any:
+    """Error against ε and against the number of people, as a matplotlib figure."""
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")

@@ -11,7 +11,7 @@ from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import InvalidData
 from dpfda.face.comparison import non_private_classifier
 from dpfda.planner.families import draw_labels
-from dpfda.protocol.person import encode_people
+from dpfda.protocol.person import equal, label_numbers, one_by_one
 from dpfda.protocol.plan import StudyPlan
 
 _FOLDS = 6
@@ -42,15 +42,18 @@ class Pilot:
     ) -> Pilot:
         """The sample as the study would see it."""
         plan.encoder.check_grid(X, grid_points)
-        features, labels = encode_people(plan, X, y, grid_points=grid_points)
-        found = np.bincount(labels, minlength=plan.n_classes)
-        if len(features) != len(labels) or found.min() < _FEWEST:
-            rule = f"at least {_FEWEST} rows of each class, all with a label of the study"
-            raise InvalidData("sample", rule, f"{int(found.min())} of the rarest class")
+        features = plan.encoder.encode(X, grid_points, strict=False)
+        labels = public_labels("sample", plan, y, rows=len(features), least=_FEWEST)
+        found = np.bincount(labels)
         return cls(features, labels, found / found.sum() if shares is None else shares)
 
-    def parts(self, count: int) -> list[_Part]:
-        """One population a study: all rows for both, and rows kept apart, in turns."""
+    def parts(self, count: int, *, blurred: float = 0.0) -> list[_Part]:
+        """One population a study: all rows for both, and rows kept apart, in turns.
+
+        Args:
+            count: how many.
+            blurred: share of people who hold anybody's row, whatever their class.
+        """
         rank = np.empty(len(self.labels), dtype=np.int64)
         for one in range(len(self.shares)):  # every fold has its share of every class
             own = np.random.default_rng(one).permutation(np.flatnonzero(self.labels == one))
@@ -60,7 +63,7 @@ class Pilot:
         for number in range(count):
             apart = rank % _FOLDS == (number // 2) % _FOLDS
             seen, tested = (everything, everything) if number % 2 else (~apart, apart)
-            found.append(_Part(self, np.flatnonzero(seen), np.flatnonzero(tested)))
+            found.append(_Part(self, np.flatnonzero(seen), np.flatnonzero(tested), blurred))
         return found
 
     def non_private_error(self) -> float:
@@ -75,6 +78,21 @@ class Pilot:
         return float((wrong.mean(axis=0) * weight).sum())
 
 
+def public_labels(name: str, plan: StudyPlan, y: Any, *, rows: int, least: int) -> IntArray:
+    """Label numbers of public rows. People's own unknown labels are never refused; these are."""
+    labels = label_numbers(y, plan.classes)
+    if len(labels) != rows:
+        raise InvalidData(name, "as many labels as rows", f"{len(labels)} and {rows}")
+    unknown = np.flatnonzero(~equal(one_by_one(y), one_by_one(plan.classes)[labels]))
+    if len(unknown):
+        classes = ", ".join(map(str, plan.classes))
+        raise InvalidData(name, f"labelled by {classes}", f"another label in row {unknown[0] + 1}")
+    rarest = int(np.bincount(labels, minlength=plan.n_classes).min())
+    if rarest < least:
+        raise InvalidData(name, f"{least} rows or more of each class", f"{rarest} of the rarest")
+    return labels
+
+
 @dataclass(frozen=True, eq=False)
 class _Part:
     """A population: some rows for people who are asked, some for others."""
@@ -82,6 +100,7 @@ class _Part:
     pilot: Pilot
     seen: IntArray
     tested: IntArray
+    blurred: float
 
     def people(self, n: int, seed: Any) -> tuple[FloatArray, IntArray]:
         return self._redrawn(self.seen, n, seed)
@@ -90,11 +109,12 @@ class _Part:
         return self._redrawn(self.tested, n, seed)
 
     def _redrawn(self, rows: IntArray, n: int, seed: Any) -> tuple[FloatArray, IntArray]:
-        first, second = np.random.SeedSequence(seed).spawn(2)
-        labels = draw_labels(n, self.pilot.shares, np.random.default_rng(first))
-        place = np.random.default_rng(second).random(n)
+        first, second, third = map(np.random.default_rng, np.random.SeedSequence(seed).spawn(3))
+        shares = self.pilot.shares
+        labels, place = draw_labels(n, shares, first), second.random(n)
+        of = np.where(third.random(n) < self.blurred, draw_labels(n, shares, third), labels)
         chosen = np.empty(n, dtype=np.int64)
-        for one in range(len(self.pilot.shares)):
-            own, wanted = rows[self.pilot.labels[rows] == one], labels == one
+        for one in range(len(shares)):
+            own, wanted = rows[self.pilot.labels[rows] == one], of == one
             chosen[wanted] = own[(place[wanted] * len(own)).astype(np.int64)]
         return self.pilot.features[chosen], labels

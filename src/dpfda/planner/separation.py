@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -22,21 +23,40 @@ def set_apart(population: Population, error: float, seed: Any) -> Population:
 
     As far as possible where it cannot.
     """
-    labels, noise = population.parts(_ROWS, seed)
-    if len(np.unique(labels)) < len(population.shares):
-        return population
     middle = population.shares @ population.means
     apart = population.means - middle
+    scale = _solved(population, error, seed, lambda scale: (middle + scale * apart, 1.0))
+    return replace(population, means=middle + scale * apart)
 
-    def at(scale: float) -> float:
-        rows = population.features(middle + scale * apart[labels] + noise)
-        return discriminant_error(rows, labels, population.shares)
 
+def set_wide(population: Population, error: float, seed: Any) -> tuple[Population, float]:
+    """Leave class means and change how wide people are around them, to the same end.
+
+    Returns:
+        The population, and how much wider it is than it was.
+    """
+    narrow = _solved(population, error, seed, lambda scale: (population.means, 1 / scale))
+    return replace(population, root=population.root / narrow), 1 / narrow
+
+
+def _solved(
+    population: Population,
+    error: float,
+    seed: Any,
+    at: Callable[[float], tuple[FloatArray, float]],
+) -> float:
+    """The scale at which Fisher's rule errs so often; means and width are those `at` a scale."""
+    labels, noise = population.parts(_ROWS, seed)
+    if len(np.unique(labels)) < len(population.shares):
+        return 1.0
     low, high = 1 / _FARTHEST, _FARTHEST
     for _ in range(_STEPS):
         scale = math.sqrt(low * high)
-        low, high = (scale, high) if at(scale) > error else (low, scale)
-    return replace(population, means=middle + math.sqrt(low * high) * apart)
+        means, width = at(scale)
+        rows = population.features(means[labels] + width * noise)
+        wrong = discriminant_error(rows, labels, population.shares)
+        low, high = (scale, high) if wrong > error else (low, scale)
+    return math.sqrt(low * high)
 
 
 def discriminant_error(features: FloatArray, labels: IntArray, shares: FloatArray) -> float:

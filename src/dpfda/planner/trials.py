@@ -2,62 +2,122 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpfda._validate import FloatArray, IntArray
+from dpfda._validate import FloatArray
 from dpfda.mechanisms.question_response import effective_answers
 from dpfda.noise import SimulationSource
+from dpfda.planner.world import Rows, World
 from dpfda.protocol.plan import StudyPlan
 from dpfda.simulate import ask_everybody
 
-_OTHERS = 2000
+_OTHERS = 2000  # people who are not asked, and judge
+_MARGIN = 0.01  # what counts as better than guessing
 _LARGEST = 20.0  # ε that stands for any larger one
-Rows = tuple[FloatArray, IntArray]
+
+Planned = Callable[[int, float], StudyPlan]
+"""The plan for a number of people and an ε."""
 
 
-class Source(Protocol):
-    """Whatever people come from."""
+@dataclass(frozen=True)
+class Expected:
+    """Errors of simulated studies: their mean, and where nine of ten lie.
 
-    def people(self, n: int, seed: Any) -> Rows:
-        """Encoded features and label numbers of people who are asked."""
+    Attributes:
+        people: in the study.
+        epsilon: of each of them.
+        error: the mean.
+        low: one study in twenty is better.
+        high: one study in twenty is worse.
+        standard_error: of the mean, as only so many studies were simulated.
+        better: share of the studies that are better than guessing by a point.
+    """
 
-    def others(self, n: int, seed: Any) -> Rows:
-        """Those of people who are not."""
+    people: int
+    epsilon: float
+    error: float
+    low: float
+    high: float
+    standard_error: float
+    better: float
 
 
-@dataclass(eq=False)
 class Trials:
     """The same populations, people and noise for every study that is compared.
 
-    Attributes:
-        populations: one a replication.
-        plan: makes the plan for a number of people and ε.
+    Args:
+        place: where people come from.
+        planned: makes the plan for a number of people and ε.
+        studies: how many are simulated, each on a population of its own.
         most: people in one simulated study, see `tractable`.
-        told: turns the error of a simulated study into the one to tell.
+        limit: how far the classes are apart, as an error without privacy; by default as the place
+            says.
+        tell: called after every simulation with how many there have been.
     """
 
-    populations: Sequence[Source]
-    plan: Callable[[int, float], StudyPlan]
-    most: int = 20_000
-    told: Callable[[FloatArray], FloatArray] = lambda errors: errors
-    _people: dict[int, Rows] = field(default_factory=dict, init=False)
-    _others: dict[int, Rows] = field(default_factory=dict, init=False)
+    def __init__(
+        self,
+        place: World,
+        planned: Planned,
+        *,
+        studies: int,
+        most: int = 20_000,
+        limit: float | None = None,
+        tell: Callable[[int], None] = lambda simulations: None,
+    ) -> None:
+        self.place = place
+        self._planned, self._most, self._tell = planned, most, tell
+        self._populations = place.populations(studies, place.limit if limit is None else limit)
+        self._people: dict[int, Rows] = {}
+        self._others: dict[int, Rows] = {}
+        self._simulations = 0
+
+    def apart(self, limit: float) -> Trials:
+        """The same studies on classes that are nearer to each other, or farther apart."""
+        how = {"studies": len(self._populations), "most": self._most, "limit": limit}
+        return Trials(self.place, self._planned, tell=lambda _: self._one_more(), **how)  # type: ignore[arg-type]
 
     def errors(self, n_people: int, epsilon: float) -> FloatArray:
         """The errors of whole studies on people who were not asked, one for each population."""
-        plan = self.plan(*tractable(n_people, epsilon, most=self.most))
-        studies = range(len(self.populations))
-        return self.told(np.array([self._study(plan, number) for number in studies]))
+        plan = self._planned(*tractable(n_people, epsilon, most=self._most))
+        studies = range(len(self._populations))
+        errors = np.array([self._study(plan, number) for number in studies])
+        self._one_more()
+        return self.place.told(errors)
+
+    def expected(self, n_people: int, epsilon: float) -> Expected:
+        """Those errors in short."""
+        errors = self.errors(n_people, epsilon)
+        mean, low, high = errors.mean(), *np.quantile(errors, [0.05, 0.95])
+        # A sample's own luck comes on top of that of the study.
+        apart = 1.645 * self.place.doubt
+        return Expected(
+            people=n_people,
+            epsilon=epsilon,
+            error=float(mean),
+            low=float(max(0, mean - np.hypot(mean - low, apart))),
+            high=float(min(1, mean + np.hypot(high - mean, apart))),
+            standard_error=float(errors.std(ddof=1) / np.sqrt(len(errors))),
+            better=self.better(errors),
+        )
+
+    def better(self, errors: FloatArray) -> float:
+        """Share of the studies that are better than guessing, by a point at least."""
+        return float(np.mean(errors < self.place.guessing - _MARGIN))
+
+    def _one_more(self) -> None:
+        self._simulations += 1
+        self._tell(self._simulations)
 
     def _study(self, plan: StudyPlan, number: int) -> float:
+        population = self._populations[number]
         if len(self._people.get(number, ((), ()))[1]) < plan.n_people:
-            self._people[number] = self.populations[number].people(plan.n_people, [number, 0])
+            self._people[number] = population.people(plan.n_people, [number, 0])
         if number not in self._others:
-            self._others[number] = self.populations[number].others(_OTHERS, [number, 1])
+            self._others[number] = population.others(_OTHERS, [number, 1])
         features, labels = self._people[number]
 
         def people(start: int, stop: int) -> Rows:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shlex
 from collections.abc import Mapping
@@ -25,7 +26,7 @@ def verdict(found: Forecast) -> str:
         >>> from dpfda.planner.forecast import forecast
         >>> found = forecast(
         ...     40, 1.0, value_range=(-1, 1), classes=("no", "yes"), family="smooth",
-        ...     non_private_error=0.4, studies=10, curves=False,
+        ...     non_private_error=0.4, studies=10, also=(),
         ... )
         >>> print(verdict(found))  # doctest: +ELLIPSIS
         This study cannot work: 9 effective people. Expect ... wrong, where guessing gives 50.0 %.
@@ -67,10 +68,12 @@ def notes(found: Forecast) -> list[str]:
         f"{_percent(expected.high)}; the mean is known to ±{100 * expected.standard_error:.1f} "
         f"points. People were drawn from {found.basis}."
     )
-    if found.basis.startswith(("a family", "the family")):
+    if "family" in found.basis and "typical" not in found.basis:
         said.append(
-            "A family says little about where your classes differ, so the interval is wide: a "
-            "sample of a hundred public rows makes it narrow."
+            "A family does not know where your classes differ, so the interval is wide. What makes "
+            "it narrower: "
+            + ("" if "tables" in found.basis else "a typical curve of each class, ")
+            + "a public sample of a hundred rows."
         )
     if found.detectable is not None:
         error, distance = found.detectable
@@ -78,11 +81,14 @@ def notes(found: Forecast) -> list[str]:
             f"Smallest difference that four of five such studies find: classes {distance:.1f} "
             f"standard deviations apart ({_percent(error)} wrong without privacy)."
         )
-    elif found.second and not found.basis.startswith("a public sample"):
+    elif "difference" in found.also:
         said.append("No difference is so large that four of five such studies would find it.")
     for whom, second in found.second:
-        price = "" if whom.startswith("as many") else f", at ε = {second.epsilon:g} for each"
-        said.append(f"A second study of {whom} leads to {_percent(second.error)}{price}.")
+        price = "" if second.epsilon == expected.epsilon else f", at ε = {second.epsilon:g} in all"
+        said.append(
+            f"A second study, of {whom}, would bring {_percent(expected.error)} to "
+            f"{_percent(second.error)}{price}."
+        )
     if found.theory is not None:
         said.append(_theory(found))
     return said
@@ -146,7 +152,7 @@ def _chances(plan: StudyPlan, row: Mapping[str, Any]) -> list[str]:
 
 
 def script(
-    found: Forecast, facts: Mapping[str, Any], asked: Mapping[str, Any], sample: str = ""
+    found: Forecast, facts: Mapping[str, Any], asked: Mapping[str, Any], read: Mapping[str, str]
 ) -> str:
     """The plan and its forecast as a Python program.
 
@@ -154,33 +160,56 @@ def script(
         found: the forecast.
         facts: what `plan_study` takes, without people and ε.
         asked: what only `forecast` takes.
-        sample: program text that reads a public sample into the name ``sample``.
+        read: what else `forecast` takes, by name, and program text that reads it from a file.
     """
     plan = found.plan
-    arguments = {"n_people": plan.n_people, "epsilon": plan.epsilon, **facts}
-    lines = "".join(f"    {name}={value!r},\n" for name, value in arguments.items())
+    facts = {"n_people": plan.n_people, "epsilon": plan.epsilon, **facts}
+    lines = "".join(f"    {name}={value!r},\n" for name, value in facts.items())
     extra = "".join(f"    {name}={value!r},\n" for name, value in asked.items())
-    extra += "    sample=sample,\n" if sample else ""
+    extra += "".join(f"    {name}={name},\n" for name in read)
+    public = "".join(read.values())
     return (
         "import dpfda\nfrom dpfda.planner.words import notes\n\n"
-        f"plan = dpfda.plan_study(\n{lines})\nassert plan.hash == {plan.hash!r}\n\n{sample}"
-        f"found = dpfda.forecast(\n{lines}{extra})\n"
+        f"facts = dict(\n{lines})\nplan = dpfda.plan_study(**facts)\n"
+        f"assert plan.hash == {plan.hash!r}\n\n"
+        f"{public}found = dpfda.forecast(\n    **facts,\n{extra})\n"
         'print(*notes(found), sep="\\n")\n'
     )
 
 
-def commands(plan: StudyPlan) -> str:
-    """What the organizer and everybody who takes part type."""
-    label = shlex.quote(str(plan.classes[0]))
+def organizer(plan: StudyPlan) -> str:
+    """What the organizer runs: a collector, and the study in it."""
     return (
-        "#!/bin/sh\n# The organizer, once:\n"
-        "dpfda serve --database sqlite:///study.db --admin-key-file admin.key\n"
-        'curl -H "Authorization: Bearer $(cat admin.key)" -H "Content-Type: application/json" \\\n'
-        '     -d "{\\"plan\\": $(cat plan.json)}" https://collector.example/api/studies\n\n'
-        "# Everybody who takes part:\n"
-        f"dpfda join https://collector.example {plan.hash} --most-epsilon {plan.epsilon:g} "
-        "--limit-epsilon 10\n"
-        f"dpfda submit {plan.hash} my-data.csv --label {label} --show\n"
+        "#!/bin/sh\n"
+        "# The organizer runs this once, beside plan.json; it ends when the collector does.\n"
+        "# Put something that speaks TLS before it, and tell people its address.\n"
+        "set -eu\n"
+        "dpfda serve --database sqlite:///study.db --admin-key-file admin.key \\\n"
+        '    --port "${PORT:-8000}" --quiet &\n'
+        "trap 'kill $!' EXIT INT TERM\n"
+        'here="http://127.0.0.1:${PORT:-8000}"\n'
+        'until curl -fs "$here/health" > health.json; do sleep 1; done\n'
+        'curl -fsS -H "Authorization: Bearer $(cat admin.key)" \\\n'
+        '    -H "Content-Type: application/json" -d "{\\"plan\\": $(cat plan.json)}" \\\n'
+        '    "$here/api/studies" > study.json\n'
+        f"echo 'people can join: {plan.hash}'\n"
+        "wait $!\n"
+    )
+
+
+def take_part(plan: StudyPlan) -> str:
+    """What everybody runs who takes part."""
+    # As JSON, because a label with a line break would end the comment.
+    labels = " or ".join(json.dumps(str(label)) for label in plan.classes[:9])
+    accepted = "".join(f" --accept {shlex.quote(one)}" for one in plan.guarantee.assumptions)
+    return (
+        "#!/bin/sh\n"
+        "# Whoever takes part runs this once: sh take-part.sh ADDRESS my-data.csv LABEL\n"
+        f"# Your label is {labels}. You see what would be sent before it is sent.\n"
+        "set -eu\n"
+        f'dpfda join "$1" {plan.hash} --most-epsilon {plan.epsilon!r} \\\n'
+        f'    --limit-epsilon "${{LIMIT:-{max(10.0, plan.epsilon)!r}}}"{accepted}\n'
+        f'dpfda submit {plan.hash} "$2" --label "$3" --show\n'
     )
 
 

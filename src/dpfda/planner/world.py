@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from dpfda import _validate
-from dpfda._validate import FloatArray
+from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import InvalidParameter
-from dpfda.planner.families import FAMILIES, Tables
-from dpfda.planner.sample import Pilot
-from dpfda.planner.separation import set_apart
-from dpfda.planner.trials import Source
+from dpfda.planner.families import FAMILIES, Known, Population, Tables
+from dpfda.planner.sample import Pilot, public_labels
+from dpfda.planner.separation import set_apart, set_wide
 from dpfda.protocol.plan import StudyPlan
+
+_TRIED = 3  # populations around typical curves for each that is kept: those of a usual width
+
+Rows = tuple[FloatArray, IntArray]
+
+
+class Source(Protocol):
+    """Whatever people come from."""
+
+    def people(self, n: int, seed: Any) -> Rows:
+        """Encoded features and label numbers of people who are asked."""
+
+    def others(self, n: int, seed: Any) -> Rows:
+        """Those of people who are not."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -48,37 +61,62 @@ def made_up(
     plan: StudyPlan,
     family: str | None,
     *,
+    shares: FloatArray | None,
     non_private_error: float | None,
-    class_shares: Any,
-    facts: Mapping[str, Any],
+    typical: Any = None,
 ) -> World:
     """People of a family, as far apart as the user expects."""
-    kind = family or ("smooth" if plan.encoder.basis.functional else "table")
-    generator = FAMILIES[_validate.one_of("family", kind, FAMILIES)]
-    if isinstance(generator, Tables) == plan.encoder.basis.functional:
-        fitting = [name for name, one in FAMILIES.items() if type(one) is not type(generator)]
+    curves = plan.encoder.basis.functional
+    kind = _validate.one_of("family", family or ("smooth" if curves else "table"), FAMILIES)
+    generator = FAMILIES[kind]
+    if isinstance(generator, Tables) == curves:
+        fitting = [name for name, one in FAMILIES.items() if isinstance(one, Tables) != curves]
         raise InvalidParameter("family", f"one of {', '.join(fitting)} for these ranges", family)
     if non_private_error is None:
         rule = "given: the error you expect of a classifier without privacy (or pass a sample)"
         raise InvalidParameter("non_private_error", rule, None)
-    shares = _shares(class_shares, plan.n_classes)
-    limit = _below(non_private_error, shares)
-    ranges = np.atleast_2d(np.asarray(facts.get("value_range") or [], dtype=np.float64))
+    if shares is None:
+        shares = np.full(plan.n_classes, 1 / plan.n_classes)
+    known = Known(
+        encoder=plan.encoder,
+        shares=shares,
+        center_known=bool(plan.design.get("center_known")),
+        range_is_loose=bool(plan.design.get("range_is_loose")),
+        typical=None if typical is None else _typical(plan, typical),
+    )
+
+    def member(number: int) -> Population:
+        return generator.population(known, np.random.default_rng([number, 2]))
 
     def populations(count: int, error: float) -> Sequence[Source]:
-        found = []
-        for number in range(count):
-            rng = np.random.default_rng([number, 2])
-            one = generator.population(plan.encoder, ranges, shares, rng)
-            found.append(set_apart(one, error, [number, 3]))
-        return found
+        if known.typical is None:
+            return [set_apart(member(number), error, [number, 3]) for number in range(count)]
+        tried = [set_wide(member(number), error, [number, 3]) for number in range(_TRIED * count)]
+        return [one for one, _ in sorted(tried, key=lambda pair: abs(np.log(pair[1])))[:count]]
 
     basis = "a family of tables" if kind == "table" else f"the family of curves {kind!r}"
-    return World(shares=shares, limit=limit, basis=basis, populations=populations)
+    return World(
+        shares=shares,
+        limit=_below(non_private_error, shares),
+        basis=basis if typical is None else f"{basis} around typical ones",
+        populations=populations,
+    )
+
+
+def _typical(plan: StudyPlan, rows: Any) -> FloatArray:
+    """Coefficients of the typical curve of each class: of several rows, their mean."""
+    if not plan.encoder.basis.functional:
+        # Tried on five tables: forecasts were no better.
+        raise InvalidParameter("typical", "left out for tables: a family says as much", "rows")
+    X, y, *grid = rows
+    plan.encoder.check_grid(X, grid[0] if grid else None)
+    z = plan.encoder.coefficients(X, grid[0] if grid else None)
+    labels = public_labels("typical", plan, y, rows=len(z), least=1)
+    return np.stack([z[labels == one].mean(axis=0) for one in range(plan.n_classes)])
 
 
 def redrawn(
-    plan: StudyPlan, sample: Any, *, non_private_error: float | None, class_shares: Any
+    plan: StudyPlan, sample: Any, *, shares: FloatArray | None, non_private_error: float | None
 ) -> World:
     """People of a public sample.
 
@@ -86,7 +124,6 @@ def redrawn(
     where the user knows better, studies keep the same share of what there is to gain.
     """
     X, y, *grid = sample
-    shares = None if class_shares is None else _shares(class_shares, plan.n_classes)
     pilot = Pilot.of(plan, X, y, shares=shares, grid_points=grid[0] if grid else None)
     shares = pilot.shares
     guessing = 1 - float(shares.max())
@@ -97,15 +134,42 @@ def redrawn(
     def told(errors: FloatArray) -> FloatArray:
         return np.where(errors < guessing, guessing - gain * (guessing - errors), errors)
 
+    def populations(count: int, error: float) -> Sequence[Source]:
+        seen = guessing - (guessing - error) / gain  # before it is told
+        # Rows of anybody are as likely to be wrong as two people are of different classes.
+        blurred = (seen - found) / (1 - float(shares @ shares) - found)
+        return pilot.parts(count, blurred=min(max(blurred, 0.0), 1.0))
+
     rows = len(pilot.labels)
     return World(
         shares=shares,
         limit=limit,
         basis=f"a public sample of {rows} rows",
-        populations=lambda count, _: pilot.parts(count),
+        populations=populations,
         told=told,
         doubt=float(np.sqrt(guessing * (1 - guessing) / rows)),
     )
+
+
+def class_shares(given: Any, *, stated: float | None, classes: int) -> FloatArray | None:
+    """One share a class; of two classes, that of the last one may stand alone.
+
+    Args:
+        given: for the forecast.
+        stated: in the plan, where the share of two classes is public.
+        classes: how many there are.
+    """
+    if given is None and stated is None:
+        return None
+    given = stated if given is None else given
+    values = [given] if isinstance(given, (int, float)) else list(given)
+    values = [_validate.fraction("class_shares", value) for value in values]
+    values = [1 - values[0], *values] if len(values) == 1 and classes == 2 else values
+    if len(values) != classes or abs(sum(values) - 1) > 1e-6:
+        raise InvalidParameter("class_shares", f"{classes} shares that add up to 1", given)
+    if stated is not None and abs(values[-1] - stated) > 1e-6:
+        raise InvalidParameter("class_shares", f"as class_share says ({stated:g})", given)
+    return np.asarray(values) / sum(values)
 
 
 def _below(error: float, shares: FloatArray) -> float:
@@ -114,15 +178,3 @@ def _below(error: float, shares: FloatArray) -> float:
     if limit >= guessing:
         raise InvalidParameter("non_private_error", f"below guessing ({guessing:.3g})", limit)
     return limit
-
-
-def _shares(given: Any, classes: int) -> FloatArray:
-    """One share a class; of two classes, that of the last one may stand alone."""
-    if given is None:
-        return np.full(classes, 1 / classes)
-    values = [given] if isinstance(given, (int, float)) else list(given)
-    values = [_validate.fraction("class_shares", value) for value in values]
-    values = [1 - values[0], *values] if len(values) == 1 and classes == 2 else values
-    if len(values) != classes or abs(sum(values) - 1) > 1e-6:
-        raise InvalidParameter("class_shares", f"{classes} shares that add up to 1", given)
-    return np.asarray(values) / sum(values)

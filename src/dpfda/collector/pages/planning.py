@@ -68,7 +68,7 @@ def _simulated(key: str) -> str:
             non_private_error=asked["error"],
             studies=_STUDIES,
             most=_PEOPLE,
-            curves=False,
+            also=(),
         )
     except DpfdaError as refusal:
         return f'<p class="error">No forecast: {escape(str(refusal)[:300])}</p>'
