@@ -6,7 +6,7 @@ from dpfda.central.covariance import PrivateCovariance as PrivateCovariance
 from dpfda.central.density import PrivateDensity as PrivateDensity
 from dpfda.central.function_on_scalar import PrivateFunctionOnScalar as PrivateFunctionOnScalar
 from dpfda.central.kernel_machine import PrivateKernelMachine as PrivateKernelMachine
-from dpfda.central.mean import PrivateMean as PrivateMean
+from dpfda.central.mean_estimator import PrivateMean as PrivateMean
 from dpfda.central.score import private_score as private_score
 from dpfda.client.remote import RemoteClient as RemoteClient
 from dpfda.curves import CurveEncoder as CurveEncoder

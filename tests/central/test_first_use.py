@@ -84,7 +84,7 @@ def test_surfaces_take_the_average_over_the_rectangle() -> None:
     assert np.abs(mean - 0.9).max() < 0.1
 
 
-@pytest.mark.parametrize("shape", [(20, 30, 1), (20, 1, 30), (20, 3, 4, 5)])
+@pytest.mark.parametrize("shape", [(20, 1, 30), (20, 3, 4, 5)])
 def test_arrays_of_odd_shape_are_refused(shape: tuple[int, ...]) -> None:
     cube, x = np.ones(shape), np.ones((20, 1))
     box = {"feature_ranges": (0, 1)}
@@ -96,7 +96,7 @@ def test_arrays_of_odd_shape_are_refused(shape: tuple[int, ...]) -> None:
         lambda: PrivateDensity(1.0, **box).fit(cube),
         lambda: PrivateKernelMachine(1.0, target_range=(-1, 1), **box).fit(cube, x[:, 0]),
     ):
-        with pytest.raises(InvalidData, match=r"array|of one channel"):
+        with pytest.raises(InvalidData, match=r"array|of one channel|two points"):
             fit()
 
 

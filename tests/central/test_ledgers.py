@@ -128,7 +128,7 @@ def test_what_cannot_be_released_is_refused_with_nothing_spent(name: str, bad: s
             model.fit(BAD[bad])
         except DpfdaError:
             assert len(ledger.entries) == before
-        else:  # two surfaces of two by two points are few, but they have a mean
+        else:  # two curves of two points and channels are few, but they have a mean
             assert bad == "2 × 2"
             assert np.isfinite(model.release_.values()).all()
 

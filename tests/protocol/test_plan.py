@@ -62,6 +62,17 @@ def test_every_part_is_in_the_hash(changes) -> None:
         ({"classes": ("a", "a")}, "classes"),
         ({"protects": "nothing"}, "protects"),
         ({"seed": -1}, "seed"),
+        ({"seed": 2**63}, "seed must be an integer from 0 to 9223372036854775807"),
+        ({"seed": 2**70}, "seed"),
+        ({"seed": True}, "seed"),
+        ({"classes": (0.0, float("nan"))}, "classes must be words, finite numbers"),
+        ({"classes": (0.0, float("inf"))}, "classes"),
+        ({"classes": (None, "a")}, "classes"),
+        ({"classes": ("a", ["b"])}, "classes"),
+        ({"classes": "ab"}, "classes must be a list"),
+        ({"unit": 3}, "unit"),
+        ({"title": None}, "title"),
+        ({"design": "mrma"}, "design"),
     ],
 )
 def test_impossible_plans_are_refused(changes, name: str) -> None:

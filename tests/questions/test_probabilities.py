@@ -34,6 +34,21 @@ def test_the_formula() -> None:
     np.testing.assert_allclose(plain.chances(z)[0, 1], 1 / (1 + np.exp(-score)), rtol=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"scales": [[0.5]]}, "scales must be of the coefficients' shape"),
+        ({"scales": [[0.5, 0.25, 1.0]]}, "scales must be of the coefficients' shape"),
+        ({"scales": [[0.5, 0.0]]}, "scales must be above 0"),
+        ({"centers": [[0.0]]}, "centers must be of the coefficients' shape"),
+        ({"coefficients": [[1.0] * 3], "centers": [[0.0] * 3], "scales": [[1.0] * 3]}, "columns"),
+    ],
+)
+def test_a_model_of_the_wrong_size_is_refused(change, told: str) -> None:
+    with pytest.raises(InvalidParameter, match=told):
+        CurveModel(**PARTS | change)  # type: ignore[arg-type]
+
+
 def test_variances_travel_with_the_model(tmp_path) -> None:
     model = CurveModel(**PARTS, variances=[[0.3, 2.0, 5.0]], damping=0.7)  # type: ignore[arg-type]
     model.save(tmp_path / "model.json")

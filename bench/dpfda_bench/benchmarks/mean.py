@@ -11,7 +11,8 @@ from dpfda._validate import FloatArray
 from dpfda.central.adaptive import Adaptive
 from dpfda.central.bernstein import Bernstein
 from dpfda.central.linear import FiniteLaplace, OptimalAllocation, QuadraticRegularization
-from dpfda.central.mean import FunctionMechanism, MeanRelease, PrivateMean
+from dpfda.central.mean import FunctionMechanism, MeanRelease
+from dpfda.central.mean_estimator import PrivateMean
 from dpfda.central.quadrature import as_grid, norms, trapezoid
 from dpfda.central.records import read_records
 from dpfda.noise import SimulationSource

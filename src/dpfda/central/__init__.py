@@ -5,7 +5,8 @@ from dpfda.central.covariance import PrivateCovariance
 from dpfda.central.density import PrivateDensity
 from dpfda.central.function_on_scalar import PrivateFunctionOnScalar
 from dpfda.central.kernel_machine import PrivateKernelMachine
-from dpfda.central.mean import FunctionMechanism, PrivateMean
+from dpfda.central.mean import FunctionMechanism
+from dpfda.central.mean_estimator import PrivateMean
 from dpfda.central.release import Release
 
 discover(__name__, list(__path__))  # mechanisms, kernels and losses register by name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
@@ -17,7 +17,7 @@ from dpfda.central.quadrature import Grid, norm_bound
 from dpfda.central.radius import RADII, SEARCH_STEPS, find_radius, outermost
 from dpfda.central.release import Release
 from dpfda.central.shrinkage import monotone_shrinkage
-from dpfda.noise.law import NoiseLaw
+from dpfda.noise.law import NoiseLaw, padded
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.query import Records
@@ -58,7 +58,8 @@ class Schedule:
         curve wins once in a hundred releases. It may weigh half as much as the evidence: a
         steeper one would choose the smallest radius whatever the curves when n is small.
         """
-        strength = n * budget.epsilon
+        share = float(budget.share)
+        strength = n * budget.epsilon * (share if budget.pure else math.sqrt(share))
         fine = min(most, math.ceil(math.sqrt(strength)))
         if not budget.pure:
             search = budget.part(0.05)
@@ -122,9 +123,9 @@ class Adaptive(FunctionMechanism, name="adaptive"):
         schedule = Schedule.of(mean.whole, n=mean.n, most=basis.size)
         first, search = mean.whole.part(schedule.first), mean.whole.part(schedule.radius)
         look = yield mean.whole_ball(first, schedule.coarse)
-        coarse = _padded(look.values, schedule.fine)
-        coarse_variance = _padded(look.noise.variance, schedule.fine, fill=math.inf)
-        center = coarse * _padded(
+        coarse = padded(look.values, schedule.fine)
+        coarse_variance = padded(look.noise.variance, schedule.fine, fill=math.inf)
+        center = coarse * padded(
             monotone_shrinkage(look.values, look.noise.variance), schedule.fine
         )
         # How far curves lie from it.
@@ -138,7 +139,7 @@ class Adaptive(FunctionMechanism, name="adaptive"):
         # Combine: weights are public, so the noise of the sum is known.
         weight = 1 / (1 + second.noise.variance / coarse_variance)
         noisy = weight * fine + (1 - weight) * coarse
-        laws = (second.noise.times(weight), _widened(look.noise, schedule.fine).times(1 - weight))
+        laws = (second.noise.times(weight), look.noise.widened(schedule.fine).times(1 - weight))
         return _finish(mean, basis, noisy, laws, stages=2, radius=radius)
 
     def neighbors(self, mean: MeanRelease) -> tuple[Records, Records]:
@@ -173,14 +174,3 @@ def _finish(
         stages=stages,
         radius=radius / norm_bound(1.0, basis.grid),  # in the norm that bounds are given in
     )
-
-
-def _widened(law: NoiseLaw, size: int) -> NoiseLaw:
-    """The same law with zero noise on further coefficients."""
-    known = law.scales.size
-    blocks = (*law.blocks, (known, size)) if law.blocks and size > known else law.blocks
-    return replace(law, scales=_padded(law.scales, size), blocks=blocks)
-
-
-def _padded(values: FloatArray, size: int, *, fill: float = 0.0) -> FloatArray:
-    return np.concatenate([values, np.full(size - values.size, fill)])

@@ -44,7 +44,8 @@ class CentralConversation(Conversation[Release]):
     def __post_init__(self) -> None:
         super().__post_init__()
         _validate.whole("n", self.n, least=2, most=MOST_RECORDS)
-        if min(self.epsilon, self.whole.mu if self.delta else math.inf) < _SMALLEST:
+        least = self.whole.mu if self.delta else float(self.whole.share) * self.epsilon
+        if min(self.epsilon, least) < _SMALLEST:
             rule = f"{_SMALLEST:g} at least, and noise 1/{_SMALLEST:g} at most"
             raise InvalidParameter("epsilon", rule, self.epsilon)
 

@@ -158,7 +158,7 @@ class PrivateCovariance(CurveEstimator):
 
     def _conversation(self, read: Reading, n: int) -> CovarianceRelease:
         basis = spline_basis(read.grid, size=read.grid[0].size)
-        bound = norm_bound(read.bound, read.grid)
+        bound = norm_bound(read.bounds[0], read.grid)
         return CovarianceRelease(**self._budget, n=n, bound=bound, basis=basis)
 
     def _records(self, asked: CovarianceRelease, read: Reading) -> Records:

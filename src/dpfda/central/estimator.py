@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -14,13 +14,13 @@ from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.central.conversation import CentralConversation
 from dpfda.central.quadrature import Grid
-from dpfda.central.records import as_function, read_records
+from dpfda.central.records import as_function, of_surfaces, read_records
 from dpfda.central.release import Release
 from dpfda.curate import Passes, curate
-from dpfda.curves.observations import with_own_grids
+from dpfda.curves.observations import read_channels
 from dpfda.curves.ranges import middle
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.face.curves import count_channels
+from dpfda.face.curves import count_channels, value_ranges
 from dpfda.face.estimator import PrivateEstimator
 from dpfda.protocol.public_randomness import one_row_each
 from dpfda.protocol.query import Records
@@ -29,18 +29,19 @@ Chunks = Callable[[], Iterable[Any]]
 """A function that starts a new pass over chunks of rows."""
 
 
-_ONE_CHANNEL = "of one channel (release each channel by itself, inside one `dpfda.budget`)"
+_ONE_CHANNEL = "of one channel (release each by itself, all inside one `dpfda.budget`)"
 
 
 class Reading(NamedTuple):
     """What was read of the records, about a public center, with what is public of them.
 
-    A person's record is one row of each of `rows`.
+    A person's record is one row of each of `rows`. Curves of several channels have rows, a bound
+    and a center for each.
     """
 
     rows: Records
     grid: Grid = ()
-    bound: float = 1.0
+    bounds: tuple[float, ...] = (1.0,)
     center: FloatArray = np.zeros(1)
 
 
@@ -129,9 +130,9 @@ class CentralEstimator(PrivateEstimator):
 class CurveEstimator(CentralEstimator):
     """An estimator that reads curves."""
 
-    surfaces: ClassVar[bool] = False
+    reads: ClassVar[tuple[str, ...]] = ()  # besides curves of one channel
 
-    value_range: tuple[float, float] | None = None
+    value_range: tuple[float, float] | Sequence[tuple[float, float]] | None = None
     domain_range: tuple[float, float] | None = None
     bound: float | None = None
     center: Any = None
@@ -163,40 +164,57 @@ class CurveEstimator(CentralEstimator):
         )
 
     def _read_curves(self, curves: Any, grid_points: Any) -> Reading:
-        """Curves about a public center, and their public bound."""
-        center, bound = self._ball()
-        if isinstance(curves, list):
-            curves, grid_points = with_own_grids(curves, grid_points)
-        surface = self.surfaces and isinstance(curves, np.ndarray)
-        if not surface and count_channels(curves) > 1:
-            raise InvalidData("curves", _ONE_CHANNEL, f"{count_channels(curves)} channels")
-        records, grid = read_records(curves, grid_points, domain_range=self.domain_range)
-        if len(grid) != 1 and not self.surfaces:
-            raise InvalidParameter("grid_points", "of one variable", f"{len(grid)} variables")
-        if self.value_range is not None:
-            records = np.clip(records, *_validate.interval("value_range", self.value_range))
-        middle_curve = as_function(center, records.shape[1])
-        return Reading((records - middle_curve,), grid, bound, middle_curve)
+        """Curves about a public center, and their public bound; channel by channel."""
+        surface = of_surfaces(grid_points)
+        if surface and "surfaces" not in self.reads:
+            raise InvalidParameter("grid_points", "of one variable", "two of them")
+        channels = 1 if surface else count_channels(curves)
+        if channels > 1 and "channels" not in self.reads:
+            raise InvalidData("curves", _ONE_CHANNEL, f"{channels} channels")
+        ranges = value_ranges(self.value_range, channels)
+        split = [(curves, grid_points)]
+        if not surface:
+            split = read_channels(curves, grid_points, count=channels, strict=True)
+        parts = [self._read_one(*one, known) for one, known in zip(split, ranges, strict=True)]
+        if len(parts) == 1:
+            return parts[0]
+        return Reading(
+            tuple(rows for part in parts for rows in part.rows),
+            parts[0].grid,
+            tuple(bound for part in parts for bound in part.bounds),
+            np.stack([part.center for part in parts]),
+        )
 
-    def _ball(self) -> tuple[Any, float]:
+    def _read_one(self, curves: Any, grid_points: Any, value_range: Any) -> Reading:
+        """One channel."""
+        center, bound = self._ball(value_range)
+        records, grid = read_records(curves, grid_points, domain_range=self.domain_range)
+        if value_range is not None:
+            records = np.clip(records, *_validate.interval("value_range", value_range))
+        middle_curve = as_function(center, records.shape[1])
+        return Reading((records - middle_curve,), grid, (bound,), middle_curve)
+
+    def _ball(self, value_range: Any) -> tuple[Any, float]:
         """Public center and bound: of the range, or given by an expert."""
-        if self.value_range is None and self.bound is None:
+        if value_range is None and self.bound is None:
             rule = "given: the public (low, high) of curves; or else bound (and center)"
             raise InvalidParameter("value_range", rule, None)
-        if self.value_range is not None and self.bound is not None:
+        if value_range is not None and self.bound is not None:
             rule = "left out where value_range is given: both say how large curves are"
             raise InvalidParameter("bound", rule, self.bound)
-        if self.value_range is None:
+        if value_range is None:
             center = 0.0 if self.center is None else self.center
             return center, _validate.positive("bound", self.bound)
         if self.center is not None:
             raise InvalidParameter("center", "left out where value_range says it", self.center)
-        return middle("value_range", self.value_range)
+        return middle("value_range", value_range)
 
     def _public(self, read: Reading) -> dict[str, Any]:
         if self.value_range is None:
-            return {"bound": read.bound}
-        return {"value_range": tuple(map(float, self.value_range))}
+            return {"bound": self.bound}
+        ranges = value_ranges(self.value_range, len(read.bounds))
+        plain = tuple(tuple(map(float, pair)) for pair in ranges)
+        return {"value_range": plain[0] if len(set(plain)) == 1 else plain}
 
 
 def _pair(chunk: Any) -> tuple[Any, Any]:

@@ -236,7 +236,7 @@ class PrivateFunctionOnScalar(CurveEstimator):
         return FunctionOnScalarRelease(
             **self._budget,
             n=n,
-            bound=norm_bound(read.bound, read.grid),
+            bound=norm_bound(read.bounds[0], read.grid),
             covariate_bound=reach,
             covariates=covariates,
             basis=spline_basis(read.grid, size=min(read.rows[1].shape[1], wanted)),

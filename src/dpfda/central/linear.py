@@ -182,7 +182,7 @@ class AbsoluteRegularization(LinearMechanism, name="iclp_ar"):
             return float(mean.bound * eigenvalues[0] ** (self.eta / 2))
         edges = 2 * mean.bound * eigenvalues[1:] ** (self.eta / 2)  # ψ at which J* = 2, 3, ...
         inverse = np.cumsum(1 / eigenvalues)[:-1]
-        noise = 2 * (2 * mean.bound / mean.n / mean.epsilon) ** 2 * inverse
+        noise = 2 * (2 * mean.bound / mean.strength) ** 2 * inverse
         noise *= np.cumsum(eigenvalues)[:-1]
         return float(edges[np.argmin(noise + edges)])
 

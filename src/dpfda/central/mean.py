@@ -1,22 +1,23 @@
-"""A mean function under differential privacy: mechanisms, their questions, an estimator."""
+"""A mean function under differential privacy: mechanisms, and their questions."""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from fractions import Fraction
+from typing import ClassVar, Self
 
 import numpy as np
 
 from dpfda._registry import Registered
 from dpfda._validate import FloatArray
 from dpfda.central.conversation import CurveConversation, reaches, too_small
-from dpfda.central.estimator import CurveEstimator, Reading
-from dpfda.central.quadrature import Grid, as_grid, norm_bound
+from dpfda.central.quadrature import Grid, as_grid
 from dpfda.central.release import Release
 from dpfda.errors import InvalidParameter
-from dpfda.face.groups import averages
+from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.fields import Declared
 from dpfda.protocol.query import Records
@@ -73,12 +74,14 @@ class MeanRelease(CurveConversation, name="mean"):
             that says so.
         grid: where curves are known.
         mechanism: which questions are asked.
+        share: of the budget; the rest is for other channels of the same curves.
     """
 
     summary: ClassVar[str] = "mean"
 
     grid: Grid
     mechanism: FunctionMechanism
+    share: Fraction = Fraction(1)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -86,6 +89,22 @@ class MeanRelease(CurveConversation, name="mean"):
             rule = "above 0" if self.mechanism.needs_delta else "0"
             rule += f" for the {self.mechanism.name} mechanism"
             raise InvalidParameter("delta", rule, self.delta)
+
+    @property
+    def whole(self) -> Cost:
+        """The share of the budget."""
+        return super().whole.part(self.share)
+
+    @property
+    def strength(self) -> float:
+        """nε, of the share."""
+        share = float(self.share)
+        return super().strength * (math.sqrt(share) if self.delta else share)
+
+    def divided(self, bounds: Sequence[float]) -> tuple[Self, ...]:
+        """The same questions about each of several channels, for equal shares."""
+        share = self.share / len(bounds)
+        return tuple(replace(self, bound=bound, share=share) for bound in bounds)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -122,65 +141,3 @@ class MeanRelease(CurveConversation, name="mean"):
             for mechanism in member.examples()
             if member.allows(delta)
         ]
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class PrivateMean(CurveEstimator):
-    """Release the mean of curves (or surfaces) held by a trusted curator.
-
-    Privacy:
-        (ε, δ)-DP for replacing one person's curves (pure ε with ``delta=0``). Values are clipped to
-        `value_range`; n, the grid and the range are public. With ``random_state=None`` noise is
-        exact and from the operating system; anything else seeds a simulation, and the guarantee
-        says so.
-
-    Args:
-        epsilon: ε.
-        delta: δ; 0 for pure ε.
-        value_range: public range (low, high) of X(t).
-        domain_range: public range of t, where the data do not bring it.
-        bound: instead of a range, for experts: public bound τ on the norm √(average of X(t)²) of a
-            curve minus the center, for ``mechanism="bernstein"`` on its largest absolute value.
-            Curves are pulled into it.
-        center: with `bound`: public curve (or number) to subtract first.
-        mechanism: ``"adaptive"`` (default), ``"allocation"``, ``"iclp_qr"``, ``"iclp_ar"``,
-            ``"frl"``, ``"bernstein"``, ``"gaussian_process"``, or an instance with parameters.
-        unit: whose data one row (or group) is.
-        ledger: budget of the data over all releases: spent look by look, before noise is drawn.
-        random_state: None, or a seed for simulations.
-
-    Several curves of one person (`groups` in `fit`) are averaged first.
-
-    Example:
-        >>> curves = np.linspace(0, 1, 40) + np.random.default_rng(0).normal(0, 0.1, (500, 1))
-        >>> mean = PrivateMean(epsilon=1.0, value_range=(-0.5, 1.5), random_state=0).fit(curves)
-        >>> bool(np.abs(mean.mean_ - np.linspace(0, 1, 40)).max() < 0.1)
-        True
-        >>> print(mean.guarantee_)
-        ε = 1, central, unit = person, sampler = simulation (seeded), \
-assuming the number of records is public
-    """
-
-    surfaces: ClassVar[bool] = True
-
-    mechanism: str | FunctionMechanism = "adaptive"
-
-    def _one_each(self, rows: Records, groups: Any) -> Records:
-        return (averages(rows[0], groups),)
-
-    def _conversation(self, read: Reading, n: int) -> MeanRelease:
-        chosen = self.mechanism
-        mechanism = FunctionMechanism.named(chosen)() if isinstance(chosen, str) else chosen
-        bound = read.bound if mechanism.bounds_largest else norm_bound(read.bound, read.grid)
-        return MeanRelease(**self._budget, n=n, bound=bound, grid=read.grid, mechanism=mechanism)
-
-    def _records(self, asked: MeanRelease, read: Reading) -> Records:
-        return asked.records(read.rows[0])
-
-    def _keep(self, asked: Any, read: Reading, found: Release) -> Self:
-        return super()._keep(asked, read, replace(found, center=read.center))
-
-    @property
-    def mean_(self) -> FloatArray:
-        """The released mean on the grid of the data."""
-        return self.release_.values()

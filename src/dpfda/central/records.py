@@ -21,9 +21,10 @@ def read_records(
 ) -> tuple[FloatArray, Grid]:
     """Curves on one public grid, shape (n, points), without gaps.
 
-    Arrays are (n, T) for curves and (n, T1, T2) for surfaces; an ``FDataGrid`` and pairs (t, x) are
-    read too. A missing value (NaN) is filled by the line between its neighbors on the same curve,
-    ends being continued as constants; a curve without any value is refused.
+    Arrays are (n, T) for curves, and (n, T1, T2) for surfaces where the grid has two axes (s, t);
+    an ``FDataGrid`` and pairs (t, x) are read too. A missing value (NaN) is filled by the line
+    between its neighbors on the same curve, ends being continued as constants; a curve without any
+    value is refused.
     """
     _refuse_odd_matrices(curves)
     values, grid = _read(curves, grid_points, domain_range)
@@ -35,7 +36,7 @@ def read_records(
 def _read(
     curves: Any, grid_points: Any, domain_range: tuple[float, float] | None
 ) -> tuple[FloatArray, Grid]:
-    if _is_surface(curves, grid_points):
+    if of_surfaces(grid_points):
         return _read_surfaces(curves, grid_points)
     axis = None if grid_points is None else as_grid(_axis_of(grid_points))[0]
     span = public_domain(curves, axis, domain_range)
@@ -81,10 +82,9 @@ def as_function(center: Any, points: int) -> FloatArray:
     return np.broadcast_to(values, (points,)).copy()
 
 
-def _is_surface(curves: Any, grid_points: Any) -> bool:
-    if isinstance(grid_points, tuple) and len(grid_points) == 2 and np.ndim(grid_points[0]) == 1:
-        return True
-    return isinstance(curves, np.ndarray) and curves.ndim == 3
+def of_surfaces(grid_points: Any) -> bool:
+    """Whether these are two axes, as a tuple: then and only then arrays are surfaces."""
+    return isinstance(grid_points, tuple) and len(grid_points) == 2 and np.ndim(grid_points[0]) == 1
 
 
 def _read_surfaces(curves: Any, grid_points: Any) -> tuple[FloatArray, Grid]:
@@ -94,11 +94,7 @@ def _read_surfaces(curves: Any, grid_points: Any) -> tuple[FloatArray, Grid]:
     if min(values.shape[1:]) < 2:
         rule = "an array (n, T), or (n, T1, T2) with two points at least along each variable"
         raise InvalidData("curves", rule, f"shape {values.shape}")
-    grid = (
-        tuple(np.linspace(0.0, 1.0, size) for size in values.shape[1:])
-        if grid_points is None
-        else as_grid(grid_points)
-    )
+    grid = as_grid(grid_points)
     if values.shape[1:] != tuple(axis.size for axis in grid):
         raise InvalidData("curves", "as large as the grid", f"shape {values.shape}")
     return _validate.batch("curves", values.reshape(values.shape[0], -1)), grid

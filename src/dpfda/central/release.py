@@ -48,8 +48,9 @@ class ReleaseBody(Body):
     noisy: Numbers
     noise: list[NoiseBody]
     functions: list[list[float]]
-    center: list[float]
+    center: Numbers
     density: bool
+    channels: int
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -61,16 +62,18 @@ class Release(Documented):
 
     Attributes:
         summary: what this is: mean, covariance, density, ...
-        coefficients: released coefficients after post-processing, (J,) or (p, J).
+        coefficients: released coefficients after post-processing, (J,); (C, J) for C channels, or
+            (p, J) for p functions.
         noisy: the same before shrinkage: the noise around it is known exactly.
         noise: independent noise laws whose sum was added to `noisy`.
         basis: the functions they belong to.
-        center: public function added back, on the basis' grid.
+        center: public function added back, on the basis' grid; one a channel.
         guarantee: what the release promises.
         sensitivity: the bound the noise was calibrated to, in the mechanism's norm.
         parameters: every public choice, for the record.
         warnings: what a reader should know, from what was released alone.
         density: whether `values` are made into a density: not negative, of integral 1.
+        channels: how many channels the curves have; `values` are (C, T) where there are several.
 
     Example:
         >>> from dpfda.central import PrivateMean
@@ -97,6 +100,7 @@ class Release(Documented):
     parameters: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     density: bool = False
+    channels: int = 1
 
     @property
     def grid_points(self) -> FloatArray | tuple[FloatArray, ...]:
@@ -169,6 +173,7 @@ class Release(Documented):
             "functions": self.basis.functions,
             "center": self.center,
             "density": self.density,
+            "channels": self.channels,
         }
 
     @classmethod
@@ -177,12 +182,13 @@ class Release(Documented):
         grid = as_grid(tuple(map(np.array, body.pop("grid_points"))))
         points = math.prod(axis.size for axis in grid)
         functions = _array(body, "functions", (None, points))
-        noisy = _array(body, "noisy", (len(functions),))
+        several = () if body["channels"] == 1 else (body["channels"],)
+        noisy = _array(body, "noisy", (*several, len(functions)))
         own = {
             "basis": FunctionBasis(grid, functions, np.ones(len(functions))),
             "noisy": noisy,
             "coefficients": _array(body, "coefficients", noisy.shape),
-            "center": _array(body, "center", (points,)),
+            "center": _array(body, "center", (*several, points)),
             "noise": tuple(
                 NoiseLaw(
                     law=law.law,
@@ -202,9 +208,10 @@ class Release(Documented):
             from skfda import FDataGrid
         except ImportError:
             raise MissingExtra("scikit-fda", "fda") from None
-        values = self.values()
-        single = self.coefficients.ndim == 1
-        return FDataGrid(values[None] if single else values, grid_points=list(self.basis.grid))
+        values, grid = self.values(), list(self.basis.grid)
+        if self.channels > 1:
+            return FDataGrid(values.T[None], grid_points=grid)
+        return FDataGrid(values if self.coefficients.ndim > 1 else values[None], grid_points=grid)
 
     def plot(self, ax: Any = None, *, level: float = 0.95) -> Any:
         """Draw the curve with its simultaneous band, or the surface; returns the axes."""
@@ -223,8 +230,7 @@ class Release(Documented):
             t = self.basis.grid[0]
             rows = [np.atleast_2d(part) for part in (values, low, high)]
             for number, (row, bottom, top) in enumerate(zip(*rows, strict=True), start=1):
-                name = f"released {self.summary}" + (f" {number}" if len(rows[0]) > 1 else "")
-                (line,) = ax.plot(t, row, label=name)
+                (line,) = ax.plot(t, row, label=f"released {self.name_of(number)}")
                 # Sampling error is no part of the band: the legend says what is.
                 band = f"{100 * level:g} % band of the privacy noise, whole curve"
                 shade = {"color": line.get_color(), "alpha": 0.15, "linewidth": 0}
@@ -235,8 +241,15 @@ class Release(Documented):
         ax.set_title(f"{self.summary}: {self.guarantee}", fontsize="small")
         return ax
 
+    def name_of(self, number: int) -> str:
+        """What the row of that number (from 1) is called, where there are several."""
+        if self.coefficients.ndim == 1:
+            return self.summary
+        return f"{self.summary}{', channel' if self.channels > 1 else ''} {number}"
+
     def __repr__(self) -> str:
         shape = "×".join(str(axis.size) for axis in self.basis.grid)
+        shape += f", {self.channels} channels" if self.channels > 1 else ""
         return (
             f"Release({self.summary}, grid {shape}, {self.coefficients.shape[-1]} coefficients, "
             f"{self.guarantee})"
@@ -245,12 +258,10 @@ class Release(Documented):
     def _curve(self, coefficients: FloatArray, grid_points: Any) -> FloatArray:
         if grid_points is None:
             return np.asarray(coefficients @ self.basis.functions + self.center)
-        with_center = FunctionBasis(
-            self.basis.grid,
-            np.vstack([self.basis.functions, self.center]),
-            np.ones(self.basis.size + 1),
-        ).at(grid_points)
-        return np.asarray(coefficients @ with_center[:-1] + with_center[-1])
+        known = np.vstack([self.basis.functions, self.center])
+        there = FunctionBasis(self.basis.grid, known, np.ones(len(known))).at(grid_points)
+        functions, center = np.split(there, [self.basis.size])
+        return np.asarray(coefficients @ functions + (center if self.channels > 1 else center[0]))
 
     def _shaped(self, flat: FloatArray, grid_points: Any) -> FloatArray:
         if len(self.basis.grid) == 1:

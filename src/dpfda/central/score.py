@@ -20,6 +20,7 @@ from dpfda.protocol.conversation import Conversation, Questions
 from dpfda.protocol.person import equal, one_by_one
 from dpfda.protocol.query import Records
 
+_STREAM = 0x73636F72  # of a seed: the model may have been fitted with the plain one
 _NORMAL = 1.96  # standard errors on either side of a 95 % interval
 
 
@@ -138,7 +139,7 @@ def private_score(
     where = {} if grid_points is None else {"grid_points": grid_points}
     right = _shares(np.asarray(model.predict(X, **where)), one_by_one(y), groups)
     asked = ScoreRelease(epsilon=epsilon, delta=delta, unit=unit, n=len(right))
-    source = source_for(random_state)
+    source = source_for(random_state, stream=_STREAM)
     score, _ = curate(asked, (right,), source=source, ledger=ledger)
     return replace(score, guarantee=score.guarantee.drawn_from(source))
 

@@ -31,7 +31,7 @@ def _curve(release: Release) -> Picture:
     picture = Picture(title=f"{release.summary} (ten points of the domain)", title_justify="left")
     picture.add_column("t", justify="right")
     for number in range(len(values)):
-        name = f"value {number + 1}" if len(values) > 1 else "value"
+        name = release.name_of(number + 1) if len(values) > 1 else "value"
         picture.add_column(name, justify="right")
         picture.add_column("95 % band of the noise", justify="right")
     for place, point in enumerate(t):

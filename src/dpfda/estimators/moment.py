@@ -12,7 +12,6 @@ from dpfda.curves.ranges import middle as public_middle
 from dpfda.errors import InvalidParameter
 from dpfda.estimators.base import StudyClassifier
 from dpfda.face.curve_classifier import EncodedClassifier
-from dpfda.noise import source_for
 from dpfda.protocol.plan import Protects, StudyPlan
 from dpfda.questions.moments import MomentProgress
 
@@ -85,7 +84,7 @@ class MomentClassifier(EncodedClassifier, StudyClassifier):
             earlier = self.server_.progress
             assert isinstance(earlier, MomentProgress)
             # Of a seed, a part that nobody before these people has drawn from.
-            source = source_for(self.random_state, stream=2 + int(earlier.people.sum()))
+            source = self._source(int(earlier.people.sum()))
             self._ask(rows, y, grid_points, seed=seed, source=source)
             now = self.server_.progress
             assert isinstance(now, MomentProgress)

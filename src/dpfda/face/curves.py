@@ -44,12 +44,7 @@ class CurveReader(PrivateEstimator):
 
     def _value_ranges(self, X: Any) -> list[Any]:
         """Of each channel: all have the same unless there is one pair for each."""
-        given, channels = self.value_range, count_channels(X)
-        if not isinstance(given, Sequence) or not any(isinstance(one, Sized) for one in given):
-            return [given] * channels
-        if len(given) != channels:
-            raise InvalidParameter("value_range", f"one pair, or {channels} of them", given)
-        return list(given)
+        return value_ranges(self.value_range, count_channels(X))
 
     def _read_labels(self, y: Any, count: int) -> AnyArray:
         """Labels as a vector. With real noise none of them is refused: unknown ones are number 0.
@@ -136,6 +131,20 @@ def count_channels(X: Any) -> int:
     except ValueError:  # rows of several lengths are refused by whoever reads them
         return 1
     return int(shape[2]) if len(shape) == 3 else 1
+
+
+def value_ranges(given: Any, channels: int) -> list[Any]:
+    """The public range of each channel: all have the same unless there is one pair for each.
+
+    Example:
+        >>> value_ranges((0, 1), 2), value_ranges([(0, 1), (5, 9)], 2)
+        ([(0, 1), (0, 1)], [(0, 1), (5, 9)])
+    """
+    if not isinstance(given, Sequence) or not any(isinstance(one, Sized) for one in given):
+        return [given] * channels
+    if len(given) != channels:
+        raise InvalidParameter("value_range", f"one pair, or {channels} of them", given)
+    return list(given)
 
 
 def no_grid(grid_points: Any, instead: str = "") -> None:

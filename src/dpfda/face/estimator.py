@@ -24,6 +24,9 @@ from dpfda.noise import RandomState, Source, source_for
 from dpfda.noise.source import SecureSource
 from dpfda.privacy.ledger import BaseLedger
 
+_PUBLIC = 0  # of a seed, the place that what everybody may know is drawn from
+_LATER = 2  # and those from here on: 1 is a class's own
+
 
 @dataclass(eq=False, repr=False)
 class PrivateEstimator(BaseEstimator):
@@ -34,7 +37,8 @@ class PrivateEstimator(BaseEstimator):
         unit: whose data a row is, or all rows of one group.
         ledger: budget of the data over all fits: spent before noise is drawn.
         random_state: None for exact noise of the operating system; an integer, a seed sequence or
-            a source makes a simulation, which protects nobody and says so.
+            a source makes a simulation, which protects nobody and says so. With an integer every
+            `fit` and every clone draws the same noise; a source goes on, and its clones differ.
     """
 
     _stream: ClassVar[int | None] = None  # of a seed, where other things are drawn from it too
@@ -49,9 +53,11 @@ class PrivateEstimator(BaseEstimator):
     def _is_simulation(self) -> bool:
         return not (self.random_state is None or isinstance(self.random_state, SecureSource))
 
-    def _source(self) -> Source:
-        """Where noise comes from."""
-        return source_for(self.random_state, stream=self._stream)
+    def _source(self, number: int = 0) -> Source:
+        """Where noise comes from; what is fitted further draws from places of its own."""
+        if number == 0:
+            return source_for(self.random_state, stream=self._stream)
+        return source_for(self.random_state, stream=_LATER + number)
 
     def _public_seed(self) -> int:
         """Seed of what everybody may know: who is asked what."""
@@ -59,7 +65,7 @@ class PrivateEstimator(BaseEstimator):
             return secrets.randbits(62)
         if isinstance(self.random_state, (int, np.integer)):
             return _validate.whole("random_state", self.random_state, least=0)
-        return int(source_for(self.random_state).words(1)[0] >> 2)
+        return int(source_for(self.random_state, stream=_PUBLIC).words(1)[0] >> 2)
 
     # -- reading --------------------------------------------------------------------------------
 

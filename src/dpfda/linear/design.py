@@ -13,7 +13,7 @@ from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidParameter
 from dpfda.linear.schedule import Schedule
 from dpfda.mechanisms.question_response import best_questions
-from dpfda.protocol.design import Design, Terms
+from dpfda.protocol.design import Design, Terms, require_features
 from dpfda.protocol.plan import StudyPlan
 
 _LENGTHS = range(10**51)  # any: where vectors are cut costs nobody anything
@@ -24,8 +24,8 @@ class LinearDesign(Design, name="linear"):
     """Find location, spread and correlations of the features, then a linear classifier of them.
 
     Attributes:
-        reaches: public half-width of each feature in units of z*, most important feature first;
-            at most this many features are used. By default what is usual for the encoder.
+        reaches: public half-width of each feature of the encoder in units of z*, most important
+            feature first. By default what is usual for the encoder.
         ordered: whether the first features matter most. By default where the encoder's functions
             are ordered.
         center_known: the middle of each feature is 0 by construction.
@@ -67,6 +67,7 @@ class LinearDesign(Design, name="linear"):
 
         Coefficients of smooth curves on waves shrink like 1/j; columns of a table fill their range.
         """
+        require_features(encoder, n_features=self.n_features, reaches=self.reaches)
         reaches = self.reaches
         ordered = encoder.basis.ordered if self.ordered is None else self.ordered
         if reaches is None:
@@ -78,8 +79,7 @@ class LinearDesign(Design, name="linear"):
         """Of the features that are used."""
         settled = self.settled(plan.encoder)
         assert settled.reaches is not None
-        most = min(self.n_features or plan.encoder.n_features, plan.encoder.n_features)
-        return np.array(settled.reaches[:most])
+        return np.array(settled.reaches[: self.n_features])
 
     def favor(self, plan: StudyPlan) -> FloatArray:
         """How much each feature is expected to say about the label."""

@@ -45,6 +45,15 @@ class NoiseLaw:
         plain = replace(self, mixing=None)
         return np.asarray(plain.variance @ (self.mixing @ functions) ** 2)
 
+    def widened(self, size: int) -> NoiseLaw:
+        """The same law with zero noise on further coefficients, `size` in all."""
+        if self.mixing is not None:
+            more = [(0, 0), (0, size - self.mixing.shape[1])]
+            return replace(self, mixing=np.pad(self.mixing, more))
+        known = self.scales.size
+        blocks = (*self.blocks, (known, size)) if self.blocks and size > known else self.blocks
+        return replace(self, scales=padded(self.scales, size), blocks=blocks)
+
     def times(self, weights: FloatArray) -> NoiseLaw:
         """The law after multiplying coefficients by public weights."""
         return replace(self, scales=self.scales * weights)
@@ -62,3 +71,8 @@ class NoiseLaw:
             length = np.sqrt((part**2).sum(axis=-1, keepdims=True))
             part *= generator.gamma(stop - start, size=length.shape) / length
         return np.asarray(noise * self.scales)
+
+
+def padded(values: FloatArray, size: int, *, fill: float = 0.0) -> FloatArray:
+    """Values, and `fill` in further places, `size` in all."""
+    return np.concatenate([values, np.full(size - values.size, fill)])

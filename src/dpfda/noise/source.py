@@ -96,7 +96,8 @@ class SimulationSource:
     """Reproducible words from a seeded numpy generator: for simulations and tests only.
 
     Whatever is drawn from it is stamped ``sampler="simulation"``: anyone who knows the seed can
-    take the noise off again.
+    take the noise off again. A deep copy, as scikit-learn makes of an estimator's parameters, draws
+    words of its own: two answers with the same noise show their difference exactly.
 
     Example:
         >>> a, b = SimulationSource(7), SimulationSource(7)
@@ -122,6 +123,9 @@ class SimulationSource:
         """Independent sources for `count` parallel pieces of work."""
         return [SimulationSource(seed) for seed in self._seed.spawn(count)]
 
+    def __deepcopy__(self, memo: object) -> SimulationSource:
+        return self.spawn(1)[0]
+
     def __repr__(self) -> str:
         return "SimulationSource(seeded)"
 
@@ -135,8 +139,8 @@ def source_for(random_state: RandomState, *, stream: int | None = None) -> Sourc
 
     Args:
         random_state: None: the operating system's, for real data. An integer or a seed sequence: a
-            reproducible simulation, stamped as such. A source: itself.
-        stream: tells the noise of one seed from everything else that is drawn from it.
+            reproducible simulation, stamped as such. A source: itself, which goes on.
+        stream: tells one use of a seed from everything else that is drawn from it.
 
     Example:
         >>> source_for(None), source_for(7)
@@ -147,7 +151,9 @@ def source_for(random_state: RandomState, *, stream: int | None = None) -> Sourc
     if isinstance(random_state, (SecureSource, SimulationSource)):
         return random_state
     if isinstance(random_state, np.random.SeedSequence):
-        return SimulationSource(random_state)
+        # Below it, in a place of its own: data are drawn from it, or from what it spawns.
+        place = (*random_state.spawn_key, *_OWN_STREAM, *([] if stream is None else [stream]))
+        return SimulationSource(np.random.SeedSequence(random_state.entropy, spawn_key=place))
     if isinstance(random_state, np.random.RandomState):  # what scikit-learn may hand on
         return SimulationSource(int(random_state.randint(0, 2**31)))
     seed = _validate.whole("random_state", random_state, least=0)

@@ -8,14 +8,16 @@ may need more than a device has.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpfda import _validate
 from dpfda._registry import Registered
-from dpfda.errors import ProtocolError
+from dpfda.curves import CurveEncoder
+from dpfda.errors import InvalidParameter, ProtocolError
 from dpfda.protocol.fields import Array, Part, declared
 from dpfda.protocol.task import Task
 
@@ -43,6 +45,19 @@ class Design(
         field means its default; arrays of real numbers are free within their declared ranges, but
         every length must be said.
         """
+
+
+def require_features(
+    encoder: CurveEncoder, *, n_features: int | None, **each: Sequence[float] | None
+) -> None:
+    """Refuse numbers that are not one for each feature of the encoder, and more than it has."""
+    size = encoder.n_features
+    for name, given in each.items():
+        if given is not None and len(given) != size:
+            rule = f"one number for each of the encoder's {size} features"
+            raise InvalidParameter(name, rule, f"{len(given)} of them")
+    if n_features is not None:
+        _validate.whole("n_features", n_features, most=size)
 
 
 def check_terms(task: Task, terms: Terms) -> None:

@@ -112,6 +112,15 @@ class CurveModel(StudyModel):
         if self.coefficients.ndim != 2 or len(self.coefficients) != scores:
             raise InvalidParameter("coefficients", f"{scores} rows", self.coefficients.shape)
         width = self.coefficients.shape[1]
+        if width > self.encoder.n_features:
+            rule = f"of {self.encoder.n_features} columns at most, as the encoder has features"
+            raise InvalidParameter("coefficients", rule, self.coefficients.shape)
+        for name in ("centers", "scales"):
+            if getattr(self, name).shape != self.coefficients.shape:
+                rule = f"of the coefficients' shape {self.coefficients.shape}"
+                raise InvalidParameter(name, rule, getattr(self, name).shape)
+        if np.any(self.scales <= 0):
+            raise InvalidParameter("scales", "above 0", "0 or less")
         if self.variances is not None and (
             self.variances.shape != (scores, 1 + width) or np.any(self.variances < 0)
         ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Collection, Mapping
 from copy import copy
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from dpfda.protocol.task import Task
 Protects = Literal["both", "features", "labels"]
 Label = str | int | float | bool
 
+MOST_SEED = 2**63 - 1  # as wide as any reader of the plan can hold
 MOST_PEOPLE = 10**9  # a server keeps a mark for everybody: what a form asks for must fit
 
 
@@ -67,10 +69,13 @@ class StudyPlan(Portable):
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", _validate.positive("epsilon", self.epsilon))
         _validate.whole("n_people", self.n_people, most=MOST_PEOPLE)
-        _validate.whole("seed", self.seed, least=0)
+        _validate.whole("seed", self.seed, least=0, most=MOST_SEED)
         _validate.one_of("protects", self.protects, ("both", "features", "labels"))
-        if len(self.classes) < 2 or len(set(self.classes)) != len(self.classes):
-            raise InvalidParameter("classes", "at least two different labels", self.classes)
+        for name, kind in (("unit", str), ("title", str), ("design", Mapping)):
+            if not isinstance(getattr(self, name), kind):
+                rule = "a mapping" if kind is Mapping else "a word"
+                raise InvalidParameter(name, rule, getattr(self, name))
+        self._check_classes()
         self._revive("encoder", read_encoder)
         if not isinstance(self.encoder, CurveEncoder):
             raise InvalidParameter("encoder", "an encoder", type(self.encoder).__name__)
@@ -78,6 +83,17 @@ class StudyPlan(Portable):
         object.__setattr__(self, "encoder", copy(self.encoder))  # its parameters may be set anew
         object.__setattr__(self, "classes", tuple(self.classes))
         object.__setattr__(self, "design", dict(self.design))
+
+    def _check_classes(self) -> None:
+        if isinstance(self.classes, str) or not isinstance(self.classes, (list, tuple)):
+            raise InvalidParameter("classes", "a list of labels", self.classes)
+        for label in self.classes:
+            # NaN equals nothing, itself included: nobody could have such a label.
+            odd = isinstance(label, float) and not math.isfinite(label)
+            if odd or not isinstance(label, Label):
+                raise InvalidParameter("classes", "words, finite numbers, true or false", label)
+        if len(self.classes) < 2 or len(set(self.classes)) != len(self.classes):
+            raise InvalidParameter("classes", "at least two different labels", self.classes)
 
     @property
     def n_classes(self) -> int:

@@ -9,7 +9,7 @@ from dpfda import _validate
 from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidParameter
 from dpfda.mechanisms.question_response import best_questions, effective_answers
-from dpfda.protocol.design import Design, Terms
+from dpfda.protocol.design import Design, Terms, require_features
 from dpfda.protocol.plan import StudyPlan
 from dpfda.questions import sizes
 
@@ -21,14 +21,13 @@ class QuestionDesign(Design, name="questions"):
     """Find the middle of each feature, then which stumps are right, then the intercept.
 
     Attributes:
-        scales: h_j, the public typical half-width of each feature in units of z*, most important
-            feature first; at most this many features are used. By default what is usual for the
-            encoder, see `settled`.
+        scales: h_j, the public typical half-width of each feature of the encoder in units of z*,
+            most important feature first. By default what is usual for the encoder, see `settled`.
         ordered: whether the first features matter most; if not, all of them are used. By default
             where scales are given, or where the encoder's functions are ordered.
         center_known: the middle of each feature is 0 by construction, so nobody is asked for it.
         evaluation_share: share of people kept for an honest error estimate at the end.
-        n_features: overrides the rule for the number of features.
+        n_features: overrides the rule for the number of features: the first so many are used.
         class_share: the public share of class 1 among two, so that nobody is asked for it.
         range_is_loose: curves may lie anywhere in their public range and be far narrower, so that
             the first people say where; then `scales` follow from their answers.
@@ -69,6 +68,7 @@ class QuestionDesign(Design, name="questions"):
         The public range is rarely filled: coefficients of curves are a third of it wide, and those
         of smooth curves on waves shrink like 1/j. Columns of a table have ranges of their own.
         """
+        require_features(encoder, n_features=self.n_features, scales=self.scales)
         basis, scales, ordered = encoder.basis, self.scales, self.ordered
         if ordered is None:
             ordered = basis.ordered or scales is not None
@@ -83,10 +83,9 @@ class QuestionDesign(Design, name="questions"):
     def dimension(self, plan: StudyPlan) -> int:
         """d, how many features are asked about."""
         design = self.settled(plan.encoder)
-        assert design.scales is not None
-        most = min(len(design.scales), plan.encoder.n_features)
+        most = plan.encoder.n_features
         if self.n_features is not None:
-            return min(self.n_features, most)
+            return self.n_features
         effective = effective_answers(plan.n_people, plan.epsilon)
         effective *= 1 - self.range_share(plan)
         by_rule = sizes.number_of_features(effective / plan.n_scores, most=most)

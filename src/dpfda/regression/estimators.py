@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 from dpfda.curate import Passes, curate
 from dpfda.curves.observations import with_own_grids
 from dpfda.errors import InvalidData
+from dpfda.noise import Source
 from dpfda.regression.methods import Regression
 from dpfda.regression.private_regression import PrivateRegression, stated_range
 from dpfda.regression.problem import Task
@@ -33,13 +34,13 @@ class CuratedRegression(PrivateRegression):
                 used, chosen by public randomness, and ε is per person.
         """
         self._require_raw_rows()
-        self.__dict__.pop("_passes", None)  # chunks of a fit that was never finished
+        self._begin_anew()
         X, grid_points = with_own_grids(X, grid_points)
         X = self._checked(X, reset=True, least=2)
         rows, values = self._read_all(X, y, grid_points=grid_points, groups=groups)
         if self._task == "logistic":
             self._set_classes(values)
-        regression, source = self._regression(rows=len(rows)), self._source()
+        regression, source = self._regression(rows=len(rows)), self._next_source()
         records = rows, self._targets(values)
         fitted, curator = curate(regression, records, source=source, ledger=self.ledger)
         promise = regression.guarantee.drawn_from(source)
@@ -60,7 +61,8 @@ class CuratedRegression(PrivateRegression):
         if self._task == "logistic":
             self._set_classes(values, classes) if first else self._check_labels(values)
         if first:
-            self._passes = Passes(self._regression(), source=self._source(), ledger=self.ledger)
+            source = self._next_source()
+            self._passes = Passes(self._regression(), source=source, ledger=self.ledger)
         self._passes.add((rows, self._targets(values)))
         return self
 
@@ -81,13 +83,23 @@ class CuratedRegression(PrivateRegression):
 
     def fit_stream(self, chunks: Chunks, *, grid_points: Any = None) -> Self:
         """Fit from a function that starts a new pass over chunks (X, y); memory O(D²)."""
-        self.__dict__.pop("_passes", None)
+        self._begin_anew()
         more = True
         while more:
             for X, y in chunks():
                 self.partial_fit(X, y, grid_points=grid_points)
             more = self.next_stage()
         return self
+
+    def _begin_anew(self) -> None:
+        """The same seed, the same fit; chunks of one that was never finished are dropped."""
+        self.__dict__.pop("_passes", None)
+        self._begun = 0
+
+    def _next_source(self) -> Source:
+        """Of a seed, what no earlier pass has drawn: same noise on other sums would cancel."""
+        self._begun = self.__dict__.get("_begun", 0) + 1
+        return self._source(self._begun - 1)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -1,0 +1,190 @@
+"""Curves of several channels: each is released by itself, all of them in one conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from dpfda._validate import FloatArray, IntArray
+from dpfda.central.conversation import CentralConversation
+from dpfda.central.looks import BallMean
+from dpfda.central.mean import MeanRelease
+from dpfda.central.release import Release
+from dpfda.errors import InvalidParameter
+from dpfda.mechanisms import Mechanism
+from dpfda.noise.law import padded
+from dpfda.privacy.cost import Cost
+from dpfda.protocol.conversation import Questions
+from dpfda.protocol.fields import part, whole
+from dpfda.protocol.query import AdditiveLook, Query, Records
+
+_MOST_CHANNELS = 1 << 10
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ChannelLook(AdditiveLook, name="channel"):
+    """A look at one channel of records that have several.
+
+    Privacy:
+        That of the look: what a record holds in other channels does not enter the answer.
+
+    Attributes:
+        look: what is asked of the channel.
+        channel: which one, counted from 0.
+        channels: how many there are.
+    """
+
+    look: AdditiveLook = part(lambda: Query)
+    channel: int = whole(least=0, most=_MOST_CHANNELS)
+    channels: int = whole(least=2, most=_MOST_CHANNELS)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.look, AdditiveLook) or len(self.look.columns) != 1:
+            raise InvalidParameter("look", "one that adds up over single rows", self.look.name)
+        if self.look.unit != self.unit:
+            raise InvalidParameter("unit", f"the look's: {self.look.unit!r}", self.unit)
+        if self.channel >= self.channels:
+            raise InvalidParameter("channel", f"below {self.channels}", self.channel)
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The look's."""
+        return self.look.mechanism
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """The look's."""
+        return self.look.assumptions
+
+    @property
+    def announced(self) -> int | None:
+        """The look's."""
+        return self.look.announced
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """Of every channel what the look asks of one."""
+        return self.look.columns * self.channels
+
+    @property
+    def size(self) -> int:
+        """The look's."""
+        return self.look.size
+
+    @property
+    def linear(self) -> bool:  # type: ignore[override]
+        """The look's."""
+        return self.look.linear
+
+    @property
+    def block_rows(self) -> int:  # type: ignore[override]
+        """The look's."""
+        return self.look.block_rows
+
+    def block(self, records: Records) -> FloatArray | IntArray:
+        """Sums of the channel."""
+        return self.look.block((records[self.channel],))
+
+    def statistic(self, totals: IntArray) -> FloatArray:
+        """The look's."""
+        return self.look.statistic(totals)
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """The first and the last of some channels."""
+        place: dict[str, Any] = {"center": np.zeros(2), "axes": np.ones(2), "radius": 1.5}
+        look = BallMean(cost=Cost(epsilon=1.0), n=4, **place)
+        return [cls(look=look, channel=k, channels=m) for k, m in ((0, 2), (2, 3))]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ChannelMeans(CentralConversation, name="channel_means"):
+    """The mean of each channel of n curves, one after the other, for equal shares of the budget.
+
+    Attributes:
+        parts: the questions about each channel, with their `share` of the same budget.
+    """
+
+    summary: ClassVar[str] = "mean"
+
+    parts: tuple[MeanRelease, ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        own = {(one.n, one.epsilon, one.delta, one.unit) for one in self.parts}
+        if own != {(self.n, self.epsilon, self.delta, self.unit)}:
+            raise InvalidParameter("parts", "about the same records, for the same budget", own)
+        if sum(one.share for one in self.parts) > 1:
+            raise InvalidParameter("parts", "shares of 1", [str(one.share) for one in self.parts])
+
+    def questions(self) -> Questions[Release]:
+        """Those about the first channel, then those about the second one."""
+        asked = [one.questions() for one in self.parts]
+        first = [next(questions) for questions in asked]  # what is refused is refused before all
+        found = []
+        for channel, (questions, look) in enumerate(zip(asked, first, strict=True)):
+            found.append((yield from self._about(channel, questions, look)))
+        return self._together(found)
+
+    def _about(
+        self, channel: int, questions: Questions[Release], look: Query
+    ) -> Questions[Release]:
+        where: dict[str, Any] = {"channel": channel, "channels": len(self.parts)}
+        while True:
+            assert isinstance(look, AdditiveLook)
+            answer = yield ChannelLook(unit=self.unit, look=look, **where)
+            try:
+                look = questions.send(answer)
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]
+
+    def _together(self, found: Sequence[Release]) -> Release:
+        basis = max((one.basis for one in found), key=lambda basis: basis.size)
+        laws = ((k, law.widened(basis.size)) for k, one in enumerate(found) for law in one.noise)
+        told = {key: tuple(one.parameters[key] for one in found) for key in found[0].parameters}
+        doubts = ((k, text) for k, one in enumerate(found, start=1) for text in one.warnings)
+        return replace(
+            found[0],
+            coefficients=np.stack([padded(one.coefficients, basis.size) for one in found]),
+            noisy=np.stack([padded(one.noisy, basis.size) for one in found]),
+            noise=tuple(replace(law, scales=self._row(k, law.scales)) for k, law in laws),
+            basis=basis,
+            center=np.zeros((len(found), found[0].center.size)),
+            sensitivity=max(one.sensitivity for one in found),
+            parameters={key: each[0] if _alike(each) else each for key, each in told.items()},
+            warnings=tuple(f"channel {channel}: {text}" for channel, text in doubts),
+            channels=len(found),
+        )
+
+    def _row(self, channel: int, scales: FloatArray) -> FloatArray:
+        """Noise of one channel alone."""
+        rows = np.zeros((len(self.parts), scales.size))
+        rows[channel] = scales
+        return rows
+
+    def records(self, curves: Records) -> Records:
+        """Curves of each channel on the grid, as the questions need them."""
+        return tuple(one.records(rows)[0] for one, rows in zip(self.parts, curves, strict=True))
+
+    def neighbors(self, n: int) -> tuple[Records, Records]:
+        """One curve at either end of what is allowed, in every channel."""
+        here, there = zip(*(one.neighbors(n) for one in self.parts), strict=True)
+        return tuple(rows for (rows,) in here), tuple(rows for (rows,) in there)
+
+    @classmethod
+    def examples(cls, *, n: int, epsilon: float, delta: float) -> list[Self]:
+        """Two channels by the default mechanism, of different bounds."""
+        known: dict[str, Any] = {"n": n, "epsilon": epsilon, "delta": delta}
+        one = next(
+            mean for mean in MeanRelease.examples(**known) if mean.mechanism.name == "adaptive"
+        )
+        each = one.divided((1.0, 2.0))
+        return [cls(**known, parts=each)]
+
+
+def _alike(values: Sequence[Any]) -> bool:
+    return all(value == values[0] for value in values)

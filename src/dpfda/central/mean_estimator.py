@@ -1,0 +1,90 @@
+"""`PrivateMean`: the mean of curves that a curator holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+from dpfda._validate import FloatArray
+from dpfda.central.channels import ChannelMeans
+from dpfda.central.estimator import CurveEstimator, Reading
+from dpfda.central.mean import FunctionMechanism, MeanRelease
+from dpfda.central.quadrature import norm_bound
+from dpfda.central.release import Release
+from dpfda.face.groups import averages
+from dpfda.protocol.query import Records
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class PrivateMean(CurveEstimator):
+    """Release the mean of curves, of one channel or several, held by a trusted curator.
+
+    Channels (an array (n, T, C), an FDataGrid, pairs (t, x) with x of shape (T, C)) are released
+    one after the other, each for an equal share of the budget; `mean_` is then of shape (C, T).
+    A surface must be asked for: an array (n, T1, T2) with ``grid_points=(s, t)``, two axes.
+
+    Privacy:
+        (ε, δ)-DP for replacing one person's curves (pure ε with ``delta=0``). Values are clipped to
+        `value_range`; n, the grid and the range are public. With ``random_state=None`` noise is
+        exact and from the operating system; anything else seeds a simulation, and the guarantee
+        says so.
+
+    Args:
+        epsilon: ε.
+        delta: δ; 0 for pure ε.
+        value_range: public range (low, high) of X(t), or one pair a channel.
+        domain_range: public range of t, where the data do not bring it.
+        bound: instead of a range, for experts: public bound τ on the norm √(average of X(t)²) of a
+            curve minus the center, for ``mechanism="bernstein"`` on its largest absolute value.
+            Curves are pulled into it.
+        center: with `bound`: public curve (or number) to subtract first.
+        mechanism: ``"adaptive"`` (default), ``"allocation"``, ``"iclp_qr"``, ``"iclp_ar"``,
+            ``"frl"``, ``"bernstein"``, ``"gaussian_process"``, or an instance with parameters.
+        unit: whose data one row (or group) is.
+        ledger: budget of the data over all releases: spent look by look, before noise is drawn.
+        random_state: None, or a seed for simulations.
+
+    Several curves of one person (`groups` in `fit`) are averaged first.
+
+    Example:
+        >>> import numpy as np
+        >>> curves = np.linspace(0, 1, 40) + np.random.default_rng(0).normal(0, 0.1, (500, 1))
+        >>> mean = PrivateMean(epsilon=1.0, value_range=(-0.5, 1.5), random_state=0).fit(curves)
+        >>> bool(np.abs(mean.mean_ - np.linspace(0, 1, 40)).max() < 0.1)
+        True
+        >>> print(mean.guarantee_)
+        ε = 1, central, unit = person, sampler = simulation (seeded), \
+assuming the number of records is public
+    """
+
+    reads: ClassVar[tuple[str, ...]] = ("channels", "surfaces")
+
+    mechanism: str | FunctionMechanism = "adaptive"
+
+    def _one_each(self, rows: Records, groups: Any) -> Records:
+        return tuple(averages(channel, groups) for channel in rows)
+
+    def _conversation(self, read: Reading, n: int) -> MeanRelease | ChannelMeans:
+        chosen = self.mechanism
+        mechanism = FunctionMechanism.named(chosen)() if isinstance(chosen, str) else chosen
+        largest = mechanism.bounds_largest
+        bounds = [one if largest else norm_bound(one, read.grid) for one in read.bounds]
+        known: dict[str, Any] = {**self._budget, "n": n}
+        mean = MeanRelease(**known, bound=bounds[0], grid=read.grid, mechanism=mechanism)
+        if len(bounds) == 1:
+            return mean
+        return ChannelMeans(**known, parts=mean.divided(bounds))
+
+    def _records(self, asked: Any, read: Reading) -> Records:
+        if isinstance(asked, ChannelMeans):
+            return asked.records(read.rows)
+        assert isinstance(asked, MeanRelease)
+        return asked.records(read.rows[0])
+
+    def _keep(self, asked: Any, read: Reading, found: Release) -> Self:
+        return super()._keep(asked, read, replace(found, center=read.center))
+
+    @property
+    def mean_(self) -> FloatArray:
+        """The released mean on the grid of the data: (T,), (C, T) or (T1, T2)."""
+        return self.release_.values()
