@@ -22,6 +22,7 @@ from dpfda.privacy.guarantee import Guarantee
 
 HOMES = {
     "curve model": "dpfda.protocol.model:CurveModel",
+    "curve regression": "dpfda.protocol.curve_regression:CurveRegression",
     "regression": "dpfda.regression.model:RegressionModel",
     "release": "dpfda.central.release:Release",
     "row model": "dpfda.boosting.model:RowModel",

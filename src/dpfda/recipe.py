@@ -18,6 +18,7 @@ from dpfda.curves import CurveEncoder
 from dpfda.curves.ranges import FeatureRanges
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.linear.design import LinearDesign
+from dpfda.linear.regression_design import RegressionDesign
 from dpfda.linear.reports import effective_people
 from dpfda.mechanisms.question_response import QuestionResponse, effective_answers
 from dpfda.protocol.plan import Label, Protects, StudyPlan
@@ -30,12 +31,17 @@ _LINEAR_FROM = {"table": 400.0, "center known": 4000.0, "classes": 300.0, "curve
 table, also where its middle is known, several classes on a table, and on curves. Questions about
 two classes of curves know what to expect of smooth ones; no linear study was better so far."""
 
+_REGRESSION_FROM = 100.0
+"""Effective people from which a regression is better than the mean, where there is something to
+predict at all."""
+
 
 def plan_study(
     n_people: int,
     epsilon: float,
     *,
-    classes: Sequence[Label],
+    classes: Sequence[Label] | None = None,
+    target_range: tuple[float, float] | None = None,
     value_range: Sequence[float | tuple[float, float]] | None = None,
     feature_ranges: FeatureRanges | None = None,
     domain_range: tuple[float, float] = (0.0, 1.0),
@@ -46,16 +52,20 @@ def plan_study(
     n_features: int | None = None,
     class_share: float | None = None,
     range_is_loose: bool = False,
+    force: bool = False,
     unit: str = "person",
     seed: int = 0,
     title: str = "",
 ) -> StudyPlan:
     """The study to run where this much is known of people who hold a curve, or a row, and a label.
 
+    Or a number instead of the label: then the study is a regression.
+
     Args:
         n_people: how many take part.
         epsilon: what each of them spends, once.
         classes: the labels; in which order they are named changes nothing.
+        target_range: of a number that is to be predicted instead, the public (low, high).
         value_range: of curves, the public (low, high) of x(t), or one pair for each of several
             channels; values outside are clipped.
         feature_ranges: of tables instead, (low, high) of each column in order, or a mapping from
@@ -70,6 +80,7 @@ def plan_study(
             disease's prevalence; otherwise some people are asked for it.
         range_is_loose: `value_range` was chosen so wide that curves may lie anywhere in it: the
             first people say where, so that fewer are left where the range was right after all.
+        force: make a plan of a regression even where too few people take part to learn from them.
         unit: whose data one report covers.
         seed: of the study's public randomness (who is asked what).
         title: for people to read.
@@ -81,6 +92,10 @@ def plan_study(
         >>> [(row["phase"], row["people"]) for row in in_words(plan)[0]]
         [('center', 600), ('direction', 1800), ('intercept', 600)]
     """
+    if (classes is None) == (target_range is None):
+        raise InvalidParameter("classes", "given, or else target_range for a number", classes)
+    if force and target_range is None:
+        raise InvalidParameter("force", "left out but with target_range", force)
     if (value_range is None) == (feature_ranges is None):
         rule = "given for curves, or else feature_ranges for a table"
         raise InvalidParameter("value_range", rule, value_range)
@@ -97,9 +112,18 @@ def plan_study(
         "n_features": n_features,
         "class_share": class_share,
     }
-    kind: type[QuestionDesign | LinearDesign] = QuestionDesign
+    kind: type[QuestionDesign | LinearDesign | RegressionDesign] = QuestionDesign
     effective = effective_people(n_people, _validate.positive("epsilon", epsilon))
-    if range_is_loose:  # only question studies of curves look for it
+    if classes is None:
+        kind = RegressionDesign
+        left_out = {"range_is_loose": range_is_loose, "class_share": known.pop("class_share")}
+        for name in filter(left_out.get, left_out):
+            raise InvalidParameter(name, "left out with target_range", left_out[name])
+        if protects == "labels":
+            raise InvalidParameter("protects", "'both' or 'features' with target_range", protects)
+        if effective < _REGRESSION_FROM and not force:
+            raise InvalidParameter("n_people", _too_few(n_people, effective), n_people)
+    elif range_is_loose:  # only question studies of curves look for it
         known["range_is_loose"] = True
     elif effective >= _linear_from(encoder, n_classes=len(classes), center_known=center_known):
         kind = LinearDesign
@@ -114,12 +138,22 @@ def plan_study(
         epsilon=epsilon,
         n_people=n_people,
         encoder=encoder,
-        classes=_in_order(classes),
+        classes=() if classes is None else _in_order(classes),
+        target_range=target_range,
         design=design,
         protects=protects,
         unit=unit,
         seed=seed,
         title=title,
+    )
+
+
+def _too_few(n_people: int, effective: float) -> str:
+    """Why there is no regression of so few people."""
+    enough = math.ceil(n_people * _REGRESSION_FROM / effective)
+    return (
+        f"at least {enough} at this ε for a regression (force=True makes the study anyway): these "
+        f"people are worth {effective:.3g} without noise, and it takes {_REGRESSION_FROM:g}"
     )
 
 
@@ -204,16 +238,24 @@ _ASKED = {
     "within": ("summary", "which features go together among people of your label?"),
     "residuals": ("summary", "how far are your features from those of your label?"),
 }
+_ASKED_OF_NUMBERS = {
+    "location": ("stump", "is your target, or this feature of yours, above this value?"),
+    "correlation": ("summary", "which of your features go together? (without the target)"),
+    "moment": ("summary", "which features go with your target?"),
+    "gradient": ("summary", "in which direction does the prediction err on you?"),
+    "evaluation": ("evaluation", "is the finished prediction this near to your target?"),
+}
 
 
 def in_words(plan: StudyPlan) -> tuple[list[dict[str, Any]], list[str]]:
     """A plan of this recipe for people: who is asked what, one row a phase, and what it means."""
+    asked = _ASKED if plan.target_range is None else _ASKED_OF_NUMBERS
     people: dict[str, int] = {}
     for phase in Server(plan).findings.phases:
         people[phase.kind] = people.get(phase.kind, 0) + phase.people
     rows = []
     for kind in filter(people.get, people):
-        task, question = _ASKED[kind]
+        task, question = asked[kind]
         row: dict[str, Any] = {"phase": kind, "people": people[kind], "asked": question}
         if task == "summary":  # one codeword of many
             rows.append(row | {"answers": 1, "true": "–"})

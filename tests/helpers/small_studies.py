@@ -31,6 +31,7 @@ def _plan(n_people: int, epsilon: float, classes: Any = _TWO, **design: Any) -> 
         n_people=n_people,
         encoder=encoder,
         classes=classes,
+        target_range=None if classes else (0.0, 10.0),
         design=design,
         protects=protects,
     )
@@ -58,6 +59,7 @@ def small_studies() -> dict[str, StudyPlan]:
         ),
         "linear": _plan(20, 20.0, name="linear", evaluation_share=0.1),
         "linear, three classes": _plan(20, 30.0, _THREE, name="linear", evaluation_share=0.1),
+        "local_regression": _plan(24, 30.0, (), name="local_regression", evaluation_share=0.1),
         "mrma": _plan(12, 4.0, name="mrma", **judged),
         "mrma_stream": _plan(8, 4.0, name="mrma_stream", new_classifiers=2, **reports),
         "exchange": _plan(5, 1.0, name="exchange", evaluation_share=0.4, **members),

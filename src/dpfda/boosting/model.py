@@ -15,7 +15,7 @@ from dpfda.curves.ranges import Table
 from dpfda.documents import Body
 from dpfda.errors import InvalidParameter
 from dpfda.protocol.fields import Declared, array, part
-from dpfda.protocol.model import StudyModel
+from dpfda.protocol.model import ClassModel
 from dpfda.protocol.plan import Label
 
 
@@ -62,7 +62,7 @@ class RowModelBody(Body):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RowModel(StudyModel):
+class RowModel(ClassModel):
     """What a study of owners ends with: a boosted model, its labels and its guarantee.
 
     Attributes:

@@ -44,8 +44,9 @@ _STUDIES: tuple[tuple[dict[str, Any], int, int], ...] = (
     ({"name": "questions", "scales": (0.3, 0.3, 0.2), "evaluation_share": 0.1}, 400, 2),
     ({"name": "linear", "evaluation_share": 0.1}, 4000, 2),
     ({"name": "linear"}, 4000, 3),
+    ({"name": "local_regression", "evaluation_share": 0.1}, 4000, 0),
 )
-"""Designs, people and classes, such that every phase has somebody."""
+"""Designs, people and classes (0: a number), such that every phase has somebody."""
 
 
 def audit_cases() -> list[Case]:
@@ -112,6 +113,7 @@ def _studies() -> Iterator[Case]:
             n_people=people,
             encoder=CurveEncoder("identity", n_basis=3, rescale="clip", scale=1.0),
             classes=tuple(range(classes)),
+            target_range=None if classes else (-1.0, 1.0),
             design=design,
         )
         server, seen = Server(plan), set()
@@ -121,10 +123,11 @@ def _studies() -> Iterator[Case]:
             task = server.issue(server.wanted)
             if phase not in seen:
                 seen.add(phase)
-                make = partial(QueryAttack, task.rows([0]), partial(person, plan), labels=classes)
+                known = {"labels": classes or 1}
+                make = partial(QueryAttack, task.rows([0]), partial(person, plan), **known)
                 title = f"{design['name']}, {phase}" + ", several classes" * (classes > 2)
                 yield Case("study", title, make, GOAL)
-            z = rng.uniform(-1, 1, (task.people, 3))
+            z = rng.uniform(-1, 1, (task.people, 3 if classes else 4))
             reply = task.answer((z, (z[:, 0] > 0).astype(np.int64)), source)
             server.receive(reply.values, start=start)
 
@@ -132,6 +135,8 @@ def _studies() -> Iterator[Case]:
 def person(plan: StudyPlan, records: Records, source: Source) -> Holder:
     """Somebody with these encoded features; those that the task does not look at are 0."""
     (features,), (label,) = records
+    if plan.target_range is not None:  # the first column, which fills its range
+        label, features = features[0], features[1:]
     curve = np.zeros(plan.encoder.n_features)
     curve[: len(features)] = features
     return Person(plan, curve=curve, label=label, ledger=Ledger(plan.epsilon), source=source)

@@ -8,7 +8,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from dpfda.protocol.model import CurveModel, StudyModel
+from dpfda.protocol.curve_regression import CurveRegression
+from dpfda.protocol.model import ClassModel, RuleModel, StudyModel
 from dpfda.regression.model import RegressionModel
 
 _POINTS = 10  # of a slope function
@@ -36,10 +37,13 @@ def print_study_model(model: StudyModel) -> None:
     """The model of a study of people or owners."""
     console = Console()
     console.print(model.kind, markup=False)
-    if isinstance(model, CurveModel) and model.encoder.basis.functional:
+    if isinstance(model, RuleModel) and model.encoder.basis.functional:
         console.print(_slopes(model, model.slope))
     console.print(str(model.guarantee), markup=False)
-    console.print(f"classes: {', '.join(map(str, model.classes))}", markup=False)
+    if isinstance(model, ClassModel):
+        console.print(f"classes: {', '.join(map(str, model.classes))}", markup=False)
+    if isinstance(model, CurveRegression):
+        console.print("target: {:g} to {:g}".format(*model.target_range), markup=False)
 
 
 def _slopes(model: Any, slope: Any) -> Table:

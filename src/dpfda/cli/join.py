@@ -58,6 +58,6 @@ def command(
         return
     click.echo(f"joined: {plan.title or plan_hash[:16]}")
     click.echo(f"promise: {plan.guarantee.drawn_from(client.source)}")
-    click.echo(f"labels: {', '.join(map(str, plan.classes))}; people: {plan.n_people}")
+    click.echo(f"{plan.what_is_learnt}; people: {plan.n_people}")
     click.echo(f"left in your budget: ε = {client.ledger.remaining.epsilon:g}")
-    click.echo(f"next: dpfda submit {plan_hash} CURVE_FILE --label LABEL")
+    click.echo(f"next: dpfda submit {plan_hash} CURVE_FILE --label YOURS")

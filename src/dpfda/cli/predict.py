@@ -16,6 +16,7 @@ from dpfda.cli._output import check_writable
 from dpfda.cli._reading import frame, reading_from, reading_options
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.files import Rows
+from dpfda.protocol.curve_regression import CurveRegression
 from dpfda.regression.model import RegressionModel
 from dpfda.study.results import to_json
 
@@ -72,7 +73,10 @@ def command(model: Path, file: Path, out: Path | None, as_json: bool, **options:
         click.echo(to_json([dict(zip(columns, line, strict=True)) for line in lines[1:]]))
     elif out is None:
         csv.writer(sys.stdout, lineterminator="\n").writerows(lines)
-    if reading.label is not None:
+    if reading.label is not None and isinstance(loaded, CurveRegression):
+        off = predicted - rows.numbers([reading.label])[:, 0]
+        click.echo(f"root mean squared error: {np.sqrt(np.mean(off**2)):.4g}", err=True)
+    elif reading.label is not None:
         wrong = np.mean(rows.text(reading.label) != predicted.astype(str))
         click.echo(f"wrong: {100 * wrong:.1f} % of {len(predicted)}", err=True)
 

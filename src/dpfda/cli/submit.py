@@ -24,7 +24,7 @@ _ROWS = 12
 @click.command()
 @click.argument("plan_hash", metavar="HASH")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--label", required=True, help="Your label: one of the study's.")
+@click.option("--label", required=True, help="Your label: one of the study's; or your number.")
 @click.option("--home", type=click.Path(file_okay=False, path_type=Path),
     default=Path.home() / ".dpfda", help="Where your budget and replies are kept.")  # fmt: skip
 @click.option("--certificates", type=click.Path(exists=True, dir_okay=False),

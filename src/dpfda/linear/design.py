@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
@@ -16,12 +18,13 @@ from dpfda.mechanisms.question_response import best_questions
 from dpfda.protocol.design import Design, Terms, require_features
 from dpfda.protocol.plan import StudyPlan
 
-_LENGTHS = range(10**51)  # any: where vectors are cut costs nobody anything
+LENGTHS = range(10**51)
+"""Any: where vectors are cut costs nobody anything."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinearDesign(Design, name="linear"):
-    """Find location, spread and correlations of the features, then a linear classifier of them.
+class FeatureDesign(Design):
+    """What is told in advance of features whose location, spread and correlations are sought.
 
     Attributes:
         reaches: public half-width of each feature of the encoder in units of z*, most important
@@ -31,12 +34,6 @@ class LinearDesign(Design, name="linear"):
         center_known: the middle of each feature is 0 by construction.
         evaluation_share: share of people kept for an honest error estimate at the end.
         n_features: use the first so many features only.
-        class_share: of two classes, the public share of the second; otherwise some are asked.
-
-    Example:
-        >>> design = LinearDesign().settled(CurveEncoder("cosine", n_basis=3))
-        >>> design.ordered, design.reaches
-        (True, (1.0, 1.0, 0.5))
     """
 
     reaches: tuple[float, ...] | None = None
@@ -44,7 +41,6 @@ class LinearDesign(Design, name="linear"):
     center_known: bool = False
     evaluation_share: float = 0.0
     n_features: int | None = None
-    class_share: float | None = None
 
     def __post_init__(self) -> None:
         if self.reaches is not None:
@@ -59,10 +55,8 @@ class LinearDesign(Design, name="linear"):
         if self.n_features is not None:
             most = None if self.reaches is None else len(self.reaches)
             _validate.whole("n_features", self.n_features, most=most)
-        if self.class_share is not None:
-            _validate.fraction("class_share", self.class_share)
 
-    def settled(self, encoder: CurveEncoder) -> LinearDesign:
+    def settled(self, encoder: CurveEncoder) -> Self:
         """The same design with nothing left to a default that depends on the encoder.
 
         Coefficients of smooth curves on waves shrink like 1/j; columns of a table fill their range.
@@ -86,9 +80,38 @@ class LinearDesign(Design, name="linear"):
         d = len(self.half_widths(plan))
         return 1 / (1.0 + np.arange(d)) if self.settled(plan.encoder).ordered else np.ones(d)
 
+    @abstractmethod
     def schedule(self, plan: StudyPlan) -> Schedule:
         """The phases and their sizes."""
-        judges = int(self.evaluation_share * plan.n_people)
+
+    def judges(self, plan: StudyPlan) -> int:
+        """How many people judge the result."""
+        return int(self.evaluation_share * plan.n_people)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearDesign(FeatureDesign, name="linear"):
+    """Find location, spread and correlations of the features, then a linear classifier of them.
+
+    Attributes:
+        class_share: of two classes, the public share of the second; otherwise some are asked.
+
+    Example:
+        >>> design = LinearDesign().settled(CurveEncoder("cosine", n_basis=3))
+        >>> design.ordered, design.reaches
+        (True, (1.0, 1.0, 0.5))
+    """
+
+    class_share: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.class_share is not None:
+            _validate.fraction("class_share", self.class_share)
+
+    def schedule(self, plan: StudyPlan) -> Schedule:
+        """The phases and their sizes."""
+        judges = self.judges(plan)
         return Schedule(
             people=plan.n_people - judges,
             epsilon=plan.epsilon,
@@ -123,8 +146,8 @@ class LinearDesign(Design, name="linear"):
                 "c": (1, plan.n_classes),
                 "w": range(1, d + 2),
                 "t": range(1, d + 2),
-                "reach": _LENGTHS,
-                "limit": _LENGTHS,
+                "reach": LENGTHS,
+                "limit": LENGTHS,
             },
             "evaluation": {"dimension": d, "clipped": True, "m": plan.n_scores},
         }

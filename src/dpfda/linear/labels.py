@@ -17,7 +17,7 @@ from dpfda.linear.schedule import Schedule
 from dpfda.linear.two_classes import Belief, Rate
 from dpfda.mechanisms.randomized_response import RandomizedResponse
 
-_NO_CUT = 1e9
+NO_CUT = 1e9
 _NARROWEST = 0.05  # of variances within classes, in units of what was expected
 
 
@@ -90,6 +90,14 @@ class LabelPhases(ABC):
             self.total = self.total + total if self.people else total
             self.people += people
 
+    def _mean_vector(
+        self, total: FloatArray, people: int, limit: float, part: float = 1.0
+    ) -> tuple[FloatArray, FloatArray]:
+        """The mean vector behind reports and the variance of its entries."""
+        unit = limit / self.weights / part
+        noise = self._noise(self.q + 1) * unit**2 / max(people, 1)
+        return (total / people if people else np.zeros(self.q + 1)) * unit, noise
+
     def _noise(self, dimension: int, *, n_classes: int = 1) -> float:
         return entry_noise(dimension, self.schedule.epsilon, n_classes=n_classes)
 
@@ -113,7 +121,7 @@ class TwoClasses(LabelPhases):
         else:
             limit, _ = two_classes.moment_cut(self.weights, self.rate.share)
             odds = np.log(self.rate.share / (1 - self.rate.share))
-            reach, theta = _NO_CUT, np.r_[odds, np.zeros(self.q)]
+            reach, theta = NO_CUT, np.r_[odds, np.zeros(self.q)]
         return self.features.public() | {
             "statistic": "residual",
             "theta": theta,
@@ -138,7 +146,7 @@ class TwoClasses(LabelPhases):
 
     def _first_look(self) -> Belief:
         limit, part = two_classes.moment_cut(self.weights, self.rate.share)
-        moment, noise = self._read(self.total, self.people, limit, part)
+        moment, noise = self._mean_vector(self.total, self.people, limit, part)
         return two_classes.discriminant(moment, noise, self.importance, self.rate)
 
     def _round(self) -> two_classes.Round:
@@ -146,17 +154,9 @@ class TwoClasses(LabelPhases):
 
     def _step(self, total: FloatArray, people: int) -> None:
         asked = self._round()
-        gradient, noise = self._read(total, people, asked.limit)
+        gradient, noise = self._mean_vector(total, people, asked.limit)
         belief = self.belief
         belief.theta, belief.covariance = two_classes.update(belief, asked, gradient, noise)
-
-    def _read(
-        self, total: FloatArray, people: int, limit: float, part: float = 1.0
-    ) -> tuple[FloatArray, FloatArray]:
-        """The mean vector behind reports and the variance of its entries."""
-        unit = limit / self.weights / part
-        noise = self._noise(self.q + 1) * unit**2 / max(people, 1)
-        return (total / people if people else np.zeros(self.q + 1)) * unit, noise
 
     def scores(self) -> tuple[FloatArray, FloatArray]:
         """θ."""

@@ -8,7 +8,7 @@ prior that is fitted to all of them (empirical Bayes). Nobody's label is used.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 
 import numpy as np
@@ -40,12 +40,15 @@ def _cells() -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 @cache
-def public_prior(*, curves: bool = False, center_known: bool = False) -> FloatArray:
+def public_prior(
+    *, curves: bool = False, center_known: bool = False, free_share: float | None = None
+) -> FloatArray:
     """What is expected of a column before anybody is asked, on the grid's cells.
 
     Columns of a table, two thirds: anywhere on the range or near one of its ends, rather wide than
     narrow. One third: in the middle and as wide as its range, as careful people state ranges.
     Coefficients of curves are nearly always of the second kind, and a sixth of their range wide.
+    How likely the first kind is may be said otherwise.
     """
     between = np.gradient(_LOCATIONS)
     anywhere = 0.5 * between / between.sum() + 0.5 / len(_LOCATIONS)
@@ -58,6 +61,8 @@ def public_prior(*, curves: bool = False, center_known: bool = False) -> FloatAr
     else:
         widths[:2] = 0.5
     share = 0.85 if curves else 0.35
+    if free_share is not None:
+        share = 1 - free_share
     central = np.outer(middle / middle.sum(), widths)
     prior = (1 - share) * free / free.sum() + share * central
     if center_known:
@@ -75,21 +80,29 @@ class Whereabouts:
         public: what is expected of each cell before the first answer, and
         prior: after some answers about all columns; the same for every column.
         alpha: truth probability of an answer.
+        alone: what is expected of the first columns, one row each, where they have nothing in
+            common with the others.
     """
 
     counts: FloatArray
     public: FloatArray
     prior: FloatArray
     alpha: float
+    alone: FloatArray = field(default_factory=lambda: np.zeros((0, len(_cells()[0]))))
 
     @classmethod
-    def unknown(cls, columns: int, *, alpha: float, public: FloatArray) -> Whereabouts:
+    def unknown(
+        cls, columns: int, *, alpha: float, public: FloatArray, **alone: FloatArray
+    ) -> Whereabouts:
         """Before the first answer."""
-        return cls(np.zeros((columns, len(THRESHOLDS), 2)), public, public, alpha)
+        return cls(np.zeros((columns, len(THRESHOLDS), 2)), public, public, alpha, **alone)
 
     def posterior(self) -> FloatArray:
         """Probability of every cell, one row a column."""
-        return _normalized(self._likelihood() * self.prior)
+        likelihood, own = self._likelihood(), len(self.alone)
+        likelihood[:own] *= self.alone
+        likelihood[own:] *= self.prior
+        return _normalized(likelihood)
 
     def pool(self) -> None:
         """Let every column learn from the others.
@@ -97,7 +110,7 @@ class Whereabouts:
         The prior that explains the answers best, found by the EM algorithm from the public one,
         which keeps the weight of a few columns: with few columns, or few answers, it stays close.
         """
-        likelihood, prior = self._likelihood(), self.public
+        likelihood, prior = self._likelihood()[len(self.alone) :], self.public
         columns = len(likelihood)
         for _ in range(_POOLINGS):
             learnt = _normalized(likelihood * prior).sum(axis=0)
@@ -111,10 +124,11 @@ class Whereabouts:
         log = self.counts[..., 1] @ yes.T + self.counts[..., 0] @ no.T
         return np.asarray(np.exp(log - log.max(axis=1, keepdims=True)))
 
-    def found(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def found(self, caution: float = _NARROW) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Of each column: location (posterior median), what is not known of it, a cautious width.
 
-        The second is a posterior standard deviation, the third a standard deviation of people.
+        The second is a posterior standard deviation, the third a standard deviation of people: this
+        quantile of what is known of it.
         """
         cells = self.posterior().reshape(-1, len(_LOCATIONS), len(_SCALES))
         at = cells.sum(axis=2)
@@ -123,7 +137,7 @@ class Whereabouts:
         narrow_first, log = cells.sum(axis=1)[:, ::-1].cumsum(axis=1), np.log(_SCALES[::-1])
         half = np.log(2) / 2
         ends = np.concatenate([[log[0] - half], log + half])
-        scale = [np.exp(np.interp(_NARROW, np.r_[0.0, row], ends)) for row in narrow_first]
+        scale = [np.exp(np.interp(caution, np.r_[0.0, row], ends)) for row in narrow_first]
         return location, doubt, _TO_DEVIATION * np.array(scale)
 
 

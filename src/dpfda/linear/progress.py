@@ -1,76 +1,29 @@
-"""A local linear study under way: phases, sums of replies, and what is known so far."""
+"""A local linear study of classes under way."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.linear import spread
 from dpfda.linear.design import LinearDesign
-from dpfda.linear.directions import principal, weights
+from dpfda.linear.feature_progress import FeatureProgress
 from dpfda.linear.features import FeatureMap
 from dpfda.linear.labels import LabelPhases, ManyClasses, TwoClasses
-from dpfda.linear.location import THRESHOLDS, Whereabouts, public_prior, thresholds
-from dpfda.linear.reports import entry_noise
-from dpfda.linear.schedule import ABOUT_LABELS
-from dpfda.mechanisms.question_response import QuestionResponse, best_questions
-from dpfda.protocol.estimate import Estimate, accuracy_estimate
+from dpfda.protocol.estimate import accuracy_estimate
 from dpfda.protocol.findings import Findings
 from dpfda.protocol.model import CurveModel
-from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.progress import Progress
-from dpfda.protocol.public_randomness import public_subsets, public_uniforms
 from dpfda.protocol.task import Task
-from dpfda.protocol.tasks.stump import StumpTask
-from dpfda.protocol.tasks.summary import SummaryTask
 
-_SIGN_WIDTH = 2e-3  # of a feature's reach: a clip so narrow is a sign
-_HEARD = 0.7  # share of the people about labels for whom directions are chosen
 _BELOW_ALL = -2.0  # a threshold below every feature: what is left of a stump is the label
-_UNSEEN = 1e9  # noise of correlations that nobody was asked about
-_ARRAYS = ("location", "doubt", "width", "mean", "deviation", "factor", "total")
 
 
-class LinearProgress(Progress, name="linear"):
-    """All it keeps is sums and the estimates made of them.
+class LinearProgress(FeatureProgress, name="linear"):
+    """Two or more classes, told apart by a linear rule of whitened features."""
 
-    Location and width of the features come first, then their means, variances and correlations;
-    `labels` does the rest with whitened features.
-    """
-
-    def __init__(self, design: LinearDesign, plan: StudyPlan) -> None:
-        self.design = design
-        self.schedule = design.schedule(plan)
-        self.reach = design.half_widths(plan)
-        self.d = len(self.reach)
-        self.k = best_questions(plan.epsilon, most=self.d)
-        alpha = QuestionResponse(epsilon=plan.epsilon, questions=self.k).truth_probability
-        expected = public_prior(
-            curves=plan.encoder.basis.functional, center_known=design.center_known
-        )
-        self.where = Whereabouts.unknown(self.d, alpha=alpha, public=expected)
-        self.location: FloatArray = np.zeros(self.d)
-        self.doubt: FloatArray = self.reach / 2
-        self.width: FloatArray = _SIGN_WIDTH * self.reach
-        self.mean: FloatArray = np.zeros(self.d)
-        self.deviation: FloatArray = np.ones(self.d)
-        self.factor: FloatArray = np.eye(self.d)
-        self.noise = _UNSEEN
-        self.total: FloatArray = np.zeros(0)
-        self.people = 0
-        self.error_estimate: Estimate | None = None
-        self._labels: LabelPhases | None = None
-        self._asked: tuple[int, Any] | None = None
-        super().__init__(plan, self.schedule.phases())
-
-    # -- what people are asked ----------------------------------------------------------------
+    design: LinearDesign
 
     def tasks(self, start: int, people: int) -> Task:
         """The question of some tickets of the present phase."""
-        if self.kind == "location":
-            return self._where_questions(start, people)
         if self.kind == "rate":
             return self._stumps(
                 people,
@@ -80,137 +33,16 @@ class LinearProgress(Progress, name="linear"):
             )
         if self.kind == "evaluation":
             return self._ask("evaluation", people, **self.model.rows(people))
-        return self._ask("summary", people, **self._once(self._summary))
+        return super().tasks(start, people)
 
-    def _where_questions(self, start: int, people: int) -> Task:
-        uniforms = public_uniforms(
-            seed=self.plan.seed,
-            phase=self.phase,
-            start=start,
-            people=people,
-            width=self.d + 2 * self.k,
-        )
-        chosen = public_subsets(uniforms[:, : self.d], choose=self.k, weights=np.ones(self.d))
-        posterior = self._once(self.where.posterior)
-        place = thresholds(posterior, chosen, uniforms[:, self.d :])
-        return self._stumps(
-            people,
-            coordinates=chosen,
-            thresholds=self.reach[chosen] * (2 * THRESHOLDS[place] - 1),
-            uses_label=False,
-        )
-
-    def _stumps(self, people: int, **free: Any) -> Task:
-        return self._ask("stump", people, positive=np.ones(people, dtype=np.int64), **free)
-
-    def _once(self, make: Any) -> Any:
-        """What everybody in a phase is asked about is computed for the first of them."""
-        if self._asked is None or self._asked[0] != self.phase:
-            self._asked = self.phase, make()
-        return self._asked[1]
-
-    def _summary(self) -> dict[str, Any]:
-        """The fields of a task that asks for a vector."""
-        if self.kind == "spread":
-            seen, statistic, square = self._standard(), "spread", 2 * self.d
-        elif self.kind == "correlation":
-            seen = self._standardized().then(np.asarray(np.linalg.inv(self.factor)))
-            statistic, square = "products", self.d
-        else:
-            return self.labels.ask(self.kind)
-        return seen.public() | {"statistic": statistic, "limit": float(np.sqrt(square))}
-
-    def _standard(self) -> FeatureMap:
-        return FeatureMap.standard(self.location, self.width, self.schedule.clip)
-
-    def _standardized(self) -> FeatureMap:
-        return self._standard().then(np.diag(1 / self.deviation), self.mean)
-
-    @property
-    def labels(self) -> LabelPhases:
-        """The phases about labels, with the directions that were chosen for them."""
-        if self._labels is None:
-            covariance = spread.settled(self.factor, self.noise)
-            values, whitening, favor = principal(covariance, self.design.favor(self.plan))
-            about = sum(phase.people for phase in self.phases if phase.kind in ABOUT_LABELS)
-            chosen = weights(
-                values,
-                favor,
-                people=_HEARD * max(about, 1),
-                epsilon=self.plan.epsilon,
-                n_classes=self.plan.n_classes,
-            )
-            q = len(chosen)
-            kind = TwoClasses if self.plan.n_classes == 2 else ManyClasses
-            seen = self._standardized().then(whitening[:q])
-            self._labels = kind(
-                self.schedule,
-                seen,
-                importance=(values * favor)[:q],
-                weights=chosen,
-                share=self.design.class_share,
-            )
-        return self._labels
-
-    # -- what is kept of the replies ----------------------------------------------------------
-
-    def absorb(self, task: Task, reply: FloatArray) -> None:
-        """Add the replies to the present phase's sums."""
-        total = task.total(reply) if isinstance(task, SummaryTask) else np.array([reply.sum()])
-        if isinstance(task, StumpTask) and not task.uses_label:
-            unit = (task.thresholds / self.reach[task.coordinates] + 1) / 2
-            between = (THRESHOLDS[1:] + THRESHOLDS[:-1]) / 2  # the nearest one was asked
-            place = np.searchsorted(between, unit)
-            yes = (reply > 0).astype(np.int64)
-            np.add.at(self.where.counts, (task.coordinates, place, yes), 1)
-        self.total = self.total + total if self.people else total
-        self.people += len(reply)
-
-    # -- what is concluded --------------------------------------------------------------------
-
-    def _learn(self) -> None:
-        learn = {
-            "location": self._learn_location,
-            "spread": self._learn_spread,
-            "correlation": self._learn_correlation,
-            "evaluation": self._learn_error,
-        }
-        if self.kind in ABOUT_LABELS:
-            self.labels.learn(self.kind, self.total, self.people)
-        elif self.people:
-            learn[self.kind]()
-        self.total, self.people, self._asked = np.zeros(0), 0, None
-
-    def _learn_location(self) -> None:
-        self.where.pool()
-        location, doubt, deviation = self.where.found()
-        self.location = self.reach * (2 * location - 1)
-        self.doubt, self.width = 2 * self.reach * doubt, 2 * self.reach * deviation
-        self._labels = None
-
-    def _learn_spread(self) -> None:
-        square = 2 * self.d
-        estimate = np.sqrt(square) * self.total / self.people
-        noise = square * entry_noise(square, self.plan.epsilon) / self.people
-        self.mean, self.deviation = spread.mean_and_deviation(estimate, noise)
-        self._labels = None
-
-    def _learn_correlation(self) -> None:
-        d = self.d
-        step, self.noise = spread.correlated(
-            d * self.total / self.people,
-            noise=entry_noise(d * (d + 1) // 2, self.plan.epsilon) / self.people,
-            size=d,
-        )
-        self.factor = self.factor @ step
-        self._labels = None
+    def _about_labels(self, features: FeatureMap, **chosen: FloatArray) -> LabelPhases:
+        kind = TwoClasses if self.plan.n_classes == 2 else ManyClasses
+        return kind(self.schedule, features, **chosen, share=self.design.class_share)
 
     def _learn_error(self) -> None:
         self.error_estimate = accuracy_estimate(
             total=float(self.total[0]), people=self.people, epsilon=self.plan.epsilon
         ).complement()
-
-    # -- results ------------------------------------------------------------------------------
 
     @property
     def model(self) -> CurveModel:
@@ -223,51 +55,9 @@ class LinearProgress(Progress, name="linear"):
 
     def findings(self) -> Findings:
         """Middles, weights of the standardized features, error."""
-        people = {phase.kind: 0 for phase in self.phases}
-        for phase in self.phases:
-            people[phase.kind] += phase.people
-        about = sum(people.get(kind, 0) for kind in ABOUT_LABELS)
-        slopes, errors = self.labels.by_feature()
         return Findings(
             classes=self.plan.classes,
             phases=self.phases,
-            learnt="weight",
-            title="weight of this feature",
-            features=[_estimates(*row, about) for row in zip(slopes, errors, strict=True)],
-            centers=_estimates(self.location, self.doubt, people.get("location", 0)),
+            **self._estimated(),
             error=self.error_estimate,
         )
-
-    def state(self) -> dict[str, Any]:
-        """Phase, sums and estimates."""
-        found: dict[str, Any] = {name: getattr(self, name).tolist() for name in _ARRAYS}
-        return found | {
-            "phase": self.phase,
-            "people": self.people,
-            "noise": self.noise,
-            "counts": self.where.counts.tolist() if self.kind == "location" else None,
-            "prior": self.where.prior.tolist() if self.kind == "location" else None,
-            "labels": self.labels.state() if self.kind in (*ABOUT_LABELS, *_AFTER) else None,
-            "error_estimate": self.error_estimate and self.error_estimate.to_dict(),
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from `state`."""
-        self.phase, self.people, self.noise = state["phase"], state["people"], state["noise"]
-        for name in _ARRAYS:
-            setattr(self, name, np.asarray(state[name], dtype=np.float64))
-        if state["counts"] is not None:
-            self.where.counts = np.asarray(state["counts"])
-            self.where.prior = np.asarray(state["prior"])
-        self._labels = self._asked = None
-        if state["labels"] is not None:
-            self.labels.restore(state["labels"])
-        error = state["error_estimate"]
-        self.error_estimate = Estimate(**error) if error else None
-
-
-_AFTER = ("evaluation", "finished")
-
-
-def _estimates(values: FloatArray, errors: FloatArray, people: int) -> list[Estimate]:
-    return [Estimate(float(v), float(e), people) for v, e in zip(values, errors, strict=True)]

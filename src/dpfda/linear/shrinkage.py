@@ -13,7 +13,13 @@ _LEAST, _MOST, _STEPS = 0.15, 0.8, 8  # of the total signal, in units of the lab
 
 
 def believed(
-    estimates: FloatArray, noise: FloatArray, importance: FloatArray, *, freedom: int = 1
+    estimates: FloatArray,
+    noise: FloatArray,
+    importance: FloatArray,
+    *,
+    freedom: int = 1,
+    least: float = _LEAST,
+    most: float = _MOST,
 ) -> FloatArray:
     """The share of each direction's estimate to keep, between 0 and 1; shape (q,).
 
@@ -25,6 +31,8 @@ def believed(
         noise: the variance of an entry, shape (q,).
         importance: eigenvalue of each direction, positive.
         freedom: how many rows are free.
+        least: total signal that is thought of at least, in units of the label's variance, and
+        most: at most.
 
     Example:
         >>> kept = believed(np.array([[3.0, 0.1]]), np.array([0.01, 0.01]), np.ones(2))
@@ -36,7 +44,7 @@ def believed(
     relative = importance / importance.mean()
     shape = relative ** _DECAYS[:, None]
     shape /= shape.mean(axis=1, keepdims=True)
-    totals = np.geomspace(_LEAST, _MOST, _STEPS) / q
+    totals = np.geomspace(least, most, _STEPS) / q
     shares = _SHARES[: 1 if q < _FEW else None]
     # (total, decay, share, direction)
     signal = totals[:, None, None, None] * shape[:, None, :] / shares[:, None]

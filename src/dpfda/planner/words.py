@@ -107,10 +107,11 @@ def _theory(found: Forecast) -> str:
 def consent(plan: StudyPlan) -> str:
     """What somebody who takes part agrees to, in plain words and exact numbers."""
     rows, _ = in_words(plan)
+    own = "label" if plan.target_range is None else "target"
     clear = {
-        "labels": "Your curve or row is sent as it is: it is public anyway. Your label is not.",
-        "features": "Your label is public anyway. Your curve or row never leaves your device.",
-    }.get(plan.protects, "Neither your curve or row nor your label ever leaves your device.")
+        "labels": f"Your curve or row is sent as it is: it is public anyway. Your {own} is not.",
+        "features": f"Your {own} is public anyway. Your curve or row never leaves your device.",
+    }.get(plan.protects, f"Neither your curve or row nor your {own} ever leaves your device.")
     lines = [
         plan.title or "A study", "",
         f"{plan.n_people:,} people take part. {clear}",
@@ -200,12 +201,14 @@ def organizer(plan: StudyPlan) -> str:
 def take_part(plan: StudyPlan) -> str:
     """What everybody runs who takes part."""
     # As JSON, because a label with a line break would end the comment.
-    labels = " or ".join(json.dumps(str(label)) for label in plan.classes[:9])
+    own = " or ".join(json.dumps(str(label)) for label in plan.classes[:9])
+    if plan.target_range is not None:
+        own = "a number from {:g} to {:g}".format(*plan.target_range)
     accepted = "".join(f" --accept {shlex.quote(one)}" for one in plan.guarantee.assumptions)
     return (
         "#!/bin/sh\n"
         "# Whoever takes part runs this once: sh take-part.sh ADDRESS my-data.csv LABEL\n"
-        f"# Your label is {labels}. You see what would be sent before it is sent.\n"
+        f"# Your label is {own}. You see what would be sent before it is sent.\n"
         "set -eu\n"
         f'dpfda join "$1" {plan.hash} --most-epsilon {plan.epsilon!r} \\\n'
         f'    --limit-epsilon "${{LIMIT:-{max(10.0, plan.epsilon)!r}}}"{accepted}\n'

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -36,6 +36,9 @@ class Design(
     homes=("dpfda.questions", "dpfda.linear", "dpfda.mrma", "dpfda.boosting"),
 ):
     """The public parameters of a way to learn: MRMA, moments, questions, ..."""
+
+    predicts_numbers: ClassVar[bool] = False
+    """Whether people hold a number of the plan's target range instead of a label."""
 
     @abstractmethod
     def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:

@@ -28,14 +28,15 @@ class Findings:
     """Estimates from replies alone; what a design does not estimate is empty.
 
     Attributes:
-        classes: the labels.
+        classes: the labels; none where a number is predicted.
         phases: who was asked what.
         learnt: in one word, what was estimated of each feature.
         title: the same as a question.
         features: these estimates, one row a score.
         centers: the middle of each feature.
         intercepts: one a score.
-        error: error of the finished classifier, by people who judged nothing else.
+        error: of the finished model, by people who judged nothing else: the share of wrong labels,
+            or the root mean squared error of a number.
         drifted: older replies were forgotten because new ones contradict them.
         following: the design of a study that goes on from here.
         notes: what a reader must know, in sentences.
@@ -69,4 +70,4 @@ class Findings:
         return []
 
     def _against(self, score: int) -> str:
-        return "" if len(self.classes) == 2 else f", class {self.classes[score]}"
+        return "" if len(self.classes) <= 2 else f", class {self.classes[score]}"

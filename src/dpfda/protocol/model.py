@@ -27,46 +27,43 @@ from dpfda.protocol.plan import Label
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StudyModel(Documented, ABC):
-    """What any study ends with: labels for new data, and what people were promised.
+    """What any study ends with: predictions for new data, and what people were promised.
 
     Attributes:
-        classes: the labels.
         guarantee: what the people behind the model were promised.
     """
 
-    classes: tuple[Label, ...]
     guarantee: Guarantee
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "classes", tuple(self.classes))
         self._revive("guarantee", Guarantee.from_dict)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ClassModel(StudyModel):
+    """A model that tells labels apart.
+
+    Attributes:
+        classes: the labels.
+    """
+
+    classes: tuple[Label, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "classes", tuple(self.classes))
+        super().__post_init__()
 
     @abstractmethod
     def decide(self, features: FloatArray) -> IntArray:
         """Label numbers of encoded curves or rows."""
 
 
-class CurveModelBody(Body):
-    """The document of a `CurveModel`."""
-
-    encoder: dict[str, Any]
-    classes: tuple[Label, ...]
-    intercept: list[float]
-    coefficients: list[list[float]]
-    centers: list[list[float]]
-    scales: list[list[float]]
-    clipped: bool
-    variances: list[list[float]] | None = None
-    damping: float = 1.0
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CurveModel(StudyModel):
-    """A linear classifier of encoded curves, one score a class (or one score for two classes).
+class RuleModel(StudyModel):
+    """A linear rule of encoded curves.
 
     score = intercept + coefficients · squash((z* - centers)/scales), where `squash` clips to ±1 if
-    `clipped`, and is the identity otherwise. With one score, its sign tells ``classes[1]`` from
-    ``classes[0]`` (0 counts as +1); with several, the largest wins.
+    `clipped`, and is the identity otherwise.
 
     Attributes:
         encoder: how a curve becomes z*.
@@ -75,25 +72,7 @@ class CurveModel(StudyModel):
         centers: shape (m, d).
         scales: shape (m, d).
         clipped: whether centered and scaled features are clipped to ±1.
-        variances: what the replies leave open of intercept and coefficients, shape (m, 1 + d).
-        damping: what probabilities take scores times, where features are not told apart.
-
-    Example:
-        >>> from dpfda.curves import CurveEncoder
-        >>> model = CurveModel.linear(
-        ...     encoder=CurveEncoder("identity", feature_ranges=[(-1, 1)] * 2),
-        ...     classes=("low", "high"),
-        ...     intercept=[0.0], coefficients=[[1.0, 1.0]],
-        ...     guarantee=Guarantee(epsilon=1.0, model="local"),
-        ... )
-        >>> model.predict([[0.5, 0.2], [-0.5, 0.2]]).tolist()
-        ['high', 'low']
-        >>> CurveModel.from_json(model.to_json()).predict([[0.5, 0.2]]).tolist()
-        ['high']
     """
-
-    kind: ClassVar[str] = "curve model"
-    body: ClassVar[type[Body]] = CurveModelBody
 
     encoder: CurveEncoder
     intercept: FloatArray
@@ -101,14 +80,19 @@ class CurveModel(StudyModel):
     centers: FloatArray
     scales: FloatArray
     clipped: bool
-    variances: FloatArray | None = None
-    damping: float = 1.0
 
-    def __post_init__(self) -> None:
-        self._read(*NUMBERS, *(["variances"] if self.variances is not None else []))
-        scores = len(self.intercept)
-        if scores != (1 if len(self.classes) == 2 else len(self.classes)):
-            raise InvalidParameter("intercept", "one score a class (one for two)", scores)
+    def _read(self, *names: str) -> None:
+        """Parts that JSON does not hold as they are, and finite numbers."""
+        super().__post_init__()
+        self._revive("encoder", read_encoder)
+        for name in names:
+            array = np.asarray(getattr(self, name), dtype=np.float64)
+            if not np.all(np.isfinite(array)):
+                raise InvalidParameter(name, "finite", "NaN or infinity")
+            object.__setattr__(self, name, array)
+
+    def _width(self, scores: int) -> int:
+        """How many features so many scores look at; shapes that do not fit are refused."""
         if self.coefficients.ndim != 2 or len(self.coefficients) != scores:
             raise InvalidParameter("coefficients", f"{scores} rows", self.coefficients.shape)
         width = self.coefficients.shape[1]
@@ -121,35 +105,7 @@ class CurveModel(StudyModel):
                 raise InvalidParameter(name, rule, getattr(self, name).shape)
         if np.any(self.scales <= 0):
             raise InvalidParameter("scales", "above 0", "0 or less")
-        if self.variances is not None and (
-            self.variances.shape != (scores, 1 + width) or np.any(self.variances < 0)
-        ):
-            rule = f"{scores} × {1 + width} numbers, 0 or above"
-            raise InvalidParameter("variances", rule, self.variances.shape)
-        _validate.positive("damping", self.damping)
-
-    def _read(self, *names: str) -> None:
-        """Parts that JSON does not hold as they are, and finite numbers."""
-        super().__post_init__()
-        self._revive("encoder", read_encoder)
-        for name in names:
-            array = np.asarray(getattr(self, name), dtype=np.float64)
-            if not np.all(np.isfinite(array)):
-                raise InvalidParameter(name, "finite", "NaN or infinity")
-            object.__setattr__(self, name, array)
-
-    @classmethod
-    def linear(cls, *, intercept: Any, coefficients: Any, **parts: Any) -> Self:
-        """A plain linear rule on z*."""
-        slopes = np.asarray(coefficients, dtype=np.float64)
-        return cls(
-            intercept=np.asarray(intercept, dtype=np.float64),
-            coefficients=slopes,
-            centers=np.zeros_like(slopes),
-            scales=np.ones_like(slopes),
-            clipped=False,
-            **parts,
-        )
+        return int(width)
 
     def rows(self, people: int) -> dict[str, FloatArray]:
         """Its numbers once for each of `people`, as tasks carry them."""
@@ -159,23 +115,6 @@ class CurveModel(StudyModel):
         """Scores of encoded curves, shape (n, m)."""
         numbers = {name: getattr(self, name) for name in NUMBERS}
         return linear_scores(features, **numbers, clipped=self.clipped)
-
-    def decide(self, features: FloatArray) -> IntArray:
-        """Label numbers of encoded curves."""
-        return decided(self.scores(features))
-
-    def chances(self, features: FloatArray) -> FloatArray:
-        """Probabilities of the classes for encoded curves, shape (n, K).
-
-        Logistic of the score for two classes, softmax for several; scores count the less, the less
-        sure the model is of them (methods 10.7).
-        """
-        scores = self.damping * self.scores(features)
-        if self.variances is None:
-            return chances(scores)
-        scaled = squashed(features, centers=self.centers, scales=self.scales, clipped=self.clipped)
-        spread = np.einsum("nmd,md->nm", scaled**2, self.variances[:, 1:])
-        return chances(moderated(scores, self.variances[:, 0] + spread))
 
     def slope(self, points: Any = None) -> FloatArray:
         """β(t) of each score at `points`, or one weight a feature, inside the clipping."""
@@ -198,6 +137,95 @@ class CurveModel(StudyModel):
             ax.set(title="weights", xlabel="feature")
         ax.axhline(0, color="0.6", linewidth=0.8)
         return ax
+
+
+class CurveModelBody(Body):
+    """The document of a `CurveModel`."""
+
+    encoder: dict[str, Any]
+    classes: tuple[Label, ...]
+    intercept: list[float]
+    coefficients: list[list[float]]
+    centers: list[list[float]]
+    scales: list[list[float]]
+    clipped: bool
+    variances: list[list[float]] | None = None
+    damping: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CurveModel(RuleModel, ClassModel):
+    """A linear classifier of encoded curves, one score a class (or one score for two classes).
+
+    With one score, its sign tells ``classes[1]`` from ``classes[0]`` (0 counts as +1); with
+    several, the largest wins.
+
+    Attributes:
+        variances: what the replies leave open of intercept and coefficients, shape (m, 1 + d).
+        damping: what probabilities take scores times, where features are not told apart.
+
+    Example:
+        >>> from dpfda.curves import CurveEncoder
+        >>> model = CurveModel.linear(
+        ...     encoder=CurveEncoder("identity", feature_ranges=[(-1, 1)] * 2),
+        ...     classes=("low", "high"),
+        ...     intercept=[0.0], coefficients=[[1.0, 1.0]],
+        ...     guarantee=Guarantee(epsilon=1.0, model="local"),
+        ... )
+        >>> model.predict([[0.5, 0.2], [-0.5, 0.2]]).tolist()
+        ['high', 'low']
+        >>> CurveModel.from_json(model.to_json()).predict([[0.5, 0.2]]).tolist()
+        ['high']
+    """
+
+    kind: ClassVar[str] = "curve model"
+    body: ClassVar[type[Body]] = CurveModelBody
+
+    variances: FloatArray | None = None
+    damping: float = 1.0
+
+    def __post_init__(self) -> None:
+        self._read(*NUMBERS, *(["variances"] if self.variances is not None else []))
+        scores = len(self.intercept)
+        if scores != (1 if len(self.classes) == 2 else len(self.classes)):
+            raise InvalidParameter("intercept", "one score a class (one for two)", scores)
+        width = self._width(scores)
+        if self.variances is not None and (
+            self.variances.shape != (scores, 1 + width) or np.any(self.variances < 0)
+        ):
+            rule = f"{scores} × {1 + width} numbers, 0 or above"
+            raise InvalidParameter("variances", rule, self.variances.shape)
+        _validate.positive("damping", self.damping)
+
+    @classmethod
+    def linear(cls, *, intercept: Any, coefficients: Any, **parts: Any) -> Self:
+        """A plain linear rule on z*."""
+        slopes = np.asarray(coefficients, dtype=np.float64)
+        return cls(
+            intercept=np.asarray(intercept, dtype=np.float64),
+            coefficients=slopes,
+            centers=np.zeros_like(slopes),
+            scales=np.ones_like(slopes),
+            clipped=False,
+            **parts,
+        )
+
+    def decide(self, features: FloatArray) -> IntArray:
+        """Label numbers of encoded curves."""
+        return decided(self.scores(features))
+
+    def chances(self, features: FloatArray) -> FloatArray:
+        """Probabilities of the classes for encoded curves, shape (n, K).
+
+        Logistic of the score for two classes, softmax for several; scores count the less, the less
+        sure the model is of them (methods 10.7).
+        """
+        scores = self.damping * self.scores(features)
+        if self.variances is None:
+            return chances(scores)
+        scaled = squashed(features, centers=self.centers, scales=self.scales, clipped=self.clipped)
+        spread = np.einsum("nmd,md->nm", scaled**2, self.variances[:, 1:])
+        return chances(moderated(scores, self.variances[:, 0] + spread))
 
     def predict(self, X: Any, *, grid_points: Any = None) -> Any:
         """Labels of new curves."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -162,10 +163,35 @@ def encode_people(
     """Encoded curves and label numbers, as tasks take them.
 
     What cannot be encoded becomes 0 and an unknown label becomes number 0: refusing to report would
-    itself reveal something.
+    itself reveal something. A number that is to be predicted is the first of the features, its
+    public range being [-1, 1]; then everybody's label is 0.
     """
     features = plan.encoder.encode(X, grid_points, strict=False)
-    return features, label_numbers(y, plan.classes)
+    if plan.target_range is None:
+        return features, label_numbers(y, plan.classes)
+    targets = target_places(y, plan.target_range)
+    return np.column_stack([targets, features]), np.zeros(len(targets), dtype=np.int64)
+
+
+def target_places(targets: Any, target_range: tuple[float, float]) -> FloatArray:
+    """Where numbers lie in their public range, from -1 to 1; what is no number is in the middle.
+
+    Example:
+        >>> target_places([0, 5.0, "many", 99], (0, 10)).tolist()
+        [-1.0, 0.0, 0.0, 1.0]
+    """
+    low, high = target_range
+    middle, half = (low + high) / 2, (high - low) / 2
+    places = np.array([(_number(one, middle) - middle) / half for one in one_by_one(targets)])
+    return np.asarray(np.clip(places, -1.0, 1.0))
+
+
+def _number(target: Any, otherwise: float) -> float:
+    try:
+        found = float(target)
+    except Exception:  # whatever it was: it depends on the person's target
+        return otherwise
+    return otherwise if math.isnan(found) else found
 
 
 def label_numbers(labels: Any, classes: Any) -> IntArray:

@@ -38,7 +38,9 @@ class StudyPlan(Portable):
         epsilon: what one person spends in this study, once.
         n_people: how many people take part; public.
         encoder: how a curve becomes a vector in [-1, 1]^d.
-        classes: the label values, in order; label number c means ``classes[c]``.
+        classes: the label values, in order; label number c means ``classes[c]``. None of them
+            where a number is predicted.
+        target_range: instead, the public (low, high) of that number; values outside are clipped.
         design: what the server does with the replies: a registered name and its parameters.
         protects: ``both``; or ``features``, ``labels`` if the other one is public anyway.
         unit: whose data one report covers.
@@ -59,12 +61,13 @@ class StudyPlan(Portable):
     epsilon: float
     n_people: int
     encoder: CurveEncoder
-    classes: tuple[Label, ...]
+    classes: tuple[Label, ...] = ()
     design: Mapping[str, Any] = field(default_factory=dict)
     protects: Protects = "both"
     unit: str = "person"
     seed: int = 0
     title: str = ""
+    target_range: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", _validate.positive("epsilon", self.epsilon))
@@ -92,13 +95,25 @@ class StudyPlan(Portable):
             odd = isinstance(label, float) and not math.isfinite(label)
             if odd or not isinstance(label, Label):
                 raise InvalidParameter("classes", "words, finite numbers, true or false", label)
-        if len(self.classes) < 2 or len(set(self.classes)) != len(self.classes):
+        if self.target_range is not None:
+            target = _validate.interval("target_range", self.target_range)
+            object.__setattr__(self, "target_range", target)
+            if len(self.classes):
+                raise InvalidParameter("classes", "left out with target_range", self.classes)
+        elif len(self.classes) < 2 or len(set(self.classes)) != len(self.classes):
             raise InvalidParameter("classes", "at least two different labels", self.classes)
 
     @property
     def n_classes(self) -> int:
-        """K, the number of labels."""
+        """K, the number of labels; 0 where a number is predicted."""
         return len(self.classes)
+
+    @property
+    def what_is_learnt(self) -> str:
+        """The labels, or the range of a number, for people to read."""
+        if self.target_range is None:
+            return f"labels: {', '.join(map(str, self.classes))}"
+        return "target: a number from {:g} to {:g}".format(*self.target_range)
 
     @property
     def n_scores(self) -> int:
@@ -118,8 +133,12 @@ class StudyPlan(Portable):
     @cached_property
     def asks(self) -> Mapping[str, Terms]:
         """Every task that people may be asked in this study, and what is fixed of each."""
+        design = self.built_design
+        if design.predicts_numbers != (self.target_range is not None):
+            rule = f"{'given' if design.predicts_numbers else 'None'} with design {design.name}"
+            raise InvalidParameter("target_range", rule, self.target_range)
         common = {"epsilon": self.epsilon, "unit": self.unit}
-        return {name: common | dict(terms) for name, terms in self.built_design.asks(self).items()}
+        return {name: common | dict(terms) for name, terms in design.asks(self).items()}
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -130,8 +149,11 @@ class StudyPlan(Portable):
 
     @property
     def stamp(self) -> dict[str, Any]:
-        """What every model of the study bears: encoder, classes and guarantee."""
-        return {"encoder": self.encoder, "classes": self.classes, "guarantee": self.guarantee}
+        """What every model of the study bears: encoder, classes or target range, and guarantee."""
+        common = {"encoder": self.encoder, "guarantee": self.guarantee}
+        if self.target_range is not None:
+            return common | {"target_range": self.target_range}
+        return common | {"classes": self.classes}
 
     def check_accepted(self, accepted: Collection[str]) -> None:
         """Refuse for a holder who did not agree to all that this plan takes for granted."""

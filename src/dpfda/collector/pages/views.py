@@ -187,7 +187,7 @@ def _plan_card(record: StudyRecord, plan: StudyPlan) -> str:
         f"<p>hash <code>{escape(record.hash)}</code></p>"
         f"<p>design <code>{escape(str(plan.design.get('name')))}</code>, basis "
         f"<code>{escape(plan.encoder.basis.name)}</code> with {plan.encoder.n_features} features, "
-        f"labels {escape(', '.join(map(str, plan.classes)))}, {plan.n_people} people</p>{follow}"
+        f"{escape(plan.what_is_learnt)}, {plan.n_people} people</p>{follow}"
         f"<p class='soft'>People join with <code>dpfda join URL {escape(record.hash)}</code></p>",
         wide=True,
     )

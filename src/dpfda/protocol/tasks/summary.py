@@ -36,7 +36,9 @@ class SummaryTask(Task, name="summary"):
       its square;
     * residual: (y - p) w(1, ψ), y = 1 for label 1 and else 0, p = 1/(1 + e^{-θ(1, ψ)}), w(1, ψ) cut
       at the reach (by its own length: so no fixed point of a fit moves);
-    * classes: w(1, ψ), told together with the class.
+    * classes: w(1, ψ), told together with the class;
+    * cross: r w(1, ψ'), where r is the first entry of ψ and ψ' the others, w(1, ψ') cut at the
+      reach.
 
     All but the products are cut at the limit and told in units of it.
 
@@ -52,9 +54,9 @@ class SummaryTask(Task, name="summary"):
         clip: how many scales to either side are looked at.
         matrix: T, shape (q, d).
         offsets: shape (1, q), or (K, q) by class.
-        weights: w, shape (q + 1,); (1,) for spread and products, which have none.
+        weights: w, shape (q + 1,), or (q,) for cross; (1,) for spread and products.
         theta: θ, shape (q + 1,) for the residual and else (1,).
-        reach: length at which w(1, ψ) is cut in a residual.
+        reach: length at which w(1, ψ) is cut in a residual, w(1, ψ') in cross.
         limit: length at which the vector is cut.
 
     Example:
@@ -68,7 +70,7 @@ class SummaryTask(Task, name="summary"):
 
     boxed: ClassVar[bool] = False
 
-    statistic: str = choice("spread", "products", "residual", "classes")
+    statistic: str = choice("spread", "products", "residual", "classes", "cross")
     classes: int = whole(most=1 << 12)
     centers: FloatArray = array("real", "d", least=-_MOST, most=_MOST)
     scales: FloatArray = array("real", "d", least=1 / _MOST, most=_MOST)
@@ -82,24 +84,31 @@ class SummaryTask(Task, name="summary"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        sizes, labelled = self.sizes, self.statistic in ("residual", "classes")
+        sizes = self.sizes
         if not sizes["q"] or not sizes["d"]:
             raise InvalidParameter("matrix", "of a row and a column at least", self.matrix.shape)
         if sizes["c"] not in (1, self.classes):
             raise InvalidParameter("offsets", f"of 1 or {self.classes} rows", self.offsets.shape)
-        for name, used in (("weights", labelled), ("theta", self.statistic == "residual")):
-            shape = (sizes["q"] + 1 if used else 1,)
+        weighted = ("residual", "classes", "cross")
+        for name, where in (("weights", weighted), ("theta", weighted[:1])):
+            shape = (self._entries if self.statistic in where else 1,)
             if getattr(self, name).shape != shape:
                 raise InvalidParameter(name, f"of shape {shape}", getattr(self, name).shape)
 
     @cached_property
     def mechanism(self) -> CapIndex | ClassIndex:
         """The most informative report of such a vector."""
-        q = self.sizes["q"]
-        dimension = {"spread": 2 * q, "products": q * (q + 1) // 2}.get(self.statistic, q + 1)
+        size: dict[str, Any] = {"epsilon": self.epsilon, "dimension": self._entries}
         if self.statistic == "classes":
-            return ClassIndex.best(epsilon=self.epsilon, dimension=dimension, classes=self.classes)
-        return CapIndex.best(epsilon=self.epsilon, dimension=dimension)
+            return ClassIndex.best(**size, classes=self.classes)
+        return CapIndex.best(**size)
+
+    @property
+    def _entries(self) -> int:
+        """D, of the vector."""
+        q = self.sizes["q"]
+        known = {"spread": 2 * q, "products": q * (q + 1) // 2, "cross": q}
+        return known.get(self.statistic, q + 1)
 
     @property
     def width(self) -> int:
@@ -123,6 +132,9 @@ class SummaryTask(Task, name="summary"):
             rows, columns = np.triu_indices(psi.shape[1])
             scale = np.where(rows == columns, 1.0, np.sqrt(2))
             return np.asarray(psi[:, rows] * psi[:, columns] * scale)
+        if self.statistic == "cross":
+            vector = np.insert(psi[:, 1:], 0, 1.0, axis=1) * self.weights
+            return _cut(psi[:, :1] * (_cut(vector, self.reach) * self.reach), self.limit)
         with_one = np.insert(psi, 0, 1.0, axis=1)
         vector = with_one * self.weights
         if self.statistic == "classes":
@@ -167,6 +179,7 @@ class SummaryTask(Task, name="summary"):
             cls(statistic="products", **common | {"offsets": by_class}),
             cls(statistic="residual", **common | weights | theta),
             cls(statistic="classes", **common | weights | {"epsilon": 3.0, "offsets": by_class}),
+            cls(statistic="cross", **common | {"weights": [0.5, 1.0], "reach": 1.5}),
         ]
 
 

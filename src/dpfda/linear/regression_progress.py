@@ -1,0 +1,176 @@
+"""A regression of people under way."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpfda._validate import FloatArray
+from dpfda.linear import regression_fit
+from dpfda.linear.directions import principal
+from dpfda.linear.feature_progress import FeatureProgress
+from dpfda.linear.features import FeatureMap
+from dpfda.linear.location import public_prior
+from dpfda.linear.regression_design import RegressionDesign
+from dpfda.linear.regression_phases import TargetPhases
+from dpfda.linear.regression_schedule import RegressionSchedule
+from dpfda.protocol.curve_regression import CurveRegression
+from dpfda.protocol.estimate import Estimate, accuracies_behind
+from dpfda.protocol.findings import Findings
+from dpfda.protocol.linear_scores import NUMBERS
+from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.task import Task
+
+_FREE = 0.0  # how likely columns are very narrow, or near an end of their range
+_TARGET = 0.4  # how often people are asked about the target, relative to all features
+_TARGET_CLIP = 3.0  # standard deviations of the target that are looked at
+_MEDIAN = 0.5
+_LEAST_ERROR = 0.5  # in units of what the target varies
+_ERRORS = 3.0  # standard deviations of a residual that are looked at in the end
+
+
+class RegressionProgress(FeatureProgress, name="local_regression"):
+    """The first column is the target; the others are features."""
+
+    targets: ClassVar[int] = 1
+    design: RegressionDesign
+    schedule: RegressionSchedule
+
+    def __init__(self, design: RegressionDesign, plan: StudyPlan) -> None:
+        super().__init__(design, plan)
+        self._learn_location()  # what is expected, in case that nobody tells
+
+    def tasks(self, start: int, people: int) -> Task:
+        """The question of some tickets of the present phase."""
+        if self.kind == "evaluation":
+            return self._how_near(start, people)
+        return super().tasks(start, people)
+
+    def _expected(self, plan: StudyPlan) -> dict[str, FloatArray]:
+        curves = plan.encoder.basis.functional
+        target = public_prior(curves=True, free_share=_FREE)
+        known = {"center_known": self.design.center_known}
+        features = public_prior(curves=curves, free_share=_FREE if curves else None, **known)
+        return {"public": features, "alone": target[None]}
+
+    @property
+    def _asking(self) -> FloatArray:
+        favor = self.design.favor(self.plan)
+        return np.asarray(np.r_[_TARGET * favor.sum(), favor])
+
+    @property
+    def _width(self) -> dict[str, float]:
+        return {"caution": _MEDIAN}
+
+    def _directions(self, covariance: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        favor = self.design.favor(self.plan)
+        if not self.design.settled(self.plan.encoder).ordered:
+            return principal(covariance, favor)
+        # Each feature without what earlier ones say: the first stay the first.
+        return np.ones(len(favor)), np.linalg.inv(np.linalg.cholesky(covariance)), favor
+
+    def _weights(self, values: FloatArray, favor: FloatArray, people: float) -> FloatArray:
+        return regression_fit.weights(values, favor, people=people, epsilon=self.plan.epsilon)
+
+    def _learn_location(self) -> None:
+        super()._learn_location()
+        wide = _TARGET_CLIP / self.schedule.clip
+        self.width[0] *= wide
+        self.deviation[0] = 1 / wide
+
+    def _about_labels(self, features: FeatureMap, **chosen: FloatArray) -> TargetPhases:
+        target = self._standardized().then(np.eye(self.d)[:1])
+        return TargetPhases(self.schedule, features, target=target, **chosen)
+
+    def _how_near(self, start: int, people: int) -> Task:
+        """Is your target within h of what is predicted? h is public, and h² uniform.
+
+        Of three scores h, r and -r the first is the largest where |r| ≤ h.
+        """
+        rule = self._rule()
+        near = self._farthest * np.sqrt(self._public(start, people, 1)[:, 0])
+        residual = -rule["coefficients"][0]
+        residual[0] = 1.0
+        centers, scales = rule["centers"][0].copy(), rule["scales"][0].copy()
+        centers[0], scales[0] = 0.0, 1.0  # as it is: its place is in [-1, 1]
+        off = np.full(people, rule["intercept"][0])
+        shape = (people, 3, self.d)
+        return self._ask(
+            "evaluation",
+            people,
+            intercept=np.column_stack([near, -off, off]),
+            coefficients=np.broadcast_to(np.stack([0 * residual, residual, -residual]), shape),
+            centers=np.broadcast_to(centers, shape),
+            scales=np.broadcast_to(scales, shape),
+        )
+
+    @property
+    def _farthest(self) -> float:
+        """Errors beyond it count as such: three times what is expected of them."""
+        expected = max(self.target_phases.belief.residual, _LEAST_ERROR)
+        return float(min(_ERRORS * self._unit * expected, 2.0))
+
+    def _learn_error(self) -> None:
+        """E r² = H² (1 - P(|r| ≤ h)) for h² uniform on [0, H²]."""
+        near, error = accuracies_behind(self.total[0], self.people, epsilon=self.plan.epsilon)
+        square = (self._farthest * self._half) ** 2
+        doubt = square * float(error)
+        root = max(square * (1 - float(near)), doubt) ** 0.5
+        self.error_estimate = Estimate(root, doubt / (2 * root), self.people)
+
+    @property
+    def model(self) -> CurveRegression:
+        """The regression as it is now."""
+        rule = self._rule()
+        assert self.plan.target_range is not None
+        rule["intercept"] = sum(self.plan.target_range) / 2 + self._half * rule["intercept"]
+        rule["coefficients"] = self._half * rule["coefficients"]
+        for name in NUMBERS[1:]:
+            rule[name] = rule[name][:, 1:]
+        return CurveRegression(**rule, **self.plan.stamp)
+
+    def _rule(self) -> dict[str, Any]:
+        """The linear rule for the target's place in [-1, 1], its own coefficient being 0."""
+        phases = self.target_phases
+        rule = phases.features.rule(*phases.scores())
+        middle = self.location[0] + self.width[0] * self.mean[0]
+        rule["intercept"] = middle + self._unit * rule["intercept"]
+        rule["coefficients"] = self._unit * rule["coefficients"]
+        return rule
+
+    @property
+    def target_phases(self) -> TargetPhases:
+        """The phases about the target."""
+        assert isinstance(self.labels, TargetPhases)
+        return self.labels
+
+    @property
+    def _unit(self) -> float:
+        """What the target is thought to vary, in units of half its range."""
+        return float(self.width[0] * self.deviation[0])
+
+    @property
+    def _half(self) -> float:
+        """Of the target's range."""
+        assert self.plan.target_range is not None
+        low, high = self.plan.target_range
+        return (high - low) / 2
+
+    def findings(self) -> Findings:
+        """Middles, weights of the standardized features, error."""
+        return Findings(
+            classes=(),
+            phases=self.phases,
+            **self._estimated(),
+            error=self.error_estimate,
+            notes=self._notes(),
+        )
+
+    def _notes(self) -> list[str]:
+        """That the model is no better than the mean, where the replies say so."""
+        phases = self.target_phases
+        if not phases.people or phases.belief.seen:
+            return []
+        told = "no feature goes with the target, as far as the replies tell"
+        return [f"This model is no better than the mean: {told}."]

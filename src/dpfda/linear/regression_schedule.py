@@ -1,0 +1,44 @@
+"""Who is asked what in a regression, from public numbers alone: people, ε and columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpfda.linear.schedule import Schedule, split
+from dpfda.protocol.findings import Phase
+
+_LOCATION, _LOCATION_BATCHES = (300.0, 0.06, 0.2), 6  # effective people, least and largest share
+_PATIENCE = (1.0, 2.5, 3000.0)  # least, most, effective people that 1 is for
+_PILOT, _ROUNDS = 0.4, 6
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegressionSchedule(Schedule):
+    """The phases of a regression; `columns` are the target and d features."""
+
+    n_classes: int = 2  # as many scores, and as much to learn about each
+    share_known: bool = True
+
+    @property
+    def patience(self) -> float:
+        """How many standard deviations a residual may have before it is cut: skew moves a mean."""
+        least, most, people = _PATIENCE
+        return float(np.clip(np.sqrt(self.effective / people), least, most))
+
+    def phases(self) -> list[Phase]:
+        """In order; sizes add up to everybody."""
+        wanted, least, most = _LOCATION
+        location = int(min(max(wanted / self.effective, least), most) * self.people)
+        correlation = self._correlating()
+        rest = self.people - location - correlation
+        pilot = int(_PILOT * rest) if self.refines(1) else rest
+        found = [
+            *split("location", location, _LOCATION_BATCHES),
+            *split("correlation", correlation, self._looks(correlation)),
+            Phase("moment", pilot),
+            *split("gradient", rest - pilot, _ROUNDS),
+            Phase("evaluation", self.judges),
+        ]
+        return [phase for phase in found if phase.people]
