@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
 
-from dpfda.client import RemoteClient
+from dpfda.client import RemoteClient, remote
 from dpfda.client.http import Answer
 from dpfda.errors import InvalidParameter, ProtocolError
 from dpfda.protocol.plan import StudyPlan
@@ -105,6 +106,21 @@ def test_a_device_that_is_not_wanted_gives_up_and_spends_nothing(
     with pytest.raises(ProtocolError, match="the study wants nobody now"):
         device.prepare(study, curve=CURVE, label="yes")
     assert device.ledger.spent.epsilon == 0
+
+
+def test_unless_told_otherwise_it_waits_a_minute(
+    tmp_path: Path, plan: StudyPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock: list[float] = []  # each look takes five seconds
+    slow = SimpleNamespace(monotonic=lambda: 5.0 * len(clock), sleep=None)
+    monkeypatch.setattr(remote, "time", slow)
+    device = Device(tmp_path / "home", limit_epsilon=3.0)
+    device._sleep = clock.append
+    study = join(device, plan)
+    device.script = Script((202, {}))
+    with pytest.raises(ProtocolError, match="the study wants nobody now"):
+        device.prepare(study, curve=CURVE, label="yes")
+    assert len(clock) == 60 // 5 + 1
 
 
 def test_a_task_of_another_study_is_refused_and_costs_nothing(
