@@ -126,3 +126,36 @@ def test_nothing_else_can_be_changed() -> None:
         ENCODER.basis = None  # type: ignore[misc]
     with pytest.raises((dataclasses.FrozenInstanceError, AttributeError)):
         ENCODER.scale = 2.0  # type: ignore[attr-defined]
+
+
+GRIDS = [DATA.grid_points[: 60 + k % 40] for k in range(300)]
+LISTED = [x[: len(t)] for x, t in zip(DATA.X, GRIDS, strict=False)]
+LABELS = DATA.y[:300]
+
+
+def test_lists_with_a_grid_for_each_are_read_by_every_method() -> None:
+    wanted = ENCODER.encode(LISTED, GRIDS)
+    step = clone(ENCODER)
+    np.testing.assert_array_equal(step.fit_transform(LISTED, grid_points=GRIDS), wanted)
+    np.testing.assert_array_equal(
+        step.fit(LISTED, grid_points=GRIDS).transform(LISTED, grid_points=GRIDS), wanted
+    )
+    with pytest.raises(InvalidData, match="grid_points must be one grid, or one for each curve"):
+        step.transform(LISTED, grid_points=GRIDS[:7])
+    on_a_grid = DATA.grid_points**2
+    np.testing.assert_array_equal(
+        step.fit(DATA.X).transform(DATA.X[:, ::2], grid_points=on_a_grid[::2]),
+        ENCODER.encode(DATA.X[:, ::2], on_a_grid[::2]),
+    )
+
+
+def test_pipelines_take_lists_with_a_grid_for_each() -> None:
+    rows = ENCODER.encode(LISTED, GRIDS)
+    wanted = LogisticRegression().fit(rows, LABELS).predict(rows)
+    plain = make_pipeline(clone(ENCODER), LogisticRegression())
+    plain.fit(LISTED, LABELS, curveencoder__grid_points=GRIDS)
+    np.testing.assert_array_equal(plain.predict(list(zip(GRIDS, LISTED, strict=True))), wanted)
+    with sklearn.config_context(enable_metadata_routing=True):
+        routed = make_pipeline(clone(ENCODER), LogisticRegression())
+        routed.fit(LISTED, LABELS, grid_points=GRIDS)
+        np.testing.assert_array_equal(routed.predict(LISTED, grid_points=GRIDS), wanted)

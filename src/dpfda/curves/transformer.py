@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from dpfda._validate import FloatArray, unquoted
-from dpfda.curves.observations import depth, own_grids
+from dpfda.curves.observations import depth, own_grids, with_own_grids
 from dpfda.errors import InvalidParameter
 
 _OUTPUTS = ("default", "pandas", "polars")
@@ -26,16 +26,24 @@ class Transformer:
     _given: dict[str, Any]
     _output: str | None = None
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, grid_points: Any = None) -> Self:
         """Nothing is learned from X; a recipe that cannot work is refused."""
         self._feature_names()
-        self._read(X, reset=True)
+        self._read(with_own_grids(X, grid_points)[0], reset=True)
         return self
 
-    def transform(self, X: Any) -> Any:
-        """Encoded rows (n, d), as a DataFrame where `set_output` says so."""
-        read = self._read(X, reset=False)
-        encoded: FloatArray = self.encode(read)  # type: ignore[attr-defined]
+    def transform(self, X: Any, *, grid_points: Any = None) -> Any:
+        """Encoded rows (n, d), as a DataFrame where `set_output` says so.
+
+        Args:
+            X: rows, in any form that `encode` reads.
+            grid_points: the points of curves given as an array, or a list of grids, one for each.
+                A pipeline hands them on where scikit-learn routes metadata; otherwise its `fit`
+                takes ``curveencoder__grid_points=``, and `predict` takes pairs (t, x).
+        """
+        curves, points = with_own_grids(X, grid_points)
+        read = self._read(curves, reset=False, own_points=points is not None)
+        encoded: FloatArray = self.encode(read, points)  # type: ignore[attr-defined]
         output = self._output or _global_output()
         if output == "default":
             return encoded
@@ -45,9 +53,9 @@ class Transformer:
             return frames.DataFrame(encoded, schema=names, orient="row")
         return frames.DataFrame(encoded, columns=names, index=getattr(X, "index", None))
 
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
+    def fit_transform(self, X: Any, y: Any = None, *, grid_points: Any = None) -> Any:
         """`fit`, then `transform`."""
-        return self.fit(X).transform(X)
+        return self.fit(X, grid_points=grid_points).transform(X, grid_points=grid_points)
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Names of the columns: those of the table, or basis and number."""
@@ -104,14 +112,24 @@ class Transformer:
             requires_fit=False,
         )
 
-    def _read(self, X: Any, *, reset: bool) -> Any:
+    def get_metadata_routing(self) -> Any:
+        """Grid points that a pipeline is given are for its encoder."""
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        asks = MetadataRequest(owner=self)
+        for method in (asks.fit, asks.transform):
+            method.add_request(param="grid_points", alias=True)
+        return asks
+
+    def _read(self, X: Any, *, reset: bool, own_points: bool = False) -> Any:
         """Arrays and frames as scikit-learn checks them; curves have forms that it does not know.
 
-        No message shows a value.
+        `own_points`: new curves come with their own grid, so their number of points is free. No
+        message shows a value.
         """
         from sklearn.utils.validation import check_array, validate_data
 
-        known = reset or hasattr(self, "n_features_in_")
+        known = reset or (hasattr(self, "n_features_in_") and not own_points)
         if own_grids(X):
             return X
         if self.table is not None:  # type: ignore[attr-defined]
