@@ -100,7 +100,8 @@ def plan_study(
         rule = "given for curves, or else feature_ranges for a table"
         raise InvalidParameter("value_range", rule, value_range)
     if feature_ranges is not None:
-        if not any(isinstance(one, Collection) for one in feature_ranges):
+        named = isinstance(feature_ranges, Mapping)
+        if not named and not any(isinstance(one, Collection) for one in feature_ranges):
             raise InvalidParameter("feature_ranges", "one (low, high) a column", feature_ranges)
         encoder = CurveEncoder("identity", feature_ranges=feature_ranges)
     else:

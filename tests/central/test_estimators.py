@@ -145,26 +145,6 @@ def test_clone_and_parameters() -> None:
     assert not hasattr(again, "release_")
 
 
-class FirstColumn:
-    """scikit-learn checks tables of any width: of such a table the first column is used."""
-
-    def _rows(self, X: Any, *, reset: bool) -> Any:
-        return self._numbers(X, reset=reset, ensure_min_samples=2 if reset else 1)[:, :1]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.one_d_array, tags.input_tags.two_d_array = False, True
-        return tags
-
-
-class FirstColumnDensity(FirstColumn, PrivateDensity):
-    pass
-
-
-class FirstColumnMachine(FirstColumn, PrivateKernelMachine):
-    pass
-
-
 @pytest.mark.filterwarnings("ignore")  # the checks fit a handful of rows, and warn about much else
 @pytest.mark.parametrize(
     "model",
@@ -172,15 +152,55 @@ class FirstColumnMachine(FirstColumn, PrivateKernelMachine):
         PrivateMean(8.0, value_range=(-1, 1), random_state=0),
         PrivateCovariance(8.0, value_range=(-1, 1), random_state=0),
         PrivateFunctionOnScalar(8.0, feature_ranges=(-1, 1), value_range=(-1, 1), random_state=0),
-        FirstColumnDensity(8.0, feature_ranges=(-1, 1), random_state=0),
-        FirstColumnMachine(8.0, feature_ranges=(-1, 1), target_range=(-1, 1), random_state=0),
-        FirstColumnMachine(8.0, feature_ranges=(-1, 1), loss="logistic", random_state=0),
+        PrivateDensity(8.0, feature_ranges={0: (-1, 1)}, random_state=0),
+        PrivateKernelMachine(
+            8.0, feature_ranges={0: (-1, 1)}, target_range=(-1, 1), random_state=0
+        ),
+        PrivateKernelMachine(8.0, feature_ranges={0: (-1, 1)}, loss="logistic", random_state=0),
     ],
     ids=lambda m: type(m).__name__,
 )
 def test_scikit_learn_contract(model: Any) -> None:
     found = check_estimator(model, on_skip=None)
     assert sum(one["status"] == "passed" for one in found) >= 39
+
+
+def test_one_range_is_that_of_every_column() -> None:
+    points = RNG.uniform(0, 1, size=(600, 2))
+    y = points[:, 0]
+    for make in (
+        lambda ranges: PrivateDensity(4.0, feature_ranges=ranges, random_state=0).fit(points),
+        lambda ranges: PrivateKernelMachine(
+            4.0, feature_ranges=ranges, target_range=(0, 1), random_state=0
+        ).fit(points, y),
+    ):
+        one, each = make((0, 1)).release_, make([(0, 1), (0, 1)]).release_
+        np.testing.assert_array_equal(one.values(), each.values())
+        assert one.parameters["feature_ranges"] == ((0.0, 1.0), (0.0, 1.0))
+    for ranges, told in (
+        ((0, 1), "feature_ranges must be of one or two columns; a mapping picks them"),
+        ([(0, 1)], "as wide as feature_ranges"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            PrivateDensity(4.0, feature_ranges=ranges).fit(np.ones((50, 3)))
+
+
+def test_a_mapping_picks_columns_of_a_table() -> None:
+    table = RNG.uniform(0, 1, size=(600, 4))
+    picked = PrivateDensity(4.0, feature_ranges={2: (0, 1)}, random_state=0)
+    alone = PrivateDensity(4.0, feature_ranges=(0, 1), random_state=0).fit(table[:, 2])
+    frame = pd.DataFrame(table, columns=list("abcd"))
+    for X in (table, frame):
+        np.testing.assert_array_equal(picked.fit(X).density_, alone.density_)
+    named = PrivateDensity(4.0, feature_ranges={"c": (0, 1)}, random_state=0).fit(frame)
+    np.testing.assert_array_equal(named.density_, alone.density_)
+    numbered = pd.DataFrame(table, columns=[2, 1, 0, 3])  # numbers as names: they count
+    first = PrivateDensity(4.0, feature_ranges=(0, 1), random_state=0).fit(table[:, 0])
+    np.testing.assert_array_equal(picked.fit(numbered).density_, first.density_)
+    with pytest.raises(InvalidData, match="X must be a table of 3 columns or more"):
+        picked.fit(table[:, :2])
+    with pytest.raises(ValueError, match="Reshape your data"):
+        picked.fit(table[:, 2])
 
 
 def test_a_range_is_a_center_and_a_bound() -> None:
@@ -352,7 +372,7 @@ def test_density_with_delta_uses_root_two() -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", [[SECRET], [[SECRET, 1.0], [2.0, 1.0]], [SECRET, np.nan], ["a", "b"], []]
+    "bad", [[SECRET], [[SECRET, 1.0], [2.0]], [SECRET, np.nan], ["a", "b"], []]
 )
 def test_bad_points(bad: Any) -> None:
     with pytest.raises(InvalidData) as caught:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +13,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from dpfda import (
+    LocalBoostingClassifier,
     LocalCurveClassifier,
+    MomentClassifier,
     PrivateKernelMachine,
     PrivateLogisticRegression,
     PrivateMean,
@@ -164,3 +168,27 @@ def test_points_of_curves_are_not_ignored_beside_a_table():
     machine = PrivateKernelMachine(4.0, feature_ranges=(0, 1), loss="logistic", random_state=0)
     with pytest.raises(InvalidParameter, match="grid_points must be None"):
         machine.fit(X[:, 0], y).predict_proba(X[:, 0], grid_points=[0])
+
+
+TABLE = np.random.default_rng(5).uniform(-1, 1, (400, 3))
+SIGNS = (TABLE[:, 0] + TABLE[:, 2] > 0).astype(int)
+
+
+@pytest.mark.filterwarnings("ignore:too few people")
+@pytest.mark.parametrize(
+    ("kind", "y"),
+    [
+        (LocalCurveClassifier, SIGNS),
+        (MomentClassifier, SIGNS),
+        (LocalBoostingClassifier, SIGNS),
+        (PrivateLogisticRegression, SIGNS),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_a_mapping_picks_columns_by_number(kind: Any, y: Any) -> None:
+    picked = kind(4.0, feature_ranges={0: (-1, 1), 2: (-1, 1)}, random_state=0).fit(TABLE, y)
+    alone = kind(4.0, feature_ranges=(-1, 1), random_state=0).fit(TABLE[:, [0, 2]], y)
+    np.testing.assert_allclose(
+        picked.decision_function(TABLE), alone.decision_function(TABLE[:, [0, 2]])
+    )
+    assert picked.n_features_in_ == 3

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,20 +22,35 @@ class PointEstimator(CentralEstimator):
     """Reads rows of one or two numbers inside a public box."""
 
     feature_ranges: FeatureRanges | None = None
+    n_features_in_: int = field(init=False)
 
     def __sklearn_tags__(self) -> Any:
-        """Cells of a grid are for one number a row, or two: not for tables of any width."""
+        """Cells of a grid are for one number a row, or two.
+
+        A mapping picks these from a table of any width, which is what scikit-learn's checks try.
+        """
         tags = super().__sklearn_tags__()
-        tags.input_tags.one_d_array = True
-        tags.input_tags.two_d_array = False  # as scikit-learn's own IsotonicRegression
+        picks = isinstance(self.feature_ranges, Mapping)
+        tags.input_tags.one_d_array = not picks
+        tags.input_tags.two_d_array = picks  # otherwise as scikit-learn's IsotonicRegression
         return tags
 
     @property
     def _box(self) -> Box:
-        table = Table.of(self.feature_ranges)
-        if len(table.names) > 2:
-            raise InvalidParameter("feature_ranges", "one or two ranges", self.feature_ranges)
+        table = self._columns
         return tuple(zip(table.low.tolist(), table.high.tolist(), strict=True))
+
+    @property
+    def _columns(self) -> Table:
+        """The public columns, one or two: two numbers are the range of all that X has."""
+        given = self.feature_ranges
+        table = Table.of(given)
+        if not table.named and not any(isinstance(one, Collection) for one in given or ()):
+            table = Table.of(given, width=self.n_features_in_)
+        if len(table.names) > 2:
+            rule = "of one or two columns; a mapping picks them: {column: (low, high)}"
+            raise InvalidParameter("feature_ranges", rule, given)
+        return table
 
     def _read(self, X: Any, y: Any, *, grid_points: Any, reset: bool) -> Reading:
         no_grid(grid_points)
@@ -42,7 +58,7 @@ class PointEstimator(CentralEstimator):
 
     def _points(self, X: Any, *, reset: bool) -> FloatArray:
         """Private points as rows inside the box."""
-        table, rows = Table.of(self.feature_ranges), self._rows(X, reset=reset)
+        rows, table = self._rows(X, reset=reset), self._columns
         if not table.named and rows.shape[1] != len(self._box):
             rule = f"as wide as feature_ranges, one or two columns, here {len(self._box)}"
             raise InvalidData("X", rule, f"shape {rows.shape}")
@@ -50,15 +66,15 @@ class PointEstimator(CentralEstimator):
 
     def _rows(self, X: Any, *, reset: bool) -> Any:
         least = 2 if reset else 1
-        rows = _as_rows(X)
+        rows = _as_rows(X, table=isinstance(self.feature_ranges, Mapping))
         return self._checked_table(self.feature_ranges, rows, reset=reset, ensure_min_samples=least)
 
     def _public(self, read: Reading) -> dict[str, Any]:
         return {"feature_ranges": self._box}
 
 
-def _as_rows(points: Any) -> Any:
-    """Single numbers as rows of one."""
+def _as_rows(points: Any, *, table: bool) -> Any:
+    """Single numbers as rows of one, unless columns are to be picked from a table."""
     if hasattr(points, "to_frame"):  # a column of a DataFrame
         return points.to_frame()
-    return np.reshape(points, (-1, 1)) if depth(points) == 1 else points
+    return np.reshape(points, (-1, 1)) if depth(points) == 1 and not table else points

@@ -14,7 +14,9 @@ from dpfda._validate import FloatArray
 from dpfda.errors import InvalidData, InvalidParameter
 
 FeatureRanges = Mapping[Any, Any] | Sequence[Any]
-"""(low, high) for every column, one pair a column, or column → (low, high) or its categories."""
+"""Two numbers (low, high) for every column; one such pair a column; or column → (low, high) or its
+categories, a column being its name or, in a table without names, its number from 0 on. A mapping
+picks columns: others are not read."""
 
 
 @dataclass(frozen=True)
@@ -149,9 +151,33 @@ class Table(Portable):
             rows = np.asarray(X) if isinstance(X, (list, tuple, np.ndarray)) else np.empty(0)
         except ValueError:  # ragged
             return None
-        if rows.dtype.kind not in "fiub" or rows.shape[1:] != (len(self.names),):
+        if rows.dtype.kind not in "fiub":
             return None
-        return rows.astype(np.float64)
+        if self.places is not None:
+            placed = None if any(one.categories for one in self.columns) else self._placed(rows)
+            return None if placed is None else np.stack(placed, axis=1).astype(np.float64)
+        return None if rows.shape[1:] != (len(self.names),) else rows.astype(np.float64)
+
+    @property
+    def places(self) -> list[int] | None:
+        """Where columns stand, if their numbers are their names."""
+        keys = [column.key for column in self.columns]
+        numbers = all(isinstance(key, int) and not isinstance(key, bool) for key in keys)
+        return keys if self.named and numbers else None
+
+    def _placed(self, X: Any) -> list[Any] | None:
+        """The private columns at their places; None where there are no such places."""
+        names = getattr(X, "columns", None)
+        if self.places is None or isinstance(X, Mapping):
+            return None
+        if names is not None and not all(isinstance(name, str) for name in names):
+            return None  # they have numbers for names: those count
+        whole = names is not None or isinstance(X, np.ndarray)
+        rows = X if whole else np.asarray(X, dtype=object)
+        width = len(names) if names is not None else (rows.shape[1] if rows.ndim == 2 else 0)
+        if not 0 <= min(self.places) <= max(self.places) < width:
+            return None
+        return [rows[:, k] if names is None else rows[names[k]] for k in self.places]
 
     def check(self, X: Any) -> None:
         """Refuse a table of other columns, which are the same for everybody: not its values."""
@@ -162,7 +188,12 @@ class Table(Portable):
                 rule = f"a table of {len(self.columns)} columns, one for each of feature_ranges"
                 raise InvalidData("X", rule, f"shape {np.shape(X)}")
             return
+        if self._placed(X) is not None:
+            return
         there = X if isinstance(X, Mapping) else getattr(X, "columns", None)
+        if there is None and self.places is not None:
+            rule = f"a table of {max(self.places) + 1} columns or more, as feature_ranges says"
+            raise InvalidData("X", rule, f"shape {np.shape(X)}")
         if there is None:
             raise InvalidData("X", "a DataFrame, because feature_ranges names columns")
         for column in self.columns:
@@ -171,6 +202,9 @@ class Table(Portable):
 
     def _cells(self, X: Any) -> list[Any]:
         """The private values, column by column; None in all of a column that is not there."""
+        placed = self._placed(X)
+        if placed is not None:
+            return placed
         if not self.named:
             rows = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X, dtype=object)
             if rows.ndim == 2 and rows.shape[1] == len(self.columns):

@@ -132,7 +132,7 @@ class CurveClassifierBase(LocalClassifier):
     model_: CurveModel = field(init=False)
 
     def _read_curves(self, X: Any, *, reset: bool, own_points: bool = False) -> Any:
-        if not isinstance(self.feature_ranges, Mapping):
+        if not isinstance(self.feature_ranges, Mapping) or isinstance(X, np.ndarray):
             return super()._read_curves(X, reset=reset, own_points=own_points)
         if self._is_simulation:
             self._table(self.feature_ranges, X, reset=reset)  # says what is wrong with rows

@@ -76,8 +76,11 @@ class PrivateEstimator(BaseEstimator):
             return np.asarray(validate_data(self, X, reset=reset, **rules))
 
     def _checked_table(self, ranges: Any, X: Any, *, reset: bool, **rules: Any) -> Any:
-        """X as it is where `ranges` name its columns, otherwise as an array of numbers."""
-        if not isinstance(ranges, Mapping):
+        """X as it is where columns have names or categories, otherwise as an array of numbers."""
+        named = isinstance(ranges, Mapping) and (
+            hasattr(X, "columns") or any(column.categories for column in Table.of(ranges).columns)
+        )
+        if not named:
             return self._numbers(X, reset=reset, **rules)
         validate_data(self, X, reset=reset, skip_check_array=True)
         return X
