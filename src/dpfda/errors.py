@@ -29,7 +29,16 @@ _EXTRAS = {
     "fda": ("skfda",),
     "images": ("skimage",),
     "gpu": ("torch",),
-    "service": ("litestar", "uvicorn", "httptools", "uvloop", "sqlalchemy", "alembic", "psycopg"),
+    "service": (
+        "litestar",
+        "multipart",
+        "uvicorn",
+        "httptools",
+        "uvloop",
+        "sqlalchemy",
+        "alembic",
+        "psycopg",
+    ),
 }
 
 

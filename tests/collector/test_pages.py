@@ -182,6 +182,32 @@ def test_creating_a_study_shows_what_people_would_be_asked(
     assert page.problems == []
 
 
+def test_a_file_of_public_people_stays_chosen(visit: Any) -> None:
+    page = visit()
+    page.goto("/new")
+    lines = ["ill,0,0.5,1"]
+    rng = np.random.default_rng(0)
+    lines += [f"{('no', 'yes')[k % 2]},{','.join(map(str, rng.normal(size=3)))}" for k in range(80)]
+    content = "\n".join(lines).encode()
+    page.set_input_files("#sample", {"name": "a.csv", "mimeType": "text/csv", "buffer": content})
+    page.click("text=Will it work?")
+    page.wait_for_selector("#outlook .error")
+    assert "--label must be given" in page.inner_text("#outlook")
+    page.fill("#read-label", "ill")
+    page.click("text=Will it work?")  # the file is still chosen
+    page.wait_for_selector("#outlook strong", timeout=60_000)
+    assert "a public sample of 80 rows" in page.inner_text("#outlook")
+    keep(page, "forecast-from-a-file")
+    big = {"name": "a.csv", "mimeType": "text/csv", "buffer": b"1" * (5 << 20)}
+    page.set_input_files("#sample", big)
+    page.click("text=Will it work?")
+    assert "too large for this form" in page.inner_text("#outlook")
+    page.fill("#title-0", "With a file beside it")
+    page.click("text=Create")
+    page.wait_for_url("**/study/*")
+    assert page.problems == []
+
+
 def test_a_form_that_makes_no_study_says_why(visit: Any) -> None:
     page = visit()
     page.goto("/new")

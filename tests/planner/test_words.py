@@ -108,7 +108,7 @@ def test_a_public_sample_from_a_file(tmp_path: Path) -> None:
     assert run(*known).exit_code == 2  # no label
     wrong = run(*known, "--label", "ill", "--classes", "a,b")
     assert wrong.exit_code == 2
-    assert "--sample must be labelled by a, b, got another label in row 1" in wrong.output
+    assert "row 1, column 'ill' must be one of --classes a,b" in wrong.output
 
 
 def test_typical_curves_from_a_file(tmp_path: Path) -> None:

@@ -3,48 +3,56 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
 from dpfda.curves.ranges import Table as Public
-from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.files import Reading, Rows, Table
-from dpfda.files.cells import label
-
-_HELP = {
-    "sep": "Between columns: ';', ',', '|', tab. Sniffed by default.",
-    "decimal": "In numbers: '.' or ','. Sniffed by default.",
-    "columns": "Columns to read as numbers: age,weight or t0..t92; @3 is the third.",
-    "drop": "Columns to leave out.",
-    "id": "Column that tells curves apart; it repeats in long form (id, t, x).",
-    "label": "Column of classes.",
-    "groups": "Column of persons, where one has several rows: the guarantee is per person.",
-    "grid": "Grid points: 0:24 (evenly) or 0,0.5,2. Default: the header, if it holds "
-    "numbers, or else evenly on 0:1.",
-}
+from dpfda.errors import InvalidParameter
+from dpfda.files import OPTIONS, Reading, Rows
 
 Command = Callable[..., Any]
 
 
-def reading_options(*, without: Sequence[str] = ()) -> Callable[[Command], Command]:
-    """Add the options of `Reading`; `reading_from` reads them."""
+def reading_options(
+    *, without: Mapping[str, str] | None = None, own: Sequence[str] = ()
+) -> Callable[[Command], Command]:
+    """Add the options of `Reading`; `reading_from` reads them.
+
+    Options that a command is `without` are refused with the reason that is given for each; those
+    that mean something else to it are its `own`.
+    """
+    reasons = without or {}
 
     def add(command: Command) -> Command:
-        if "fill" not in without:
-            filled = "Allow empty cells: filled along a curve, or by the middle of a range."
-            command = click.option("--fill", is_flag=True, help=filled)(command)
-        header = "Whether the first row of a text file holds names (numbers: grid points)."
-        command = click.option("--header/--no-header", default=None, help=header)(command)
-        for name in reversed([name for name in _HELP if name not in without]):
-            command = click.option(f"--{name}", metavar=name.upper(), help=_HELP[name])(command)
+        for name, text in reversed(OPTIONS.items()):
+            if name in own:
+                continue
+            if name in reasons:
+                how: dict[str, Any] = {"callback": _refusing(reasons[name]), "hidden": True}
+                how |= {"expose_value": False, "help": reasons[name]}
+            else:
+                how = {"help": text}
+            if name == "header":
+                command = click.option("--header/--no-header", default=None, **how)(command)
+            elif name == "fill":
+                command = click.option("--fill", is_flag=True, **how)(command)
+            else:
+                command = click.option(f"--{name}", metavar=name.upper(), **how)(command)
         return command
 
     return add
+
+
+def _refusing(reason: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    def refuse(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+        if value:
+            raise InvalidParameter(parameter.opts[0], f"left out: {reason}", value)
+
+    return refuse
 
 
 def reading_from(options: dict[str, Any]) -> Reading:
@@ -77,35 +85,6 @@ def feature_ranges(text: str | None, names: Sequence[str]) -> dict[str, Any] | N
     chosen = {name: given[name] for name in names}
     Public.of(chosen, name="--feature-ranges")  # refuses what is no range
     return chosen
-
-
-class Frame(dict[str, Any]):
-    """Columns by name, as a DataFrame has them."""
-
-    @property
-    def columns(self) -> Any:
-        """Their names."""
-        return self.keys()
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        return len(next(iter(self.values()))), len(self)
-
-
-def frame(table: Table, public: Public, *, gaps: bool) -> Frame:
-    """The columns that public ranges speak of; gaps are filled by the middle of a range."""
-    found = Frame()
-    for column in public.columns:
-        if column.categories:
-            known = {label(str(one)): one for one in column.categories}
-            words = [known.get(word, word) for word in table.text(column.key)]
-            found[column.key] = np.array(words, dtype=object)
-        else:
-            numbers = table.numbers([column.key], gaps=gaps)[:, 0]
-            middle = column.low / 2 + column.high / 2
-            found[column.key] = np.where(np.isnan(numbers), middle, numbers)
-    return found
 
 
 def read_ranges(text: str) -> Any:
@@ -150,13 +129,3 @@ def two_classes(text: str | None) -> tuple[str, str]:
         rule = "given, two labels like no,yes: which there are in the file is private"
         raise InvalidParameter("--classes", rule, text)
     return found[0], found[1]
-
-
-def check_labels(
-    labels: Any, classes: Sequence[Any], column: str, *, row: Callable[[int], int]
-) -> None:
-    """Refuse a label that is none of --classes, by its row in the file."""
-    known = np.isin(labels, classes)
-    if not known.all():
-        where = f"row {row(int(np.argmin(known)))}, column {column!r}"
-        raise InvalidData(where, f"one of --classes {','.join(map(str, classes))}")

@@ -13,13 +13,13 @@ from dpfda.cli._ledger import ledger_options, open_ledger
 from dpfda.cli._model_view import print_regression
 from dpfda.cli._output import check_outputs, draw, output_options, publish
 from dpfda.cli._reading import (
-    check_labels,
     public_domain,
     reading_from,
     reading_options,
     two_classes,
 )
 from dpfda.errors import InvalidParameter
+from dpfda.face.from_files import check_labels
 from dpfda.regression.estimators import PrivateLogisticRegression
 
 

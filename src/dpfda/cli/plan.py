@@ -10,13 +10,13 @@ from rich.console import Console
 
 from dpfda.cli._output import check_writable
 from dpfda.cli._progress import progress_bar
-from dpfda.cli._reading import frame, read_ranges, reading_from, reading_options
-from dpfda.curves.ranges import Table as Public
+from dpfda.cli._reading import read_ranges, reading_from, reading_options
 from dpfda.errors import InvalidParameter
 from dpfda.files import Reading
 from dpfda.planner import page
 from dpfda.planner.families import FAMILIES
 from dpfda.planner.forecast import Forecast, forecast
+from dpfda.planner.people_file import public_people
 from dpfda.recipe import in_words, plan_study
 from dpfda.study.outcome import Outcome
 from dpfda.study.results import rows_table, to_json
@@ -56,7 +56,7 @@ _ABOUT_FORECASTS = ("non_private_error", "sample", "studies", *_NEED_FORECASTS)
     help="Forecast: how frequent the labels are, in sorted order. Default: equally.")  # fmt: skip
 @click.option("--studies", type=int, default=40, show_default=True,
     help="Forecast: how many studies are simulated.")  # fmt: skip
-@reading_options(without=("id", "groups"))
+@reading_options(without={"groups": "everybody in a study has one curve or row"})
 @click.option("--seed", type=int, default=0, show_default=True,
     help="Of the public randomness: who is asked what.")  # fmt: skip
 @click.option("--title", default="", help="For people to read.")
@@ -121,39 +121,26 @@ def _forecast(facts: dict[str, Any], told: dict[str, Any], reading: Reading) -> 
             asked["class_shares"] = [float(share) for share in shares.split(",")]
         except ValueError:
             raise InvalidParameter("--shares", "numbers like 0.7,0.3", shares) from None
-    if paths and reading.label is None:
-        rule = f"given with --{next(iter(paths))}: the column of classes"
-        raise InvalidParameter("--label", rule, None)
-    ranges = facts.get("feature_ranges")
-    asked |= {name: public_rows(path, reading, ranges) for name, path in paths.items()}
+    known: dict[str, Any] = {"classes": facts["classes"]}
+    known["feature_ranges"] = facts.get("feature_ranges")
+    for name, path in paths.items():
+        asked[name], said = public_people(path, reading, **known)
+        click.echo(said, err=True)
     with progress_bar("forecast") as tell:
         found = forecast(**facts, **asked, tell=tell)
     if folder is not None:
         own = {name: value for name, value in facts.items() if name not in ("n_people", "epsilon")}
         plain = {name: asked[name] for name in asked if name not in ("error", *paths)}
-        texts = {name: _read_again(name, path, reading, ranges) for name, path in paths.items()}
+        texts = {name: _read_again(name, path, reading, known) for name, path in paths.items()}
         page.write_folder(found, folder, own, plain, texts)
     return found
 
 
-def public_rows(path: Path, reading: Reading, feature_ranges: Any = None) -> tuple[Any, ...]:
-    """What a file of public people holds: rows, labels, and grid points of curves."""
-    assert reading.label is not None
-    if isinstance(feature_ranges, dict):
-        opened = reading.open(path, aside=feature_ranges)
-        table = opened.table(least=2)
-        click.echo(reading.said(opened, len(table)), err=True)
-        rows = frame(table, Public.of(feature_ranges), gaps=reading.fill)
-        return rows, table.text(reading.label)
-    found = reading.rows(path, curves=feature_ranges is None)
-    click.echo(found.said, err=True)
-    return found.X, found.text(reading.label), found.grid_points
-
-
-def _read_again(name: str, path: Path, reading: Reading, ranges: Any) -> str:
-    """Program text for such a file."""
+def _read_again(name: str, path: Path, reading: Reading, known: dict[str, Any]) -> str:
+    """Program text for a file of public people."""
     return (
-        "from pathlib import Path\n\nfrom dpfda.cli.plan import public_rows\n"
-        f"from dpfda.files import Reading\n\nreading = {reading!r}\n"
-        f"{name} = public_rows(Path({str(path.resolve())!r}), reading, {ranges!r})\n\n"
+        "from pathlib import Path\n\nfrom dpfda.files import Reading\n"
+        "from dpfda.planner.people_file import public_people\n\n"
+        f"path = Path({str(path.resolve())!r})\nreading = {reading!r}\n"
+        f"{name}, said = public_people(path, reading, **{known!r})\n\n"
     )

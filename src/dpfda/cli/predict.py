@@ -13,8 +13,9 @@ import numpy as np
 from dpfda import documents
 from dpfda.boosting.model import RowModel
 from dpfda.cli._output import check_writable
-from dpfda.cli._reading import frame, reading_from, reading_options
+from dpfda.cli._reading import reading_from, reading_options
 from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.face.from_files import frame
 from dpfda.files import Rows
 from dpfda.protocol.curve_regression import CurveRegression
 from dpfda.regression.model import RegressionModel
@@ -24,7 +25,7 @@ from dpfda.study.results import to_json
 @click.command(name="predict")
 @click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@reading_options(without=("groups",))
+@reading_options(without={"groups": "every row is predicted (--id to tell them apart)"})
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path),
     help="Write the predictions here (CSV) instead of printing them.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")

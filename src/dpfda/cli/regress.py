@@ -15,9 +15,7 @@ from dpfda.cli._ledger import ledger_options, open_ledger
 from dpfda.cli._model_view import print_regression
 from dpfda.cli._output import check_outputs, draw, output_options, publish
 from dpfda.cli._reading import (
-    check_labels,
     feature_ranges,
-    frame,
     read_ranges,
     reading_from,
     reading_options,
@@ -25,6 +23,7 @@ from dpfda.cli._reading import (
 )
 from dpfda.curves.ranges import Table as Public
 from dpfda.errors import InvalidParameter
+from dpfda.face.from_files import check_labels, frame
 from dpfda.files import Opened, Reading, Table
 from dpfda.regression.estimators import PrivateLinearRegression, PrivateLogisticRegression
 from dpfda.regression.methods import Method
@@ -50,7 +49,8 @@ _STREAMED = {".csv", ".tsv", ".txt", ".parquet"}
 @click.option("--target-range", type=(float, float), metavar="LOW HIGH",
     help="Public range of the target (linear); values outside are moved to its ends.")  # fmt: skip
 @click.option("--classes", help="The two public labels (logistic): no,yes.")
-@reading_options(without=("label", "grid", "id"))
+@reading_options(without={"label": "the column to predict is --target",
+    "grid": "columns of a table are features, not points of a curve"})  # fmt: skip
 @click.option("--unit", default="person", show_default=True, help="Whose data one row is.")
 @click.option("--seed", type=int, help="Seeded simulation instead of exact noise: not private.")
 @ledger_options

@@ -20,7 +20,6 @@ from dpfda.central import (
 from dpfda.cli._ledger import ledger_options, open_ledger
 from dpfda.cli._output import check_outputs, draw, output_options, publish
 from dpfda.cli._reading import (
-    check_labels,
     feature_ranges,
     public_domain,
     reading_from,
@@ -29,6 +28,7 @@ from dpfda.cli._reading import (
 )
 from dpfda.cli._release_view import print_release
 from dpfda.errors import InvalidParameter
+from dpfda.face.from_files import check_labels
 from dpfda.files import Rows
 
 _MODELS: dict[str, Any] = {
@@ -64,7 +64,8 @@ _MODELS: dict[str, Any] = {
 )
 @click.option("--loss", type=click.Choice(["squared", "logistic", "smoothed_hinge"]),
     default="squared", show_default=True, help="Loss of the kernel machine.")  # fmt: skip
-@reading_options(without=("label",))
+@reading_options(without={"label": "a release has no classes (leave the column out by --drop, "
+    "or name it as --target of a kernel machine)"})  # fmt: skip
 @click.option("--unit", default="person", show_default=True, help="Whose data one row is.")
 @click.option("--seed", type=int, help="Seeded simulation instead of exact noise: not private.")
 @ledger_options

@@ -29,7 +29,12 @@ _ROWS = 12
     default=Path.home() / ".dpfda", help="Where your budget and replies are kept.")  # fmt: skip
 @click.option("--certificates", type=click.Path(exists=True, dir_okay=False),
     help="Certificates to trust instead of the system's (PEM).")  # fmt: skip
-@reading_options(without=("label", "id", "groups", "grid", "fill"))
+@reading_options(own=("label",), without={
+    "id": "FILE holds your curve and nobody else's",
+    "groups": "FILE holds your curve and nobody else's",
+    "grid": "t is a column of its own, beside x(t)",
+    "fill": "a row is a point: leave out those without a value",
+})  # fmt: skip
 @click.option("--show", is_flag=True, help="Show what would be sent beside what it hides; ask.")
 @click.option("--json", "as_json", is_flag=True, help="Print the receipt as JSON.")
 def command(

@@ -7,7 +7,7 @@ A refusal names row, column and rule, never a value.
 
 from dpfda.files.handed import File, Handed
 from dpfda.files.opening import Opened, open_file
-from dpfda.files.reading import Reading, Rows
+from dpfda.files.reading import OPTIONS, Reading, Rows
 from dpfda.files.table import Table
 
-__all__ = ["File", "Handed", "Opened", "Reading", "Rows", "Table", "open_file"]
+__all__ = ["OPTIONS", "File", "Handed", "Opened", "Reading", "Rows", "Table", "open_file"]

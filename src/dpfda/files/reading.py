@@ -17,6 +17,21 @@ from dpfda.files.table import NUMBER, Table, place_of, places_of, shown
 
 _LONG = 3  # columns of a long table: id, t, x
 
+#: The options that say how to read a file, for everybody who lets them be given.
+OPTIONS = {
+    "sep": "Between columns: ';', ',', '|', tab. Sniffed by default.",
+    "decimal": "In numbers: '.' or ','. Sniffed by default.",
+    "columns": "Columns to read as numbers: age,weight or t0..t92; @3 is the third.",
+    "drop": "Columns to leave out.",
+    "id": "Column that tells curves apart; it repeats in long form (id, t, x).",
+    "label": "Column of classes.",
+    "groups": "Column of persons, where one has several rows: the guarantee is per person.",
+    "grid": "Grid points: 0:24 (evenly) or 0,0.5,2. Default: the header, if it holds "
+    "numbers, or else evenly on 0:1.",
+    "header": "Whether the first row of a text file holds names (numbers: grid points).",
+    "fill": "Allow empty cells: filled along a curve, or by the middle of a range.",
+}
+
 
 @dataclass(frozen=True, eq=False)
 class Rows:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+import secrets
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
+from functools import lru_cache, partial
 from html import escape
 from typing import Any
 
 from dpfda.collector.refusal import Refused
 from dpfda.errors import DpfdaError, InvalidParameter
+from dpfda.files import OPTIONS, Handed, Reading
+from dpfda.planner.apart import public_people_apart
 from dpfda.planner.forecast import forecast
 from dpfda.planner.words import notes
 from dpfda.recipe import plan_from_facts
@@ -21,6 +24,9 @@ _PRESETS = {"family": "smooth", "non_private_error": "0.1"}
 
 # What one forecast may cost: about a second of one processor, whatever is in the form.
 _STUDIES, _PEOPLE, _CLASSES = 16, 2000, 20
+MOST_BYTES = 4 << 20  # of a file: what a slow line brings within a server's patience
+_READING = ("label", "drop", "id", "columns", "grid", "fill", "sep", "decimal", "header")
+_YES_OR_NO, _CHOICES = {"fill", "header"}, ("", "yes", "no")
 _WAITING = 4  # forecasts at a time; the others are asked to come back
 _worker = ThreadPoolExecutor(1, thread_name_prefix="forecast")
 _under_way: set[str] = set()
@@ -37,19 +43,61 @@ def inputs(form: Mapping[str, str]) -> str:
         f'<label for="family">Curves are</label><select id="family" name="family">{options}'
         '</select><label for="non_private_error">Error that you expect without privacy</label>'
         f'<input id="non_private_error" name="non_private_error" value="{error}" type="number" '
-        'step="any"><button formaction="/forecast" class="quiet">Will it work?</button>'
+        'step="any">'
+        f"{_sample_inputs(form)}"
+        '<button formaction="/forecast" formenctype="multipart/form-data" class="quiet">'
+        "Will it work?</button>"
     )
 
 
-async def outlook(facts: Mapping[str, Any], form: Mapping[str, str], error: Any) -> str:
+def _sample_inputs(form: Mapping[str, str]) -> str:
+    """A file of public people, and how to read it: by the names that refusals use."""
+    opened = " open" * any(form.get(f"read-{name}") for name in _READING[1:])
+    return (
+        '<label for="sample">Or a file of public people: curves with their labels</label>'
+        f'<input id="sample" name="sample" type="file" data-most="{MOST_BYTES}">'
+        '<p class="soft">Only a file that anybody may see: nothing in it is protected. It is read '
+        "for this one forecast and not kept, and takes the place of the two facts above.</p>"
+        f"{_reading_input('label', form)}<details{opened}><summary>How else to read the file"
+        f"</summary>{''.join(_reading_input(name, form) for name in _READING[1:])}</details>"
+    )
+
+
+def _reading_input(name: str, form: Mapping[str, str]) -> str:
+    part, value = f"read-{name}", form.get(f"read-{name}", "")
+    text = f'<label for="{part}"><code>--{name}</code> {escape(OPTIONS[name])}</label>'
+    if name not in _YES_OR_NO:
+        return f'{text}<input id="{part}" name="{part}" value="{escape(value)}">'
+    choices = "".join(f"<option{' selected' * (one == value)}>{one}</option>" for one in _CHOICES)
+    return f'{text}<select id="{part}" name="{part}">{choices}</select>'
+
+
+def reading_of(form: Mapping[str, str]) -> Reading:
+    """How the form says that the file is to be read."""
+    given = {name: form.get(f"read-{name}", "").strip()[:1000] for name in _READING}
+    how: dict[str, Any] = {name: text for name, text in given.items() if text}
+    for name in _YES_OR_NO & how.keys():
+        if how[name] not in _CHOICES:
+            raise InvalidParameter(f"--{name}", "yes or no", how[name])
+        how[name] = how[name] == "yes"
+    return Reading(**how)
+
+
+async def outlook(
+    facts: Mapping[str, Any], form: Mapping[str, str], error: Any, file: Handed | None = None
+) -> str:
     """The forecast as part of a page; or why there is none."""
     asked = {"facts": dict(facts), "family": form.get("family", ""), "error": error}
     key = json.dumps(asked, sort_keys=True)
+    work = partial(_simulated, key)
+    if file is not None:
+        key += secrets.token_hex(8)  # not remembered: the file would have to be
+        work = partial(_from_file, dict(facts), form, file)
     if len(_under_way | {key}) > _WAITING:
         raise Refused(429, "busy", "other forecasts are under way; try again", retry_after=5)
     _under_way.add(key)
     try:
-        return await asyncio.get_running_loop().run_in_executor(_worker, _simulated, key)
+        return await asyncio.get_running_loop().run_in_executor(_worker, work)
     finally:
         _under_way.discard(key)
 
@@ -58,20 +106,32 @@ async def outlook(facts: Mapping[str, Any], form: Mapping[str, str], error: Any)
 def _simulated(key: str) -> str:
     asked = json.loads(key)
     facts = asked["facts"]
+    return _told(facts, lambda: {"family": asked["family"], "non_private_error": asked["error"]})
+
+
+def _from_file(facts: dict[str, Any], form: Mapping[str, str], file: Handed) -> str:
+    said: list[str] = []
+
+    def sample() -> dict[str, Any]:
+        if len(file.content) > MOST_BYTES:
+            rule = f"at most {MOST_BYTES >> 20} MB (dpfda plan --sample takes more)"
+            raise InvalidParameter(file.name, rule, f"{len(file.content) / (1 << 20):.1f} MB")
+        people, how = public_people_apart(file, reading_of(form), classes=facts["classes"])
+        said.append(how)
+        return {"sample": people}
+
+    told = _told(facts, sample)
+    return told + "".join(f'<p class="soft">{escape(file.name)}: {escape(how)}</p>' for how in said)
+
+
+def _told(facts: dict[str, Any], people: Callable[[], dict[str, Any]]) -> str:
     try:
         plan_from_facts(facts)  # refuses what is not of its kind
         if len(facts["classes"]) > _CLASSES:
             raise InvalidParameter("classes", f"at most {_CLASSES} for a forecast", "more")
-        found = forecast(
-            **facts,
-            family=asked["family"],
-            non_private_error=asked["error"],
-            studies=_STUDIES,
-            most=_PEOPLE,
-            also=(),
-        )
+        found = forecast(**facts, **people(), studies=_STUDIES, most=_PEOPLE, also=())
     except DpfdaError as refusal:
-        return f'<p class="error">No forecast: {escape(str(refusal)[:300])}</p>'
+        return f'<p class="error">No forecast: {escape(str(refusal)[:600])}</p>'
     first, *others = notes(found)
     more = "".join(f'<p class="soft">{escape(note)}</p>' for note in others)
     rough = f"{_STUDIES} simulated studies; <code>dpfda plan</code> does more."

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl
 
 import msgspec
 from litestar import MediaType, Request, Response, get, post
@@ -14,6 +13,7 @@ from litestar.params import FromPath
 
 from dpfda.collector.api import StudyName
 from dpfda.collector.pages import planning, session, views
+from dpfda.collector.pages.posted import posted
 from dpfda.collector.refusal import Refused
 from dpfda.collector.service import Collector
 from dpfda.collector.settings import Settings, StudySettings
@@ -35,8 +35,7 @@ def _go(address: str) -> Page:
 
 
 async def _form(request: Asked) -> dict[str, str]:
-    body = (await request.body()).decode("utf-8", "replace")
-    return dict(parse_qsl(body, max_num_fields=50))
+    return posted(await request.body(), request.headers.get("content-type", ""))[0]
 
 
 @get("/static/{name:str}", include_in_schema=False)
@@ -156,13 +155,13 @@ async def create_study(
     return _go(f"/study/{record.id}")
 
 
-@post("/forecast", include_in_schema=False, request_max_body_size=_MOST)
+@post("/forecast", include_in_schema=False, request_max_body_size=_MOST + 4 * planning.MOST_BYTES)
 async def forecast_study(request: Asked, csrf: NamedDependency[str]) -> Page:
     """The form again, with what the study in it would be worth."""
-    form = await _form(request)
+    form, file = posted(await request.body(), request.headers.get("content-type", ""))
     session.check_form(csrf, form, request)
     error = views.number(form.get("non_private_error"))
-    outlook = await planning.outlook(views.facts_of(form), form, error)
+    outlook = await planning.outlook(views.facts_of(form), form, error, file)
     return _html(views.new_page(form, csrf=csrf, outlook=outlook))
 
 

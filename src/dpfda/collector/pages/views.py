@@ -205,13 +205,14 @@ def new_page(form: Mapping[str, str], *, csrf: str, complaint: str = "", outlook
             value = f'value="{escape(form.get(part, ""))}" aria-label="{escape(text)}"'
             fields += f'<input id="{part}" name="{part}" {value} type="{kind}{need}>'
     said = f'<p class="error" role="alert">{escape(complaint)}</p>' if complaint else ""
-    told = f'<h2>Will it work?</h2><div id="outlook">{outlook}</div>' if outlook else ""
+    told = f"<h2>Will it work?</h2>{outlook}" if outlook else ""
     body = (
         f'{said}<div class="grid">'
         '<form method="post" action="/new" class="card" data-planned="/planned">'
         f"{hidden(csrf)}{fields}{planning.inputs(form)}<button>Create</button></form>"
         '<section class="card"><h2>What people would be asked</h2>'
-        f'<div id="planned" aria-live="polite">{planned(form)}</div>{told}</section></div>'
+        f'<div id="planned" aria-live="polite">{planned(form)}</div>'
+        f'<div id="outlook" aria-live="polite">{told}</div></section></div>'
     )
     return page("New study", body, session=True, csrf=csrf)
 
