@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ LEFT_OUT = (
     "*/test_reproductions.py",
 )
 """Tests of what no release goes through, of what pages say, and of what takes minutes."""
+
+_ANY = -1  # a line of a function that was another when it was measured
 
 Lines = dict[str, list[int]]  # by file and function: lines, counted from the function's first
 
@@ -39,16 +42,18 @@ class Tests:
         self.seconds: dict[str, float] = {}
         self._of: dict[str, dict[int, list[str]]] = {}
         for path in KEPT.glob("lines/*.json"):
-            for test, (took, lines) in json.loads(path.read_text())["tests"].items():
+            kept = json.loads(path.read_text())
+            for test, (took, lines) in kept["tests"].items():
                 self.seconds[test] = took
                 for place, offsets in lines.items():
-                    for offset in offsets:
+                    same = kept["functions"][place] == _function_digest(place)
+                    for offset in offsets if same else [_ANY]:
                         self._of.setdefault(place, {}).setdefault(offset, []).append(test)
 
     def of(self, mutant: Mutant) -> list[str]:
-        """Those that run the line; where the function is new under this name, that run any."""
+        """Those that run the line; where the function has changed or is new, that run any."""
         lines = self._of.get(f"{mutant.path}::{mutant.place}", {})
-        exact = lines.get(mutant.offset)
+        exact = lines.get(mutant.offset, []) + lines.get(_ANY, [])
         return exact or sorted({test for tests in lines.values() for test in tests})
 
 
@@ -95,7 +100,10 @@ def keep(files: Iterable[str]) -> None:
                 found.setdefault(place, []).append(offset)
     for path, tests in kept.items():
         target = KEPT / "lines" / f"{path.replace('/', '.')}.json"
-        target.write_text(json.dumps({"digest": _digest(path), "tests": tests}))
+        run = {place for _, lines in tests.values() for place in lines}
+        functions = {place: _function_digest(place) for place in run}
+        kept_now = {"digest": _digest(path), "functions": functions, "tests": tests}
+        target.write_text(json.dumps(kept_now))
 
 
 def _files() -> list[str]:
@@ -139,3 +147,22 @@ def _places(path: str) -> dict[int, tuple[str, int]]:
             for line in range(first, last + 1):
                 known[line] = (f"{path}::{name}", line - first)
     return _KNOWN[path]
+
+
+def _function_digest(place: str) -> str:
+    """Of a function as it is now; "" where there is none any more."""
+    path, _, name = place.partition("::")
+    return _function_digests(path).get(name, "")
+
+
+@cache
+def _function_digests(path: str) -> dict[str, str]:
+    file = SOURCE / path
+    text = file.read_text() if file.exists() else ""
+    lines = text.splitlines()
+    return {
+        name: hashlib.sha256(
+            "\n".join(lines[function.lineno - 1 : function.end_lineno]).encode()
+        ).hexdigest()
+        for name, function in functions_in(ast.parse(text))
+    }

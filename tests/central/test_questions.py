@@ -138,6 +138,10 @@ def test_schedules() -> None:
     assert found.outside == pytest.approx(2 * 5**0.5 / (mu * 2000))
     assert Schedule.of(both, n=10**6, most=60).outside == 0.02
     assert Schedule.of(both, n=10, most=60).outside == 0.5
+    # A quarter of the budget: a quarter of ε, half of μ.
+    assert Schedule.of(pure.part(0.25), n=8000, most=60) == Schedule.of(pure, n=2000, most=60)
+    quarter, whole = Schedule.of(both.part(0.25), n=4000, most=60), found
+    assert (quarter.fine, quarter.outside) == (whole.fine, pytest.approx(whole.outside))
 
 
 @pytest.mark.parametrize(

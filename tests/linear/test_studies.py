@@ -280,6 +280,12 @@ def test_what_cannot_be_used_is_refused(change: dict[str, Any], told: str) -> No
         LinearDesign(**change)
 
 
+def test_more_features_than_there_are_are_refused() -> None:
+    size = make_plan(900).encoder.n_features
+    with pytest.raises(InvalidParameter, match=f"n_features must be an integer from 1 to {size}"):
+        Server(make_plan(900, n_features=size + 1))
+
+
 def test_fewer_features_are_asked_about() -> None:
     plan = make_plan(900, n_features=2)
     assert plan.asks["summary"]["d"] == plan.asks["evaluation"]["dimension"] == 2

@@ -33,6 +33,19 @@ def test_variances_are_those_of_the_law(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(FACTORS))
 @pytest.mark.parametrize("mixed", [False, True])
+def test_further_coefficients_have_no_noise(name: str, *, mixed: bool) -> None:
+    stated = law(name, mixed=mixed)
+    known = stated.variance.size
+    assert stated.widened(known).variance.tolist() == stated.variance.tolist()
+    wide = stated.widened(known + 2)
+    assert wide.variance.tolist() == [*stated.variance, 0.0, 0.0]
+    noise = wide.draw(5, np.random.default_rng(3))
+    assert noise.shape == (5, known + 2)
+    assert not noise[:, known:].any()
+
+
+@pytest.mark.parametrize("name", sorted(FACTORS))
+@pytest.mark.parametrize("mixed", [False, True])
 def test_draws_have_the_variances(name: str, *, mixed: bool) -> None:
     stated = law(name, mixed=mixed)
     noise = stated.draw(40_000, np.random.default_rng(1))

@@ -11,7 +11,7 @@ from dpfda.errors import AlreadySpent, BudgetExceeded, ProtocolError
 from dpfda.noise import SimulationSource
 from dpfda.privacy.ledger import Ledger
 from dpfda.protocol import Person, Server, StudyPlan
-from dpfda.protocol.person import encode_people, label_numbers, one_curve
+from dpfda.protocol.person import encode_people, label_numbers, one_curve, target_places
 from dpfda.protocol.tasks.vector import VectorTask
 
 
@@ -220,3 +220,8 @@ def test_own_grids() -> None:
     for curve, grid in (((points, points**2), None), (points**2, points)):
         one = person(study, Ledger(limit_epsilon=1.0), curve=curve, grid_points=grid)
         assert np.isfinite(one.answer(server.issue(1)).values).all()
+
+
+def test_targets_are_placed_in_their_range() -> None:
+    assert target_places([10, 15, 30.0, 9, 99], (10, 30)).tolist() == [-1.0, -0.5, 1.0, -1.0, 1.0]
+    assert target_places(np.array([-30, -20]), (-30.0, -10.0)).tolist() == [-1.0, 0.0]

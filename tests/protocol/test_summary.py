@@ -37,6 +37,8 @@ def asked(statistic: str, *, people: int = 2, **changed: Any) -> SummaryTask:
     }
     if statistic in ("residual", "classes"):
         given["weights"] = WEIGHTS
+    if statistic == "cross":
+        given["weights"] = WEIGHTS[:2]
     if statistic == "residual":
         given["theta"] = THETA
     return SummaryTask(**given | changed)
@@ -95,6 +97,18 @@ def test_steep_rules_are_sure() -> None:
         np.testing.assert_allclose(found[:, 0], (1 - p) * 0.5, atol=1e-12)
 
 
+def test_cross_products_with_the_first_entry() -> None:
+    r, other = FIRST
+    vector = np.array([WEIGHTS[0], WEIGHTS[1] * other])
+    np.testing.assert_allclose(exact(asked("cross"))[0] * 100, r * vector, rtol=1e-12)
+    # The vector is cut by its own length first, then the product.
+    unit = vector / np.linalg.norm(vector)
+    reached = exact(asked("cross", reach=0.5)) * 100
+    np.testing.assert_allclose(reached[0], r * 0.5 * unit, rtol=1e-12)
+    tight = exact(asked("cross", reach=0.5, limit=1e-3))
+    np.testing.assert_allclose(tight[0], unit, rtol=1e-12)
+
+
 def test_classes_come_before_their_vectors() -> None:
     found = exact(asked("classes"), Z, [2, 0])
     assert found[:, 0].tolist() == [2.0, 0.0]
@@ -105,7 +119,7 @@ def test_classes_come_before_their_vectors() -> None:
     np.testing.assert_allclose(cut[0, 1:], vector / np.linalg.norm(vector), rtol=1e-12)
 
 
-@pytest.mark.parametrize("statistic", ["spread", "products", "residual", "classes"])
+@pytest.mark.parametrize("statistic", ["spread", "products", "residual", "classes", "cross"])
 def test_offsets_may_differ_by_class(statistic: str) -> None:
     offsets = [OFFSET, [1.0, 2.0], [-3.0, 0.5]]
     found = exact(asked(statistic, offsets=offsets), Z[[0, 0]], [1, 9])
@@ -115,7 +129,8 @@ def test_offsets_may_differ_by_class(statistic: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("statistic", "dimension"), [("spread", 4), ("products", 3), ("residual", 3), ("classes", 3)]
+    ("statistic", "dimension"),
+    [("spread", 4), ("products", 3), ("residual", 3), ("classes", 3), ("cross", 2)],
 )
 def test_the_report_is_the_best_one(statistic: str, dimension: int) -> None:
     task = asked(statistic)
@@ -133,7 +148,7 @@ def test_the_report_is_the_best_one(statistic: str, dimension: int) -> None:
             check_reply(task.rows([0]), [wrong])
 
 
-@pytest.mark.parametrize("statistic", ["spread", "products", "residual", "classes"])
+@pytest.mark.parametrize("statistic", ["spread", "products", "residual", "classes", "cross"])
 def test_the_sum_of_many_replies_is_that_of_their_vectors(statistic: str) -> None:
     """Five standard deviations, from the stated variance."""
     n = 20_000
@@ -175,7 +190,7 @@ def test_a_vector_too_long_for_a_codebook_is_refused() -> None:
         _ = task.event
 
 
-@pytest.mark.parametrize("statistic", ["spread", "products", "residual", "classes"])
+@pytest.mark.parametrize("statistic", ["spread", "products", "residual", "classes", "cross"])
 def test_the_largest_public_numbers_still_give_a_direction(statistic: str) -> None:
     changed = {
         "centers": [1e50, -1e50, 0.0],
