@@ -13,6 +13,7 @@ from dpfda.curves import CurveEncoder as CurveEncoder
 from dpfda.documents import load as load
 from dpfda.estimators.local import LocalCurveClassifier as LocalCurveClassifier
 from dpfda.estimators.moment import MomentClassifier as MomentClassifier
+from dpfda.estimators.regressor import LocalCurveRegressor as LocalCurveRegressor
 from dpfda.mechanisms import Mechanism as Mechanism
 from dpfda.mrma.classifier import MRMAClassifier as MRMAClassifier
 from dpfda.mrma.multi_server import MultiServerMRMA as MultiServerMRMA

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from dpfda import LocalCurveClassifier, plan_study
+from dpfda import LocalCurveClassifier, LocalCurveRegressor, plan_study
 from dpfda.cli._group import dpfda
 from dpfda.client.http import Connection
 from dpfda.datasets import simulate_001
@@ -38,13 +38,15 @@ DATA = simulate_001(PEOPLE, 3)
 LABELS = np.where(np.asarray(DATA.y) > 0, "yes", "no")
 
 
-def by_form(collector: CollectorProcess) -> str:
+def by_form(collector: CollectorProcess, facts: dict[str, Any] = FACTS) -> str:
     """Fill in the form as a browser does; the id of the study that it leads to."""
-    filled = {
+    filled: dict[str, Any] = {
         "n_people-0": PEOPLE, "epsilon-0": "2.0", "value_range-0": -6, "value_range-1": 6,
         "domain_range-0": 0, "domain_range-1": 1, "classes-0": "yes, no",
         "evaluation_share-0": ".2", "seed-0": SEED,
     }  # fmt: skip
+    for end, value in enumerate(facts.get("target_range", ())):
+        filled[f"target_range-{end}"] = value  # then the labels in the form do not count
     with Connection(collector.url) as connection:
 
         def send(path: str, **headers: str) -> Any:
@@ -61,8 +63,8 @@ def by_form(collector: CollectorProcess) -> str:
         return str(send("/new", **cookie).headers["Location"]).rpartition("/")[2]
 
 
-def by_facts(collector: CollectorProcess) -> str:
-    return str(collector.request("POST", "/api/studies", {"facts": FACTS})["id"])
+def by_facts(collector: CollectorProcess, facts: dict[str, Any] = FACTS) -> str:
+    return str(collector.request("POST", "/api/studies", {"facts": facts})["id"])
 
 
 @pytest.fixture
@@ -89,6 +91,34 @@ def test_the_same_facts_give_the_same_plan_and_the_same_model(
         collector.wait_until(study)
         model = collector.request("GET", f"/api/studies/{study}/model")
     assert model == json.loads(estimator.server_.model.to_json())
+
+
+NUMBERS: dict[str, Any] = {name: FACTS[name] for name in FACTS if name != "classes"} | {
+    "target_range": [-20, 20]
+}
+
+
+@pytest.mark.parametrize("create", [by_form, by_facts])
+def test_the_same_holds_for_a_regression(
+    create: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(base, "simulate", partial(simulate, at_once=1))
+    own = {name: fact for name, fact in NUMBERS.items() if name not in ("n_people", "seed")}
+    targets = 4 * np.asarray(DATA.X).mean(axis=1) + 1
+    regressor = LocalCurveRegressor(**own, random_state=SEED).fit(
+        DATA.X, targets, grid_points=DATA.grid_points
+    )
+    with CollectorProcess(f"sqlite:///{tmp_path / 'x.db'}", options=["--quiet"]) as collector:
+        study = create(collector, NUMBERS)
+        plan = StudyPlan.from_dict(collector.request("GET", f"/api/studies/{study}")["plan"])
+        assert plan.hash == regressor.plan_.hash
+        people = people_from(plan, DATA.X, targets, grid_points=DATA.grid_points)
+        source = source_for(SEED, stream=regressor._stream)
+        crowd = RemoteCrowd(collector.url, plan, *people(0, PEOPLE), source=source)
+        asyncio.run(crowd.take_part(connections=1))
+        collector.wait_until(study)
+        model = collector.request("GET", f"/api/studies/{study}/model")
+    assert model == json.loads(regressor.server_.model.to_json())
 
 
 def test_the_command_writes_that_plan(estimator: LocalCurveClassifier, tmp_path: Path) -> None:

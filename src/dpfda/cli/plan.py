@@ -29,7 +29,9 @@ _ABOUT_FORECASTS = ("non_private_error", "sample", "studies", *_NEED_FORECASTS)
 @click.option("--people", "n_people", type=int, help="How many take part.")
 @click.option("--epsilon", type=float, help="What each of them spends, once.")
 @click.option("--error", type=float, help="The error to reach, where people or ε is left out.")
-@click.option("--classes", required=True, metavar="A,B,...", help="The labels.")
+@click.option("--classes", metavar="A,B,...", help="The labels.")
+@click.option("--target-range", type=(float, float), metavar="LOW HIGH",
+    help="Public range of a number to predict, instead of labels.")  # fmt: skip
 @click.option("--range", "--value-range", "value_range", type=(float, float), metavar="LOW HIGH",
     help="Public range of the values of a curve.")  # fmt: skip
 @click.option("--domain-range", type=(float, float), metavar="START END", default=(0, 1),
@@ -39,11 +41,13 @@ _ABOUT_FORECASTS = ("non_private_error", "sample", "studies", *_NEED_FORECASTS)
 @click.option("--protects", type=click.Choice(["both", "features", "labels"]), default="both",
     show_default=True, help="What is not public anyway.")  # fmt: skip
 @click.option("--evaluation-share", type=float, default=0.0, show_default=True,
-    help="Share of people who judge the finished classifier.")  # fmt: skip
+    help="Share of people who judge the finished model.")  # fmt: skip
 @click.option("--class-share", type=float,
     help="Public share of the second label in order, such as a prevalence.")  # fmt: skip
 @click.option("--range-is-loose", is_flag=True,
     help="Curves may lie anywhere in their range: ask first where.")  # fmt: skip
+@click.option("--force", is_flag=True,
+    help="Plan the regression of a number even of too few people.")  # fmt: skip
 @click.option("--non-private-error", type=float,
     help="Forecast: what you expect a classifier without privacy to err.")  # fmt: skip
 @click.option("--family", type=click.Choice(list(FAMILIES)),
@@ -65,7 +69,11 @@ _ABOUT_FORECASTS = ("non_private_error", "sample", "studies", *_NEED_FORECASTS)
     help="Forecast: write plan, program, commands, consent text and page here.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the plan, or the forecast, as JSON.")
 def command(
-    classes: str, feature_ranges: str | None, out: Path | None, as_json: bool, **options: Any
+    classes: str | None,
+    feature_ranges: str | None,
+    out: Path | None,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Plan a study before anybody is asked.
 
@@ -76,8 +84,11 @@ def command(
     check_writable("--out", out)
     reading = reading_from(options)
     told = {name: options.pop(name) for name in _ABOUT_FORECASTS}
-    facts: dict[str, Any] = {"classes": [label.strip() for label in classes.split(",")]}
-    facts |= {name: value for name, value in options.items() if value is not None}
+    facts: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    if classes is not None:
+        facts["classes"] = [label.strip() for label in classes.split(",")]
+    elif "target_range" not in facts:
+        raise InvalidParameter("--classes", "given, or --target-range for a number", None)
     if feature_ranges is not None:
         facts["feature_ranges"] = read_ranges(feature_ranges)
     folder = told["folder"]

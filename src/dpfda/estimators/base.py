@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -18,15 +18,60 @@ from dpfda.face.comparison import (
     in_words,
     majority_error,
 )
-from dpfda.face.curve_classifier import CurveClassifierBase, plain_classes, stamped
+from dpfda.face.curve_classifier import CurveClassifierBase, plain_classes
+from dpfda.face.curve_study import CurveEstimator
 from dpfda.noise import Source
 from dpfda.protocol.estimate import Estimate
 from dpfda.protocol.plan import Protects, StudyPlan
+from dpfda.protocol.server import Server
 from dpfda.simulate import people_from, simulate
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class StudyClassifier(CurveClassifierBase):
+class StudyEstimator(CurveEstimator):
+    """Everybody behind the rows of `fit` reports once; what the server learnt is kept."""
+
+    plan_: StudyPlan = field(init=False)
+    server_: Server = field(init=False)
+
+    def _hold(self, rows: Any, y: Any, grid_points: Any, *, source: Source) -> None:
+        """Hold the study of the plan with these people."""
+        people = people_from(self.plan_, rows, y, grid_points=grid_points)
+        self.server_ = simulate(self.plan_, people, source=source, **self._account)
+        self._conclude(source)
+
+    def _conclude(self, source: Source) -> None:
+        """What the server knows now."""
+        self.guarantee_ = self._promise(self.plan_.guarantee, source)
+        self.model_ = replace(self.server_.model, guarantee=self.guarantee_)
+        findings = self.server_.findings
+        self.result_ = StudyResult(estimates=findings.estimates(), notes=list(findings.notes))
+
+    @property
+    def error_estimate_(self) -> Estimate | None:
+        """The server's own estimate of the error, from people who answered after the model stood.
+
+        None unless people were set aside for it (``evaluation_share``).
+        """
+        check_is_fitted(self)
+        return self.server_.findings.error
+
+    def plot(self) -> Any:
+        """Slope function, what was learnt with intervals, and who was asked what."""
+        check_is_fitted(self)
+        return draw_study(self.model_, self.server_.findings)
+
+    def slope(self, points: Any = None) -> FloatArray:
+        """The slope function β(t) at `points`, one row a score; for vectors, feature weights.
+
+        It describes the score where no feature is clipped.
+        """
+        check_is_fitted(self)
+        return np.asarray(self.model_.slope(points))
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class StudyClassifier(StudyEstimator, CurveClassifierBase):
     """A classifier that is learnt in a study: everybody behind the rows of `fit` reports once.
 
     Subclasses say in `_plan` what the study looks like, from public parameters and the public
@@ -69,25 +114,7 @@ class StudyClassifier(CurveClassifierBase):
             seed=seed,
         )
         self._warn_if_few(len(y))
-        people = people_from(self.plan_, rows, y, grid_points=grid_points)
-        self.server_ = simulate(self.plan_, people, source=source, **self._account)
-        self._conclude(source)
-
-    def _conclude(self, source: Source) -> None:
-        """What the server knows now."""
-        self.guarantee_ = self._promise(self.plan_.guarantee, source)
-        self.model_ = stamped(self.server_.model, self.guarantee_)
-        findings = self.server_.findings
-        self.result_ = StudyResult(estimates=findings.estimates(), notes=list(findings.notes))
-
-    @property
-    def error_estimate_(self) -> Estimate | None:
-        """The server's own estimate of the error, from people who answered after the model stood.
-
-        None unless people were set aside for it (``evaluation_share``).
-        """
-        check_is_fitted(self)
-        return self.server_.findings.error
+        self._hold(rows, y, grid_points, source=source)
 
     def evaluate(self, X: Any, y: Any, *, grid_points: Any = None) -> StudyResult:
         """Errors on held-out people, beside the majority class and the non-private error.
@@ -105,19 +132,6 @@ class StudyClassifier(CurveClassifierBase):
             result.errors["non-private"] = self._non_private_error(X, y, grid_points)
             result.notes.append(NON_PRIVATE)
         return result
-
-    def plot(self) -> Any:
-        """Slope function, what was learnt with intervals, and who was asked what."""
-        check_is_fitted(self)
-        return draw_study(self.model_, self.server_.findings)
-
-    def slope(self, points: Any = None) -> FloatArray:
-        """The slope function β(t) at `points`, one row a score; for vectors, feature weights.
-
-        It describes the score where no feature is clipped.
-        """
-        check_is_fitted(self)
-        return self.model_.slope(points)
 
     @abstractmethod
     def _plan(self, X: Any, grid_points: Any, **known: Any) -> StudyPlan:

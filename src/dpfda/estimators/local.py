@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-from dpfda.curves.observations import public_domain
-from dpfda.curves.ranges import Table
 from dpfda.estimators.base import StudyClassifier
 from dpfda.protocol.plan import StudyPlan
 from dpfda.recipe import plan_study
@@ -70,17 +67,6 @@ class LocalCurveClassifier(StudyClassifier):
     range_is_loose: bool = False
 
     def _plan(self, X: Any, grid_points: Any, **known: Any) -> StudyPlan:
-        if self.feature_ranges is not None:
-            self._left_out("feature_ranges say that X is a table", "value_range", "domain_range")
-            named = isinstance(self.feature_ranges, Mapping)
-            width = None if named else X.shape[1]
-            table = Table.of(self.feature_ranges, width=width)
-            pairs = list(zip(table.low.tolist(), table.high.tolist(), strict=True))
-            known["feature_ranges"] = self.feature_ranges if named else pairs
-        else:
-            ranges = self._value_ranges(X)
-            known["value_range"] = [(-1.0, 1.0) if one is None else one for one in ranges]
-            known["domain_range"] = public_domain(X, grid_points, self.domain_range)
         return plan_study(
             ordered=self.ordered,
             center_known=self.center_known,
@@ -88,5 +74,6 @@ class LocalCurveClassifier(StudyClassifier):
             n_features=self.n_features,
             class_share=self.class_share,
             range_is_loose=self.range_is_loose,
+            **self._range_facts(X, grid_points),
             **known,
         )

@@ -14,13 +14,14 @@ class StudyResult:
 
     Attributes:
         estimates: what the server learnt from replies alone, by name.
-        errors: error on held-out people, by method; filled by the classifier's `evaluate`.
+        errors: error on held-out people, by method: the share of wrong labels, or an estimate of
+            the root mean squared error of a number; filled by the estimator's `evaluate`.
         held_out: how many people those were.
         notes: what a reader must know.
     """
 
     estimates: dict[str, Estimate] = field(default_factory=dict)
-    errors: dict[str, float] = field(default_factory=dict)
+    errors: dict[str, float | Estimate] = field(default_factory=dict)
     held_out: int = 0
     notes: list[str] = field(default_factory=list)
 
@@ -38,10 +39,13 @@ class StudyResult:
             for name, found in self.estimates.items()
         ]
         people = self.held_out
-        rows += [
-            (f"error, {name}", error, wilson(error, people, level), people, "held-out people")
-            for name, error in self.errors.items()
-        ]
+        for name, error in self.errors.items():
+            value, interval = (
+                (error.value, error.interval(level))
+                if isinstance(error, Estimate)
+                else (error, wilson(error, people, level))
+            )
+            rows.append((f"error, {name}", value, interval, people, "held-out people"))
         names = ("quantity", "value", "low", "high", "people", "from")
         return [
             dict(zip(names, (quantity, value, *interval, count, source), strict=True))

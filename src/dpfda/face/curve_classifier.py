@@ -2,80 +2,42 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from dpfda import _validate
 from dpfda._validate import AnyArray, FloatArray
 from dpfda.curves import CurveEncoder
-from dpfda.curves.observations import own_grids, public_domain, with_own_grids
-from dpfda.curves.ranges import FeatureRanges
+from dpfda.curves.observations import public_domain
 from dpfda.errors import InvalidParameter
 from dpfda.face.comparison import non_private_classifier
-from dpfda.face.curves import CurveReader, count_channels, count_rows, take
+from dpfda.face.curve_study import CurveEstimator, LocalEstimator
+from dpfda.face.curves import count_channels
 from dpfda.face.scikit import ClassifierMixin
-from dpfda.mechanisms.question_response import effective_answers
 from dpfda.noise import Source
 from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC, Guarantee
 from dpfda.protocol.linear_scores import chances, decided
 from dpfda.protocol.model import CurveModel
-from dpfda.protocol.public_randomness import one_row_each
-
-_FEW = 10  # the sign of a correlation of 0.3 is then wrong one time in six
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class LocalClassifier(ClassifierMixin, CurveReader):
+class LocalClassifier(ClassifierMixin, LocalEstimator):
     """A classifier that holds a public model once it is fitted, and scores new rows with it.
 
     Args:
-        feature_ranges: public ranges of a table: (low, high) of all columns, one pair a column,
-            or a mapping from column to (low, high) or to its categories.
         classes: the public set of labels; must be given unless a seed makes this a simulation.
     """
 
-    _stream: ClassVar[int | None] = 1  # of a seed: data may have been drawn from the plain one
-
-    feature_ranges: FeatureRanges | None = None
     classes: Sequence[Any] | None = None
-
-    @property
-    def _account(self) -> dict[str, Any]:
-        """Everybody in the data spends what they are promised, before anybody is asked."""
-        return {"ledger": self.ledger, "label": type(self).__name__}
 
     def _promise(self, promise: Guarantee, source: Source) -> Guarantee:
         """What people were promised, stamped with what only this simulation knows."""
-        stamped = promise.drawn_from(source)
+        stamped = super()._promise(promise, source)
         return stamped if self._classes_given else stamped.assuming(CLASSES_ARE_PUBLIC)
-
-    def _warn_if_few(self, people: float, epsilon: float | None = None) -> None:
-        """Say before anybody is asked that replies will tell next to nothing."""
-        each = self.epsilon if epsilon is None else epsilon
-        worth = effective_answers(people, each)
-        if worth < _FEW:
-            told = (
-                f"too few people: replies of {people:.0f} with ε = {each:g} are together worth "
-                f"{worth:.1f} answers without noise, and nothing can be learnt from fewer than "
-                f"{_FEW} (dpfda plan tells how many it takes)"
-            )
-            warnings.warn(told, UserWarning, stacklevel=3)
-
-    def _require_ranges(self, *names: str) -> None:
-        """Real noise is not spent on a range that nobody has stated."""
-        if not self._is_simulation and all(getattr(self, name, None) is None for name in names):
-            rule = "given where random_state is None: the public (low, high) of the data"
-            others = f" (or {' or '.join(names[1:])})" if names[1:] else ""
-            raise InvalidParameter(names[0], rule + others, None)
-
-    def _require_fitted(self) -> None:
-        check_is_fitted(self, "model_")
 
     # -- prediction -------------------------------------------------------------------------------
 
@@ -111,43 +73,17 @@ class LocalClassifier(ClassifierMixin, CurveReader):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         tags.classifier_tags.poor_score = True  # privacy costs accuracy on their small data sets
-        # A missing point of a curve; a table has none where people are simulated.
-        tags.input_tags.allow_nan = self.feature_ranges is None or not self._is_simulation
         return tags
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class CurveClassifierBase(LocalClassifier):
-    """A classifier of curves, or of a table's rows, that holds a public `CurveModel`.
+class CurveClassifierBase(LocalClassifier, CurveEstimator):
+    """A classifier of curves, or of a table's rows, that holds a public `CurveModel`."""
 
-    Args:
-        value_range: public (low, high) of x(t), or one pair a channel; values outside are clipped.
-            With real noise it must be given, or else `feature_ranges` for a table (or an encoder).
-        domain_range: public (start, end) of t; by default that of the shared grid points, [0, 1]
-            without any, and an FDataGrid's own; must be given for pairs (t, x).
-    """
-
-    value_range: tuple[float, float] | Sequence[tuple[float, float]] | None = None
-    domain_range: tuple[float, float] | None = None
     model_: CurveModel = field(init=False)
 
-    def _read_curves(self, X: Any, *, reset: bool, own_points: bool = False) -> Any:
-        if not isinstance(self.feature_ranges, Mapping) or isinstance(X, np.ndarray):
-            return super()._read_curves(X, reset=reset, own_points=own_points)
-        if self._is_simulation:
-            self._table(self.feature_ranges, X, reset=reset)  # says what is wrong with rows
-        return self._checked_table(self.feature_ranges, X, reset=reset)
-
-    def _read(self, X: Any, y: Any, groups: Any, *, seed: int, reset: bool = True) -> Any:
-        """One row and label of each person, by public randomness where people have several."""
-        self._require_raw_rows()
-        self._require_ranges("value_range", "feature_ranges", "encoder")
-        rows = self._read_curves(X, reset=reset)
-        labels = self._read_labels(y, count_rows(rows))
-        if groups is None:
-            return rows, labels
-        kept = one_row_each(groups, seed=seed, rows=len(labels))
-        return take(rows, kept), labels[kept]
+    def _read_own(self, y: Any, count: int) -> AnyArray:
+        return self._read_labels(y, count)
 
     # -- beside it, without privacy ---------------------------------------------------------------
 
@@ -177,12 +113,6 @@ class CurveClassifierBase(LocalClassifier):
         width = {} if named else {"n_basis": X.shape[1]}
         return CurveEncoder("identity", feature_ranges=self.feature_ranges, **width)
 
-    def _left_out(self, where: str, *names: str) -> None:
-        """Refuse a public fact that is said twice."""
-        for name in names:
-            if getattr(self, name) is not None:
-                raise InvalidParameter(name, f"left out where {where}", getattr(self, name))
-
     def _curve_encoder(self, value_range: Any, domain: tuple[float, float]) -> CurveEncoder:
         """The recipe for curves: coefficients of B-splines lie about where the curve lies."""
         basis: dict[str, Any] = {"n_basis": 4, "domain_range": domain}
@@ -204,17 +134,6 @@ class CurveClassifierBase(LocalClassifier):
         """
         features = self._features(X, grid_points)  # first: it refuses the unfitted
         return self.model_.chances(features)
-
-    def _features(self, X: Any, grid_points: Any) -> FloatArray:
-        self._require_fitted()
-        return np.asarray(self.model_.encoder.encode(*self._new_curves(X, grid_points)))
-
-    def _new_curves(self, X: Any, grid_points: Any) -> tuple[Any, Any]:
-        """New curves, and their points: those of the fit unless there are others."""
-        X, grid_points = with_own_grids(X, grid_points)
-        read = self._read_curves(X, reset=False, own_points=grid_points is not None)
-        points = self.grid_points_ if grid_points is None and not own_grids(read) else grid_points
-        return read, points
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -119,6 +119,9 @@ def forecast(
     _validate.whole("studies", studies, least=2, most=10_000)
     for name in also:
         _validate.one_of("also", name, ALSO)
+    given = n_people.target_range if isinstance(n_people, StudyPlan) else facts.get("target_range")
+    if given is not None:
+        raise InvalidParameter("target_range", "None: only errors of labels are forecast", given)
     size: int | None
     if isinstance(n_people, StudyPlan):
         rest = {"epsilon": epsilon, "error": error, "classes": classes, **facts}

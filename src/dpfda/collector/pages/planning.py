@@ -127,7 +127,7 @@ def _from_file(facts: dict[str, Any], form: Mapping[str, str], file: Handed) -> 
 def _told(facts: dict[str, Any], people: Callable[[], dict[str, Any]]) -> str:
     try:
         plan_from_facts(facts)  # refuses what is not of its kind
-        if len(facts["classes"]) > _CLASSES:
+        if len(facts.get("classes") or ()) > _CLASSES:
             raise InvalidParameter("classes", f"at most {_CLASSES} for a forecast", "more")
         found = forecast(**facts, **people(), studies=_STUDIES, most=_PEOPLE, also=())
     except DpfdaError as refusal:

@@ -21,14 +21,16 @@ FIELDS = {
     "n_people": ("People", ["2000"]),
     "epsilon": ("ε of one person", ["1.0"]),
     "classes": ("Labels, separated by commas", ["no, yes"]),
+    "target_range": ("Or the least and largest value of a number to predict instead", ["", ""]),
     "value_range": ("Least and largest value of a curve x(t), public", ["-1", "1"]),
     "domain_range": ("First and last t", ["0", "1"]),
-    "evaluation_share": ("Share of people who judge the finished classifier", ["0.15"]),
+    "evaluation_share": ("Share of people who judge the finished model", ["0.15"]),
     "seed": ("Seed of the public randomness (who is asked what)", ["0"]),
     "deadline": ("Seconds until a phase ends without the missing (optional)", [""]),
 }
 """Each fact that is asked for, and what is in its inputs at first."""
 
+_OPTIONAL = ("title", "classes", "target_range", "deadline")
 PRESETS = {f"{name}-{end}": text for name in FIELDS for end, text in enumerate(FIELDS[name][1])}
 
 
@@ -198,7 +200,7 @@ def new_page(form: Mapping[str, str], *, csrf: str, complaint: str = "", outlook
     fields = ""
     for name, (text, presets) in FIELDS.items():
         kind = 'text"' if name in ("title", "classes") else 'number" step="any"'
-        need = "" if name in ("title", "deadline") else " required"
+        need = "" if name in _OPTIONAL else " required"
         need += ' class="pair"' if len(presets) > 1 else ""
         fields += f'<label for="{name}-0">{escape(text)}</label>'
         for part in (f"{name}-{end}" for end in range(len(presets))):
@@ -224,6 +226,10 @@ def facts_of(form: Mapping[str, str]) -> dict[str, Any]:
     for name in FIELDS.keys() - {*facts, "deadline"}:
         given = [number(form.get(f"{name}-{end}")) for end in range(len(FIELDS[name][1]))]
         facts[name] = given if len(given) > 1 else given[0]
+    if not any(form.get(f"target_range-{end}", "").strip() for end in range(2)):
+        del facts["target_range"]
+    else:
+        del facts["classes"]
     return facts
 
 
