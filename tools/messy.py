@@ -159,6 +159,8 @@ COMMANDS = {
     "release": ("release mean {file} --epsilon 1 --range 0 12 --drop sex", CURVES),
     "classify": ("classify {file} --label sex --classes f,m --epsilon 1 --range 0 12", CURVES),
     "predict": ("predict m.json {file} --label sex", CURVES),
+    "plan": ("plan --people 50 --epsilon 1 --classes f,m --range 0 12 --domain-range 0 2 "
+             "--studies 2 --sample {file} --label sex", CURVES),
     "regress": ("regress {file} --target dose --epsilon 1 --target-range 0 10 "
                 "--feature-ranges 0:100", TABLES),
     "submit": (f"submit {'0' * 64} {{file}} --label f --home home", ONES),
@@ -167,10 +169,15 @@ COMMANDS = {
 }  # fmt: skip
 
 
-def said(name: str) -> Iterator[tuple[str, str, str, int]]:
-    """For every file of a command: what it is, the options tried, what was said, the exit code."""
+def save_model() -> None:
+    """What `predict` predicts by."""
     model = PrivateLogisticRegression(2.0, value_range=(0, 12), classes=("f", "m"), random_state=0)
     model.fit(X, SEX, grid_points=T).model_.save("m.json")
+
+
+def said(name: str) -> Iterator[tuple[str, str, str, int]]:
+    """For every file of a command: what it is, the options tried, what was said, the exit code."""
+    save_model()
     call, files = COMMANDS[name]
     for messy in files:
         file = messy.write()

@@ -340,3 +340,19 @@ def test_a_quoted_cell_of_two_lines_is_one_cell_in_chunks_too(tmp_path: Path) ->
     assert np.concatenate([table.numbers(["a"])[:, 0] for table in tables]).tolist() == [
         k % 5 if k != 7 else 1 for k in range(20) if k != 12
     ]
+
+
+def test_a_decimal_comma_that_is_given_is_no_delimiter(tmp_path: Path) -> None:
+    assert read(tmp_path, "1,5\n2,5\n4,25\n", decimal=",").X.tolist() == [[1.5], [2.5], [4.25]]
+    assert read(tmp_path, "1,5 2\n2,5 3\n", decimal=",").X.tolist() == [[1.5, 2], [2.5, 3]]
+    for how, rule in (
+        ({"decimal": ",", "sep": ","}, "--decimal must be another character than --sep"),
+        ({"decimal": ";"}, "--decimal must be '.' or ','"),
+    ):
+        with pytest.raises(InvalidParameter, match=rule):
+            read(tmp_path, "1,5\n2,5\n", **how)
+
+
+def test_roles_may_leave_nothing(tmp_path: Path) -> None:
+    with pytest.raises(InvalidData, match="FILE must be a table with a column left to read"):
+        read(tmp_path, "a,b\n1,2\n3,4\n", drop="a", id="b")

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from dpfda.curves.ranges import Table as Public
-from dpfda.errors import InvalidParameter
+from dpfda.errors import DpfdaError, InvalidParameter
 from dpfda.files import OPTIONS, Reading, Rows
 
 Command = Callable[..., Any]
@@ -50,7 +50,7 @@ def reading_options(
 def _refusing(reason: str) -> Callable[[click.Context, click.Parameter, Any], None]:
     def refuse(context: click.Context, parameter: click.Parameter, value: Any) -> None:
         if value:
-            raise InvalidParameter(parameter.opts[0], f"left out: {reason}", value)
+            raise DpfdaError(f"{parameter.opts[0]} must be left out: {reason}")
 
     return refuse
 

@@ -13,6 +13,11 @@ from dpfda.files.handed import File
 from dpfda.files.table import NUMBER, Table
 
 _TEXT = {".csv", ".tsv", ".txt", ".tab", ".dat"}
+_WITHOUT = {
+    ".npz": ("--sep", "--decimal", "--header"),
+    ".parquet": ("--sep", "--decimal", "--header"),
+    ".xlsx": ("--sep",),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,21 +64,26 @@ def open_file(
     asked: Collection[str] = (),
 ) -> Opened:
     """Open a file by its suffix; what is not given is sniffed. `asked` may be names of columns."""
-    suffixes = {suffix.lower() for suffix in path.suffixes[-2:]}
+    suffixes, last = {suffix.lower() for suffix in path.suffixes[-2:]}, path.suffix.lower()
     if suffixes & _TEXT:
         return _text(path, text.sniff(path, sep=sep, decimal=decimal, header=header, asked=asked))
-    if path.suffix.lower() == ".npz":
+    given = {"--sep": sep, "--decimal": decimal, "--header": header}
+    for option in _WITHOUT.get(last, ()):
+        if given[option] is not None:
+            rule = f"left out for a {last} file, which says it itself"
+            raise InvalidParameter(option, rule, given[option])
+    if last == ".npz":
         table, grid = stores.npz(path)
         return Opened(
             path=path, names=table.names, chunks=lambda _: iter([table]), grid_points=grid
         )
-    if path.suffix.lower() == ".parquet":
+    if last == ".parquet":
         return Opened(
             path=path,
             names=stores.parquet_names(path),
             chunks=lambda rows: stores.parquet(path, rows=1 << 40 if rows is None else rows),
         )
-    if path.suffix.lower() == ".xlsx":
+    if last == ".xlsx":
         return _workbook(path, decimal=decimal or ".", header=header, asked=asked)
     raise InvalidParameter("FILE", "a .csv, .tsv, .txt, .parquet, .npz or .xlsx file", path.name)
 

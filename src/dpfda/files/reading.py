@@ -138,7 +138,10 @@ class Reading:
             dropped = places_of(self.drop, names, option="--drop")
             kept = [place for place in kept if place not in dropped]
         if not kept:
-            raise InvalidParameter("--columns", "one column at least", self.columns)
+            rule = (
+                "a table with a column left to read, beside those that are dropped or have a role"
+            )
+            raise InvalidData("FILE", rule)
         return [
             names[place] if names.count(names[place]) == 1 else f"{NUMBER}{place + 1}"
             for place in kept

@@ -28,6 +28,7 @@ _MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
+_SEPARATORS = ";\t|,"
 _BETWEEN = {";": "';'", "\t": "tabs", "|": "'|'", ",": "','", " ": "spaces"}
 _TITLES = 9  # lines at most
 _BELOW = 3  # cells at least below a title, and rows: R writes one name above two columns
@@ -86,9 +87,14 @@ def sniff(
         sep = {"\\t": "\t", "tab": "\t"}.get(sep, sep)
         if len(sep) != 1:
             raise InvalidParameter("--sep", "one character, or tab", sep)
-    between = sep or _separator(sample)
+    if decimal is not None and decimal not in (".", ","):
+        raise InvalidParameter("--decimal", "'.' or ','", decimal)
+    among = _SEPARATORS.replace(decimal or "", "")
+    between = sep or _separator(sample, among)
     above = titles(list(split(sample, between)))
-    sep = sep or _separator(sample[above:])
+    sep = sep or _separator(sample[above:], among)
+    if sep == decimal:
+        raise InvalidParameter("--decimal", "another character than --sep", decimal)
     rows = list(split(sample[above:], sep))
     if decimal is None:
         decimal = "," if sep != "," and cells.has_decimal_commas(list(chain(*rows))) else "."
@@ -223,9 +229,9 @@ def _encoding(path: File) -> str:
         raise _unreadable(path) from None
 
 
-def _separator(sample: list[str]) -> str:
+def _separator(sample: list[str], among: str) -> str:
     """The delimiter that cuts all lines alike; commas beside another one are decimal commas."""
-    counts = {sep: _width(sample, sep) for sep in (";", "\t", "|", ",")}
+    counts = {sep: _width(sample, sep) if sep in among else 0 for sep in _SEPARATORS}
     for sep in (";", "\t", "|"):
         # K parts of at most K + 1 cells: commas, if any, are decimal ones.
         if counts[sep] > 1 and counts[sep] + 1 >= counts[","]:
@@ -235,7 +241,7 @@ def _separator(sample: list[str]) -> str:
     if _width(sample, " ") > 1:
         return " "
     # No delimiter cuts all lines alike: take the most frequent, and let the rows be counted.
-    most = max(";\t|,", key=lambda sep: sum(line.count(sep) for line in sample))
+    most = max(among, key=lambda sep: sum(line.count(sep) for line in sample))
     return most if any(most in line for line in sample) else ""
 
 
