@@ -54,6 +54,18 @@ def test_means(name: str, epsilon: float) -> None:
     assert told(PrivateMean(epsilon, bound=100.0, mechanism=name, delta=delta), LARGE) == ()
 
 
+def test_a_mean_that_a_penalty_shortens() -> None:
+    """How long it is at least tells, where many curves leave little noise; and never wrongly."""
+    model = PrivateMean(4.0, bound=1.0, mechanism="iclp_ar", random_state=0)
+    (warning,) = told(model, np.tile(LARGE, (40, 1)))
+    assert "nearly all curves reach their public bound" in warning
+    assert told(model, np.tile(SMALL, (40, 1))) == ()
+    for bound in (80.0, 100.0):
+        right = PrivateMean(4.0, bound=bound, mechanism="iclp_ar", random_state=0)
+        assert told(right, np.tile(LARGE, (40, 1))) == ()
+    assert told(model, LARGE) == ()  # noise is no evidence
+
+
 def test_ranges_that_are_too_small() -> None:
     assert told(PrivateMean(1.0, value_range=(0, 1), random_state=0), LARGE)
     assert not told(PrivateMean(1.0, value_range=(0, 100), random_state=0), LARGE)

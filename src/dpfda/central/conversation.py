@@ -25,7 +25,7 @@ from dpfda.protocol.conversation import Conversation, Questions
 from dpfda.protocol.query import Records
 
 _SMALLEST = 1e-4  # ε, or μ: below, a share of it may not pay for rounding to a lattice
-_EDGE = 0.95  # of a bound: a mean as long as that is made of vectors that reach it
+EDGE = 0.95  # of a bound: a mean as long as that is made of vectors that reach it
 _BLUR = 0.1  # of a bound: with more noise nothing can be told
 _LARGEST_BOUND = 1e40  # and 1e-40: powers of it stay within what queries allow
 
@@ -157,7 +157,7 @@ def reaches(values: FloatArray, variance: FloatArray, limit: float) -> bool:
     """
     noise = float(variance.sum())
     length = float((values**2).sum()) - noise
-    return noise <= (_BLUR * limit) ** 2 and length >= (_EDGE * limit) ** 2
+    return noise <= (_BLUR * limit) ** 2 and length >= (EDGE * limit) ** 2
 
 
 def too_small(name: str, what: str = "curves") -> str:

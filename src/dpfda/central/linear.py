@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.central.conversation import far_apart
+from dpfda.central.conversation import EDGE, far_apart
 from dpfda.central.functions import FunctionBasis, eigenpairs
 from dpfda.central.kernels import Kernel, Matern
 from dpfda.central.mean import CHOSEN_BY_DATA, FunctionMechanism, MeanRelease
@@ -28,6 +28,7 @@ from dpfda.protocol.conversation import Questions
 from dpfda.protocol.fields import flag, number, part, whole
 from dpfda.protocol.query import Records
 
+_FALSE_ALARMS = 0.001  # at most, of a warning
 _SMALLEST_FACTOR = 1e-12  # of the largest; smaller ones are dropped from summary and noise
 
 
@@ -173,6 +174,14 @@ class AbsoluteRegularization(LinearMechanism, name="iclp_ar"):
         kept = self.basis(mean.grid).eigenvalues[: chosen["components"]]
         thresholds = self._thresholds(kept, chosen["psi"])
         return self._shrunk(mean, np.ones(kept.size), axes=np.sqrt(kept), thresholds=thresholds)
+
+    def at_the_bound(self, mean: MeanRelease, release: Release) -> bool:
+        """By how long the mean is at least: a coefficient that is not 0 was past its threshold."""
+        (law,) = release.noise
+        blur = math.log(law.scales.size / _FALSE_ALARMS) * law.scales  # of Laplace noise
+        least = np.maximum(np.abs(release.noisy) - blur, 0.0)
+        least += (least > 0) * self.look(mean).thresholds
+        return float(least @ least) >= (EDGE * mean.bound) ** 2
 
     def _thresholds(self, eigenvalues: FloatArray, psi: float) -> FloatArray:
         return np.asarray(psi / (2 * eigenvalues ** (self.eta / 2)))

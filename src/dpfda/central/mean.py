@@ -54,6 +54,14 @@ class FunctionMechanism(Registered, Declared, family="function mechanism"):
     def examples(cls) -> list[Self]:
         """A few instances for checks and audits."""
 
+    def at_the_bound(self, mean: MeanRelease, release: Release) -> bool:
+        """Whether what was released shows that nearly all curves were pulled back to the bound."""
+        weights = release.basis.weights
+        limit = mean.bound * math.sqrt(weights.sum() if self.bounds_largest else 1.0)
+        values = release.noisy @ release.basis.functions * np.sqrt(weights)
+        variance = release.variance_along(release.basis.functions) * weights
+        return reaches(values, variance, limit)
+
     @classmethod
     def allows(cls, delta: float) -> bool:
         """Whether a δ, or 0, is neither missing nor in vain."""
@@ -113,11 +121,7 @@ class MeanRelease(CurveConversation, name="mean"):
 
     def doubts(self, release: Release) -> tuple[str, ...]:
         """A mean as long as the bound."""
-        weights = release.basis.weights
-        limit = self.bound * math.sqrt(weights.sum() if self.mechanism.bounds_largest else 1.0)
-        values = release.noisy @ release.basis.functions * np.sqrt(weights)
-        variance = release.variance_along(release.basis.functions) * weights
-        return (too_small("their public bound"),) if reaches(values, variance, limit) else ()
+        return (too_small("their public bound"),) * self.mechanism.at_the_bound(self, release)
 
     def questions(self) -> Questions[Release]:
         """The mechanism's."""
