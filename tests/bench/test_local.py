@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpfda_bench.benchmarks import local
+from dpfda_bench.benchmarks import local, mrma_classes
 from dpfda_bench.benchmarks._local_problem import Problem
 from dpfda_bench.benchmarks._local_problems import problems
 
@@ -40,3 +40,13 @@ def test_a_task_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = local.run(quick=True)
     assert list(outcome.figures) == ["corr8_eps2"]
     assert 20 < outcome.figures["corr8_eps2"] < 60
+
+
+def test_mrma_of_several_classes_is_measured_beside_the_recipe() -> None:
+    def few(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        X, y, others, truth = TASKS["K6"].draw(seed)
+        return X[:1500], y[:1500], others[:500], truth[:500]
+
+    found = mrma_classes._errors(replace(TASKS["K6"], draw=few), 20.0, 0)
+    assert found["non_private"] < 5 < 80 < found["majority"]
+    assert found["recipe"] < found["mrma"] < 75

@@ -61,6 +61,7 @@ def small_studies() -> dict[str, StudyPlan]:
         "linear, three classes": _plan(20, 30.0, _THREE, name="linear", evaluation_share=0.1),
         "local_regression": _plan(24, 30.0, (), name="local_regression", evaluation_share=0.1),
         "mrma": _plan(12, 4.0, name="mrma", **judged),
+        "mrma, three classes": _plan(14, 4.0, _THREE, name="mrma", **judged),
         "mrma_stream": _plan(8, 4.0, name="mrma_stream", new_classifiers=2, **reports),
         "exchange": _plan(5, 1.0, name="exchange", evaluation_share=0.4, **members),
         "samme, judged": _owners(SammeDesign(rule="classifier", judges=2, n_rounds=2, **halves), 8),

@@ -120,13 +120,20 @@ def test_what_is_protected(make_plan, crowd) -> None:
         assert len(server.plan.guarantee.assumptions) == 1
 
 
-def test_three_classes_are_refused() -> None:
+@pytest.mark.parametrize(
+    "design",
+    [
+        {"name": "mrma_stream"},
+        {"name": "exchange", "intercepts": [0.1], "coefficients": [[1, 0, 0, 0]]},
+    ],
+    ids=lambda design: design["name"],
+)
+def test_three_classes_are_refused(design: dict[str, object]) -> None:
     from dpfda.curves import CurveEncoder
 
     plan = StudyPlan(
-        epsilon=1.0, n_people=100, encoder=CurveEncoder(n_basis=4), classes=(0, 1, 2),
-        design={"name": "mrma"},
-    )  # fmt: skip
+        epsilon=1.0, n_people=100, encoder=CurveEncoder(n_basis=4), classes=(0, 1, 2), design=design
+    )
     with pytest.raises(InvalidParameter, match="two labels"):
         Server(plan)
 

@@ -46,7 +46,10 @@ def people(start: int, stop: int) -> tuple[Any, Any]:
 LINE = {"coefficients": [[[1, 0]]], "centers": [[[0, 0]]], "scales": [[[1, 1]]]}
 VECTOR = {"name": "vector", "epsilon": 1.0, "people": 1, "dimension": 2}
 MOMENT = {"name": "moment", "epsilon": 1.0, "people": 1, "dimension": 2, "positive": [1]}
-MEMBER = {"name": "member", "epsilon": 1.0, "people": 1, "intercept": [[0]], "member": [0]} | LINE
+MEMBER = LINE | {
+    "name": "member", "epsilon": 1.0, "people": 1, "intercept": [[0]], "member": [0],
+    "positive": [[1]],
+}  # fmt: skip
 VERDICT = {"name": "evaluation", "epsilon": 1.0, "people": 1, "intercept": [[0]]} | LINE
 STUMP = {
     "name": "stump", "epsilon": 1.0, "people": 1, "coordinates": [[1]], "thresholds": [[0.0]],
@@ -67,7 +70,11 @@ HOSTILE = [
     ("mrma", VECTOR | {"label_share": 0.999}),
     ("mrma", VECTOR | {"mechanism_name": "cap_index"}),
     ("mrma", VECTOR | {"mechanism_name": "piecewise"}),
-    ("mrma", VECTOR | {"positive": 7}),
+    ("mrma", VECTOR | {"positive": [1] * 2000}),
+    ("mrma", VECTOR | {"positive": [7]}),
+    ("mrma", VECTOR | {"positive": [0]}),
+    ("mrma", VECTOR | {"positive": 1}),
+    ("mrma", VECTOR | {"positive": []}),
     ("mrma", VECTOR | {"protects": "features"}),
     ("mrma", VECTOR | {"dimension": 1}),
     ("mrma", VECTOR | {"epsilon": 0.5}),
@@ -79,6 +86,9 @@ HOSTILE = [
     ("mrma", MOMENT),
     ("mrma", STUMP),
     ("mrma", MEMBER | {"member": [3]}),
+    ("mrma", MEMBER | {"positive": [[0]]}),
+    ("mrma", MEMBER | {"positive": [[0, 1]]}),
+    ("mrma", MEMBER | {"positive": [[]]}),
     ("mrma", MEMBER | {"epsilon": 0.5}),
     ("mrma", MEMBER | {"intercept": np.zeros((1, 1, 50)).tolist()}),  # one curve, 50 answers
     ("mrma", VERDICT | {"clipped": True}),

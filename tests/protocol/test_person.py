@@ -53,7 +53,7 @@ def test_a_second_task_of_the_same_study_is_refused_whatever_is_left() -> None:
     one, task = person(plan(), ledger), server.issue(1)
     first = one.answer(task)
     assert one.answer(task) is first  # a repeat gets the same bytes
-    other = VectorTask(epsilon=1.0, people=1, dimension=4, positive=0)
+    other = VectorTask(epsilon=1.0, people=1, dimension=4, positive=[0])
     with pytest.raises(ProtocolError):
         one.answer(other)
     with pytest.raises(AlreadySpent):

@@ -39,7 +39,8 @@ def example(name: str, *, epsilon: float = 1.5, people: int = N) -> Task:
     parts: dict[str, dict[str, object]] = {
         "vector": {"dimension": D},
         "evaluation": linear_rows(people),
-        "member": linear_rows(people) | {"member": np.arange(people) % 2},
+        "member": linear_rows(people)
+        | {"member": np.arange(people) % 2, "positive": np.ones((people, 1), dtype=int)},
         "moment": {"dimension": D, **whole},
         "stump": {
             "coordinates": RNG.integers(0, D, (people, 2)),

@@ -40,6 +40,7 @@ _RUNS = 0.0008  # conversations are slow: this part of a mechanism's draws
 _STUDIES: tuple[tuple[dict[str, Any], int, int], ...] = (
     ({"name": "moments"}, 400, 2),
     ({"name": "mrma"}, 400, 2),
+    ({"name": "mrma"}, 400, 3),
     ({"name": "mrma_stream"}, 400, 2),
     ({"name": "questions", "scales": (0.3, 0.3, 0.2), "evaluation_share": 0.1}, 400, 2),
     ({"name": "linear", "evaluation_share": 0.1}, 4000, 2),

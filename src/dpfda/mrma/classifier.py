@@ -57,7 +57,8 @@ class MRMAClassifier(MRMAEstimator):
         protects: ``"both"``, ``"features"`` or ``"labels"``.
         evaluation_share: share of people kept to judge the finished classifier: gives
             `error_estimate_` without any held-out data.
-        classes: the two labels, public; must be given unless a seed makes this a simulation.
+        classes: the labels, public; must be given unless a seed makes this a simulation. More than
+            two are told apart by halves (`dpfda.mrma.halves`), which asks for many more people.
         ledger: budget of the data over all studies: everybody spends ε before anybody is asked.
         unit: whose data a row is, or all rows of one group.
         random_state: None for real data; an integer, a seed sequence or a source for simulations.
@@ -68,7 +69,7 @@ class MRMAClassifier(MRMAEstimator):
         result_: `MRMAResult`: members, weights, `table()`.
         error_estimate_: error from a fresh group of people, or None.
         plan_: the public plan of the study.
-        classes_: the two labels.
+        classes_: the labels.
 
     Example:
         >>> from dpfda.datasets import simulate_001
@@ -93,7 +94,7 @@ class MRMAClassifier(MRMAEstimator):
         Args:
             X: an array (n, T), or (n, T, C) for C channels, NaN where a point is missing;
                 scikit-fda curves; a list of pairs (t, x); or a table.
-            y: one of two labels for each.
+            y: a label for each.
             grid_points: the T points of an array, equidistant by default; or a list of grids, one
                 for each curve.
             groups: the person behind each row, where people have several; then each person
@@ -119,6 +120,11 @@ class MRMAClassifier(MRMAEstimator):
         self._fit_comparison(rows, y, grid_points)
         return self
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = True
+        return tags
+
     def evaluate(self, X: Any, y: Any, *, grid_points: Any = None) -> MRMAResult:
         """Errors of MRMA, its parts and guessing on held-out people, into ``result_.table()``."""
         features = self._features(X, grid_points)
@@ -132,10 +138,13 @@ class MRMAClassifier(MRMAEstimator):
     def plot(self, *, level: float = 0.95) -> Any:
         """Slope function, member accuracies with intervals, weights: a matplotlib figure."""
         self._require_fitted()
-        return draw(self.result_, self.model_.encoder, level=level)
+        return draw(self.result_, self.model_, level=level)
 
     def slope(self, points: Any = None) -> FloatArray:
-        """The slope function β(t) of the classifier at `points`; for vectors, feature weights."""
+        """The slope function β(t) of the classifier at `points`; for vectors, feature weights.
+
+        Of several classes, a row each.
+        """
         self._require_fitted()
-        _, coefficients = self.result_.candidates.averaged(self.result_.judgement.signed_weight)
-        return np.asarray(self.model_.encoder.slope(coefficients, points))
+        rows = self.model_.coefficients
+        return np.asarray(self.model_.encoder.slope(rows[0] if len(rows) == 1 else rows, points))

@@ -7,23 +7,40 @@ from typing import Any
 
 import numpy as np
 
+from dpfda._validate import FloatArray
 from dpfda.mrma.members import Candidates, Judgement
 from dpfda.protocol.findings import Findings
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
 
 
-def classifier(candidates: Candidates, judgement: Judgement, *, plan: StudyPlan) -> CurveModel:
-    """Σ w_b f*_b over unit-norm candidates: members are linear, so it is one linear rule."""
-    intercept, slopes = candidates.averaged(judgement.signed_weight)
-    return CurveModel.linear(intercept=intercept[None], coefficients=slopes[None, :], **plan.stamp)
+def classifier(
+    candidates: Candidates,
+    judgement: Judgement,
+    *,
+    plan: StudyPlan,
+    sides: FloatArray | None = None,
+) -> CurveModel:
+    """Σ w_b f*_b over unit-norm candidates: members are linear, so it is one linear rule.
+
+    Args:
+        candidates: the members.
+        judgement: what people said of them.
+        plan: of the study.
+        sides: of several classes, +1 where a class is in the half that a member is about and -1
+            elsewhere, shape (B, K); a class scores the sum with these signs.
+    """
+    weight = judgement.signed_weight
+    intercept, slopes = candidates.averaged(weight if sides is None else weight * sides.T)
+    return CurveModel.linear(
+        intercept=np.atleast_1d(intercept), coefficients=np.atleast_2d(slopes), **plan.stamp
+    )
 
 
 def unknown_model(plan: StudyPlan) -> CurveModel:
-    """The classifier before anybody said anything: always ``classes[1]``."""
-    return CurveModel.linear(
-        intercept=np.zeros(1), coefficients=np.zeros((1, plan.encoder.n_features)), **plan.stamp
-    )
+    """The classifier before anybody said anything: ``classes[1]`` of two, else ``classes[0]``."""
+    nothing = np.zeros((plan.n_scores, plan.encoder.n_features))
+    return CurveModel.linear(intercept=nothing[:, 0], coefficients=nothing, **plan.stamp)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from dpfda.protocol.task import BOX_MECHANISMS
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedDesign(Design):
-    """What all of them share: people judge linear members, for two classes.
+    """What all of them share: people judge linear members.
 
     Attributes:
         cutoff: a fixed r0; None is the public default (C3).
@@ -36,12 +36,14 @@ class JudgedDesign(Design):
             _validate.fraction("evaluation_share", share)
 
     def _verdicts(self, plan: StudyPlan, *, members: int, epsilon: float) -> dict[str, Terms]:
-        """Is one of the members right on you?"""
+        """Is one of the members right on you, is the classifier made of them?"""
+        line = {"epsilon": epsilon, "dimension": plan.encoder.n_features}
+        member = {"m": 1, "member": range(members)} | _of_half(plan)
+        return {"member": line | member, "evaluation": line | {"m": plan.n_scores}}
+
+    def _check_two(self, plan: StudyPlan) -> None:
         if plan.n_classes != 2:
-            rule = "two labels (with more, a reversed classifier is not the right one)"
-            raise InvalidParameter("classes", rule, plan.classes)
-        line = {"epsilon": epsilon, "m": 1, "dimension": plan.encoder.n_features}
-        return {"member": line | {"member": range(members)}, "evaluation": line}
+            raise InvalidParameter("classes", f"two labels for design {self.name}", plan.classes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +89,7 @@ class ReportedDesign(JudgedDesign):
             "label_share": self.label_share,
             "protects": plan.protects,
         }
-        return {"vector": report}
+        return {"vector": report | _of_half(plan)}
 
     def n_reports(self, n_people: int) -> int:
         """How many people report."""
@@ -96,7 +98,7 @@ class ReportedDesign(JudgedDesign):
 
 @dataclass(frozen=True, kw_only=True)
 class MRMADesign(ReportedDesign, name="mrma"):
-    """Model reversal and model averaging (000 and 001, Algorithm 1).
+    """Model reversal and model averaging (000 and 001, Algorithm 1); several classes in halves.
 
     Attributes:
         verdict_share: ε_v/ε of a verdict; below 1 where the same people answer another study.
@@ -158,6 +160,7 @@ class StreamDesign(ReportedDesign, name="mrma_stream"):
 
     def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
         """A report, or a verdict on an old or new member."""
+        self._check_two(plan)
         verdicts = self._verdicts(plan, members=self.n_classifiers, epsilon=plan.epsilon)
         return self._reports(plan) | {"member": verdicts["member"]}
 
@@ -204,7 +207,14 @@ class ExchangeDesign(JudgedDesign, name="exchange"):
 
     def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
         """A verdict on a candidate, or on the finished classifier."""
+        self._check_two(plan)
         if len(self.coefficients[0]) != plan.encoder.n_features:
             rule = f"rows of length {plan.encoder.n_features}"
             raise InvalidParameter("coefficients", rule, len(self.coefficients[0]))
         return self._verdicts(plan, members=len(self.intercepts), epsilon=plan.epsilon)
+
+
+def _of_half(plan: StudyPlan) -> dict[str, Any]:
+    """Labels are asked about by halves: of two classes, about label 1."""
+    k = plan.n_classes
+    return {"positive": range(1, 2) if k == 2 else range(k), "positives": k // 2}

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpfda._validate import FloatArray
+from dpfda._validate import FloatArray, IntArray
 from dpfda.mrma.conclusion import MRMAFindings, classifier, unknown_model
 from dpfda.mrma.designs import ExchangeDesign, JudgedDesign
 from dpfda.mrma.members import Candidates, Judgement
@@ -41,8 +41,18 @@ class JudgedProgress(Progress):
         """Verdicts on the members in turn, then on the result."""
         if self.kind == "evaluate":
             assert self.candidates is not None
-            return self._ask("member", people, **self.candidates.rows(start, people))
+            asked = self.candidates.rows(start, people)
+            return self._ask("member", people, **asked, positive=self._half_of(asked["member"]))
         return self._ask("evaluation", people, **self.model.rows(people))
+
+    def _half_of(self, member: IntArray) -> IntArray:
+        """Label numbers that members tell from the others."""
+        return np.ones((len(member), 1), dtype=np.int64)
+
+    @property
+    def _sides(self) -> FloatArray | None:
+        """Of several classes, on which side of each member's half they are, shape (B, K)."""
+        return None
 
     def absorb(self, task: Task, reply: FloatArray) -> None:
         """Add verdicts to their sums."""
@@ -71,7 +81,7 @@ class JudgedProgress(Progress):
         members, judgement = self.known, self.judgement
         if members is None or judgement is None:
             return unknown_model(self.plan)
-        return classifier(members, judgement, plan=self.plan)
+        return classifier(members, judgement, plan=self.plan, sides=self._sides)
 
     @property
     def error(self) -> Estimate | None:

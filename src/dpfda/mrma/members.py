@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -163,6 +163,12 @@ class Candidates:
             "member": member,
         }
 
+    def joined_by(self, others: Candidates) -> Self:
+        """With new members about whom nobody said anything yet."""
+        new = type(self)(others.intercept, others.coefficients).arrays
+        both = {name: np.concatenate([array, new[name]]) for name, array in self.arrays.items()}
+        return type(self)(**both)
+
     def absorb(self, member: IntArray, verdicts: FloatArray) -> None:
         """Add ±1 verdicts about the given candidates."""
         self.totals = self.totals + np.bincount(member, verdicts, len(self))
@@ -174,7 +180,11 @@ class Candidates:
         return unit_norm(self.intercept, self.coefficients)
 
     def averaged(self, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Intercept () and coefficients (d,) of the weighted average of unit-norm candidates."""
+        """Intercept (...) and coefficients (..., d) of averages of unit-norm candidates.
+
+        Args:
+            weight: of each candidate, shape (..., B).
+        """
         return average_parameters(*self.hyperplanes, weight)
 
     def judged(

@@ -53,13 +53,6 @@ class Memory(Candidates):
         kept = np.sort(np.argsort(-evidence, kind="stable")[:most])
         return Memory(**{name: array[kept] for name, array in self.arrays.items()})
 
-    def joined_by(self, candidates: Candidates) -> Memory:
-        """With new members about whom nobody said anything yet."""
-        new = Memory(candidates.intercept, candidates.coefficients).arrays
-        return Memory(
-            **{name: np.concatenate([array, new[name]]) for name, array in self.arrays.items()}
-        )
-
     def updated(self, totals: Any, people: Any, *, keep: float) -> Memory:
         """With a round's verdicts added and older ones counting `keep` times as much."""
         return replace(

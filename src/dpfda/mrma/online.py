@@ -117,7 +117,7 @@ class OnlineMRMA(MRMAEstimator):
     def plot(self, *, level: float = 0.95) -> Any:
         """Slope function, member accuracies with intervals, weights: a matplotlib figure."""
         self._require_fitted()
-        return draw(self.result_, self.model_.encoder, level=level)
+        return draw(self.result_, self.model_, level=level)
 
     def _begin(self, y: Any, classes: Any, encoder: CurveEncoder, seed: int) -> None:
         self._set_classes(y, classes)

@@ -6,39 +6,42 @@ from typing import Any
 
 import numpy as np
 
-from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidParameter, MissingExtra
 from dpfda.mrma.result import MRMAResult
+from dpfda.protocol.model import CurveModel
 
 
-def draw(result: MRMAResult, encoder: CurveEncoder, *, level: float = 0.95) -> Any:
+def draw(result: MRMAResult, model: CurveModel, *, level: float = 0.95) -> Any:
     """A matplotlib figure with three panels."""
     try:
         from matplotlib import pyplot
     except ImportError:
         raise MissingExtra("matplotlib", "plot") from None
     figure, axes = pyplot.subplots(1, 3, figsize=(13, 3.8), layout="constrained")
-    draw_slope(axes[0], result, encoder)
+    draw_slope(axes[0], model)
     draw_members(axes[1], result, level=level)
     draw_weights(axes[2], result)
     return figure
 
 
-def draw_slope(axis: Any, result: MRMAResult, encoder: CurveEncoder) -> None:
-    """The slope function β(t) of the averaged members (C2), or the weight of each feature."""
-    _, coefficients = result.candidates.averaged(result.judgement.signed_weight)
+def draw_slope(axis: Any, model: CurveModel) -> None:
+    """The slope function β(t) of the averaged members (C2), or the weight of each feature.
+
+    Of several classes, a line each, or the weights for the first.
+    """
+    encoder, coefficients = model.encoder, model.coefficients
     axis.axhline(0, color="0.7", linewidth=0.8)
     try:
         slope = encoder.slope(coefficients)
     except InvalidParameter:  # max_abs forgets sizes: there is no slope function
         slope = None
     if slope is None or not encoder.basis.functional:
-        heights = coefficients if slope is None else slope
+        heights = coefficients[0] if slope is None else slope[0]
         axis.bar(np.arange(len(heights)), heights)
         axis.set(title="weight of each feature", xlabel="feature")
         return
     points = np.linspace(*encoder.basis.domain_range, slope.shape[-1])
-    axis.plot(points, np.atleast_2d(slope).T)  # of several channels, one line each
+    axis.plot(points, slope.reshape(-1, slope.shape[-1]).T)  # one for each class and channel
     axis.set(title="slope function", xlabel="t", ylabel="β(t)")
 
 

@@ -43,7 +43,17 @@ class MRMAResult:
             )
 
     def evaluate(self, model: CurveModel, features: FloatArray, numbers: Any) -> None:
-        """Errors on held-out people (encoded curves and label numbers), of MRMA and its parts."""
+        """Errors on held-out people (encoded curves and label numbers), of MRMA and its parts.
+
+        Of several classes, whose members tell halves apart, MRMA alone.
+        """
+        parts = self._parts(features, numbers) if len(model.classes) == 2 else {}
+        errors = parts | {"MRMA": float(np.mean(model.decide(features) != np.asarray(numbers)))}
+        guessing = majority_error(numbers)
+        self.errors, self.held_out = errors | {"majority class": guessing}, len(features)
+        self.notes.append(in_words(errors["MRMA"], guessing, len(features)))
+
+    def _parts(self, features: FloatArray, numbers: Any) -> dict[str, float]:
         truth = (np.asarray(numbers) == 1)[:, None]
         scores = features @ self.candidates.coefficients.T + self.candidates.intercept
         weight = weights(self.judgement.accuracy.value, cutoff=self.judgement.cutoff).value
@@ -52,12 +62,8 @@ class MRMAResult:
             "Weak": scores >= 0,
             "MR only": scores * self.judgement.direction >= 0,
             "MA only": (features @ slope + intercept >= 0)[:, None],
-            "MRMA": np.asarray(model.decide(features) == 1)[:, None],
         }
-        errors = {name: float(np.mean(guess != truth)) for name, guess in decided.items()}
-        guessing = majority_error(numbers)
-        self.errors, self.held_out = errors | {"majority class": guessing}, len(truth)
-        self.notes.append(in_words(errors["MRMA"], guessing, len(truth)))
+        return {name: float(np.mean(guess != truth)) for name, guess in decided.items()}
 
     def table(self, level: float = 0.95) -> list[dict[str, Any]]:
         """One row a method: error and its interval, from held-out people or from private verdicts.

@@ -42,12 +42,19 @@ class ReportedProgress(JudgedProgress):
     design: ReportedDesign
 
     def __init__(
-        self, design: ReportedDesign, plan: StudyPlan, judging: Sequence[Phase], *, epsilon: float
+        self,
+        design: ReportedDesign,
+        plan: StudyPlan,
+        judging: Sequence[Phase],
+        *,
+        epsilon: float,
+        groups: int = 1,
     ) -> None:
         self.design = design
         self._reports: list[FloatArray] = []
         self._learner = Learner.from_dict({"name": design.learner, **design.learner_parameters})
-        phases = [Phase("report", design.n_reports(plan.n_people)), *judging]
+        reports = shared(design.n_reports(plan.n_people), groups)
+        phases = [*(Phase("report", people) for people in reports), *judging]
         super().__init__(plan, phases, epsilon=epsilon)
         report = self._ask("vector", 0)
         assert isinstance(report, VectorTask)
@@ -105,6 +112,11 @@ class ReportedProgress(JudgedProgress):
         super().restore(state)
         rows = state["reports"]
         self._reports = [np.asarray(rows, dtype=np.float64)] if rows else []
+
+
+def shared(number: int, parts: int) -> list[int]:
+    """Sizes of groups that differ by at most one."""
+    return [number // parts + (part < number % parts) for part in range(parts)]
 
 
 def learner_gram(plan: StudyPlan) -> FloatArray | None:

@@ -43,7 +43,7 @@ class NoisyLabelDesign(Design, name="noisy_labels"):
             raise InvalidParameter(
                 "protects", "'labels' for the design noisy_labels", plan.protects
             )
-        asked = {"dimension": plan.encoder.n_features, "positive": plan.positives}
+        asked = {"dimension": plan.encoder.n_features, "positive": plan.positives, "positives": 1}
         return {"vector": asked | {"protects": "labels"}}
 
 
@@ -62,7 +62,7 @@ class NoisyLabelProgress(ScoredProgress, name="noisy_labels"):
 
     def tasks(self, start: int, people: int) -> Task:
         """Features in clear, a randomized label: class number `phase` against the rest."""
-        return self._ask("vector", people, positive=1 if self.n_scores == 1 else self.phase)
+        return self._ask("vector", people, positive=[1 if self.n_scores == 1 else self.phase])
 
     def absorb(self, task: Task, reply: FloatArray) -> None:
         """Add to the present score's sums."""

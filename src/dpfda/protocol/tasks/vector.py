@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from dpfda._validate import FloatArray
+from dpfda._validate import FloatArray, IntArray
 from dpfda.mechanisms import Mechanism
 from dpfda.mechanisms.joined import Joined
 from dpfda.mechanisms.randomized_response import RandomizedResponse
@@ -18,7 +18,7 @@ from dpfda.noise import Source
 from dpfda.privacy.cost import Cost
 from dpfda.privacy.guarantee import CURVES_ARE_PUBLIC, LABELS_ARE_PUBLIC
 from dpfda.protocol.answer import Answer
-from dpfda.protocol.fields import choice, number, whole
+from dpfda.protocol.fields import array, choice, number, whole
 from dpfda.protocol.query import Records
 from dpfda.protocol.task import BOX_MECHANISMS, Task
 
@@ -37,7 +37,7 @@ class VectorTask(Task, name="vector"):
         dimension: d.
         mechanism_name: registered name of the mechanism of vectors.
         label_share: ε_y/ε; None is the papers' 1/(d+1).
-        positive: the label number that counts as +1, the others being -1.
+        positive: the label numbers that count as +1, the others being -1.
         protects: what is private.
 
     Example:
@@ -49,7 +49,7 @@ class VectorTask(Task, name="vector"):
     dimension: int = whole(most=1 << 16)
     mechanism_name: str = choice(*BOX_MECHANISMS, default="laplace")
     label_share: float | None = number(above=0, most=1 - 1e-9, optional=True, default=None)
-    positive: int = whole(least=0, default=1)
+    positive: IntArray = array("whole", "positives", least=0, most=1 << 20, default=(1,))
     protects: str = choice("both", "features", "labels", default="both")
 
     @property
@@ -94,7 +94,7 @@ class VectorTask(Task, name="vector"):
 
     def _row(self, records: Records) -> FloatArray:
         z, y = records
-        signs = np.where(y == self.positive, 1.0, -1.0)
+        signs = np.where(np.isin(y, self.positive), 1.0, -1.0)
         return np.column_stack([z[:, : self.dimension], signs])
 
     def _protected(self, row: FloatArray) -> FloatArray:
