@@ -48,5 +48,5 @@ def test_mrma_of_several_classes_is_measured_beside_the_recipe() -> None:
         return X[:1500], y[:1500], others[:500], truth[:500]
 
     found = mrma_classes._errors(replace(TASKS["K6"], draw=few), 20.0, 0)
-    assert found["non_private"] < 5 < 80 < found["majority"]
+    assert found["non_private"] < 5 < 75 < found["majority"]
     assert found["recipe"] < found["mrma"] < 75

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from dpfda.collector.storage import open_storage, tables
-from dpfda.collector.storage.base import ModelRecord, NewReply, Storage, StudyRecord, Ticket
+from dpfda.collector.storage.base import Ended, ModelRecord, NewReply, Storage, StudyRecord, Ticket
 from dpfda.errors import UnknownName
 
 every_storage = pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_late_replies_are_refused_and_old_ones_still_known(storage: Storage) -> 
         "different",
     ]
     following = {"phase": 1, "kind": "check", "quota": 5, "status": "open", "state": "{1}"}
-    assert storage.advance("study", 0, following=following, model=model(phase=0))
+    assert storage.advance("study", 0, Ended(following=following, model=model(phase=0)))
     assert storage.add_replies([reply(0), reply(1)]) == ["same", "late"]
     study = storage.study("study")
     assert study is not None
@@ -163,11 +163,11 @@ def test_late_replies_are_refused_and_old_ones_still_known(storage: Storage) -> 
 def test_a_phase_ends_once(storage: Storage) -> None:
     begun(storage)
     following = {"phase": 1, "kind": "check", "quota": 5, "status": "open", "state": "{}"}
-    assert not storage.advance("study", 0, following=following, model=model(phase=0))
+    assert not storage.advance("study", 0, Ended(following=following, model=model(phase=0)))
     assert storage.begin_closing("study", 0)
     assert storage.begin_closing("study", 0), "after a crash the work is taken up again"
-    assert storage.advance("study", 0, following=following, model=model(phase=0))
-    assert not storage.advance("study", 0, following=following, model=model(phase=0))
+    assert storage.advance("study", 0, Ended(following=following, model=model(phase=0)))
+    assert not storage.advance("study", 0, Ended(following=following, model=model(phase=0)))
     assert not storage.begin_closing("study", 0)
     assert [entry.phase for entry in storage.models("study")] == [-1, 0]
 
@@ -176,7 +176,7 @@ def test_a_phase_ends_once(storage: Storage) -> None:
 def test_a_finished_study_wants_nobody(storage: Storage) -> None:
     begun(storage, people=3, quota=2)
     storage.begin_closing("study", 0)
-    storage.advance("study", 0, following=FINISHED, model=model(phase=0))
+    storage.advance("study", 0, Ended(following=FINISHED, model=model(phase=0)))
     assert storage.issue([("study", token(2))], now=3.0) == ["finished"]
     assert not storage.begin_closing("study", 1)
 
@@ -189,10 +189,8 @@ def test_the_next_study_begins_with_the_end_of_this_one(storage: Storage, by_han
     if by_hand:
         storage.create(*following)
     storage.begin_closing("study", 0)
-    ended = storage.advance(
-        "study", 0, following=FINISHED, model=model(phase=0), successor=following
-    )
-    assert ended
+    ended = Ended(following=FINISHED, model=model(phase=0), successor=following)
+    assert storage.advance("study", 0, ended)
     study = storage.study("study")
     assert study is not None
     assert study.successor == "next"

@@ -138,11 +138,11 @@ def _after_the_commit(death: Death) -> None:
 def _around_advance(death: Death, before: Callable[[], None], after: Callable[[], None]) -> None:
     advance = SqlStorage.advance
 
-    def advance_and_die(storage: SqlStorage, study: str, phase: int, **what: Any) -> bool:
+    def advance_and_die(storage: SqlStorage, study: str, phase: int, ended: Any) -> bool:
         here = (study, phase) == (death.study, death.phase)
         if here:
             before()
-        done = advance(storage, study, phase, **what)
+        done = advance(storage, study, phase, ended)
         if here:
             after()
         return done

@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.metrics import r2_score
-from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
 
 from dpfda import _validate
@@ -21,18 +19,15 @@ from dpfda.central.points import PointEstimator
 from dpfda.central.release import Release
 from dpfda.curves.ranges import middle
 from dpfda.errors import InvalidParameter
-from dpfda.face.curves import CurveReader, no_grid
+from dpfda.face.curves import no_grid
+from dpfda.face.either import LabelsOrNumbers, classifies
 from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC
 from dpfda.protocol.linear_scores import chances
 from dpfda.protocol.person import label_numbers
 
 
-def _classifies(machine: Any) -> bool:
-    return Loss.named(machine.loss).classification
-
-
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateKernelMachine(CurveReader, PointEstimator):
+class PrivateKernelMachine(LabelsOrNumbers, PointEstimator):
     """Release f minimizing mean loss + ψ‖f‖², for inputs of one or two numbers.
 
     Privacy:
@@ -76,7 +71,7 @@ class PrivateKernelMachine(CurveReader, PointEstimator):
     def _read(self, X: Any, y: Any, *, grid_points: Any, reset: bool) -> Reading:
         read = super()._read(X, None, grid_points=grid_points, reset=reset)
         values = self._values(y, len(read.rows[0]))
-        if _classifies(self):
+        if self._classifies:
             self._set_classes(values) if reset else self._check_labels(values)
             targets = 2.0 * label_numbers(values, self.classes_) - 1  # unknown: the first one
         else:
@@ -97,7 +92,7 @@ class PrivateKernelMachine(CurveReader, PointEstimator):
 
     def _keep(self, asked: Any, read: Reading, found: Release) -> Self:
         self._look = asked.look
-        if _classifies(self) and not self._classes_given:
+        if self._classifies and not self._classes_given:
             found = replace(found, guarantee=found.guarantee.assuming(CLASSES_ARE_PUBLIC))
         return super()._keep(asked, read, found)
 
@@ -106,25 +101,17 @@ class PrivateKernelMachine(CurveReader, PointEstimator):
     def predict(self, X: Any, *, grid_points: Any = None) -> AnyArray:
         """f(x) for squared loss, the likelier class otherwise; x is moved into the public range."""
         f = self._at(X, grid_points)
-        return self.classes_[(f >= 0).astype(int)] if _classifies(self) else f
+        return self.classes_[(f >= 0).astype(int)] if self._classifies else f
 
-    @available_if(_classifies)  # type: ignore[untyped-decorator]
+    @available_if(classifies)  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any, *, grid_points: Any = None) -> FloatArray:
         """f(x): log-odds of ``classes_[1]`` for logistic loss."""
         return self._at(X, grid_points)
 
-    @available_if(_classifies)  # type: ignore[untyped-decorator]
+    @available_if(classifies)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any, *, grid_points: Any = None) -> FloatArray:
         """Probabilities (n, 2) in the order of ``classes_``; only logistic loss aims at them."""
         return chances(self._at(X, grid_points)[:, None])
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None, *, grid_points: Any = None) -> float:
-        """R² of the predictions, or the part of labels that are predicted; not private."""
-        predicted = self.predict(X, grid_points=grid_points)
-        truth = self._values(y, len(predicted))
-        if _classifies(self):
-            return float(np.average(predicted == truth, weights=sample_weight))
-        return float(r2_score(truth, predicted, sample_weight=sample_weight))
 
     def _at(self, X: Any, grid_points: Any) -> FloatArray:
         no_grid(grid_points)
@@ -134,9 +121,13 @@ class PrivateKernelMachine(CurveReader, PointEstimator):
 
     # -- what is public ---------------------------------------------------------------------------
 
+    @property
+    def _classifies(self) -> bool:
+        return Loss.named(self.loss).classification
+
     def _segment(self) -> tuple[float, float]:
         """Public middle and half width of the targets."""
-        if _classifies(self):
+        if self._classifies:
             return 0.0, 1.0
         if self.target_range is None:
             raise InvalidParameter("target_range", "given: the public (low, high) of y", None)
@@ -152,20 +143,6 @@ class PrivateKernelMachine(CurveReader, PointEstimator):
             rule = f"None, a kernel or the name of one ({names})"
             raise InvalidParameter("kernel", rule, chosen)
         return chosen
-
-    def _values(self, y: Any, count: int) -> AnyArray:
-        return self._read_labels(y, count) if _classifies(self) else self._read_targets(y, count)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        if _classifies(self):
-            tags.estimator_type = "classifier"
-            tags.classifier_tags = ClassifierTags(poor_score=True, multi_class=False)
-        else:
-            tags.estimator_type = "regressor"
-            tags.regressor_tags = RegressorTags(poor_score=True)
-        return tags
 
     def _public(self, read: Reading) -> dict[str, Any]:
         return {**super()._public(read), "loss": self.loss}

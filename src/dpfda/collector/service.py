@@ -25,6 +25,7 @@ from dpfda.collector.open_phase import OpenPhase
 from dpfda.collector.refusal import Refused, no_study, no_token
 from dpfda.collector.settings import StudySettings
 from dpfda.collector.storage.base import (
+    Ended,
     Enrolled,
     Issued,
     ModelRecord,
@@ -238,14 +239,8 @@ class Collector:
         successor = None
         if found.carried is not None and settings.online:  # the next round of a stream
             successor = await self._begun(msgspec.json.decode(found.carried), settings)
-        if await self._write(
-            self.storage.advance,
-            record.id,
-            record.phase,
-            following=found.following,
-            model=model,
-            successor=successor,
-        ):
+        ended = Ended(following=found.following, model=model, successor=successor)
+        if await self._write(self.storage.advance, record.id, record.phase, ended):
             log.info("phase concluded", extra={"fields": fields})
         self._phases.pop(record.id, None)
         self._look.set()  # the next phase may be complete already

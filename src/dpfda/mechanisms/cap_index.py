@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from dpfda._validate import FloatArray
-from dpfda.mechanisms.base import Mechanism
-from dpfda.mechanisms.codebook import (
-    CODEBOOKS,
-    HALF_WIDTH,
-    PEOPLE,
-    Codebook,
-    Moments,
-    codebook_size,
-    in_ball,
-    polar,
-)
+from dpfda.mechanisms.codebook import PEOPLE, codebook_size, in_ball, polar
+from dpfda.mechanisms.codeword_report import CodewordReport
 from dpfda.noise import Source
-from dpfda.noise.uniform import below, capped, weights
+from dpfda.noise.uniform import capped
 
 
 @dataclass(frozen=True, kw_only=True)
-class CapIndex(Mechanism, name="cap_index"):
+class CapIndex(CodewordReport, name="cap_index"):
     """Send the number of a random codeword; those that point the same way are e^ε times as likely.
 
     A public codebook has B/2 random codewords of one length and their opposites. The s with the
@@ -57,67 +45,20 @@ class CapIndex(Mechanism, name="cap_index"):
         array([0.6, 0. ])
     """
 
-    dimension: int = 1
-    codewords: int = 256
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _ = self.codebook
-
     @classmethod
     def best(cls, *, epsilon: float, dimension: int) -> Self:
         """The most informative report of a vector, from as few codewords as will do."""
         size = codebook_size(dimension, capped(epsilon))
         return cls(epsilon=epsilon, dimension=dimension, codewords=size)
 
-    @cached_property
-    def codebook(self) -> Codebook:
-        """What anybody can look up."""
-        return Codebook(self.codewords, self.dimension)
-
-    @cached_property
-    def cap(self) -> int:
-        """s, the size of the cap that makes reports most informative."""
-        return self.codebook.best_cap(capped(self.epsilon))
-
-    @cached_property
-    def moments(self) -> Moments:
-        """Of a sent codeword."""
-        return self.codebook.moments(capped(self.epsilon), cap=self.cap)
-
-    @property
-    def gain(self) -> float:
-        """m, the mean of a sent codeword along the private direction."""
-        return self.moments.gain
-
-    @cached_property
-    def _weights(self) -> tuple[int, int]:
-        return weights(self.epsilon, likely=self.cap, others=self.codewords)
-
-    @cached_property
-    def _total(self) -> int:
-        high, low = self._weights
-        return self.cap * high + (self.codewords - self.cap) * low
-
     def randomize(self, values: Any, source: Source, *, clip: bool = False) -> FloatArray:
         """Numbers of codebooks and codewords, shape (n, 2)."""
         rows = in_ball(values, self.dimension, clip=clip)
         directions, lengths = polar(rows)
-        turned = below(2 * HALF_WIDTH, len(rows), source) >= np.uint64(HALF_WIDTH) + lengths
+        turned, books, rank = self._drawn(lengths, source)
         directions = np.where(turned[:, None], -directions, directions)
-        books = below(CODEBOOKS, len(rows), source)
-        coins = below(self._total, len(rows), source)
-        high, low = self._weights
-        likely = np.uint64(self.cap * high)
-        outside = np.uint64(self.cap) + (coins - likely) // np.uint64(low)
-        rank = np.where(coins < likely, coins // np.uint64(high), outside).astype(np.int64)
         words = self.codebook.word_at(rank, self.cap, directions, books)
         return np.column_stack([books.astype(np.float64), words.astype(np.float64)])
-
-    def allows(self, reports: FloatArray) -> npt.NDArray[np.bool_]:
-        """Which rows are numbers of a codebook and of a codeword in it."""
-        whole = (reports == np.rint(reports)) & (reports >= 0)
-        return np.asarray((whole & (reports < [CODEBOOKS, self.codewords])).all(axis=1))
 
     def debias(self, reports: FloatArray) -> FloatArray:
         """The sent codewords divided by the gain, shape (n, d)."""
@@ -143,11 +84,8 @@ class CapIndex(Mechanism, name="cap_index"):
         rows = in_ball(values, self.dimension, clip=False)
         directions, lengths = polar(np.broadcast_to(rows, (len(reports), self.dimension)))
         books, words = reports[:, 0].astype(np.uint64), reports[:, 1].astype(np.int64)
-        kept = (HALF_WIDTH + lengths.astype(np.float64)) / (2 * HALF_WIDTH)
         ahead, behind = self.codebook.in_cap(words, self.cap, directions, books)
-        inside = kept * ahead + (1 - kept) * behind
-        high, low = self._weights
-        return np.asarray(np.log((low + inside * (high - low)) / self._total) - math.log(CODEBOOKS))
+        return self._log_chance(lengths, ahead, behind)
 
     def worst_cases(self) -> list[tuple[FloatArray, FloatArray]]:
         """Opposite directions, a direction and no direction, orthogonal directions."""

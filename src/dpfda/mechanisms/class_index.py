@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -13,28 +13,17 @@ import numpy.typing as npt
 from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.mechanisms.base import Mechanism
-from dpfda.mechanisms.codebook import (
-    CODEBOOKS,
-    HALF_WIDTH,
-    PEOPLE,
-    Codebook,
-    Moments,
-    codebook_size,
-    in_ball,
-    limit_gain,
-    mixed,
-    polar,
-)
+from dpfda.mechanisms.codebook import PEOPLE, codebook_size, in_ball, limit_gain, mixed, polar
+from dpfda.mechanisms.codeword_report import CodewordReport
 from dpfda.noise import Source
 from dpfda.noise.source import Words
-from dpfda.noise.uniform import below, capped, weights
+from dpfda.noise.uniform import capped
 
 _CLASSES = np.uint64(0xD1B54A32D192ED03)  # keeps the words of classes off those of codewords
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClassIndex(Mechanism, name="class_index"):
+class ClassIndex(CodewordReport, name="class_index"):
     """Send a bucket and a codeword; those near my vector in my class's bucket are e^ε as likely.
 
     There are L buckets with the B codewords of one codebook in each. Every codebook also puts the K
@@ -68,18 +57,15 @@ class ClassIndex(Mechanism, name="class_index"):
                [0.6, 0. ]])
     """
 
-    dimension: int = 1
     classes: int = 2
     buckets: int = 1
-    codewords: int = 256
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         _validate.whole("classes", self.classes, most=1 << 12)
         _validate.whole("buckets", self.buckets, most=1 << 12)
         if self.buckets > self.classes:
             raise InvalidParameter("buckets", f"at most {self.classes}", self.buckets)
-        _ = self.codebook
+        super().__post_init__()
 
     @classmethod
     def best(cls, *, epsilon: float, dimension: int, classes: int) -> Self:
@@ -90,46 +76,11 @@ class ClassIndex(Mechanism, name="class_index"):
             epsilon=epsilon, dimension=dimension, classes=classes, buckets=buckets, codewords=size
         )
 
-    @cached_property
-    def codebook(self) -> Codebook:
-        """What anybody can look up."""
-        return Codebook(self.codewords, self.dimension)
-
-    @cached_property
-    def cap(self) -> int:
-        """s, the size of the cap that makes reports most informative."""
-        return self.codebook.best_cap(capped(self.epsilon), buckets=self.buckets)
-
-    @cached_property
-    def moments(self) -> Moments:
-        """Of a sent codeword, 0 in a bucket that is not one's own."""
-        return self.codebook.moments(capped(self.epsilon), cap=self.cap, buckets=self.buckets)
-
-    @property
-    def gain(self) -> float:
-        """m, the mean of a sent codeword along the private direction, in one's own bucket."""
-        return self.moments.gain
-
-    @cached_property
-    def _weights(self) -> tuple[int, int]:
-        return weights(self.epsilon, likely=self.cap, others=self.buckets * self.codewords)
-
-    @cached_property
-    def _total(self) -> int:
-        high, low = self._weights
-        return self.cap * high + (self.buckets * self.codewords - self.cap) * low
-
     def randomize(self, values: Any, source: Source, *, clip: bool = False) -> FloatArray:
         """Numbers of codebooks and words, shape (n, 2); word = bucket times B + codeword."""
         own, rows = self._parted(values, clip=clip)
         directions, lengths = polar(rows)
-        turned = below(2 * HALF_WIDTH, len(rows), source) >= np.uint64(HALF_WIDTH) + lengths
-        books = below(CODEBOOKS, len(rows), source)
-        coins = below(self._total, len(rows), source)
-        high, low = self._weights
-        likely = np.uint64(self.cap * high)
-        outside = np.uint64(self.cap) + (coins - likely) // np.uint64(low)
-        rank = np.where(coins < likely, coins // np.uint64(high), outside).astype(np.int64)
+        turned, books, rank = self._drawn(lengths, source)
         buckets, signs = self._placed(own, books)
         signs = np.where(turned, -signs, signs)
         # Everybody ranks their codewords, also for a report from another bucket, which needs no
@@ -138,12 +89,6 @@ class ClassIndex(Mechanism, name="class_index"):
         words = self.codebook.word_at(rank % size, self.cap, directions * signs[:, None], books)
         words += (buckets + rank // size) % self.buckets * size
         return np.column_stack([books.astype(np.float64), words.astype(np.float64)])
-
-    def allows(self, reports: FloatArray) -> npt.NDArray[np.bool_]:
-        """Which rows are numbers of a codebook and of a word in it."""
-        whole = (reports == np.rint(reports)) & (reports >= 0)
-        most = [CODEBOOKS, self.buckets * self.codewords]
-        return np.asarray((whole & (reports < most)).all(axis=1))
 
     def target(self, values: Any) -> FloatArray:
         """v in the row of one's class, 0 in the others; shape (n, K, D)."""
@@ -189,10 +134,8 @@ class ClassIndex(Mechanism, name="class_index"):
         buckets, signs = self._placed(np.broadcast_to(own, people), books)
         numbers = words % self.codewords
         ahead, behind = self.codebook.in_cap(numbers, self.cap, directions * signs[:, None], books)
-        kept = (HALF_WIDTH + lengths.astype(np.float64)) / (2 * HALF_WIDTH)
-        inside = (kept * ahead + (1 - kept) * behind) * (words // self.codewords == buckets)
-        high, low = self._weights
-        return np.asarray(np.log((low + inside * (high - low)) / self._total) - math.log(CODEBOOKS))
+        here = words // self.codewords == buckets
+        return self._log_chance(lengths, ahead & here, behind & here)
 
     def worst_cases(self) -> list[tuple[FloatArray, FloatArray]]:
         """Another class, another direction, both, and no direction."""

@@ -11,8 +11,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.metrics import r2_score
-from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,7 +21,8 @@ from dpfda.curves.observations import public_domain, with_own_grids
 from dpfda.curves.ranges import FeatureRanges, Table, middle
 from dpfda.errors import InvalidParameter
 from dpfda.face.curve_classifier import every_channel
-from dpfda.face.curves import CurveReader, count_rows, no_grid
+from dpfda.face.curves import count_rows, no_grid
+from dpfda.face.either import LabelsOrNumbers, classifies
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.holder import Exchange
 from dpfda.protocol.public_randomness import one_row_each
@@ -45,12 +44,8 @@ def stated_range(given: Any) -> tuple[float, float]:
     return _validate.interval("target_range", given)
 
 
-def _classifies(estimator: Any) -> bool:
-    return bool(estimator._task == "logistic")
-
-
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateRegression(CurveReader):
+class PrivateRegression(LabelsOrNumbers):
     """Parameters and pieces of every private regressor, pooled or among sites."""
 
     _task: ClassVar[Any]  # what is predicted: a `Task`
@@ -76,25 +71,17 @@ class PrivateRegression(CurveReader):
         X, grid_points = self._unseen(X, grid_points)
         return self.model_.predict(X, grid_points=grid_points)
 
-    @available_if(_classifies)  # type: ignore[untyped-decorator]
+    @available_if(classifies)  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any, *, grid_points: Any = None) -> FloatArray:
         """Log-odds of the second class."""
         X, grid_points = self._unseen(X, grid_points)
         return self.model_.decision_function(X, grid_points=grid_points)
 
-    @available_if(_classifies)  # type: ignore[untyped-decorator]
+    @available_if(classifies)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any, *, grid_points: Any = None) -> FloatArray:
         """Probabilities of the two classes, shape (n, 2)."""
         X, grid_points = self._unseen(X, grid_points)
         return self.model_.predict_proba(X, grid_points=grid_points)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None, *, grid_points: Any = None) -> float:
-        """R² of the predictions, or the part of labels that are predicted; not private."""
-        predicted = self.predict(X, grid_points=grid_points)
-        truth = self._values(y, len(predicted))
-        if _classifies(self):
-            return float(np.average(predicted == truth, weights=sample_weight))
-        return float(r2_score(truth, predicted, sample_weight=sample_weight))
 
     def _unseen(self, X: Any, grid_points: Any) -> tuple[Any, Any]:
         check_is_fitted(self, "model_")
@@ -129,19 +116,17 @@ class PrivateRegression(CurveReader):
         rows = self._recipe.features(X, grid_points, strict=self._is_simulation)
         return rows, self._values(y, len(rows))
 
-    def _values(self, y: Any, count: int) -> npt.NDArray[Any]:
-        """Private targets as numbers, or labels."""
-        if _classifies(self):
-            return self._read_labels(y, count)
-        return self._read_targets(y, count)
-
     def _targets(self, values: npt.NDArray[Any]) -> FloatArray:
         """Numbers as they are; 1 for the second label."""
-        if _classifies(self):
+        if self._classifies:
             return np.asarray(values == self.classes_[1], dtype=np.float64)
         return values
 
     # -- what is public ------------------------------------------------------------------------
+
+    @property
+    def _classifies(self) -> bool:
+        return bool(self._task == "logistic")
 
     def _require_one_way(self) -> None:
         given = [name for name in _WAYS if getattr(self, name) is not None]
@@ -197,7 +182,7 @@ class PrivateRegression(CurveReader):
                 rows=rows,
             ),
             method=chosen if isinstance(chosen, Method) else Method.named(chosen)(),
-            found_classes=_classifies(self) and not self._classes_given,
+            found_classes=self._classifies and not self._classes_given,
         )
 
     def _bounds(self) -> Bounds:
@@ -209,7 +194,7 @@ class PrivateRegression(CurveReader):
             radius = _validate.positive("feature_norm_bound", self.feature_norm_bound)
         low, high = self._target_range()
         target = middle("target_range", (low, high))
-        if not self.fit_intercept and not _classifies(self):
+        if not self.fit_intercept and not self._classifies:
             target = 0.0, max(abs(low), abs(high))  # a line through 0
         return Bounds(
             center=center, radius=radius, target_center=target[0], target_radius=target[1]
@@ -232,7 +217,7 @@ class PrivateRegression(CurveReader):
         transcript: Sequence[Exchange],
         guarantee: Guarantee,
     ) -> Self:
-        linear, first = not _classifies(self), transcript[0]
+        linear, first = not self._classifies, transcript[0]
         seen = doubts(first, fitted, problem=regression.problem, shape=self._recipe.shape)
         fitted = replace(fitted, warnings=(*fitted.warnings, *seen))
         self.guarantee_ = guarantee
@@ -257,13 +242,5 @@ class PrivateRegression(CurveReader):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
         tags.input_tags.allow_nan = self.value_range is not None or self.encoder is not None
-        # A hundred people, as in scikit-learn's checks, are too few for a private fit.
-        if _classifies(self):
-            tags.estimator_type = "classifier"
-            tags.classifier_tags = ClassifierTags(poor_score=True, multi_class=False)
-        else:
-            tags.estimator_type = "regressor"
-            tags.regressor_tags = RegressorTags(poor_score=True)
         return tags

@@ -86,6 +86,20 @@ class ModelRecord(msgspec.Struct, frozen=True, kw_only=True):
     summary: str
 
 
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """The end of a phase, and what begins with it.
+
+    Attributes:
+        following: number, kind, quota, status and state of the next phase.
+        model: what was learnt.
+        successor: the study that goes on after this one, if it is a stream, and its first model.
+    """
+
+    following: dict[str, Any]
+    model: ModelRecord
+    successor: tuple[StudyRecord, ModelRecord] | None = None
+
+
 Stored = Literal["stored", "same", "different", "late", "unknown", "foreign", "failed"]
 """A new reply; the same bytes as before; other bytes than before; its phase is over; no such token;
 a ticket that is not this token's; the storage refused it."""
@@ -153,19 +167,8 @@ class Storage(Registered, family="storage"):
         """Ticket numbers and bodies of a phase, in the order of tickets."""
 
     @abstractmethod
-    def advance(
-        self,
-        study: str,
-        phase: int,
-        *,
-        following: dict[str, Any],
-        model: ModelRecord,
-        successor: tuple[StudyRecord, ModelRecord] | None = None,
-    ) -> bool:
-        """Store what a closing phase taught and open the next; False if somebody else did.
-
-        With a `successor`, the study that goes on after this one begins in the same transaction.
-        """
+    def advance(self, study: str, phase: int, ended: Ended) -> bool:
+        """Store what a closing phase taught, in one transaction; False if somebody else did."""
 
     @abstractmethod
     def models(self, study: str) -> list[ModelRecord]:

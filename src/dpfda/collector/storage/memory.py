@@ -9,6 +9,7 @@ from typing import Any, Self
 import msgspec
 
 from dpfda.collector.storage.base import (
+    Ended,
     Enrolled,
     Issued,
     ModelRecord,
@@ -140,25 +141,17 @@ class MemoryStorage(Storage, name="memory"):
         found = self._replies.get((study, phase), {})
         return [(number, found[number].body) for number in sorted(found)]
 
-    def advance(
-        self,
-        study: str,
-        phase: int,
-        *,
-        following: dict[str, Any],
-        model: ModelRecord,
-        successor: tuple[StudyRecord, ModelRecord] | None = None,
-    ) -> bool:
+    def advance(self, study: str, phase: int, ended: Ended) -> bool:
         """Open the next phase, or the next study."""
         with self._lock:
             record = self._studies[study]
             if record.phase != phase or record.status != "closing":
                 return False
-            self._change(study, issued=0, began=None, **following)
-            self._models[study].append(model)
-            if successor is not None:
-                self.create(*successor)
-                self._change(study, successor=successor[0].id)
+            self._change(study, issued=0, began=None, **ended.following)
+            self._models[study].append(ended.model)
+            if ended.successor is not None:
+                self.create(*ended.successor)
+                self._change(study, successor=ended.successor[0].id)
             return True
 
     def models(self, study: str) -> list[ModelRecord]:

@@ -15,6 +15,7 @@ from sqlalchemy.exc import DataError, IntegrityError
 
 from dpfda.collector.storage import tables
 from dpfda.collector.storage.base import (
+    Ended,
     Enrolled,
     Issued,
     ModelRecord,
@@ -216,30 +217,23 @@ class SqlStorage(Storage):
         with self._read() as connection:
             return [(row.number, bytes(row.body)) for row in connection.execute(query)]
 
-    def advance(
-        self,
-        study: str,
-        phase: int,
-        *,
-        following: dict[str, Any],
-        model: ModelRecord,
-        successor: tuple[StudyRecord, ModelRecord] | None = None,
-    ) -> bool:
+    def advance(self, study: str, phase: int, ended: Ended) -> bool:
         """Open the next phase, or the next study."""
         change = (
             sa.update(_study)
             .where(_study.c.id == study, _study.c.phase == phase, _study.c.status == "closing")
-            .values(issued=0, began=None, **following)
+            .values(issued=0, began=None, **ended.following)
         )
         with self._write() as connection:
             if connection.execute(change).rowcount != 1:
                 return False
-            connection.execute(_model.insert(), msgspec.structs.asdict(model))
-            if successor is not None:
-                same = sa.select(_study.c.id).where(_study.c.id == successor[0].id)
+            connection.execute(_model.insert(), msgspec.structs.asdict(ended.model))
+            if ended.successor is not None:
+                name = ended.successor[0].id
+                same = sa.select(_study.c.id).where(_study.c.id == name)
                 if connection.execute(same).first() is None:  # nobody began it by hand
-                    _begin(connection, *successor)
-                _change(connection, study, successor=successor[0].id)
+                    _begin(connection, *ended.successor)
+                _change(connection, study, successor=name)
             return True
 
     def models(self, study: str) -> list[ModelRecord]:
