@@ -6,7 +6,8 @@ import asyncio
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple, Self
 
 import sqlalchemy as sa
@@ -33,7 +34,7 @@ class Death(NamedTuple):
     * ``told``: the phase's last reply is stored, and nobody was told so;
     * ``learning``: conclusions are being drawn;
     * ``writing``: they are written, and not committed;
-    * ``written``: they are committed, and nobody was told so.
+    * ``written``: the first of what is written is committed, and nobody was told so.
     """
 
     moment: str
@@ -128,23 +129,28 @@ def _while_learning(death: Death) -> None:
 
 
 def _before_the_commit(death: Death) -> None:
-    _around_advance(death, lambda: sa.event.listen(sa.Engine, "commit", _die), lambda: None)
+    _when_advancing(death, lambda: sa.event.listen(sa.Engine, "commit", _die))
 
 
 def _after_the_commit(death: Death) -> None:
-    _around_advance(death, lambda: None, _die)
+    """What a second transaction would store is lost."""
+    write = SqlStorage._write
+
+    @contextmanager
+    def write_and_die(storage: SqlStorage) -> Iterator[sa.Connection]:
+        with write(storage) as connection:
+            yield connection
+        _die()
+
+    _when_advancing(death, lambda: setattr(SqlStorage, "_write", write_and_die))
 
 
-def _around_advance(death: Death, before: Callable[[], None], after: Callable[[], None]) -> None:
+def _when_advancing(death: Death, arrange: Callable[[], None]) -> None:
     advance = SqlStorage.advance
 
     def advance_and_die(storage: SqlStorage, study: str, phase: int, ended: Any) -> bool:
-        here = (study, phase) == (death.study, death.phase)
-        if here:
-            before()
-        done = advance(storage, study, phase, ended)
-        if here:
-            after()
-        return done
+        if (study, phase) == (death.study, death.phase):
+            arrange()
+        return advance(storage, study, phase, ended)
 
     SqlStorage.advance = advance_and_die  # type: ignore[method-assign]
