@@ -85,7 +85,7 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any], Any]] = [
     ("PrivateLogisticRegression", OF_ROWS, SEEN_AS_ROWS, LABELS),
     ("PrivateLogisticRegression", OF_CURVES, SEEN_AS_CURVES, LABELS),
     ("DecentralizedRegression", OF_ROWS | TARGET, SEEN_AS_ROWS, TABLE[:, 0]),
-    ("DecentralizedRegression", OF_CURVES | {"task": "logistic"}, SEEN_AS_CURVES, LABELS),
+    ("DecentralizedRegression", OF_CURVES | {"link": "logistic"}, SEEN_AS_CURVES, LABELS),
     ("LocalCurveClassifier", OF_CURVES, SEEN_AS_CURVES, LABELS),
     ("LocalCurveClassifier", OF_ROWS, SEEN_AS_ROWS, LABELS),
     ("MomentClassifier", OF_CURVES, SEEN_AS_CURVES, LABELS),

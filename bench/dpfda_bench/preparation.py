@@ -19,7 +19,7 @@ from dpfda.errors import MissingExtra, UnknownName
 from dpfda_bench.datasets.catalogue import Columns, PathLike, read
 from dpfda_bench.datasets.curve_sets import load_dti, load_tecator
 
-Task = Literal["linear", "logistic"]
+Link = Literal["linear", "logistic"]
 
 
 @dataclass(frozen=True)
@@ -29,19 +29,19 @@ class Prepared:
     Attributes:
         X: rows, |x|₂ ≤ 1.
         y: target in [0, 1], or 0/1.
-        task: ``linear`` or ``logistic``.
+        link: ``linear`` or ``logistic``.
         note: what was done, and whether any of it looked at the data.
     """
 
     X: FloatArray
     y: FloatArray
-    task: Task
+    link: Link
     note: str
 
     @property
     def measure(self) -> str:
         """What a prediction is judged by."""
-        return "mse" if self.task == "linear" else "accuracy"
+        return "mse" if self.link == "linear" else "accuracy"
 
 
 def prepare(name: str, path: PathLike = None) -> Prepared:
@@ -226,11 +226,11 @@ def _cube(data: Columns, note: str) -> Prepared:
     return _ball(list(2 * rows.T / rows.max() - 1), _unit(data["y"]), "linear", note)
 
 
-def _ball(columns: list[FloatArray], target: Any, task: Task, note: str) -> Prepared:
+def _ball(columns: list[FloatArray], target: Any, link: Link, note: str) -> Prepared:
     """Columns in [-1, 1] as rows with |x|₂ ≤ 1; rows with something missing are left out."""
     rows, values = np.column_stack(columns), np.asarray(target, dtype=float)
     complete = np.isfinite(rows).all(axis=1) & np.isfinite(values)
-    return Prepared(rows[complete] / np.sqrt(len(columns)), values[complete], task, note)
+    return Prepared(rows[complete] / np.sqrt(len(columns)), values[complete], link, note)
 
 
 # -- files --------------------------------------------------------------------------------------

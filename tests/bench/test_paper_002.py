@@ -20,7 +20,7 @@ def test_table_a1_is_the_printed_one():
     rows = module("table_a1").run().rows
     for row in rows:
         d = row["D"]
-        if row["task"] == "linear":
+        if row["link"] == "linear":
             assert row["fm"] == pytest.approx(2 * (1 + d) ** 2)
             assert row["rel."] == pytest.approx(2 * math.sqrt(1 + 4 * d + d * d))
             assert row["gfm"] == {0: 1, 1: 4, 2: 1}[row["order"]]
@@ -111,5 +111,5 @@ def test_a_benchmark_on_few_rows_is_quiet():
 
     rng = np.random.default_rng(0)
     X, y = rng.uniform(-0.5, 0.5, (60, 2)), rng.uniform(0, 1, 60)
-    data = Prepared(X=X, y=y, task="linear", note="")
+    data = Prepared(X=X, y=y, link="linear", note="")
     assert Split(data, seed=0).guess("moments", 0.1).shape == (6,)

@@ -23,7 +23,7 @@ from dpfda import (
 from dpfda.central.conversation import reaches
 from dpfda.central.mean import FunctionMechanism
 from dpfda.cli._group import dpfda
-from dpfda.regression.methods import Method
+from dpfda.regression.methods import RegressionMechanism
 
 T = np.linspace(0, 1, 40)
 RNG = np.random.default_rng(0)
@@ -181,7 +181,9 @@ def test_classes_are_ends_of_nothing() -> None:
     assert heard(PrivateLogisticRegression(2.0, **right, random_state=0), rare) == []
 
 
-BLIND = sorted(name for name, method in Method.members().items() if not method.shows_rows)
+BLIND = sorted(
+    name for name, method in RegressionMechanism.members().items() if not method.shows_rows
+)
 
 
 def test_methods_that_see_no_rows_say_so() -> None:

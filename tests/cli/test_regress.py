@@ -26,7 +26,7 @@ def patients(tmp_path):
 
 
 ONE = ("--target", "dose", "--epsilon", "1", "--target-range", "0", "100")
-LOGISTIC = (*ONE[:4], "--feature-norm-bound", "999", "--task", "logistic")
+LOGISTIC = (*ONE[:4], "--feature-norm-bound", "999", "--link", "logistic")
 
 
 def run(*arguments):
@@ -62,7 +62,7 @@ def test_table_and_other_files(patients):
 def test_logistic(patients):
     done = run(
         patients / "patients.csv", "--target", "old", "--columns", "age,weight", "--epsilon", "2",
-        "--task", "logistic", "--classes", "0,1", "--feature-ranges", patients / "ranges.json",
+        "--link", "logistic", "--classes", "0,1", "--feature-ranges", patients / "ranges.json",
         "--seed", "1", "--json",
     )  # fmt: skip
     result = json.loads(done.stdout)

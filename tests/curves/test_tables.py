@@ -10,7 +10,7 @@ import pytest
 
 from dpfda import Ledger, Person
 from dpfda.curves import CurveEncoder
-from dpfda.curves.ranges import Table
+from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.protocol import Server, StudyPlan
 
@@ -88,23 +88,23 @@ def test_ranges_say_how_many_columns_there_are() -> None:
 
 
 def test_a_missing_number_is_named_by_its_column() -> None:
-    plain = Table.of([(0, 1), (0, 9)])
+    plain = PublicColumns.of([(0, 1), (0, 9)])
     with pytest.raises(InvalidData, match=r"X\['1'\] must be without missing"):
         plain.read(np.array([[0.5, np.nan]]))
 
 
 def test_numbers_name_the_columns_of_an_array() -> None:
-    table = Table.of({3: (0, 1), 1: ["u", "v"]})
+    table = PublicColumns.of({3: (0, 1), 1: ["u", "v"]})
     rows = np.array([["x", "u", 0, 0.5], ["y", "v", 0, 2.0]], dtype=object)
     wanted = [[0.5, 1.0, 0.0], [1.0, 0.0, 1.0]]
     assert table.read(rows).tolist() == wanted
     assert table.read(rows.tolist()).tolist() == wanted
     assert table.read(pd.DataFrame(rows, columns=list("abcd"))).tolist() == wanted
-    assert Table.from_dict(table.to_dict()).read(rows).tolist() == wanted
-    numbers = Table.of({2: (0, 1), 0: (0, 9)})
+    assert PublicColumns.from_dict(table.to_dict()).read(rows).tolist() == wanted
+    numbers = PublicColumns.of({2: (0, 1), 0: (0, 9)})
     assert numbers.read([[5.0, 7.0, 0.5]]).tolist() == [[0.5, 5.0]]
     with pytest.raises(InvalidData, match="3 columns or more"):
         numbers.read([[5.0, 7.0]])  # as many as there are ranges, but not those
     assert np.isnan(numbers.read([[5.0, 7.0]], strict=False)).all()
     with pytest.raises(InvalidData, match="3 columns or more"):
-        Table.of({2: (0, 1), -1: (0, 9)}).read([[5.0, 7.0, 0.5]])
+        PublicColumns.of({2: (0, 1), -1: (0, 9)}).read([[5.0, 7.0, 0.5]])

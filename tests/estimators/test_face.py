@@ -21,7 +21,7 @@ from dpfda import (
     PrivateMean,
 )
 from dpfda._validate import unquoted
-from dpfda.curves.ranges import Table
+from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.face.comparison import non_private_classifier
 from dpfda.face.estimator import PrivateEstimator
@@ -62,7 +62,7 @@ def test_an_estimator_inside_a_fitted_pipeline_may_be_fitted_alone():
 
 
 def test_columns_are_read_by_name_categories_one_by_one():
-    table = Table.of({"age": (20, 80), "sex": ["f", "m"]})
+    table = PublicColumns.of({"age": (20, 80), "sex": ["f", "m"]})
     rows = pd.DataFrame({"sex": ["m", "?", "f"], "extra": 1, "age": [90, 50, 1]})
     assert table.read(rows).tolist() == [[80, 0, 1], [50, 0, 0], [20, 1, 0]]
     with pytest.raises(InvalidData, match="with the column 'age'"):
@@ -73,7 +73,7 @@ def test_columns_are_read_by_name_categories_one_by_one():
 
 def test_a_column_of_text_without_categories_is_refused_without_its_values():
     with pytest.raises(InvalidData) as refused:
-        Table.of({"age": (0, 1)}).read(pd.DataFrame({"age": ["SECRET42"]}))
+        PublicColumns.of({"age": (0, 1)}).read(pd.DataFrame({"age": ["SECRET42"]}))
     assert "SECRET42" not in str(refused.value)
     assert "'age'" in str(refused.value)
 
@@ -81,11 +81,11 @@ def test_a_column_of_text_without_categories_is_refused_without_its_values():
 @pytest.mark.parametrize("ranges", [None, "ab", {"a": "b"}, {"a": (1, 0)}, [(0, 1), 3], {"a": []}])
 def test_ranges_that_say_nothing_are_refused(ranges):
     with pytest.raises(InvalidParameter, match="feature_ranges"):
-        Table.of(ranges)
+        PublicColumns.of(ranges)
 
 
 def test_one_pair_stands_for_every_column():
-    table = Table.of((0, 10), width=3)
+    table = PublicColumns.of((0, 10), width=3)
     assert table.center.tolist() == [5, 5, 5]
     assert table.half.tolist() == [5, 5, 5]
     assert table.read([[-1, 5, 11]]).tolist() == [[0, 5, 10]]

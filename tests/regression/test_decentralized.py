@@ -18,7 +18,7 @@ from dpfda_bench.benchmarks.regression import aggregate_variance_ratio
 
 
 def among(epsilon, **more):
-    ranges = {} if more.get("task") == "logistic" else {"target_range": (-1, 1)}
+    ranges = {} if more.get("link") == "logistic" else {"target_range": (-1, 1)}
     bound = {} if "encoder" in more else {"feature_norm_bound": 1.0}
     return DecentralizedRegression(epsilon, **ranges, **bound, **more)
 
@@ -103,7 +103,7 @@ def test_too_many_dropouts_fail_with_a_reason():
 def test_logistic_task():
     data, X, y = hospitals(4)
     labeled = {name: (rows, (values > 0.1).astype(int)) for name, (rows, values) in data.items()}
-    model = among(2.0, task="logistic", random_state=0).fit(labeled)
+    model = among(2.0, link="logistic", random_state=0).fit(labeled)
     assert np.mean(model.predict(X) == (y > 0.1)) > 0.9
 
 
@@ -143,7 +143,7 @@ def test_what_sites_are_is_said():
     with pytest.raises(InvalidParameter, match="sites must be given"):
         among(1.0).fit(X, y)
     with pytest.raises(InvalidParameter, match="classes must be given"):
-        among(1.0, task="logistic").fit(X, y > 0, sites=np.arange(300) % 3)
+        among(1.0, link="logistic").fit(X, y > 0, sites=np.arange(300) % 3)
 
 
 def test_one_table_with_its_sites_is_the_same_as_tables_by_site():
@@ -168,7 +168,7 @@ def test_labels_of_all_sites():
     _, X, y = hospitals(4)
     labels = np.where(y > 0.1, "yes", "no")
     sites = np.argsort(np.argsort(y)) // 3000  # one site has one label only
-    model = among(2.0, task="logistic", colluders=0, random_state=0).fit(X, labels, sites=sites)
+    model = among(2.0, link="logistic", colluders=0, random_state=0).fit(X, labels, sites=sites)
     assert list(model.classes_) == ["no", "yes"]
     assert "the set of labels is public" in model.guarantee_.assumptions
     assert model.score(X, labels) > 0.9
@@ -184,7 +184,7 @@ def test_score():
     residual = np.mean((model.predict(X) - y) ** 2)
     assert model.score(X, y) == pytest.approx(1 - residual / y.var())
     labeled = {name: (rows, (values > 0.1).astype(int)) for name, (rows, values) in data.items()}
-    classes = among(2.0, task="logistic", random_state=0).fit(labeled)
+    classes = among(2.0, link="logistic", random_state=0).fit(labeled)
     assert classes.score(X, (y > 0.1).astype(int)) == np.mean(classes.predict(X) == (y > 0.1))
 
 

@@ -28,7 +28,7 @@ TARGETS = {"target_range": (-100, 100)}
         PrivateLinearRegression(**RANGES, **TARGETS),
         PrivateLogisticRegression(**RANGES),
         DecentralizedRegression(**RANGES, **TARGETS),
-        DecentralizedRegression(**RANGES, task="logistic"),
+        DecentralizedRegression(**RANGES, link="logistic"),
         PrivateLinearRegression(feature_norm_bound=5.0, random_state=0, **TARGETS),
         PrivateLogisticRegression(value_range=(-5, 5), random_state=0),
     ],

@@ -164,15 +164,15 @@ def test_newton_answers_are_read_with_a_curvature_in_its_range():
         assert (read.curvature, read.sigma) == (pytest.approx(curvature), 0.5)
 
 
-@pytest.mark.parametrize("task", ["linear", "logistic"])
-def test_exact_gradients(task):
-    problem = Problem(task=task, bounds=BOUNDS)
+@pytest.mark.parametrize("link", ["linear", "logistic"])
+def test_exact_gradients(link):
+    problem = Problem(link=link, bounds=BOUNDS)
     theta = np.array([3.0, -2.0, 0.5])
     look = GradientLook(cost=GAUSSIAN, problem=problem, theta=theta)
     targets = np.array([12.5, 40.0, -40.0])
     x, v = with_constant(UNIT.astype(float)), np.array([ONE / 2, ONE, -ONE])
     line = x @ theta / ONE
-    if task == "linear":
+    if link == "linear":
         residual = np.clip(line - v / ONE, -1, 1)
         assert residual.min() < -0.5
         assert residual.max() == 1.0
@@ -183,16 +183,16 @@ def test_exact_gradients(task):
     assert np.abs(far.sums((ROWS[1:2], np.array([15.0])))).tolist() == [0, 0, ONE * x[1, 2]]
 
 
-@pytest.mark.parametrize("task", ["linear", "logistic"])
+@pytest.mark.parametrize("link", ["linear", "logistic"])
 @pytest.mark.parametrize("intercept", [True, False])
-def test_minimizers_are_of_rows_in_the_unit_ball(task, intercept):
-    problem = Problem(task=task, bounds=BOUNDS, fit_intercept=intercept)
+def test_minimizers_are_of_rows_in_the_unit_ball(link, intercept):
+    problem = Problem(link=link, bounds=BOUNDS, fit_intercept=intercept)
     assert problem.size == 2 + intercept
     look = MinimizerLook(cost=GAUSSIAN, problem=problem)
     ridge = look.ridge(3)
     theta = look.exact((ROWS, TARGETS), SimulationSource(0)) / ridge
     x = with_constant(UNIT.astype(float)) if intercept else UNIT
-    risk = Risk(x=x / ONE, v=np.array([0.5, 0.0, 1.0]), task=task, ridge=ridge, tilt=0 * theta)
+    risk = Risk(x=x / ONE, v=np.array([0.5, 0.0, 1.0]), link=link, ridge=ridge, tilt=0 * theta)
     assert np.linalg.norm(risk.derivatives(theta)[0]) <= 1e-6
     pure = MinimizerLook(cost=PURE, problem=problem)
     assert pure.l1 == pytest.approx((2 + 2e-6) * problem.size**0.5)
@@ -205,13 +205,13 @@ N, SIGMA = 200, 20.0  # noise of 0.1 on each mean
 
 def location(means, *, intercept=True):
     """Of (z, 1.6|z|², ½v, 0.8v²), with the public balls of BOUNDS."""
-    problem = Problem(task="linear", bounds=BOUNDS, fit_intercept=intercept)
+    problem = Problem(link="linear", bounds=BOUNDS, fit_intercept=intercept)
     look = LocationLook(cost=GAUSSIAN, problem=problem)
     return look.read(answer(N * np.array(means), sigma=SIGMA, n=N))
 
 
 def test_exact_location_sums():
-    look = LocationLook(cost=PURE, problem=Problem(task="linear", bounds=BOUNDS))
+    look = LocationLook(cost=PURE, problem=Problem(link="linear", bounds=BOUNDS))
     v = np.array([ONE / 2, 0, ONE])
     expected = [UNIT[:, 0].sum(), UNIT[:, 1].sum(), (UNIT**2).sum(), v.sum(), v @ v]
     assert look.sums((ROWS, TARGETS)).tolist() == expected

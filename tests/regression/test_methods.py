@@ -10,9 +10,9 @@ from dpfda.noise import SimulationSource
 from dpfda.privacy.audit import audit
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.regression.estimators import PrivateLinearRegression, PrivateLogisticRegression
-from dpfda.regression.methods import Method
+from dpfda.regression.methods import RegressionMechanism
 
-EVERY = sorted(Method.members())
+EVERY = sorted(RegressionMechanism.members())
 PURE = ["fm", "moments", "output_perturbation"]
 
 
@@ -98,13 +98,13 @@ def test_audit_catches_the_published_twin():
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "task"),
+    ("mechanism", "link"),
     [("gaussian_fm", "linear"), ("gaussian_fm", "logistic"), ("moments", "linear")],
 )
-def test_standard_errors_match_the_spread_of_fits(mechanism, task):
+def test_standard_errors_match_the_spread_of_fits(mechanism, link):
     X, y = line(20_000)
-    estimator = linear if task == "linear" else logistic
-    target = y if task == "linear" else (y > 0.1).astype(int)
+    estimator = linear if link == "linear" else logistic
+    target = y if link == "linear" else (y > 0.1).astype(int)
     fits = [
         estimator(1.0, mechanism=mechanism, random_state=seed).fit(X, target) for seed in range(50)
     ]

@@ -30,28 +30,28 @@ def hard_rows(kind, n=200, dimension=5):
     return x, v
 
 
-@pytest.mark.parametrize("task", ["linear", "logistic"])
+@pytest.mark.parametrize("link", ["linear", "logistic"])
 @pytest.mark.parametrize("kind", ["separable", "one line", "zeros", "tiny", "outvoted"])
 @pytest.mark.parametrize("ridge", [1e-5, 0.006, 1.0, 1e4])
 @pytest.mark.parametrize("tilt", [0.0, 30.0, 1e4])
-def test_the_solver_meets_its_tolerance_whatever_the_rows(task, kind, ridge, tilt):
+def test_the_solver_meets_its_tolerance_whatever_the_rows(link, kind, ridge, tilt):
     x, v = hard_rows(kind)
     slope = tilt * np.array([1.0, -1.0, 0.0, 0.5, 0.0])
-    theta = minimize_risk(x, v, task=task, ridge=ridge, tilt=slope)
-    gradient, _ = Risk(x=x, v=v, task=task, ridge=ridge, tilt=slope).derivatives(theta)
+    theta = minimize_risk(x, v, link=link, ridge=ridge, tilt=slope)
+    gradient, _ = Risk(x=x, v=v, link=link, ridge=ridge, tilt=slope).derivatives(theta)
     # A float gradient of size |ridge θ| errs in its last digits.
     assert np.linalg.norm(gradient) <= TOLERANCE + 1e-13 * (ridge * np.linalg.norm(theta) + tilt)
 
 
 def test_the_number_of_steps_is_public():
-    assert most_steps(100, task="linear", ridge=2.0, tilt=np.zeros(3)) == math.ceil(
+    assert most_steps(100, link="linear", ridge=2.0, tilt=np.zeros(3)) == math.ceil(
         80 * 4 / 8 * 100 * math.log(2)
     ) + 9  # fmt: skip
 
 
 @pytest.mark.parametrize("look", TiltedLook.examples())
 def test_the_parts_of_objective_perturbation_add_up_to_its_price(look):
-    noise, beta = look.mechanism, CURVATURE[look.problem.task]
+    noise, beta = look.mechanism, CURVATURE[look.problem.link]
     spent = float(look.cost.epsilon), float(look.cost.delta)
     assert (look.event.epsilon, look.event.delta) == spent
     # ε₁ = ln(1 + β/Λ) + (2qσ + 2)/σ² where 4Q(q) = δ₁; the rest pays for the output noise.
@@ -64,9 +64,9 @@ def test_the_parts_of_objective_perturbation_add_up_to_its_price(look):
     assert gaussian_delta(epsilon=0.02 * spent[0], multiplier=multiplier) <= 0.02 * spent[1]
 
 
-@pytest.mark.parametrize("task", ["linear", "logistic"])
-def test_the_tilt_that_is_drawn_is_the_tilt_that_is_stated(task):
-    problem = Problem(task=task, bounds=Bounds(center=np.zeros(3)), fit_intercept=False)
+@pytest.mark.parametrize("link", ["linear", "logistic"])
+def test_the_tilt_that_is_drawn_is_the_tilt_that_is_stated(link):
+    problem = Problem(link=link, bounds=Bounds(center=np.zeros(3)), fit_intercept=False)
     look = TiltedLook(cost=Cost(epsilon=1.0, delta=1e-3), problem=problem)
     rng, source = np.random.default_rng(0), SimulationSource(1)
     records = rng.uniform(-0.5, 0.5, (30, 3)), rng.uniform(-1, 1, 30)
@@ -75,11 +75,11 @@ def test_the_tilt_that_is_drawn_is_the_tilt_that_is_stated(task):
     assert np.std(drawn) == pytest.approx(look.mechanism.tilt_sigma, rel=0.08)
 
 
-@pytest.mark.parametrize("task", ["linear", "logistic"])
-def test_losses_of_objective_perturbation_stay_below_its_price(task):
+@pytest.mark.parametrize("link", ["linear", "logistic"])
+def test_losses_of_objective_perturbation_stay_below_its_price(link):
     """One row on one side or the other: the loss that the likelihood states exceeds ε rarely."""
     bounds = Bounds(center=np.zeros(1), target_center=0.0)
-    problem = Problem(task=task, bounds=bounds, fit_intercept=False)
+    problem = Problem(link=link, bounds=bounds, fit_intercept=False)
     look = TiltedLook(cost=Cost(epsilon=1.0, delta=0.01), problem=problem)
     sides = [(np.ones((3, 1)), np.array([1.0, -1.0, last])) for last in (1.0, -1.0)]
     source = SimulationSource(2)

@@ -83,7 +83,7 @@ def test_location_stage_sensitivity(dimension):
 
         return np.linalg.norm(answer(x, y) - answer(x2, y2), axis=1)
 
-    problem = Problem(task="linear", bounds=Bounds(center=np.zeros(dimension)))
+    problem = Problem(link="linear", bounds=Bounds(center=np.zeros(dimension)))
     claimed = LocationLook(problem=problem, cost=Cost(epsilon=1.0, delta=1e-5)).l2
     found = search(distance, dimension, np.random.default_rng(4))
     assert 0.995 * claimed <= found <= claimed * (1 + 1e-9)
@@ -104,9 +104,9 @@ def test_functional_mechanism_bounds_of_the_paper():
 
 def test_as_published_gaussian_fm_costs_more_than_it_claims():
     # methods C7: 0.67 / 1.44 / 3.12 for a claimed 0.5 / 1 / 2, δ = 1e-5, linear.
-    true = [published_epsilon(claimed, delta=1e-5, task="linear") for claimed in (0.5, 1.0, 2.0)]
+    true = [published_epsilon(claimed, delta=1e-5, link="linear") for claimed in (0.5, 1.0, 2.0)]
     assert np.allclose(true, [0.67, 1.44, 3.12], atol=0.01)
-    logistic = published_epsilon(0.5, delta=1e-5, task="logistic")
+    logistic = published_epsilon(0.5, delta=1e-5, link="logistic")
     assert logistic > 0.5
 
 
@@ -121,6 +121,6 @@ def test_as_published_supremum_is_found_by_search():
         return np.sqrt(h0**2 + (h1**2).sum(1) + (h2[:, rows, columns] ** 2).sum(1)) / scale
 
     found = search(distance, 2, np.random.default_rng(5))
-    mu = published_mu(1.0, delta=1e-5, task="linear")
+    mu = published_mu(1.0, delta=1e-5, link="linear")
     assert 0.99 * mu <= found <= mu * (1 + 1e-9)
     assert gaussian_epsilon(delta=1e-5, multiplier=1 / found) > 1.3

@@ -15,7 +15,7 @@ from dpfda.privacy.cost import Cost
 from dpfda.privacy.price import Price
 from dpfda.regression.empirical_risk import Risk
 from dpfda.regression.location_look import Location, LocationLook
-from dpfda.regression.methods import Method
+from dpfda.regression.methods import RegressionMechanism
 from dpfda.regression.methods.base import Regression
 from dpfda.regression.methods.moments import inflation
 from dpfda.regression.methods.objective_perturbation import TiltedLook, tilt_sigma, tilted
@@ -47,7 +47,7 @@ def test_locations_move_as_far_as_the_worst_lengths_say(dimension):
     length, root = np.linspace(0, 1, 200_001), dimension**0.5
     moved = root * (1 + length) + 1.6 * (1 - length**2)
     assert location_l1(dimension) == pytest.approx(moved.max(), rel=1e-9)
-    problem = Problem(task="linear", bounds=Bounds(center=np.zeros(dimension)))
+    problem = Problem(link="linear", bounds=Bounds(center=np.zeros(dimension)))
     look = LocationLook(cost=Cost(epsilon=1.0), problem=problem)
     assert look.l1 == location_l1(dimension) + location_l1(1) / 2
     assert look.l2 == math.sqrt(5)
@@ -72,14 +72,14 @@ def test_the_best_weight_is_where_noise_stops_falling(linear, quadratic, dimensi
 BALL = Bounds(center=np.zeros(2))
 
 
-def asked(method="moments", *, task="linear", delta=1e-6, replies=(), n=100, **other):
+def asked(method="moments", *, link="linear", delta=1e-6, replies=(), n=100, **other):
     settings = {key: other.pop(key) for key in ("newton_steps", "newton_share") if key in other}
-    problem = Problem(task=task, bounds=BALL, **other)
+    problem = Problem(link=link, bounds=BALL, **other)
     regression = Regression(
         epsilon=1.0,
         delta=delta,
         problem=problem,
-        method=Method.from_dict({"name": method, **settings}),
+        mechanism=RegressionMechanism.from_dict({"name": method, **settings}),
     )
     return course(regression.questions(), replies, n=n)
 
@@ -94,15 +94,15 @@ def test_two_stages_share_the_budget():
     assert shares(looks) == [(LocationLook, fifth), (MomentLook, 1 - fifth)]
     looks, _ = asked(delta=0.0)
     assert shares(looks) == [(LocationLook, quarter), (AbsoluteMomentLook, 1 - quarter)]
-    looks, _ = asked(task="logistic", newton_steps=3, newton_share=0.3)
+    looks, _ = asked(link="logistic", newton_steps=3, newton_share=0.3)
     assert shares(looks) == [
         (LocationLook, fifth),
         (MomentLook, Fraction(1, 2)),
         *[(NewtonLook, Fraction(1, 10))] * 3,
     ]
-    looks, _ = asked(task="logistic", n=10)
+    looks, _ = asked(link="logistic", n=10)
     assert shares(looks) == [(LocationLook, fifth), (MomentLook, 1 - fifth)]
-    looks, _ = asked(task="logistic", n=10**6)
+    looks, _ = asked(link="logistic", n=10**6)
     assert shares(looks)[1:] == [(MomentLook, Fraction(11, 20)), (NewtonLook, quarter)]
 
 
@@ -120,8 +120,8 @@ def test_very_few_rows_are_asked_once():
 def test_adassp_turns_a_line_through_classes_into_log_odds():
     replies = [[40.0, 10.0, 5.0, 50.0, 0.0, 50.0]]
     line, odds = (
-        asked("adassp", task=task, fit_intercept=False, replies=replies)[1]
-        for task in ("linear", "logistic")
+        asked("adassp", link=link, fit_intercept=False, replies=replies)[1]
+        for link in ("linear", "logistic")
     )
     np.testing.assert_allclose(odds.slope, 2 * line.slope)
 
@@ -135,14 +135,17 @@ def test_minimizers_come_back_from_their_scale(method):
 
 
 def test_limits_are_exact_decimals():
-    problem = Problem(task="linear", bounds=BALL)
+    problem = Problem(link="linear", bounds=BALL)
     given = {"epsilon": 0.7, "problem": problem}
-    tilt, moments = Method.named("objective_perturbation")(), Method.named("moments")()
+    tilt, moments = (
+        RegressionMechanism.named("objective_perturbation")(),
+        RegressionMechanism.named("moments")(),
+    )
     whole = Price(epsilon=Fraction(7, 10), delta=Fraction(1, 10**5))
-    assert Regression(**given, delta=1e-5, method=tilt).most == whole
-    pure = Regression(**given, method=moments).most
+    assert Regression(**given, delta=1e-5, mechanism=tilt).most == whole
+    pure = Regression(**given, mechanism=moments).most
     assert (pure.epsilon, pure.delta, pure.precision) == (Fraction(7, 10), 0, 0)
-    gaussian = Regression(**given, delta=1e-5, method=moments).most
+    gaussian = Regression(**given, delta=1e-5, mechanism=moments).most
     assert (gaussian.epsilon, gaussian.delta) == (0, 0)
     assert gaussian.precision > 0
 
@@ -206,13 +209,13 @@ def test_the_smallest_sigma_that_is_enough(epsilon, delta):
     assert (2 * q * sigma + 2) / sigma**2 == pytest.approx(epsilon, rel=1e-9)
 
 
-@pytest.mark.parametrize("task", ["linear", "logistic"])
-def test_the_tilted_objective_is_minimized(task):
-    problem = Problem(task=task, bounds=BALL, fit_intercept=False)
+@pytest.mark.parametrize("link", ["linear", "logistic"])
+def test_the_tilted_objective_is_minimized(link):
+    problem = Problem(link=link, bounds=BALL, fit_intercept=False)
     look = TiltedLook(cost=Cost(epsilon=1.0, delta=1e-3), problem=problem)
     rows, targets = np.array([[0.5, -0.25], [0.1, 0.7]]), np.array([0.5, -1.0])
     theta = look.exact((rows, targets), SimulationSource(1)) / look.mechanism.ridge
     inside, noise = np.trunc(rows * (1 - 2**-40) * 2**18) / 2**18, look.mechanism
     tilt = noise.tilt(SimulationSource(1))
-    risk = Risk(x=inside, v=targets, task=task, ridge=noise.ridge, tilt=tilt)
+    risk = Risk(x=inside, v=targets, link=link, ridge=noise.ridge, tilt=tilt)
     assert np.linalg.norm(risk.derivatives(theta)[0]) <= 1e-6

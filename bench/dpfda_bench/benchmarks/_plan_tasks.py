@@ -24,7 +24,7 @@ Split = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Task:
+class Case:
     """People with curves or rows, and what is known of them in advance.
 
     Attributes:
@@ -42,7 +42,7 @@ class Task:
     chosen_on: bool = False
 
 
-def tasks(*, real: bool = True) -> Iterator[Task]:
+def tasks(*, real: bool = True) -> Iterator[Case]:
     """All of them; those with real data need their files."""
     yield from _simulated()
     if real:
@@ -50,7 +50,7 @@ def tasks(*, real: bool = True) -> Iterator[Task]:
         yield from _tables()
 
 
-def _curves() -> Iterator[Task]:
+def _curves() -> Iterator[Case]:
     for pair, known in (("sh iy", True), ("aa ao", True), ("dcl iy", False), ("aa sh", False)):
         first, second = pair.split()
         data = curves.load_phoneme(classes=(first, second))
@@ -74,7 +74,7 @@ def _curves() -> Iterator[Task]:
     yield _real("mortality period", "smooth", rates, late, {"value_range": (-5, 0)})
 
 
-def _tables() -> Iterator[Task]:
+def _tables() -> Iterator[Case]:
     ill = vectors.load_diabetes()
     medical = [(0, 12), (50, 200), (40, 120), (0, 60), (0, 300), (15, 50), (0, 1.5), (20, 80)]
     yield _real("diabetes", "table", ill.X, ill.y, {"feature_ranges": medical}, True)
@@ -95,24 +95,24 @@ def _tables() -> Iterator[Task]:
         yield _real(name, "table", small, images.y, facts)
 
 
-def _simulated() -> Iterator[Task]:
+def _simulated() -> Iterator[Case]:
     box = {"value_range": (-6, 6)}
-    yield Task(name="001", family="smooth", facts=box, draw=_paper, chosen_on=True)
-    yield Task(name="bumps", family="smooth", facts=box, draw=partial(_drawn, _bumps))
-    yield Task(name="walks", family="rough", facts=box, draw=partial(_drawn, _walks))
-    yield Task(name="steps", family="rough", facts=box, draw=partial(_drawn, _steps))
+    yield Case(name="001", family="smooth", facts=box, draw=_paper, chosen_on=True)
+    yield Case(name="bumps", family="smooth", facts=box, draw=partial(_drawn, _bumps))
+    yield Case(name="walks", family="rough", facts=box, draw=partial(_drawn, _walks))
+    yield Case(name="steps", family="rough", facts=box, draw=partial(_drawn, _steps))
     ten = {"feature_ranges": [(-10, 10)] * 8}
-    yield Task(name="correlated", family="table", facts=ten, draw=partial(_drawn, _correlated))
+    yield Case(name="correlated", family="table", facts=ten, draw=partial(_drawn, _correlated))
     weak = {"feature_ranges": [(0, 1)] * 5 + [(15, 50), (0, 52), (0, 30)]}
-    yield Task(name="weak", family="table", facts=weak, draw=partial(_drawn, _weak))
+    yield Case(name="weak", family="table", facts=weak, draw=partial(_drawn, _weak))
 
 
 def _real(
     name: str, family: str, X: Any, y: Any, facts: Mapping[str, Any], *chosen_on: bool
-) -> Task:
+) -> Case:
     labels = np.where(np.asarray(y, dtype=float) > 0, 1.0, -1.0)
     draw = partial(_split, np.asarray(X, dtype=np.float64), labels)
-    return Task(name=name, family=family, facts=facts, draw=draw, chosen_on=any(chosen_on))
+    return Case(name=name, family=family, facts=facts, draw=draw, chosen_on=any(chosen_on))
 
 
 def _split(X: FloatArray, y: FloatArray, seed: int) -> Split:

@@ -30,7 +30,7 @@ from dpfda.protocol.plan import StudyPlan
 from dpfda.recipe import plan_study
 from dpfda.simulate import ask_everybody
 from dpfda.study.outcome import Outcome
-from dpfda_bench.benchmarks._plan_tasks import Task, tasks
+from dpfda_bench.benchmarks._plan_tasks import Case, tasks
 from dpfda_bench.datasets.catalogue import DataFileMissing
 from dpfda_bench.goals import Goal, at_least, at_most
 
@@ -100,7 +100,7 @@ def _figures(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
     }
 
 
-def _known(task: Task) -> dict[str, Any]:
+def _known(task: Case) -> dict[str, Any]:
     """What the user says, and a sample of people whom nobody will ask."""
     found, shares = [], []
     for seed in range(3):
@@ -120,7 +120,7 @@ def _known(task: Task) -> dict[str, Any]:
     }
 
 
-def _row(task: Task, known: dict[str, Any], epsilon: float, studies: int) -> dict[str, Any]:
+def _row(task: Case, known: dict[str, Any], epsilon: float, studies: int) -> dict[str, Any]:
     """Both forecasts and the truth at one ε."""
     said = {name: value for name, value in known.items() if name != "sample"}
     common = dict(classes=_CLASSES, epsilon=epsilon, studies=studies, also=(), **task.facts)
@@ -145,7 +145,7 @@ def _row(task: Task, known: dict[str, Any], epsilon: float, studies: int) -> dic
     }
 
 
-def _achieved(task: Task, epsilon: float, seed: int) -> float:
+def _achieved(task: Case, epsilon: float, seed: int) -> float:
     """The error of one whole study on people who were not asked."""
     X, y, others, truth = task.draw(seed)
     plan = plan_study(len(y), epsilon, classes=_CLASSES, seed=seed, **task.facts)

@@ -15,7 +15,7 @@ from dpfda.mechanisms.gaussian import Gaussian
 from dpfda.noise import SimulationSource
 from dpfda.protocol.consortium import convene
 from dpfda.regression.estimators import PrivateLinearRegression, PrivateLogisticRegression
-from dpfda.regression.methods import Method, Regression
+from dpfda.regression.methods import Regression, RegressionMechanism
 from dpfda.regression.problem import Bounds, Problem
 from dpfda.study.outcome import Outcome
 from dpfda_bench.goals import at_most
@@ -82,8 +82,8 @@ def aggregate_variance_ratio(sites: int, *, size: int, seed: int) -> float:
     regression = Regression(
         epsilon=1.0,
         delta=1e-5,
-        problem=Problem(task="linear", bounds=Bounds(center=np.zeros(dimension))),
-        method=Method.from_dict({"name": "gaussian_fm"}),
+        problem=Problem(link="linear", bounds=Bounds(center=np.zeros(dimension))),
+        mechanism=RegressionMechanism.from_dict({"name": "gaussian_fm"}),
     )
     records = {f"s{number}": (np.zeros((1, dimension)), np.zeros(1)) for number in range(sites)}
     _, consortium = convene(regression, records, source=SimulationSource(seed))

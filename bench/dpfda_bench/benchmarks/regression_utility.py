@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from dpfda._validate import FloatArray
 from dpfda.face.comparison import non_private_classifier
 from dpfda.regression.estimators import PrivateLinearRegression, PrivateLogisticRegression
-from dpfda.regression.methods import Method
+from dpfda.regression.methods import RegressionMechanism
 from dpfda.study.outcome import Outcome
 from dpfda_bench.goals import at_least, at_most
 from dpfda_bench.measuring import gathered, mean_and_error
@@ -40,7 +40,7 @@ def run(quick: bool = False) -> Outcome:
     splits = 10
     methods, epsilons = ["moments"], EPSILONS[1:2]
     if not quick:
-        methods, epsilons = sorted(Method.members()), EPSILONS
+        methods, epsilons = sorted(RegressionMechanism.members()), EPSILONS
         names += ["twitter", *UNTOUCHED]
     for name in names:
         data = prepare(name)
@@ -79,7 +79,7 @@ class Split:
 
     def score(self, guess: FloatArray) -> float:
         """Mean squared error of a clipped guess, or accuracy of a guess above one half."""
-        if self.data.task == "linear":
+        if self.data.link == "linear":
             return float(np.mean((np.clip(guess, 0, 1) - self.truth) ** 2))
         return float(np.mean((guess > 0.5) == self.truth))
 
@@ -89,26 +89,28 @@ class Split:
 
     def non_private(self) -> float:
         """The score of a fit without noise."""
-        if self.data.task == "linear":
+        if self.data.link == "linear":
             ridge = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-4, 4, 17)))
             return self.score(ridge.fit(self.X, self.y).predict(self.unseen))
         rule = non_private_classifier(self.X, self.y)
         assert rule is not None
         return self.score(rule.predict_proba(self.unseen)[:, 1])
 
-    def guess(self, method: str | Method, epsilon: float, **options: Any) -> FloatArray:
+    def guess(
+        self, method: str | RegressionMechanism, epsilon: float, **options: Any
+    ) -> FloatArray:
         """Predictions of a private fit: a number, or the probability of class 1."""
         shared: dict[str, Any] = {"delta": 1e-5, "mechanism": method, "random_state": self.seed}
         shared |= {"feature_norm_bound": 1.0} | options
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "too few rows")  # the table shows what that means
-            if self.data.task == "linear":
+            if self.data.link == "linear":
                 line = PrivateLinearRegression(epsilon, **shared, target_range=(0, 1))
                 return np.asarray(line.fit(self.X, self.y).predict(self.unseen))
             odds = PrivateLogisticRegression(epsilon, **shared).fit(self.X, self.y)
             return np.asarray(odds.predict_proba(self.unseen)[:, 1])
 
-    def private(self, method: str | Method, epsilon: float, **options: Any) -> float:
+    def private(self, method: str | RegressionMechanism, epsilon: float, **options: Any) -> float:
         """The score of a private fit."""
         return self.score(self.guess(method, epsilon, **options))
 

@@ -35,10 +35,10 @@ def classic_tau(sensitivity: float, epsilon: float, delta: float) -> float:
     return sensitivity / epsilon * math.sqrt(2 * math.log(1.25 / delta))
 
 
-def noise_levels(method: str, task: Any, dimension: int, *, n: int, epsilon: float) -> list[float]:
+def noise_levels(method: str, link: Any, dimension: int, *, n: int, epsilon: float) -> list[float]:
     """Standard deviation of the noise on Λ_j, for each order j, as published."""
     factor = math.sqrt(2) if method == "fm" else 1.0
-    sizes = published_sensitivity(method, task, dimension)
+    sizes = published_sensitivity(method, link, dimension)
     return [factor * _scale(method, size / n, epsilon, DELTA) for size in sizes]
 
 
@@ -52,7 +52,7 @@ def published_weights(
     rows: FloatArray,
     targets: FloatArray,
     *,
-    task: Any,
+    link: Any,
     epsilon: float,
     delta: float,
     rng: np.random.Generator,
@@ -65,7 +65,7 @@ def published_weights(
         method: which.
         rows: training rows.
         targets: their targets.
-        task: linear or logistic.
+        link: linear or logistic.
         epsilon: ε as claimed.
         delta: δ as claimed.
         rng: float noise.
@@ -75,20 +75,20 @@ def published_weights(
     """
     if method == "objective_perturbation":
         parts = [
-            _tilted(rows[part], targets[part], task, epsilon, rng)
+            _tilted(rows[part], targets[part], link, epsilon, rng)
             for part in np.array_split(np.arange(len(rows)), sites)
         ]
         return np.asarray(np.mean(parts, axis=0))
     louder = math.sqrt(sites)
     if method == "noisy_gradient":
         tau = louder * classic_tau(2 / len(rows), epsilon, delta)
-        return _descend(rows, targets, task, tau, rng)
+        return _descend(rows, targets, link, tau, rng)
     n, dimension = rows.shape
-    if task == "linear":
+    if link == "linear":
         linear, quadratic = -2 / n * (targets @ rows), rows.T @ rows / n
     else:
         linear, quadratic = (0.5 - targets) @ rows / n, rows.T @ rows / (8 * n)
-    first, second = published_sensitivity(method, task, dimension)[-2:]
+    first, second = published_sensitivity(method, link, dimension)[-2:]
     draw = rng.laplace if method == "fm" else rng.normal
     scales = [louder * _scale(method, size / n, epsilon, delta) for size in (first, second)]
     linear = linear + draw(size=dimension) * scales[0]
@@ -103,31 +103,31 @@ def published_weights(
     return np.asarray(-0.5 * (vectors * inverse) @ (vectors.T @ linear))
 
 
-def published_guess(weights: FloatArray, rows: FloatArray, task: Any) -> FloatArray:
+def published_guess(weights: FloatArray, rows: FloatArray, link: Any) -> FloatArray:
     """Predictions, or probabilities of class 1."""
     line = rows @ weights
-    return np.asarray(line if task == "linear" else expit(np.clip(line, -500, 500)))
+    return np.asarray(line if link == "linear" else expit(np.clip(line, -500, 500)))
 
 
-def true_epsilon(method: str, claimed: float, *, delta: float, task: Any) -> float | None:
+def true_epsilon(method: str, claimed: float, *, delta: float, link: Any) -> float | None:
     """The ε a method as published really has, where it differs from the claim."""
     if method == "gaussian_fm":
-        return published_epsilon(claimed, delta=delta, task=task)
+        return published_epsilon(claimed, delta=delta, link=link)
     if method == "noisy_gradient":
-        steps = _STEPS if task == "linear" else _SLOW_STEPS
+        steps = _STEPS if link == "linear" else _SLOW_STEPS
         multiplier = classic_tau(1.0, claimed, delta) / math.sqrt(steps)
         return gaussian_epsilon(delta=delta, multiplier=multiplier)
     return None
 
 
-def synthetic(task: Any, *, dimension: int, n: int = 10_000, seed: int = 0) -> Prepared:
+def synthetic(link: Any, *, dimension: int, n: int = 10_000, seed: int = 0) -> Prepared:
     """Appendix B: random rows and a noisy line, or its sign; 002 does not say more."""
     rng = np.random.default_rng(seed)
     cube = rng.uniform(-1, 1, (n, dimension))
     line = cube @ rng.normal(size=dimension) / math.sqrt(dimension)
     line = line + 0.1 * rng.normal(size=n)
-    target = np.clip(0.5 + line / 4, 0, 1) if task == "linear" else (line > 0).astype(float)
-    return Prepared(cube / math.sqrt(dimension), target, task, "synthetic")
+    target = np.clip(0.5 + line / 4, 0, 1) if link == "linear" else (line > 0).astype(float)
+    return Prepared(cube / math.sqrt(dimension), target, link, "synthetic")
 
 
 def renyi_epsilon(multiplier: float, *, steps: int, delta: float) -> float:
@@ -142,27 +142,27 @@ def renyi_epsilon(multiplier: float, *, steps: int, delta: float) -> float:
 
 
 def _tilted(
-    rows: FloatArray, targets: FloatArray, task: Any, epsilon: float, rng: np.random.Generator
+    rows: FloatArray, targets: FloatArray, link: Any, epsilon: float, rng: np.random.Generator
 ) -> FloatArray:
     """Objective perturbation of Chaudhuri et al. (2011), pure ε, λ = 0.01."""
     n, dimension = rows.shape
-    ridge, curvature = 0.01 * n, CURVATURE[task]
+    ridge, curvature = 0.01 * n, CURVATURE[link]
     left = epsilon - 2 * math.log1p(curvature / ridge)
     if left <= 0:
         ridge, left = curvature / math.expm1(epsilon / 4), epsilon / 2
     direction = rng.normal(size=dimension)
     tilt = direction / np.linalg.norm(direction) * rng.gamma(dimension, 2 / left)
-    values = targets if task == "linear" else 2 * targets - 1
-    return minimize_risk(rows, values, task=task, ridge=ridge, tilt=np.asarray(tilt))
+    values = targets if link == "linear" else 2 * targets - 1
+    return minimize_risk(rows, values, link=link, ridge=ridge, tilt=np.asarray(tilt))
 
 
 def _descend(
-    rows: FloatArray, targets: FloatArray, task: Any, tau: float, rng: np.random.Generator
+    rows: FloatArray, targets: FloatArray, link: Any, tau: float, rng: np.random.Generator
 ) -> FloatArray:
     """Noisy gradient descent: every step pays the claimed ε."""
     n, dimension = rows.shape
     theta = np.zeros(dimension)
-    if task == "linear":
+    if link == "linear":
         linear, quadratic = targets @ rows / n, rows.T @ rows / n
         for _ in range(_STEPS):
             theta = theta - (quadratic @ theta - linear + tau * rng.normal(size=dimension))

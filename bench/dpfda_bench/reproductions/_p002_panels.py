@@ -96,9 +96,9 @@ def figure(
             )
             for (form, method), values in scores.items():
                 private = form != "reference"
-                true = true_epsilon(method, epsilon, delta=delta, task=data.task)
+                true = true_epsilon(method, epsilon, delta=delta, link=data.link)
                 if method == "cape" and sites is not None:
-                    true = published_cape_epsilon(epsilon, delta=delta, sites=sites, task=data.task)
+                    true = published_cape_epsilon(epsilon, delta=delta, sites=sites, link=data.link)
                 rows.append(
                     {
                         "data": name,
@@ -145,15 +145,15 @@ def one_split(
 
 def published_score(split: Split, method: str, **options: Any) -> float:
     """The score of one of 002's methods as published; options as in `published_weights`."""
-    rows, task = positive_rows(split.data), split.data.task
-    weights = published_weights(method, rows[split.train], split.y, task=task, **options)
-    return split.score(published_guess(weights, rows[split.test], task))
+    rows, link = positive_rows(split.data), split.data.link
+    weights = published_weights(method, rows[split.train], split.y, link=link, **options)
+    return split.score(published_guess(weights, rows[split.test], link))
 
 
 def among_sites(split: Split, sites: int, **options: Any) -> float:
     """The score of the sound capeFM: real keys, masks and shares, by default nobody colluding."""
     model = DecentralizedRegression(
-        **{"colluders": 0} | options, task=split.data.task, feature_norm_bound=1.0,
+        **{"colluders": 0} | options, link=split.data.link, feature_norm_bound=1.0,
         target_range=(0, 1), random_state=split.seed,
     )  # fmt: skip
     parts = np.array_split(split.train, sites)

@@ -13,39 +13,39 @@ import numpy as np
 
 from dpfda import _validate
 from dpfda.privacy.calibration import gaussian_epsilon, gaussian_mu
-from dpfda.regression.problem import Task
+from dpfda.regression.problem import Link
 
 
-def published_mu(claimed: float, *, delta: float, task: Task) -> float:
+def published_mu(claimed: float, *, delta: float, link: Link) -> float:
     """μ of the three releases together, at the worst pair of rows.
 
     Linear, y = 1 and y' = 0 on perpendicular rows: 1 from Λ0, (2/4)² from Λ1, 2 from Λ2.
     Logistic, y = 1 and y' = 0 at angle cosine t: (2 + 2t)/4 + 2(1 - t²), the largest at t = ⅛.
 
     Example:
-        >>> round(published_mu(1.0, delta=1e-5, task="linear"), 3)
+        >>> round(published_mu(1.0, delta=1e-5, link="linear"), 3)
         0.372
     """
     _validate.positive("claimed", claimed)
     scale = math.sqrt(2 * math.log(1.25 / _validate.fraction("delta", delta)))
-    squared = 1 + 0.25 + 2 if task == "linear" else (2 + 0.25) / 4 + 2 * (1 - 1 / 64)
+    squared = 1 + 0.25 + 2 if link == "linear" else (2 + 0.25) / 4 + 2 * (1 - 1 / 64)
     return claimed / scale * math.sqrt(squared)
 
 
-def published_epsilon(claimed: float, *, delta: float, task: Task) -> float:
+def published_epsilon(claimed: float, *, delta: float, link: Link) -> float:
     """The true ε, at the same δ, of Gaussian FM as published for a claimed ε.
 
     Example:
-        >>> round(published_epsilon(0.5, delta=1e-5, task="linear"), 2)
+        >>> round(published_epsilon(0.5, delta=1e-5, link="linear"), 2)
         0.67
     """
     return gaussian_epsilon(
-        delta=delta, multiplier=1 / published_mu(claimed, delta=delta, task=task)
+        delta=delta, multiplier=1 / published_mu(claimed, delta=delta, link=link)
     )
 
 
 def published_cape_epsilon(
-    claimed: float, *, delta: float, sites: int, task: Task | None = None
+    claimed: float, *, delta: float, sites: int, link: Link | None = None
 ) -> float:
     """The true ε of the correlated-noise capeFM of 002 against its coordinator alone (C8).
 
@@ -56,7 +56,7 @@ def published_cape_epsilon(
         claimed: ε as claimed.
         delta: δ.
         sites: S.
-        task: None: the sum of the sites is one Gaussian release, exactly calibrated. A task: it is
+        link: None: the sum of the sites is one Gaussian release, exactly calibrated. A link: it is
             Gaussian FM as published, which costs more by itself (C7).
 
     Example:
@@ -64,28 +64,28 @@ def published_cape_epsilon(
         0.69
     """
     _validate.whole("sites", sites, least=2)
-    if task is None:
+    if link is None:
         mu = gaussian_mu(epsilon=claimed, delta=delta)
     else:
-        mu = published_mu(claimed, delta=delta, task=task)
+        mu = published_mu(claimed, delta=delta, link=link)
     return gaussian_epsilon(delta=delta, multiplier=1 / (mu * math.sqrt(2 * sites / (sites + 1))))
 
 
-def published_sensitivity(method: str, task: Task, dimension: int) -> tuple[float, ...]:
+def published_sensitivity(method: str, link: Link, dimension: int) -> tuple[float, ...]:
     """Table A1 of 002 times N: one number for each order j of the coefficients.
 
     Example:
         >>> published_sensitivity("gaussian_fm", "linear", 5)
         (1.0, 4.0, 1.0)
     """
-    orders = 3 if task == "linear" else 2
+    orders = 3 if link == "linear" else 2
     size = float(dimension)
     if method == "gaussian_fm":
-        return (1.0, 4.0, 1.0) if task == "linear" else (1.0, 0.125)
+        return (1.0, 4.0, 1.0) if link == "linear" else (1.0, 0.125)
     if method == "fm":
-        value = 2 * (1 + size) ** 2 if task == "linear" else size**2 / 4 + 3 * size
+        value = 2 * (1 + size) ** 2 if link == "linear" else size**2 / 4 + 3 * size
     elif method == "relaxed_fm":
-        square = 4 * (1 + 4 * size + size**2) if task == "linear" else size**2 / 16 + size
+        square = 4 * (1 + 4 * size + size**2) if link == "linear" else size**2 / 16 + size
         value = float(np.sqrt(square))
     else:
         _validate.one_of("method", method, ("fm", "relaxed_fm", "gaussian_fm"))

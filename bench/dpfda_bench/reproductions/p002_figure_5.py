@@ -49,7 +49,7 @@ def run(effort: Effort = FULL) -> Outcome:
         for label, values in scores.items():
             true = None if label == "trivial" else EPSILON
             if label == "cape as published":
-                true = published_cape_epsilon(EPSILON, delta=DELTA, sites=count, task=data.task)
+                true = published_cape_epsilon(EPSILON, delta=DELTA, sites=count, link=data.link)
             rows.append(
                 {"data": name, "sites": count, "scheme": label, "true_epsilon": true}
                 | {"measure": data.measure, "value": float(np.mean(values))}

@@ -23,13 +23,13 @@ def run(effort: Effort = FULL) -> Outcome:
     return levels("linear", first=0, factors=(2.0, 1.0))
 
 
-def levels(task: str, *, first: int, factors: tuple[float, float]) -> Outcome:
+def levels(link: str, *, first: int, factors: tuple[float, float]) -> Outcome:
     """τ as published for each order, and the sound joint release beside it."""
     rows: list[dict[str, Any]] = []
     for epsilon in EPSILONS:
         for dimension in DIMENSIONS:
             columns = {
-                method: noise_levels(method, task, dimension, n=ROWS, epsilon=epsilon)
+                method: noise_levels(method, link, dimension, n=ROWS, epsilon=epsilon)
                 for method in FM_FAMILY
             }
             weight = best_weight(*factors, dimension=dimension)

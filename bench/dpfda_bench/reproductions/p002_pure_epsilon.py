@@ -70,7 +70,7 @@ def matrix_laplace(
     """Predictions of the two-stage release with a float matrix Laplace: a simulation."""
     n, dimension = X.shape
     bounds = Bounds(center=np.zeros(dimension), target_center=0.5, target_radius=0.5)
-    problem = Problem(task="linear", bounds=bounds)
+    problem = Problem(link="linear", bounds=bounds)
     look = LocationLook(problem=problem, cost=Cost(epsilon=epsilon).part(0.25))
     found = look.read(look.answer((X, y), SimulationSource(seed))).bounds
     rows = clip_to_ball(X, center=found.center, radius=found.radius) / found.radius

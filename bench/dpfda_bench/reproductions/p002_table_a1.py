@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from dpfda.regression.methods.published_fm import published_l1
-from dpfda.regression.problem import Task
+from dpfda.regression.problem import Link
 from dpfda.regression.sensitivity import joint_l2
 from dpfda.study.outcome import Outcome
 from dpfda_bench.effort import FULL, Effort
@@ -20,19 +20,19 @@ DIMENSIONS = (5, 10, 20, 50, 100)
 def run(effort: Effort = FULL) -> Outcome:
     """Evaluate every formula; nothing is random."""
     rows: list[dict[str, Any]] = []
-    tasks: tuple[Task, ...] = ("linear", "logistic")
-    for task in tasks:
-        first = 0 if task == "linear" else 1
+    links: tuple[Link, ...] = ("linear", "logistic")
+    for link in links:
+        first = 0 if link == "linear" else 1
         for dimension in DIMENSIONS:
             columns = {
-                method: published_sensitivity(method, task, dimension)
+                method: published_sensitivity(method, link, dimension)
                 for method in ("fm", "relaxed_fm", "gaussian_fm")
             }
             for place in range(len(columns["fm"])):
                 rows.append(
-                    {"task": task, "D": dimension, "order": first + place}
+                    {"link": link, "D": dimension, "order": first + place}
                     | {_SHORT[method]: values[place] for method, values in columns.items()}
-                    | sound(task, dimension)
+                    | sound(link, dimension)
                 )
     return Outcome(
         rows=rows,
@@ -48,11 +48,11 @@ def run(effort: Effort = FULL) -> Outcome:
     )
 
 
-def sound(task: str, dimension: int) -> dict[str, float]:
+def sound(link: str, dimension: int) -> dict[str, float]:
     """The sound sensitivities for rows in the unit ball."""
-    linear = task == "linear"
+    linear = link == "linear"
     return {
-        "fm*": published_l1(task, dimension),
+        "fm*": published_l1(link, dimension),
         "rel.*": 2 * math.sqrt(6) if linear else math.sqrt(17 / 16),
         "gfm*": joint_l2(2.0, 1.0) if linear else joint_l2(0.5, 0.125),
     }

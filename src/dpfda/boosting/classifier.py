@@ -21,7 +21,7 @@ from dpfda.boosting.plots import draw_rounds
 from dpfda.boosting.requests.base import MOST_ROWS
 from dpfda.boosting.samme_study import SammeDesign
 from dpfda.curves import RowEncoder
-from dpfda.curves.ranges import Table
+from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.face.curve_classifier import LocalClassifier
 from dpfda.privacy.guarantee import ROWS_ARE_PUBLIC, USER_IS_NOT_PROTECTED
@@ -157,9 +157,21 @@ class LocalBoostingClassifier(LocalClassifier):
         assumed = [USER_IS_NOT_PROTECTED]
         assumed += [ROWS_ARE_PUBLIC] if self.rows_per_owner is None else []
         self.guarantee_ = self._promise(self.plan_.guarantee, source).assuming(*assumed)
-        table = Table.of(self.feature_ranges) if self._named else None
+        table = PublicColumns.of(self.feature_ranges) if self._named else None
         self.model_ = replace(progress.model, guarantee=self.guarantee_, table=table)
         return self
+
+    def predict_proba(self, X: Any, *, grid_points: Any = None) -> FloatArray:
+        """Probabilities (n, K) in the order of ``classes_``: the softmax of the scores.
+
+        It is the link of both models: scores of ``gradient`` are a logistic model's, and a vote
+        of SAMME is log-odds up to a constant, without a factor (Zhu et al. 2009: g/(K - 1) is
+        Σ α 1{T = k} and a constant). Not calibrated: weights are estimated under noise, and a model
+        that does not fit is too sure of itself. Expected calibration errors at ε = 2 and 10 000
+        owners (`tools/calibration.py`): 0.04 (``gradient``), 0.08, 0.05 and 0.06 on a logistic
+        model, 0.18, 0.07, 0.09 and 0.08 on four columns of Adult.
+        """
+        return super().predict_proba(X, grid_points=grid_points)
 
     def plot(self) -> Any:
         """Error and weight, or step and directions, round by round."""
@@ -209,7 +221,7 @@ class LocalBoostingClassifier(LocalClassifier):
             uniform = np.random.default_rng([seed, 3]).random((_PRETENDED_ROWS, len(low)))
             return low + (high - low) * uniform, None
         if self._named:
-            own = Table.of(self.feature_ranges).read(reference)
+            own = PublicColumns.of(self.feature_ranges).read(reference)
         else:
             own = _validate.batch("reference", reference, columns=self.n_features_in_)
         if labels is None:
@@ -233,9 +245,9 @@ class LocalBoostingClassifier(LocalClassifier):
         """Whether columns have names, and perhaps categories."""
         return isinstance(self.feature_ranges, Mapping)
 
-    def _public_table(self, width: int) -> Table:
+    def _public_table(self, width: int) -> PublicColumns:
         given = (-1.0, 1.0) if self.feature_ranges is None else self.feature_ranges
-        return Table.of(given, width=width)
+        return PublicColumns.of(given, width=width)
 
     def _design(
         self,
@@ -302,7 +314,7 @@ class LocalBoostingClassifier(LocalClassifier):
             self.feature_ranges, X, reset=reset, ensure_all_finite=not private
         )
         if self._named:
-            table = Table.of(self.feature_ranges)
+            table = PublicColumns.of(self.feature_ranges)
             table.check(rows)
             rows = table.read(rows, strict=not private)
         return RowEncoder(rows.shape[1]).encode(rows, strict=False) if private else rows

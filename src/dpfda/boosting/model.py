@@ -11,7 +11,7 @@ import numpy as np
 from dpfda._registry import Registered
 from dpfda._validate import FloatArray, IntArray
 from dpfda.boosting.feature_map import FeatureMap
-from dpfda.curves.ranges import Table
+from dpfda.curves.ranges import PublicColumns
 from dpfda.documents import Body
 from dpfda.errors import InvalidParameter
 from dpfda.protocol.fields import Declared, array, part
@@ -58,7 +58,7 @@ class RowModelBody(Body):
 
     boosted: dict[str, Any]
     classes: tuple[Label, ...]
-    table: Table | None
+    table: PublicColumns | None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -82,12 +82,12 @@ class RowModel(ClassModel):
     body: ClassVar[type[Body]] = RowModelBody
 
     boosted: BoostedModel
-    table: Table | None = None
+    table: PublicColumns | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._revive("boosted", BoostedModel.from_dict)
-        self._revive("table", Table.from_dict)
+        self._revive("table", PublicColumns.from_dict)
 
     def scores(self, features: FloatArray) -> FloatArray:
         """Scores of rows of numbers: (n, 1) for two classes, (n, K) for more."""

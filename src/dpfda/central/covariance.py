@@ -12,7 +12,7 @@ import numpy as np
 from dpfda._validate import FloatArray
 from dpfda.central.adaptive import Schedule
 from dpfda.central.conversation import CurveConversation, far_apart, reaches, too_small
-from dpfda.central.estimator import CurveEstimator, Reading
+from dpfda.central.estimator import CurveEstimator, HeldRecords
 from dpfda.central.functions import FunctionBasis, spline_basis
 from dpfda.central.looks import BallMean, BallProducts
 from dpfda.central.quadrature import as_grid, norm_bound
@@ -156,15 +156,15 @@ class PrivateCovariance(CurveEstimator):
         ((30, 30), True)
     """
 
-    def _conversation(self, read: Reading, n: int) -> CovarianceRelease:
+    def _conversation(self, read: HeldRecords, n: int) -> CovarianceRelease:
         basis = spline_basis(read.grid, size=read.grid[0].size)
         bound = norm_bound(read.bounds[0], read.grid)
         return CovarianceRelease(**self._budget, n=n, bound=bound, basis=basis)
 
-    def _records(self, asked: CovarianceRelease, read: Reading) -> Records:
+    def _records(self, asked: CovarianceRelease, read: HeldRecords) -> Records:
         return (asked.basis.project(read.rows[0]),)
 
-    def _keep(self, asked: Any, read: Reading, found: Release) -> Self:
+    def _keep(self, asked: Any, read: HeldRecords, found: Release) -> Self:
         if asked.strength < USEFUL:
             told = f"n·epsilon is below {USEFUL}: a surface of zeros may be as close"
             warnings.warn(told, stacklevel=3)

@@ -11,7 +11,7 @@ import numpy as np
 from dpfda._registry import Registered
 from dpfda._validate import FloatArray
 from dpfda.central.conversation import BoxConversation, too_small
-from dpfda.central.estimator import Reading
+from dpfda.central.estimator import HeldRecords
 from dpfda.central.points import PointEstimator
 from dpfda.central.release import Release
 from dpfda.protocol.conversation import Questions
@@ -112,12 +112,12 @@ class PrivateDensity(PointEstimator):
     mechanism: str | DensityMechanism = "histogram"
     project: bool = True
 
-    def _conversation(self, read: Reading, n: int) -> DensityRelease:
+    def _conversation(self, read: HeldRecords, n: int) -> DensityRelease:
         chosen = self.mechanism
         mechanism = DensityMechanism.named(chosen)() if isinstance(chosen, str) else chosen
         return DensityRelease(**self._budget, n=n, box=self._box, mechanism=mechanism)
 
-    def _keep(self, asked: Any, read: Reading, found: Release) -> Self:
+    def _keep(self, asked: Any, read: HeldRecords, found: Release) -> Self:
         return super()._keep(asked, read, replace(found, density=bool(self.project)))
 
     @property

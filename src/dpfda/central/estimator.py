@@ -32,7 +32,7 @@ Chunks = Callable[[], Iterable[Any]]
 _ONE_CHANNEL = "of one channel (release each by itself, all inside one `dpfda.budget`)"
 
 
-class Reading(NamedTuple):
+class HeldRecords(NamedTuple):
     """What was read of the records, about a public center, with what is public of them.
 
     A person's record is one row of each of `rows`. Curves of several channels have rows, a bound
@@ -94,7 +94,7 @@ class CentralEstimator(PrivateEstimator):
     def _budget(self) -> dict[str, Any]:
         return {"epsilon": self.epsilon, "delta": self.delta, "unit": self.unit}
 
-    def _keep(self, asked: CentralConversation, read: Reading, found: Release) -> Self:
+    def _keep(self, asked: CentralConversation, read: HeldRecords, found: Release) -> Self:
         """Public parameters stand first on a release's record."""
         parameters = {"n": asked.n, **self._public(read), **found.parameters}
         guarantee = found.guarantee.drawn_from(self._source())
@@ -110,18 +110,18 @@ class CentralEstimator(PrivateEstimator):
         return tuple(part[kept] for part in rows)
 
     @abstractmethod
-    def _read(self, X: Any, y: Any, *, grid_points: Any, reset: bool) -> Reading:
+    def _read(self, X: Any, y: Any, *, grid_points: Any, reset: bool) -> HeldRecords:
         """Private records as numbers, refused by their form alone."""
 
     @abstractmethod
-    def _conversation(self, read: Reading, n: int) -> Any:
+    def _conversation(self, read: HeldRecords, n: int) -> Any:
         """What n such records are asked: made of public parameters."""
 
-    def _records(self, asked: Any, read: Reading) -> Records:
+    def _records(self, asked: Any, read: HeldRecords) -> Records:
         """One row at a time, as the questions need them."""
         return read.rows
 
-    def _public(self, read: Reading) -> dict[str, Any]:
+    def _public(self, read: HeldRecords) -> dict[str, Any]:
         """Public parameters for the release's record."""
         return {}
 
@@ -143,7 +143,7 @@ class CurveEstimator(CentralEstimator):
         tags.input_tags.allow_nan = True
         return tags
 
-    def _read(self, X: Any, y: Any, *, grid_points: Any, reset: bool) -> Reading:
+    def _read(self, X: Any, y: Any, *, grid_points: Any, reset: bool) -> HeldRecords:
         curves = self._array(X, reset=reset)
         read = self._read_curves(curves, grid_points)
         self.n_features_in_ = read.rows[0].shape[1]
@@ -163,7 +163,7 @@ class CurveEstimator(CentralEstimator):
             ensure_min_features=2,
         )
 
-    def _read_curves(self, curves: Any, grid_points: Any) -> Reading:
+    def _read_curves(self, curves: Any, grid_points: Any) -> HeldRecords:
         """Curves about a public center, and their public bound; channel by channel."""
         surface = of_surfaces(grid_points)
         if surface and "surfaces" not in self.reads:
@@ -178,21 +178,21 @@ class CurveEstimator(CentralEstimator):
         parts = [self._read_one(*one, known) for one, known in zip(split, ranges, strict=True)]
         if len(parts) == 1:
             return parts[0]
-        return Reading(
+        return HeldRecords(
             tuple(rows for part in parts for rows in part.rows),
             parts[0].grid,
             tuple(bound for part in parts for bound in part.bounds),
             np.stack([part.center for part in parts]),
         )
 
-    def _read_one(self, curves: Any, grid_points: Any, value_range: Any) -> Reading:
+    def _read_one(self, curves: Any, grid_points: Any, value_range: Any) -> HeldRecords:
         """One channel."""
         center, bound = self._ball(value_range)
         records, grid = read_records(curves, grid_points, domain_range=self.domain_range)
         if value_range is not None:
             records = np.clip(records, *_validate.interval("value_range", value_range))
         middle_curve = as_function(center, records.shape[1])
-        return Reading((records - middle_curve,), grid, (bound,), middle_curve)
+        return HeldRecords((records - middle_curve,), grid, (bound,), middle_curve)
 
     def _ball(self, value_range: Any) -> tuple[Any, float]:
         """Public center and bound: of the range, or given by an expert."""
@@ -209,7 +209,7 @@ class CurveEstimator(CentralEstimator):
             raise InvalidParameter("center", "left out where value_range says it", self.center)
         return middle("value_range", value_range)
 
-    def _public(self, read: Reading) -> dict[str, Any]:
+    def _public(self, read: HeldRecords) -> dict[str, Any]:
         if self.value_range is None:
             return {"bound": self.bound}
         ranges = value_ranges(self.value_range, len(read.bounds))

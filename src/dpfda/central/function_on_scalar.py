@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.central.conversation import CurveConversation, checked_bound, reaches, too_small
-from dpfda.central.estimator import CurveEstimator, Reading
+from dpfda.central.estimator import CurveEstimator, HeldRecords
 from dpfda.central.functions import FunctionBasis, spline_basis
 from dpfda.central.pair_looks import CovariateProducts, CrossProducts
 from dpfda.central.quadrature import as_grid, norm_bound
@@ -198,7 +198,7 @@ class PrivateFunctionOnScalar(CurveEstimator):
     gamma: float = 0.3
     fit_intercept: bool = True
 
-    def _read(self, X: Any, y: Any, *, grid_points: Any, reset: bool) -> Reading:
+    def _read(self, X: Any, y: Any, *, grid_points: Any, reset: bool) -> HeldRecords:
         """Covariates as they are asked about, and curves."""
         rows, self._shift, self._unit_of = self._covariates(X, reset=reset)
         if y is None:
@@ -227,7 +227,7 @@ class PrivateFunctionOnScalar(CurveEstimator):
         table, rows = self._table(self.feature_ranges, X, reset=reset)
         return rows, *table.scaling(centered=bool(self.fit_intercept))
 
-    def _conversation(self, read: Reading, n: int) -> FunctionOnScalarRelease:
+    def _conversation(self, read: HeldRecords, n: int) -> FunctionOnScalarRelease:
         covariates = read.rows[0].shape[1]
         wanted = math.ceil((n * _validate.positive("epsilon", self.epsilon)) ** 0.4)
         reach = math.sqrt(covariates)
@@ -246,10 +246,10 @@ class PrivateFunctionOnScalar(CurveEstimator):
             unit_of=self._unit_of,
         )
 
-    def _records(self, asked: FunctionOnScalarRelease, read: Reading) -> Records:
+    def _records(self, asked: FunctionOnScalarRelease, read: HeldRecords) -> Records:
         return read.rows[0], asked.basis.project(read.rows[1])
 
-    def _keep(self, asked: Any, read: Reading, found: Release) -> Self:
+    def _keep(self, asked: Any, read: HeldRecords, found: Release) -> Self:
         self._center, self._width = read.center, asked.covariates
         return super()._keep(asked, read, found)
 

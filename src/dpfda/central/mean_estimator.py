@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 from dpfda._validate import FloatArray
 from dpfda.central.channels import ChannelMeans
-from dpfda.central.estimator import CurveEstimator, Reading
+from dpfda.central.estimator import CurveEstimator, HeldRecords
 from dpfda.central.mean import FunctionMechanism, MeanRelease
 from dpfda.central.quadrature import norm_bound
 from dpfda.central.release import Release
@@ -64,7 +64,7 @@ assuming the number of records is public
     def _one_each(self, rows: Records, groups: Any) -> Records:
         return tuple(averages(channel, groups) for channel in rows)
 
-    def _conversation(self, read: Reading, n: int) -> MeanRelease | ChannelMeans:
+    def _conversation(self, read: HeldRecords, n: int) -> MeanRelease | ChannelMeans:
         chosen = self.mechanism
         mechanism = FunctionMechanism.named(chosen)() if isinstance(chosen, str) else chosen
         largest = mechanism.bounds_largest
@@ -75,13 +75,13 @@ assuming the number of records is public
             return mean
         return ChannelMeans(**known, parts=mean.divided(bounds))
 
-    def _records(self, asked: Any, read: Reading) -> Records:
+    def _records(self, asked: Any, read: HeldRecords) -> Records:
         if isinstance(asked, ChannelMeans):
             return asked.records(read.rows)
         assert isinstance(asked, MeanRelease)
         return asked.records(read.rows[0])
 
-    def _keep(self, asked: Any, read: Reading, found: Release) -> Self:
+    def _keep(self, asked: Any, read: HeldRecords, found: Release) -> Self:
         return super()._keep(asked, read, replace(found, center=read.center))
 
     @property

@@ -10,9 +10,9 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.central.cell_looks import Box
-from dpfda.central.estimator import CentralEstimator, Reading
+from dpfda.central.estimator import CentralEstimator, HeldRecords
 from dpfda.curves.observations import depth
-from dpfda.curves.ranges import FeatureRanges, Table
+from dpfda.curves.ranges import FeatureRanges, PublicColumns
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.face.curves import no_grid
 
@@ -41,20 +41,20 @@ class PointEstimator(CentralEstimator):
         return tuple(zip(table.low.tolist(), table.high.tolist(), strict=True))
 
     @property
-    def _columns(self) -> Table:
+    def _columns(self) -> PublicColumns:
         """The public columns, one or two: two numbers are the range of all that X has."""
         given = self.feature_ranges
-        table = Table.of(given)
+        table = PublicColumns.of(given)
         if not table.named and not any(isinstance(one, Collection) for one in given or ()):
-            table = Table.of(given, width=self.n_features_in_)
+            table = PublicColumns.of(given, width=self.n_features_in_)
         if len(table.names) > 2:
             rule = "of one or two columns; a mapping picks them: {column: (low, high)}"
             raise InvalidParameter("feature_ranges", rule, given)
         return table
 
-    def _read(self, X: Any, y: Any, *, grid_points: Any, reset: bool) -> Reading:
+    def _read(self, X: Any, y: Any, *, grid_points: Any, reset: bool) -> HeldRecords:
         no_grid(grid_points)
-        return Reading((self._points(X, reset=reset),))
+        return HeldRecords((self._points(X, reset=reset),))
 
     def _points(self, X: Any, *, reset: bool) -> FloatArray:
         """Private points as rows inside the box."""
@@ -69,7 +69,7 @@ class PointEstimator(CentralEstimator):
         rows = _as_rows(X, table=isinstance(self.feature_ranges, Mapping))
         return self._checked_table(self.feature_ranges, rows, reset=reset, ensure_min_samples=least)
 
-    def _public(self, read: Reading) -> dict[str, Any]:
+    def _public(self, read: HeldRecords) -> dict[str, Any]:
         return {"feature_ranges": self._box}
 
 

@@ -19,7 +19,7 @@ def print_regression(model: RegressionModel) -> None:
     """Coefficients in the units of the features, the promise, and how to read them."""
     console = Console()
     stages = f"{model.stages} stage{'s' * (model.stages != 1)}"
-    title = f"{model.task} by {model.mechanism}, {model.rows} rows, {stages}"
+    title = f"{model.link} by {model.mechanism}, {model.rows} rows, {stages}"
     console.print(title, markup=False)
     console.print(_slopes(model, model.slope) if model.of_curves else _table(model))
     console.print(str(model.guarantee), markup=False)

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from dpfda.curves.ranges import Table as Public
+from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import DpfdaError, InvalidParameter
 from dpfda.files import OPTIONS, Reading, Rows
 
@@ -83,7 +83,7 @@ def feature_ranges(text: str | None, names: Sequence[str]) -> dict[str, Any] | N
             rule = f"a range for the feature {name!r}"
             raise InvalidParameter("--feature-ranges", rule, sorted(given))
     chosen = {name: given[name] for name in names}
-    Public.of(chosen, name="--feature-ranges")  # refuses what is no range
+    PublicColumns.of(chosen, name="--feature-ranges")  # refuses what is no range
     return chosen
 
 

@@ -21,12 +21,12 @@ from dpfda.cli._reading import (
     reading_options,
     two_classes,
 )
-from dpfda.curves.ranges import Table as Public
+from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidParameter
 from dpfda.face.from_files import check_labels, frame
 from dpfda.files import Opened, Reading, Table
 from dpfda.regression.estimators import PrivateLinearRegression, PrivateLogisticRegression
-from dpfda.regression.methods import Method
+from dpfda.regression.methods import RegressionMechanism
 
 _CHUNK = 100_000  # rows read at a time
 _STREAMED = {".csv", ".tsv", ".txt", ".parquet"}
@@ -35,10 +35,10 @@ _STREAMED = {".csv", ".tsv", ".txt", ".parquet"}
 @click.command(name="regress")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--target", required=True, help="Column to predict.")
-@click.option("--task", type=click.Choice(["linear", "logistic"]), default="linear",
+@click.option("--link", type=click.Choice(["linear", "logistic"]), default="linear",
     show_default=True, help="A number, or one of two classes.")  # fmt: skip
-@click.option("--mechanism", type=click.Choice(sorted(Method.members())), default="moments",
-    show_default=True, help="How the budget is spent.")  # fmt: skip
+@click.option("--mechanism", type=click.Choice(sorted(RegressionMechanism.members())),
+    default="moments", show_default=True, help="How the budget is spent.")  # fmt: skip
 @click.option("--epsilon", type=float, required=True, help="Privacy budget ε of the whole fit.")
 @click.option("--delta", type=float, default=1e-5, show_default=True, help="δ; 0 for pure ε.")
 @click.option("--feature-ranges", metavar="RANGES",
@@ -78,7 +78,7 @@ def command(file: Path, as_json: bool, out: Path | None, plot: Path | None, **op
     if (ranges is None) == (options["feature_norm_bound"] is None):
         rule = "given, one of them: bounds are public"
         raise InvalidParameter("--feature-ranges or --feature-norm-bound", rule, None)
-    options |= {"feature_ranges": ranges, "public": Public.of(ranges or {})}
+    options |= {"feature_ranges": ranges, "public": PublicColumns.of(ranges or {})}
     estimator = _estimator(options)
     _fit(estimator, opened, reading, features, options)
     found = estimator.model_ if ranges is not None else estimator.model_.named(features)
@@ -96,7 +96,9 @@ def _fit(
 ) -> None:
     """Fit to the file at once, or in chunks where file and mechanism allow it."""
     streamed = bool(_STREAMED & {suffix.lower() for suffix in opened.path.suffixes[-2:]})
-    streamed = streamed and Method.named(options["mechanism"]).additive and not reading.groups
+    streamed = (
+        streamed and RegressionMechanism.named(options["mechanism"]).additive and not reading.groups
+    )
 
     said: list[str] = []
     listed = {column.key for column in options["public"].columns if column.categories}
@@ -135,7 +137,7 @@ def _check(options: dict[str, Any]) -> None:
         _validate.fraction("--delta", options["delta"])
     if options["feature_norm_bound"] is not None:
         _validate.positive("--feature-norm-bound", options["feature_norm_bound"])
-    if options["task"] == "logistic":
+    if options["link"] == "logistic":
         options["classes"] = two_classes(options["classes"])
     elif options["target_range"] is None:
         raise InvalidParameter("--target-range", "given: the public low and high of --target", None)
@@ -149,7 +151,7 @@ def _estimator(options: dict[str, Any]) -> Any:
     given = ("epsilon", "delta", "unit", "mechanism", "feature_ranges", "feature_norm_bound")
     shared = {name: options[name] for name in given}
     shared |= {"ledger": open_ledger(options), "random_state": options["seed"]}
-    if options["task"] == "logistic":
+    if options["link"] == "logistic":
         return PrivateLogisticRegression(**shared, classes=options["classes"])
     return PrivateLinearRegression(**shared, target_range=options["target_range"])
 
@@ -162,7 +164,7 @@ def _rows(
     if not X:
         X = np.nan_to_num(table.numbers(features, gaps=reading.fill))
     target = options["target"]
-    if options["task"] == "linear":
+    if options["link"] == "linear":
         return X, table.numbers([target])[:, 0]
     y = table.text(target)
     check_labels(y, options["classes"], target, row=lambda place: table.first + place)

@@ -19,7 +19,7 @@ from dpfda.curves.basis import Basis
 from dpfda.curves.channels import ChannelBasis
 from dpfda.curves.observations import read_channels, read_curves, read_vectors
 from dpfda.curves.projection import project
-from dpfda.curves.ranges import FeatureRanges, Table
+from dpfda.curves.ranges import FeatureRanges, PublicColumns
 from dpfda.curves.rescale import Rescaler
 from dpfda.curves.transformer import Transformer
 from dpfda.errors import InvalidData, InvalidParameter
@@ -57,7 +57,7 @@ class CurveEncoder(Transformer):
         [[0.0, -0.5]]
     """
 
-    _made: tuple[Basis, Rescaler, Table | None] | None
+    _made: tuple[Basis, Rescaler, PublicColumns | None] | None
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class CurveEncoder(Transformer):
         self._made = None
 
     @property
-    def _parts(self) -> tuple[Basis, Rescaler, Table | None]:
+    def _parts(self) -> tuple[Basis, Rescaler, PublicColumns | None]:
         """Made when they are first needed: scikit-learn wants constructors that refuse nothing."""
         if self._made is None:
             self._make(**self._given)
@@ -99,7 +99,7 @@ class CurveEncoder(Transformer):
                 rule = "given without scale and center"
                 raise InvalidParameter("feature_ranges", rule, feature_ranges)
             if named:
-                table = Table.of(feature_ranges, width=parameters.get("n_basis"))
+                table = PublicColumns.of(feature_ranges, width=parameters.get("n_basis"))
                 if table.named or any(column.categories for column in table.columns):
                     parameters["n_basis"] = len(table.names)
                     sizes = {"scale": tuple(table.half), "center": tuple(table.center)}
@@ -115,7 +115,7 @@ class CurveEncoder(Transformer):
         built = _member(Basis, "basis", basis, parameters)
         self._settle(built, _member(Rescaler, "rescale", rescale, given), table)
 
-    def _settle(self, basis: Basis, rescaler: Rescaler, table: Table | None = None) -> None:
+    def _settle(self, basis: Basis, rescaler: Rescaler, table: PublicColumns | None = None) -> None:
         """Store the parts; refuse now what would only fail with the first curve."""
         size = basis.n_basis
         if table is not None and len(table.names) != size:
@@ -255,7 +255,7 @@ class CurveEncoder(Transformer):
         return self._parts[1]
 
     @property
-    def table(self) -> Table | None:
+    def table(self) -> PublicColumns | None:
         """Columns with names or categories, where rows are read as such."""
         return self._parts[2]
 
@@ -302,7 +302,7 @@ class CurveEncoder(Transformer):
         basis, rescaler = Basis.from_dict(data["basis"]), Rescaler.from_dict(data["rescale"])
         encoder = cls(basis, rescale=rescaler)
         if data.get("table") is not None:
-            encoder._settle(basis, rescaler, Table.from_dict(data["table"]))
+            encoder._settle(basis, rescaler, PublicColumns.from_dict(data["table"]))
         return encoder
 
     # -- helpers --------------------------------------------------------------------------------

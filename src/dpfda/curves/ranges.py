@@ -60,11 +60,11 @@ class Column(Portable):
 
 
 @dataclass(frozen=True)
-class Table(Portable):
+class PublicColumns(Portable):
     """The public columns of a table.
 
     Example:
-        >>> table = Table.of({"age": (20, 80), "sex": ["f", "m"]}, name="feature_ranges")
+        >>> table = PublicColumns.of({"age": (20, 80), "sex": ["f", "m"]}, name="feature_ranges")
         >>> table.names, table.low.tolist(), table.high.tolist()
         (['age', 'sex=f', 'sex=m'], [20.0, 0.0, 0.0], [80.0, 1.0, 1.0])
         >>> import pandas
@@ -80,7 +80,9 @@ class Table(Portable):
         object.__setattr__(self, "columns", tuple(read))
 
     @classmethod
-    def of(cls, ranges: Any, *, name: str = "feature_ranges", width: int | None = None) -> Table:
+    def of(
+        cls, ranges: Any, *, name: str = "feature_ranges", width: int | None = None
+    ) -> PublicColumns:
         """Read what a user says about the columns; `width` where one pair stands for all."""
         if isinstance(ranges, Mapping):
             return cls(tuple(_column(f"{name}[{k!r}]", k, one) for k, one in ranges.items()), True)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpfda._validate import AnyArray, FloatArray
 from dpfda.curves.observations import own_grids, public_domain, with_own_grids
-from dpfda.curves.ranges import FeatureRanges, Table
+from dpfda.curves.ranges import FeatureRanges, PublicColumns
 from dpfda.errors import InvalidParameter
 from dpfda.face.curves import CurveReader, count_rows, take
 from dpfda.mechanisms.question_response import effective_answers
@@ -129,7 +129,7 @@ class CurveEstimator(LocalEstimator):
         self._left_out("feature_ranges say that X is a table", "value_range", "domain_range")
         if isinstance(self.feature_ranges, Mapping):
             return {"feature_ranges": self.feature_ranges}
-        table = Table.of(self.feature_ranges, width=X.shape[1])
+        table = PublicColumns.of(self.feature_ranges, width=X.shape[1])
         pairs = zip(table.low.tolist(), table.high.tolist(), strict=True)
         return {"feature_ranges": list(pairs)}
 

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_array, validate_data
 
 from dpfda import _validate
 from dpfda._validate import FloatArray, unquoted
-from dpfda.curves.ranges import Table
+from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidParameter
 from dpfda.face.scikit import BaseEstimator
 from dpfda.noise import RandomState, Source, source_for
@@ -78,17 +78,20 @@ class PrivateEstimator(BaseEstimator):
     def _checked_table(self, ranges: Any, X: Any, *, reset: bool, **rules: Any) -> Any:
         """X as it is where columns have names or categories, otherwise as an array of numbers."""
         named = isinstance(ranges, Mapping) and (
-            hasattr(X, "columns") or any(column.categories for column in Table.of(ranges).columns)
+            hasattr(X, "columns")
+            or any(column.categories for column in PublicColumns.of(ranges).columns)
         )
         if not named:
             return self._numbers(X, reset=reset, **rules)
         validate_data(self, X, reset=reset, skip_check_array=True)
         return X
 
-    def _table(self, ranges: Any, X: Any, *, reset: bool) -> tuple[Table, FloatArray]:
+    def _table(self, ranges: Any, X: Any, *, reset: bool) -> tuple[PublicColumns, FloatArray]:
         """The public columns that `ranges` speak of, and X's rows inside their ranges."""
         rows = self._checked_table(ranges, X, reset=reset)
-        table = Table.of(ranges, width=None if isinstance(ranges, Mapping) else rows.shape[1])
+        table = PublicColumns.of(
+            ranges, width=None if isinstance(ranges, Mapping) else rows.shape[1]
+        )
         return table, table.read(rows)
 
     def _require_raw_rows(self) -> None:

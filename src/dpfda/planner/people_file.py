@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dpfda.curves.ranges import Table as Public
+from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidParameter
 from dpfda.face.from_files import check_labels, frame
 from dpfda.files import File, Reading
@@ -31,7 +31,10 @@ def public_people(
         table = opened.table(least=2)
         said = reading.said(opened, len(table))
         labels, row = table.text(reading.label), lambda place: place + 1
-        found: tuple[Any, ...] = frame(table, Public.of(feature_ranges), gaps=reading.fill), labels
+        found: tuple[Any, ...] = (
+            frame(table, PublicColumns.of(feature_ranges), gaps=reading.fill),
+            labels,
+        )
     else:
         rows = reading.rows(file, curves=feature_ranges is None)
         said, labels, row = rows.said, rows.text(reading.label), rows.row

@@ -18,7 +18,7 @@ from dpfda.protocol.query import Records
 from dpfda.protocol.secure_sum.session import Silence
 from dpfda.protocol.site import addable
 from dpfda.regression.private_regression import PrivateRegression, stated_range
-from dpfda.regression.problem import Task
+from dpfda.regression.problem import Link
 
 _SITES = "a mapping site → (X, y)"
 _MADE_UP = 3  # sites of a simulation that names none
@@ -45,7 +45,7 @@ class DecentralizedRegression(PrivateRegression):
 
     Args:
         epsilon, delta: the budget of the whole fit.
-        task: ``linear`` or ``logistic``.
+        link: ``linear`` or ``logistic``.
         feature_ranges, value_range, domain_range, fit_intercept, feature_norm_bound,
             feature_center, encoder, target_range, classes, unit, random_state: as in
             `PrivateLinearRegression` and `PrivateLogisticRegression`.
@@ -80,7 +80,7 @@ class DecentralizedRegression(PrivateRegression):
         True
     """
 
-    task: Task = "linear"
+    link: Link = "linear"
     colluders: int = 1
     dropouts: int = 0
     aggregation: Literal["secure_sum", "conventional"] = "secure_sum"
@@ -89,11 +89,11 @@ class DecentralizedRegression(PrivateRegression):
     ledgers: Mapping[str, BaseLedger] | None = None
 
     @property
-    def _task(self) -> Task:
-        return "logistic" if self.task == "logistic" else "linear"
+    def _link(self) -> Link:
+        return "logistic" if self.link == "logistic" else "linear"
 
     def _target_range(self) -> tuple[float, float]:
-        return (0.0, 1.0) if self._task == "logistic" else stated_range(self.target_range)
+        return (0.0, 1.0) if self._link == "logistic" else stated_range(self.target_range)
 
     def fit(
         self,
@@ -118,7 +118,7 @@ class DecentralizedRegression(PrivateRegression):
             silent: (step, attempt) -> sites that fall silent, to rehearse dropouts.
         """
         self._require_raw_rows()
-        _validate.one_of("task", self.task, ("linear", "logistic"))
+        _validate.one_of("link", self.link, ("linear", "logistic"))
         _validate.one_of("aggregation", self.aggregation, ("secure_sum", "conventional"))
         if isinstance(X, Mapping) and not hasattr(X, "shape"):  # some sparse tables are mappings
             if not y is sites is groups is None:
@@ -126,13 +126,13 @@ class DecentralizedRegression(PrivateRegression):
             held = self._tables(X, grid_points)
         else:
             held = self._parts(X, y, sites, grid_points=grid_points, groups=groups)
-        if self._task == "logistic":
+        if self._link == "logistic":
             self._set_classes(np.concatenate([values for _, values in held.values()]))
         records = {name: (rows, self._targets(values)) for name, (rows, values) in held.items()}
         regression = self._regression(rows=sum(len(rows) for rows, _ in records.values()))
         if not addable(next(regression.questions())):
             rule = "one whose questions are sums with Gaussian noise"
-            raise InvalidParameter("mechanism", rule, regression.method.name)
+            raise InvalidParameter("mechanism", rule, regression.mechanism.name)
         fitted, consortium = convene(
             regression,
             records,

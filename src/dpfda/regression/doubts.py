@@ -44,14 +44,14 @@ def doubts(first: Exchange, fitted: Fitted, *, problem: Problem, shape: Shape) -
     Args:
         first: question and its answer.
         fitted: what the fit ended with.
-        problem: task and bounds.
+        problem: link and bounds.
         shape: of the public bound: a ball, a box with a range for every feature, or the range of
             the values of curves.
     """
     means, found = _means(first), []
     if means is not None and means.row is not None:
         found += _about_rows(means.row, means.noise, shape)
-    if problem.task == "linear":
+    if problem.link == "linear":
         target = _lowest(fitted, problem) if means is None else means.target
         limit, noise = (_FLAT, 0.0) if means is None else (_END, means.noise)
         if noise <= _BLUR and target >= limit:

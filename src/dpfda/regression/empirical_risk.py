@@ -25,7 +25,7 @@ import numpy as np
 from scipy.special import expit
 
 from dpfda._validate import FloatArray
-from dpfda.regression.problem import Task
+from dpfda.regression.problem import Link
 
 LIPSCHITZ = 1.0
 """Length of one person's gradient, for rows in the unit ball, at most: both losses."""
@@ -45,14 +45,14 @@ class Risk:
 
     x: FloatArray
     v: FloatArray
-    task: Task
+    link: Link
     ridge: float
     tilt: FloatArray
 
     def value(self, theta: FloatArray) -> float:
         """The objective."""
         line = self.x @ theta
-        if self.task == "logistic":
+        if self.link == "logistic":
             loss = np.logaddexp(0.0, -self.v * line)
         else:
             loss = np.logaddexp(line - self.v, self.v - line) - np.log(2)
@@ -61,7 +61,7 @@ class Risk:
     def derivatives(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Gradient and second derivatives."""
         line = self.x @ theta
-        if self.task == "logistic":
+        if self.link == "logistic":
             likely = expit(line)
             slope, bend = likely - (self.v > 0), likely * (1 - likely)
         else:
@@ -73,16 +73,16 @@ class Risk:
 
 
 def minimize_risk(
-    x: FloatArray, v: FloatArray, *, task: Task, ridge: float, tilt: FloatArray | None = None
+    x: FloatArray, v: FloatArray, *, link: Link, ridge: float, tilt: FloatArray | None = None
 ) -> FloatArray:
     """argmin Σ loss(xᵀθ, v) + ridge/2 |θ|² + tiltᵀθ, to a gradient of length `TOLERANCE`.
 
     The module proves that the loop ends there, for all rows; nothing is ever refused.
     """
     tilt = np.zeros(x.shape[1]) if tilt is None else tilt
-    risk = Risk(x=x, v=v, task=task, ridge=ridge, tilt=tilt)
-    theta, scale = np.zeros(x.shape[1]), _THIRD[task] ** 2 / (4 * ridge)
-    for _ in range(most_steps(len(x), task=task, ridge=ridge, tilt=tilt)):
+    risk = Risk(x=x, v=v, link=link, ridge=ridge, tilt=tilt)
+    theta, scale = np.zeros(x.shape[1]), _THIRD[link] ** 2 / (4 * ridge)
+    for _ in range(most_steps(len(x), link=link, ridge=ridge, tilt=tilt)):
         gradient, hessian = risk.derivatives(theta)
         if np.linalg.norm(gradient) <= TOLERANCE:
             break
@@ -93,9 +93,9 @@ def minimize_risk(
     return theta
 
 
-def most_steps(n: int, *, task: Task, ridge: float, tilt: FloatArray) -> int:
+def most_steps(n: int, *, link: Link, ridge: float, tilt: FloatArray) -> int:
     """How many steps are enough; no number of it comes from a row."""
-    scale = _THIRD[task] ** 2 / (4 * ridge)
+    scale = _THIRD[link] ** 2 / (4 * ridge)
     return math.ceil(80 * scale * (n * math.log(2) + float(tilt @ tilt) / (2 * ridge))) + 9
 
 

@@ -12,7 +12,7 @@ from dpfda.errors import InvalidData
 from dpfda.noise import Source
 from dpfda.regression.methods import Regression
 from dpfda.regression.private_regression import PrivateRegression, stated_range
-from dpfda.regression.problem import Task
+from dpfda.regression.problem import Link
 
 Chunks = Callable[[], Iterable[tuple[Any, Any]]]
 
@@ -38,7 +38,7 @@ class CuratedRegression(PrivateRegression):
         X, grid_points = with_own_grids(X, grid_points)
         X = self._checked(X, reset=True, least=2)
         rows, values = self._read_all(X, y, grid_points=grid_points, groups=groups)
-        if self._task == "logistic":
+        if self._link == "logistic":
             self._set_classes(values)
         regression, source = self._regression(rows=len(rows)), self._next_source()
         records = rows, self._targets(values)
@@ -58,7 +58,7 @@ class CuratedRegression(PrivateRegression):
         if first:
             self._recipe = self._make_recipe(X, grid_points, people=None)
         rows, values = self._read(X, y, grid_points)
-        if self._task == "logistic":
+        if self._link == "logistic":
             self._set_classes(values, classes) if first else self._check_labels(values)
         if first:
             source = self._next_source()
@@ -122,7 +122,7 @@ class PrivateLinearRegression(CuratedRegression):
             grid says.
         mechanism: how the budget is spent: ``moments`` (default), ``gaussian_fm``, ``adassp``,
             ``fm``, ``relaxed_fm``, ``objective_perturbation``, ``noisy_gradient``,
-            ``output_perturbation``, or a `Method`.
+            ``output_perturbation``, or a `RegressionMechanism`.
         fit_intercept: allow a constant term.
         feature_norm_bound, feature_center: instead of ranges, for experts: public bound on
             |x - feature_center|₂, the center one number (0) or one for each feature.
@@ -159,7 +159,7 @@ class PrivateLinearRegression(CuratedRegression):
         ε = 1, δ = 1e-05, central, unit = person, sampler = simulation (seeded), assuming ...
     """
 
-    _task: ClassVar[Task] = "linear"
+    _link: ClassVar[Link] = "linear"
 
     target_range: tuple[float, float] | None = None
 
@@ -200,7 +200,7 @@ class PrivateLogisticRegression(CuratedRegression):
         True
     """
 
-    _task: ClassVar[Task] = "logistic"
+    _link: ClassVar[Link] = "logistic"
 
     classes: Sequence[Any] | None = None
 

@@ -73,8 +73,8 @@ class LocationLook(RowSums, ProblemLook, name="regression_location"):
     def examples(cls) -> list[Self]:
         """Gaussian and Laplace, in one dimension and in two."""
         far = Bounds(center=np.array([0.3, -0.2]), radius=2.0, target_center=0.5)
-        line = Problem(task="linear", bounds=Bounds(center=np.zeros(1)))
-        space = Problem(task="logistic", bounds=far)
+        line = Problem(link="linear", bounds=Bounds(center=np.zeros(1)))
+        space = Problem(link="logistic", bounds=far)
         gaussian, pure = Cost(epsilon=1.0, delta=0.05), Cost(epsilon=1.0)
         costs = (gaussian.part(0.2), pure.part(0.25))
         return [cls(cost=cost, problem=problem) for cost in costs for problem in (line, space)]

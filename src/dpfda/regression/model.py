@@ -13,12 +13,12 @@ import numpy as np
 from dpfda._registry import plain
 from dpfda._validate import AnyArray, FloatArray
 from dpfda.curves import CurveEncoder
-from dpfda.curves.ranges import Table
+from dpfda.curves.ranges import PublicColumns
 from dpfda.documents import Body, Documented
 from dpfda.errors import InvalidData
 from dpfda.privacy.guarantee import Guarantee
-from dpfda.regression.methods import Fitted, Method
-from dpfda.regression.problem import Task
+from dpfda.regression.methods import Fitted, RegressionMechanism
+from dpfda.regression.problem import Link
 from dpfda.regression.recipe import Recipe
 
 Label = str | int | float | bool
@@ -49,7 +49,7 @@ class RecipeBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """A `Recipe` in a document."""
 
     names: tuple[str, ...]
-    table: Table | None
+    table: PublicColumns | None
     shift: list[float]
     scale: list[float]
     encoder: dict[str, Any] | None
@@ -59,7 +59,7 @@ class RecipeBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 class RegressionBody(Body):
     """The document of a `RegressionModel`; intercept, coefficients and notes are for readers."""
 
-    task: Task
+    link: Link
     mechanism: str
     rows: int
     stages: int
@@ -78,12 +78,12 @@ class RegressionModel(Documented):
 
     Attributes:
         guarantee: what the people behind it were promised.
-        task: ``linear`` or ``logistic``.
+        link: ``linear`` or ``logistic``.
         mechanism: how the budget was spent.
         rows: how many rows it was fitted to (public).
         stages: how many questions were asked.
-        classes: the two labels of a logistic task.
-        target_range: of a linear task.
+        classes: the two labels of a logistic link.
+        target_range: of a linear link.
         recipe: how rows in their own units, or curves, become features.
         fit: the predictor of features.
 
@@ -103,7 +103,7 @@ class RegressionModel(Documented):
     body: ClassVar[type[Body]] = RegressionBody
 
     guarantee: Guarantee
-    task: Task
+    link: Link
     mechanism: str
     rows: int
     stages: int
@@ -201,14 +201,14 @@ class RegressionModel(Documented):
             bars = {"xerr": [row.privacy_standard_error or 0.0 for row in found]}
             ax.barh([row.feature for row in found], [row.value for row in found], **bars)
             ax.set_xlabel("coefficient")
-        ax.set_title(f"{self.task} regression: {self.guarantee}", fontsize="small")
+        ax.set_title(f"{self.link} regression: {self.guarantee}", fontsize="small")
         return ax
 
     @property
     def notes(self) -> list[str]:
         """How to read the coefficients, and what nothing shows."""
         found = [self._reading()]
-        if not Method.named(self.mechanism).shows_rows:
+        if not RegressionMechanism.named(self.mechanism).shows_rows:
             found.append(
                 f"nothing that {self.mechanism} releases shows whether the public range of a "
                 "feature is far too small, as other mechanisms do"

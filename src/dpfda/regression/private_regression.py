@@ -18,7 +18,7 @@ from dpfda import _validate
 from dpfda._validate import AnyArray, FloatArray
 from dpfda.curves import CurveEncoder
 from dpfda.curves.observations import public_domain, with_own_grids
-from dpfda.curves.ranges import FeatureRanges, Table, middle
+from dpfda.curves.ranges import FeatureRanges, PublicColumns, middle
 from dpfda.errors import InvalidParameter
 from dpfda.face.curve_classifier import every_channel
 from dpfda.face.curves import count_rows, no_grid
@@ -28,7 +28,7 @@ from dpfda.protocol.holder import Exchange
 from dpfda.protocol.public_randomness import one_row_each
 from dpfda.protocol.query import Records
 from dpfda.regression.doubts import doubts
-from dpfda.regression.methods import Fitted, Method, Regression
+from dpfda.regression.methods import Fitted, Regression, RegressionMechanism
 from dpfda.regression.model import RegressionModel
 from dpfda.regression.problem import Bounds, Problem
 from dpfda.regression.recipe import Recipe, public_encoder
@@ -48,10 +48,10 @@ def stated_range(given: Any) -> tuple[float, float]:
 class PrivateRegression(LabelsOrNumbers):
     """Parameters and pieces of every private regressor, pooled or among sites."""
 
-    _task: ClassVar[Any]  # what is predicted: a `Task`
+    _link: ClassVar[Any]  # what is predicted: a `Link`
 
     delta: float = 1e-5
-    mechanism: str | Method = "moments"
+    mechanism: str | RegressionMechanism = "moments"
     fit_intercept: bool = True
     feature_ranges: FeatureRanges | None = None
     feature_norm_bound: float | None = None
@@ -126,7 +126,7 @@ class PrivateRegression(LabelsOrNumbers):
 
     @property
     def _classifies(self) -> bool:
-        return bool(self._task == "logistic")
+        return bool(self._link == "logistic")
 
     def _require_one_way(self) -> None:
         given = [name for name in _WAYS if getattr(self, name) is not None]
@@ -147,7 +147,7 @@ class PrivateRegression(LabelsOrNumbers):
             return Recipe.plain(range(1, X.shape[1] + 1) if names is None else names)
         if self.feature_ranges is not None:
             named = hasattr(X, "columns")
-            table = Table.of(self.feature_ranges, width=None if named else X.shape[1])
+            table = PublicColumns.of(self.feature_ranges, width=None if named else X.shape[1])
             if names is not None and not named:
                 columns = zip(table.columns, names, strict=True)
                 own = tuple(replace(column, key=str(name)) for column, name in columns)
@@ -176,12 +176,12 @@ class PrivateRegression(LabelsOrNumbers):
             delta=self.delta,
             unit=self.unit,
             problem=Problem(
-                task=self._task,
+                link=self._link,
                 bounds=self._bounds(),
                 fit_intercept=bool(self.fit_intercept),
                 rows=rows,
             ),
-            method=chosen if isinstance(chosen, Method) else Method.named(chosen)(),
+            mechanism=RegressionMechanism.named(chosen)() if isinstance(chosen, str) else chosen,
             found_classes=self._classifies and not self._classes_given,
         )
 
@@ -224,8 +224,8 @@ class PrivateRegression(LabelsOrNumbers):
         self.n_seen_, self.stages_ = transcript[-1].answer.n, len(transcript)
         self.model_ = RegressionModel(
             guarantee=guarantee,
-            task=self._task,
-            mechanism=regression.method.name,
+            link=self._link,
+            mechanism=regression.mechanism.name,
             rows=self.n_seen_,
             stages=self.stages_,
             classes=None if linear else tuple(np.asarray(self.classes_).tolist()),

@@ -1,4 +1,4 @@
-"""The public facts of a regression: task and bounds. Never holds data."""
+"""The public facts of a regression: link and bounds. Never holds data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dpfda.errors import InvalidParameter
 from dpfda.protocol.fields import Declared, choice, flag, number, part, vector, whole
 from dpfda.regression.fixed_point import MOST_FEATURES, ball, segment, with_constant
 
-Task = Literal["linear", "logistic"]
+Link = Literal["linear", "logistic"]
 _LEAST = 1e-100  # no quotient by a radius overflows
 
 
@@ -57,19 +57,19 @@ class Problem(Declared):
     """What everybody may know before any row is read.
 
     Attributes:
-        task: ``linear`` (targets within their bounds) or ``logistic`` (0/1).
+        link: ``linear`` (targets within their bounds) or ``logistic`` (0/1).
         bounds: every row lies in them, or is clipped to them.
         fit_intercept: whether predictions may have a constant term.
         rows: how many rows there are, where it is known beforehand (public).
 
     Example:
         >>> import numpy as np
-        >>> problem = Problem(task="linear", bounds=Bounds(center=np.zeros(3)))
+        >>> problem = Problem(link="linear", bounds=Bounds(center=np.zeros(3)))
         >>> problem.dimension, problem.size
         (3, 4)
     """
 
-    task: Task = choice("linear", "logistic")
+    link: Link = choice("linear", "logistic")
     bounds: Bounds = part(lambda: Bounds)
     fit_intercept: bool = flag(default=True)
     rows: int | None = whole(optional=True, default=None)

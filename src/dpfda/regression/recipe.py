@@ -13,7 +13,7 @@ from dpfda import _validate
 from dpfda._registry import Portable
 from dpfda._validate import FloatArray
 from dpfda.curves import CurveEncoder
-from dpfda.curves.ranges import Table
+from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidData
 
 _LEAST, _MIDDLING, _MOST = 4, 8, 16  # basis functions
@@ -31,13 +31,13 @@ class Recipe(Portable):
         grid_points: where curves were known.
 
     Example:
-        >>> recipe = Recipe.of_table(Table.of([(0, 10), (20, 80)]), centered=True)
+        >>> recipe = Recipe.of_table(PublicColumns.of([(0, 10), (20, 80)]), centered=True)
         >>> recipe.features([[5, 95]]).tolist()
         [[0.0, 1.0]]
     """
 
     names: tuple[str, ...]
-    table: Table | None = None
+    table: PublicColumns | None = None
     shift: FloatArray
     scale: FloatArray
     encoder: CurveEncoder | None = None
@@ -50,7 +50,7 @@ class Recipe(Portable):
         return cls(names=tuple(map(str, names)), shift=np.zeros(size), scale=np.ones(size), **more)
 
     @classmethod
-    def of_table(cls, table: Table, *, centered: bool) -> Recipe:
+    def of_table(cls, table: PublicColumns, *, centered: bool) -> Recipe:
         """Features in [-1, 1]; not centered, where a line must go through 0."""
         shift, scale = table.scaling(centered=centered)
         return cls(names=tuple(table.names), table=table, shift=shift, scale=scale)

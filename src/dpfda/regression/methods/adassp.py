@@ -17,7 +17,7 @@ from dpfda.protocol.conversation import Questions
 from dpfda.protocol.fields import number
 from dpfda.protocol.query import Records
 from dpfda.regression.fixed_point import SQUARE
-from dpfda.regression.methods.base import Fitted, Method, Regression
+from dpfda.regression.methods.base import Fitted, Regression, RegressionMechanism
 from dpfda.regression.methods.gaussian_fm import about_all, in_units
 from dpfda.regression.moment_look import MomentLook, Moments
 from dpfda.regression.problem import Bounds
@@ -72,8 +72,8 @@ class EigenvalueLook(MomentLook, name="regression_eigenvalue"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AdaSSP(Method, name="adassp"):
-    """Noisy XᵀX and Xᵀy with an adaptive ridge; a logistic task regresses the label ±1.
+class AdaSSP(RegressionMechanism, name="adassp"):
+    """Noisy XᵀX and Xᵀy with an adaptive ridge; a logistic link regresses the label ±1.
 
     Privacy:
         The three statistics are one Gaussian release of joint sensitivity √2.53 = 1.59 (three
@@ -104,5 +104,5 @@ class AdaSSP(Method, name="adassp"):
         ridge = max(0.0, spread * moments.quadratic_sigma * answer.n - smallest) / answer.n
         inverse = np.linalg.pinv(moments.quadratic + ridge * np.eye(size), hermitian=True)
         w, covariance = moments.solved(np.asarray(inverse))
-        # A logistic task: the line predicts ±1; around it, log-odds are about twice the line.
+        # A logistic link: the line predicts ±1; around it, log-odds are about twice the line.
         return in_units(problem, w, logit=2.0, covariance=covariance)

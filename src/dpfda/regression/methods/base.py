@@ -25,7 +25,7 @@ from dpfda.regression.problem import Bounds, Problem
 class Fitted:
     """A public predictor x ↦ intercept + slope·(x clipped to a ball).
 
-    For a logistic task the prediction is the log-odds of class 1.
+    For a logistic link the prediction is the log-odds of class 1.
 
     Attributes:
         slope: coefficients of the clipped, centered row.
@@ -62,7 +62,7 @@ class Fitted:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Method(Registered, Declared, family="regression mechanism"):
+class RegressionMechanism(Registered, Declared, family="regression mechanism"):
     """A way to fit. Frozen and public; subclasses state their privacy."""
 
     pure: ClassVar[bool] = False
@@ -86,16 +86,16 @@ class Regression(Conversation[Fitted], name="regression"):
     """A private regression: one of the methods, asking about one problem.
 
     Attributes:
-        problem: task and public bounds.
-        method: how the budget is spent.
+        problem: link and public bounds.
+        mechanism: how the budget is spent.
         found_classes: whether labels that were not given were found in the data.
 
     Example:
         >>> from dpfda.curate import curate
         >>> from dpfda.noise import SimulationSource
-        >>> problem = Problem(task="linear", bounds=Bounds(center=np.zeros(2)))
-        >>> method = Method.named("moments")()
-        >>> regression = Regression(epsilon=1.0, delta=1e-5, problem=problem, method=method)
+        >>> problem = Problem(link="linear", bounds=Bounds(center=np.zeros(2)))
+        >>> method = RegressionMechanism.named("moments")()
+        >>> regression = Regression(epsilon=1.0, delta=1e-5, problem=problem, mechanism=method)
         >>> records = np.full((500, 2), 0.1), np.full(500, 0.5)
         >>> fitted, curator = curate(regression, records, source=SimulationSource(0))
         >>> fitted.slope.shape, len(curator.transcript)
@@ -103,20 +103,20 @@ class Regression(Conversation[Fitted], name="regression"):
     """
 
     problem: Problem
-    method: Method
+    mechanism: RegressionMechanism
     found_classes: bool = False
 
     def __post_init__(self) -> None:
-        if self.method.pure:
+        if self.mechanism.pure:
             object.__setattr__(self, "delta", 0.0)
         super().__post_init__()
-        if not (self.delta or self.method.pure or self.method.pure_too):
-            rule = f"above 0 for mechanism {self.method.name!r}"
+        if not (self.delta or self.mechanism.pure or self.mechanism.pure_too):
+            rule = f"above 0 for mechanism {self.mechanism.name!r}"
             raise InvalidParameter("delta", rule, self.delta)
 
     def questions(self) -> Questions[Fitted]:
         """Those of the method."""
-        return self.method.questions(self)
+        return self.mechanism.questions(self)
 
     def clarity(self, rows: int) -> float:
         """nμ/√D: below 10, noise hides nearly everything; above 1000, very little."""
@@ -126,7 +126,7 @@ class Regression(Conversation[Fitted], name="regression"):
     @property
     def most(self) -> Price:
         """The limit; a method that is not Gaussian announces ε and δ as they are."""
-        if self.method.gaussian or not self.delta:
+        if self.mechanism.gaussian or not self.delta:
             return super().most
         return Price(epsilon=exact(self.epsilon), delta=exact(self.delta))
 
@@ -138,23 +138,23 @@ class Regression(Conversation[Fitted], name="regression"):
 
     @classmethod
     def examples(cls, *, n: int, epsilon: float, delta: float) -> list[Self]:
-        """Every method that can do with or without δ, both tasks, few rows and many."""
+        """Every method that can do with or without δ, both links, few rows and many."""
         bounds = Bounds(center=np.zeros(2))
-        line = Problem(task="linear", bounds=bounds)
+        line = Problem(link="linear", bounds=bounds)
         classes = Problem(
-            task="logistic", bounds=replace(bounds, target_center=0.5, target_radius=0.5)
+            link="logistic", bounds=replace(bounds, target_center=0.5, target_radius=0.5)
         )
         methods = [
-            member() for member in Method.members().values()
+            member() for member in RegressionMechanism.members().values()
             if delta or member.pure_too or member.pure
         ]  # fmt: skip
         found = [(problem, method) for method in methods for problem in (line, classes)]
         if delta:
-            found.append((replace(line, rows=2), Method.named("moments")()))
-            steep = Method.from_dict({"name": "moments", "newton_steps": 2})
+            found.append((replace(line, rows=2), RegressionMechanism.named("moments")()))
+            steep = RegressionMechanism.from_dict({"name": "moments", "newton_steps": 2})
             found.append((replace(classes, fit_intercept=False), steep))
         return [
-            cls(epsilon=epsilon, delta=delta, problem=problem, method=method)
+            cls(epsilon=epsilon, delta=delta, problem=problem, mechanism=method)
             for problem, method in found
         ]
 
@@ -167,4 +167,4 @@ class Regression(Conversation[Fitted], name="regression"):
         other, low = rows.copy(), targets.copy()
         other[0, 0] -= 2 * bounds.radius
         low[0] -= 2 * bounds.target_radius
-        return (rows, targets), (other, targets if self.problem.task == "linear" else low)
+        return (rows, targets), (other, targets if self.problem.link == "linear" else low)

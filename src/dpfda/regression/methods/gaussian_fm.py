@@ -14,7 +14,7 @@ from dpfda._validate import FloatArray
 from dpfda.curves.symmetric import floored
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.fields import choice, number
-from dpfda.regression.methods.base import Fitted, Method, Regression
+from dpfda.regression.methods.base import Fitted, Regression, RegressionMechanism
 from dpfda.regression.moment_look import MomentLook
 from dpfda.regression.problem import Problem
 from dpfda.regression.sensitivity import best_weight
@@ -24,7 +24,7 @@ COEFFICIENTS = {"linear": (2.0, 1.0), "logistic": (0.5, 0.125)}
 
 
 @dataclass(frozen=True, kw_only=True)
-class ObjectiveMethod(Method):
+class ObjectiveMethod(RegressionMechanism):
     """Release the coefficients of a quadratic objective once, and minimize it.
 
     Attributes:
@@ -88,7 +88,7 @@ class GaussianFM(ObjectiveMethod, name="gaussian_fm"):
 
     def look(self, regression: Regression) -> MomentLook:
         """Weighted for the least noise on w."""
-        linear, quadratic = COEFFICIENTS[regression.problem.task]
+        linear, quadratic = COEFFICIENTS[regression.problem.link]
         weight = best_weight(linear, quadratic, dimension=regression.problem.size)
         return MomentLook(
             **about_all(regression), linear_weight=linear, quadratic_weight=quadratic * weight
@@ -115,10 +115,10 @@ def in_units(
     """
     dimension, bounds = problem.dimension, problem.bounds
     shrunk = math.sqrt(2.0) if problem.fit_intercept else 1.0  # rows are (x, 1)/√2
-    unit = bounds.target_radius if problem.task == "linear" else logit
+    unit = bounds.target_radius if problem.link == "linear" else logit
     slope = w[:dimension] * unit / (bounds.radius * shrunk)
     offset = w[dimension] * unit / shrunk if problem.fit_intercept else 0.0
-    if problem.task == "linear":
+    if problem.link == "linear":
         offset += bounds.target_center
     if covariance is not None:
         covariance = covariance[:dimension, :dimension] * (unit / (bounds.radius * shrunk)) ** 2

@@ -15,7 +15,7 @@ from dpfda.curves.symmetric import floored
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.fields import number, whole
 from dpfda.regression.location_look import Location, LocationLook
-from dpfda.regression.methods.base import Fitted, Method, Regression
+from dpfda.regression.methods.base import Fitted, Regression, RegressionMechanism
 from dpfda.regression.methods.gaussian_fm import GaussianFM
 from dpfda.regression.moment_look import AbsoluteMomentLook, MomentLook, Moments
 from dpfda.regression.newton_look import NewtonLook, Slope
@@ -30,13 +30,13 @@ _STEP = 0.6  # part of a Newton step; a whole one overshoots with this Hessian
 
 
 @dataclass(frozen=True, kw_only=True)
-class TwoStageMoments(Method, name="moments"):
+class TwoStageMoments(RegressionMechanism, name="moments"):
     """Two-stage moment release (methods 8.9): the strongest one-shot design known here.
 
     Privacy:
         Stage 1 spends `share` of μ², stage 2 the rest; Gaussian parts compose exactly, Σμ_i² = μ²,
         and μ is exactly (ε, δ). With δ = 0 both stages add Laplace noise, ε/4 and 3ε/4 (pure ε).
-        A logistic task with many rows keeps `newton_share` of μ² for a step of Newton's method, one
+        A logistic link with many rows keeps `newton_share` of μ² for a step of Newton's method, one
         more pass; whether it does depends on public numbers only. With very few rows, if
         their number is known beforehand, it is one release of `gaussian_fm` with the whole budget.
         What follows the last answer is post-processing.
@@ -99,7 +99,7 @@ class TwoStageMoments(Method, name="moments"):
         return fitted
 
     def _steps(self, regression: Regression, n: int) -> int:
-        if regression.problem.task != "logistic" or not regression.delta:
+        if regression.problem.link != "logistic" or not regression.delta:
             return 0
         if self.newton_steps is not None:
             return self.newton_steps
@@ -120,13 +120,13 @@ def newton_step(fitted: Fitted, slope: Slope, quadratic: FloatArray, *, floor: f
 
 
 def solve(regression: Regression, location: Location, moments: Moments, *, n: int) -> Fitted:
-    """w = V max(Λ, 8σ₂)⁻¹ Vᵀ b̂, and for a logistic task its log-odds scale (post-processing)."""
+    """w = V max(Λ, 8σ₂)⁻¹ Vᵀ b̂, and for a logistic link its log-odds scale (post-processing)."""
     problem, ball, public = regression.problem, location.bounds, regression.problem.bounds
     inverse = floored(moments.quadratic, _FLOOR * moments.quadratic_sigma, inverted=True)
     w, covariance = moments.solved(inverse)
     unit = ball.target_radius / ball.radius  # from clipping radii to original units
     offset, scale = ball.target_center, 1.0
-    if problem.task == "logistic":
+    if problem.link == "logistic":
         scale = 1 / residual_variance(ball, moments, w, float(np.trace(inverse)))
         offset = (offset - public.target_center) * scale
     # Whether the released ball leaves out any part of the public one.
@@ -140,7 +140,7 @@ def solve(regression: Regression, location: Location, moments: Moments, *, n: in
         inflation=inflation(location, moments) if clips else 1.0,
         clips=clips,
         # The noise of the log-odds' scale has no simple form; half an error bar would mislead.
-        covariance=covariance * unit**2 if problem.task == "linear" else None,
+        covariance=covariance * unit**2 if problem.link == "linear" else None,
         warnings=() if regression.clarity(n) >= _FEW else (_WARNING,),
     )
 

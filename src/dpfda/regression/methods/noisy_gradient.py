@@ -18,7 +18,7 @@ from dpfda.protocol.fields import vector, whole
 from dpfda.protocol.query import Records
 from dpfda.regression.fixed_point import ONE, SQUARE
 from dpfda.regression.look import ProblemLook, RowSums
-from dpfda.regression.methods.base import Fitted, Method, Regression
+from dpfda.regression.methods.base import Fitted, Regression, RegressionMechanism
 from dpfda.regression.methods.gaussian_fm import in_units
 from dpfda.regression.problem import Bounds, Problem
 
@@ -52,7 +52,7 @@ class GradientLook(RowSums, ProblemLook, name="regression_gradient"):
         """Exact sum of the gradients, the residual cut to the grid."""
         x, v = self.problem.unit_rows(*records)
         line = x @ (self.theta / ONE)
-        if self.problem.task == "linear":
+        if self.problem.link == "linear":
             residual = np.clip(line - v / ONE, -1.0, 1.0)  # a long residual is clipped
         else:
             residual = expit(line) - (v > 0)
@@ -62,8 +62,8 @@ class GradientLook(RowSums, ProblemLook, name="regression_gradient"):
     def examples(cls) -> list[Self]:
         """Both losses; the logistic one at a steep line, where the sensitivity is reached."""
         cost, bounds = Cost(epsilon=1.0, delta=0.05), Bounds(center=np.zeros(2))
-        line = Problem(task="linear", bounds=bounds)
-        classes = Problem(task="logistic", bounds=bounds, fit_intercept=False)
+        line = Problem(link="linear", bounds=bounds)
+        classes = Problem(link="logistic", bounds=bounds, fit_intercept=False)
         return [
             cls(cost=cost.part(Fraction(1, 25)), problem=line, theta=np.zeros(3)),
             cls(cost=cost, problem=classes, theta=np.array([300.0, 100.0])),
@@ -71,7 +71,7 @@ class GradientLook(RowSums, ProblemLook, name="regression_gradient"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoisyGradient(Method, name="noisy_gradient"):
+class NoisyGradient(RegressionMechanism, name="noisy_gradient"):
     """Full-batch gradient descent with Gaussian noise in every step.
 
     Privacy:
@@ -95,7 +95,7 @@ class NoisyGradient(Method, name="noisy_gradient"):
         """T questions; the answer is the average of the second half of the path."""
         problem = regression.problem
         theta = np.zeros(problem.size)
-        rate = 1.0 if problem.task == "linear" else 4.0  # 1/smoothness
+        rate = 1.0 if problem.link == "linear" else 4.0  # 1/smoothness
         cost = regression.whole.part(Fraction(1, self.steps))
         path = []
         for _ in range(self.steps):

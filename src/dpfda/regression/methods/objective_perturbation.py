@@ -24,7 +24,7 @@ from dpfda.protocol.query import Records, WholeLook
 from dpfda.regression.empirical_risk import CURVATURE, LIPSCHITZ, TOLERANCE, Risk, minimize_risk
 from dpfda.regression.fixed_point import ONE
 from dpfda.regression.look import ProblemLook
-from dpfda.regression.methods.base import Fitted, Method, Regression
+from dpfda.regression.methods.base import Fitted, Regression, RegressionMechanism
 from dpfda.regression.methods.gaussian_fm import in_units
 from dpfda.regression.problem import Bounds, Problem
 
@@ -110,15 +110,15 @@ class TiltedLook(ProblemLook, WholeLook, name="regression_tilted"):
     @cached_property
     def mechanism(self) -> Tilted:
         """The tilt, and noise on the minimizer."""
-        curvature = CURVATURE[self.problem.task]
+        curvature = CURVATURE[self.problem.link]
         return tilted(self.cost, size=self.size, curvature=curvature, ridge_share=self.ridge_share)
 
     def exact(self, records: Records, source: Source) -> FloatArray:
         """Draw the tilt and minimize."""
         x, v = self.problem.unit_rows(*records)
         ridge, tilt = self.mechanism.ridge, self.mechanism.tilt(source)
-        task = self.problem.task
-        return ridge * minimize_risk(x / ONE, v / ONE, task=task, ridge=ridge, tilt=tilt)
+        link = self.problem.link
+        return ridge * minimize_risk(x / ONE, v / ONE, link=link, ridge=ridge, tilt=tilt)
 
     def log_likelihood(self, answer: Answer, records: Records, source: Source) -> float:
         """Density of the exact minimizer: that of b = -Σ∇loss(θ) - Λθ, times the determinant."""
@@ -136,7 +136,7 @@ class TiltedLook(ProblemLook, WholeLook, name="regression_tilted"):
         x, v = self.problem.unit_rows(*self.fitting(records))
         ridge = self.mechanism.ridge
         risk = Risk(
-            x=x / ONE, v=v / ONE, task=self.problem.task, ridge=ridge, tilt=np.zeros(self.size)
+            x=x / ONE, v=v / ONE, link=self.problem.link, ridge=ridge, tilt=np.zeros(self.size)
         )
         return risk.derivatives(answer.values / ridge)
 
@@ -144,13 +144,13 @@ class TiltedLook(ProblemLook, WholeLook, name="regression_tilted"):
     def examples(cls) -> list[Self]:
         """Both losses."""
         cost, bounds = Cost(epsilon=1.0, delta=0.05), Bounds(center=np.zeros(2))
-        line = Problem(task="linear", bounds=bounds)
-        classes = Problem(task="logistic", bounds=bounds, fit_intercept=False)
+        line = Problem(link="linear", bounds=bounds)
+        classes = Problem(link="logistic", bounds=bounds, fit_intercept=False)
         return [cls(cost=cost, problem=problem) for problem in (line, classes)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ObjectivePerturbation(Method, name="objective_perturbation"):
+class ObjectivePerturbation(RegressionMechanism, name="objective_perturbation"):
     """Minimize a randomly tilted objective (Chaudhuri et al. 2011; Iyengar et al. 2019).
 
     Privacy:

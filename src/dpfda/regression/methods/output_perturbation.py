@@ -16,7 +16,7 @@ from dpfda.protocol.query import Records, WholeLook
 from dpfda.regression.empirical_risk import LIPSCHITZ, TOLERANCE, minimize_risk
 from dpfda.regression.fixed_point import ONE
 from dpfda.regression.look import ProblemLook
-from dpfda.regression.methods.base import Fitted, Method, Regression
+from dpfda.regression.methods.base import Fitted, Regression, RegressionMechanism
 from dpfda.regression.methods.gaussian_fm import in_units
 from dpfda.regression.problem import Bounds, Problem
 
@@ -52,14 +52,14 @@ class MinimizerLook(ProblemLook, WholeLook, name="regression_minimizer"):
         """Minimize on the rows."""
         x, v = self.problem.unit_rows(*records)
         ridge = self.ridge(len(x))
-        return ridge * minimize_risk(x / ONE, v / ONE, task=self.problem.task, ridge=ridge)
+        return ridge * minimize_risk(x / ONE, v / ONE, link=self.problem.link, ridge=ridge)
 
     @classmethod
     def examples(cls) -> list[Self]:
         """Both losses, Gaussian and Laplace."""
         bounds = Bounds(center=np.zeros(2))
-        line = Problem(task="linear", bounds=bounds)
-        classes = Problem(task="logistic", bounds=bounds, fit_intercept=False)
+        line = Problem(link="linear", bounds=bounds)
+        classes = Problem(link="logistic", bounds=bounds, fit_intercept=False)
         return [
             cls(cost=Cost(epsilon=20.0, delta=0.05), problem=line),
             cls(cost=Cost(epsilon=20.0), problem=classes),
@@ -67,7 +67,7 @@ class MinimizerLook(ProblemLook, WholeLook, name="regression_minimizer"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OutputPerturbation(Method, name="output_perturbation"):
+class OutputPerturbation(RegressionMechanism, name="output_perturbation"):
     """Minimize with a ridge, then add noise to the coefficients.
 
     Privacy:

@@ -16,7 +16,7 @@ from dpfda.protocol.fields import choice
 from dpfda.regression.methods.base import Fitted, Regression
 from dpfda.regression.methods.gaussian_fm import COEFFICIENTS, ObjectiveMethod, about_all
 from dpfda.regression.moment_look import AbsoluteMomentLook, MomentLook
-from dpfda.regression.problem import Bounds, Task
+from dpfda.regression.problem import Bounds, Link
 
 PUBLISHED_L2 = {"linear": 2 * math.sqrt(6), "logistic": math.sqrt(17 / 16)}
 """The triangle inequality of its authors, for |x|₂ ≤ 1; linear: constant term included."""
@@ -24,18 +24,18 @@ PUBLISHED_L2 = {"linear": 2 * math.sqrt(6), "logistic": math.sqrt(17 / 16)}
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ObjectiveLook(MomentLook):
-    """The coefficients of an objective: moments whose weights the task fixes.
+    """The coefficients of an objective: moments whose weights the link fixes.
 
     Attributes:
-        task: which objective.
+        link: which objective.
     """
 
     linear_weight: float = field(init=False)
     quadratic_weight: float = field(init=False)
-    task: Task = choice("linear", "logistic")
+    link: Link = choice("linear", "logistic")
 
     def __post_init__(self) -> None:
-        weights = COEFFICIENTS[_validate.one_of("task", self.task, COEFFICIENTS)]
+        weights = COEFFICIENTS[_validate.one_of("link", self.link, COEFFICIENTS)]
         for name, weight in zip(("linear_weight", "quadratic_weight"), weights, strict=True):
             object.__setattr__(self, name, weight)
         super().__post_init__()
@@ -56,13 +56,13 @@ class FunctionalLook(ObjectiveLook, AbsoluteMomentLook, name="regression_functio
     @property
     def l1(self) -> float:
         """As published."""
-        return published_l1(self.task, self.coefficients)
+        return published_l1(self.link, self.coefficients)
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Both tasks."""
+        """Both links."""
         cost, bounds = Cost(epsilon=1.0), Bounds(center=np.zeros(2))
-        return [cls(cost=cost, bounds=bounds, task=task) for task in ("linear", "logistic")]
+        return [cls(cost=cost, bounds=bounds, link=link) for link in ("linear", "logistic")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +83,7 @@ class FunctionalMechanism(ObjectiveMethod, name="fm"):
 
     def look(self, regression: Regression) -> MomentLook:
         """With the published bound."""
-        return FunctionalLook(**about_all(regression), task=regression.problem.task)
+        return FunctionalLook(**about_all(regression), link=regression.problem.link)
 
     def questions(self, regression: Regression) -> Questions[Fitted]:
         """One question, one answer."""
@@ -110,13 +110,13 @@ class EqualLook(ObjectiveLook, name="regression_equal"):
     @property
     def l2(self) -> float:
         """As published."""
-        return PUBLISHED_L2[self.task]
+        return PUBLISHED_L2[self.link]
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Both tasks."""
+        """Both links."""
         cost, bounds = Cost(epsilon=1.0, delta=0.05), Bounds(center=np.zeros(2))
-        return [cls(cost=cost, bounds=bounds, task=task) for task in ("linear", "logistic")]
+        return [cls(cost=cost, bounds=bounds, link=link) for link in ("linear", "logistic")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,11 +134,11 @@ class RelaxedFM(ObjectiveMethod, name="relaxed_fm"):
 
     def look(self, regression: Regression) -> EqualLook:
         """With the published bound."""
-        return EqualLook(**about_all(regression), task=regression.problem.task)
+        return EqualLook(**about_all(regression), link=regression.problem.link)
 
 
-def published_l1(task: str, dimension: int) -> float:
+def published_l1(link: str, dimension: int) -> float:
     """Sum-of-absolutes sensitivity for |x|₂ ≤ 1, times N."""
-    if task == "linear":
+    if link == "linear":
         return 2 * (1 + math.sqrt(dimension)) ** 2
     return math.sqrt(dimension) + dimension / 4
