@@ -89,32 +89,6 @@ def test_finds_features_that_lie_off_the_middle() -> None:
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("n_people", [40, 90])
-def test_stop_store_and_resume_at_any_person(classes: int, n_people: int) -> None:
-    """One reply at a time, stored as JSON and rebuilt after each: the very same model."""
-    z, y = crowd(n_people, classes=classes)
-    plan = make_plan(n_people, 9.0, classes=classes, evaluation_share=0.1)
-    whole = run(plan, z, y, seed=5)
-    kinds = {phase.kind for phase in whole.findings.phases}
-    assert kinds >= ({"location", "spread", "moment"} if classes == 2 else {"location", "means"})
-    source = SimulationSource(5)
-    server, person = Server(plan), 0
-    while not server.finished:
-        start = server.issued
-        task = server.issue(server.wanted)
-        mine = slice(person, person + task.people)
-        reply = task.answer((z[mine], y[mine]), source).values
-        person += task.people
-        for row in range(task.people):
-            stored = msgspec.json.decode(msgspec.json.encode(server.state()))
-            server = Server.resume(plan, stored)
-            server.receive(reply[row : row + 1], start=start + row)
-    assert server.model.to_json() == whole.model.to_json()
-    assert server.findings.error == whole.findings.error
-    assert server.findings.estimates() == whole.findings.estimates()
-
-
-@pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("absent", [0.3, 1.0])
 def test_people_who_never_answer(classes: int, absent: float) -> None:
     z, y = crowd(800, classes=classes)

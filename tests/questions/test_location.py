@@ -105,27 +105,6 @@ def test_features_share_one_width() -> None:
     assert after.width < before.width * 1.5
 
 
-def test_a_study_goes_on_after_a_restart() -> None:
-    people = simulate_001(60, 0)
-    plan = plan_study(60, 6.0, value_range=LOOSE, classes=(-1, 1), range_is_loose=True)
-    z, y = plan.encoder.encode(people.X), (np.asarray(people.y) == 1).astype(np.int64)
-    models = []
-    for restarts in (False, True):
-        server, source, at = Server(plan), SimulationSource(5), 0
-        while not server.finished:
-            start = server.issued
-            task = server.issue(server.wanted)
-            mine = slice(at, at + task.people)
-            reply = task.answer((z[mine], y[mine]), source).values
-            at += task.people
-            if restarts:
-                server = Server.resume(plan, server.state())
-            server.receive(reply, start=start)
-        models.append(server.model)
-    np.testing.assert_allclose(models[0].coefficients, models[1].coefficients, rtol=1e-12)
-    np.testing.assert_allclose(models[0].scales, models[1].scales, rtol=1e-12)
-
-
 @pytest.mark.parametrize(
     "facts",
     [

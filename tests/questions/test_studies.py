@@ -94,29 +94,6 @@ def test_three_classes_by_one_against_the_rest():
         assert np.mean(model.decide(test_z) != test_y) < majority
 
 
-@pytest.mark.parametrize("design", DESIGNS, ids=lambda d: str(sorted(d)))
-def test_stop_store_and_resume_at_any_person(design):
-    """One person at a time, stored and rebuilt after each: the very same model."""
-    z, y = crowd(60)
-    plan = make_plan(60, 8.0, design=design)
-    whole = run(plan, z, y, seed=5)
-    source = SimulationSource(5)
-    server, person = Server(plan), 0
-    while not server.finished:
-        start = server.issued
-        task = server.issue(server.wanted)
-        # The crowd draws its noise in one go, as in the uninterrupted study ...
-        mine = slice(person, person + task.people)
-        reply = task.answer((z[mine], y[mine]), source).values
-        person += task.people
-        # ... but the replies arrive one by one, with a restart between any two.
-        for row in range(task.people):
-            server = Server.resume(plan, server.state())
-            server.receive(reply[row : row + 1], start=start + row)
-    assert np.allclose(server.model.coefficients, whole.model.coefficients, rtol=1e-12)
-    assert np.allclose(server.model.intercept, whole.model.intercept, rtol=1e-9, atol=1e-12)
-
-
 def test_replies_may_come_in_any_order():
     z, y = crowd(200)
     plan = make_plan(200, 4.0, design={"name": "moments"})
