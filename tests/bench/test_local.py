@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpfda_bench.benchmarks import local, mrma_classes
+from dpfda_bench.benchmarks import local, mrma_classes, mrma_numbers
 from dpfda_bench.benchmarks._local_problem import Problem
 from dpfda_bench.benchmarks._local_problems import problems
 
@@ -50,3 +50,10 @@ def test_mrma_of_several_classes_is_measured_beside_the_recipe() -> None:
     found = mrma_classes._errors(replace(TASKS["K6"], draw=few), 20.0, 0)
     assert found["non_private"] < 5 < 75 < found["majority"]
     assert found["recipe"] < found["mrma"] < 75
+
+
+def test_mrma_for_numbers_is_measured_beside_the_regressor() -> None:
+    mrma, local, line = mrma_numbers.errors("four", 8.0, 0, people=2500)
+    assert line == pytest.approx(0.2, abs=0.02), "as much as is not explained"
+    assert line < local < 0.6
+    assert line < mrma < 1

@@ -44,10 +44,10 @@ def run(quick: bool = False) -> Outcome:
                 mrma, local, line = zip(*found, strict=True)
                 row: dict[str, Any] = {"task": task, "epsilon": epsilon}
                 row |= mean_and_error(mrma, "mrma")
-                row |= {"local_regressor": float(np.median(local)), "mean": 1.0}
+                row |= {"local_regressor": float(np.mean(local)), "mean": 1.0}
                 rows.append(row | {"non_private": float(np.mean(line))})
     figures = {f"{row['task']}_eps{row['epsilon']:g}": row["mrma"] for row in rows}
-    notes = ["MRMA with the best line in hindsight; of the regressor, the median replication."]
+    notes = ["Means over replications; MRMA is given the best line in hindsight."]
     return Outcome(rows=rows, figures=figures, notes=notes)
 
 
