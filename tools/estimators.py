@@ -72,6 +72,7 @@ SEEN_AS_POINTS: dict[str, tuple[Any, dict[str, Any], dict[str, Any]]] = {
 }
 
 TARGET = {"target_range": (-1, 1)}
+FORCED = {"force": True}  # few people: the checks' tables are small
 SMALL = {"n_classifiers": 5, "member_size": 5}
 CASES: list[tuple[str, dict[str, Any], dict[str, Any], Any]] = [
     ("PrivateMean", OF_CURVES, OF_SURFACES, None),
@@ -88,6 +89,8 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any], Any]] = [
     ("DecentralizedRegression", OF_CURVES | {"link": "logistic"}, SEEN_AS_CURVES, LABELS),
     ("LocalCurveClassifier", OF_CURVES, SEEN_AS_CURVES, LABELS),
     ("LocalCurveClassifier", OF_ROWS, SEEN_AS_ROWS, LABELS),
+    ("LocalCurveRegressor", OF_CURVES | TARGET | FORCED, SEEN_AS_CURVES, TABLE[:, 0]),
+    ("LocalCurveRegressor", OF_ROWS | TARGET | FORCED, SEEN_AS_ROWS, TABLE[:, 0]),
     ("MomentClassifier", OF_CURVES, SEEN_AS_CURVES, LABELS),
     ("MRMAClassifier", OF_CURVES | SMALL, SEEN_AS_CURVES, LABELS),
     ("OnlineMRMA", OF_CURVES | SMALL | {"new_classifiers": 2}, SEEN_AS_CURVES, LABELS),

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from skfda import FDataGrid
 
 from dpfda.curves import CurveEncoder
 from dpfda.curves.channels import ChannelBasis
@@ -147,3 +148,13 @@ def test_lists_of_grids_are_own_grids() -> None:
     with pytest.raises(InvalidData, match="one for each curve"):
         FIRST.encode(ragged, [*grids, T])
     assert FIRST.encode(ragged, [*grids, T], strict=False).shape == (2, 3)
+
+
+def test_an_encoder_of_one_channel_says_so() -> None:
+    told = r"of one channel, as the encoder is .CurveEncoder.side_by_side is for several., got 2"
+    both = np.zeros((4, 9, 2))
+    for curves in (both, FDataGrid(both, np.linspace(0, 1, 9))):
+        with pytest.raises(InvalidData, match=told):
+            CurveEncoder().encode(curves)
+        assert CurveEncoder().encode(curves, strict=False).shape == (4, 4)
+    assert CurveEncoder().encode(both[:, :, :1]).shape == (4, 4)

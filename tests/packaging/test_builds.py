@@ -15,7 +15,10 @@ import dpfda
 
 ROOT = Path(__file__).resolve().parents[2]
 HOMES = {"dpfda": ROOT / "src" / "dpfda", "dpfda_bench": ROOT / "bench" / "dpfda_bench"}
-LARGEST = {"dpfda": 800_000, "dpfda_bench": 200_000}  # bytes of a wheel; 708 and 139 kB as of 0.1.0
+SOURCE = {".py", ".pyi", ".typed", ".css", ".js", ".mako", ".toml"}
+KINDS = {"dpfda": SOURCE, "dpfda_bench": SOURCE | {".csv"}}  # figures that papers print
+LARGEST_FILE = 8_000  # bytes in a wheel: a file of 400 lines takes 5 000
+LARGEST = {"dpfda": 800_000, "dpfda_bench": 200_000}  # 755 kB of which 677 are 375 modules
 
 
 def sources(home: Path) -> set[str]:
@@ -28,7 +31,11 @@ def test_a_wheel_holds_the_package_and_nothing_else(distributions: Path, name: s
     (wheel,) = distributions.glob(f"{name}-*.whl")
     with zipfile.ZipFile(wheel) as archive:
         held = set(archive.namelist())
+        sizes = {one.filename: one.compress_size for one in archive.infolist()}
     about = f"{name}-{dpfda.__version__}.dist-info/"
+    own = {path: size for path, size in sizes.items() if not path.startswith(about)}
+    assert {Path(path).suffix for path in own} <= KINDS[name]
+    assert max(own.values()) < LARGEST_FILE, max(own, key=lambda path: own[path])
     assert {path for path in held if not path.startswith(about)} == sources(HOMES[name])
     assert f"{name}/py.typed" in held
     assert f"{about}licenses/LICENSE" in held

@@ -24,6 +24,9 @@ def read_channels(X: Any, grid_points: Any, *, count: int, strict: bool) -> list
     """Curves and grid points of each of `count` channels, as `read_curves` takes them."""
     X, grid_points = with_own_grids(X, grid_points, strict=strict)
     if count == 1:
+        if strict and (several := _channels(X)) > 1:
+            rule = "of one channel, as the encoder is (CurveEncoder.side_by_side is for several)"
+            raise InvalidData("X", rule, f"{several} channels")
         one = isinstance(X, np.ndarray) and X.ndim == 3 and X.shape[2] == 1
         return [(X[:, :, 0] if one else X, grid_points)]
     if hasattr(X, "data_matrix") and len(X.grid_points) == 1:
@@ -52,6 +55,12 @@ def read_channels(X: Any, grid_points: Any, *, count: int, strict: bool) -> list
             raise InvalidData("X", f"an array (n, T, {count}), for {count} channels")
         return [(np.full((len(_people(X)), 1), np.nan), None)] * count
     return [(stack[:, :, c], grid_points) for c in range(count)]
+
+
+def _channels(X: Any) -> int:
+    """Of an array, or of functions of one variable on a grid."""
+    values = X.data_matrix if hasattr(X, "data_matrix") else X
+    return int(values.shape[2]) if isinstance(values, np.ndarray) and values.ndim == 3 else 1
 
 
 def with_own_grids(X: Any, grid_points: Any, *, strict: bool = True) -> tuple[Any, Any]:
