@@ -73,7 +73,7 @@ def test_classes_of_a_kernel_machine_are_fixed() -> None:
     assert CLASSES_ARE_PUBLIC not in known.guarantee_.assumptions
     with pytest.raises(InvalidData, match="y must"):
         known.fit(x, 1.0 + np.arange(50) % 2)
-    with pytest.raises(InvalidData, match="one or two columns, here 1, got shape"):
+    with pytest.raises(InvalidParameter, match="feature_ranges must be of one or two columns"):
         machine.fit(np.ones((50, 3)), np.ones(50))
     found = machine.fit(x, np.where(x > 0.5, "high", "low"))
     assert found.classes_.tolist() == ["high", "low"]
