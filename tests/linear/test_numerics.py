@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from dpfda._validate import FloatArray
 from dpfda.linear import many_classes, spread, two_classes
 from dpfda.linear.directions import principal, weights
 from dpfda.linear.features import FeatureMap
-from dpfda.linear.location import THRESHOLDS, Whereabouts, public_prior, thresholds
+from dpfda.linear.location import Whereabouts, thresholds
 from dpfda.linear.reports import effective_people, entry_noise
+from dpfda.linear.shapes import THRESHOLDS, public_prior, shapes
 from dpfda.linear.shrinkage import believed
 from dpfda.linear.two_classes import Rate
 from dpfda.protocol.linear_scores import linear_scores
@@ -58,6 +62,74 @@ def test_columns_learn_from_each_other() -> None:
     assert widths[40] < 0.7 * widths[4]
 
 
+def amounts(rng: np.random.Generator, n: int) -> FloatArray:
+    """Of most people 0, of the others exponential."""
+    return (rng.random(n) < 0.4) * np.minimum(rng.exponential(0.2, n), 1)
+
+
+@pytest.mark.parametrize(
+    ("mean", "deviation", "column"),
+    [
+        (0.65, 0.477, lambda rng, n: (rng.random(n) < 0.65) * 1.0),
+        (
+            0.08,
+            0.146,
+            lambda rng, n: (rng.random(n) < 0.4) * np.minimum(rng.exponential(0.2, n), 1),
+        ),
+        (
+            0.92,
+            0.146,
+            lambda rng, n: 1 - (rng.random(n) < 0.4) * rng.exponential(0.2, n).clip(0, 1),
+        ),
+    ],
+    ids=["ends", "low slope", "high slope"],
+)
+def test_columns_with_people_at_an_end_are_not_narrow(
+    mean: float, deviation: float, column: Callable[[np.random.Generator, int], FloatArray]
+) -> None:
+    """Most people of a hill lie near its middle; here they would make the column 2^-11 wide."""
+    rng = np.random.default_rng(3)
+    where = Whereabouts.unknown(3, alpha=0.7, public=public_prior())
+    for _ in range(8):
+        asked(where, column(rng, 900).reshape(300, 3), rng)
+        where.pool()
+    location, _, width = where.found()
+    # 1200 effective answers a column; shapes are a tenth apart, widths of slopes a factor of two.
+    assert np.all(np.abs(location - mean) < 0.06)
+    assert np.all((width > deviation / 2) & (width < 1.5 * deviation))
+
+
+def test_each_shape_has_the_mean_of_its_law() -> None:
+    """E x = ∫ P(x > t) dt, by the trapezoidal rule; hills may reach beyond the range."""
+    every = shapes()
+    t = np.r_[0.0, THRESHOLDS, 1.0]
+    hills = np.prod(every.hills)
+    above = np.concatenate([every.above[:, :1], every.above, every.above[:, -1:]], axis=1)
+    found = ((above[:, 1:] + above[:, :-1]) / 2 * np.diff(t)).sum(axis=1)
+    assert_allclose(found[hills:], every.mean[hills:], atol=3e-3)
+    inside = (every.mean[:hills] > 0.3) & (every.mean[:hills] < 0.7) & (every.width[:hills] < 0.12)
+    assert_allclose(found[:hills][inside], every.mean[:hills][inside], atol=3e-3)
+    assert np.all((every.above >= 0) & (every.above <= 1))
+    assert np.all(np.diff(every.above) <= 1e-12)
+    # Amounts that fill little of the range: half of θ beyond the mean is already all that counts.
+    slopes = every.above[hills : hills + 121]
+    tails = np.log(slopes[:, 0] / slopes[:, 40]) / (THRESHOLDS[40] - THRESHOLDS[0])
+    assert np.all(2 * every.width[hills : hills + 121][tails > 40] < 0.5 / tails[tails > 40])
+    assert np.all(2 * every.width[hills : hills + 121][tails < 20] > 0.1 / tails[tails < 20])
+
+
+def test_a_width_is_no_less_than_what_is_not_known_of_the_location() -> None:
+    where = Whereabouts.unknown(1, alpha=0.5, public=public_prior())
+    every = shapes()
+    narrow = np.flatnonzero(every.width < 0.002)
+    three = [narrow[np.abs(every.mean[narrow] - middle).argmin()] for middle in (0.2, 0.5, 0.8)]
+    where.prior = np.zeros(len(every.mean))
+    where.prior[three] = 1 / 3
+    location, _, width = where.found()
+    assert location[0] == pytest.approx(0.5, abs=0.01)
+    assert width[0] == pytest.approx(0.3, abs=0.02)
+
+
 def test_a_known_middle_stays() -> None:
     rng = np.random.default_rng(2)
     where = Whereabouts.unknown(2, alpha=0.3, public=public_prior(center_known=True))
@@ -101,6 +173,25 @@ def test_mean_and_deviation_without_noise_are_exact() -> None:
     found = spread.mean_and_deviation(np.r_[mean, square - 1], 1e-12)
     assert_allclose(found[0], mean, rtol=1e-6)
     assert_allclose(found[1], np.sqrt(square - mean**2), rtol=1e-6)
+
+
+def test_a_mean_that_is_hardly_known_makes_no_feature_narrow() -> None:
+    """Thirty features of mean ±.7 and variance 1, seen with noise of variance .5.
+
+    An estimate of the square less the square of the estimated mean is near 0 for some of them; a
+    feature that is then stretched threefold drowns the others.
+    """
+    rng = np.random.default_rng(0)
+    means = np.where(rng.random(30) < 0.5, 0.7, -0.7)
+    typical = []
+    for _ in range(20):
+        told = np.r_[means, means**2] + rng.normal(size=60) * np.sqrt(0.5)
+        mean, deviation = spread.mean_and_deviation(told, 0.5)
+        assert deviation.min() > 0.5
+        assert np.mean((mean - means) ** 2) < 0.5
+        typical.append(deviation.mean())
+    # Means are believed less than they could be, which leaves .2 of their square to the variance.
+    assert np.mean(typical) == pytest.approx(1.1, abs=0.1)
 
 
 def test_mean_and_deviation_of_noise_alone_say_nothing() -> None:

@@ -13,8 +13,9 @@ from dpfda.curves import CurveEncoder
 from dpfda.documents import read
 from dpfda.errors import InvalidParameter, ProtocolError
 from dpfda.linear import regression_fit
-from dpfda.linear.location import Whereabouts, public_prior
+from dpfda.linear.location import Whereabouts
 from dpfda.linear.regression_schedule import RegressionSchedule
+from dpfda.linear.shapes import public_prior
 from dpfda.linear.spread import normal_rows
 from dpfda.noise import SimulationSource
 from dpfda.privacy.ledger import Ledger

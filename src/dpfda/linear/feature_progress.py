@@ -13,9 +13,10 @@ from dpfda.linear.design import FeatureDesign
 from dpfda.linear.directions import principal, weights
 from dpfda.linear.features import FeatureMap
 from dpfda.linear.labels import LabelPhases
-from dpfda.linear.location import THRESHOLDS, Whereabouts, public_prior, thresholds
+from dpfda.linear.location import Whereabouts, thresholds
 from dpfda.linear.reports import entry_noise
 from dpfda.linear.schedule import ABOUT_LABELS
+from dpfda.linear.shapes import THRESHOLDS, public_prior
 from dpfda.mechanisms.question_response import QuestionResponse, best_questions
 from dpfda.protocol.estimate import Estimate
 from dpfda.protocol.plan import StudyPlan

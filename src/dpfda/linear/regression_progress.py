@@ -11,10 +11,10 @@ from dpfda.linear import regression_fit
 from dpfda.linear.directions import principal
 from dpfda.linear.feature_progress import FeatureProgress
 from dpfda.linear.features import FeatureMap
-from dpfda.linear.location import public_prior
 from dpfda.linear.regression_design import RegressionDesign
 from dpfda.linear.regression_phases import TargetPhases
 from dpfda.linear.regression_schedule import RegressionSchedule
+from dpfda.linear.shapes import public_prior
 from dpfda.protocol.curve_regression import CurveRegression
 from dpfda.protocol.estimate import Estimate, accuracies_behind
 from dpfda.protocol.findings import Findings

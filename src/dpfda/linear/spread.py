@@ -9,6 +9,7 @@ import numpy as np
 from dpfda._validate import FloatArray
 
 _SMALLEST_VARIANCE, _LARGEST_VARIANCE = 0.1, 4.0
+_MOST_SCATTER = 0.25  # of means and of variances: widths were sought before
 _FARTHEST = 1.5  # of a mean, in units of the spread that was sought before
 _EDGE = 2.05  # noise of standard deviation σ alone has eigenvalues up to 2 σ √d
 _FLOOR = 0.08
@@ -20,20 +21,24 @@ _PUBLIC_ROWS = 4000
 def mean_and_deviation(estimate: FloatArray, noise: float) -> tuple[FloatArray, FloatArray]:
     """Mean and standard deviation of each feature from an estimate of E(φ, φ² - 1).
 
-    Both are shrunk, the means towards 0 and the second moments towards each other, by as much as
-    their scatter over features exceeds the noise (empirical Bayes).
+    Both are shrunk, the means towards 0 and the variances towards each other, by as much as their
+    scatter over features exceeds the noise (empirical Bayes). A mean that is not known makes the
+    variance around it uncertain too.
 
     Args:
         estimate: shape (2 d,).
         noise: variance of an entry.
     """
     mean, square = np.split(np.asarray(estimate), 2)
-    believed = max(float(np.mean(mean**2)) - noise, 1e-9)
+    believed = float(np.clip(np.mean(mean**2) - noise, 1e-9, _MOST_SCATTER))
     mean = mean * believed / (believed + noise)
-    square = 1 + square
-    common = np.clip(square.mean(), 0.2, 2.0)
-    scatter = max(float(np.var(square)) - noise, 1e-9)
-    variance = common + (square - common) * scatter / (scatter + noise) - mean**2
+    left = believed * noise / (believed + noise)  # posterior variance of a mean
+    variance = 1 + square - mean**2 - left
+    own = noise + 4 * mean**2 * left + 2 * left**2
+    common = float(np.clip(np.average(variance, weights=1 / own), 0.2, 2.0))
+    scatter = float(np.average((variance - common) ** 2 - own, weights=1 / own))
+    scatter = float(np.clip(scatter, 1e-9, _MOST_SCATTER * common**2))
+    variance = common + (variance - common) * scatter / (scatter + own)
     bounded = np.clip(variance, _SMALLEST_VARIANCE, _LARGEST_VARIANCE)
     return np.clip(mean, -_FARTHEST, _FARTHEST), np.sqrt(bounded)
 
