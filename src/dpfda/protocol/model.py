@@ -217,15 +217,18 @@ class CurveModel(RuleModel, ClassModel):
     def chances(self, features: FloatArray) -> FloatArray:
         """Probabilities of the classes for encoded curves, shape (n, K).
 
-        Logistic of the score for two classes, softmax for several; scores count the less, the less
-        sure the model is of them (methods 10.7).
+        Logistic of the `moderated` score for two classes, softmax for several.
         """
+        return chances(self.moderated(features))
+
+    def moderated(self, features: FloatArray) -> FloatArray:
+        """Scores (n, m) that count the less, the less sure the model is of them (methods 10.7)."""
         scores = self.damping * self.scores(features)
         if self.variances is None:
-            return chances(scores)
+            return scores
         scaled = squashed(features, centers=self.centers, scales=self.scales, clipped=self.clipped)
         spread = np.einsum("nmd,md->nm", scaled**2, self.variances[:, 1:])
-        return chances(moderated(scores, self.variances[:, 0] + spread))
+        return moderated(scores, self.variances[:, 0] + spread)
 
     def predict(self, X: Any, *, grid_points: Any = None) -> Any:
         """Labels of new curves."""

@@ -126,7 +126,13 @@ def direction(
 
 
 class Believed(NamedTuple):
-    """What answers say of the correlations r_j of stumps and label, as means and variances."""
+    """What answers say of the correlations r_j of stumps and label.
+
+    Attributes:
+        means: r_j, drawn towards 0.
+        variances: how far the noise of answers moves them.
+        evidence: how likely it is that any r_j is not 0.
+    """
 
     means: FloatArray
     variances: FloatArray
@@ -137,8 +143,8 @@ def believe(raw: FloatArray, precision: FloatArray, *, ordered: bool, room: floa
     """The posterior of correlations that are all 0, or else of one of several sizes.
 
     If features say anything, r_j ~ N(0, τ² (j + 1)^-p) with τ² one of `_SIZES` and p one of
-    `_DECAYS`, which is 0 where features have no order. All answers together decide which, so that the
-    largest of many noisy correlations is not taken for a signal.
+    `_DECAYS`, which is 0 where features have no order. All answers together decide which, so that
+    the largest of many noisy correlations is not taken for a signal.
 
     Args:
         raw: unshrunk correlations.
@@ -159,8 +165,7 @@ def believe(raw: FloatArray, precision: FloatArray, *, ordered: bool, room: floa
     fit = 0.5 * (precision * raw**2 * gain - np.log1p(prior * precision)).sum(axis=1)
     chance = softmax(np.append(np.log(likely) + fit, np.log(1 - _EXPECTED)))[:-1]
     means = chance @ (gain * raw)
-    squares = chance @ (gain / precision + (gain * raw) ** 2)
-    return Believed(means, squares - means**2, float(chance.sum()))
+    return Believed(means, (chance @ gain) ** 2 / precision, float(chance.sum()))
 
 
 def _believe_one(raw: FloatArray, precision: FloatArray, *, ordered: bool) -> Believed:
