@@ -191,6 +191,8 @@ main()
     ("package", "extra", "arguments"),
     [
         ("sklearn", "learn", ["release", "mean", "curves.csv", "--epsilon", "1"]),
+        ("sklearn", "learn", ["classify", "curves.csv", "--epsilon", "1"]),
+        ("sklearn", "learn", ["regress", "curves.csv", "--epsilon", "1"]),
         ("litestar", "service", ["serve"]),
         ("pyarrow", "files", ["release", "mean", "c.parquet", "--epsilon", "1", "--bound", "1"]),
         ("openpyxl", "files", ["release", "mean", "c.xlsx", "--epsilon", "1", "--bound", "1"]),

@@ -10,6 +10,7 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner
+from hostile_files import HOSTILE
 
 from dpfda.cli._group import dpfda
 from dpfda.errors import DpfdaError
@@ -28,6 +29,10 @@ WITHOUT = {
 }
 SEPARATORS = {"german.csv": ";", "tabs.tsv": "tab", "units.csv": ";", "ragged.csv": ";",
               "gaps.csv": "|", "one.txt": " "}  # fmt: skip
+
+
+HARMLESS = [name for name in HOSTILE if name.startswith(("rubbish", "a claim", "a pickle"))]
+"""Somebody's own file may be large: the others are read as far as there is memory."""
 
 
 @pytest.fixture(scope="module")
@@ -124,3 +129,15 @@ def test_what_has_no_text_has_no_delimiters(name: str, option: str) -> None:
     cells = name == "a.xlsx" and option != "--sep=;"  # these may be words
     rule = f"must be left out for a {name[1:]} file"
     assert (f"Error: {option.partition('=')[0]} {rule}" in done.stderr) != cells
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_files_that_claim_more_than_there_is(name: str) -> None:
+    file, make = HOSTILE[name]
+    Path(file).write_bytes(make())
+    call = ["release", "mean", file, "--epsilon", "1", "--range", "0", "1"]
+    done = CliRunner().invoke(dpfda, call, prog_name="dpfda")
+    assert done.exit_code == 2, done.exception
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(("Error: there is not enough memory", f"Error: {file} must be"))
+    assert "a pickle was run" not in done.output

@@ -13,7 +13,7 @@ from dpfda._validate import FloatArray, IntArray
 from dpfda.boosting.feature_map import FeatureMap
 from dpfda.curves.ranges import PublicColumns
 from dpfda.documents import Body
-from dpfda.errors import InvalidParameter
+from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.protocol.fields import Declared, array, part
 from dpfda.protocol.model import ClassModel
 from dpfda.protocol.plan import Label
@@ -22,6 +22,11 @@ from dpfda.protocol.plan import Label
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BoostedModel(Registered, Declared, family="boosted model"):
     """Scores rows, one score a class; the largest wins (for two classes, ties go to class 1)."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> int:
+        """d, of the rows that it scores."""
 
     @abstractmethod
     def scores(self, rows: FloatArray) -> FloatArray:
@@ -46,6 +51,11 @@ class LogisticModel(BoostedModel, name="logistic"):
 
     features: FeatureMap = part(lambda: FeatureMap)
     coefficients: FloatArray = array("real", "scores", "size", least=-1e50, most=1e50)
+
+    @property
+    def columns(self) -> int:
+        """d."""
+        return len(self.features.center)
 
     def scores(self, rows: FloatArray) -> FloatArray:
         """0 for class 0, θ_k·φ for class k."""
@@ -102,6 +112,9 @@ class RowModel(ClassModel):
         """Labels of rows (n, d), or of a table with the columns of the fit."""
         no_grid(grid_points)
         rows = np.asarray(X, dtype=np.float64) if self.table is None else self.table.read(X)
+        if rows.ndim != 2 or rows.shape[1] != self.boosted.columns:
+            rule = f"a table of {self.boosted.columns} columns, as in the fit"
+            raise InvalidData("X", rule, f"shape {rows.shape}")
         return np.asarray(self.classes)[self.decide(rows)]
 
 

@@ -72,13 +72,15 @@ class CommandFiles(click.Group):
             raise Complaint(str(MissingExtra.of(error) or error)) from error
         except OSError as error:
             raise _trouble(error) from error
+        except MemoryError as error:  # a file may claim more than there is
+            raise Complaint("there is not enough memory for this file") from error
 
     def _by_options(self, ctx: click.Context, text: str) -> str:
         """Arguments of Python by the names that they have as options of this command."""
         name = ctx.invoked_subcommand
         command = self.get_command(ctx, name) if name in self.list_commands(ctx) else None
         given = [] if command is None else command.params
-        names = {"random_state": "--seed", "grid_points": "--grid"}
+        names = {"random_state": "--seed", "grid_points": "--grid", "X": "FILE"}
         for part in given:
             option = isinstance(part, click.Option)
             names[part.name or ""] = part.opts[0] if option else part.human_readable_name

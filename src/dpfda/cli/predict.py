@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ from dpfda import documents
 from dpfda.boosting.model import RowModel
 from dpfda.cli._output import check_writable
 from dpfda.cli._reading import reading_from, reading_options
+from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.face.from_files import frame
-from dpfda.files import Rows
+from dpfda.files import Reading, Rows
 from dpfda.protocol.curve_regression import CurveRegression
 from dpfda.regression.model import RegressionModel
 from dpfda.study.results import to_json
@@ -41,21 +43,18 @@ def command(model: Path, file: Path, out: Path | None, as_json: bool, **options:
     loaded = documents.load(model)
     if not hasattr(loaded, "predict"):
         raise InvalidParameter("MODEL", "one that predicts (see dpfda show)", loaded.kind)
-    owners = isinstance(loaded, RowModel)
-    regression = isinstance(loaded, RegressionModel) and not loaded.of_curves
-    table = owners or regression
-    columns_of = (loaded.table if owners else loaded.recipe.table) if table else None
-    if columns_of is not None and columns_of.named:
-        opened = reading.open(file, aside=[one.key for one in columns_of.columns])
+    public, curves = _read_by(loaded)
+    if public is not None and public.named:
+        opened = reading.open(file, aside=[one.key for one in public.columns])
         cells = opened.table(least=1)
-        X = frame(cells, columns_of, gaps=reading.fill)
-        rows = Rows(X, tuple(columns_of.names), None, reading.said(opened, len(cells)), cells)
+        X = frame(cells, public, gaps=reading.fill)
+        rows = Rows(X, tuple(public.names), None, reading.said(opened, len(cells)), cells)
     else:
-        if regression and reading.columns is None:
-            reading = reading.choosing(loaded.features)
-        rows = reading.rows(file, curves=not table, least=1)
+        if isinstance(loaded, RegressionModel) and not curves and reading.columns is None:
+            reading = _by_name(reading, file, loaded.features)
+        rows = reading.rows(file, curves=curves, least=1)
     click.echo(rows.said, err=True)
-    where = {} if table or rows.grid_points is None else {"grid_points": rows.grid_points}
+    where = {} if not curves or rows.grid_points is None else {"grid_points": rows.grid_points}
     if not where:
         _check_width(loaded, rows.X)
     predicted = np.asarray(loaded.predict(rows.X, **where))
@@ -65,6 +64,7 @@ def command(model: Path, file: Path, out: Path | None, as_json: bool, **options:
         chances = loaded.predict_proba(rows.X, **where)
         for name, chance in zip(loaded.classes, chances.T, strict=True):
             columns[f"probability of {name}"] = [round(float(value), 4) for value in chance]
+    judged = "" if reading.label is None else _judged(loaded, predicted, rows, reading.label)
     lines = [list(columns), *zip(*columns.values(), strict=True)]
     if out is not None:
         with out.open("w", encoding="utf-8", newline="") as stream:
@@ -74,12 +74,35 @@ def command(model: Path, file: Path, out: Path | None, as_json: bool, **options:
         click.echo(to_json([dict(zip(columns, line, strict=True)) for line in lines[1:]]))
     elif out is None:
         csv.writer(sys.stdout, lineterminator="\n").writerows(lines)
-    if reading.label is not None and isinstance(loaded, CurveRegression):
-        off = predicted - rows.numbers([reading.label])[:, 0]
-        click.echo(f"root mean squared error: {np.sqrt(np.mean(off**2)):.4g}", err=True)
-    elif reading.label is not None:
-        wrong = np.mean(rows.text(reading.label) != predicted.astype(str))
-        click.echo(f"wrong: {100 * wrong:.1f} % of {len(predicted)}", err=True)
+    if judged:
+        click.echo(judged, err=True)
+
+
+def _judged(model: Any, predicted: Any, rows: Rows, label: str) -> str:
+    """How far predictions are from the labels of the file; not private."""
+    numbers = isinstance(model, RegressionModel) and model.classes is None
+    if numbers or isinstance(model, CurveRegression):
+        off = predicted - rows.numbers([label])[:, 0]
+        return f"root mean squared error: {np.sqrt(np.mean(off**2)):.4g}"
+    wrong = np.mean(rows.text(label) != predicted.astype(str))
+    return f"wrong: {100 * wrong:.1f} % of {len(predicted)}"
+
+
+def _read_by(model: Any) -> tuple[PublicColumns | None, bool]:
+    """The public columns that a model reads, where it knows them, and whether it reads curves."""
+    if isinstance(model, RowModel):
+        return model.table, False
+    if isinstance(model, RegressionModel):
+        return (None, True) if model.of_curves else (model.recipe.table, False)
+    return model.encoder.table, model.encoder.basis.functional
+
+
+def _by_name(reading: Reading, file: Path, features: Sequence[str]) -> Reading:
+    """Features by their names; by their order, where they were numbered and the file has names."""
+    numbered = [list(map(str, range(first, first + len(features)))) for first in (0, 1)]
+    if list(features) in numbered and not set(features) <= set(reading.open(file).names):
+        return reading
+    return reading.choosing(features)
 
 
 def _check_width(model: Any, X: Any) -> None:

@@ -11,6 +11,7 @@ from dpfda.central.release import Release
 from dpfda.cli._model_view import print_regression, print_study_model
 from dpfda.cli._output import check_picture, draw
 from dpfda.cli._release_view import print_release
+from dpfda.errors import InvalidParameter
 from dpfda.regression.model import RegressionModel
 
 
@@ -26,6 +27,8 @@ def command(model: Path, plot: Path | None, as_json: bool) -> None:
     """
     check_picture(plot)
     loaded = documents.load(model)
+    if plot is not None and not hasattr(loaded, "plot"):
+        raise InvalidParameter("--plot", f"left out: a {loaded.kind} has no picture", str(plot))
     if as_json:
         click.echo(loaded.to_json(indent=2))
     elif isinstance(loaded, Release):
