@@ -72,6 +72,11 @@ def test_an_owner_answers_once_and_pays_first(name, request_of, plan_of):
         other.answer(request)
 
 
+def test_points_of_curves_are_refused(plan_of):
+    with pytest.raises(InvalidParameter, match="grid_points"):
+        make_owner(plan_of("gradient"), grid_points=[0.0, 1.0])
+
+
 def test_an_owner_without_budget_sends_nothing(request_of, plan_of):
     owner = make_owner(plan_of("gradient", epsilon=2.0), limit=1.0)
     with pytest.raises(BudgetExceeded):

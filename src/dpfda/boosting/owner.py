@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from dpfda.boosting.owner_rows import OwnerRows
 from dpfda.boosting.requests.base import Request
 from dpfda.errors import BudgetExceeded, InvalidData, InvalidParameter
 from dpfda.noise import Source
-from dpfda.privacy.ledger import BaseLedger
 from dpfda.protocol.answer import Answer
 from dpfda.protocol.person import Crowd, Person, encode_people
 from dpfda.protocol.plan import StudyPlan
@@ -25,34 +23,20 @@ class Owner(Person):
 
     Args:
         plan: the plan the owner agreed to.
-        curve: the owner's rows, shape (n, d); they never leave this object.
-        label: their labels, one for each row.
-        ledger: the owner's budget; what is spent is spent before the reply exists.
         epsilon: what the owner is willing to spend; the plan's ε by default.
-        accepts: assumptions that the owner agreed to, such as labels being public.
-        source: where randomness comes from; the operating system by default.
+        held: as of `Person`: `curve` are the owner's rows, shape (n, d), and `label` their labels,
+            one for each row; there are no `grid_points`.
     """
 
-    def __init__(
-        self,
-        plan: StudyPlan,
-        *,
-        curve: Any,
-        label: Any,
-        grid_points: Any = None,
-        ledger: BaseLedger,
-        epsilon: float | None = None,
-        accepts: Iterable[str] = (),
-        source: Source | None = None,
-    ) -> None:
+    def __init__(self, plan: StudyPlan, *, epsilon: float | None = None, **held: Any) -> None:
         self.epsilon = plan.epsilon if epsilon is None else _validate.positive("epsilon", epsilon)
         if self.epsilon < plan.epsilon and not plan.design.get("own_budgets"):
             raise BudgetExceeded(f"the study costs ε = {plan.epsilon:g}, above the owner's")
-        super().__init__(
-            plan, curve=curve, label=label, ledger=ledger, accepts=accepts, source=source
-        )
+        super().__init__(plan, **held)
 
     def _encoded(self, curve: Any, label: Any, grid_points: Any) -> Records:
+        if grid_points is not None:
+            raise InvalidParameter("grid_points", "None: rows have no t", "some")
         labels = np.ravel(label)
         features, numbers = encode_people(self.plan, curve, labels)
         if len(features) != len(numbers):
