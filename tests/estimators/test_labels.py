@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 
@@ -19,7 +20,7 @@ from dpfda import (
 from dpfda.datasets import simulate_001
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC
-from dpfda.protocol.person import encode_people
+from dpfda.protocol.person import encode_people, label_numbers
 
 DATA = simulate_001(120, random_state=0)
 CLASSIFIERS = [
@@ -137,3 +138,15 @@ def shown(attempt: Any) -> list[str]:
             messages.append(str(error))
             error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     return messages
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        pd.Series(["yes", "no", "yes"], index=[7, 5, 3]),
+        pd.DataFrame({"illness": ["yes", "no", "yes"]}),
+    ],
+    ids=["series", "frame"],
+)
+def test_labels_of_a_frame_are_read_in_order(labels: Any) -> None:
+    assert label_numbers(labels, ("no", "yes")).tolist() == [1, 0, 1]

@@ -116,3 +116,13 @@ def test_the_lock_says_how_it_was_made_and_names_no_place() -> None:
     assert len(pins) > 50
     assert pins == sorted(pins, key=str.lower)
     assert [pin for pin in pins if not re.fullmatch(r"[\w.-]+==[\w.!+]+", pin)] == []
+
+
+def test_what_runs_on_every_python_needs_the_light_extras_only() -> None:
+    listed = re.search(r"^TESTS = \[(.*?)\]", (ROOT / "tools/pythons.py").read_text(), re.M | re.S)
+    assert listed is not None
+    heavy = {"pandas", "pyarrow", "openpyxl", "skfda", "skimage", "torch", "opendp", "mpmath"}
+    for path in [*re.findall(r'"(.*?)"', listed[1]), "tests/conftest.py"]:
+        text = (ROOT / path).read_text(encoding="utf-8")
+        imported = set(re.findall(r"^(?:import|from) (\w+)", text, re.M))
+        assert not imported & (heavy | {"dpfda_bench"}), path

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from dpfda.curves import CurveEncoder
@@ -179,10 +178,8 @@ def test_labels_become_numbers() -> None:
         ["yes", "no", "yes"],
         np.array(["yes", "no", "yes"]),
         np.array([["yes"], ["no"], ["yes"]]),
-        pd.Series(["yes", "no", "yes"], index=[7, 5, 3]),
-        pd.DataFrame({"illness": ["yes", "no", "yes"]}),
     ],
-    ids=["list", "array", "column", "series", "frame"],
+    ids=["list", "array", "column"],
 )
 def test_labels_come_in_many_forms(labels: object) -> None:
     assert label_numbers(labels, ("no", "yes")).tolist() == [1, 0, 1]
