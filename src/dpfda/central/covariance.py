@@ -12,7 +12,7 @@ import numpy as np
 from dpfda._validate import FloatArray
 from dpfda.central.adaptive import Schedule
 from dpfda.central.conversation import CurveConversation, far_apart, reaches, too_small
-from dpfda.central.estimator import CurveEstimator, HeldRecords
+from dpfda.central.estimator import CuratedCurveEstimator, HeldRecords
 from dpfda.central.functions import FunctionBasis, spline_basis
 from dpfda.central.looks import BallMean, BallProducts
 from dpfda.central.quadrature import as_grid, norm_bound
@@ -122,7 +122,7 @@ class CovarianceRelease(CurveConversation, name="covariance"):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateCovariance(CurveEstimator):
+class PrivateCovariance(CuratedCurveEstimator):
     """Release the covariance surface of curves held by a trusted curator; private FPCA for free.
 
     Products of coefficients are averaged about a center that is released first, and clipped at a

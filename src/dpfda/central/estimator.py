@@ -127,7 +127,7 @@ class CentralEstimator(PrivateEstimator):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class CurveEstimator(CentralEstimator):
+class CuratedCurveEstimator(CentralEstimator):
     """An estimator that reads curves."""
 
     reads: ClassVar[tuple[str, ...]] = ()  # besides curves of one channel

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.central.conversation import CurveConversation, checked_bound, reaches, too_small
-from dpfda.central.estimator import CurveEstimator, HeldRecords
+from dpfda.central.estimator import CuratedCurveEstimator, HeldRecords
 from dpfda.central.functions import FunctionBasis, spline_basis
 from dpfda.central.pair_looks import CovariateProducts, CrossProducts
 from dpfda.central.quadrature import as_grid, norm_bound
@@ -157,7 +157,7 @@ class FunctionOnScalarRelease(CurveConversation, name="function_on_scalar"):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateFunctionOnScalar(CurveEstimator):
+class PrivateFunctionOnScalar(CuratedCurveEstimator):
     """Release β(t) in Y_i(t) = x_iᵀ β(t) + error, from curves Y and vectors x of a trusted curator.
 
     Two moments are released and then solved: T1 = mean of x xᵀ with γε, T2 = mean of x Y(t) with

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 from dpfda._validate import FloatArray
 from dpfda.central.channels import ChannelMeans
-from dpfda.central.estimator import CurveEstimator, HeldRecords
+from dpfda.central.estimator import CuratedCurveEstimator, HeldRecords
 from dpfda.central.mean import FunctionMechanism, MeanRelease
 from dpfda.central.quadrature import norm_bound
 from dpfda.central.release import Release
@@ -16,7 +16,7 @@ from dpfda.protocol.query import Records
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateMean(CurveEstimator):
+class PrivateMean(CuratedCurveEstimator):
     """Release the mean of curves, of one channel or several, held by a trusted curator.
 
     Channels (an array (n, T, C), an FDataGrid, pairs (t, x) with x of shape (T, C)) are released
