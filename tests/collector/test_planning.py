@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -36,6 +37,20 @@ def test_a_study_that_works_and_one_that_cannot(organizer: Organizer) -> None:
     assert "This study cannot work: 9 effective people" in organizer.forecast(**few)[1]
 
 
+def test_people_or_epsilon_for_an_error_and_what_else_an_organizer_asks(
+    organizer: Organizer,
+) -> None:
+    _, page = organizer.forecast(error="0.25", **{"n_people-0": ""})
+    assert re.search(r"[\d,]+ people are needed \(nine times of ten", page), page
+    assert re.search(r"A second study, of as many other people, would bring [\d.]+ % to", page)
+    assert "that four of five such studies" in page  # the smallest difference, or none
+    assert 'name="error" value="0.25"' in page
+    _, page = organizer.forecast(error="0.25", **{"epsilon-0": ""})
+    assert re.search(r"ε = [\d.]+ is needed \(nine times of ten", page), page
+    _, page = organizer.forecast(error="0.25")
+    assert "n_people, epsilon and error must be two of the three" in page
+
+
 def test_what_was_forecast_is_remembered(organizer: Organizer) -> None:
     first = organizer.forecast(**{"n_people-0": "1234"})
     began = time.monotonic()
@@ -55,7 +70,8 @@ def test_what_was_forecast_is_remembered(organizer: Organizer) -> None:
         ("seed-0", "9" * 400), ("classes-0", ",".join(map(str, range(1500)))),
         ("classes-0", "a"), ("family", "<script>"), ("family", "table"),
         ("non_private_error", "nan"), ("non_private_error", "0.5"), ("non_private_error", "x"),
-        ("non_private_error", "1e-300"), ("title-0", "<script>alert(1)</script>"),
+        ("non_private_error", "1e-300"), ("error", "nan"), ("error", "2"),
+        ("title-0", "<script>alert(1)</script>"),
     ],
 )  # fmt: skip
 def test_whatever_is_typed_is_answered(organizer: Organizer, name: str, typed: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -159,3 +160,17 @@ def test_the_command_refuses_in_one_line(given: tuple[str, ...]) -> None:
     ran = run(*given)
     assert ran.exit_code == 2
     assert len(ran.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.slow
+def test_what_the_readme_shows_is_what_the_command_prints() -> None:
+    """Line breaks aside, which depend on the terminal; ``...`` stands for what is left out."""
+    root = Path(__file__).resolve().parents[2]
+    text = (root / "README.md").read_text(encoding="utf-8")
+    block = re.search(r"```console\n\$ dpfda (plan .*)\n((?:.*\n)+?)```", text)
+    assert block is not None
+    ran = CliRunner().invoke(main, shlex.split(block[1]))
+    assert ran.exit_code == 0, ran.output
+    printed = " ".join(ran.output.split())
+    for shown in block[2].split("...\n"):
+        assert " ".join(shown.split()) in printed

@@ -67,6 +67,12 @@ def _curves() -> Iterator[Case]:
     active = curves.load_activity()
     old = active.extra["age"].astype(float) >= 60
     yield _real("activity age", "smooth", active.X, old, {"value_range": (0, 900)})
+    scans = curves.load_dti()
+    whole = ~np.isnan(scans.X).any(axis=1)
+    ill = np.asarray(scans.extra["case"], dtype=float)[whole]
+    yield _real("dti case", "smooth", scans.X[whole], ill, {"value_range": (0, 1)}, True)
+    children = curves.load_growth()
+    yield _real("growth", "smooth", children.X, children.y, {"value_range": (50, 220)}, True)
     deaths = curves.load_un_mortality()
     country = deaths.extra["location_type"] == 4
     rates = np.log10(np.maximum(deaths.X[country], 1e-6))
@@ -101,6 +107,12 @@ def _simulated() -> Iterator[Case]:
     yield Case(name="bumps", family="smooth", facts=box, draw=partial(_drawn, _bumps))
     yield Case(name="walks", family="rough", facts=box, draw=partial(_drawn, _walks))
     yield Case(name="steps", family="rough", facts=box, draw=partial(_drawn, _steps))
+    for name, family, simulation, range_ in (
+        ("slopes", "smooth", _slopes, (-6, 6)), ("peaks", "spectra", _peaks, (-1, 4)),
+        ("ripples", "rough", _ripples, (-5, 5)),
+    ):  # fmt: skip
+        own, draw = {"value_range": range_}, partial(_drawn, simulation)
+        yield Case(name=name, family=family, facts=own, draw=draw, chosen_on=True)
     ten = {"feature_ranges": [(-10, 10)] * 8}
     yield Case(name="correlated", family="table", facts=ten, draw=partial(_drawn, _correlated))
     weak = {"feature_ranges": [(0, 1)] * 5 + [(15, 50), (0, 52), (0, 30)]}
@@ -160,6 +172,32 @@ def _steps(n: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
     y = np.where(rng.random(n) < 0.3, 1.0, -1.0)
     level = rng.normal(0, 1, (n, 1))
     return level + rng.normal(0, 1.5, (n, 51)) + 0.8 * np.outer(y > 0, _T > 0.5), y
+
+
+def _slopes(n: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """Wide levels off the middle of the range; one class rises faster."""
+    y = np.where(rng.random(n) < 0.35, 1.0, -1.0)
+    root = np.linalg.cholesky(np.exp(-(np.subtract.outer(_T, _T) ** 2) / 0.02) + 1e-6 * np.eye(51))
+    curves = 2 + 1.2 * rng.normal(size=(n, 1)) + 0.8 * rng.normal(size=(n, 51)) @ root.T
+    return curves + 1.6 * np.outer(y > 0, _T - 0.5), y
+
+
+def _peaks(n: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """Three peaks of random height; the middle one is higher in one class."""
+    y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    height = np.abs(1 + 0.4 * rng.normal(size=(n, 3)))
+    height[:, 1] += 0.5 * (y > 0)
+    shapes = np.exp(-(((_T - np.array([[0.2], [0.5], [0.75]])) / 0.05) ** 2))
+    noise = 0.3 * rng.normal(size=(n, 1)) + 0.1 * rng.normal(size=(n, 51))
+    return height @ shapes + noise, y
+
+
+def _ripples(n: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """Noise and a random walk, and a wave of either sign."""
+    y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    noise = rng.normal(size=(n, 51))
+    walk = 0.5 * np.cumsum(rng.normal(size=(n, 51)), axis=1) / 51**0.5
+    return noise + walk + 0.35 * np.outer(y, np.cos(3 * np.pi * _T)), y
 
 
 def _correlated(n: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:

@@ -132,8 +132,7 @@ def _forecast(facts: dict[str, Any], told: dict[str, Any], reading: Reading) -> 
             asked["class_shares"] = [float(share) for share in shares.split(",")]
         except ValueError:
             raise InvalidParameter("--shares", "numbers like 0.7,0.3", shares) from None
-    known: dict[str, Any] = {"classes": facts["classes"]}
-    known["feature_ranges"] = facts.get("feature_ranges")
+    known: dict[str, Any] = {name: facts.get(name) for name in ("classes", "feature_ranges")}
     for name, path in paths.items():
         asked[name], said = public_people(path, reading, **known)
         click.echo(said, err=True)

@@ -25,8 +25,9 @@ def outcome(found: Forecast) -> Outcome:
     """The rows, the notes and the picture."""
     rows = [_row("this study", found.expected)]
     rows += [_row(f"a second one, {whom}", second) for whom, second in found.second]
-    rows += [_row("other ε", one) for one in found.by_epsilon]
-    rows += [_row("other numbers", one) for one in found.by_people]
+    shown = [found.expected, *(one for _, one in found.second)]
+    rows += [_row("other ε", one) for one in found.by_epsilon if one not in shown]
+    rows += [_row("other numbers", one) for one in found.by_people if one not in shown]
     return Outcome(
         rows=rows,
         notes=words.notes(found),
@@ -104,7 +105,10 @@ def draw(found: Forecast) -> Any:
         ax.minorticks_off()
         ax.spines[["top", "right"]].set_visible(False)
     axes[0].set(ylabel="error, %", ylim=(0, None))
-    axes[1].legend(fontsize="small", frameon=False)
+    handles, names = axes[0].get_legend_handles_labels()
+    figure.legend(
+        handles, names, loc="outside lower center", ncols=4, fontsize="small", frameon=False
+    )
     return figure
 
 

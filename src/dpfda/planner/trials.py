@@ -73,6 +73,7 @@ class Trials:
         self._populations = place.populations(studies, place.limit if limit is None else limit)
         self._people: dict[int, Rows] = {}
         self._others: dict[int, Rows] = {}
+        self._known: dict[tuple[int, float], FloatArray] = {}
         self._simulations = 0
 
     def apart(self, limit: float) -> Trials:
@@ -82,11 +83,13 @@ class Trials:
 
     def errors(self, n_people: int, epsilon: float) -> FloatArray:
         """The errors of whole studies on people who were not asked, one for each population."""
-        plan = self._planned(*tractable(n_people, epsilon, most=self._most))
-        studies = range(len(self._populations))
-        errors = np.array([self._study(plan, number) for number in studies])
-        self._one_more()
-        return self.place.told(errors)
+        if (n_people, epsilon) not in self._known:
+            plan = self._planned(*tractable(n_people, epsilon, most=self._most))
+            studies = range(len(self._populations))
+            errors = np.array([self._study(plan, number) for number in studies])
+            self._known[n_people, epsilon] = self.place.told(errors)
+            self._one_more()
+        return self._known[n_people, epsilon]
 
     def expected(self, n_people: int, epsilon: float) -> Expected:
         """Those errors in short."""

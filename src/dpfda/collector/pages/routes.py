@@ -160,8 +160,8 @@ async def forecast_study(request: Asked, csrf: NamedDependency[str]) -> Page:
     """The form again, with what the study in it would be worth."""
     form, file = posted(await request.body(), request.headers.get("content-type", ""))
     session.check_form(csrf, form, request)
-    error = views.number(form.get("non_private_error"))
-    outlook = await planning.outlook(views.facts_of(form), form, error, file)
+    numbers = {name: views.number(form.get(name)) for name in planning.ERRORS}
+    outlook = await planning.outlook(views.facts_of(form), form, numbers, file)
     return _html(views.new_page(form, csrf=csrf, outlook=outlook))
 
 
