@@ -118,6 +118,14 @@ def test_each_shape_has_the_mean_of_its_law() -> None:
     assert np.all(2 * every.width[hills : hills + 121][tails < 20] > 0.1 / tails[tails < 20])
 
 
+def test_people_at_one_end_alone_are_no_rare_yes() -> None:
+    """Ten times nobody above: a rare yes explains that as well as a slope, and would be wide."""
+    where = Whereabouts.unknown(1, alpha=0.9, public=public_prior())
+    where.counts[:, np.searchsorted(THRESHOLDS, [0.02, 0.1, 0.3, 0.5, 0.7]), 0] = 2
+    # Were all shares of a yes as likely before, it would be 0.22.
+    assert where.posterior()[0, -11:].sum() < 0.1
+
+
 def test_a_width_is_no_less_than_what_is_not_known_of_the_location() -> None:
     where = Whereabouts.unknown(1, alpha=0.5, public=public_prior())
     every = shapes()

@@ -54,6 +54,7 @@ def _simulated() -> list[Problem]:
             partial(_simulate, _skewed, 4000),
             {"feature_ranges": [(0, 100)] * 40},
             at(40, 38, 30, 22),
+            tuned=True,
         ),
         *(
             Problem(
@@ -93,6 +94,7 @@ def _tables() -> list[Problem]:
             partial(split, _small_pictures, 0.8),
             {"feature_ranges": [(0, 1)] * 49},
             at(38, 25, 16, 10.5),
+            tuned=True,
         ),
         Problem(
             "diabetes",

@@ -115,12 +115,14 @@ def public_prior(
         hills[np.abs(_LOCATIONS - 0.5) > 1e-9] = 0.0
         hills += 1e-12
         kinds["slopes"] = kinds["ends"] = 0.0
-    slopes, ends = 2 * len(_SHARES) * len(_TAILS), len(_SHARES)
+    slopes = 2 * len(_SHARES) * len(_TAILS)
+    # Where nearly everybody lies at one end, a slope is as likely, and to take it for wide worse.
+    mixed = (_SHARES * (1 - _SHARES)) ** 2
     prior = np.concatenate(
         [
             hills.ravel(),
             np.full(slopes, kinds["slopes"] / slopes),
-            np.full(ends, kinds["ends"] / ends),
+            kinds["ends"] * mixed / mixed.sum(),
         ]
     )
     return np.asarray(prior / prior.sum())
