@@ -356,3 +356,19 @@ def test_a_decimal_comma_that_is_given_is_no_delimiter(tmp_path: Path) -> None:
 def test_roles_may_leave_nothing(tmp_path: Path) -> None:
     with pytest.raises(InvalidData, match="FILE must be a table with a column left to read"):
         read(tmp_path, "a,b\n1,2\n3,4\n", drop="a", id="b")
+
+
+def test_a_name_that_is_nearly_right_is_answered_by_the_right_one(tmp_path: Path) -> None:
+    text = "Illness,a,b\nf,1,2\nm,3,4\n"
+    with pytest.raises(
+        InvalidParameter, match=r"a column of the file \(did you mean 'Illness'\?\)"
+    ):
+        read(tmp_path, text, label="ilness")
+    with pytest.raises(InvalidParameter, match=r"a column of the file, got '76541'"):
+        read(tmp_path, "x,7654,b\nf,1,2\nm,3,4\n", label="76541")  # may be somebody's number
+
+
+def test_a_file_without_a_suffix_is_text(tmp_path: Path) -> None:
+    assert read(tmp_path, "a;b\n1,5;2\n3;4\n", name="data").X.tolist() == [[1.5, 2], [3, 4]]
+    with pytest.raises(InvalidParameter, match="FILE must be a "):
+        read(tmp_path, "a;b\n1,5;2\n3;4\n", name="a.json")

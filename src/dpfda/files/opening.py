@@ -12,7 +12,7 @@ from dpfda.files.cells import grid_in
 from dpfda.files.handed import File
 from dpfda.files.table import NUMBER, Table
 
-_TEXT = {".csv", ".tsv", ".txt", ".tab", ".dat"}
+_TEXT = {"", ".csv", ".tsv", ".txt", ".tab", ".dat"}
 _WITHOUT = {
     ".npz": ("--sep", "--decimal", "--header"),
     ".parquet": ("--sep", "--decimal", "--header"),
@@ -65,7 +65,7 @@ def open_file(
 ) -> Opened:
     """Open a file by its suffix; what is not given is sniffed. `asked` may be names of columns."""
     suffixes, last = {suffix.lower() for suffix in path.suffixes[-2:]}, path.suffix.lower()
-    if suffixes & _TEXT:
+    if (suffixes or {""}) & _TEXT:
         return _text(path, text.sniff(path, sep=sep, decimal=decimal, header=header, asked=asked))
     given = {"--sep": sep, "--decimal": decimal, "--header": header}
     for option in _WITHOUT.get(last, ()):

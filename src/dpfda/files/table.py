@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -123,7 +124,10 @@ def place_of(name: str, names: Sequence[str], *, option: str = "a feature") -> i
     number = name.removeprefix(NUMBER)
     if number != name and number.isascii() and number.isdigit() and 1 <= int(number) <= len(names):
         return int(number) - 1
-    raise InvalidParameter(option, "a column of the file", name)
+    words = {one.lower(): one for one in names if _WORD.fullmatch(one)}  # others may be values
+    near = get_close_matches(name.lower(), words, n=1)
+    hint = f" (did you mean {words[near[0]]!r}?)" if near else ""
+    raise InvalidParameter(option, f"a column of the file{hint}", name)
 
 
 def places_of(text: str, names: Sequence[str], *, option: str) -> list[int]:
