@@ -10,6 +10,7 @@ import pytest
 from dpfda_bench.benchmarks import local, mrma_classes, mrma_numbers
 from dpfda_bench.benchmarks._local_problem import Problem
 from dpfda_bench.benchmarks._local_problems import problems
+from dpfda_bench.benchmarks._local_regression import private_mean, regressions
 
 TASKS = {problem.name: problem for problem in problems()}
 
@@ -37,6 +38,7 @@ def test_a_task_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
 
     small: Problem = replace(TASKS["corr8"], draw=few, goals={2.0: 50.0})
     monkeypatch.setattr(local, "problems", lambda: [small])
+    monkeypatch.setattr(local, "regressions", list)
     outcome = local.run(quick=True)
     assert list(outcome.figures) == ["corr8_eps2"]
     assert 20 < outcome.figures["corr8_eps2"] < 60
@@ -57,3 +59,23 @@ def test_mrma_for_numbers_is_measured_beside_the_regressor() -> None:
     assert line == pytest.approx(0.2, abs=0.02), "as much as is not explained"
     assert line < local < 0.6
     assert line < mrma < 1
+
+
+def test_a_number_is_measured_beside_the_private_mean(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = {task.name: task for task in regressions()}["regression"]
+    assert local.GOALS["regression_eps1"].bound == 0.30
+    assert "regression_eps0.5" not in local.GOALS
+    _, y, _, _ = task.draw(0)
+    low, high = task.facts["target_range"]
+    assert np.mean((low <= y) & (y <= high)) > 0.999
+    assert abs(np.mean(y)) > 5
+    assert abs(private_mean(y, 5.0, (low, high), 0) - np.mean(y)) < 1
+    few = replace(task, draw=lambda seed: tuple(part[:900] for part in task.draw(seed)))
+    few = replace(few, goals={3.0: 0.5})
+    monkeypatch.setattr(local, "problems", list)
+    monkeypatch.setattr(local, "regressions", lambda: [few, replace(few, name="by", beside=True)])
+    outcome = local.run(quick=True)
+    row = outcome.rows[0]
+    assert row["ridge"] < row["error"] < row["private mean"]
+    assert outcome.figures["regression_eps3"] == row["error"]
+    assert outcome.figures["by_eps3"] == row["error"] / row["private mean"]

@@ -169,7 +169,7 @@ def test_the_server_is_held_to_its_tasks() -> None:
     person = Person(plan, curve=[0.1, 0.2, 0.3, 0.4], label=40.0, ledger=ledger)
     good: dict[str, Any] = {
         "epsilon": 4.0, "people": 1, "statistic": "cross", "classes": 1,
-        "centers": np.zeros(5), "scales": np.ones(5), "clip": 2.0, "matrix": np.eye(5),
+        "centers": np.zeros(5), "scales": np.ones(5), "clip": 3.0, "matrix": np.eye(5),
         "offsets": np.zeros((1, 5)), "weights": np.ones(5), "reach": 2.0, "limit": 1.0,
     }  # fmt: skip
     alone = {"weights": (1.0,), "reach": 1e50}

@@ -26,15 +26,17 @@ CONSTANT = 1.0
 _COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 _POWERS = (0.0, 0.5, 1.0)
 _SIGNAL = 0.5  # expected share of the target's variance, over all directions
-_DECAY = 2.0  # how fast it falls with what a direction is favored
+_DECAY = 3.0  # how fast it falls with what a direction is favored
 
-_LEAST_EXPLAINED, _MOST_EXPLAINED = 0.01, 0.95
+_LEAST_EXPLAINED, _MOST_EXPLAINED = 0.01, 0.9
 _OFF = 0.1  # variance of the mean of a target that was standardized
 WIDTHS: FloatArray = np.geomspace(0.2, 5.0, 13)
 """Guesses of the variance of ψ where signal is, in units of what was thought."""
-_WIDTH = 0.5  # standard deviation of its logarithm
+_WIDTH = 0.7  # standard deviation of its logarithm
+_CUT = 0.06  # relative variance of a step, since what a cut lets pass is a guess
 _PLACE = 0.1  # variance of what is thought of the mean of ψ
 _LEAST_LIKELY = 1e-300
+_UNKNOWN = 1.0  # how much of what is unknown of θ is expected in a residual
 _FOCUS = (0.0, 0.5, 1.0, 2.0)
 
 
@@ -72,22 +74,29 @@ class Belief:
 
     @property
     def residual(self) -> float:
-        """Standard deviation of what the mean leaves unexplained."""
-        slopes = self.mean[1:]
-        return float(np.sqrt(1 - min(float(slopes @ slopes), _MOST_EXPLAINED)))
+        """Standard deviation of what the mean leaves unexplained, and of what is unknown of θ.
+
+        A residual that is thought too small is cut too early: then steps are far too short.
+        """
+        explained = float((self.weights * WIDTHS) @ (self.theta[:, 1:] ** 2).sum(axis=1))
+        spread = np.trace(self.covariances[:, 1:, 1:], axis1=1, axis2=2)
+        spread = spread + ((self.theta - self.mean)[:, 1:] ** 2).sum(axis=1)
+        unknown = float((self.weights * WIDTHS) @ spread) + float(self.covariance[0, 0])
+        return float(np.sqrt(max(1 - explained, 1 - _MOST_EXPLAINED) + _UNKNOWN * unknown))
 
 
 def weights(values: FloatArray, favor: FloatArray, *, people: float, epsilon: float) -> FloatArray:
     """a_1 = 1 ≥ a_j: weights of the first q whitened directions in a report.
 
     q and the power p of a_j² = s_j^p are those that keep most of the signal s_j that is expected.
+    Where features have an order, p is not 0: the first must not be missed.
     """
     expected = values * favor**_DECAY
     signal = _SIGNAL * expected / expected.sum()
     best, chosen = -1.0, np.ones(1)
     for q in sorted({min(len(values), count) for count in (*_COUNTS, len(values))}):
         noise = entry_noise(q + 1, epsilon) / people
-        for power in _POWERS:
+        for power in _POWERS[int(np.ptp(favor) > 0) :]:
             square = (signal[:q] / signal[0]) ** power
             own = noise * (square.sum() + CONSTANT**2) / square
             kept = float((signal[:q] ** 2 / (signal[:q] + own)).sum())
@@ -122,9 +131,9 @@ def first_look(moment: FloatArray, noise: FloatArray, importance: FloatArray) ->
     doubt = np.column_stack(
         [np.full(len(guesses), share * noise[0]), kept * noise[1:] / guesses**2]
     )
-    doubt[:, 0] += _PLACE * (theta[:, 1:] ** 2).sum(axis=1)
     weights = np.exp(-0.5 * (np.log(WIDTHS) / _WIDTH) ** 2)
-    return Belief(theta, doubt[:, None] * np.eye(doubt.shape[1]), weights / weights.sum())
+    covariances = doubt[:, None] * np.eye(doubt.shape[1]) + [_unsure(one) for one in theta]
+    return Belief(theta, covariances, weights / weights.sum())
 
 
 @dataclass(frozen=True)
@@ -204,7 +213,7 @@ def update(belief: Belief, asked: Round, mean: FloatArray, noise: FloatArray) ->
         gain = np.linalg.solve(total, through).T
         step = gain @ surprise
         after = covariance - gain @ through
-        after[0, 0] += _PLACE * float(step[1:] @ step[1:])
+        after = after + _unsure(step)
         theta.append(before + step)
         covariances.append((after + after.T) / 2)
         weights.append(
@@ -212,3 +221,11 @@ def update(belief: Belief, asked: Round, mean: FloatArray, noise: FloatArray) ->
         )
     likely = softmax(np.array(weights) + np.log(np.maximum(belief.weights, _LEAST_LIKELY)))
     return Belief(np.array(theta), np.array(covariances), likely)
+
+
+def _unsure(step: FloatArray) -> FloatArray:
+    """What a step of θ leaves unknown because ψ is not where, nor cut, as it was thought."""
+    slopes = np.r_[0.0, step[1:]]
+    found = _CUT * np.outer(slopes, slopes)
+    found[0, 0] = _PLACE * float(slopes @ slopes)
+    return np.asarray(found)

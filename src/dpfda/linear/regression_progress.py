@@ -23,9 +23,9 @@ from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.task import Task
 
 _FREE = 0.0  # how likely columns are very narrow, or near an end of their range
-_TARGET = 0.4  # how often people are asked about the target, relative to all features
-_TARGET_CLIP = 3.0  # standard deviations of the target that are looked at
+_TARGET = 1.0  # how often people are asked about the target, for one feature; more for several
 _MEDIAN = 0.5
+_NARROWEST = 0.02  # of a width, in units of the reach
 _LEAST_ERROR = 0.5  # in units of what the target varies
 _ERRORS = 3.0  # standard deviations of a residual that are looked at in the end
 
@@ -56,8 +56,8 @@ class RegressionProgress(FeatureProgress, name="local_regression"):
 
     @property
     def _asking(self) -> FloatArray:
-        favor = self.design.favor(self.plan)
-        return np.asarray(np.r_[_TARGET * favor.sum(), favor])
+        features = self.design.favor(self.plan) ** 2
+        return np.asarray(np.r_[_TARGET * np.sqrt(features.sum()), features])
 
     @property
     def _width(self) -> dict[str, float]:
@@ -75,9 +75,8 @@ class RegressionProgress(FeatureProgress, name="local_regression"):
 
     def _learn_location(self) -> None:
         super()._learn_location()
-        wide = _TARGET_CLIP / self.schedule.clip
-        self.width[0] *= wide
-        self.deviation[0] = 1 / wide
+        # Narrower than thresholds are apart, all people may lie at one end of what is looked at.
+        self.width = np.maximum(self.width, _NARROWEST * self.reach)
 
     def _about_labels(self, features: FeatureMap, **chosen: FloatArray) -> TargetPhases:
         target = self._standardized().then(np.eye(self.d)[:1])

@@ -10,8 +10,9 @@ from dpfda.linear.schedule import Schedule, split
 from dpfda.protocol.findings import Phase
 
 _LOCATION, _LOCATION_BATCHES = (300.0, 0.06, 0.2), 6  # effective people, least and largest share
-_PATIENCE = (1.0, 2.5, 3000.0)  # least, most, effective people that 1 is for
-_PILOT, _ROUNDS = 0.4, 6
+_CLIP = 3.0
+_PATIENCE = (1.0, 1.2, 3000.0)  # least, most, effective people that 1 is for
+_PILOT, _ROUNDS = (600.0, 0.15, 0.4), 6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +23,11 @@ class RegressionSchedule(Schedule):
     share_known: bool = True
 
     @property
+    def clip(self) -> float:
+        """How many standard deviations of a column are looked at."""
+        return _CLIP
+
+    @property
     def patience(self) -> float:
         """How many standard deviations a residual may have before it is cut: skew moves a mean."""
         least, most, people = _PATIENCE
@@ -29,11 +35,10 @@ class RegressionSchedule(Schedule):
 
     def phases(self) -> list[Phase]:
         """In order; sizes add up to everybody."""
-        wanted, least, most = _LOCATION
-        location = int(min(max(wanted / self.effective, least), most) * self.people)
+        location = int(self._share(*_LOCATION) * self.people)
         correlation = self._correlating()
         rest = self.people - location - correlation
-        pilot = int(_PILOT * rest) if self.refines(1) else rest
+        pilot = int(self._share(*_PILOT) * rest) if self.refines(1) else rest
         found = [
             *split("location", location, _LOCATION_BATCHES),
             *split("correlation", correlation, self._looks(correlation)),
@@ -42,3 +47,7 @@ class RegressionSchedule(Schedule):
             Phase("evaluation", self.judges),
         ]
         return [phase for phase in found if phase.people]
+
+    def _share(self, wanted: float, least: float, most: float) -> float:
+        """Of people, such that so many effective ones are among them."""
+        return min(max(wanted / self.effective, least), most)
