@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpfda_bench.benchmarks import local, mrma_classes, mrma_numbers
+from dpfda_bench.benchmarks import local, local_choice, mrma_classes, mrma_numbers
 from dpfda_bench.benchmarks._local_problem import Problem
 from dpfda_bench.benchmarks._local_problems import problems
 from dpfda_bench.benchmarks._local_regression import private_mean, regressions
@@ -42,6 +42,20 @@ def test_a_task_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = local.run(quick=True)
     assert list(outcome.figures) == ["corr8_eps2"]
     assert 20 < outcome.figures["corr8_eps2"] < 60
+
+
+def test_both_designs_are_measured_on_the_same_people(monkeypatch: pytest.MonkeyPatch) -> None:
+    def few(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        X, y, others, truth = TASKS["corr8"].draw(seed)
+        return X[:4000], y[:4000], others, truth
+
+    small: Problem = replace(TASKS["corr8"], draw=few, goals={5.0: 50.0})
+    chosen, found = local_choice.errors(small, 5.0, 0)
+    assert found[chosen] == local.study(small, 5.0, 0)[0]
+    assert found["linear"] != found["questions"]
+    monkeypatch.setattr(local_choice, "problems", lambda: [small])
+    (row,) = local_choice.run(quick=True).rows
+    assert row["regret"] == row[row["chosen"]] - min(row["linear"], row["questions"])
 
 
 def test_mrma_of_several_classes_is_measured_beside_the_recipe() -> None:

@@ -1,0 +1,90 @@
+"""How far the recipe's choice of a design is from the better of both, on the tasks of `local`.
+
+Questions and linear studies are simulated on the same people with the same seeds. A regret is the
+mean error of the design that `plan_study` chooses less that of the better one, in points.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from dpfda.linear.design import LinearDesign
+from dpfda.noise import SimulationSource
+from dpfda.protocol.plan import StudyPlan
+from dpfda.questions.design import QuestionDesign
+from dpfda.recipe import plan_study
+from dpfda.simulate import people_from, simulate
+from dpfda.study.outcome import Outcome
+from dpfda_bench.benchmarks._local_problem import Problem
+from dpfda_bench.benchmarks._local_problems import problems
+from dpfda_bench.datasets.catalogue import DataFileMissing
+from dpfda_bench.goals import Goal, at_most
+
+GOALS: dict[str, Goal] = {"mean_regret": at_most(1.0)}
+_REPLICATIONS, _FEW = 10, 2
+_DESIGNS: dict[str, type[QuestionDesign | LinearDesign]] = {
+    "questions": QuestionDesign,
+    "linear": LinearDesign,
+}
+
+
+def run(quick: bool = False, *, only: tuple[str, ...] = ()) -> Outcome:
+    """Mean errors in % of both designs; `only` some tasks where named."""
+    rows: list[dict[str, Any]] = []
+    notes = ["Errors in %. Better of both by mean error, which flatters it by its own noise."]
+    replications = _FEW if quick else _REPLICATIONS
+    with Parallel(n_jobs=2) as workers:
+        for problem in problems():
+            if problem.facts.get("range_is_loose") or (only and problem.name not in only):
+                continue  # only questions look for a range
+            try:
+                rows += [_row(problem, epsilon, workers, replications) for epsilon in problem.goals]
+            except DataFileMissing as missing:
+                notes.append(f"{problem.name} left out: {missing}")
+    regrets = [row["regret"] for row in rows]
+    figures = {"mean_regret": float(np.mean(regrets)), "worst_regret": float(np.max(regrets))}
+    return Outcome(rows=rows, figures=figures if rows else {}, notes=notes)
+
+
+def _row(problem: Problem, epsilon: float, workers: Parallel, replications: int) -> dict[str, Any]:
+    found = workers(delayed(errors)(problem, epsilon, seed) for seed in range(replications))
+    chosen = found[0][0]
+    both = {name: np.array([one[name] for _, one in found]) for name in _DESIGNS}
+    means = {name: float(values.mean()) for name, values in both.items()}
+    apart = both["linear"] - both["questions"]
+    return {
+        "task": problem.name,
+        "epsilon": epsilon,
+        "chosen": chosen,
+        **means,
+        "regret": means[chosen] - min(means.values()),
+        "standard_error": float(np.std(apart) / np.sqrt(len(apart))),
+        "tuned": problem.tuned,
+    }
+
+
+def errors(problem: Problem, epsilon: float, seed: int) -> tuple[str, dict[str, float]]:
+    """The design that the recipe chooses, and the errors of both in % on people not asked."""
+    X, y, others, truth = problem.draw(seed)
+    classes = tuple(range(problem.n_classes))
+    plan = plan_study(len(y), epsilon, classes=classes, seed=seed, **problem.facts)
+    features = plan.encoder.encode(others)
+    found = {}
+    for name in _DESIGNS:
+        own = with_design(plan, name)
+        model = simulate(own, people_from(own, X, y), source=SimulationSource(seed)).model
+        found[name] = 100 * float(np.mean(model.decide(features) != truth))
+    return str(plan.design["name"]), found
+
+
+def with_design(plan: StudyPlan, name: str) -> StudyPlan:
+    """The same study with the other design, told the same facts."""
+    if plan.design["name"] == name:
+        return plan
+    facts = ("ordered", "center_known", "evaluation_share", "n_features", "class_share")
+    told = {fact: plan.design[fact] for fact in facts if plan.design.get(fact) is not None}
+    return replace(plan, design=_DESIGNS[name](**told).settled(plan.encoder).to_dict())
