@@ -32,8 +32,8 @@ table, also where its middle is known, several classes on a table, and on curves
 two classes of curves know what to expect of smooth ones; no linear study was better so far."""
 
 _REGRESSION_FROM = 100.0
-"""Effective people from which a regression is better than the mean, where there is something to
-predict at all."""
+"""Effective people from which nearly every regression is better than the mean, where most of a
+number can be explained; with half as many, one in five is not."""
 
 
 def plan_study(
