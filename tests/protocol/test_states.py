@@ -101,8 +101,8 @@ def test_what_is_stored_between_phases_is_small(name: str) -> None:
     server = Server(small_studies()[name])
     while not server.finished:
         kind = server.progress.kind
-        searching = kind in ("range", "location")  # counts on a grid
-        assert server.issued or len(stored(server)) < (40_000 if searching else 5_000), kind
+        searching = kind in ("range", "location")  # counts on a grid, and a prior on its cells
+        assert server.issued or len(stored(server)) < (45_000 if searching else 5_000), kind
         answer_one(server)
 
 

@@ -72,8 +72,7 @@ def test_a_small_study_is_less_sure_than_a_large_one() -> None:
         ).fit(people.X, people.y)
         found = fitted.predict_proba(others.X)
         assert np.array_equal(fitted.classes_[found.argmax(axis=1)], fitted.predict(others.X))
-        scores = fitted.model_.scores(fitted.model_.encoder.encode(others.X))[:, 0]
-        raw = 1 / (1 + np.exp(-np.abs(scores)))
+        raw = 1 / (1 + np.exp(-np.abs(fitted.decision_function(others.X))))
         sure[n] = np.mean(raw - found.max(axis=1))
     assert sure[200] > 3 * sure[20_000] > 0
 

@@ -114,10 +114,9 @@ class PrivateKernelMachine(LabelsOrNumbers, PointEstimator):
 
         Logistic loss aims at them, but they are not calibrated: the penalty draws f towards 0 and
         probabilities towards ½, the more the fewer people and the more columns. The hinge aims at
-        the side of a point, not at its probability; its own inverse link is ½ wherever |f| ≤ ½,
-        and no closer on average. Expected calibration errors at ε = 2 and 10 000 people
-        (`tools/calibration.py`): 0.01 with logistic loss and 0.03 with the hinge on a line, 0.17
-        and 0.09 on two columns of Adult.
+        the side of a point, not at its probability. Expected calibration errors at ε = 2 and
+        10 000 people (`tools/calibration.py`): 0.01 with logistic loss and 0.03 with the hinge on a
+        line, 0.17 and 0.09 on two columns of Adult.
         """
         return chances(self._at(X, grid_points)[:, None])
 

@@ -54,8 +54,8 @@ class LocalClassifier(ClassifierMixin, LocalEstimator):
     def predict_proba(self, X: Any, *, grid_points: Any = None) -> FloatArray:
         """Probabilities (n, K) that follow from the scores, in the order of ``classes_``.
 
-        Logistic for two classes, softmax for several. 0.8 need not be right in 80 % of cases:
-        question studies draw scores towards 0 by how unsure they are, others do not.
+        Logistic for two classes, softmax for several; not calibrated: 0.8 need not be right in 80 %
+        of cases.
         """
         return chances(self._scores(X, grid_points))
 
@@ -124,7 +124,16 @@ class CurveClassifierBase(LocalClassifier, CurveEstimator):
 
     def _scores(self, X: Any, grid_points: Any) -> FloatArray:
         features = self._features(X, grid_points)  # first: it refuses the unfitted
-        return np.asarray(self.model_.moderated(features))
+        return np.asarray(self.model_.scores(features))
+
+    def predict_proba(self, X: Any, *, grid_points: Any = None) -> FloatArray:
+        """Probabilities (n, K) as the model states them, in the order of ``classes_``.
+
+        Question studies know how unsure they are and draw probabilities towards ½ by that; how well
+        they are calibrated is in the guide on question reports.
+        """
+        features = self._features(X, grid_points)  # first: it refuses the unfitted
+        return self.model_.chances(features)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -217,18 +217,15 @@ class CurveModel(RuleModel, ClassModel):
     def chances(self, features: FloatArray) -> FloatArray:
         """Probabilities of the classes for encoded curves, shape (n, K).
 
-        Logistic of the `moderated` score for two classes, softmax for several.
+        Logistic of the score for two classes, softmax for several; scores count the less, the less
+        sure the model is of them (methods 10.7).
         """
-        return chances(self.moderated(features))
-
-    def moderated(self, features: FloatArray) -> FloatArray:
-        """Scores (n, m) that count the less, the less sure the model is of them (methods 10.7)."""
         scores = self.damping * self.scores(features)
         if self.variances is None:
-            return scores
+            return chances(scores)
         scaled = squashed(features, centers=self.centers, scales=self.scales, clipped=self.clipped)
         spread = np.einsum("nmd,md->nm", scaled**2, self.variances[:, 1:])
-        return moderated(scores, self.variances[:, 0] + spread)
+        return chances(moderated(scores, self.variances[:, 0] + spread))
 
     def predict(self, X: Any, *, grid_points: Any = None) -> Any:
         """Labels of new curves."""

@@ -16,7 +16,7 @@ from scipy.special import softmax
 from dpfda._validate import FloatArray
 from dpfda.protocol.public_randomness import public_uniforms
 
-_BALANCED = 0.5  # how likely it is that somebody balanced the classes
+_BALANCED = 0.75  # how likely it is that somebody balanced the classes
 _VARIANCES = (0.01, 0.2)  # of r₀, if so and if not
 _MOST = 0.95  # |r₀| of a study that can be made
 _SPREAD = 0.35  # of centered and scaled features, relative to uniform ones on [-1, 1]
@@ -44,11 +44,6 @@ class Belief:
         return float(self.weights @ self.means)
 
     @property
-    def alarm(self) -> float:
-        """How much more likely than before any answer it is that nobody balanced the classes."""
-        return max(0.0, 1 - float(self.weights[0]) / _BALANCED)
-
-    @property
     def variance(self) -> float:
         """Of both components together."""
         return float(self.weights @ (self.variances + (self.means - self.mean) ** 2))
@@ -71,7 +66,7 @@ def balance_of(share: float | None, *, answer: float = 0.0, precision: float = 0
 
     Example:
         >>> balance_of(0.25).mean, round(balance_of(None, answer=-0.5, precision=50.0).mean, 2)
-        (-0.5, -0.43)
+        (-0.5, -0.4)
     """
     if share is not None:
         return Belief(np.array([0.0, 1.0]), np.full(2, 2 * share - 1), np.zeros(2))

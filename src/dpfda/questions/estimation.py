@@ -11,18 +11,15 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import isotonic_regression
-from scipy.special import softmax
+from scipy.special import expit, logit
 
 from dpfda._validate import FloatArray
 
+_LEAD_PRIOR = 0.25  # variance of the strongest stump's correlation r_j before any answer
+_OTHER_PRIOR = 0.03  # variance of any other stump's, where features have no order
+_DOUBT = 2.5  # evidence that an ordered feature must bring before it is believed at all
 _EXPECTED = 0.7  # how likely it is, before any answer, that features say something of the label
-_SIZES = {True: np.array([0.1, 0.4]), False: np.array([0.03, 0.1, 0.4])}  # variances of the first
-# correlation if they do, where features are ordered and where not
-_DECAYS = {True: {0.0: 0.15, 2.0: 0.25, 4.0: 0.6}, False: {0.0: 1.0}}  # how likely it is that
-# variances of later ones fall with this power
-_DOUBT = 2.5  # evidence that an ordered feature of one score among several must bring
-_LEAD_PRIOR = 0.25  # variance of the strongest stump's correlation there
-_OTHER_PRIOR = 0.03  # variance of any other stump's there, where features have no order
+_SIGNAL = 0.06  # variance of the first stump's correlation if they do
 _PAIR_PRIOR = 0.02  # variance of the correlation of two stumps before any answer
 _BLIND = 0.4  # by what to take scores times where products of stumps are unknown
 _RIDGE = 0.1
@@ -92,8 +89,8 @@ def direction(
 
     r_j = mean/α is the correlation of label and stump j, shrunk against its noise; correlated
     stumps are whitened by their estimated products. Reversal needs no rule: it is the sign of r_j.
-    Where class 1 has a share of (1 + r₀)/2, no stump can have |r_j| above 1 - |r₀|; and without
-    evidence for any of them slopes vanish, so that the larger class wins.
+    Where class 1 has a share of (1 + r₀)/2, no stump can have |r_j| above 1 - |r₀|; and slopes
+    count as much as there is evidence for any of them, so that without any the larger class wins.
 
     Args:
         total: sums of answers to each of d stumps.
@@ -108,82 +105,49 @@ def direction(
     precision = np.maximum(asked, 0.5) * alpha**2
     raw = total / np.maximum(asked, 1) / alpha
     off = 0.0 if balance is None else balance
-    if balance is None:
-        believed = _believe_one(raw, precision, ordered=ordered)
-    else:
-        believed = believe(raw, precision, ordered=ordered, room=(1 - abs(off)) ** 2)
-    r = believed.means
+    believed = _shrinkage(raw, precision, ordered=ordered, room=(1 - abs(off)) ** 2)
+    r = raw * believed
     u = np.linalg.solve(_correlations(pair_total, pair_asked, alpha), r) if whiten else r
     spread = 1 - off**2
-    steepness = 4 / (spread * (1 - np.clip(u @ r / spread, 0, 0.9)))
+    evidence = 1.0
+    if balance is not None:
+        evidence = _evidence(raw, precision, ordered=ordered, room=(1 - abs(off)) ** 2)
+    steepness = 4 * evidence / (spread * (1 - np.clip(u @ r / spread, 0, 0.9)))
     return Direction(
         slopes=steepness * u,
         raw=raw,
-        variances=steepness**2 * believed.variances,
-        evidence=believed.evidence,
+        variances=steepness**2 * believed**2 / precision,
+        evidence=evidence,
         damping=1.0 if ordered else _BLIND + (1 - _BLIND) * _pairs_known(pair_asked, alpha),
     )
 
 
-class Believed(NamedTuple):
-    """What answers say of the correlations r_j of stumps and label.
-
-    Attributes:
-        means: r_j, drawn towards 0.
-        variances: how far the noise of answers moves them.
-        evidence: how likely it is that any r_j is not 0.
-    """
-
-    means: FloatArray
-    variances: FloatArray
-    evidence: float
-
-
-def believe(raw: FloatArray, precision: FloatArray, *, ordered: bool, room: float) -> Believed:
-    """The posterior of correlations that are all 0, or else of one of several sizes.
-
-    If features say anything, r_j ~ N(0, τ² (j + 1)^-p) with τ² one of `_SIZES` and p one of
-    `_DECAYS`, which is 0 where features have no order. All answers together decide which, so that
-    the largest of many noisy correlations is not taken for a signal.
-
-    Args:
-        raw: unshrunk correlations.
-        precision: of each of them.
-        ordered: whether the first features matter most.
-        room: by how much unbalanced classes make prior variances small.
-
-    Example:
-        >>> clear = believe(np.array([0.5, 0.1]), np.full(2, 100.0), ordered=True, room=1.0)
-        >>> clear.means.round(2).tolist(), clear.evidence > 0.99
-        ([0.47, 0.06], True)
-    """
-    sizes, decays = _SIZES[ordered], _DECAYS[ordered]
-    places = 1.0 + np.arange(len(raw))
-    prior = np.concatenate([np.outer(sizes * room, places**-power) for power in decays])
-    likely = _EXPECTED * np.repeat(list(decays.values()), len(sizes)) / len(sizes)
-    gain = prior / (prior + 1 / precision)
-    fit = 0.5 * (precision * raw**2 * gain - np.log1p(prior * precision)).sum(axis=1)
-    chance = softmax(np.append(np.log(likely) + fit, np.log(1 - _EXPECTED)))[:-1]
-    means = chance @ (gain * raw)
-    return Believed(means, (chance @ gain) ** 2 / precision, float(chance.sum()))
-
-
-def _believe_one(raw: FloatArray, precision: FloatArray, *, ordered: bool) -> Believed:
-    """The same where a score is one of several, which are compared: something must be believed.
+def _shrinkage(raw: FloatArray, precision: FloatArray, *, ordered: bool, room: float) -> FloatArray:
+    """How much of each correlation to believe.
 
     Ordered features: the signal-to-noise ratio, n α² r² less 2.5 times its mean under noise alone,
-    is taken to fall with the order (isotonic regression). Without an order: a common prior. The
-    strongest stump has a prior of its own.
+    is taken to fall with the order (isotonic regression), so that one noisy late feature by itself
+    is not believed. Without an order: a common prior. The strongest stump has a prior of its own:
+    something must be believed. `room` is by how much unbalanced classes make prior variances small.
     """
     evidence = precision * raw**2
     if ordered:
         signal = np.maximum(isotonic_regression(evidence - _DOUBT, increasing=False).x, 0)
         believed = signal / (signal + 1)
     else:
-        believed = _OTHER_PRIOR / (_OTHER_PRIOR + 1 / precision)
+        believed = _OTHER_PRIOR * room / (_OTHER_PRIOR * room + 1 / precision)
     lead = int(np.argmax(evidence))
-    believed[lead] = _LEAD_PRIOR / (_LEAD_PRIOR + 1 / precision[lead])
-    return Believed(raw * believed, believed**2 / precision, 1.0)
+    believed[lead] = _LEAD_PRIOR * room / (_LEAD_PRIOR * room + 1 / precision[lead])
+    return np.asarray(believed)
+
+
+def _evidence(raw: FloatArray, precision: FloatArray, *, ordered: bool, room: float) -> float:
+    """How likely it is that any stump is right: r_j ~ N(0, τ_j²) against all of them 0."""
+    order = 1 + np.arange(len(raw)) if ordered else np.full(len(raw), 2)
+    variance = _SIGNAL * room / order
+    factor = precision * raw**2 * variance / (variance + 1 / precision)
+    log_odds = logit(_EXPECTED) + 0.5 * float(np.sum(factor - np.log1p(variance * precision)))
+    return float(expit(log_odds))
 
 
 def _correlations(pair_total: FloatArray, pair_asked: FloatArray, alpha: float) -> FloatArray:

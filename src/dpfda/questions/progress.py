@@ -31,7 +31,7 @@ from dpfda.questions.scores import ScoredProgress
 
 _CENTER_WIDTHS = (1 / 3, 1 / 4)  # of the scale h, batch after batch
 _RANGE_BATCHES = 8
-_DIRECTION_BATCHES = 6  # where the first say how often to ask about the constant stump
+_DIRECTION_BATCHES = 3  # where the first say how often to ask about the constant stump
 _INTERCEPT_BATCHES = 4
 _SIGNAL_SEEN = 0.5  # evidence below which a study says that it found nothing
 _BELOW = -2.0  # a threshold that every feature exceeds: this stump's answer is the label
@@ -315,9 +315,7 @@ class QuestionProgress(ScoredProgress, name="questions"):
                 else one_against_the_rest(doubt=doubt)
             )
         calm, alarmed = self._constant
-        # A rule that tells classes apart which look balanced needs no other share of them.
-        certain = self.evidence[0] * (1 - balance.alarm)
-        self.constant_share = alarmed + (calm - alarmed) * certain
+        self.constant_share = calm + (alarmed - calm) * balance.weights[1]
 
     def _balance(self, total: float, asked: float, alpha: float) -> Belief:
         """What is known of the classes' shares; of one class against the rest nothing is asked."""

@@ -37,15 +37,15 @@ def constant_shares(effective: float) -> tuple[float, float]:
     Of few people many; nobody where too few would answer, or enough will help with the intercept.
 
     Returns:
-        The share where features tell balanced classes apart, and where neither is certain.
+        The share while the classes look balanced, and where they certainly are not.
 
     Example:
         >>> constant_shares(100), constant_shares(2000)
-        ((0.08, 0.4), (0.0, 0.0))
+        ((0.08, 0.5), (0.0, 0.0))
     """
     if not 15 <= effective < 1000:
         return 0.0, 0.0
-    return min(max(8 / effective, 0.06), 0.3), min(max(40 / effective, 0.06), 0.5)
+    return min(max(60 / effective**1.5, 0.08), 0.4), min(max(60 / effective, 0.1), 0.5)
 
 
 def range_share(effective: float) -> float:
