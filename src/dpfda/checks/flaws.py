@@ -311,13 +311,13 @@ def _too_sharp(module: str) -> list[Any]:
 plant(
     "cap_index_too_sharp",
     "codewords in the cap weigh 1.2 e^ε",
-    lambda: _too_sharp("cap_index"),
+    lambda: _too_sharp("codeword_report"),
     _attacked("cap_index"),
 )
 plant(
     "class_index_too_sharp",
     "codewords in the cap of the own bucket weigh 1.2 e^ε",
-    lambda: _too_sharp("class_index"),
+    lambda: _too_sharp("codeword_report"),
     _attacked("class_index"),
 )
 
@@ -337,13 +337,13 @@ def _honest_bucket() -> list[Any]:
     return [patch.object(kind, "randomize", randomize)]
 
 
-def _shared_words(name: str) -> list[Any]:
+def _shared_words() -> list[Any]:
     """The coins of every second person are those of the one before."""
 
     def twice(bound: int, size: int, source: Any) -> Any:
         return uniform.below(bound, size, source)[np.arange(size) // 2 * 2]
 
-    return [patch(f"dpfda.mechanisms.{name}.below", twice)]
+    return [patch("dpfda.mechanisms.codeword_report.below", twice)]
 
 
 plant(
@@ -356,7 +356,7 @@ for _name in ("cap_index", "class_index"):
     plant(
         f"coins_shared_by_people: {_name}",
         "every second person uses the codebook and the coins of another",
-        partial(_shared_words, _name),
+        _shared_words,
         _contract(_name),
     )
 plant(
