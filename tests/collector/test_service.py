@@ -140,8 +140,25 @@ def test_tokens_are_long_and_for_those_invited(make_plan: Any) -> None:
         storage.change(large, enrolled=4 * 600)
         assert await refusal(collector.enrol(large)) == (403, "full")
         assert storage.enrol([("0", b"")], most={}) == ["unknown"]
-        assert collector._enrol([("0", b"")]) == ["unknown"]
-        assert storage.most == {}
+        assert collector._enrol([("0", b"", 7)]) == ["unknown"]
+        assert storage.most == {"0": 7}
+
+    with_collector(course)
+
+
+def test_a_phase_that_ends_meanwhile_lets_people_in(make_plan: Any) -> None:
+    """What is known of a phase is forgotten at its end, maybe while somebody is being enrolled."""
+
+    async def course(collector: Collector, storage: Recording) -> None:
+        study = (await collector.create(make_plan(4).to_dict(), OPEN)).id
+        add = collector.enrolments.add
+
+        async def ends_now(person: Any) -> Any:
+            collector._phases.clear()
+            return await add(person)
+
+        collector.enrolments.add = ends_now  # type: ignore[method-assign]
+        assert len(await collector.enrol(study)) == 43
 
     with_collector(course)
 

@@ -65,7 +65,7 @@ class Collector:
         self._phases: dict[str, OpenPhase] = {}
         self._look = asyncio.Event()
         self._watcher: asyncio.Task[None] | None = None
-        self.enrolments: GroupCommit[tuple[str, bytes], Enrolled] = GroupCommit(
+        self.enrolments: GroupCommit[tuple[str, bytes, int], Enrolled] = GroupCommit(
             self._enrol, self._writer, most=group
         )
         self.tickets: GroupCommit[tuple[str, bytes], Issued] = GroupCommit(
@@ -152,7 +152,8 @@ class Collector:
         if phase.settings.enrolment == "invited" and not invited:
             raise Refused(403, "invited_only", "this study hands out its tokens itself")
         token = secrets.token_urlsafe(32)
-        outcome = await self.enrolments.add((study, token_hash(token)))
+        most = max(_ENOUGH, _SPARE * phase.plan.n_people)
+        outcome = await self.enrolments.add((study, token_hash(token), most))
         if outcome != "enrolled":
             raise Refused(403, "full", "this study enrols nobody any more")
         return token
@@ -257,13 +258,9 @@ class Collector:
             self._phases[study] = phase
         return phase
 
-    def _enrol(self, people: Sequence[tuple[str, bytes]]) -> list[Enrolled]:
-        most = {
-            study: max(_ENOUGH, _SPARE * self._phases[study].plan.n_people)
-            for study in {study for study, _ in people}
-            if study in self._phases
-        }
-        return self.storage.enrol(people, most=most)
+    def _enrol(self, people: Sequence[tuple[str, bytes, int]]) -> list[Enrolled]:
+        most = {study: most for study, _, most in people}
+        return self.storage.enrol([(study, token) for study, token, _ in people], most=most)
 
     def _write(self, method: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:
         call = partial(method, *args, **kwargs)
