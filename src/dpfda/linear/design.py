@@ -61,7 +61,7 @@ class FeatureDesign(Design):
 
         Coefficients of smooth curves on waves shrink like 1/j; columns of a table fill their range.
         """
-        require_features(encoder, n_features=self.n_features, reaches=self.reaches)
+        require_features(encoder, reaches=self.reaches)
         reaches = self.reaches
         ordered = encoder.basis.ordered if self.ordered is None else self.ordered
         if reaches is None:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from dpfda import _validate
 from dpfda._registry import Registered
 from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidParameter, ProtocolError
@@ -50,17 +49,13 @@ class Design(
         """
 
 
-def require_features(
-    encoder: CurveEncoder, *, n_features: int | None, **each: Sequence[float] | None
-) -> None:
-    """Refuse numbers that are not one for each feature of the encoder, and more than it has."""
+def require_features(encoder: CurveEncoder, **each: Sequence[float] | None) -> None:
+    """Refuse numbers that are not one for each feature of the encoder."""
     size = encoder.n_features
     for name, given in each.items():
         if given is not None and len(given) != size:
             rule = f"one number for each of the encoder's {size} features"
             raise InvalidParameter(name, rule, f"{len(given)} of them")
-    if n_features is not None:
-        _validate.whole("n_features", n_features, most=size)
 
 
 def check_terms(task: Task, terms: Terms) -> None:

@@ -68,7 +68,7 @@ class QuestionDesign(Design, name="questions"):
         The public range is rarely filled: coefficients of curves are a third of it wide, and those
         of smooth curves on waves shrink like 1/j. Columns of a table have ranges of their own.
         """
-        require_features(encoder, n_features=self.n_features, scales=self.scales)
+        require_features(encoder, scales=self.scales)
         basis, scales, ordered = encoder.basis, self.scales, self.ordered
         if ordered is None:
             ordered = basis.ordered or scales is not None
