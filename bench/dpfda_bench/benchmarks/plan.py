@@ -55,6 +55,7 @@ GOALS: dict[str, Goal] = {
 _EPSILONS = (0.5, 1.0, 5.0)
 _CLASSES = (-1.0, 1.0)
 _PUBLIC = 200  # rows of a sample
+_FEWEST = 12  # of each class in a sample
 _ENOUGH = 8000  # rows for the classifier without privacy
 
 # Tables A.2 and A.3 of 001: N, N0 (who report), n0 (reports a member), B (members).
@@ -130,12 +131,14 @@ def _known(task: Case) -> dict[str, Any]:
         assert rule is not None
         found.append(np.mean(rule.predict(encoder.encode(others, strict=False)) != truth))
         shares.append(np.mean(y > 0))
+    # Tasks of very few people have no sample that a forecast would take.
+    enough = min(np.sum(truth[:_PUBLIC] == one) for one in _CLASSES) >= _FEWEST
     share, limit = float(np.mean(shares)), max(float(np.mean(found)), 0.001)
     return {
         "n_people": len(y),
         "non_private_error": limit,
         "class_shares": (1 - share, share),
-        "sample": (others[:_PUBLIC], truth[:_PUBLIC]),
+        "sample": (others[:_PUBLIC], truth[:_PUBLIC]) if enough else None,
         "typical": (np.stack([X[y == one].mean(axis=0) for one in _CLASSES]), _CLASSES),
     }
 
@@ -144,9 +147,10 @@ def _row(task: Case, known: dict[str, Any], epsilon: float, studies: int) -> dic
     """Both forecasts and the truth at one ε."""
     said = {name: value for name, value in known.items() if name not in ("sample", "typical")}
     common = dict(classes=_CLASSES, epsilon=epsilon, studies=studies, also=(), **task.facts)
-    by_sample = forecast(**said, **common, sample=known["sample"]).expected
     by_family = forecast(**said, **common, family=task.family).expected
-    by_typical = None
+    by_sample = by_typical = None
+    if known["sample"] is not None:
+        by_sample = forecast(**said, **common, sample=known["sample"]).expected
     if task.family != "table":
         typical = known["typical"]
         by_typical = forecast(**said, **common, family=task.family, typical=typical).expected
@@ -162,11 +166,11 @@ def _row(task: Case, known: dict[str, Any], epsilon: float, studies: int) -> dic
         "epsilon": epsilon,
         "no privacy": 100 * known["non_private_error"],
         "achieved": 100 * float(achieved.mean()),
-        "by sample": 100 * by_sample.error,
+        "by sample": None if by_sample is None else 100 * by_sample.error,
         "by typical": None if by_typical is None else 100 * by_typical.error,
         "by family": 100 * by_family.error,
         "family spread": 100 * _spread(by_family, achieved),
-        "sample covers": covers(by_sample),
+        "sample covers": None if by_sample is None else covers(by_sample),
         "typical covers": None if by_typical is None else covers(by_typical),
         "family covers": covers(by_family),
     }
