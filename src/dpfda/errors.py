@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Any
 
 _LONGEST = 300  # characters of a value
 _MOST = 20  # names
@@ -44,6 +45,16 @@ _EXTRAS = {
 
 class DpfdaError(Exception):
     """Base of every error in this package."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As it is: another process may have raised it, and what it was made of is not kept."""
+        return _again, (type(self), self.args, self.__dict__)
+
+
+def _again(kind: type[DpfdaError], args: tuple[Any, ...], parts: dict[str, Any]) -> DpfdaError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(parts)
+    return error
 
 
 class InvalidParameter(DpfdaError, ValueError):

@@ -32,8 +32,7 @@ table, also where its middle is known, several classes on a table, and on curves
 two classes of curves know what to expect of smooth ones; no linear study was better so far."""
 
 _REGRESSION_FROM = 100.0
-"""Effective people from which nearly every regression is better than the mean, where most of a
-number can be explained; with half as many, one in five is not."""
+"""Effective people from which a regression is held: with fewer the mean is often better."""
 
 
 def plan_study(

@@ -226,7 +226,7 @@ def test_several_writers_at_once(storage: Storage, database: str) -> None:
                 group = crowd[start : start + 5]
                 tickets = own.issue(group, now=1.0)
                 replies = [
-                    NewReply(who, "study", 0, ticket.number, b"d" * 32, b"y", 1.0)  # type: ignore
+                    NewReply(who, "study", 0, ticket.number, b"d" * 32, b"y", 1.0)  # type: ignore[union-attr]
                     for (_, who), ticket in zip(group, tickets, strict=True)
                 ]
                 assert own.add_replies(replies) == ["stored"] * 5

@@ -97,7 +97,7 @@ def test_members_that_are_mostly_wrong_are_reversed() -> None:
         server.close_phase()
     turn = 2 * np.pi * np.repeat(np.arange(3), 2) / 3
     ways = np.column_stack([np.cos(turn), np.sin(turn)]) * np.tile([1.0, -1.0], 3)[:, None]
-    server.progress.candidates = Candidates(np.tile([-0.1, 0.1], 3), ways)  # type: ignore
+    server.progress.candidates = Candidates(np.tile([-0.1, 0.1], 3), ways)  # type: ignore[attr-defined]
     task = server.issue(server.wanted)
     reply = task.answer((z[: task.people], y[: task.people]), SimulationSource(1))
     server.receive(reply.values, start=0)

@@ -132,11 +132,6 @@ class FeatureProgress(Progress):
         return seen.then(np.eye(self.d)[self.targets :]) if self.targets else seen
 
     @property
-    def _width(self) -> dict[str, float]:
-        """How cautious widths are."""
-        return {}
-
-    @property
     def labels(self) -> LabelPhases:
         """The phases about labels, with the directions that were chosen for them."""
         if self._labels is None:
@@ -201,7 +196,7 @@ class FeatureProgress(Progress):
 
     def _learn_location(self) -> None:
         self.where.pool()
-        location, doubt, deviation = self.where.found(**self._width)
+        location, doubt, deviation = self.where.found()
         self.location = self.reach * (2 * location - 1)
         self.doubt, self.width = 2 * self.reach * doubt, 2 * self.reach * deviation
         self._labels = None

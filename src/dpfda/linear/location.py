@@ -15,7 +15,6 @@ from dpfda._validate import FloatArray, IntArray
 from dpfda.linear.shapes import THRESHOLDS, shapes
 
 _OUTLIERS = 0.04  # people anywhere
-_NARROW = 0.5  # which quantile of the posterior of the width is taken
 _BETWEEN = (0.16, 0.5, 0.84)  # the median and one standard deviation to either side
 _PUBLIC_COLUMNS = 4.0  # the public prior counts as many columns as this among the pooled ones
 _POOLINGS = 25
@@ -74,17 +73,17 @@ class Whereabouts:
         log = self.counts[..., 1] @ yes.T + self.counts[..., 0] @ no.T
         return np.asarray(np.exp(log - log.max(axis=1, keepdims=True)))
 
-    def found(self, caution: float = _NARROW) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def found(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Of each column: location (posterior median), what is not known of it, a cautious width.
 
-        The second is a posterior standard deviation, the third a standard deviation of people: this
-        quantile of what is known of it, and no less than what is not known of the location. Who
-        does not know where a column is cannot know how far from there somebody lies.
+        The second is a posterior standard deviation, the third a standard deviation of people: the
+        median of what is known of it, and no less than what is not known of the location. Who does
+        not know where a column is cannot know how far from there somebody lies.
         """
         every, posterior = shapes(), self.posterior()
         low, location, high = (_quantile(posterior, every.mean, share) for share in _BETWEEN)
         doubt = np.sqrt((posterior * (every.mean - location[:, None]) ** 2).sum(axis=1))
-        width = np.exp(_quantile(posterior, np.log(every.width), caution))
+        width = np.exp(_quantile(posterior, np.log(every.width), 0.5))
         return location, doubt, np.hypot(width, np.sqrt((high - location) * (location - low)))
 
 

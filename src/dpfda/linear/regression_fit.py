@@ -36,7 +36,6 @@ _WIDTH = 0.7  # standard deviation of its logarithm
 _CUT = 0.06  # relative variance of a step, since what a cut lets pass is a guess
 _PLACE = 0.1  # variance of what is thought of the mean of ψ
 _LEAST_LIKELY = 1e-300
-_UNKNOWN = 1.0  # how much of what is unknown of θ is expected in a residual
 _FOCUS = (0.0, 0.5, 1.0, 2.0)
 
 
@@ -82,7 +81,7 @@ class Belief:
         spread = np.trace(self.covariances[:, 1:, 1:], axis1=1, axis2=2)
         spread = spread + ((self.theta - self.mean)[:, 1:] ** 2).sum(axis=1)
         unknown = float((self.weights * WIDTHS) @ spread) + float(self.covariance[0, 0])
-        return float(np.sqrt(max(1 - explained, 1 - _MOST_EXPLAINED) + _UNKNOWN * unknown))
+        return float(np.sqrt(max(1 - explained, 1 - _MOST_EXPLAINED) + unknown))
 
 
 def weights(values: FloatArray, favor: FloatArray, *, people: float, epsilon: float) -> FloatArray:
@@ -203,10 +202,9 @@ def update(belief: Belief, asked: Round, mean: FloatArray, noise: FloatArray) ->
     turn = np.eye(len(noise))
     turn[1:, 1:] = asked.turn
     theta, covariances, weights = [], [], []
-    at = belief.mean
+    turned, at = asked.reaction @ turn, belief.mean
     for guess, before, covariance in zip(WIDTHS, belief.theta, belief.covariances, strict=True):
-        reaction = asked.reaction @ turn
-        reaction = np.column_stack([reaction[:, 0], guess * reaction[:, 1:]])
+        reaction = np.column_stack([turned[:, 0], guess * turned[:, 1:]])
         through = reaction @ covariance
         total = through @ reaction.T + np.diag(noise)
         surprise = mean - reaction @ (before - at)

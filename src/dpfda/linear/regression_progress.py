@@ -23,8 +23,6 @@ from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.task import Task
 
 _FREE = 0.0  # how likely columns are very narrow, or near an end of their range
-_TARGET = 1.0  # how often people are asked about the target, for one feature; more for several
-_MEDIAN = 0.5
 _NARROWEST = 0.02  # of a width, in units of the reach
 _LEAST_ERROR = 0.5  # in units of what the target varies
 _ERRORS = 3.0  # standard deviations of a residual that are looked at in the end
@@ -57,11 +55,7 @@ class RegressionProgress(FeatureProgress, name="local_regression"):
     @property
     def _asking(self) -> FloatArray:
         features = self.design.favor(self.plan) ** 2
-        return np.asarray(np.r_[_TARGET * np.sqrt(features.sum()), features])
-
-    @property
-    def _width(self) -> dict[str, float]:
-        return {"caution": _MEDIAN}
+        return np.asarray(np.r_[np.sqrt(features.sum()), features])
 
     def _directions(self, covariance: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         favor = self.design.favor(self.plan)

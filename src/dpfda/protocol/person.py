@@ -181,17 +181,23 @@ def target_places(targets: Any, target_range: tuple[float, float]) -> FloatArray
         [-1.0, 0.0, 0.0, 1.0]
     """
     low, high = target_range
-    middle, half = (low + high) / 2, (high - low) / 2
-    places = np.array([(_number(one, middle) - middle) / half for one in one_by_one(targets)])
-    return np.asarray(np.clip(places, -1.0, 1.0))
+    # By halves, and never 0: no public range may make of somebody's number what is none.
+    middle, half = low / 2 + high / 2, max(high / 2 - low / 2, np.finfo(np.float64).tiny)
+    values = one_by_one(targets)
+    if values.dtype.kind in "fiub":
+        with np.errstate(over="ignore"):  # of long doubles
+            numbers = values.astype(np.float64)
+    else:
+        numbers = np.array([_number(one) for one in values])
+    inside = np.where(np.isnan(numbers), middle, np.clip(numbers, low, high))
+    return np.asarray(np.clip((inside - middle) / half, -1.0, 1.0))
 
 
-def _number(target: Any, otherwise: float) -> float:
+def _number(target: Any) -> float:
     try:
-        found = float(target)
+        return float(target)
     except Exception:  # whatever it was: it depends on the person's target
-        return otherwise
-    return otherwise if math.isnan(found) else found
+        return math.nan
 
 
 def label_numbers(labels: Any, classes: Any) -> IntArray:

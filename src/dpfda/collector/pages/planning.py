@@ -137,6 +137,9 @@ def _from_file(
     said: list[str] = []
 
     def sample() -> dict[str, Any]:
+        if "classes" not in facts:
+            rule = "given: only errors of labels are forecast from a file"
+            raise InvalidParameter("classes", rule, None)
         if len(file.content) > MOST_BYTES:
             rule = f"at most {MOST_BYTES >> 20} MB (dpfda plan --sample takes more)"
             raise InvalidParameter(file.name, rule, f"{len(file.content) / (1 << 20):.1f} MB")
