@@ -224,12 +224,15 @@ def test_targets_are_placed_in_their_range() -> None:
     odd = np.array([-30, "x"], dtype=object)
     for numbers in (np.array([-30, -20]), np.array([-30.0, np.nan]), odd):
         assert target_places(numbers, (-30.0, -10.0)).tolist() == [-1.0, 0.0]
+    assert target_places([1.3], (1.3, 11.100000000000001)).tolist() == [-1.0]  # not an ulp beyond
 
 
-@pytest.mark.parametrize("ends", [(-1.7e308, 1.7e308), (1e308, 1.7e308), (0.0, 5e-324)])
+@pytest.mark.parametrize(
+    "ends", [(-1.7e308, 1.7e308), (1e308, 1.7e308), (-1.7e308, 0.0), (0.0, 5e-324)]
+)
 def test_no_range_makes_a_target_what_is_no_number(ends: tuple[float, float]) -> None:
     """A plan may come from anybody; what a person's number is must not show in an error."""
-    odd = [np.inf, -np.inf, np.nan, "x", None, 10**400, 3.0, ends[0], ends[1]]
-    for targets in (odd, np.array([np.inf, -np.inf, np.nan, 3.0, *ends])):
+    numbers = [np.inf, -np.inf, np.nan, 3.0, 1.7e308, *ends]
+    for targets in ([*numbers, "x", None, 10**400], np.array(numbers)):
         places = target_places(targets, ends)
         assert np.all(np.abs(places) <= 1)
