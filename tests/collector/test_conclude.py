@@ -15,9 +15,6 @@ import pytest
 
 from dpfda.collector.conclude import Conclusion, begin, conclude
 from dpfda.collector.group_commit import GroupCommit
-from dpfda.collector.service import Collector
-from dpfda.collector.settings import StudySettings
-from dpfda.collector.storage.base import Storage, StudyRecord
 from dpfda.collector.worker import Worker
 from dpfda.noise import SimulationSource
 from dpfda.protocol.plan import StudyPlan
@@ -138,31 +135,3 @@ def test_a_worker_that_dies_is_replaced() -> None:
 
     first, second = asyncio.run(main())
     assert first != second
-
-
-@pytest.mark.parametrize("database", ["memory"], indirect=True)
-def test_a_study_that_cannot_be_concluded_holds_up_no_other(
-    storage: Storage, make_plan: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    class Stumbling(Collector):
-        async def _conclude(self, record: StudyRecord) -> None:
-            if record.id == (await self.studies())[0].id:  # the first that is looked after
-                raise ValueError("whatever is wrong with it")
-            await super()._conclude(record)
-
-    async def run() -> list[str]:
-        collector = Stumbling(storage)
-        for seed in range(2):
-            record = await collector.create(make_plan(seed=seed).to_dict(), StudySettings())
-            await collector.close_phase(record.id, 0)
-        await collector.start()
-        for _ in range(200):
-            statuses = [record.status for record in await collector.studies()]
-            if "finished" in statuses:
-                break
-            await asyncio.sleep(0.05)
-        await collector.stop()
-        return statuses
-
-    assert asyncio.run(run()) == ["closing", "finished"]
-    assert "a study could not be advanced" in caplog.text

@@ -9,15 +9,16 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
-from litestar import Litestar, MediaType, Request, Response, get
+from litestar import Litestar, Request, Response
 from litestar.datastructures import State
-from litestar.di import NamedDependency, Provide
+from litestar.di import Provide
 from litestar.exceptions import HTTPException
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 
 from dpfda._version import __version__
 from dpfda.collector import api
+from dpfda.collector.health import health, show_metrics
 from dpfda.collector.limits import RateLimit
 from dpfda.collector.metrics import Metrics, log_to_stderr
 from dpfda.collector.observed import Observed
@@ -83,29 +84,6 @@ def from_environment() -> Observed:
     """What a process serves: settings come through the environment, unseen by other users."""
     log_to_stderr()
     return create_app(msgspec.json.decode(os.environ[ENVIRONMENT], type=Settings))
-
-
-@get("/health", media_type=MediaType.JSON)
-async def health(collector: NamedDependency[Collector]) -> dict[str, str]:
-    """Whether the storage answers."""
-    await collector.studies(running=True)
-    return {"status": "ok"}
-
-
-@get("/metrics", media_type="text/plain; version=0.0.4")
-async def show_metrics(
-    collector: NamedDependency[Collector], metrics: NamedDependency[Metrics]
-) -> str:
-    """Numbers for Prometheus: of this process, since it started."""
-    studies = await collector.studies()
-    gauges: dict[str, float] = {
-        "studies": len(studies),
-        "studies_finished": sum(study.status == "finished" for study in studies),
-        "people_enrolled": sum(study.enrolled for study in studies),
-        "reply_commits": collector.replies.groups,
-        "replies_committed": collector.replies.items,
-    }
-    return metrics.text(gauges)
 
 
 def _sign_in(_: Request[Any, Any, Any], __: NotSignedIn) -> Response[str]:

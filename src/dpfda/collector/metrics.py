@@ -9,6 +9,8 @@ import time
 from bisect import bisect_left
 from collections import Counter
 
+from dpfda.errors import DpfdaError
+
 _BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 
 
@@ -34,7 +36,7 @@ class Metrics:
         self._seconds += seconds
 
     def text(self, gauges: dict[str, float]) -> str:
-        """Prometheus' text format."""
+        """Prometheus' text format; a gauge's name may come with labels."""
         lines = ["# TYPE dpfda_requests_total counter"]
         lines += [
             f'dpfda_requests_total{{route="{route}",status="{status}"}} {count}'
@@ -47,8 +49,12 @@ class Metrics:
             lines.append(f'dpfda_request_seconds_bucket{{le="{bound}"}} {total}')
         lines += [f"dpfda_request_seconds_sum {self._seconds}"]
         lines += [f"dpfda_request_seconds_count {total}"]
+        said = ""
         for name, value in sorted(gauges.items()):
-            lines += [f"# TYPE dpfda_{name} gauge", f"dpfda_{name} {value:g}"]
+            kind = name.partition("{")[0]
+            lines += [f"# TYPE dpfda_{kind} gauge"] * (kind != said)
+            lines += [f"dpfda_{name} {value:g}"]
+            said = kind
         return "\n".join(lines) + "\n"
 
 
@@ -63,14 +69,34 @@ class JsonLines(logging.Formatter):
             "event": record.getMessage(),
             **getattr(record, "fields", {}),
         }
-        if record.exc_info and record.exc_info[0] is not None:
-            place = record.exc_info[2]
-            while place is not None and place.tb_next is not None:
-                place = place.tb_next
-            entry["error"] = record.exc_info[0].__name__
-            if place is not None:
-                entry["where"] = f"{place.tb_frame.f_code.co_filename}:{place.tb_lineno}"
+        if record.exc_info and record.exc_info[1] is not None:
+            entry |= failure(record.exc_info[1])
         return json.dumps(entry)
+
+
+def failure(error: BaseException) -> dict[str, str]:
+    """What a log may say of an exception: its kind and its place."""
+    if isinstance(error, WorkFailed):
+        return {"error": error.error, "where": error.where}
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    where = "" if place is None else f"{place.tb_frame.f_code.co_filename}:{place.tb_lineno}"
+    return {"error": type(error).__name__, "where": where}
+
+
+class WorkFailed(DpfdaError):
+    """A computation in another process failed; of its exception only this came back.
+
+    Attributes:
+        error: the exception's kind.
+        where: its place.
+    """
+
+    def __init__(self, error: str, where: str) -> None:
+        super().__init__("a computation failed")
+        self.error = error
+        self.where = where
 
 
 def log_to_stderr() -> None:

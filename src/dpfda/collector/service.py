@@ -11,9 +11,8 @@ import hashlib
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
@@ -21,6 +20,7 @@ import msgspec
 
 from dpfda.collector.conclude import Conclusion, begin, conclude
 from dpfda.collector.group_commit import GroupCommit
+from dpfda.collector.metrics import failure
 from dpfda.collector.open_phase import OpenPhase
 from dpfda.collector.refusal import Refused, no_study, no_token
 from dpfda.collector.settings import StudySettings
@@ -35,6 +35,7 @@ from dpfda.collector.storage.base import (
     StudyRecord,
     Ticket,
 )
+from dpfda.collector.stuck import StuckStudies
 from dpfda.collector.worker import Worker
 from dpfda.protocol.wire import Receipt, ReplyMessage, TaskMessage, receipt_of, token_hash
 
@@ -64,6 +65,7 @@ class Collector:
         self._worker = Worker()
         self._phases: dict[str, OpenPhase] = {}
         self._look = asyncio.Event()
+        self.stuck = StuckStudies()
         self._watcher: asyncio.Task[None] | None = None
         self.enrolments: GroupCommit[tuple[str, bytes, int], Enrolled] = GroupCommit(
             self._enrol, self._writer, most=group
@@ -202,21 +204,38 @@ class Collector:
         if record.phase != phase or record.status == "finished":
             raise Refused(409, "wrong_phase", "this is not the present phase")
         await self._write(self.storage.begin_closing, study, phase)
+        self.stuck.hurry(study)
         self._look.set()
 
     async def _watch(self) -> None:
         """Look after every study now and then, and whenever a phase may be complete."""
         while True:
-            with _logged("studies could not be listed"):
-                for record in await self.studies(running=True):
-                    with _logged("a study could not be advanced"):  # the others can
-                        if record.status == "closing" or await self._is_due(record):
-                            await self._conclude(record)
+            try:
+                await self._look_after_all()
+            except Exception as error:  # the watcher must not end
+                log.error("studies could not be listed", extra={"fields": failure(error)})
             try:
                 await asyncio.wait_for(self._look.wait(), _TICK)
             except TimeoutError:
                 continue
             self._look.clear()
+
+    async def _look_after_all(self) -> None:
+        running = await self.studies(running=True)
+        self.stuck.keep({record.id: record.phase for record in running})
+        for record in running:
+            if self.stuck.must_wait(record.id):
+                continue
+            try:
+                if record.status == "closing" or await self._is_due(record):
+                    await self._conclude(record)
+            except Exception as error:  # the other studies can go on
+                what = failure(error)
+                known = self.stuck.failed(record.id, record.phase, what["error"])
+                fields = {"study": record.id, "phase": record.phase, "attempts": known.attempts}
+                log.error("a study could not be advanced", extra={"fields": {**fields, **what}})
+            else:
+                self.stuck.freed(record.id)
 
     async def _is_due(self, record: StudyRecord) -> bool:
         if record.status != "open" or record.began is None:
@@ -269,15 +288,6 @@ class Collector:
     def _read(self, method: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:
         call = partial(method, *args, **kwargs)
         return asyncio.get_running_loop().run_in_executor(self._readers, call)
-
-
-@contextmanager
-def _logged(what: str) -> Iterator[None]:
-    """Go on after any failure: the watcher must not end."""
-    try:
-        yield
-    except Exception:
-        log.exception(what)
 
 
 def _model(study: str, phase: int, kind: str, found: Conclusion) -> ModelRecord:

@@ -11,7 +11,12 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from typing import ParamSpec, TypeVar
+
+import msgspec
+
+from dpfda.collector.metrics import WorkFailed, failure
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -22,31 +27,49 @@ class Worker:
 
     def __init__(self) -> None:
         self._pool: ProcessPoolExecutor | None = None
+        self._turn = asyncio.Lock()
 
     async def run(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Call a function of an importable module over there."""
-        assert not kwargs
-        loop = asyncio.get_running_loop()
-        for attempt in (1, 2):
-            if self._pool is None:
-                self._pool = ProcessPoolExecutor(
-                    1,
-                    mp_context=multiprocessing.get_context("spawn"),
-                    initializer=_follow,
-                    initargs=(os.getpid(),),
-                )
+        call = partial(function, *args, **kwargs)
+        async with self._turn:  # so that whoever kills the process takes nobody else's work with it
             try:
-                return await loop.run_in_executor(self._pool, function, *args)
-            except BrokenProcessPool:
+                found = await self._run(call)
+            except BrokenProcessPool:  # it may have died before
                 self._pool = None
-                if attempt == 2:
-                    raise
-        raise AssertionError
+                found = await self._run(call)
+        if isinstance(found, _Failure):
+            raise WorkFailed(found.error, found.where)
+        return found
+
+    async def _run(self, call: Callable[[], R]) -> R | _Failure:
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(
+                1,
+                mp_context=multiprocessing.get_context("spawn"),
+                initializer=_follow,
+                initargs=(os.getpid(),),
+            )
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._pool, _guarded, call)
 
     def close(self) -> None:
         """End the process."""
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+class _Failure(msgspec.Struct, frozen=True):
+    error: str
+    where: str
+
+
+def _guarded(call: Callable[[], R]) -> R | _Failure:
+    """The result, or what failed: an exception may not survive the way, and may quote replies."""
+    try:
+        return call()
+    except BaseException as error:
+        return _Failure(**failure(error))
 
 
 def _follow(parent: int) -> None:

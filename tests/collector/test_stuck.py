@@ -1,0 +1,202 @@
+"""One study that cannot go on stops no other: it is named, told of, tried again, and recovers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Iterator
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from dpfda.collector.metrics import Metrics, WorkFailed, failure
+from dpfda.collector.storage.postgresql import PostgresqlStorage
+from dpfda.collector.storage.sqlite import SqliteStorage
+from dpfda.collector.stuck import StuckStudies
+from dpfda.collector.worker import Worker
+from dpfda.errors import InvalidParameter
+from dpfda.study.running import CollectorProcess
+
+
+class Clock:
+    """Time that passes when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def until(true: Any) -> Any:
+    """What a function says once it says something."""
+    deadline = time.monotonic() + 30
+    while not (found := true()):
+        assert time.monotonic() < deadline, "this never happened"
+        time.sleep(0.1)
+    return found
+
+
+def test_pauses_double_up_to_a_minute() -> None:
+    clock = Clock()
+    stuck = StuckStudies(clock=clock)
+    pauses = []
+    for _ in range(9):
+        pauses.append(stuck.failed("a", 0, "TypeError").again - clock.now)
+        clock.now += pauses[-1]
+    assert pauses == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+    (one,) = stuck.listed()
+    assert (one.since, one.attempts, one.error) == (100.0, 9, "TypeError")
+    for _ in range(2000):
+        assert stuck.failed("a", 0, "TypeError").again - clock.now == 60
+
+
+def test_who_must_wait() -> None:
+    clock = Clock()
+    stuck = StuckStudies(clock=clock)
+    stuck.failed("a", 0, "TypeError")
+    assert stuck.must_wait("a")
+    assert not stuck.must_wait("b")
+    clock.now += 1
+    assert not stuck.must_wait("a")
+    stuck.failed("a", 0, "TypeError")
+    stuck.hurry("a")
+    stuck.hurry("b")
+    assert not stuck.must_wait("a")
+    assert len(stuck) == 1
+    assert stuck.failed("a", 0, "KeyError").attempts == 3  # asking for it is no repair
+    stuck.freed("a")
+    stuck.freed("b")
+    assert stuck.failed("a", 1, "KeyError").attempts == 1
+
+
+def test_what_others_have_repaired_is_forgotten() -> None:
+    clock = Clock()
+    stuck = StuckStudies(clock=clock)
+    for name in "abc":
+        stuck.failed(name, 1, "TypeError")
+        clock.now -= 10
+    stuck.keep({"a": 1, "b": 2})  # b was advanced, c is finished
+    assert [one.study for one in stuck.listed()] == ["a"]
+    stuck.failed("b", 2, "TypeError")
+    assert [one.study for one in stuck.listed()] == ["b", "a"]  # the longest first
+    assert [one.study for one in stuck.listed(1)] == ["b"]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "log"
+
+
+@pytest.fixture
+def collector(database: str, log: Path) -> Iterator[CollectorProcess]:
+    with CollectorProcess(database, log=log, options=["--quiet"]) as running:
+        yield running
+
+
+def state_of(database: str, study: str, state: str | None = None) -> str:
+    """What is stored of a study before its phase; replaced, if another is given."""
+    backend = PostgresqlStorage if database.startswith("postgresql") else SqliteStorage
+    engine = backend._connect(database)
+    with engine.begin() as connection:
+        query = sa.text("SELECT state FROM study WHERE id = :id")
+        before = connection.execute(query, {"id": study}).scalar_one()
+        if state is not None:
+            change = sa.text("UPDATE study SET state = :state WHERE id = :id")
+            connection.execute(change, {"id": study, "state": state})
+    engine.dispose()
+    return str(before)
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
+def test_older_and_younger_studies_go_on(
+    collector: CollectorProcess, database: str, log: Path, make_plan: Any
+) -> None:
+    older, broken, younger = (
+        collector.create(make_plan(seed=seed), online=False)["id"] for seed in range(3)
+    )
+    whole = state_of(database, broken)
+    # As if a release had changed what a design keeps: a number where there was a mapping.
+    state_of(database, broken, json.dumps(json.loads(whole) | {"progress": 17.25}))
+    for study in (broken, older, younger):
+        collector.request("POST", f"/api/studies/{study}/phases/0/close")
+    for study in (older, younger):
+        assert collector.wait_until(study)["status"] == "finished"
+
+    told = until(lambda: collector.request("GET", "/health").get("stuck"))
+    assert [one["study"] for one in told] == [broken]
+    since = time.mktime(time.strptime(told[0]["since"], "%Y-%m-%dT%H:%M:%SZ")) - time.timezone
+    assert time.time() - 60 < since <= time.time()
+    health = collector.request("GET", "/health")  # 200: the others must not be stopped for it
+    assert (health["status"], health["studies_stuck"]) == ("stuck", 1)
+    metrics = collector.read("GET", "/metrics").decode()
+    assert "\ndpfda_studies_stuck 1\n" in metrics
+    assert f'\ndpfda_study_stuck_seconds{{study="{broken}"}} ' in metrics
+
+    first = told[0]["attempts"]
+    until(lambda: collector.request("GET", "/health")["stuck"][0]["attempts"] > first)
+    lines = [json.loads(line) for line in log.read_text().splitlines() if "advanced" in line]
+    assert {line["study"] for line in lines} == {broken}
+    assert {line["level"] for line in lines} == {"error"}
+    assert [line["attempts"] for line in lines] == list(range(1, len(lines) + 1))
+    assert all("/dpfda/questions/" in line["where"] for line in lines)
+    assert "17.25" not in log.read_text()  # what was stored is not in the log
+
+    state_of(database, broken, whole)
+    collector.request("POST", f"/api/studies/{broken}/phases/0/close")  # at once, not in a minute
+    assert collector.wait_until(broken)["status"] == "finished"
+    until(lambda: collector.request("GET", "/health") == {"status": "ok"})
+    assert "\ndpfda_studies_stuck 0\n" in collector.read("GET", "/metrics").decode()
+
+
+def _private() -> None:
+    raise ValueError("a reply is quoted here")
+
+
+def test_what_fails_or_dies_in_the_worker_process() -> None:
+    async def main() -> None:
+        worker = Worker()
+        try:
+            with pytest.raises(WorkFailed) as refused:
+                await worker.run(_private)
+            assert refused.value.error == "ValueError"
+            assert "test_stuck.py:" in refused.value.where
+            assert "quoted" not in str(refused.value) + repr(refused.value.__dict__)
+            with pytest.raises(WorkFailed):  # and not the end of the collector
+                await worker.run(exit)
+            deadly, *innocent = await asyncio.gather(
+                worker.run(os._exit, 1),
+                worker.run(os.getpid),
+                worker.run(os.getpid),
+                return_exceptions=True,
+            )
+            assert isinstance(deadly, BrokenProcessPool)
+            assert innocent[0] == innocent[1] != os.getpid()
+        finally:
+            worker.close()
+
+    asyncio.run(main())
+
+
+def test_a_failure_is_its_kind_and_place() -> None:
+    try:
+        raise InvalidParameter("x", "private", "secret")
+    except InvalidParameter as error:
+        told = failure(error)
+    assert told["error"] == "InvalidParameter"
+    assert told["where"].rpartition(":")[0] == __file__
+    assert failure(ValueError("secret")) == {"error": "ValueError", "where": ""}
+    assert failure(WorkFailed("KeyError", "x.py:1")) == {"error": "KeyError", "where": "x.py:1"}
+
+
+def test_gauges_with_labels_have_one_type() -> None:
+    text = Metrics().text({'late{study="a"}': 1.5, 'late{study="b"}': 2, "open": 3})
+    assert text.endswith(
+        '# TYPE dpfda_late gauge\ndpfda_late{study="a"} 1.5\ndpfda_late{study="b"} 2\n'
+        "# TYPE dpfda_open gauge\ndpfda_open 3\n"
+    )
