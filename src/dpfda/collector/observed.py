@@ -1,14 +1,11 @@
-"""Around every request: a clock, a log line, safe headers, and limited patience."""
+"""Around every request: a clock, a log line, safe headers."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
-
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from dpfda.collector.metrics import Metrics
 
@@ -62,41 +59,3 @@ class Observed:
             if not self._quiet or status >= 500:
                 fields = {"method": scope["method"], "route": route, "status": status}
                 log.info("request", extra={"fields": {**fields, "ms": round(took * 1000, 2)}})
-
-
-class PatientProtocol(HttpToolsProtocol):
-    """Uvicorn's protocol, hanging up on whoever does not finish a request's head or body.
-
-    The patience is that for idle connections.
-    """
-
-    _timer: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: Any) -> None:
-        """Begin to wait for a request."""
-        super().connection_made(transport)
-        self._wait()
-
-    def _wait(self) -> None:
-        self._timer = self.loop.call_later(self.config.timeout_keep_alive, self._hang_up)
-
-    def _hang_up(self) -> None:
-        cycle = self.cycle
-        if cycle is not None and not cycle.response_complete and not cycle.more_body:
-            self._wait()  # the request is complete, the answer is being made
-        elif not self.transport.is_closing():
-            self.transport.close()
-
-    def data_received(self, data: bytes) -> None:
-        """Wait anew for every new request."""
-        before = self.cycle
-        super().data_received(data)
-        if self.cycle is not before and self._timer is not None:
-            self._timer.cancel()
-            self._wait()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Stop waiting."""
-        if self._timer is not None:
-            self._timer.cancel()
-        super().connection_lost(exc)

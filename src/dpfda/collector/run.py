@@ -11,7 +11,7 @@ import uvicorn
 from uvicorn.supervisors import Multiprocess
 
 from dpfda.collector.app import ENVIRONMENT
-from dpfda.collector.observed import PatientProtocol
+from dpfda.collector.connection import PatientProtocol, allow_many_files
 from dpfda.collector.settings import Settings
 from dpfda.errors import InvalidParameter
 
@@ -49,6 +49,7 @@ def serve(
         private_key: file with its key.
         announce: is told the URL once it is listened on.
     """
+    allow_many_files()
     os.environ[ENVIRONMENT] = msgspec.json.encode(settings).decode()
     configuration = uvicorn.Config(
         "dpfda.collector.app:from_environment",
