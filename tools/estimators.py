@@ -77,6 +77,8 @@ SMALL = {"n_classifiers": 5, "member_size": 5}
 CASES: list[tuple[str, dict[str, Any], dict[str, Any], Any]] = [
     ("PrivateMean", OF_CURVES, OF_SURFACES, None),
     ("PrivateCovariance", OF_CURVES, SEEN_AS_CURVES, None),
+    ("PrivateMoments", OF_CURVES, SEEN_AS_CURVES, None),
+    ("PrivateGroupComparison", OF_CURVES, SEEN_AS_CURVES, LABELS),
     ("PrivateFunctionOnScalar", OF_ROWS | OF_CURVES, SEEN_AS_ROWS, CURVES),
     ("PrivateDensity", OF_FIRST, SEEN_AS_POINTS, None),
     ("PrivateKernelMachine", OF_FIRST | TARGET, SEEN_AS_POINTS, TABLE[:, 0]),

@@ -15,6 +15,8 @@ from dpfda.estimators.local import LocalCurveClassifier as LocalCurveClassifier
 from dpfda.estimators.moment import MomentClassifier as MomentClassifier
 from dpfda.estimators.regressor import LocalCurveRegressor as LocalCurveRegressor
 from dpfda.mechanisms import Mechanism as Mechanism
+from dpfda.moments.comparison import PrivateGroupComparison as PrivateGroupComparison
+from dpfda.moments.estimator import PrivateMoments as PrivateMoments
 from dpfda.mrma.classifier import MRMAClassifier as MRMAClassifier
 from dpfda.mrma.multi_server import MultiServerMRMA as MultiServerMRMA
 from dpfda.mrma.online import OnlineMRMA as OnlineMRMA

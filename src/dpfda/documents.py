@@ -23,6 +23,7 @@ from dpfda.privacy.guarantee import Guarantee
 HOMES = {
     "curve model": "dpfda.protocol.model:CurveModel",
     "curve regression": "dpfda.protocol.curve_regression:CurveRegression",
+    "moments": "dpfda.moments.curve_moments:CurveMoments",
     "regression": "dpfda.regression.model:RegressionModel",
     "release": "dpfda.central.release:Release",
     "row model": "dpfda.boosting.model:RowModel",

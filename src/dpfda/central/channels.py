@@ -102,7 +102,7 @@ class ChannelLook(AdditiveLook, name="channel"):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ChannelMeans(CentralConversation, name="channel_means"):
+class ChannelMeans(CentralConversation[Release], name="channel_means"):
     """The mean of each channel of n curves, one after the other, for equal shares of the budget.
 
     Attributes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -29,9 +29,12 @@ EDGE = 0.95  # of a bound: a mean as long as that is made of vectors that reach 
 _BLUR = 0.1  # of a bound: with more noise nothing can be told
 _LARGEST_BOUND = 1e40  # and 1e-40: powers of it stay within what queries allow
 
+Kept = TypeVar("Kept")
+"""What is released, with a guarantee on it."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CentralConversation(Conversation[Release]):
+class CentralConversation(Conversation[Kept]):
     """Questions to n records that end in one release, a `summary` of them.
 
     Whatever could be refused later, with a part of the budget gone, is refused here.
@@ -88,14 +91,16 @@ class CentralConversation(Conversation[Release]):
         sensitivity = look.sensitivity
         return self.conclude(basis, answer.values, answer.noise, sensitivity=sensitivity, **told)
 
-    def ask(self, records: Records, *, source: Source, ledger: BaseLedger | None = None) -> Release:
+    def ask(self, records: Records, *, source: Source, ledger: BaseLedger | None = None) -> Kept:
         """The release of a curator's records, stamped with where its noise came from."""
         released, _ = curate(self, records, source=source, ledger=ledger)
-        return replace(released, guarantee=released.guarantee.drawn_from(source))
+        kept: Any = released
+        stamped: Kept = replace(kept, guarantee=kept.guarantee.drawn_from(source))
+        return stamped
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CurveConversation(CentralConversation):
+class CurveConversation(CentralConversation[Kept]):
     """Questions about curves with a public bound on their norm, by their coefficients."""
 
     bound: float
@@ -115,7 +120,7 @@ class CurveConversation(CentralConversation):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class BoxConversation(CentralConversation):
+class BoxConversation(CentralConversation[Release]):
     """Questions about points in a public box, a range for each variable."""
 
     box: Box

@@ -29,7 +29,7 @@ _FEW = 1000  # nε below which the first center is so rough that its error must 
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CovarianceRelease(CurveConversation, name="covariance"):
+class CovarianceRelease(CurveConversation[Release], name="covariance"):
     """What is asked of the coefficients of n curves with √∫X² ≤ bound.
 
     Privacy:

@@ -94,7 +94,7 @@ class CentralEstimator(PrivateEstimator):
     def _budget(self) -> dict[str, Any]:
         return {"epsilon": self.epsilon, "delta": self.delta, "unit": self.unit}
 
-    def _keep(self, asked: CentralConversation, read: HeldRecords, found: Release) -> Self:
+    def _keep(self, asked: CentralConversation[Any], read: HeldRecords, found: Release) -> Self:
         """Public parameters stand first on a release's record."""
         parameters = {"n": asked.n, **self._public(read), **found.parameters}
         guarantee = found.guarantee.drawn_from(self._source())

@@ -32,7 +32,7 @@ _BLUR = 0.02  # noise above which nothing can be told
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FunctionOnScalarRelease(CurveConversation, name="function_on_scalar"):
+class FunctionOnScalarRelease(CurveConversation[Release], name="function_on_scalar"):
     """T1 = mean of x xᵀ with a share γ of the budget, T2 = mean of x Yᵀ with the rest; solved.
 
     Attributes:

@@ -74,7 +74,7 @@ class FunctionMechanism(Registered, Declared, family="function mechanism"):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class MeanRelease(CurveConversation, name="mean"):
+class MeanRelease(CurveConversation[Release], name="mean"):
     """The questions behind the mean of n curves on a public grid.
 
     Attributes:

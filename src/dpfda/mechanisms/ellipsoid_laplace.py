@@ -106,6 +106,12 @@ def _cost(axes: tuple[float, ...], start: int, stop: int) -> float:
     return math.sqrt((stop - start + 1) * sum(a * a for a in axes[start:stop]))
 
 
+def total_cost(axes: FloatArray) -> float:
+    """√(total variance) of noise along these axes, for S = ε: what its blocks cost together."""
+    shape = tuple(axes.tolist())
+    return sum(_cost(shape, *block) for block in best_blocks(shape))
+
+
 @lru_cache(maxsize=256)
 def best_blocks(axes: tuple[float, ...]) -> tuple[tuple[int, int], ...]:
     """The cut of the coordinates into runs of at most 12 with the least total variance.

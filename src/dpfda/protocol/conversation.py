@@ -30,7 +30,7 @@ class Conversation(
     Registered,
     Generic[Result],
     family="conversation",
-    homes=("dpfda.central", "dpfda.regression"),
+    homes=("dpfda.central", "dpfda.regression", "dpfda.moments"),
 ):
     """A frozen, public plan of questions. It has no argument for a record, so it may run anywhere.
 

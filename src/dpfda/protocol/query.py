@@ -43,7 +43,13 @@ class Query(
     Registered,
     Declared,
     family="query",
-    homes=("dpfda.protocol.tasks", "dpfda.central", "dpfda.regression", "dpfda.boosting"),
+    homes=(
+        "dpfda.protocol.tasks",
+        "dpfda.central",
+        "dpfda.regression",
+        "dpfda.moments",
+        "dpfda.boosting",
+    ),
 ):
     """A question that a holder answers with noise, once.
 

@@ -1,0 +1,260 @@
+"""What the joint release hands back: means, sizes and covariances of groups of curves.
+
+Everything here is computed from the noisy answer and the public look: it may be asked any number of
+times, and costs nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+
+from dpfda._registry import plain
+from dpfda._validate import FloatArray
+from dpfda.central.functions import FunctionBasis
+from dpfda.central.quadrature import as_grid
+from dpfda.central.shrinkage import monotone_shrinkage
+from dpfda.curves.symmetric import floored
+from dpfda.documents import Body, Documented
+from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.moments.look import JointMoments
+from dpfda.noise.law import NoiseLaw
+from dpfda.privacy.guarantee import Guarantee
+from dpfda.protocol.plan import Label
+
+BELIEVED = 1.0  # noise deviations below which no eigenvalue of a covariance is believed
+
+
+class MomentsBody(Body):
+    """The document of `CurveMoments`."""
+
+    look: dict[str, Any]
+    noisy: list[float]
+    grid_points: list[list[float]]
+    functions: list[list[float]]
+    groups: tuple[Label, ...]
+    center: list[float]
+    parameters: dict[str, Any]
+    warnings: tuple[str, ...]
+
+
+class Parts(NamedTuple):
+    """A joint vector cut into its parts, each over n: sums of u, of 1, of products, of the rest."""
+
+    means: FloatArray  # (..., G, M)
+    shares: FloatArray  # (..., G), or empty where there is one group
+    products: FloatArray  # (..., tables, entries)
+    rests: FloatArray  # (..., tables)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class CurveMoments(Documented):
+    """Means of groups of curves, group sizes and covariances, from one private release.
+
+    Attributes:
+        look: the public question whose answer this is.
+        noisy: the answer.
+        basis: functions that the coefficients belong to.
+        groups: names of the groups; empty where there is one.
+        center: public function added back, on the basis' grid.
+        guarantee: what the release promises.
+        parameters: every public choice, for the record.
+        warnings: what a reader should know, from what was released alone.
+    """
+
+    kind: ClassVar[str] = "moments"
+    body: ClassVar[type[Body]] = MomentsBody
+
+    look: JointMoments
+    noisy: FloatArray
+    basis: FunctionBasis
+    groups: tuple[Label, ...]
+    center: FloatArray
+    guarantee: Guarantee
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def n(self) -> int:
+        """How many people (public)."""
+        return self.look.n
+
+    @property
+    def grid_points(self) -> FloatArray:
+        """Where curves are known."""
+        return self.basis.grid[0]
+
+    @cached_property
+    def sizes(self) -> FloatArray:
+        """People in each group: noisy, at least one; with one group, all."""
+        if self.look.groups == 1:
+            return np.array([float(self.n)])
+        return np.maximum(self.answer.shares * self.n, 1.0)
+
+    @property
+    def means(self) -> FloatArray:
+        """Mean curves on the grid, (groups, T), coefficients shrunk as their noise asks for."""
+        return np.asarray(self.shrunk @ self.basis.functions + self.center)
+
+    @cached_property
+    def coefficients(self) -> FloatArray:
+        """Noisy means in the basis, (groups, M), the public center not included."""
+        return np.asarray(self.look.center + self.shift * self.unit)
+
+    @cached_property
+    def shrunk(self) -> FloatArray:
+        """The same, each pulled towards the first look's as far as noise hides it."""
+        pairs = zip(self.shift, self.shift_variance, strict=True)
+        kept = np.stack([monotone_shrinkage(*pair) for pair in pairs])
+        return np.asarray(self.look.center + kept * self.shift * self.unit)
+
+    def covariance(self, group: Label | None = None, *, floor: float = BELIEVED) -> FloatArray:
+        """Of the coefficients of a person's curve, (M, M).
+
+        Eigenvalues are at least `floor` deviations of their noise. Beyond the coefficients whose
+        products were released only the sum of variances is known; it is spread along the axes.
+
+        Args:
+            group: whose; left out where there is one covariance for all.
+            floor: in deviations of the noise.
+        """
+        table = 0 if self.look.blocks == 1 else self.number_of(group)
+        many, few = len(self.look.axes), self.look.second
+        full = np.zeros((many, many))
+        full[:few, :few] = floored(self.products[table], floor * self.product_noise(table))
+        beyond = np.arange(few, many)
+        full[beyond, beyond] = max(float(self.rests[table]), 0.0) / max(1, many - few)
+        return np.asarray(full * np.outer(self.unit, self.unit))
+
+    def number_of(self, group: Label | None) -> int:
+        """The place of a group, by its name; left out where there is one."""
+        if len(self.groups) < 2 and group is None:
+            return 0
+        if group not in self.groups:
+            raise InvalidParameter("group", f"one of {self.groups}", group)
+        return self.groups.index(group)
+
+    # -- in the units of the release: u = (coefficient - center)/unit --------------------------
+
+    @property
+    def unit(self) -> FloatArray:
+        """What 1 in u stands for."""
+        return self.look.radius * self.look.axes
+
+    @cached_property
+    def answer(self) -> Parts:
+        """The noisy vector."""
+        return self.parts(self.noisy / self._scale)
+
+    @cached_property
+    def law(self) -> NoiseLaw:
+        """Of the noise on it."""
+        return self.look.noise.law.times(1 / self._scale)
+
+    @property
+    def share(self) -> FloatArray:
+        """Of all people, in each group."""
+        return np.asarray(self.sizes / self.n)
+
+    @cached_property
+    def shift(self) -> FloatArray:
+        """Means of u, (groups, M)."""
+        return np.asarray(self.answer.means / self.share[:, None])
+
+    @cached_property
+    def shift_variance(self) -> FloatArray:
+        """Of the noise on them."""
+        return np.asarray(self.parts(self.law.variance).means / self.share[:, None] ** 2)
+
+    @cached_property
+    def products(self) -> FloatArray:
+        """Covariances of the first u, (tables, J, J), as they came out of the noise."""
+        few, triangle = self.look.second, self.look.triangle
+        found = []
+        for table, weight in enumerate(self._weights):
+            mean = self.shift[:, :few]
+            own = np.diag(weight @ self.shift_variance[:, :few])  # noise that squared means carry
+            raw = triangle.matrix(self.answer.products[table] / self._people(table))
+            found.append(raw - (mean.T * weight) @ mean + own)
+        return np.stack(found)
+
+    @cached_property
+    def rests(self) -> FloatArray:
+        """Sums of the variances of all further u, one a table."""
+        squares = (self.shift**2 - self.shift_variance)[:, self.look.second :].sum(axis=1)
+        raw = [rest / self._people(table) for table, rest in enumerate(self.answer.rests)]
+        return np.asarray(np.array(raw) - self._weights @ squares)
+
+    def product_noise(self, table: int = 0) -> float:
+        """Standard deviation of the noise on an entry of `products`."""
+        variance = self.parts(self.law.variance).products[table]
+        return math.sqrt(float(variance.mean())) / self._people(table)
+
+    def parts(self, vectors: FloatArray) -> Parts:
+        """Joint vectors (..., size) in their parts."""
+        (groups, width), (tables, entries) = self.look.shapes
+        cut = groups * width
+        first = vectors[..., :cut].reshape(*vectors.shape[:-1], groups, width)
+        second = vectors[..., cut:].reshape(*vectors.shape[:-1], tables, entries)
+        many = len(self.look.axes)
+        shares = first[..., many] if width > many else first[..., :0, 0]
+        return Parts(first[..., :many], shares, second[..., :-1], second[..., -1])
+
+    @cached_property
+    def _scale(self) -> FloatArray:
+        """What the joint vector was multiplied with, entry by entry."""
+        return np.asarray(self.look.noise_axes * self.look.part_weights)
+
+    @cached_property
+    def _weights(self) -> FloatArray:
+        """How much each group counts in a table of products, (tables, groups)."""
+        if self.look.blocks > 1:
+            return np.eye(len(self.sizes))
+        return np.asarray(self.sizes / self.sizes.sum())[None, :]
+
+    def _people(self, table: int) -> float:
+        """The share of all people whose products are in a table."""
+        return float(self.share[table]) if self.look.blocks > 1 else 1.0
+
+    # -- document ------------------------------------------------------------------------------
+
+    def _fields(self) -> dict[str, Any]:
+        return {
+            "look": self.look.to_dict(),
+            "noisy": self.noisy,
+            "grid_points": self.basis.grid,
+            "functions": self.basis.functions,
+            "groups": self.groups,
+            "center": self.center,
+            "parameters": {name: plain(value) for name, value in self.parameters.items()},
+            "warnings": self.warnings,
+        }
+
+    @classmethod
+    def _from_body(cls, body: dict[str, Any]) -> Self:
+        look = JointMoments.from_dict(body.pop("look"))
+        grid = as_grid(tuple(map(np.array, body.pop("grid_points"))))
+        functions, noisy, center = (
+            np.array(body.pop(name), dtype=np.float64) for name in ("functions", "noisy", "center")
+        )
+        points = grid[0].size
+        rules = {
+            "functions": functions.shape == (len(look.axes), points),
+            "noisy": noisy.shape == (look.size,),
+            "center": center.shape == (points,),
+            "groups": max(1, len(body["groups"])) == look.groups,
+        }
+        for name, holds in rules.items():
+            if not holds:
+                raise InvalidData(name, "as long as the look of this document asks for")
+        basis = FunctionBasis(grid, functions, np.ones(len(functions)))
+        return cls(**body, look=look, noisy=noisy, center=center, basis=basis)
+
+    def __repr__(self) -> str:
+        names = f", groups {', '.join(map(str, self.groups))}" if self.groups else ""
+        return f"CurveMoments({len(self.look.axes)} coefficients{names}, {self.guarantee})"

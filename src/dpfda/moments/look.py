@@ -1,0 +1,186 @@
+"""The one question behind this package: means, sizes and second moments of groups, jointly."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, NamedTuple, Self
+
+import numpy as np
+
+from dpfda._validate import FloatArray, IntArray
+from dpfda.central.looks import BallLook, integer_sums, mean_of
+from dpfda.curves.symmetric import Triangle
+from dpfda.errors import InvalidParameter
+from dpfda.mechanisms.ellipsoid_laplace import total_cost
+from dpfda.privacy.cost import Cost
+from dpfda.protocol.fields import choice, flag, number, whole
+from dpfda.protocol.query import Records
+
+
+class Weights(NamedTuple):
+    """How the parts of the joint vector are weighed against each other.
+
+    Attributes:
+        second: w of second moments.
+        size: κ of the constant that counts a group's members.
+        first_share: with pure ε, the share of the budget (in squares) of means and sizes.
+    """
+
+    second: float
+    size: float
+    first_share: float
+
+    @property
+    def width(self) -> float:
+        """How far apart two people's vectors can be, for residuals in the unit ball.
+
+        In one group, with a = |u|², b = |v|² and c the cosine between them, the squared distance
+        a + b - 2c√(ab) + w²(a² + b² - 2abc²) is largest for a = b = 1, at c = -1 or at
+        c = -1/(2w²) where that is a cosine. In two groups it is 2 + 2κ² + 2w² at most.
+        """
+        w2 = self.second**2
+        alike = 4.0 if 2 * w2 <= 1 else 2 + 2 * w2 + 1 / (2 * w2)
+        return math.sqrt(max(alike, 2 + 2 * self.size**2 + 2 * w2))
+
+
+WEIGHTS = {
+    "means": Weights(math.sqrt(0.5), math.sqrt(0.5), 0.81),
+    "covariances": Weights(1.0, 0.5, 0.36),
+}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class JointMoments(BallLook, name="joint_moments"):
+    """Mean of (e_g ⊗ (u, κ), w (uuᵀ of the first J coefficients, |rest of u|²)) over people.
+
+    u is a person's residual over R along the axes, clipped to the unit ball, and g their group.
+    Second moments are pooled, or `separate` for each group.
+
+    Privacy:
+        Replacing a person, curve and group, moves the vector by at most `Weights.width`/n in ℓ2:
+        2/n with w² = κ² = ½, exactly what a mean of u alone would cost. Pure ε: noise in blocks
+        whose squared shares of ε add up to 1 (`EllipsoidLaplace`), one event.
+
+    Attributes:
+        radius: R.
+        groups: how many; with one, nobody is asked for theirs.
+        second: J, coefficients whose products are wanted.
+        separate: products for each group.
+        emphasis: what is to be exact: ``means`` or ``covariances``.
+    """
+
+    block_rows: ClassVar[int] = 1 << 12  # J² numbers a person are held at once
+
+    radius: float = number(least=1e-50, most=1e50)
+    groups: int = whole(most=1 << 10)
+    second: int = whole(most=1 << 7)
+    separate: bool = flag()
+    emphasis: str = choice(*WEIGHTS)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.second > len(self.center):
+            raise InvalidParameter("second", f"{len(self.center)} at most", self.second)
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """Coefficients and, in a row's last place, the group's number where there are several."""
+        return (len(self.center) + (self.groups > 1),)
+
+    @property
+    def attained(self) -> float | None:  # type: ignore[override]
+        """Noise in blocks is made for any direction: a person cannot move all blocks at once."""
+        return 0.75 if self.cost.pure else 0.99
+
+    @property
+    def weights(self) -> Weights:
+        """Those of the emphasis."""
+        return WEIGHTS[self.emphasis]
+
+    @property
+    def blocks(self) -> int:
+        """How many tables of products."""
+        return self.groups if self.separate else 1
+
+    @cached_property
+    def triangle(self) -> Triangle:
+        """The order of the products."""
+        return Triangle(self.axes[: self.second])
+
+    @property
+    def shapes(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Of the table of means and sizes, and of that of products and rests."""
+        firsts = len(self.center) + (self.groups > 1)
+        return (self.groups, firsts), (self.blocks, len(self.triangle.axes) + 1)
+
+    @property
+    def size(self) -> int:
+        """Both tables."""
+        return sum(rows * columns for rows, columns in self.shapes)
+
+    @property
+    def sensitivity(self) -> float:
+        """The width over n."""
+        return self.weights.width / self.n
+
+    @cached_property
+    def noise_axes(self) -> FloatArray:
+        """As the coefficients' axes; products so much smaller that they take their share of ε."""
+        least = float(self.axes.min()) ** 2
+        one = np.append(self.axes, [1.0] * (self.groups > 1))
+        two = np.append(self.triangle.axes, least)
+        first, second = np.tile(one, self.groups), np.tile(two, self.blocks)
+        share = self.weights.first_share
+        odds = (1 - share) / share * total_cost(first) / total_cost(second)
+        return np.concatenate([first, odds * second])
+
+    @cached_property
+    def part_weights(self) -> FloatArray:
+        """1 for means, κ for sizes, w for second moments, along the joint vector."""
+        one = np.append(np.ones(len(self.axes)), [self.weights.size] * (self.groups > 1))
+        two = np.full(self.shapes[1], self.weights.second)
+        return np.concatenate([np.tile(one, self.groups), two.ravel()])
+
+    def block(self, records: Records) -> IntArray:
+        """Sums in units of 2^-40, group by group."""
+        u = self.clipped(records[0], self.radius) / self.radius
+        group = np.zeros(len(u), dtype=np.int64)
+        if self.groups > 1:
+            group = np.rint(np.clip(records[0][:, -1], 0, self.groups - 1)).astype(np.int64)
+            u = np.hstack([u, np.full((len(u), 1), self.weights.size)])
+        coefficients = u[:, : len(self.center)]
+        rest = (coefficients[:, self.second :] ** 2).sum(axis=1, keepdims=True)
+        products = np.hstack([self.triangle.squares(coefficients[:, : self.second]), rest])
+        products *= self.weights.second
+        members = [group == one for one in range(self.groups)]
+        first = [integer_sums(u[own], 1.0) for own in members]
+        tables = [products[own] for own in members] if self.separate else [products]
+        return np.concatenate([*first, *(integer_sums(table, 1.0) for table in tables)])
+
+    def statistic(self, totals: IntArray) -> FloatArray:
+        """The mean over all people, along the axes of the noise."""
+        return mean_of(totals, 1.0, self.n) * self.noise_axes
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """One group, and two with products pooled and apart; either emphasis; pure and Gaussian."""
+        pure, gaussian = Cost(epsilon=1.0), Cost(epsilon=1.0, delta=0.05)
+        center, axes = np.array([0.3, -0.2, 0.1]), np.arange(1.0, 4.0) ** -0.5
+        return [
+            cls(
+                cost=cost.part(0.75),
+                n=5,
+                center=center,
+                axes=axes,
+                radius=0.7,
+                groups=groups,
+                second=2,
+                separate=separate,
+                emphasis=emphasis,
+            )
+            for cost in (pure, gaussian)
+            for groups, separate in ((1, False), (2, False), (2, True))
+            for emphasis in WEIGHTS
+        ]

@@ -1,0 +1,146 @@
+"""The joint look: how far a person moves it, what it sums, and who gets which share."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpfda.central.functions import spline_basis
+from dpfda.central.looks import BallMean
+from dpfda.central.quadrature import as_grid
+from dpfda.central.radius import outermost
+from dpfda.checks.conversations import Rehearsal
+from dpfda.errors import InvalidParameter
+from dpfda.moments.look import WEIGHTS, JointMoments
+from dpfda.moments.release import MomentsRelease
+from dpfda.noise import SimulationSource
+from dpfda.privacy.cost import Cost
+from dpfda.protocol.conversation import converse
+
+N, BASIS = 8, spline_basis(as_grid(np.linspace(0, 1, 12)), size=12)
+AXES = np.arange(1, 4) ** -0.5
+
+
+def look(**given: Any) -> JointMoments:
+    asked: dict[str, Any] = {
+        "cost": Cost(epsilon=1.0, delta=1e-5),
+        "n": N,
+        "center": np.array([0.5, 0.0, -0.25]),
+        "axes": AXES,
+        "radius": 2.0,
+        "groups": 1,
+        "second": 2,
+        "separate": False,
+        "emphasis": "means",
+    }
+    return JointMoments(**(asked | given))
+
+
+def people(groups: int = 1, seed: int = 0) -> np.ndarray:
+    generator = np.random.default_rng(seed)
+    rows = generator.normal(size=(N, 3))
+    return rows if groups == 1 else np.column_stack([rows, np.arange(N) % groups])
+
+
+def unit(rows: np.ndarray) -> np.ndarray:
+    """Residuals of the look above, by hand."""
+    u = (rows[:, :3] - [0.5, 0.0, -0.25]) / AXES / 2.0
+    return u / np.maximum(np.linalg.norm(u, axis=1, keepdims=True), 1.0)
+
+
+def exact(asked: JointMoments, rows: np.ndarray) -> np.ndarray:
+    return asked.exact((rows,), SimulationSource(0)) / asked.noise_axes
+
+
+@pytest.mark.parametrize(("emphasis", "squared"), [("means", 4.0), ("covariances", 4.5)])
+@pytest.mark.parametrize("groups", [1, 3])
+def test_a_person_moves_it_as_far_as_the_proof_says(
+    emphasis: str, squared: float, groups: int
+) -> None:
+    assert look(emphasis=emphasis, groups=groups).sensitivity == np.sqrt(squared) / N
+
+
+def test_second_moments_and_sizes_ride_on_a_mean_for_nothing() -> None:
+    place = {"unit": "person", "n": N, "center": np.zeros(3), "axes": AXES}
+    alone = BallMean(cost=Cost(epsilon=1.0, delta=1e-5), **place, radius=1.0)
+    assert look(groups=3, separate=True).sensitivity == alone.sensitivity
+
+
+def test_what_is_summed_with_one_group() -> None:
+    rows = people()
+    rows[0] *= 30  # clipped
+    u = unit(rows)
+    assert np.linalg.norm(u[0]) == pytest.approx(1.0)
+    w = WEIGHTS["means"].second
+    found = exact(look(), rows)
+    assert found[:3] == pytest.approx(u.mean(axis=0), abs=1e-9)
+    squares, cross = w * (u[:, :2] ** 2).mean(axis=0), w * np.sqrt(2) * (u[:, 0] * u[:, 1]).mean()
+    assert found[3:6] == pytest.approx([squares[0], cross, squares[1]], abs=1e-9)
+    assert found[6] == pytest.approx(w * (u[:, 2] ** 2).mean(), abs=1e-9)
+    assert len(found) == look().size == 7
+
+
+@pytest.mark.parametrize("separate", [False, True])
+def test_what_is_summed_with_groups(separate: bool) -> None:
+    rows, asked = people(groups=2), look(groups=2, separate=separate)
+    u, weights = unit(rows), WEIGHTS["means"]
+    found = exact(asked, rows)
+    table = found[:8].reshape(2, 4)
+    for group in (0, 1):
+        own = u[group::2]
+        assert table[group, :3] == pytest.approx(own.sum(axis=0) / N, abs=1e-9)
+        assert table[group, 3] == pytest.approx(weights.size * len(own) / N, abs=1e-9)
+    rest = weights.second * u[:, 2] ** 2
+    wanted = [rest[0::2].sum(), rest[1::2].sum()] if separate else [rest.sum()]
+    assert found[8:].reshape(-1, 4)[:, -1] == pytest.approx(np.array(wanted) / N, abs=1e-9)
+
+
+def test_a_group_that_is_none_is_one_of_them() -> None:
+    asked = look(groups=2)
+    rows = people(groups=2)
+    for odd, meant in ((-7.0, 0.0), (0.4, 0.0), (0.6, 1.0), (99.0, 1.0)):
+        rows[0, 3] = odd
+        got = exact(asked, rows)
+        rows[0, 3] = meant
+        assert got == pytest.approx(exact(asked, rows), abs=0)
+
+
+def test_more_products_than_coefficients_are_refused() -> None:
+    with pytest.raises(InvalidParameter, match="second must be 3 at most, got 4"):
+        look(second=4)
+    assert look(second=3).size == 3 + 6 + 1
+
+
+@pytest.mark.parametrize(("emphasis", "share"), [("means", 0.81), ("covariances", 0.36)])
+def test_pure_noise_is_shared_between_the_parts(emphasis: str, share: float) -> None:
+    asked = look(cost=Cost(epsilon=1.0), emphasis=emphasis, groups=2, separate=True)
+    first = asked.shapes[0][0] * asked.shapes[0][1]
+    scales = asked.noise.law.scales / asked.noise_axes  # S/(ε e_b), block by block
+    starts = [start for start, _ in asked.noise.law.blocks]
+    squares = (asked.sensitivity / scales[starts]) ** 2
+    assert squares.sum() == pytest.approx(1.0, rel=1e-3)
+    means = sum(e for start, e in zip(starts, squares, strict=True) if start < first)
+    assert means == pytest.approx(share, abs=0.06)  # a block may reach over the border
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_what_is_asked_for_which_share(delta: float) -> None:
+    asked = MomentsRelease(epsilon=1.0, delta=delta, n=2000, bound=1.0, basis=BASIS, widened=1.25)
+    holder = Rehearsal(asked, 2000)
+    moments = converse(asked, lambda query, number: holder.answer(query, number=number))
+    queries: list[Any] = [exchange.query for exchange in holder.transcript]
+    search = [0.05] if not delta else [0.01] * 5
+    assert [float(query.cost.share) for query in queries] == pytest.approx([0.2, *search, 0.75])
+    joint = queries[-1]
+    assert joint.to_dict() == moments.look.to_dict()
+    # 45 coefficients would be worth it, 12 there are; 9 have products.
+    assert (len(joint.center), joint.second) == (12, 9)
+    assert joint.axes == pytest.approx(np.arange(1, 13) ** -0.5)
+    radii = 1.25 * outermost(1.0) * 2.0 ** (-np.arange(32) / 4)
+    assert np.isclose(joint.radius, radii).any()
+    fixed = replace(asked, fixed_size=5)
+    assert fixed.sizes == (5, 5)
+    assert replace(asked, n=100).sizes == (10, 4)
