@@ -261,6 +261,21 @@ def test_health_metrics_and_openapi(http: Any, study: Any) -> None:
     assert "/api/studies/{study}/reply" in document["paths"]
 
 
+def test_the_list_comes_in_pages(http: Any, study: Any) -> None:
+    newest = http("GET", "/api/studies?most=1").json()
+    assert [one["id"] for one in newest["studies"]] == [study["id"]]
+    assert newest["studies"][0]["title"] == study["title"] == "a small study"
+    older = http("GET", f"/api/studies?most=1&after={newest['next']}").json()
+    assert older["studies"][0]["id"] != study["id"]
+    everything = http("GET", "/api/studies?most=200").json()
+    assert everything["next"] is None
+    assert {newest["studies"][0]["id"], older["studies"][0]["id"]} <= {
+        one["id"] for one in everything["studies"]
+    }
+    for wrong in ("most=0", "most=201", "after=x", "after=1", "after=1-", "after=1e9-ab"):
+        assert http("GET", f"/api/studies?{wrong}").status == 400
+
+
 def test_unknown_things(http: Any) -> None:
     assert code(http("GET", "/api/studies/abc")) == (404, "unknown_study")
     assert code(http("GET", "/api/studies/abc/model")) == (404, "unknown_study")

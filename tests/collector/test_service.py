@@ -284,26 +284,21 @@ def test_what_is_closing_is_read_again(make_plan: Any) -> None:
     with_collector(course)
 
 
-def test_when_a_phase_is_due(make_plan: Any) -> None:
+def test_a_deadline_is_counted_from_the_first_ticket(make_plan: Any) -> None:
     async def course(collector: Collector, storage: Recording) -> None:
-        study = (await collector.create(make_plan(1).to_dict(), OPEN)).id
-        record = await collector.study(study)
-        patient = msgspec.json.encode(StudySettings(deadline=100)).decode()
-        now = time.time()
-
-        def due(**parts: Any) -> Awaitable[bool]:
-            return collector._is_due(msgspec.structs.replace(record, **parts))
-
-        assert not await due(began=now, issued=1)  # nobody has answered
-        assert not await due(began=now, settings=patient)
-        assert await due(began=now - 101, settings=patient)
-        assert not await due(began=now - 101)  # no deadline
-        assert not await due(began=now - 101, settings=patient, status="finished")
-        assert not await due(settings=patient)
-        await answer(collector, study)
-        assert await due(began=now, issued=1)
-        assert not await due(began=now, issued=0)
-        assert not await due(began=now, issued=1, status="finished")
+        plan = make_plan(2).to_dict()
+        study = (await collector.create(plan, StudySettings(deadline=100))).id
+        assert (await collector.study(study)).due is None
+        before = time.time()
+        await person(collector, study)
+        due = (await collector.study(study)).due
+        assert due is not None
+        assert before + 100 <= due <= time.time() + 100
+        await collector._look_after_all()
+        assert (await collector.study(study)).status == "open"
+        storage.change(study, due=time.time() - 1)
+        await collector._look_after_all()
+        assert (await collector.study(study)).status == "finished"
 
     with_collector(course)
 
@@ -339,7 +334,8 @@ def test_a_stream_goes_on_where_it_should(
             await collector._conclude(ended)
         ended = await collector.study(study)
         assert ended.status == "finished"
-        others = [record for record in await collector.studies() if record.id != study]
+        lines = await collector.page(most=9)
+        others = [await collector.study(line.id) for line in lines if line.id != study]
         assert [record.id for record in others] == ([ended.successor] if begun else [])
         assert [(record.phase, record.settings) for record in others] == (
             [(0, ended.settings)] if begun else []

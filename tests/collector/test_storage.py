@@ -6,11 +6,20 @@ import hashlib
 import threading
 from pathlib import Path
 
+import msgspec
 import pytest
 import sqlalchemy as sa
 
 from dpfda.collector.storage import open_storage, tables
-from dpfda.collector.storage.base import Ended, ModelRecord, NewReply, Storage, StudyRecord, Ticket
+from dpfda.collector.storage.base import (
+    Ended,
+    ModelRecord,
+    NewReply,
+    Storage,
+    StudyRecord,
+    Ticket,
+    Totals,
+)
 from dpfda.errors import UnknownName
 
 every_storage = pytest.mark.parametrize(
@@ -31,6 +40,8 @@ def record(name: str = "study", *, quota: int = 3, created: float = 1.0) -> Stud
         quota=quota,
         status="open",
         state="{}",
+        title="a title",
+        epsilon=0.5,
     )
 
 
@@ -66,7 +77,7 @@ def test_studies_are_kept_newest_first(storage: Storage) -> None:
     assert storage.create(record(), model())
     assert storage.create(record("later", created=2.0), model("later"))
     assert storage.study("study") == record()
-    assert [study.id for study in storage.studies()] == ["later", "study"]
+    assert [study.id for study in storage.page(most=9)] == ["later", "study"]
     assert storage.models("study") == [model()]
 
 
@@ -194,9 +205,92 @@ def test_the_next_study_begins_with_the_end_of_this_one(storage: Storage, by_han
     study = storage.study("study")
     assert study is not None
     assert study.successor == "next"
-    assert [entry.id for entry in storage.studies()] == ["next", "study"]
-    assert [entry.id for entry in storage.studies(running=True)] == ["next"]
+    assert [(line.id, line.status) for line in storage.page(most=9)] == [
+        ("next", "open"),
+        ("study", "finished"),
+    ]
     assert [entry.phase for entry in storage.models("next")] == [-1]
+
+
+@every_storage
+def test_studies_come_in_pages(storage: Storage) -> None:
+    assert storage.page(most=3) == []
+    for number, created in enumerate([1.0, 3.0, 2.0, 2.0, 2.0]):
+        storage.create(record(f"{number}", created=created), model(f"{number}"))
+    found, after = [], None
+    while lines := storage.page(most=2, after=after):
+        assert len(lines) <= 2
+        found += [line.id for line in lines]
+        after = lines[-1].place
+    assert found == ["1", "4", "3", "2", "0"]  # of the same age in the order of names, none twice
+    storage.create(record("new", created=9.0), model("new"))
+    assert storage.page(most=1, after=after) == []  # what is new is on no later page
+
+
+@every_storage
+def test_a_line_says_what_a_study_does(storage: Storage) -> None:
+    begun(storage)
+    storage.add_replies([reply(0), reply(1), reply(0)])
+    storage.create(record("other"), model("other"))
+    other, line = sorted(storage.page(most=9), key=lambda line: line.answered)
+    assert (line.id, line.hash, line.created, line.kind) == ("study", "study" * 4, 1.0, "report")
+    assert (line.answered, line.issued, line.quota, line.enrolled) == (2, 3, 3, 3)
+    assert (line.title, line.epsilon) == ("a title", 0.5)
+    assert (other.id, other.answered) == ("other", 0)
+    storage.begin_closing("study", 0)
+    following = {"phase": 1, "kind": "check", "quota": 5, "status": "open", "state": "{}"}
+    storage.advance("study", 0, Ended(following=following, model=model(phase=0)))
+    after = {line.id: line for line in storage.page(most=9)}["study"]
+    assert (after.phase, after.quota, after.answered) == (1, 5, 0)  # of the present phase alone
+
+
+@every_storage
+def test_totals_are_those_of_all_studies(storage: Storage) -> None:
+    assert storage.totals() == Totals()
+    begun(storage)
+    storage.create(record("other"), model("other"))
+    storage.create(record("other"), model("other"))  # refused: it exists
+    storage.enrol([("other", token(i)) for i in range(10, 15)], most={"other": 4})
+    assert storage.totals() == Totals(studies=2, finished=0, enrolled=7)
+    storage.begin_closing("study", 0)
+    ended = Ended(following=FINISHED, model=model(phase=0), successor=(record("b"), model("b")))
+    storage.advance("study", 0, ended)
+    assert storage.totals() == Totals(studies=3, finished=1, enrolled=7)
+    assert not storage.advance("study", 0, Ended(following=FINISHED, model=model(phase=0)))
+    assert storage.totals() == Totals(studies=3, finished=1, enrolled=7)
+
+
+def due(storage: Storage, now: float) -> list[str]:
+    return sorted(study.id for study in storage.due(now=now))
+
+
+@every_storage
+def test_what_must_be_concluded(storage: Storage) -> None:
+    timed = msgspec.structs.replace(record("timed", quota=2), deadline=10.0)
+    storage.create(timed, model("timed"))
+    begun(storage, people=2, quota=2)
+    assert due(storage, 1e9) == []  # nobody has answered, and there is no deadline
+    storage.enrol([("timed", token(7))], most={"timed": 9})
+    assert due(storage, 1e9) == []  # nobody was asked
+    storage.issue([("timed", token(7))], now=100.0)
+    storage.enrol([("timed", token(8))], most={"timed": 9})
+    storage.issue([("timed", token(8))], now=105.0)  # counted from the first
+    assert due(storage, 109.9) == []
+    assert due(storage, 110.0) == ["timed"]
+    storage.add_replies([reply(0)])
+    assert due(storage, 1.0) == []
+    storage.add_replies([reply(1)])
+    assert due(storage, 1.0) == ["study"]
+    for name in ("study", "timed"):
+        storage.begin_closing(name, 0)
+    assert due(storage, 1.0) == ["study", "timed"]  # whoever began, and was interrupted
+    following = {"phase": 1, "kind": "check", "quota": 1, "status": "open", "state": "{}"}
+    storage.advance("timed", 0, Ended(following=following, model=model("timed", phase=0)))
+    storage.advance("study", 0, Ended(following=FINISHED, model=model(phase=0)))
+    assert due(storage, 1e9) == []
+    again = storage.study("timed")
+    assert again is not None
+    assert (again.began, again.due, again.deadline) == (None, None, 10.0)
 
 
 @stored

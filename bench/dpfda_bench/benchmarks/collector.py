@@ -18,12 +18,14 @@ from dpfda.study.crowd import Wire, request_bytes
 from dpfda.study.outcome import Outcome
 from dpfda.study.running import CollectorProcess
 from dpfda_bench.goals import Goal, at_least, at_most
+from dpfda_bench.many_studies import slowdown
 from dpfda_bench.postgres import NoPostgreSQL, temporary_postgresql
 
 GOALS: dict[str, Goal] = {
     "durable_over_nodb": at_least(0.6),
     "group_over_single_commit": at_least(5),
     "p99_ms": at_most(100),
+    "studies_10000_over_10": at_most(1.5),
     "two_workers_over_one": at_least(1),
 }
 
@@ -54,6 +56,7 @@ def run(quick: bool = False) -> Outcome:
             nodb.append(measure("memory:", replies=many))
             durable.append(measure(f"sqlite:///{place / f'{turn}.db'}", replies=many))
         alone = measure(f"sqlite:///{place / 'alone.db'}", replies=few, options=["--group", "1"])
+        crowded = slowdown(place)
     figures = {
         "reports_per_s": statistics.median(load.rate for load in durable),
         "durable_over_nodb": statistics.median(
@@ -61,6 +64,7 @@ def run(quick: bool = False) -> Outcome:
         ),
         "group_over_single_commit": statistics.median(load.rate for load in durable) / alone.rate,
         "p99_ms": statistics.median(load.p99 for load in durable),
+        "studies_10000_over_10": crowded,
         "nodb_per_s": statistics.median(load.rate for load in nodb),
         "single_commit_per_s": alone.rate,
     }

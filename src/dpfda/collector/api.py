@@ -9,14 +9,14 @@ import msgspec
 from litestar import Request, Response, Router, get, post
 from litestar.datastructures import State
 from litestar.di import NamedDependency, Provide
-from litestar.params import HeaderParameter, JSONBody, PathParameter
+from litestar.params import HeaderParameter, JSONBody, PathParameter, QueryParameter
 
 from dpfda.collector.limits import RateLimit
 from dpfda.collector.peers import NewExchange, exchange_plan
 from dpfda.collector.refusal import Refused, no_token
 from dpfda.collector.service import Collector
 from dpfda.collector.settings import Settings, StudySettings
-from dpfda.collector.storage.base import StudyRecord
+from dpfda.collector.storage.base import StudyLine, StudyRecord
 from dpfda.protocol.wire import Receipt, ReplyMessage, TaskMessage, token_hash
 from dpfda.recipe import plan_from_facts
 
@@ -30,6 +30,14 @@ Credential = Annotated[
     str | None,
     HeaderParameter(name="Authorization", description="Bearer, and a token or the key"),
 ]
+
+After = Annotated[
+    str | None,
+    QueryParameter(
+        pattern=r"^\d{1,15}(\.\d{1,20})?-[0-9a-f]{1,64}$", description="`next` of the page before"
+    ),
+]
+PageSize = Annotated[int, QueryParameter(ge=1, le=200, description="studies on a page")]
 
 _SMALL = 64 * 1024
 _LARGE = 1024 * 1024
@@ -49,6 +57,34 @@ class NewStudy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.facts is None or self.plan is not None:
             raise Refused(422, "bad_plan", "give either a plan or facts")
         return plan_from_facts(self.facts).to_dict()
+
+
+class StudyEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """A study in the list."""
+
+    id: str
+    hash: str
+    title: str
+    epsilon: float
+    created: float
+    status: str
+    phase: int
+    kind: str
+    wanted: int
+    issued: int
+    answered: int
+    enrolled: int
+    successor: str | None
+
+
+_SAME = [name for name in StudyEntry.__struct_fields__ if name != "wanted"]
+
+
+class StudyPage(msgspec.Struct, frozen=True):
+    """Some studies, newest first, and what to send as ``after`` for those that follow."""
+
+    studies: list[StudyEntry]
+    next: str | None
 
 
 class TokenRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -119,9 +155,21 @@ async def create_exchange(
 
 
 @get("/studies")
-async def list_studies(collector: NamedDependency[Collector]) -> list[StudyStatus]:
-    """Every study here, newest first."""
-    return [await _status(collector, record) for record in await collector.studies()]
+async def list_studies(
+    collector: NamedDependency[Collector], after: After = None, most: PageSize = 50
+) -> StudyPage:
+    """The studies here, newest first, a page at a time."""
+    lines, following = await page_of(collector, after, most)
+    return StudyPage(
+        [
+            StudyEntry(
+                **{name: getattr(one, name) for name in _SAME},
+                wanted=one.quota,
+            )
+            for one in lines
+        ],
+        following,
+    )
 
 
 @get("/studies/{study:str}")
@@ -214,13 +262,28 @@ async def list_models(study: StudyName, collector: NamedDependency[Collector]) -
     ]
 
 
+async def page_of(
+    collector: Collector, after: str | None, most: int
+) -> tuple[list[StudyLine], str | None]:
+    """A page of studies, and the cursor of the next one if there is one."""
+    place = None
+    if after is not None:
+        created, _, study = after.partition("-")
+        place = float(created), study
+    lines = await collector.page(most=most + 1, after=place)
+    if len(lines) <= most:
+        return lines, None
+    last = lines[most - 1]
+    return lines[:most], f"{last.created!r}-{last.id}"
+
+
 async def _status(collector: Collector, record: StudyRecord) -> StudyStatus:
     plan = msgspec.json.decode(record.plan)
     settings = msgspec.json.decode(record.settings, type=StudySettings)
     return StudyStatus(
         id=record.id,
         hash=record.hash,
-        title=plan["title"],
+        title=record.title,
         plan=plan,
         status=record.status,
         phase=record.phase,

@@ -33,7 +33,7 @@ class Health(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 @get("/health", media_type=MediaType.JSON)
 async def health(collector: NamedDependency[Collector]) -> Health:
     """Whether the storage answers, and which studies are stuck since when."""
-    await collector.studies(running=True)
+    await collector.totals()
     known = collector.stuck.listed()
     return Health(
         status="stuck" if known else "ok",
@@ -55,13 +55,13 @@ async def health(collector: NamedDependency[Collector]) -> Health:
 async def show_metrics(
     collector: NamedDependency[Collector], metrics: NamedDependency[Metrics]
 ) -> str:
-    """Numbers for Prometheus: of this process, since it started."""
-    studies = await collector.studies()
+    """Numbers for Prometheus: requests and commits are of this process, since it started."""
+    totals = await collector.totals()
     gauges: dict[str, float] = {
-        "studies": len(studies),
-        "studies_finished": sum(study.status == "finished" for study in studies),
+        "studies": totals.studies,
+        "studies_finished": totals.finished,
         "studies_stuck": len(collector.stuck),
-        "people_enrolled": sum(study.enrolled for study in studies),
+        "people_enrolled": totals.enrolled,
         "reply_commits": collector.replies.groups,
         "replies_committed": collector.replies.items,
     }

@@ -32,8 +32,10 @@ from dpfda.collector.storage.base import (
     NewReply,
     Storage,
     Stored,
+    StudyLine,
     StudyRecord,
     Ticket,
+    Totals,
 )
 from dpfda.collector.stuck import StuckStudies
 from dpfda.collector.worker import Worker
@@ -113,15 +115,22 @@ class Collector:
             id=plan.hash[:_ID_DIGITS],
             hash=plan.hash,
             plan=msgspec.json.encode(plan.to_dict()).decode(),
+            title=plan.title,
+            epsilon=plan.epsilon,
             settings=msgspec.json.encode(settings).decode(),
+            deadline=settings.deadline,
             created=time.time(),
             **first.following,
         )
         return record, _model(record.id, -1, "begin", first)
 
-    async def studies(self, *, running: bool = False) -> list[StudyRecord]:
-        """All of them, or those that are not finished, newest first."""
-        return await self._read(self.storage.studies, running=running)
+    async def page(self, *, most: int, after: tuple[float, str] | None = None) -> list[StudyLine]:
+        """Some of them, newest first."""
+        return await self._read(self.storage.page, most=most, after=after)
+
+    async def totals(self) -> Totals:
+        """How many there are."""
+        return await self._read(self.storage.totals)
 
     async def study(self, study: str) -> StudyRecord:
         """One of them, as it is now."""
@@ -221,14 +230,13 @@ class Collector:
             self._look.clear()
 
     async def _look_after_all(self) -> None:
-        running = await self.studies(running=True)
-        self.stuck.keep({record.id: record.phase for record in running})
-        for record in running:
+        due = await self._read(self.storage.due, now=time.time())
+        self.stuck.keep({record.id: record.phase for record in due})
+        for record in due:
             if self.stuck.must_wait(record.id):
                 continue
             try:
-                if record.status == "closing" or await self._is_due(record):
-                    await self._conclude(record)
+                await self._conclude(record)
             except Exception as error:  # the other studies can go on
                 what = failure(error)
                 known = self.stuck.failed(record.id, record.phase, what["error"])
@@ -236,14 +244,6 @@ class Collector:
                 log.error("a study could not be advanced", extra={"fields": {**fields, **what}})
             else:
                 self.stuck.freed(record.id)
-
-    async def _is_due(self, record: StudyRecord) -> bool:
-        if record.status != "open" or record.began is None:
-            return False
-        settings = msgspec.json.decode(record.settings, type=StudySettings)
-        if settings.deadline is not None and time.time() > record.began + settings.deadline:
-            return True
-        return record.issued == record.quota and await self.answered(record) >= record.quota
 
     async def _conclude(self, record: StudyRecord) -> None:
         """End a phase. Every step can be repeated, by this process or another."""

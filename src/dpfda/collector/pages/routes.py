@@ -11,7 +11,7 @@ from litestar.datastructures import State
 from litestar.di import NamedDependency
 from litestar.params import FromPath
 
-from dpfda.collector.api import StudyName
+from dpfda.collector.api import After, StudyName, page_of
 from dpfda.collector.pages import planning, session, views
 from dpfda.collector.pages.posted import posted
 from dpfda.collector.refusal import Refused
@@ -24,6 +24,7 @@ Asked = Request[Any, Any, State]
 Page = Response[str]
 _STATIC = Path(__file__).parent / "static"
 _MOST = 16 * 1024
+_LINES = 50  # studies on a page
 
 
 def _html(text: str, status: int = 200) -> Page:
@@ -78,10 +79,12 @@ async def logout(
 
 
 @get("/", include_in_schema=False)
-async def list_studies(collector: NamedDependency[Collector], csrf: NamedDependency[str]) -> Page:
-    """Every study."""
-    rows = [(record, await collector.answered(record)) for record in await collector.studies()]
-    return _html(views.list_page(rows, csrf=csrf))
+async def list_studies(
+    collector: NamedDependency[Collector], csrf: NamedDependency[str], after: After = None
+) -> Page:
+    """The newest studies, or older ones."""
+    lines, following = await page_of(collector, after, _LINES)
+    return _html(views.list_page(lines, older=following, newest=after is None, csrf=csrf))
 
 
 @get("/study/{study:str}", include_in_schema=False)

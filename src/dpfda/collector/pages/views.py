@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from html import escape
 from typing import Any
+from urllib.parse import quote
 
 from dpfda.collector.pages import planning
 from dpfda.collector.pages.charts import curve, members
 from dpfda.collector.pages.html import Markup, card, hidden, link, page, show, status_mark, table
-from dpfda.collector.storage.base import ModelRecord, StudyRecord
+from dpfda.collector.storage.base import ModelRecord, StudyLine, StudyRecord
 from dpfda.errors import DpfdaError
 from dpfda.protocol.plan import StudyPlan
 from dpfda.recipe import in_words, plan_from_facts
@@ -46,30 +47,34 @@ def login_page(*, wrong: bool = False) -> str:
     )
 
 
-def list_page(studies: list[tuple[StudyRecord, int]], *, csrf: str) -> str:
-    """Every study with its progress."""
-    rows = []
-    for record, answered in studies:
-        plan = json.loads(record.plan)
-        rows.append(
-            (
-                link(f"/study/{record.id}", plan["title"] or record.id),
-                status_mark(record.status),
-                record.kind,
-                f"{answered} / {record.quota}",
-                record.enrolled,
-                plan["epsilon"],
-            )
+def list_page(
+    studies: list[StudyLine], *, csrf: str, older: str | None = None, newest: bool = True
+) -> str:
+    """Studies with their progress; `older` is the cursor of the next page."""
+    rows = [
+        (
+            link(f"/study/{one.id}", one.title or one.id),
+            status_mark(one.status),
+            one.kind,
+            f"{one.answered} / {one.quota}",
+            one.enrolled,
+            one.epsilon,
         )
+        for one in studies
+    ]
     headings = ("study", "status", "phase", "answered", "enrolled", "ε")
     body = table(headings, rows) if rows else '<p class="soft">There is no study yet.</p>'
+    turns = [link("/", "Newest studies")] * (not newest)
+    if older is not None:
+        turns.append(link(f"/?after={quote(older)}", "Older studies"))
+    body += f"<nav><p>{' '.join(turns)}</p></nav>" * bool(turns)
     body += '<p><a class="button" href="/new">New study</a></p>'
     return page("Studies", body, session=True, csrf=csrf)
 
 
 def study_page(record: StudyRecord, answered: int, history: list[ModelRecord], *, csrf: str) -> str:
     """One study."""
-    title = json.loads(record.plan)["title"] or record.id
+    title = record.title or record.id
     parts = study_parts(record, answered, history)
     body = f'<div data-live="/study/{escape(record.id)}/live">{parts}</div>'
     address = f"/api/studies/{escape(record.id)}"
@@ -268,9 +273,7 @@ def interface_page(document: Mapping[str, Any], *, csrf: str) -> str:
 
 def report_page(record: StudyRecord, answered: int, history: list[ModelRecord], style: str) -> str:
     """A study in one file, to keep."""
-    whole = page(
-        json.loads(record.plan)["title"] or record.id, study_parts(record, answered, history)
-    )
+    whole = page(record.title or record.id, study_parts(record, answered, history))
     whole = whole.replace(
         '<link rel="stylesheet" href="/static/style.css">', f"<style>{style}</style>"
     )

@@ -13,7 +13,7 @@ def open_storage(url: str) -> Storage:
     """The storage behind a URL: ``sqlite:///study.db``, ``postgresql://...``, ``memory:``.
 
     Example:
-        >>> open_storage("memory:").studies()
+        >>> open_storage("memory:").page(most=10)
         []
     """
     scheme = url.partition(":")[0].partition("+")[0]

@@ -24,6 +24,8 @@ class StudyRecord(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         id: short name, the first digits of the hash.
         hash: the plan's hash.
+        title: the plan's title.
+        epsilon: the plan's ε.
         plan: the plan as JSON.
         settings: how this collector runs it, as JSON.
         created: seconds since 1970.
@@ -34,6 +36,8 @@ class StudyRecord(msgspec.Struct, frozen=True, kw_only=True):
         state: what was learnt before this phase, as JSON: with the plan, enough to go on.
         issued: tickets handed out in this phase.
         began: when the first ticket of the phase was handed out.
+        deadline: seconds from then until the phase ends without the missing; None waits for all.
+        due: when that is, once it is known.
         enrolled: people with a token.
         successor: the study that goes on after this one, if it is a stream.
     """
@@ -48,10 +52,45 @@ class StudyRecord(msgspec.Struct, frozen=True, kw_only=True):
     quota: int
     status: Status
     state: str
+    title: str = ""
+    epsilon: float = 0.0
     issued: int = 0
     began: float | None = None
+    deadline: float | None = None
+    due: float | None = None
     enrolled: int = 0
     successor: str | None = None
+
+
+class StudyLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A study in a list of many: what is short of its record, and how many have answered."""
+
+    id: str
+    hash: str
+    title: str
+    epsilon: float
+    created: float
+    status: Status
+    phase: int
+    kind: str
+    quota: int
+    issued: int
+    enrolled: int
+    successor: str | None
+    answered: int
+
+    @property
+    def place(self) -> tuple[float, str]:
+        """Where it is in the order of all studies; those after it are older."""
+        return self.created, self.id
+
+
+class Totals(msgspec.Struct, frozen=True, kw_only=True):
+    """Numbers of the whole storage."""
+
+    studies: int = 0
+    finished: int = 0
+    enrolled: int = 0
 
 
 class Ticket(msgspec.Struct, frozen=True):
@@ -100,6 +139,13 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     successor: tuple[StudyRecord, ModelRecord] | None = None
 
 
+def timed(phase: Any, now: float) -> dict[str, float | None]:
+    """When a phase began and is due, if a ticket of it is handed out now."""
+    if phase.began is not None:
+        return {"began": phase.began, "due": phase.due}
+    return {"began": now, "due": None if phase.deadline is None else now + phase.deadline}
+
+
 Stored = Literal["stored", "same", "different", "late", "unknown", "foreign", "failed"]
 """A new reply; the same bytes as before; other bytes than before; its phase is over; no such token;
 a ticket that is not this token's; the storage refused it."""
@@ -129,8 +175,16 @@ class Storage(Registered, family="storage"):
         """Store a new study and its model before anybody answered; False if it exists."""
 
     @abstractmethod
-    def studies(self, *, running: bool = False) -> list[StudyRecord]:
-        """All studies, newest first; with `running`, those that are not finished."""
+    def page(self, *, most: int, after: tuple[float, str] | None = None) -> list[StudyLine]:
+        """At most so many studies, newest first: the newest, or those after a `place`."""
+
+    @abstractmethod
+    def totals(self) -> Totals:
+        """How many studies and people there are; as fast with many as with few."""
+
+    @abstractmethod
+    def due(self, *, now: float) -> list[StudyRecord]:
+        """Studies whose phase must be concluded: closing, complete, or past their deadline."""
 
     @abstractmethod
     def study(self, study: str) -> StudyRecord | None:

@@ -16,8 +16,11 @@ from dpfda.collector.storage.base import (
     NewReply,
     Storage,
     Stored,
+    StudyLine,
     StudyRecord,
     Ticket,
+    Totals,
+    timed,
 )
 
 
@@ -53,10 +56,36 @@ class MemoryStorage(Storage, name="memory"):
             self._models[study.id] = [first]
             return True
 
-    def studies(self, *, running: bool = False) -> list[StudyRecord]:
+    def page(self, *, most: int, after: tuple[float, str] | None = None) -> list[StudyLine]:
         """Newest first."""
-        found = [s for s in self._studies.values() if not running or s.status != "finished"]
-        return sorted(found, key=lambda study: -study.created)
+        lines = [
+            StudyLine(
+                **{name: getattr(one, name) for name in StudyLine.__struct_fields__[:-1]},
+                answered=self.answered(one.id, one.phase),
+            )
+            for one in list(self._studies.values())
+        ]
+        older = [line for line in lines if after is None or line.place < after]
+        return sorted(older, key=lambda line: line.place, reverse=True)[:most]
+
+    def totals(self) -> Totals:
+        """Counted: there are few."""
+        studies = list(self._studies.values())
+        return Totals(
+            studies=len(studies),
+            finished=sum(one.status == "finished" for one in studies),
+            enrolled=sum(one.enrolled for one in studies),
+        )
+
+    def due(self, *, now: float) -> list[StudyRecord]:
+        """Looks at all of them."""
+        return [one for one in list(self._studies.values()) if self._is_due(one, now)]
+
+    def _is_due(self, one: StudyRecord, now: float) -> bool:
+        if one.status != "open":
+            return one.status == "closing"
+        late = one.due is not None and one.due <= now
+        return late or one.issued >= one.quota <= self.answered(one.id, one.phase)
 
     def study(self, study: str) -> StudyRecord | None:
         """One study."""
@@ -99,7 +128,7 @@ class MemoryStorage(Storage, name="memory"):
             return "wait"
         ticket = Ticket(study, record.phase, record.issued)
         self._people[token] = ticket
-        self._change(study, issued=record.issued + 1, began=record.began or now)
+        self._change(study, issued=record.issued + 1, **timed(record, now))
         return ticket
 
     def add_replies(self, replies: Sequence[NewReply]) -> list[Stored]:
@@ -147,7 +176,7 @@ class MemoryStorage(Storage, name="memory"):
             record = self._studies[study]
             if record.phase != phase or record.status != "closing":
                 return False
-            self._change(study, issued=0, began=None, **ended.following)
+            self._change(study, issued=0, began=None, due=None, **ended.following)
             self._models[study].append(ended.model)
             if ended.successor is not None:
                 self.create(*ended.successor)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
 from abc import abstractmethod
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
@@ -13,7 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DataError, IntegrityError
 
-from dpfda.collector.storage import tables
+from dpfda.collector.storage import counters, listing, tables
 from dpfda.collector.storage.base import (
     Ended,
     Enrolled,
@@ -22,8 +23,11 @@ from dpfda.collector.storage.base import (
     NewReply,
     Storage,
     Stored,
+    StudyLine,
     StudyRecord,
     Ticket,
+    Totals,
+    timed,
 )
 from dpfda.collector.storage.migration import migrate
 
@@ -35,6 +39,7 @@ class SqlStorage(Storage):
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._slot = secrets.randbelow(counters.SLOTS)
         with self._write() as connection:
             self._lock_schema(connection)
             migrate(connection)
@@ -74,18 +79,30 @@ class SqlStorage(Storage):
         """Store a new study."""
         try:
             with self._write() as connection:
-                _begin(connection, study, first)
+                self._begin(connection, study, first)
         except IntegrityError:
             return False
         return True
 
-    def studies(self, *, running: bool = False) -> list[StudyRecord]:
+    def _begin(self, connection: Connection, study: StudyRecord, first: ModelRecord) -> None:
+        connection.execute(_study.insert(), msgspec.structs.asdict(study))
+        connection.execute(_model.insert(), msgspec.structs.asdict(first))
+        counters.add_totals(connection, self._slot, studies=1)
+
+    def page(self, *, most: int, after: tuple[float, str] | None = None) -> list[StudyLine]:
         """Newest first."""
-        query = sa.select(_study).order_by(_study.c.created.desc())
-        if running:
-            query = query.where(_study.c.status != "finished")
         with self._read() as connection:
-            return [StudyRecord(**row._mapping) for row in connection.execute(query)]
+            return listing.page(connection, most=most, after=after)
+
+    def totals(self) -> Totals:
+        """Kept, not counted."""
+        with self._read() as connection:
+            return Totals(**counters.totals(connection))
+
+    def due(self, *, now: float) -> list[StudyRecord]:
+        """Those that the watcher has work with."""
+        with self._read() as connection:
+            return listing.due(connection, now=now)
 
     def study(self, study: str) -> StudyRecord | None:
         """One study."""
@@ -114,6 +131,7 @@ class SqlStorage(Storage):
                         _person.insert(), [{"study": study, "token": people[i][1]} for i in joining]
                     )
                     _change(connection, study, enrolled=row.enrolled + len(joining))
+                    counters.add_totals(connection, self._slot, enrolled=len(joining))
                 for i in places:
                     verdicts[i] = "full"
                 for i in joining:
@@ -155,6 +173,12 @@ class SqlStorage(Storage):
             except (IntegrityError, DataError):
                 for i in good:
                     verdicts[i] = _add_one(connection, replies[i])
+            new = Counter(
+                (reply.study, reply.phase)
+                for reply, verdict in zip(replies, verdicts, strict=True)
+                if verdict == "stored"
+            )
+            counters.add_answers(connection, self._slot, new)
         return verdicts
 
     def _sort(
@@ -189,13 +213,8 @@ class SqlStorage(Storage):
 
     def answered(self, study: str, phase: int) -> int:
         """How many replies there are."""
-        query = (
-            sa.select(sa.func.count())
-            .select_from(_reply)
-            .where(_reply.c.study == study, _reply.c.phase == phase)
-        )
         with self._read() as connection:
-            return int(connection.execute(query).scalar_one())
+            return counters.answered(connection, study, phase)
 
     def begin_closing(self, study: str, phase: int) -> bool:
         """Refuse further replies."""
@@ -222,17 +241,19 @@ class SqlStorage(Storage):
         change = (
             sa.update(_study)
             .where(_study.c.id == study, _study.c.phase == phase, _study.c.status == "closing")
-            .values(issued=0, began=None, **ended.following)
+            .values(issued=0, began=None, due=None, **ended.following)
         )
         with self._write() as connection:
             if connection.execute(change).rowcount != 1:
                 return False
             connection.execute(_model.insert(), msgspec.structs.asdict(ended.model))
+            if ended.following["status"] == "finished":
+                counters.add_totals(connection, self._slot, finished=1)
             if ended.successor is not None:
                 name = ended.successor[0].id
                 same = sa.select(_study.c.id).where(_study.c.id == name)
                 if connection.execute(same).first() is None:  # nobody began it by hand
-                    _begin(connection, *ended.successor)
+                    self._begin(connection, *ended.successor)
                 _change(connection, study, successor=name)
             return True
 
@@ -241,11 +262,6 @@ class SqlStorage(Storage):
         query = sa.select(_model).where(_model.c.study == study).order_by(_model.c.phase)
         with self._read() as connection:
             return [ModelRecord(**row._mapping) for row in connection.execute(query)]
-
-
-def _begin(connection: Connection, study: StudyRecord, first: ModelRecord) -> None:
-    connection.execute(_study.insert(), msgspec.structs.asdict(study))
-    connection.execute(_model.insert(), msgspec.structs.asdict(first))
 
 
 def _change(connection: Connection, study: str, **values: Any) -> None:
@@ -279,7 +295,10 @@ def _issue_new(
 ) -> dict[bytes, Issued]:
     """The next tickets of one study, to people who have none."""
     row = connection.execute(
-        sa.select(_study.c.phase, _study.c.quota, _study.c.issued, _study.c.status, _study.c.began)
+        sa.select(
+            *(_study.c.phase, _study.c.quota, _study.c.issued, _study.c.status),
+            *(_study.c.began, _study.c.deadline, _study.c.due),
+        )
         .where(_study.c.id == study)
         .with_for_update()
     ).one()
@@ -289,7 +308,7 @@ def _issue_new(
         token: Ticket(study, row.phase, row.issued + k) for k, token in enumerate(tokens[:room])
     }
     if served:
-        _change(connection, study, issued=row.issued + len(served), began=row.began or now)
+        _change(connection, study, issued=row.issued + len(served), **timed(row, now))
         connection.execute(
             sa.update(_person)
             .where(_person.c.token == sa.bindparam("whose"))

@@ -30,7 +30,20 @@ def _table(
     return Table(name, metadata, *columns, *more)
 
 
-study = _table("study", StudyRecord, keys={"id"})
+def _partly(name: str, column: str, where: str) -> Index:
+    """An index of the few rows that somebody looks for again and again."""
+    return Index(name, column, sqlite_where=sa.text(where), postgresql_where=sa.text(where))
+
+
+study = _table(
+    "study",
+    StudyRecord,
+    Index("studies_by_age", "created", "id"),
+    _partly("studies_closing", "id", "status = 'closing'"),
+    _partly("studies_with_deadline", "due", "status = 'open' AND due IS NOT NULL"),
+    _partly("studies_with_all_tickets_out", "id", "status = 'open' AND issued >= quota"),
+    keys={"id"},
+)
 person = _table(
     "person",
     Ticket,
@@ -41,3 +54,19 @@ person = _table(
 # Who replied is not kept beside the reply.
 reply = _table("reply", NewReply, keys={"study", "phase", "number"}, without="token")
 model = _table("model", ModelRecord, keys={"study", "phase"})
+# See `counters`.
+tally = Table(
+    "tally",
+    metadata,
+    Column("study", sa.Text, ForeignKey("study.id"), primary_key=True),
+    Column("phase", sa.Integer, primary_key=True, autoincrement=False),
+    Column("slot", sa.Integer, primary_key=True, autoincrement=False),
+    Column("answered", sa.Integer, nullable=False),
+)
+total = Table(
+    "total",
+    metadata,
+    Column("name", sa.Text, primary_key=True),
+    Column("slot", sa.Integer, primary_key=True, autoincrement=False),
+    Column("number", sa.BigInteger, nullable=False),
+)
