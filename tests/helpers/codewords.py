@@ -20,7 +20,7 @@ def mixed(z: int) -> int:
 
 
 def by_hand(book: int, word: int, dimension: int) -> list[float]:
-    """A normal vector."""
+    """A row of a normal matrix."""
     pairs = (dimension + 1) // 2
     start = mixed((book * GOLDEN + 1) & WORD)
     cosines, sines = [], []
@@ -33,8 +33,26 @@ def by_hand(book: int, word: int, dimension: int) -> list[float]:
     return [*cosines, *sines][:dimension]
 
 
+def matrices(size: int, dimension: int) -> int:
+    """How many there are: as many as shifts do not make up for, and as 2^23 numbers hold."""
+    wanted = min(max(64, 2**22 // dimension**3), max(1, 2**23 // (size // 2 * (dimension + 2))))
+    return int(2 ** math.floor(math.log2(wanted)))
+
+
+def signs(book: int, dimension: int) -> list[int]:
+    """Of the columns of a codebook."""
+    step = 0xA24BAED4963EE407
+    start = mixed(book ^ step)
+    words = [mixed((start + (k + 1) * step) & WORD) for k in range((dimension + 63) // 64)]
+    return [1 - 2 * (words[j // 64] >> j % 64 & 1) for j in range(dimension)]
+
+
 def on_sphere(book: int, size: int, dimension: int) -> Any:
     """All codewords of a codebook: half of them, then their opposites."""
-    halves = np.array([by_hand(book, word, dimension) for word in range(size // 2)])
-    halves *= math.sqrt(dimension) / np.linalg.norm(halves, axis=1, keepdims=True)
+    count = matrices(size, dimension)
+    number, shift = book % count, book // count % dimension
+    rows = np.array([by_hand(number, word, dimension) for word in range(size // 2)])
+    whole = np.rint(4096 * rows)
+    moved = whole[:, [(j + shift) % dimension for j in range(dimension)]] * signs(book, dimension)
+    halves = moved * (math.sqrt(dimension) / np.linalg.norm(moved, axis=1, keepdims=True))
     return np.concatenate([halves, -halves])

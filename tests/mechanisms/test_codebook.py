@@ -3,67 +3,27 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 
 import numpy as np
 import pytest
-from codewords import CODEBOOKS, GOLDEN, WORD, by_hand, mixed, on_sphere
+from codewords import CODEBOOKS, on_sphere
 from scipy import integrate, special, stats
 
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.mechanisms import codebook
-from dpfda.mechanisms.codebook import Codebook, codebook_size, in_ball, limit_gain, normals, polar
+from dpfda.mechanisms.cap_sums import cap_sums, limit_gain
+from dpfda.mechanisms.codebook import Codebook, codebook_size, in_ball, polar
 
 HALF_WIDTH = 1 << 20
 
 
-@pytest.mark.parametrize("dimension", [1, 2, 3, 6])
-def test_anybody_can_look_up_any_codeword(dimension: int) -> None:
-    assert codebook.CODEBOOKS == CODEBOOKS
-    books, words = [0, 7, CODEBOOKS - 1], [0, 1, 5, 1000]
-    found = normals(
-        np.array(books, dtype=np.uint64),
-        np.array([words], dtype=np.uint64),
-        dimension=dimension,
-    )
-    expected = [[by_hand(book, word, dimension) for word in words] for book in books]
-    np.testing.assert_allclose(found, expected, atol=2e-5)
-
-
 def test_codewords_have_one_length_and_the_later_half_are_opposites() -> None:
+    assert codebook.CODEBOOKS == CODEBOOKS
     book, every = Codebook(6, 3), np.arange(6)
     found = book.words(np.full(6, 9, dtype=np.uint64), every)
     expected = on_sphere(9, 6, 3)
-    np.testing.assert_allclose(found, expected, atol=5e-5)
-    np.testing.assert_allclose(np.linalg.norm(found, axis=1), math.sqrt(3), rtol=1e-6)
-
-
-def unmixed(z: int) -> int:
-    """The state whose output is z."""
-    for shift, factor in (31, None), (27, 0x94D049BB133111EB), (30, 0xBF58476D1CE4E5B9):
-        if factor is not None:
-            z = (z * pow(factor, -1, 1 << 64)) & WORD
-        z ^= (z >> shift) ^ (z >> 2 * shift)
-    return z
-
-
-def word_of(bits: int) -> int:
-    """The number of the codeword of codebook 0, in one dimension, that is made of these bits."""
-    assert mixed(unmixed(bits)) == bits
-    return ((unmixed(bits) - mixed(1)) * pow(GOLDEN, -1, 1 << 64) - 1) & WORD
-
-
-def test_no_codeword_is_infinite_nor_none() -> None:
-    """The word whose uniform number is 0: half a step is added before its logarithm is taken."""
-    books, word = np.zeros(1, np.uint64), word_of(5 << 32)  # the lower half is 0
-    found = normals(books, np.array([[word]], dtype=np.uint64), dimension=1)
-    assert found[0, 0, 0] == pytest.approx(math.sqrt(2 * 33 * math.log(2)), rel=1e-5)
-    # And the one whose uniform number is 1 in single precision, so that its length is 0.
-    nothing = np.array([[word_of(5 << 32 | 0xFFFFFFFF)]], dtype=np.uint64)
-    found = normals(books, nothing, dimension=1)
-    assert found[0, 0, 0] == 0
-    assert 0 < codebook._lengths(found)[0, 0] < 1e-14
-    assert codebook._lengths(np.array([[[3.0, 4.0]]], dtype=np.float32))[0, 0] == 5
+    np.testing.assert_allclose(found, expected, atol=6e-4)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), math.sqrt(3), rtol=1e-7)
 
 
 def sums_of_the_largest(dimension: int, half: int, s: int) -> tuple[float, float]:
@@ -92,12 +52,12 @@ def sums_of_the_largest(dimension: int, half: int, s: int) -> tuple[float, float
 @pytest.mark.parametrize("half", [1, 2, 5, 600])
 def test_sums_over_the_cap(dimension: int, half: int) -> None:
     for s in {1, 2, half // 2, 256, half - 1, half} & set(range(1, half + 1)):
-        found = codebook._cap_sums(dimension, half, s)
+        found = cap_sums(dimension, half, s)
         assert found == pytest.approx(sums_of_the_largest(dimension, half, s), rel=1e-8)
 
 
 def test_in_one_dimension_every_codeword_has_size_one() -> None:
-    assert codebook._cap_sums(1, 8, 3) == (3.0, 3.0)
+    assert cap_sums(1, 8, 3) == (3.0, 3.0)
     # Randomized response: m = (e^ε - 1)/(e^ε + 1), all of it along the line.
     found = Codebook(16, 1).moments(2.0, cap=8)
     assert found.gain == pytest.approx(math.tanh(1.0), rel=1e-12)
@@ -113,7 +73,7 @@ def test_moments_and_the_best_cap(epsilon: float, size: int, dimension: int, buc
     book, ratio = Codebook(size, dimension), math.exp(epsilon)
 
     def moments(s: int) -> tuple[float, float, float]:
-        one, two = codebook._cap_sums(dimension, size // 2, s)
+        one, two = cap_sums(dimension, size // 2, s)
         total = s * ratio + (buckets * size - s)
         # All codewords of a bucket together have mean 0 and mean square 1 along every axis.
         across = (s * dimension - two) / (dimension - 1)
@@ -204,13 +164,16 @@ def test_every_rank_is_another_codeword_and_the_first_ones_are_the_cap(size: int
     assert set(np.flatnonzero(behind).tolist()) == set(np.argsort(scores)[:cap].tolist())
 
 
-def test_people_are_worked_on_in_parts_that_fit() -> None:
-    for size, dimension, people in (2, 1, 10**5), (256, 4, 1000), (1 << 12, 1 << 10, 3):
-        parts = list(Codebook(size, dimension)._parts(people))
-        assert parts[0].start == 0
-        assert parts[-1].stop >= people > parts[-1].start
-        assert all(one.stop == other.start for one, other in pairwise(parts))
-        assert parts[0].stop == max(1, (1 << 16) // (size // 2 * dimension))
+def test_people_are_worked_on_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    book, generator = Codebook(16, 3), np.random.default_rng(0)
+    books = generator.integers(0, CODEBOOKS, 25).astype(np.uint64)
+    rank, numbers = generator.integers(0, 16, (2, 25))
+    directions, _ = polar(generator.normal(size=(25, 3)))
+    words = book.word_at(rank, 5, directions, books)
+    inside = book.in_cap(numbers, 5, directions, books)
+    monkeypatch.setattr(codebook, "_ASKED", 10)
+    assert np.array_equal(book.word_at(rank, 5, directions, books), words)
+    assert np.array_equal(book.in_cap(numbers, 5, directions, books), inside)
 
 
 def test_directions_and_lengths() -> None:
