@@ -102,7 +102,7 @@ def collector(database: str, log: Path) -> Iterator[CollectorProcess]:
 def state_of(database: str, study: str, state: str | None = None) -> str:
     """What is stored of a study before its phase; replaced, if another is given."""
     backend = PostgresqlStorage if database.startswith("postgresql") else SqliteStorage
-    engine = backend._connect(database)
+    engine = backend._connect(database, patience=10)
     with engine.begin() as connection:
         query = sa.text("SELECT state FROM study WHERE id = :id")
         before = connection.execute(query, {"id": study}).scalar_one()

@@ -28,6 +28,7 @@ from dpfda.collector.refusal import Refused, error_body
 from dpfda.collector.service import Collector
 from dpfda.collector.settings import Settings
 from dpfda.collector.storage import open_storage
+from dpfda.collector.storage.base import Unavailable
 from dpfda.errors import DpfdaError
 
 ENVIRONMENT = "DPFDA_COLLECTOR"
@@ -65,6 +66,7 @@ def create_app(settings: Settings) -> Observed:
             NotSignedIn: _sign_in,
             Refused: _refused,
             HTTPException: _http_error,
+            Unavailable: _unavailable,
             DpfdaError: _package_error,
             Exception: _unexpected,
         },
@@ -105,6 +107,15 @@ def _http_error(_: Request[Any, Any, Any], error: HTTPException) -> Response[dic
         error_body(code, f"HTTP {status}: the request is not one this interface knows"),
         status_code=status,
         headers=error.headers or {},
+    )
+
+
+def _unavailable(_: Request[Any, Any, Any], error: Unavailable) -> Response[dict[str, Any]]:
+    log.error("storage unavailable", extra={"fields": {"reason": str(error)}})
+    return Response(
+        error_body("storage", f"nothing can be stored now: {error}"),
+        status_code=503,
+        headers={"Retry-After": "5"},
     )
 
 

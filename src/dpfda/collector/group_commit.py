@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import Generic, TypeVar
 
+from dpfda.collector.storage.base import Unavailable
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -61,7 +63,11 @@ class GroupCommit(Generic[T, R]):
                 self._executor, self._write, [item for item, _ in group]
             )
         except Exception as error:
-            if len(group) > 1:  # whatever was wrong with one of them, the others are tried alone
+            if isinstance(error, Unavailable):  # one after the other they would wait for ever
+                for _, future in group:
+                    if not future.done():
+                        future.set_exception(error)
+            elif len(group) > 1:  # whatever was wrong with one of them, the others are tried alone
                 for entry in group:
                     await self._commit([entry])
             elif not group[0][1].done():

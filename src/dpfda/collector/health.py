@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import msgspec
-from litestar import MediaType, get
+from litestar import MediaType, Response, get
 from litestar.di import NamedDependency
 
 from dpfda.collector.metrics import Metrics
@@ -22,6 +22,13 @@ class Stuck(msgspec.Struct, frozen=True, kw_only=True):
     error: str
 
 
+class Failing(msgspec.Struct, frozen=True):
+    """Nothing can be stored; why."""
+
+    reason: str
+    status: str = "failing"
+
+
 class Health(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """``ok``; or ``stuck`` if some studies cannot go on: the others can, so this is no failure."""
 
@@ -31,11 +38,13 @@ class Health(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 @get("/health", media_type=MediaType.JSON)
-async def health(collector: NamedDependency[Collector]) -> Health:
-    """Whether the storage answers, and which studies are stuck since when."""
-    await collector.totals()
+async def health(collector: NamedDependency[Collector]) -> Response[Health | Failing]:
+    """Whether replies can be stored (503 if not), and which studies are stuck since when."""
+    trouble = await collector.pulse.trouble()
+    if trouble:
+        return Response(Failing(trouble), status_code=503, headers={"Retry-After": "1"})
     known = collector.stuck.listed()
-    return Health(
+    found = Health(
         status="stuck" if known else "ok",
         studies_stuck=len(collector.stuck),
         stuck=[
@@ -49,6 +58,7 @@ async def health(collector: NamedDependency[Collector]) -> Health:
             for one in known
         ],
     )
+    return Response(found)
 
 
 @get("/metrics", media_type="text/plain; version=0.0.4")
@@ -56,15 +66,17 @@ async def show_metrics(
     collector: NamedDependency[Collector], metrics: NamedDependency[Metrics]
 ) -> str:
     """Numbers for Prometheus: requests and commits are of this process, since it started."""
-    totals = await collector.totals()
+    works = not await collector.pulse.trouble()
     gauges: dict[str, float] = {
-        "studies": totals.studies,
-        "studies_finished": totals.finished,
+        "storage_up": works,
         "studies_stuck": len(collector.stuck),
-        "people_enrolled": totals.enrolled,
         "reply_commits": collector.replies.groups,
         "replies_committed": collector.replies.items,
     }
+    if works:  # or else nobody answers
+        totals = await collector.totals()
+        gauges |= {"studies": totals.studies, "studies_finished": totals.finished}
+        gauges |= {"people_enrolled": totals.enrolled}
     now = time.time()
     for one in collector.stuck.listed():
         gauges[f'study_stuck_seconds{{study="{one.study}"}}'] = round(now - one.since, 3)

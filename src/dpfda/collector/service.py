@@ -22,6 +22,7 @@ from dpfda.collector.conclude import Conclusion, begin, conclude
 from dpfda.collector.group_commit import GroupCommit
 from dpfda.collector.metrics import failure
 from dpfda.collector.open_phase import OpenPhase
+from dpfda.collector.pulse import Pulse
 from dpfda.collector.refusal import Refused, no_study, no_token
 from dpfda.collector.settings import StudySettings
 from dpfda.collector.storage.base import (
@@ -68,6 +69,7 @@ class Collector:
         self._phases: dict[str, OpenPhase] = {}
         self._look = asyncio.Event()
         self.stuck = StuckStudies()
+        self.pulse = Pulse(storage.probe)
         self._watcher: asyncio.Task[None] | None = None
         self.enrolments: GroupCommit[tuple[str, bytes, int], Enrolled] = GroupCommit(
             self._enrol, self._writer, most=group
@@ -91,6 +93,7 @@ class Collector:
         self._worker.close()
         self._writer.shutdown()
         self._readers.shutdown()
+        self.pulse.stop()
         self.storage.close()
 
     # -- studies -------------------------------------------------------------------------------

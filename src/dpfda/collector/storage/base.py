@@ -14,6 +14,12 @@ from typing import Any, Literal, Self
 import msgspec
 
 from dpfda._registry import Registered
+from dpfda.errors import DpfdaError
+
+
+class Unavailable(DpfdaError):
+    """The storage cannot be used now: the disk is full, somebody has locked it, ..."""
+
 
 Status = Literal["open", "closing", "finished"]
 
@@ -167,6 +173,10 @@ class Storage(Registered, family="storage"):
     @abstractmethod
     def close(self) -> None:
         """Let go of files and connections."""
+
+    @abstractmethod
+    def probe(self) -> None:
+        """Write something small, and say within a second what is wrong (`Unavailable`)."""
 
     # -- studies -------------------------------------------------------------------------------
 

@@ -47,6 +47,9 @@ class MemoryStorage(Storage, name="memory"):
     def close(self) -> None:
         """Nothing to let go of."""
 
+    def probe(self) -> None:
+        """Memory is always there."""
+
     def create(self, study: StudyRecord, first: ModelRecord) -> bool:
         """Store a new study."""
         with self._lock:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import sqlalchemy as sa
 from sqlalchemy import Connection, Engine, make_url
 
 from dpfda.collector.storage.sql import SqlStorage
+from dpfda.collector.storage.tables import metadata
 
 _MIGRATION_LOCK = 0x64706664  # any number, the same in every process
 
@@ -14,10 +17,18 @@ class PostgresqlStorage(SqlStorage, name="postgresql"):
     """Studies in a PostgreSQL database: ``postgresql://user@host/name``."""
 
     @classmethod
-    def _connect(cls, url: str) -> Engine:
+    def _connect(cls, url: str, *, patience: float) -> Engine:
+        limit = f"-c lock_timeout={round(1000 * patience)}"
         return sa.create_engine(
-            make_url(url).set(drivername="postgresql+psycopg"), pool_size=4, pool_pre_ping=True
+            make_url(url).set(drivername="postgresql+psycopg"),
+            connect_args={"connect_timeout": math.ceil(patience), "options": limit},
+            pool_size=4,
+            pool_pre_ping=True,
         )
+
+    def _require_room(self, connection: Connection) -> None:
+        names = ", ".join(table.name for table in metadata.sorted_tables)
+        connection.execute(sa.text(f"LOCK TABLE {names} IN ROW EXCLUSIVE MODE"))  # as writers do
 
     def _lock_schema(self, connection: Connection) -> None:
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MIGRATION_LOCK)))

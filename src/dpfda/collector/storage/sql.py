@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from abc import abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,15 +31,23 @@ from dpfda.collector.storage.base import (
     timed,
 )
 from dpfda.collector.storage.migration import migrate
+from dpfda.collector.storage.trouble import told
 
 _study, _person, _reply, _model = tables.study, tables.person, tables.reply, tables.model
+
+_PATIENCE = 10.0  # seconds to wait for whoever has locked something
+_HURRY = 1.0  # the same where somebody asks whether all is well
+_PULSE = sa.text(
+    "INSERT INTO pulse (id, at) VALUES (1, :now) ON CONFLICT (id) DO UPDATE SET at = excluded.at"
+)
 
 
 class SqlStorage(Storage):
     """A storage behind an SQLAlchemy engine; a backend says how to connect and how to lock."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, hurried: Engine) -> None:
         self._engine = engine
+        self._hurried = hurried
         self._slot = secrets.randbelow(counters.SLOTS)
         with self._write() as connection:
             self._lock_schema(connection)
@@ -47,12 +56,12 @@ class SqlStorage(Storage):
     @classmethod
     def open(cls, url: str) -> Self:
         """Connect and migrate."""
-        return cls(cls._connect(url))
+        return cls(cls._connect(url, patience=_PATIENCE), cls._connect(url, patience=_HURRY))
 
     @classmethod
     @abstractmethod
-    def _connect(cls, url: str) -> Engine:
-        """The engine of a URL."""
+    def _connect(cls, url: str, *, patience: float) -> Engine:
+        """The engine of a URL, which waits so many seconds for locks."""
 
     def _lock_schema(self, connection: Connection) -> None:
         """Let one process migrate at a time."""
@@ -60,17 +69,28 @@ class SqlStorage(Storage):
     def close(self) -> None:
         """Close all connections."""
         self._engine.dispose()
+        self._hurried.dispose()
+
+    def probe(self) -> None:
+        """As every writer does, but in a hurry."""
+        with told(), self._hurried.begin() as connection:
+            self._require_room(connection)
+            connection.execute(_PULSE, {"now": time.time()})
+
+    @abstractmethod
+    def _require_room(self, connection: Connection) -> None:
+        """Refuse where writers would soon wait, or fail."""
 
     @contextmanager
     def _write(self) -> Iterator[Connection]:
         """One transaction that changes something; durable when it ends."""
-        with self._engine.begin() as connection:
+        with told(), self._engine.begin() as connection:
             yield connection
 
     @contextmanager
     def _read(self) -> Iterator[Connection]:
         """One transaction that changes nothing."""
-        with self._engine.connect().execution_options(reading=True) as connection:
+        with told(), self._engine.connect().execution_options(reading=True) as connection:
             yield connection
 
     # -- studies -------------------------------------------------------------------------------

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Connection, Engine, event
 
+from dpfda.collector.storage.base import Unavailable
 from dpfda.collector.storage.sql import SqlStorage
-
-_PATIENCE = 30.0  # seconds to wait for another writer
+from dpfda.collector.storage.trouble import FULL, LITTLE
 
 
 class SqliteStorage(SqlStorage, name="sqlite"):
@@ -20,11 +22,19 @@ class SqliteStorage(SqlStorage, name="sqlite"):
     """
 
     @classmethod
-    def _connect(cls, url: str) -> Engine:
-        engine = sa.create_engine(url, connect_args={"timeout": _PATIENCE}, pool_size=4)
+    def _connect(cls, url: str, *, patience: float) -> Engine:
+        engine = sa.create_engine(url, connect_args={"timeout": patience}, pool_size=4)
         event.listen(engine, "connect", _configure)
         event.listen(engine, "begin", _begin)
         return engine
+
+    def _require_room(self, connection: Connection) -> None:
+        # A small write may still find room in the log when no large one does.
+        path = self._engine.url.database
+        if path and path != ":memory:":
+            disk = os.statvfs(Path(path).parent)
+            if disk.f_bavail * disk.f_frsize < LITTLE:
+                raise Unavailable(FULL)
 
 
 def _configure(connection: Any, _: Any) -> None:

@@ -70,3 +70,9 @@ total = Table(
     Column("slot", sa.Integer, primary_key=True, autoincrement=False),
     Column("number", sa.BigInteger, nullable=False),
 )
+pulse = Table(
+    "pulse",
+    metadata,
+    Column("id", sa.Integer, primary_key=True, autoincrement=False),
+    Column("at", sa.Float, nullable=False),
+)
