@@ -14,13 +14,14 @@ import pytest
 from dpfda.client.http import Answer
 from dpfda.collector import api, conclude, limits, peers
 from dpfda.collector.conclude import begin
-from dpfda.collector.limits import RateLimit
+from dpfda.collector.key import WRONG_KEYS, Keyhole
+from dpfda.collector.limits import RateLimit, origin
 from dpfda.collector.pages import session
 from dpfda.collector.peers import NewExchange, Peer, exchange_plan
 from dpfda.collector.refusal import Refused
 from dpfda.collector.settings import Settings
 from dpfda.curves import CurveEncoder
-from dpfda.errors import DpfdaError
+from dpfda.errors import DpfdaError, InvalidParameter
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.server import Server
@@ -57,11 +58,14 @@ class TestRequests:
         assert status_of(api._token, request, "Bearer a") == (429, "too_fast")
         assert api._token(request, "Bearer b") != b""
 
-    def test_only_the_key_is_the_key(self) -> None:
-        asyncio.run(api._admin(SETTINGS, "Bearer " + "k" * 32))
-        for wrong in ("Bearer " + "k" * 31, "Bearer kk", None):
+    @pytest.mark.parametrize("client", [SimpleNamespace(host="192.0.2.1"), None])
+    def test_only_the_key_is_the_key(self, client: Any) -> None:
+        state = SimpleNamespace(keyhole=Keyhole(SETTINGS))
+        request: Any = SimpleNamespace(app=SimpleNamespace(state=state), client=client)
+        asyncio.run(api._admin(request, "Bearer " + "k" * 32))
+        for wrong in ("Bearer " + "k" * 31, "Bearer kk", "Bearer " + "k" * 33, None):
             with pytest.raises(Refused) as refused:
-                asyncio.run(api._admin(SETTINGS, wrong))
+                asyncio.run(api._admin(request, wrong))
             assert refused.value.status == 401
 
     def test_replies_come_one_a_line(self) -> None:
@@ -89,6 +93,54 @@ class TestRequests:
         with pytest.raises(Refused):
             asyncio.run(api.create_exchange.fn(asked, stored, None))
         assert judged == [own and "last ab"]
+
+
+class TestKeys:
+    def test_a_key_has_a_length(self) -> None:
+        assert Settings(database="memory:", admin_key="k" * 16).is_admin("k" * 16)
+        with pytest.raises(InvalidParameter, match="admin_key must be 16 characters at least"):
+            Settings(database="memory:", admin_key="k" * 15)
+        with pytest.raises(msgspec.ValidationError):
+            msgspec.json.decode(b'{"database": "memory:", "admin_key": ""}', type=Settings)
+
+    def test_wrong_keys_are_counted_and_right_ones_are_not(self) -> None:
+        now = [0.0]
+        limit = RateLimit(rate=0.1, burst=3, clock=lambda: now[0])
+        keyhole = Keyhole(SETTINGS, limit)
+        right, here = "k" * 32, "2001:db8::1"
+        assert all(keyhole.fits(right, here) for _ in range(9))
+        assert [keyhole.fits("guess", here) for _ in range(3)] == [False] * 3
+        for key in ("guess", right):  # a guess is not compared, lest the right one be noticed
+            assert status_of(keyhole.fits, key, "2001:db8::2") == (429, "too_fast")
+        assert keyhole.fits(right, "2001:db8:0:1::1")
+        now[0] = 10.0
+        assert keyhole.fits(right, here)
+        assert not keyhole.fits("guess", here)
+        with pytest.raises(Refused) as refused:
+            keyhole.fits(right, here)
+        assert refused.value.details == {"retry_after": 10}
+
+    def test_ten_at_once_and_one_in_ten_seconds(self) -> None:
+        keyhole = Keyhole(SETTINGS)
+        assert WRONG_KEYS == 10
+        assert not any(keyhole.fits("\ud800", "a") for _ in range(10))
+        assert status_of(keyhole.fits, "guess", "a") == (429, "too_fast")
+        assert (keyhole._wrong._rate, keyhole._wrong._burst) == (0.1, 10)
+
+    @pytest.mark.parametrize(
+        ("host", "place"),
+        [
+            ("192.0.2.7", "192.0.2.7"),
+            ("::ffff:192.0.2.7", "192.0.2.7"),
+            ("2001:db8:0:0:ffff:ffff:ffff:ffff", "2001:db8::/64"),
+            ("2001:db8:0:1::", "2001:db8:0:1::/64"),
+            ("fe80::1%eth0", "fe80::/64"),
+            ("::1", "::/64"),
+            ("x" * 100, "x" * 64),
+        ],
+    )
+    def test_where_a_request_is_from(self, host: str, place: str) -> None:
+        assert origin(host) == place
 
 
 class TestSessions:
@@ -145,6 +197,14 @@ class TestLimits:
         assert not limit.allows("a")
         now[0] += 1000  # never more than a burst
         assert [limit.allows("a") for _ in range(4)] == [True, True, True, False]
+
+    def test_looking_takes_nothing(self) -> None:
+        limit = RateLimit(rate=1.0, burst=1, clock=lambda: 0.0)
+        assert [limit.would_allow("a") for _ in range(3)] == [True] * 3
+        assert limit.allows("a")
+        assert not limit.would_allow("a")
+        assert limit.would_allow("b")
+        assert list(limit._left) == ["a"]
 
     def test_the_longest_silent_are_forgotten(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(limits, "_KEPT", 2)

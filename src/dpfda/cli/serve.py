@@ -2,44 +2,66 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import secrets
 from pathlib import Path
+from typing import Any
 
 import click
 
+from dpfda.cli._secrets import holds_password, read_secret
+from dpfda.client.http import is_loopback
 from dpfda.errors import InvalidParameter, MissingExtra
+
+_DATABASE = "sqlite:///dpfda.db"
+_EXPOSED = (
+    "warning: other machines reach {} without encryption; give --tls-certificate and --tls-key, "
+    "or put a proxy that speaks TLS before it (--proxy)"
+)
 
 
 @click.command()
-@click.option("--database", default="sqlite:///dpfda.db", show_default=True,
-    help="Where studies are kept: sqlite:///FILE or postgresql://USER@HOST/NAME.")  # fmt: skip
+@click.option("--database", metavar="URL",
+    help="Where studies are kept: sqlite:///FILE or postgresql://USER@HOST/NAME. With a password "
+    "only in DPFDA_DATABASE or --database-file.  [default: sqlite:///dpfda.db]")  # fmt: skip
+@click.option("--database-file", type=click.Path(dir_okay=False, path_type=Path),
+    help="File that holds that URL, closed to other users.")  # fmt: skip
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", default=8000, show_default=True, help="Port; 0 takes a free one.")
-@click.option("--workers", default=1, show_default=True, help="Processes on the same port.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True,
+    help="Port; 0 takes a free one.")  # fmt: skip
+@click.option("--workers", type=click.IntRange(1), default=1, show_default=True,
+    help="Processes on the same port.")  # fmt: skip
 @click.option("--admin-key-file", type=click.Path(dir_okay=False, path_type=Path),
-    help="File with the administrator's key; made if it does not exist. "
+    help="File with the administrator's key, closed to other users; made if it does not exist. "
     "Without it the key is taken from DPFDA_ADMIN_KEY, or made up and shown once.")  # fmt: skip
 @click.option("--tls-certificate", type=click.Path(exists=True, dir_okay=False),
     help="TLS certificate (PEM).")  # fmt: skip
 @click.option("--tls-key", type=click.Path(exists=True, dir_okay=False), help="Its private key.")
+@click.option("--proxy", "proxies", multiple=True, metavar="ADDRESS",
+    help="Address or network of a proxy before the collector, whose X-Forwarded headers are "
+    "believed. May be repeated; without it nobody's are.")  # fmt: skip
+@click.option("--secure-cookies/--no-secure-cookies", default=None,
+    help="Whether browsers keep the dashboard's cookie to https.  "
+    "[default: with a certificate or a proxy]")  # fmt: skip
 @click.option("--patience", default=10.0, show_default=True,
     help="Seconds that a client may take to send a request.")  # fmt: skip
 @click.option("--rate", default=5.0, show_default=True, help="Requests a second of one token.")
-@click.option("--group", default=256, show_default=True, help="Largest group commit.")
+@click.option("--group", type=click.IntRange(1), default=256, show_default=True,
+    help="Largest group commit.")  # fmt: skip
 @click.option("--quiet", is_flag=True, help="Log no granted requests.")
 def command(
-    database: str,
+    database: str | None,
+    database_file: Path | None,
     host: str,
     port: int,
     workers: int,
     admin_key_file: Path | None,
     tls_certificate: str | None,
     tls_key: str | None,
-    patience: float,
-    rate: float,
-    group: int,
-    quiet: bool,
+    proxies: tuple[str, ...],
+    secure_cookies: bool | None,
+    **options: Any,
 ) -> None:
     """Run a collector of studies.
 
@@ -48,46 +70,84 @@ def command(
     """
     if (tls_certificate is None) != (tls_key is None):
         raise InvalidParameter("--tls-key", "given together with --tls-certificate", None)
-    if workers > 1 and not database.startswith("postgresql"):
+    url = _database(database, database_file)
+    if workers > 1 and not url.startswith("postgresql"):
         raise InvalidParameter("--workers", "1 unless the database is PostgreSQL", workers)
     try:
-        from dpfda.collector.run import listen, serve
-        from dpfda.collector.settings import Settings
+        from dpfda.collector.run import check_certificate, check_storage, listen, serve
+        from dpfda.collector.settings import SHORTEST_KEY, Settings
     except ModuleNotFoundError as error:
         raise MissingExtra(str(error.name), "service") from None
-    listener = listen(host, port)  # before a key is made up and shown
-    settings = Settings(
-        database=database,
-        admin_key=_admin_key(admin_key_file),
-        group=group,
-        rate=rate,
-        patience=patience,
-        secure_cookies=tls_certificate is not None,
-        quiet=quiet,
-    )
-    serve(
-        settings,
-        host=host,
-        listener=listener,
-        workers=workers,
-        certificate=tls_certificate,
-        private_key=tls_key,
-        announce=click.echo,
-    )
+    trusted = tuple(map(_network, proxies))
+    # Whatever can go wrong goes wrong before a key is made up and an address is shown.
+    if tls_certificate is not None and tls_key is not None:
+        check_certificate(tls_certificate, tls_key)
+    check_storage(url)
+    behind_tls = tls_certificate is not None or bool(trusted)
+    with listen(host, port) as listener:
+        settings = Settings(
+            database=url,
+            admin_key=_admin_key(admin_key_file, SHORTEST_KEY),
+            secure_cookies=behind_tls if secure_cookies is None else secure_cookies,
+            proxies=trusted,
+            **options,
+        )
+        if not behind_tls and not is_loopback(host):
+            click.echo(_EXPOSED.format(host), err=True)
+        serve(
+            settings,
+            host=host,
+            listener=listener,
+            workers=workers,
+            certificate=tls_certificate,
+            private_key=tls_key,
+            announce=click.echo,
+        )
 
 
-def _admin_key(file: Path | None) -> str:
+def _database(given: str | None, file: Path | None) -> str:
+    """The URL of the storage: an argument for those without a secret."""
+    if given is not None and file is not None:
+        raise InvalidParameter("--database-file", "given without --database", file.name)
+    if file is not None:
+        return read_secret("--database-file", file)
+    if given is not None and holds_password(given):
+        rule = (
+            "without a password, which every user of this machine could see; "
+            "use DPFDA_DATABASE or --database-file"
+        )
+        raise InvalidParameter("--database", rule, "one that has it")
+    return given or os.environ.get("DPFDA_DATABASE") or _DATABASE
+
+
+def _network(proxy: str) -> str:
+    try:
+        ipaddress.ip_network(proxy)
+    except ValueError:
+        raise InvalidParameter("--proxy", "an IP address or network", proxy) from None
+    return proxy
+
+
+def _admin_key(file: Path | None, shortest: int) -> str:
+    rule = f"a key of {shortest} characters at least"
     if file is not None and file.exists():
-        key = file.read_text(encoding="utf-8").strip()
-        if len(key) < 16:
-            raise InvalidParameter("--admin-key-file", "a key of at least 16 characters", file.name)
+        key = read_secret("--admin-key-file", file)
+        if len(key) < shortest:
+            raise InvalidParameter("--admin-key-file", rule, file.name)
         return key
-    if file is None and os.environ.get("DPFDA_ADMIN_KEY"):
-        return os.environ["DPFDA_ADMIN_KEY"]
+    told = os.environ.get("DPFDA_ADMIN_KEY")
+    if file is None and told:
+        if len(told) < shortest:
+            raise InvalidParameter("DPFDA_ADMIN_KEY", rule, "a shorter one")
+        return told
     key = secrets.token_urlsafe(32)
     if file is None:
         click.echo(f"admin key (shown this once): {key}", err=True)
-    else:
+        return key
+    try:
         with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
             stream.write(key + "\n")
+    except OSError as error:
+        reason = f"a file that can be written ({error.strerror})"
+        raise InvalidParameter("--admin-key-file", reason, str(file)) from None
     return key

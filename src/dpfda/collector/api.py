@@ -11,11 +11,12 @@ from litestar.datastructures import State
 from litestar.di import NamedDependency, Provide
 from litestar.params import HeaderParameter, JSONBody, PathParameter, QueryParameter
 
+from dpfda.collector.key import Keyhole
 from dpfda.collector.limits import RateLimit
 from dpfda.collector.peers import NewExchange, exchange_plan
 from dpfda.collector.refusal import Refused, no_token
 from dpfda.collector.service import Collector
-from dpfda.collector.settings import Settings, StudySettings
+from dpfda.collector.settings import StudySettings
 from dpfda.collector.storage.base import StudyLine, StudyRecord
 from dpfda.protocol.wire import Receipt, ReplyMessage, TaskMessage, token_hash
 from dpfda.recipe import plan_from_facts
@@ -322,11 +323,15 @@ def _token(request: Asked, authorization: str | None) -> bytes:
     return found
 
 
-async def _admin(
-    configuration: NamedDependency[Settings], authorization: Credential = None
-) -> None:
+def host_of(request: Asked) -> str:
+    """The address that a request comes from, or that a trusted proxy says it comes from."""
+    return request.client.host if request.client else ""
+
+
+async def _admin(request: Asked, authorization: Credential = None) -> None:
     """Let the request through if it carries the key."""
-    if not configuration.is_admin(bearer(authorization)):
+    keyhole: Keyhole = request.app.state.keyhole
+    if not keyhole.fits(bearer(authorization), host_of(request)):
         raise Refused(401, "not_admin", "this needs the administrator's key")
 
 

@@ -19,6 +19,7 @@ from litestar.openapi.plugins import JsonRenderPlugin
 from dpfda._version import __version__
 from dpfda.collector import api
 from dpfda.collector.health import health, show_metrics
+from dpfda.collector.key import Keyhole
 from dpfda.collector.limits import RateLimit
 from dpfda.collector.metrics import Metrics, log_to_stderr
 from dpfda.collector.observed import Observed
@@ -39,11 +40,12 @@ def create_app(settings: Settings) -> Observed:
     """A collector, ready for an ASGI server."""
     metrics = Metrics()
     limit = RateLimit(rate=settings.rate, burst=settings.burst)
+    keyhole = Keyhole(settings)
 
     @asynccontextmanager
     async def lifespan(app: Litestar) -> AsyncIterator[None]:
         collector = Collector(open_storage(settings.database), group=settings.group)
-        app.state.update(collector=collector, settings=settings, limit=limit)
+        app.state.update(collector=collector, limit=limit, keyhole=keyhole)
         await collector.start()
         yield
         await collector.stop()
@@ -93,7 +95,8 @@ def _sign_in(_: Request[Any, Any, Any], __: NotSignedIn) -> Response[str]:
 
 
 def _refused(_: Request[Any, Any, Any], error: Refused) -> Response[dict[str, Any]]:
-    headers = {"Retry-After": "1"} if "retry_after" in error.details else {}
+    pause = error.details.get("retry_after")
+    headers = {} if pause is None else {"Retry-After": str(pause)}
     if error.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     return Response(error.to_dict(), status_code=error.status, headers=headers)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
+import ssl
 from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 import uvicorn
+from sqlalchemy import make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError
 from uvicorn.supervisors import Multiprocess
 
 from dpfda.collector.app import ENVIRONMENT
 from dpfda.collector.connection import PatientProtocol, allow_many_files
 from dpfda.collector.settings import Settings
+from dpfda.collector.storage import open_storage
 from dpfda.errors import InvalidParameter
 
 
@@ -22,8 +28,48 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=1024)
     except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        raise InvalidParameter("--port", f"free at {host}: {reason}", port) from None
+        number = error.errno or -1  # negative: names that nobody resolves
+        if number < 0 or number == errno.EADDRNOTAVAIL:
+            raise InvalidParameter("--host", "an address of this machine", host) from None
+        rule = f"free at {host}: {os.strerror(number)}"
+        raise InvalidParameter("--port", rule, port) from None
+
+
+def check_certificate(certificate: str, private_key: str) -> None:
+    """Refuse files that are no certificate and its key."""
+    try:
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(
+            certificate, private_key, password=lambda: ""
+        )
+    except OSError as error:
+        reason = error.strerror or "cannot be read"
+        rule = f"a certificate that belongs to --tls-key ({reason})"
+        raise InvalidParameter("--tls-certificate", rule, certificate) from None
+
+
+def check_storage(url: str) -> None:
+    """Open a storage once, so that what is wrong with it is said in words; never its password."""
+    name = "--database"
+    try:
+        parts = make_url(url) if "://" in url else None
+    except (ArgumentError, ValueError):
+        rule = "sqlite:///FILE or postgresql://USER@HOST/NAME"
+        raise InvalidParameter(name, rule, "another text") from None
+    if parts is not None and parts.drivername == "sqlite" and parts.database:
+        folder = Path(parts.database).absolute().parent
+        if not folder.is_dir():
+            raise InvalidParameter(name, "in a folder that exists", str(folder))
+    try:
+        open_storage(url).close()
+    except DBAPIError as error:
+        reason = " ".join(str(error.orig).split())[:200]
+        raise InvalidParameter(name, f"one that can be opened ({reason})", _shown(url)) from None
+
+
+def _shown(url: str) -> str:
+    """A URL without what may be secret in it."""
+    parts = make_url(url)
+    return str(parts.database if parts.host is None else f"{parts.host}/{parts.database}")
 
 
 def serve(
@@ -59,6 +105,8 @@ def serve(
         access_log=False,
         log_config=None,
         server_header=False,
+        proxy_headers=bool(settings.proxies),  # uvicorn itself would believe whoever is local
+        forwarded_allow_ips=list(settings.proxies),
         timeout_keep_alive=max(1, round(settings.patience)),
         timeout_graceful_shutdown=10,
         ssl_certfile=certificate,

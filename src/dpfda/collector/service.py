@@ -158,6 +158,14 @@ class Collector:
         await self.study(study)
         return await self._read(self.storage.replies, study, phase)
 
+    async def end_session(self, session: bytes, *, until: float) -> None:
+        """Sign the administrator out, in every process."""
+        await self._write(self.storage.end_session, session, until=until, now=time.time())
+
+    async def session_ended(self, session: bytes) -> bool:
+        """Whether the administrator has signed out."""
+        return await self._read(self.storage.session_ended, session)
+
     # -- people --------------------------------------------------------------------------------
 
     async def enrol(self, study: str, *, invited: bool = False) -> str:

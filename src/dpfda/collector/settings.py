@@ -8,6 +8,10 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from dpfda.errors import InvalidParameter
+
+SHORTEST_KEY = 16  # characters
+
 Positive = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
 
 
@@ -40,6 +44,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         burst: see `rate`.
         patience: seconds that a client may take to send a request.
         secure_cookies: set where the site is served over TLS.
+        proxies: addresses and networks of proxies whose word is taken for where a request is from.
         quiet: write no log line for requests that were granted.
     """
 
@@ -50,11 +55,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     burst: int = 20
     patience: float = 10.0
     secure_cookies: bool = False
+    proxies: tuple[str, ...] = ()
     quiet: bool = False
 
+    def __post_init__(self) -> None:
+        if len(self.admin_key) < SHORTEST_KEY:
+            raise InvalidParameter("admin_key", f"{SHORTEST_KEY} characters at least", "fewer")
+
     def is_admin(self, key: str) -> bool:
-        """Compare in constant time."""
-        return hmac.compare_digest(key.encode(), self.admin_key.encode())
+        """Compare in constant time, whatever the lengths."""
+        sent = hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
+        return hmac.compare_digest(sent, hashlib.sha256(self.admin_key.encode()).digest())
 
     def secret(self, purpose: str) -> bytes:
         """A key for one purpose, the same in every worker process."""

@@ -37,14 +37,14 @@ class CollectorProcess:
 
     def start(self) -> Self:
         """Start it, and wait until it answers. After a kill: on the same port as before."""
-        environment = os.environ | {"DPFDA_ADMIN_KEY": self.admin_key}
-        arguments = ["serve", "--database", self.database, "--port", str(self.port), *self.options]
+        told = {"DPFDA_ADMIN_KEY": self.admin_key, "DPFDA_DATABASE": self.database}
+        arguments = ["serve", "--port", str(self.port), *self.options]
         with open(self.log or os.devnull, "ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "dpfda.cli", *arguments],
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env=environment,
+                env=os.environ | told,
                 text=True,
             )
         assert self._process.stdout is not None

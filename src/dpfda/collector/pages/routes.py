@@ -11,7 +11,8 @@ from litestar.datastructures import State
 from litestar.di import NamedDependency
 from litestar.params import FromPath
 
-from dpfda.collector.api import After, StudyName, page_of
+from dpfda.collector.api import After, StudyName, host_of, page_of
+from dpfda.collector.key import Keyhole
 from dpfda.collector.pages import planning, session, views
 from dpfda.collector.pages.posted import posted
 from dpfda.collector.refusal import Refused
@@ -56,11 +57,9 @@ async def login_form() -> Page:
 
 @post("/login", include_in_schema=False, request_max_body_size=_MOST)
 async def login(request: Asked, configuration: NamedDependency[Settings]) -> Page:
-    """Check the key; one guess at a time and address."""
-    client = request.client.host if request.client else ""
-    if not request.app.state.limit.allows(("login", client)):
-        raise Refused(429, "too_fast", "too many attempts; wait a moment", retry_after=1)
-    if not configuration.is_admin((await _form(request)).get("key", "")):
+    """Check the key."""
+    keyhole: Keyhole = request.app.state.keyhole
+    if not keyhole.fits((await _form(request)).get("key", ""), host_of(request)):
         return _html(views.login_page(wrong=True), 401)
     answer = _go("/")
     answer.set_cookie(session.new_session(configuration))
@@ -69,10 +68,15 @@ async def login(request: Asked, configuration: NamedDependency[Settings]) -> Pag
 
 @post("/logout", include_in_schema=False, request_max_body_size=_MOST)
 async def logout(
-    request: Asked, configuration: NamedDependency[Settings], csrf: NamedDependency[str]
+    request: Asked,
+    configuration: NamedDependency[Settings],
+    collector: NamedDependency[Collector],
+    csrf: NamedDependency[str],
 ) -> Page:
-    """Forget the session."""
+    """End the session, here and wherever its cookie was copied to."""
     session.check_form(csrf, await _form(request), request)
+    ended = session.require_session(request, configuration)
+    await collector.end_session(ended.name, until=ended.until)
     answer = _go("/login")
     answer.set_cookie(session.no_session(configuration))
     return answer
@@ -174,9 +178,16 @@ async def interface(request: Asked, csrf: NamedDependency[str]) -> Page:
     return _html(views.interface_page(request.app.openapi_schema.to_schema(), csrf=csrf))
 
 
-async def signed_in(request: Asked, configuration: NamedDependency[Settings]) -> str:
+async def signed_in(
+    request: Asked,
+    configuration: NamedDependency[Settings],
+    collector: NamedDependency[Collector],
+) -> str:
     """The token for a page's forms: whoever is not signed in gets no page that asks for it."""
-    return session.require_session(request, configuration)
+    found = session.require_session(request, configuration)
+    if await collector.session_ended(found.name):
+        raise session.NotSignedIn
+    return found.csrf
 
 
 async def _everything(collector: Collector, study: str) -> tuple[Any, int, Any]:

@@ -1,4 +1,8 @@
-"""Who is signed in: a signed cookie, and a token in every form that only its page knows."""
+"""Who is signed in: a signed cookie, and a token in every form that only its page knows.
+
+A session ends by itself after some hours, or for good when somebody signs out: those that were
+ended are remembered in the storage until they would have ended anyway.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import hashlib
 import hmac
 import secrets
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 from litestar import Request
 from litestar.datastructures import Cookie
@@ -36,8 +40,16 @@ def no_session(settings: Settings) -> Cookie:
     return _cookie(settings, "", 0)
 
 
-def require_session(request: Request[Any, Any, Any], settings: Settings) -> str:
-    """The session of a request, or a refusal. Returns the token for the page's forms."""
+class Session(NamedTuple):
+    """Somebody who is signed in: the session's name, its end, the token for its forms."""
+
+    name: bytes
+    until: float
+    csrf: str
+
+
+def require_session(request: Request[Any, Any, Any], settings: Settings) -> Session:
+    """The session of a request, or a refusal. Whether it was ended, the storage knows."""
     cookie = request.cookies.get(_NAME, "")
     content, _, signature = cookie.rpartition(".")
     expires = content.partition(".")[0]
@@ -45,7 +57,8 @@ def require_session(request: Request[Any, Any, Any], settings: Settings) -> str:
     good = hmac.compare_digest(signature.encode(), expected.encode())
     if not good or not expires.isdigit() or int(expires) < time.time():
         raise NotSignedIn
-    return csrf_token(settings, cookie)
+    name = hashlib.sha256(content.encode()).digest()
+    return Session(name, float(expires), csrf_token(settings, cookie))
 
 
 def csrf_token(settings: Settings, cookie: str) -> str:

@@ -237,3 +237,13 @@ class Storage(Registered, family="storage"):
     @abstractmethod
     def models(self, study: str) -> list[ModelRecord]:
         """The history of a study's model, oldest first."""
+
+    # -- the administrator's sessions ----------------------------------------------------------
+
+    @abstractmethod
+    def end_session(self, session: bytes, *, until: float, now: float) -> None:
+        """Remember until it ends by itself that a session was ended."""
+
+    @abstractmethod
+    def session_ended(self, session: bytes) -> bool:
+        """Whether a session was ended."""

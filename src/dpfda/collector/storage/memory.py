@@ -38,6 +38,7 @@ class MemoryStorage(Storage, name="memory"):
         self._people: dict[bytes, Ticket] = {}
         self._replies: dict[tuple[str, int], dict[int, NewReply]] = {}
         self._models: dict[str, list[ModelRecord]] = {}
+        self._ended: dict[bytes, float] = {}
 
     @classmethod
     def open(cls, url: str) -> Self:
@@ -189,6 +190,16 @@ class MemoryStorage(Storage, name="memory"):
     def models(self, study: str) -> list[ModelRecord]:
         """The history."""
         return list(self._models.get(study, []))
+
+    def end_session(self, session: bytes, *, until: float, now: float) -> None:
+        """Remember it, and forget those that are over anyway."""
+        with self._lock:
+            self._ended = {name: end for name, end in self._ended.items() if end >= now}
+            self._ended[session] = until
+
+    def session_ended(self, session: bytes) -> bool:
+        """Whether it is remembered."""
+        return session in self._ended
 
     def _change(self, study: str, **parts: Any) -> None:
         self._studies[study] = msgspec.structs.replace(self._studies[study], **parts)

@@ -34,6 +34,7 @@ from dpfda.collector.storage.migration import migrate
 from dpfda.collector.storage.trouble import told
 
 _study, _person, _reply, _model = tables.study, tables.person, tables.reply, tables.model
+_ended = tables.ended_session
 
 _PATIENCE = 10.0  # seconds to wait for whoever has locked something
 _HURRY = 1.0  # the same where somebody asks whether all is well
@@ -282,6 +283,21 @@ class SqlStorage(Storage):
         query = sa.select(_model).where(_model.c.study == study).order_by(_model.c.phase)
         with self._read() as connection:
             return [ModelRecord(**row._mapping) for row in connection.execute(query)]
+
+    # -- the administrator's sessions ----------------------------------------------------------
+
+    def end_session(self, session: bytes, *, until: float, now: float) -> None:
+        """Remember it, and forget those that are over anyway."""
+        with self._write() as connection:
+            over = (_ended.c.until < now) | (_ended.c.session == session)
+            connection.execute(_ended.delete().where(over))
+            connection.execute(_ended.insert(), {"session": session, "until": until})
+
+    def session_ended(self, session: bytes) -> bool:
+        """Whether it is remembered."""
+        query = sa.select(_ended.c.until).where(_ended.c.session == session)
+        with self._read() as connection:
+            return connection.execute(query).first() is not None
 
 
 def _change(connection: Connection, study: str, **values: Any) -> None:

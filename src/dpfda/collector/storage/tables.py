@@ -53,6 +53,12 @@ person = _table(
 )
 # Who replied is not kept beside the reply.
 reply = _table("reply", NewReply, keys={"study", "phase", "number"}, without="token")
+ended_session = Table(
+    "ended_session",
+    metadata,
+    Column("session", sa.LargeBinary, primary_key=True),  # SHA-256
+    Column("until", sa.Float, nullable=False),
+)
 model = _table("model", ModelRecord, keys={"study", "phase"})
 # See `counters`.
 tally = Table(

@@ -1,0 +1,160 @@
+"""Keys, passwords and sessions of real collectors: who sees them, tries them, ends them."""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from forked_collector import ForkedCollector
+
+from dpfda.collector.key import WRONG_KEYS
+from dpfda.collector.storage.base import Storage
+from dpfda.study.running import CollectorProcess
+
+
+class Browser:
+    """Requests from an address of this machine, through a proxy if it says so."""
+
+    def __init__(self, collector: CollectorProcess, *, address: str = "127.0.0.1") -> None:
+        source = (address, 0)
+        self._wire = http.client.HTTPConnection(
+            "127.0.0.1", collector.port, source_address=source, timeout=20
+        )
+        self.cookie = ""
+
+    def ask(self, method: str, path: str, form: Any = None, **headers: str) -> Any:
+        if self.cookie:
+            headers["Cookie"] = self.cookie
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        self._wire.request(method, path, urlencode(form or {}) or None, named)
+        answer = self._wire.getresponse()
+        answer.text = answer.read().decode()  # type: ignore[attr-defined]
+        self._wire.close()
+        return answer
+
+    def guess(self, key: str, **headers: str) -> int:
+        """The interface with a key."""
+        answer = self.ask("POST", "/api/studies", Authorization=f"Bearer {key}", **headers)
+        return int(answer.status)
+
+    def sign_in(self, key: str, **headers: str) -> Any:
+        answer = self.ask("POST", "/login", {"key": key}, **headers)
+        self.cookie = (answer.headers.get("Set-Cookie") or "").partition(";")[0]
+        return answer
+
+    def csrf(self) -> str:
+        page = self.ask("GET", "/").text
+        return str(page.partition('name="csrf" value="')[2].partition('"')[0])
+
+
+@pytest.fixture(scope="module")
+def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorProcess]:
+    folder = tmp_path_factory.mktemp("collector")
+    with CollectorProcess(f"sqlite:///{folder}/x.db") as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def behind(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorProcess]:
+    """A collector that believes a proxy at 127.0.0.2."""
+    folder = tmp_path_factory.mktemp("behind")
+    options = ["--proxy", "127.0.0.2"]
+    with CollectorProcess(f"sqlite:///{folder}/x.db", options=options) as process:
+        yield process
+
+
+def test_no_secret_is_an_argument(collector: CollectorProcess) -> None:
+    """``ps`` shows arguments to everybody."""
+    assert collector._process is not None
+    arguments = Path(f"/proc/{collector._process.pid}/cmdline").read_bytes()
+    assert collector.admin_key.encode() not in arguments
+    assert b"sqlite" not in arguments
+
+
+def test_wrong_keys_are_limited_by_address(collector: CollectorProcess) -> None:
+    """Thousands of guesses were compared within seconds, and a header hid where they came from."""
+    thief, owner = (Browser(collector, address=a) for a in ("127.0.0.3", "127.0.0.4"))
+    answers = [thief.guess(f"guess {n}", X_Forwarded_For=f"10.0.0.{n}") for n in range(20)]
+    assert answers == [401] * WRONG_KEYS + [429] * (20 - WRONG_KEYS)
+    assert thief.sign_in(collector.admin_key).status == 429, "one limit for both doors"
+    refused = thief.ask("POST", "/login", {"key": "guess"})
+    assert int(refused.headers["Retry-After"]) > 1
+    assert owner.sign_in(collector.admin_key).status == 303
+
+
+def test_wrong_keys_of_the_form_are_limited_too(collector: CollectorProcess) -> None:
+    thief = Browser(collector, address="127.0.0.5")
+    answers = [thief.sign_in("guess").status for _ in range(WRONG_KEYS + 1)]
+    assert answers == [401] * WRONG_KEYS + [429]
+
+
+def test_a_proxy_is_believed_when_it_was_named(behind: CollectorProcess) -> None:
+    proxy, other = (Browser(behind, address=address) for address in ("127.0.0.2", "127.0.0.6"))
+    for number in range(WRONG_KEYS):
+        spoofed = f"10.0.0.{number}, 192.0.2.1"  # the last one is what the proxy saw
+        assert proxy.guess("guess", X_Forwarded_For=spoofed) == 401
+    assert proxy.guess("guess", X_Forwarded_For="192.0.2.1") == 429
+    assert proxy.guess("guess", X_Forwarded_For="192.0.2.2") == 401
+    for number in range(WRONG_KEYS):
+        assert other.guess("guess", X_Forwarded_For=f"10.0.1.{number}") == 401
+    assert other.guess("guess", X_Forwarded_For="10.0.2.1") == 429, "whoever else says so is not"
+
+
+def test_cookies_are_secure_behind_a_proxy(
+    collector: CollectorProcess, behind: CollectorProcess
+) -> None:
+    plain = Browser(collector).sign_in(collector.admin_key).headers["Set-Cookie"]
+    secure = Browser(behind).sign_in(behind.admin_key).headers["Set-Cookie"]
+    assert "Secure" not in plain
+    assert "Secure" in secure
+    assert all("HttpOnly" in cookie and "SameSite=strict" in cookie for cookie in (plain, secure))
+
+
+def test_signing_out_ends_the_session(collector: CollectorProcess) -> None:
+    """A copy of the cookie stayed good for eight hours."""
+    owner, thief = Browser(collector), Browser(collector)
+    owner.sign_in(collector.admin_key)
+    thief.cookie = owner.cookie
+    assert thief.ask("GET", "/").status == 200
+    assert owner.ask("POST", "/logout", {"csrf": "forged"}).status == 403
+    assert thief.ask("GET", "/").status == 200
+    assert owner.ask("POST", "/logout", {"csrf": owner.csrf()}).status == 303
+    assert thief.ask("GET", "/").status == 303, "sent to the form"
+    owner.sign_in(collector.admin_key)
+    assert owner.ask("GET", "/").status == 200
+
+
+def test_a_session_that_was_ended_stays_so(tmp_path: Path) -> None:
+    collector = ForkedCollector(f"sqlite:///{tmp_path}/x.db").start()
+    try:
+        kept, ended = Browser(collector), Browser(collector)
+        for one in (kept, ended):
+            one.sign_in(collector.admin_key)
+        ended.ask("POST", "/logout", {"csrf": ended.csrf()})
+        collector.kill()
+        collector.start()
+        for one, status in ((kept, 200), (ended, 303)):
+            again = Browser(collector)
+            again.cookie = one.cookie
+            assert again.ask("GET", "/").status == status
+    finally:
+        collector.stop()
+
+
+@pytest.mark.parametrize("database", ["memory", "sqlite", "postgresql"], indirect=True)
+def test_ended_sessions_are_kept_as_long_as_they_matter(storage: Storage) -> None:
+    first, second = b"1" * 32, b"2" * 32
+    assert not storage.session_ended(first)
+    storage.end_session(first, until=10.0, now=1.0)
+    storage.end_session(first, until=10.0, now=1.0)
+    assert storage.session_ended(first)
+    assert not storage.session_ended(second)
+    storage.end_session(second, until=20.0, now=10.0)
+    assert storage.session_ended(first)
+    storage.end_session(second, until=20.0, now=10.5)
+    assert not storage.session_ended(first)
+    assert storage.session_ended(second)
