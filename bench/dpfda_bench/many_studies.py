@@ -77,4 +77,5 @@ def _record(number: int) -> StudyRecord:
         issued=10,
         status="finished" if number % 3 == 0 else "open",
         state='{"padding": "' + "x" * 2000 + '"}',  # a state is longer than a page of a list
+        seal="",
     )

@@ -281,7 +281,7 @@ def test_unknown_things(http: Any) -> None:
     assert code(http("GET", "/api/studies/abc/model")) == (404, "unknown_study")
     assert code(http("POST", "/api/studies/abc/enrol")) == (404, "unknown_study")
     assert http("GET", "/api/nothing").status == 404
-    assert http("DELETE", "/api/studies/abc").status == 405
+    assert http("PUT", "/api/studies/abc").status == 405
 
 
 def test_the_log_holds_neither_tokens_nor_replies(

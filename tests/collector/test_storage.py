@@ -2,73 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from pathlib import Path
 
 import msgspec
 import pytest
 import sqlalchemy as sa
+from stored_studies import FINISHED, begun, every_storage, model, record, reply, stored, token
 
 from dpfda.collector.storage import open_storage, tables
-from dpfda.collector.storage.base import (
-    Ended,
-    ModelRecord,
-    NewReply,
-    Storage,
-    StudyRecord,
-    Ticket,
-    Totals,
-)
+from dpfda.collector.storage.base import Ended, NewReply, Storage, Ticket, Totals
 from dpfda.errors import UnknownName
-
-every_storage = pytest.mark.parametrize(
-    "database", ["memory", "sqlite", "postgresql"], indirect=True
-)
-stored = pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
-
-
-def record(name: str = "study", *, quota: int = 3, created: float = 1.0) -> StudyRecord:
-    return StudyRecord(
-        id=name,
-        hash=name * 4,
-        plan="{}",
-        settings="{}",
-        created=created,
-        phase=0,
-        kind="report",
-        quota=quota,
-        status="open",
-        state="{}",
-        title="a title",
-        epsilon=0.5,
-    )
-
-
-def model(name: str = "study", phase: int = -1) -> ModelRecord:
-    return ModelRecord(
-        study=name, phase=phase, kind="report", people=0, created=1.0, document="{}", summary="{}"
-    )
-
-
-FINISHED = {"phase": 1, "kind": "finished", "quota": 0, "status": "finished", "state": "{}"}
-
-
-def token(number: int) -> bytes:
-    return hashlib.sha256(str(number).encode()).digest()
-
-
-def reply(number: int, *, study: str = "study", phase: int = 0, body: bytes = b"x") -> NewReply:
-    digest = hashlib.sha256(body).digest()
-    return NewReply(token(number), study, phase, number, digest, body, 5.0)
-
-
-def begun(storage: Storage, *, people: int = 3, quota: int = 3) -> None:
-    """A study in which people 0, 1, ... hold the tickets 0, 1, ..."""
-    assert storage.create(record(quota=quota), model())
-    crowd = [("study", token(i)) for i in range(people)]
-    assert storage.enrol(crowd, most={"study": 100}) == ["enrolled"] * people
-    storage.issue(crowd, now=2.0)
 
 
 @every_storage
@@ -140,7 +84,7 @@ def test_replies_are_stored_once(storage: Storage) -> None:
 def test_one_bad_reply_spoils_no_other(storage: Storage) -> None:
     begun(storage)
     group = [reply(0), reply(0, body=b"other"), reply(0), reply(5), reply(1)]
-    foreign = NewReply(token(0), "study", 0, 2, b"d" * 32, b"x", 5.0)
+    foreign = NewReply(token(0), "study", 0, 2, b"d" * 32, b"x")
     assert storage.add_replies([*group, foreign]) == [
         "stored",
         "different",
@@ -320,7 +264,7 @@ def test_several_writers_at_once(storage: Storage, database: str) -> None:
                 group = crowd[start : start + 5]
                 tickets = own.issue(group, now=1.0)
                 replies = [
-                    NewReply(who, "study", 0, ticket.number, b"d" * 32, b"y", 1.0)  # type: ignore[union-attr]
+                    NewReply(who, "study", 0, ticket.number, b"d" * 32, b"y")  # type: ignore[union-attr]
                     for (_, who), ticket in zip(group, tickets, strict=True)
                 ]
                 assert own.add_replies(replies) == ["stored"] * 5

@@ -19,7 +19,7 @@ from dpfda.privacy.ledger import Ledger
 from dpfda.protocol import StudyPlan
 from dpfda.protocol.consortium import convene
 from dpfda.protocol.person import Crowd
-from dpfda.protocol.wire import ReplyMessage, receipt_of
+from dpfda.protocol.wire import receipt_of
 from dpfda.simulate import ask_everybody, people_from, simulate
 
 N = 90
@@ -168,16 +168,18 @@ def test_people_hold_their_own_rows_in_a_public_order() -> None:
 
 
 def test_a_receipt_is_for_one_reply() -> None:
-    message = ReplyMessage(plan="p", phase=0, ticket=3, values=[1.0])
-    receipt = receipt_of(message, b"body").receipt
-    assert receipt == receipt_of(message, b"body").receipt
-    assert len(receipt) == 32  # 128 bits in hexadecimal: nobody finds another reply with the same
+    receipt = receipt_of(0, 3, b"digest", seal="s").receipt
+    assert receipt == receipt_of(0, 3, b"digest", seal="s").receipt
+    named, mark = receipt.rsplit("-", 1)
+    assert named == "0-3"
+    assert len(mark) == 32  # 128 bits in hexadecimal: nobody finds another reply with the same
     others = [
-        receipt_of(message, b"other"),
-        receipt_of(ReplyMessage(plan="p", phase=1, ticket=3, values=[1.0]), b"body"),
-        receipt_of(ReplyMessage(plan="p", phase=0, ticket=4, values=[1.0]), b"body"),
+        receipt_of(0, 3, b"other", seal="s"),
+        receipt_of(1, 3, b"digest", seal="s"),
+        receipt_of(0, 4, b"digest", seal="s"),
+        receipt_of(0, 3, b"digest", seal="t"),
     ]
-    assert receipt not in {other.receipt for other in others}
+    assert mark not in {other.receipt.rsplit("-", 1)[1] for other in others}
 
 
 @pytest.mark.parametrize("unit", ["", "  ", 3, None])

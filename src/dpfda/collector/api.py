@@ -6,7 +6,7 @@ import asyncio
 from typing import Annotated, Any, TypeVar
 
 import msgspec
-from litestar import Request, Response, Router, get, post
+from litestar import Request, Response, Router, delete, get, post
 from litestar.datastructures import State
 from litestar.di import NamedDependency, Provide
 from litestar.params import HeaderParameter, JSONBody, PathParameter, QueryParameter
@@ -18,7 +18,7 @@ from dpfda.collector.refusal import Refused, no_token
 from dpfda.collector.service import Collector
 from dpfda.collector.settings import StudySettings
 from dpfda.collector.storage.base import StudyLine, StudyRecord
-from dpfda.protocol.wire import Receipt, ReplyMessage, TaskMessage, token_hash
+from dpfda.protocol.wire import Counted, Receipt, ReplyMessage, TaskMessage, token_hash
 from dpfda.recipe import plan_from_facts
 
 T = TypeVar("T")
@@ -27,6 +27,9 @@ StudyName = Annotated[
     str, PathParameter(pattern=r"^[0-9a-f]{1,64}$", description="id of the study")
 ]
 PhaseNumber = Annotated[int, PathParameter(ge=0, le=10**6, description="number of the phase")]
+ReceiptText = Annotated[
+    str, PathParameter(pattern=r"^\d{1,6}-\d{1,10}-[0-9a-f]{32}$", description="a reply's receipt")
+]
 Credential = Annotated[
     str | None,
     HeaderParameter(name="Authorization", description="Bearer, and a token or the key"),
@@ -121,6 +124,13 @@ class StudyStatus(msgspec.Struct, frozen=True, kw_only=True):
     answered: int
     enrolment: str
     successor: str | None
+
+
+class Forgotten(msgspec.Struct, frozen=True):
+    """What was forgotten; if it is not `done` already, the collector is about it."""
+
+    study: str
+    done: bool
 
 
 class ModelEntry(msgspec.Struct, frozen=True):
@@ -243,6 +253,34 @@ async def list_replies(
     return Response(body, media_type="application/x-ndjson")
 
 
+@get("/studies/{study:str}/receipts/{receipt:str}")
+async def check_receipt(
+    study: StudyName, receipt: ReceiptText, collector: NamedDependency[Collector]
+) -> Counted:
+    """Whether the reply behind a receipt was counted; whose it is, nobody asks."""
+    return await collector.counted(study, receipt)
+
+
+@delete("/studies/{study:str}/replies", status_code=200)
+async def purge_study(
+    study: StudyName, collector: NamedDependency[Collector], admin: NamedDependency[None]
+) -> Response[Forgotten]:
+    """Forget the replies of concluded phases; models and receipts stay. Needs the key."""
+    return _forgotten(study, await collector.purge(study))
+
+
+@delete("/studies/{study:str}", status_code=200)
+async def delete_study(
+    study: StudyName, collector: NamedDependency[Collector], admin: NamedDependency[None]
+) -> Response[Forgotten]:
+    """End a study now, whatever it does, and forget all of it. Needs the key."""
+    return _forgotten(study, await collector.delete(study))
+
+
+def _forgotten(study: str, done: bool) -> Response[Forgotten]:
+    return Response(Forgotten(study, done), status_code=200 if done else 202)
+
+
 @get("/studies/{study:str}/model")
 async def get_model(study: StudyName, collector: NamedDependency[Collector]) -> Response[bytes]:
     """The present model: basis, rescaling, coefficients, guarantee."""
@@ -341,7 +379,8 @@ def router(path: str) -> Router:
         path,
         route_handlers=[
             create_study, create_exchange, list_studies, show_study, invite, enrol, get_task,
-            send_reply, close_phase, list_replies, get_model, list_models,
+            send_reply, close_phase, list_replies, check_receipt, purge_study, delete_study,
+            get_model, list_models,
         ],
         dependencies={"admin": Provide(_admin)},
     )  # fmt: skip

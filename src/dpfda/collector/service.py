@@ -19,6 +19,7 @@ from typing import Any, ParamSpec, TypeVar
 import msgspec
 
 from dpfda.collector.conclude import Conclusion, begin, conclude
+from dpfda.collector.forgetter import Forgetter
 from dpfda.collector.group_commit import GroupCommit
 from dpfda.collector.metrics import failure
 from dpfda.collector.open_phase import OpenPhase
@@ -40,7 +41,14 @@ from dpfda.collector.storage.base import (
 )
 from dpfda.collector.stuck import StuckStudies
 from dpfda.collector.worker import Worker
-from dpfda.protocol.wire import Receipt, ReplyMessage, TaskMessage, receipt_of, token_hash
+from dpfda.protocol.wire import (
+    Counted,
+    Receipt,
+    ReplyMessage,
+    TaskMessage,
+    receipt_of,
+    token_hash,
+)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -71,6 +79,7 @@ class Collector:
         self.stuck = StuckStudies()
         self.pulse = Pulse(storage.probe)
         self._watcher: asyncio.Task[None] | None = None
+        self._forgetter = Forgetter(lambda: self._write(storage.forget))
         self.enrolments: GroupCommit[tuple[str, bytes, int], Enrolled] = GroupCommit(
             self._enrol, self._writer, most=group
         )
@@ -84,12 +93,14 @@ class Collector:
     async def start(self) -> None:
         """Begin to watch deadlines, and take up what a crash interrupted."""
         self._watcher = asyncio.create_task(self._watch())
+        self._forgetter.start()
 
     async def stop(self) -> None:
         """Let go of everything."""
         if self._watcher is not None:
             self._watcher.cancel()
             await asyncio.gather(self._watcher, return_exceptions=True)
+        await self._forgetter.stop()
         self._worker.close()
         self._writer.shutdown()
         self._readers.shutdown()
@@ -102,7 +113,8 @@ class Collector:
         """A new study; the same plan again is refused, since its hash names it."""
         record, first = await self._begun(sent, settings)
         if not await self._write(self.storage.create, record, first):
-            raise Refused(409, "exists", "a study with this plan exists; change its seed or title")
+            why = "a study with this plan exists, or was deleted; change its seed or title"
+            raise Refused(409, "exists", why)
         log.info("study created", extra={"fields": {"study": record.id}})
         return record
 
@@ -123,6 +135,7 @@ class Collector:
             settings=msgspec.json.encode(settings).decode(),
             deadline=settings.deadline,
             created=time.time(),
+            seal=secrets.token_hex(32),
             **first.following,
         )
         return record, _model(record.id, -1, "begin", first)
@@ -166,6 +179,20 @@ class Collector:
         """Whether the administrator has signed out."""
         return await self._read(self.storage.session_ended, session)
 
+    async def purge(self, study: str) -> bool:
+        """Forget the replies of concluded phases; whether that is done already."""
+        if not await self._write(self.storage.purge, study):
+            raise no_study()
+        return await self._forgetter.finish()
+
+    async def delete(self, study: str) -> bool:
+        """End a study now, whatever it does, and forget it; whether that is done already."""
+        if not await self._write(self.storage.delete, study):
+            raise no_study()
+        self._phases.pop(study, None)
+        log.info("study deleted", extra={"fields": {"study": study}})
+        return await self._forgetter.finish()
+
     # -- people --------------------------------------------------------------------------------
 
     async def enrol(self, study: str, *, invited: bool = False) -> str:
@@ -176,6 +203,8 @@ class Collector:
         token = secrets.token_urlsafe(32)
         most = max(_ENOUGH, _SPARE * phase.plan.n_people)
         outcome = await self.enrolments.add((study, token_hash(token), most))
+        if outcome == "unknown":
+            raise self._gone(study)
         if outcome != "enrolled":
             raise Refused(403, "full", "this study enrols nobody any more")
         return token
@@ -184,6 +213,8 @@ class Collector:
         """The one task of one person, however often they ask."""
         await self._phase(study)
         issued = await self.tickets.add((study, token))
+        if issued == "gone":
+            raise self._gone(study)
         if not isinstance(issued, Ticket):
             raise _no_ticket(issued)
         assert issued.phase is not None
@@ -205,8 +236,10 @@ class Collector:
         digest = hashlib.sha256(body).digest()
         ticket = min(message.ticket, 2**31 - 1)
         outcome = await self.replies.add(
-            NewReply(token, study, message.phase, ticket, digest, body, time.time())
+            NewReply(token, study, message.phase, ticket, digest, body)
         )
+        if outcome == "gone":
+            raise self._gone(study)
         if outcome not in ("stored", "same"):
             raise _not_stored(outcome)
         if outcome == "stored":
@@ -214,7 +247,18 @@ class Collector:
             phase.answered += 1
             if phase.answered >= phase.record.quota:
                 self._look.set()
-        return receipt_of(message, body)
+        return receipt_of(message.phase, message.ticket, digest, seal=phase.record.seal)
+
+    async def counted(self, study: str, receipt: str) -> Counted:
+        """What became of the reply behind a receipt, without asking whose it is."""
+        phase, ticket = map(int, receipt.split("-")[:2])
+        record = await self.study(study)
+        digest = await self._read(self.storage.digest, study, phase, min(ticket, 2**31 - 1))
+        if digest is not None:
+            known = receipt_of(phase, ticket, digest, seal=record.seal).receipt
+            if secrets.compare_digest(known, receipt):
+                return Counted(phase, phase < record.phase or record.status == "finished")
+        raise Refused(404, "unknown_receipt", "this receipt is not from this study")
 
     # -- phases --------------------------------------------------------------------------------
 
@@ -273,6 +317,7 @@ class Collector:
         ended = Ended(following=found.following, model=model, successor=successor)
         if await self._write(self.storage.advance, record.id, record.phase, ended):
             log.info("phase concluded", extra={"fields": fields})
+            self._forgetter.look()
         self._phases.pop(record.id, None)
         self._look.set()  # the next phase may be complete already
 
@@ -287,6 +332,11 @@ class Collector:
             phase.record = record
             self._phases[study] = phase
         return phase
+
+    def _gone(self, study: str) -> Refused:
+        """Another process deleted the study."""
+        self._phases.pop(study, None)
+        return no_study()
 
     def _enrol(self, people: Sequence[tuple[str, bytes, int]]) -> list[Enrolled]:
         most = {study: most for study, _, most in people}
@@ -318,6 +368,8 @@ def _no_ticket(reason: Issued) -> Refused:
         return no_token()
     if reason == "foreign":
         return Refused(403, "wrong_study", "this token belongs to another study")
+    if reason == "late":
+        return Refused(410, "late", "the phase of this person's task is over")
     if reason == "finished":
         return Refused(410, "finished", "the study is finished")
     return Refused(202, "wait", "nobody is wanted just now; ask again", retry_after=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
 from typing import Any
 
 import msgspec
@@ -40,11 +41,31 @@ class Receipt(msgspec.Struct, frozen=True):
     receipt: str
 
 
-def receipt_of(message: ReplyMessage, body: bytes) -> Receipt:
-    """The same for the same bytes, so that a repeated reply gets the same answer."""
-    digest = hashlib.sha256(body).hexdigest()
-    named = f"{message.plan}/{message.phase}/{message.ticket}/{digest}"
-    return Receipt(hashlib.sha256(named.encode()).hexdigest()[:32])
+class Counted(msgspec.Struct, frozen=True):
+    """What a collector answers to whoever shows a receipt.
+
+    Attributes:
+        phase: the phase that the reply belongs to.
+        counted: the phase is concluded, with this reply.
+    """
+
+    phase: int
+    counted: bool
+
+
+def receipt_of(phase: int, ticket: int, digest: bytes, *, seal: str) -> Receipt:
+    """The same for the same reply, so that a repeated one gets the same answer.
+
+    Only who has the seal can make one: nobody can try the few replies that a ticket may have and
+    ask which of them was sent.
+
+    Example:
+        >>> receipt_of(0, 17, bytes(32), seal="secret").receipt
+        '0-17-1b2e0c38e2b11a9d0968be640b971b5f'
+    """
+    named = f"{phase}-{ticket}"
+    mark = hmac.digest(seal.encode(), f"{named}-{digest.hex()}".encode(), "sha256")
+    return Receipt(f"{named}-{mark.hex()[:32]}")
 
 
 def token_hash(token: str) -> bytes:

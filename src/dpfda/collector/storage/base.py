@@ -21,7 +21,7 @@ class Unavailable(DpfdaError):
     """The storage cannot be used now: the disk is full, somebody has locked it, ..."""
 
 
-Status = Literal["open", "closing", "finished"]
+Status = Literal["open", "closing", "finished", "deleted"]
 
 
 class StudyRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,13 +38,14 @@ class StudyRecord(msgspec.Struct, frozen=True, kw_only=True):
         phase: number of the present phase.
         kind: what the phase asks.
         quota: how many people it wants.
-        status: ``closing`` while conclusions are drawn.
+        status: ``closing`` while conclusions are drawn; of a ``deleted`` study only its id is kept.
         state: what was learnt before this phase, as JSON: with the plan, enough to go on.
         issued: tickets handed out in this phase.
         began: when the first ticket of the phase was handed out.
         deadline: seconds from then until the phase ends without the missing; None waits for all.
         due: when that is, once it is known.
         enrolled: people with a token.
+        seal: secret key of its receipts.
         successor: the study that goes on after this one, if it is a stream.
     """
 
@@ -60,6 +61,7 @@ class StudyRecord(msgspec.Struct, frozen=True, kw_only=True):
     state: str
     title: str = ""
     epsilon: float = 0.0
+    seal: str
     issued: int = 0
     began: float | None = None
     deadline: float | None = None
@@ -108,7 +110,10 @@ class Ticket(msgspec.Struct, frozen=True):
 
 
 class NewReply(msgspec.Struct, frozen=True):
-    """A reply on its way into the storage; `token` is the hash of the person's token."""
+    """A reply on its way into the storage; `token` is the hash of the person's token.
+
+    When it came is nobody's business and not kept.
+    """
 
     token: bytes
     study: str
@@ -116,7 +121,22 @@ class NewReply(msgspec.Struct, frozen=True):
     number: int
     digest: bytes
     body: bytes
-    received: float
+
+
+class Forgetting(msgspec.Struct, frozen=True):
+    """What is to be removed for good, in steps that a crash may interrupt.
+
+    Attributes:
+        study: the study.
+        phase: the phase; -1 for all of them.
+        what: ``links`` between people and replies, the ``replies`` themselves, or the ``study``.
+        reached: tickets below this number are done.
+    """
+
+    study: str
+    phase: int
+    what: Literal["links", "replies", "study"]
+    reached: int = 0
 
 
 class ModelRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,12 +172,13 @@ def timed(phase: Any, now: float) -> dict[str, float | None]:
     return {"began": now, "due": None if phase.deadline is None else now + phase.deadline}
 
 
-Stored = Literal["stored", "same", "different", "late", "unknown", "foreign", "failed"]
+Stored = Literal["stored", "same", "different", "late", "unknown", "foreign", "gone", "failed"]
 """A new reply; the same bytes as before; other bytes than before; its phase is over; no such token;
-a ticket that is not this token's; the storage refused it."""
+a ticket that is not this token's; the study was deleted; the storage refused it."""
 
-Issued = Ticket | Literal["unknown", "foreign", "wait", "finished"]
-"""A ticket; no such token; a token of another study; nobody is wanted now; or ever again."""
+Issued = Ticket | Literal["unknown", "foreign", "late", "gone", "wait", "finished"]
+"""A ticket; no such token; a token of another study; the phase of this person's ticket is over; the
+study was deleted; nobody is wanted now; or ever again."""
 
 Enrolled = Literal["enrolled", "full", "unknown"]
 
@@ -182,7 +203,10 @@ class Storage(Registered, family="storage"):
 
     @abstractmethod
     def create(self, study: StudyRecord, first: ModelRecord) -> bool:
-        """Store a new study and its model before anybody answered; False if it exists."""
+        """Store a new study and its model before anybody answered; False if it is, or was, here.
+
+        A deleted study does not come back: devices that answered it would not answer again.
+        """
 
     @abstractmethod
     def page(self, *, most: int, after: tuple[float, str] | None = None) -> list[StudyLine]:
@@ -198,7 +222,7 @@ class Storage(Registered, family="storage"):
 
     @abstractmethod
     def study(self, study: str) -> StudyRecord | None:
-        """One study."""
+        """One study, unless it was deleted."""
 
     # -- people: group commits ---------------------------------------------------------------------
 
@@ -228,11 +252,14 @@ class Storage(Registered, family="storage"):
 
     @abstractmethod
     def replies(self, study: str, phase: int) -> list[tuple[int, bytes]]:
-        """Ticket numbers and bodies of a phase, in the order of tickets."""
+        """Ticket numbers and bodies of a phase, in the order of tickets, unless purged."""
 
     @abstractmethod
     def advance(self, study: str, phase: int, ended: Ended) -> bool:
-        """Store what a closing phase taught, in one transaction; False if somebody else did."""
+        """Store what a closing phase taught, in one transaction; False if somebody else did.
+
+        From then on the links between its people and replies are due to be forgotten.
+        """
 
     @abstractmethod
     def models(self, study: str) -> list[ModelRecord]:
@@ -247,3 +274,24 @@ class Storage(Registered, family="storage"):
     @abstractmethod
     def session_ended(self, session: bytes) -> bool:
         """Whether a session was ended."""
+
+    # -- forgetting ------------------------------------------------------------------------------
+
+    @abstractmethod
+    def digest(self, study: str, phase: int, number: int) -> bytes | None:
+        """The digest of the reply to a ticket, purged or not."""
+
+    @abstractmethod
+    def purge(self, study: str) -> bool:
+        """Let the replies of concluded phases be forgotten; False if there is no such study."""
+
+    @abstractmethod
+    def delete(self, study: str) -> bool:
+        """End a study now, and let all of it be forgotten; False if there is none."""
+
+    @abstractmethod
+    def forget(self, *, most: int = 2000) -> bool:
+        """Remove about `most` rows of what is due; whether there is more to do now.
+
+        After the last step the database's files hold nothing of it any more.
+        """

@@ -17,6 +17,7 @@ _SHORT = [_study.c[name] for name in StudyLine.__struct_fields__ if name in _stu
 _LINES = sa.select(*_SHORT, _ANSWERED.label("answered")).order_by(
     _study.c.created.desc(), _study.c.id.desc()
 )
+_HERE = _study.c.status != "deleted"  # those are the oldest, so that no page passes over them
 _OPEN = sa.text("status = 'open'")  # as it is written in an index: else that is not used
 _ALL_OUT = sa.text("issued >= quota")
 _DUE = sa.select(_study).where(
@@ -32,7 +33,7 @@ _DUE = sa.select(_study).where(
 
 def page(connection: Connection, *, most: int, after: tuple[float, str] | None) -> list[StudyLine]:
     """Newest first."""
-    query = _LINES.limit(most)
+    query = _LINES.where(_HERE).limit(most)
     if after is not None:
         query = query.where(sa.tuple_(_study.c.created, _study.c.id) < after)
     return [StudyLine(**row._mapping) for row in connection.execute(query)]

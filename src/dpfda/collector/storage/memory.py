@@ -36,6 +36,8 @@ class MemoryStorage(Storage, name="memory"):
         self._lock = threading.RLock()
         self._studies: dict[str, StudyRecord] = {}
         self._people: dict[bytes, Ticket] = {}
+        self._past: set[tuple[str, bytes]] = set()
+        self._deleted: set[str] = set()
         self._replies: dict[tuple[str, int], dict[int, NewReply]] = {}
         self._models: dict[str, list[ModelRecord]] = {}
         self._ended: dict[bytes, float] = {}
@@ -54,7 +56,7 @@ class MemoryStorage(Storage, name="memory"):
     def create(self, study: StudyRecord, first: ModelRecord) -> bool:
         """Store a new study."""
         with self._lock:
-            if study.id in self._studies:
+            if study.id in self._studies or study.id in self._deleted:
                 return False
             self._studies[study.id] = study
             self._models[study.id] = [first]
@@ -119,8 +121,10 @@ class MemoryStorage(Storage, name="memory"):
 
     def _issue_one(self, study: str, token: bytes, now: float) -> Issued:
         held = self._people.get(token)
+        if study in self._deleted:
+            return "gone"
         if held is None:
-            return "unknown"
+            return "late" if (study, token) in self._past else "unknown"
         if held.study != study:
             return "foreign"
         if held.number is not None:
@@ -141,13 +145,17 @@ class MemoryStorage(Storage, name="memory"):
             return [self._add_one(reply) for reply in replies]
 
     def _add_one(self, reply: NewReply) -> Stored:
+        if reply.study not in self._studies:
+            return "gone"
         held = self._people.get(reply.token)
+        phase = self._replies.setdefault((reply.study, reply.phase), {})
+        before = phase.get(reply.number)
+        if (reply.study, reply.token) in self._past:
+            return "same" if before is not None and before.digest == reply.digest else "late"
         if held is None:
             return "unknown"
         if held != Ticket(reply.study, reply.phase, reply.number):
             return "foreign"
-        phase = self._replies.setdefault((reply.study, reply.phase), {})
-        before = phase.get(reply.number)
         if before is not None:
             return "same" if before.digest == reply.digest else "different"
         record = self._studies[reply.study]
@@ -172,14 +180,15 @@ class MemoryStorage(Storage, name="memory"):
     def replies(self, study: str, phase: int) -> list[tuple[int, bytes]]:
         """Bodies in the order of tickets."""
         found = self._replies.get((study, phase), {})
-        return [(number, found[number].body) for number in sorted(found)]
+        return [(number, found[number].body) for number in sorted(found) if found[number].body]
 
     def advance(self, study: str, phase: int, ended: Ended) -> bool:
         """Open the next phase, or the next study."""
         with self._lock:
-            record = self._studies[study]
-            if record.phase != phase or record.status != "closing":
+            record = self._studies.get(study)
+            if record is None or record.phase != phase or record.status != "closing":
                 return False
+            self._forget_people(study, phase)
             self._change(study, issued=0, began=None, due=None, **ended.following)
             self._models[study].append(ended.model)
             if ended.successor is not None:
@@ -200,6 +209,47 @@ class MemoryStorage(Storage, name="memory"):
     def session_ended(self, session: bytes) -> bool:
         """Whether it is remembered."""
         return session in self._ended
+
+    def digest(self, study: str, phase: int, number: int) -> bytes | None:
+        """Of one reply."""
+        found = self._replies.get((study, phase), {}).get(number)
+        return None if found is None else found.digest
+
+    def purge(self, study: str) -> bool:
+        """Keep digests only."""
+        with self._lock:
+            record = self._studies.get(study)
+            if record is None:
+                return False
+            for (name, phase), replies in self._replies.items():
+                if name == study and phase in {model.phase for model in self._models[study]}:
+                    for number, reply in replies.items():
+                        replies[number] = msgspec.structs.replace(reply, body=b"")
+            return True
+
+    def delete(self, study: str) -> bool:
+        """Keep the id."""
+        with self._lock:
+            if self._studies.pop(study, None) is None:
+                return False
+            self._deleted.add(study)
+            del self._models[study]
+            self._people = {k: held for k, held in self._people.items() if held.study != study}
+            self._past = {person for person in self._past if person[0] != study}
+            self._replies = {k: rows for k, rows in self._replies.items() if k[0] != study}
+            return True
+
+    def forget(self, *, most: int = 2000) -> bool:
+        """Nothing is left for later."""
+        return False
+
+    def _forget_people(self, study: str, phase: int) -> None:
+        served = [
+            k for k, held in self._people.items() if (held.study, held.phase) == (study, phase)
+        ]
+        for token in served:
+            del self._people[token]
+        self._past.update((study, token) for token in served)
 
     def _change(self, study: str, **parts: Any) -> None:
         self._studies[study] = msgspec.structs.replace(self._studies[study], **parts)

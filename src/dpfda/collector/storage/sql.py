@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import secrets
-import time
-from abc import abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 import sqlalchemy as sa
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection
 from sqlalchemy.exc import DataError, IntegrityError
 
-from dpfda.collector.storage import counters, listing, tables
+from dpfda.collector.storage import counters, forgetting, listing, tables
 from dpfda.collector.storage.base import (
     Ended,
     Enrolled,
     Issued,
     ModelRecord,
     NewReply,
-    Storage,
     Stored,
     StudyLine,
     StudyRecord,
@@ -30,69 +25,15 @@ from dpfda.collector.storage.base import (
     Totals,
     timed,
 )
-from dpfda.collector.storage.migration import migrate
-from dpfda.collector.storage.trouble import told
+from dpfda.collector.storage.database import Database
 
 _study, _person, _reply, _model = tables.study, tables.person, tables.reply, tables.model
 _ended = tables.ended_session
-
-_PATIENCE = 10.0  # seconds to wait for whoever has locked something
-_HURRY = 1.0  # the same where somebody asks whether all is well
-_PULSE = sa.text(
-    "INSERT INTO pulse (id, at) VALUES (1, :now) ON CONFLICT (id) DO UPDATE SET at = excluded.at"
-)
+_here = _study.c.status != "deleted"
 
 
-class SqlStorage(Storage):
-    """A storage behind an SQLAlchemy engine; a backend says how to connect and how to lock."""
-
-    def __init__(self, engine: Engine, hurried: Engine) -> None:
-        self._engine = engine
-        self._hurried = hurried
-        self._slot = secrets.randbelow(counters.SLOTS)
-        with self._write() as connection:
-            self._lock_schema(connection)
-            migrate(connection)
-
-    @classmethod
-    def open(cls, url: str) -> Self:
-        """Connect and migrate."""
-        return cls(cls._connect(url, patience=_PATIENCE), cls._connect(url, patience=_HURRY))
-
-    @classmethod
-    @abstractmethod
-    def _connect(cls, url: str, *, patience: float) -> Engine:
-        """The engine of a URL, which waits so many seconds for locks."""
-
-    def _lock_schema(self, connection: Connection) -> None:
-        """Let one process migrate at a time."""
-
-    def close(self) -> None:
-        """Close all connections."""
-        self._engine.dispose()
-        self._hurried.dispose()
-
-    def probe(self) -> None:
-        """As every writer does, but in a hurry."""
-        with told(), self._hurried.begin() as connection:
-            self._require_room(connection)
-            connection.execute(_PULSE, {"now": time.time()})
-
-    @abstractmethod
-    def _require_room(self, connection: Connection) -> None:
-        """Refuse where writers would soon wait, or fail."""
-
-    @contextmanager
-    def _write(self) -> Iterator[Connection]:
-        """One transaction that changes something; durable when it ends."""
-        with told(), self._engine.begin() as connection:
-            yield connection
-
-    @contextmanager
-    def _read(self) -> Iterator[Connection]:
-        """One transaction that changes nothing."""
-        with told(), self._engine.connect().execution_options(reading=True) as connection:
-            yield connection
+class SqlStorage(Database):
+    """What every backend says in SQL; one adds how to connect, to lock and to scrub."""
 
     # -- studies -------------------------------------------------------------------------------
 
@@ -128,7 +69,7 @@ class SqlStorage(Storage):
     def study(self, study: str) -> StudyRecord | None:
         """One study."""
         with self._read() as connection:
-            row = connection.execute(sa.select(_study).where(_study.c.id == study)).first()
+            row = connection.execute(sa.select(_study).where(_study.c.id == study, _here)).first()
             return None if row is None else StudyRecord(**row._mapping)
 
     # -- people --------------------------------------------------------------------------------
@@ -141,7 +82,9 @@ class SqlStorage(Storage):
         with self._write() as connection:
             for study, places in _grouped(study for study, _ in people):
                 row = connection.execute(
-                    sa.select(_study.c.enrolled).where(_study.c.id == study).with_for_update()
+                    sa.select(_study.c.enrolled)
+                    .where(_study.c.id == study, _here)
+                    .with_for_update()
                 ).first()
                 if row is None:
                     continue
@@ -164,12 +107,17 @@ class SqlStorage(Storage):
         verdicts: list[Issued] = ["unknown"] * len(people)
         with self._write() as connection:
             held = _tickets(connection, [token for _, token in people], lock=True)
+            missing = [person for person in people if person[1] not in held]
+            past = forgetting.served(connection, missing)
+            gone = forgetting.deleted(connection, {study for study, _ in missing})
             waiting: dict[str, list[int]] = defaultdict(list)
             for i, (study, token) in enumerate(people):
                 ticket = held.get(token)
-                if ticket is None:
-                    continue
-                if ticket.study != study:
+                if study in gone:
+                    verdicts[i] = "gone"
+                elif ticket is None:
+                    verdicts[i] = "late" if (study, token) in past else "unknown"
+                elif ticket.study != study:
                     verdicts[i] = "foreign"
                 elif ticket.number is not None:
                     verdicts[i] = ticket
@@ -208,6 +156,8 @@ class SqlStorage(Storage):
         """Refuse what cannot be stored; the phases of the rest stay open meanwhile."""
         verdicts: list[Stored] = ["unknown"] * len(replies)
         held = _tickets(connection, [reply.token for reply in replies])
+        missing = [(reply.study, reply.token) for reply in replies if reply.token not in held]
+        past = forgetting.served(connection, missing)
         present = {
             row.id: (row.phase, row.status)
             for row in connection.execute(
@@ -220,9 +170,13 @@ class SqlStorage(Storage):
         good = []
         for i, reply in enumerate(replies):
             ticket = held.get(reply.token)
-            if ticket is None:
+            if present.get(reply.study, (0, "deleted"))[1] == "deleted":
+                verdicts[i] = "gone"
+            elif (reply.study, reply.token) in past:  # which ticket it was is forgotten
+                verdicts[i] = "same" if _earlier(connection, reply) == "same" else "late"
+            elif ticket is None:
                 continue
-            if ticket != Ticket(reply.study, reply.phase, reply.number):
+            elif ticket != Ticket(reply.study, reply.phase, reply.number):
                 verdicts[i] = "foreign"
             elif present.get(reply.study) == (reply.phase, "open"):
                 good.append(i)
@@ -241,7 +195,11 @@ class SqlStorage(Storage):
         """Refuse further replies."""
         change = (
             sa.update(_study)
-            .where(_study.c.id == study, _study.c.phase == phase, _study.c.status != "finished")
+            .where(
+                _study.c.id == study,
+                _study.c.phase == phase,
+                _study.c.status.in_(("open", "closing")),
+            )
             .values(status="closing")
         )
         with self._write() as connection:
@@ -251,7 +209,7 @@ class SqlStorage(Storage):
         """Bodies in the order of tickets."""
         query = (
             sa.select(_reply.c.number, _reply.c.body)
-            .where(_reply.c.study == study, _reply.c.phase == phase)
+            .where(_reply.c.study == study, _reply.c.phase == phase, _reply.c.body != b"")
             .order_by(_reply.c.number)
         )
         with self._read() as connection:
@@ -270,6 +228,7 @@ class SqlStorage(Storage):
             connection.execute(_model.insert(), msgspec.structs.asdict(ended.model))
             if ended.following["status"] == "finished":
                 counters.add_totals(connection, self._slot, finished=1)
+            forgetting.note(connection, study, phase, "links")
             if ended.successor is not None:
                 name = ended.successor[0].id
                 same = sa.select(_study.c.id).where(_study.c.id == name)
@@ -326,6 +285,9 @@ def _tickets(
     return {bytes(token): Ticket(*place) for token, *place in found}
 
 
+_NOBODY: dict[str, Issued] = {"finished": "finished", "deleted": "gone"}
+
+
 def _issue_new(
     connection: Connection, study: str, asking: list[bytes], *, now: float
 ) -> dict[bytes, Issued]:
@@ -354,7 +316,7 @@ def _issue_new(
                 for token, ticket in served.items()
             ],
         )
-    nobody: Issued = "finished" if row.status == "finished" else "wait"
+    nobody = _NOBODY.get(row.status, "wait")
     return {token: served.get(token, nobody) for token in tokens}
 
 
@@ -377,13 +339,7 @@ def _add_one(connection: Connection, reply: NewReply) -> Stored:
 
 def _earlier(connection: Connection, reply: NewReply) -> Stored | None:
     """How a reply compares with the one that was stored for its ticket, if one was."""
-    digest = connection.execute(
-        sa.select(_reply.c.digest).where(
-            _reply.c.study == reply.study,
-            _reply.c.phase == reply.phase,
-            _reply.c.number == reply.number,
-        )
-    ).scalar_one_or_none()
+    digest = forgetting.digest(connection, reply.study, reply.phase, reply.number)
     if digest is None:
         return None
-    return "same" if bytes(digest) == reply.digest else "different"
+    return "same" if digest == reply.digest else "different"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import Connection, Engine, event
+from sqlalchemy import Connection, Engine, event, make_url
 
 from dpfda.collector.storage.base import Unavailable
+from dpfda.collector.storage.database import PATIENCE
 from dpfda.collector.storage.sql import SqlStorage
 from dpfda.collector.storage.trouble import FULL, LITTLE
 
@@ -18,11 +20,13 @@ class SqliteStorage(SqlStorage, name="sqlite"):
     """Studies in one SQLite file.
 
     Every commit is synced to the disk (``synchronous=FULL``): what was acknowledged survives a
-    power cut, not only a crash of the process.
+    power cut, not only a crash of the process. Its files are their owner's only, and what is
+    deleted is overwritten.
     """
 
     @classmethod
     def _connect(cls, url: str, *, patience: float) -> Engine:
+        _make_private(make_url(url).database)
         engine = sa.create_engine(url, connect_args={"timeout": patience}, pool_size=4)
         event.listen(engine, "connect", _configure)
         event.listen(engine, "begin", _begin)
@@ -36,10 +40,35 @@ class SqliteStorage(SqlStorage, name="sqlite"):
             if disk.f_bavail * disk.f_frsize < LITTLE:
                 raise Unavailable(FULL)
 
+    def _scrub(self) -> bool:
+        """Empty the write-ahead log, which still holds pages as they were."""
+        connection = self._engine.raw_connection()
+        try:
+            # Whoever reads just now, such as a backup, may not hold up those who write.
+            connection.cursor().execute("PRAGMA busy_timeout=50")
+            busy = connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+            connection.cursor().execute(f"PRAGMA busy_timeout={PATIENCE * 1000:.0f}")
+        finally:
+            connection.close()
+        return not busy
+
+
+def _make_private(path: str | None) -> None:
+    """Create the file, or take it from others; SQLite gives its companions the same rights."""
+    if not path or path == ":memory:":
+        return
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    for name in (path, f"{path}-wal", f"{path}-shm"):
+        with suppress(FileNotFoundError, PermissionError):  # of another owner: theirs to decide
+            Path(name).chmod(0o600)
+
 
 def _configure(connection: Any, _: Any) -> None:
     connection.isolation_level = None  # `_begin` says when a transaction starts, and which kind
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+    for pragma in (
+        *("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"),
+        *("secure_delete=ON", "temp_store=MEMORY"),  # nothing stays in free pages or other files
+    ):
         connection.execute(f"PRAGMA {pragma}")
 
 

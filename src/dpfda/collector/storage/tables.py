@@ -9,7 +9,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy import Column, ForeignKey, Index, MetaData, Table
 
-from dpfda.collector.storage.base import ModelRecord, NewReply, StudyRecord, Ticket
+from dpfda.collector.storage.base import Forgetting, ModelRecord, NewReply, StudyRecord, Ticket
 
 _TYPES: dict[Any, Any] = {int: sa.Integer, float: sa.Float, bytes: sa.LargeBinary}
 
@@ -17,7 +17,12 @@ metadata = MetaData()
 
 
 def _table(
-    name: str, record: type[msgspec.Struct], *more: Any, keys: set[str], without: str = ""
+    name: str,
+    record: type[msgspec.Struct],
+    *more: Any,
+    keys: set[str],
+    without: str = "",
+    **options: Any,
 ) -> Table:
     columns = []
     for field in msgspec.structs.fields(record):
@@ -27,13 +32,16 @@ def _table(
         how: dict[str, Any] = {"primary_key": field.name in keys, "nullable": NoneType in kinds}
         if field.name != without:
             columns.append(Column(field.name, kind, *refers, **how))
-    return Table(name, metadata, *columns, *more)
+    return Table(name, metadata, *columns, *more, **options)
 
 
 def _partly(name: str, column: str, where: str) -> Index:
     """An index of the few rows that somebody looks for again and again."""
     return Index(name, column, sqlite_where=sa.text(where), postgresql_where=sa.text(where))
 
+
+# SQLite's own numbers of rows would tell the order of arrival.
+_UNORDERED: dict[str, Any] = {"sqlite_with_rowid": False}
 
 study = _table(
     "study",
@@ -50,9 +58,18 @@ person = _table(
     Column("token", sa.LargeBinary, primary_key=True),  # SHA-256; the token itself is not kept
     Index("one_person_a_ticket", "study", "phase", "number", unique=True),
     keys=set(),
+    **_UNORDERED,
+)
+# People whose phase is concluded: that they had a ticket, not which.
+past = Table(
+    "past",
+    metadata,
+    Column("study", sa.Text, ForeignKey("study.id"), primary_key=True),
+    Column("token", sa.LargeBinary, primary_key=True),
+    **_UNORDERED,
 )
 # Who replied is not kept beside the reply.
-reply = _table("reply", NewReply, keys={"study", "phase", "number"}, without="token")
+reply = _table("reply", NewReply, keys={"study", "phase", "number"}, without="token", **_UNORDERED)
 ended_session = Table(
     "ended_session",
     metadata,
@@ -82,3 +99,4 @@ pulse = Table(
     Column("id", sa.Integer, primary_key=True, autoincrement=False),
     Column("at", sa.Float, nullable=False),
 )
+forgetting = _table("forgetting", Forgetting, keys={"study", "phase", "what"})

@@ -1,0 +1,266 @@
+"""What a running collector keeps and forgets: receipts, purged replies, deleted studies."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import urllib.error
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from dpfda.client.http import Answer, Connection
+from dpfda.collector import forgetter
+from dpfda.collector.forgetter import Forgetter
+from dpfda.collector.refusal import Refused
+from dpfda.collector.service import Collector
+from dpfda.collector.settings import StudySettings
+from dpfda.collector.storage.memory import MemoryStorage
+from dpfda.collector.worker import Worker
+from dpfda.noise import SimulationSource
+from dpfda.protocol.task import Task
+from dpfda.protocol.wire import ReplyMessage, token_hash
+from dpfda.study.crowd import Wire
+from dpfda.study.running import CollectorProcess
+
+SEEDS = iter(range(5000, 6000))
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def collector(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[CollectorProcess]:
+    folder: Path = tmp_path_factory.mktemp("collector")
+    database = f"sqlite:///{folder / 'study.db'}"
+    if request.param == "postgresql":
+        database = request.getfixturevalue("postgresql")
+    with CollectorProcess(database, log=folder / "log", options=["--rate", "1000"]) as process:
+        yield process
+    assert "Traceback" not in (folder / "log").read_text()
+
+
+@pytest.fixture
+def study(collector: CollectorProcess, make_plan: Any) -> str:
+    return str(collector.create(make_plan(4, seed=next(SEEDS)))["id"])
+
+
+def ask(
+    collector: CollectorProcess, method: str, path: str, body: bytes | None = None, token: str = ""
+) -> Answer:
+    with Connection(collector.url) as connection:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        return connection.ask(method, path, body=body, headers=headers)
+
+
+def reply_to(message: dict[str, Any]) -> bytes:
+    task = Task.from_dict(message["task"])
+    values = task.answer((np.array([[0.5, 0.0]]), np.array([1])), SimulationSource(0)).values
+    sent = ReplyMessage(message["plan"], message["phase"], message["ticket"], values[0].tolist())
+    return msgspec.json.encode(sent)
+
+
+def answered(collector: CollectorProcess, study: str) -> tuple[str, bytes, str]:
+    """Token, reply and receipt of somebody new."""
+    path = f"/api/studies/{study}"
+    token = ask(collector, "POST", path + "/enrol").json()["token"]
+    body = reply_to(ask(collector, "GET", path + "/task", token=token).json())
+    return token, body, ask(collector, "POST", path + "/reply", body, token).json()["receipt"]
+
+
+def test_a_receipt_shows_that_a_reply_was_counted(collector: CollectorProcess, study: str) -> None:
+    path = f"/api/studies/{study}"
+    people = [answered(collector, study) for _ in range(3)]
+    token, body, receipt = people[0]
+    assert ask(collector, "GET", f"{path}/receipts/{receipt}").json() == {
+        "phase": 0,
+        "counted": False,
+    }
+    people.append(answered(collector, study))
+    collector.wait_until(study)
+    for _, _, shown in people:
+        assert ask(collector, "GET", f"{path}/receipts/{shown}").json()["counted"] is True
+    assert ask(collector, "POST", path + "/reply", body, token).json() == {"receipt": receipt}
+    done = collector.request("DELETE", path + "/replies")
+    assert done == {"study": study, "done": True}
+    assert collector.read("GET", path + "/phases/0/replies") == b""
+    assert ask(collector, "POST", path + "/reply", body, token).json() == {"receipt": receipt}
+    assert ask(collector, "GET", f"{path}/receipts/{receipt}").json()["counted"] is True
+    assert len(collector.request("GET", path + "/models")) == 2, "what was learnt is kept"
+
+    other = "0" if receipt[-1] != "0" else "1"
+    swapped = people[1][2].rpartition("-")[2]
+    for wrong in (receipt[:-1] + other, f"0-0-{swapped}", f"0-9999999999-{swapped}"):
+        assert ask(collector, "GET", f"{path}/receipts/{wrong}").status == 404
+    for odd in ("x", "1-2-3", receipt + "0", receipt.upper() + "'"):
+        assert ask(collector, "GET", f"{path}/receipts/{odd}").status in (400, 404)
+
+
+def test_a_deleted_study_is_gone_for_everybody(
+    collector: CollectorProcess, study: str, make_plan: Any
+) -> None:
+    path = f"/api/studies/{study}"
+    token, body, receipt = answered(collector, study)
+    waiting = ask(collector, "POST", path + "/enrol").json()["token"]
+    for address in (path, path + "/replies"):
+        assert ask(collector, "DELETE", address).status == 401
+        assert ask(collector, "DELETE", address, token=token).status == 401
+    assert collector.request("DELETE", path) == {"study": study, "done": True}
+    for method, address, sent, bearer in (
+        ("GET", "", None, ""),
+        ("GET", "/model", None, ""),
+        ("GET", "/models", None, ""),
+        ("POST", "/enrol", None, ""),
+        ("GET", "/task", None, waiting),
+        ("POST", "/reply", body, token),
+        ("GET", f"/receipts/{receipt}", None, ""),
+        ("DELETE", "", None, collector.admin_key),
+        ("DELETE", "/replies", None, collector.admin_key),
+        ("POST", "/phases/0/close", None, collector.admin_key),
+        ("GET", "/phases/0/replies", None, collector.admin_key),
+    ):
+        answer = ask(collector, method, path + address, sent, bearer)
+        assert (answer.status, answer.json()["error"]["code"]) == (404, "unknown_study")
+    assert study not in {
+        entry["id"] for entry in collector.request("GET", "/api/studies")["studies"]
+    }
+
+
+def test_a_deleted_plan_does_not_come_back(collector: CollectorProcess, make_plan: Any) -> None:
+    """A device that has answered it would not answer again, and believe to have."""
+    plan = make_plan(4, seed=next(SEEDS))
+    collector.request("DELETE", f"/api/studies/{collector.create(plan)['id']}")
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        collector.create(plan)
+    assert refused.value.code == 409
+    refused.value.close()
+
+
+def test_deleting_while_people_answer_and_phases_end(
+    collector: CollectorProcess, make_plan: Any
+) -> None:
+    """Whenever the end comes, nobody gets a 500, and the study beside it loses nothing."""
+    beside = collector.create(make_plan(40, seed=next(SEEDS)))["id"]
+    statuses: Counter[int] = Counter()
+
+    async def person(study: str) -> None:
+        wire, path = Wire(collector.url), f"/api/studies/{study}"
+        try:
+            status, found = await wire.ask("POST", path + "/enrol", b"{}")
+            statuses[status] += 1
+            if status != 201:
+                return
+            token = json.loads(found)["token"]
+            for _ in range(20):
+                status, found = await wire.ask("GET", path + "/task", token=token)
+                statuses[status] += 1
+                if status != 202:
+                    break
+                await asyncio.sleep(0.05)
+            if status == 200:
+                body = reply_to(json.loads(found))
+                status, _ = await wire.ask("POST", path + "/reply", body, token=token)
+                statuses[status] += 1
+        finally:
+            wire.close()
+
+    async def course(study: str, after: float) -> None:
+        people = [asyncio.create_task(person(study)) for _ in range(12)]
+        people += [asyncio.create_task(person(beside)) for _ in range(4)]
+        await asyncio.sleep(after)
+        await asyncio.to_thread(collector.request, "DELETE", f"/api/studies/{study}")
+        await asyncio.gather(*people)
+        await asyncio.sleep(0.05)  # until sockets are closed
+
+    phases = {"name": "questions", "center_known": True, "evaluation_share": 0.5}
+    for number in range(8):
+        plan = make_plan(10, seed=next(SEEDS), **phases)
+        asyncio.run(course(collector.create(plan)["id"], 0.02 * number))
+    assert set(statuses) <= {200, 201, 202, 404, 410}, statuses
+    left = collector.request("GET", f"/api/studies/{beside}")
+    assert (left["issued"], left["answered"]) == (32, 32)
+    assert len(collector.read("GET", f"/api/studies/{beside}/phases/0/replies").split()) == 32
+
+
+class Here(Worker):
+    """Draws conclusions in this process."""
+
+    async def run(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+        return function(*args)
+
+
+def test_a_study_that_another_process_deleted(make_plan: Any) -> None:
+    """What a process remembers of it ends with the first request, and with a conclusion."""
+    storage = MemoryStorage()
+
+    async def refused(request: Any) -> int:
+        with pytest.raises(Refused) as refusal:
+            await request
+        return refusal.value.status
+
+    async def course() -> None:
+        here, there = Collector(storage), Collector(storage)
+        here._worker = there._worker = Here()
+        for asked in ("enrol", "task", "reply", "conclude"):
+            record = await here.create(make_plan(4, seed=next(SEEDS)).to_dict(), StudySettings())
+            token = token_hash(await here.enrol(record.id))
+            message = await here.task(record.id, token)
+            body = reply_to(msgspec.to_builtins(message))
+            await there.delete(record.id)
+            assert record.id in here._phases
+            if asked == "enrol":
+                assert await refused(here.enrol(record.id)) == 404
+            elif asked == "task":
+                assert await refused(here.task(record.id, token)) == 404
+            elif asked == "reply":
+                sent = msgspec.json.decode(body, type=ReplyMessage)
+                assert await refused(here.reply(record.id, token, sent, body)) == 404
+            else:
+                await here._conclude(record)
+                assert storage.models(record.id) == []
+                continue
+            assert record.id not in here._phases
+        await here.stop()
+        await there.stop()
+
+    asyncio.run(course())
+
+
+def test_what_cannot_be_forgotten_now_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    calls: list[bool | Exception] = [True, True, OSError("full"), True, False]
+
+    async def forget() -> bool:
+        found = calls.pop(0) if calls else False
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    async def course() -> None:
+        made = Forgetter(forget)
+        made.start()
+        while "could not be forgotten" not in caplog.text:
+            await asyncio.sleep(0.001)
+        made.look()
+        while calls:
+            await asyncio.sleep(0.001)
+        assert await made.finish()
+        await made.stop()
+
+    asyncio.run(asyncio.wait_for(course(), 5))
+
+
+def test_a_request_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forgetter, "_PATIENCE", 0.05)
+
+    async def forget() -> bool:
+        await asyncio.sleep(0.01)
+        return True
+
+    async def course() -> bool:
+        return await Forgetter(forget).finish()
+
+    assert not asyncio.run(course())
