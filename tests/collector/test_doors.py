@@ -18,6 +18,7 @@ from dpfda.collector.key import WRONG_KEYS, Keyhole
 from dpfda.collector.limits import RateLimit, origin
 from dpfda.collector.pages import session
 from dpfda.collector.peers import NewExchange, Peer, exchange_plan
+from dpfda.collector.people import People, bearer
 from dpfda.collector.refusal import Refused
 from dpfda.collector.settings import Settings
 from dpfda.curves import CurveEncoder
@@ -46,17 +47,17 @@ class TestRequests:
         assert status_of(api.NewStudy(plan={}, facts=facts).contract) == (422, "bad_plan")
 
     def test_a_bearer_has_a_credential(self) -> None:
-        assert api.bearer("Bearer abc") == "abc"
-        assert api.bearer("bearer abc") == "abc"
+        assert bearer("Bearer abc") == "abc"
+        assert bearer("bearer abc") == "abc"
         for wrong in (None, "", "Bearer", "Bearer ", "Basic abc", "abc"):
-            assert status_of(api.bearer, wrong) == (401, "unknown_token")
+            assert status_of(bearer, wrong) == (401, "unknown_token")
 
     def test_a_token_that_asks_too_often_waits(self) -> None:
         limit = RateLimit(rate=1.0, burst=1, clock=lambda: 0.0)
-        request: Any = SimpleNamespace(app=SimpleNamespace(state=SimpleNamespace(limit=limit)))
-        assert len(api._token(request, "Bearer a")) == 32
-        assert status_of(api._token, request, "Bearer a") == (429, "too_fast")
-        assert api._token(request, "Bearer b") != b""
+        people = People(None, SimpleNamespace(limit=limit), {})
+        assert len(people._token("a")) == 32
+        assert status_of(people._token, "a") == (429, "too_fast")
+        assert people._token("b") != b""
 
     @pytest.mark.parametrize("client", [SimpleNamespace(host="192.0.2.1"), None])
     def test_only_the_key_is_the_key(self, client: Any) -> None:

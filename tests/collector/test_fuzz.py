@@ -20,7 +20,7 @@ from dpfda.protocol.wire import token_hash
 from dpfda.study.running import CollectorProcess
 
 KEY = "k" * 24
-EXAMPLES = 2100  # each is sent to five addresses
+EXAMPLES = 1700  # each is sent to six addresses
 
 
 class InProcess:
@@ -39,8 +39,8 @@ class InProcess:
         assert self._ready.wait(60)
 
     async def _live(self) -> None:
-        async with self.application.application.lifespan():
-            self.collector = self.application.application.state.collector
+        async with self.application.application.application.lifespan():
+            self.collector = self.application.application.application.state.collector
             self._ready.set()
             await self._stop.wait()
 
@@ -143,6 +143,7 @@ def test_the_wire_format(inside: InProcess, study: tuple[str, str, str], make_pl
         requests = [
             ("POST", path + "/reply", body, token.encode()),
             ("POST", path + "/reply", body[:cut] + noise, token.encode()),
+            ("POST", path + "/replies", body[:cut] + noise, b""),
             ("POST", path + "/tokens", body, KEY.encode()),
             ("POST", path + "/reply", noise, noise.replace(b"\n", b"").replace(b"\r", b"")),
             ("GET", path + "/task", b"", noise.replace(b"\n", b"").replace(b"\r", b"")),

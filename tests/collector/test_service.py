@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from dpfda.collector import open_phase
-from dpfda.collector.conclude import begin
+from dpfda.collector.conclude import Conclusion, begin
 from dpfda.collector.open_phase import OpenPhase
 from dpfda.collector.refusal import Refused
-from dpfda.collector.service import Collector, _no_ticket, _not_stored
+from dpfda.collector.service import Collector, Sent, _no_ticket, _not_stored
 from dpfda.collector.settings import StudySettings
 from dpfda.collector.storage.base import NewReply, StudyRecord
 from dpfda.collector.storage.memory import MemoryStorage
@@ -93,7 +93,10 @@ async def refusal(request: Awaitable[Any]) -> tuple[int, str]:
 
 async def person(collector: Collector, study: str) -> tuple[bytes, TaskMessage]:
     token = token_hash(await collector.enrol(study, invited=True))
-    return token, await collector.task(study, token)
+    return token, read_task(await collector.task(study, token))
+
+
+read_task = msgspec.json.Decoder(TaskMessage).decode
 
 
 def reply_to(message: TaskMessage, **other: Any) -> tuple[ReplyMessage, bytes]:
@@ -106,7 +109,7 @@ def reply_to(message: TaskMessage, **other: Any) -> tuple[ReplyMessage, bytes]:
 
 async def answer(collector: Collector, study: str) -> None:
     token, message = await person(collector, study)
-    await collector.reply(study, token, *reply_to(message))
+    await collector.reply(study, Sent(token, *reply_to(message)))
 
 
 async def concluded(collector: Collector, study: str) -> StudyRecord:
@@ -170,14 +173,14 @@ def test_one_task_a_person(make_plan: Any) -> None:
         other = (await collector.create(make_plan(2, seed=1).to_dict(), OPEN)).id
         assert await refusal(collector.task(study, b"?")) == (401, "unknown_token")
         token, message = await person(collector, study)
-        assert await collector.task(study, token) == message
+        assert read_task(await collector.task(study, token)) == message
         assert await refusal(collector.task(other, token)) == (403, "wrong_study")
         waiting = token_hash(await collector.enrol(study))
         assert await refusal(collector.task(study, waiting)) == (202, "wait")
         assert message.phase == direction
         assert (await concluded(collector, study)).phase == evaluation
         assert await refusal(collector.task(study, token)) == (410, "late")
-        assert (await collector.task(study, waiting)).phase == evaluation
+        assert read_task(await collector.task(study, waiting)).phase == evaluation
         assert (await concluded(collector, study)).status == "finished"
         late = token_hash(await collector.enrol(study))
         assert await refusal(collector.task(study, late)) == (410, "finished")
@@ -194,7 +197,7 @@ def test_one_reply_a_person(make_plan: Any) -> None:
         good = reply_to(message)
 
         async def refused(token: bytes = token, **other: Any) -> tuple[int, str]:
-            return await refusal(collector.reply(study, token, *reply_to(message, **other)))
+            return await refusal(collector.reply(study, Sent(token, *reply_to(message, **other))))
 
         assert await refused(plan="0" * 64) == (409, "wrong_study")
         assert await refused(phase=direction + 1) == (409, "wrong_phase")
@@ -207,16 +210,17 @@ def test_one_reply_a_person(make_plan: Any) -> None:
         assert await refused(token=silent) == (403, "wrong_ticket")
         assert collector._phases[study].answered == 0
 
-        receipt = await collector.reply(study, token, *good)
-        assert await collector.reply(study, token, *good) == receipt
+        receipt = await collector.reply(study, Sent(token, *good))
+        assert await collector.reply(study, Sent(token, *good)) == receipt
         assert collector._phases[study].answered == 1
         assert not collector._look.is_set()
         other = reply_to(message, values=[-value for value in good[0].values])
-        assert await refusal(collector.reply(study, token, *other)) == (409, "answered")
+        assert await refusal(collector.reply(study, Sent(token, *other))) == (409, "answered")
 
         await concluded(collector, study)
-        assert await refusal(collector.reply(study, silent, *reply_to(missed))) == (410, "late")
-        assert (await collector.reply(study, token, *good)) == receipt
+        gone = Sent(silent, *reply_to(missed))
+        assert await refusal(collector.reply(study, gone)) == (410, "late")
+        assert (await collector.reply(study, Sent(token, *good))) == receipt
         late = await refused(ticket=2**40)
         assert late == (410, "late"), "which ticket it was is forgotten"
         assert storage.received[-1].number == 2**31 - 1  # what every database can hold
@@ -229,7 +233,6 @@ def test_the_last_reply_wakes_the_watcher(make_plan: Any) -> None:
         study = (await collector.create(make_plan(2).to_dict(), OPEN)).id
         await answer(collector, study)
         assert not collector._look.is_set()
-        assert not collector._phases[study]._tasks  # asked again, it is made again
         await answer(collector, study)
         assert collector._look.is_set()
 
@@ -381,39 +384,78 @@ def test_every_outcome_has_its_answer() -> None:
     assert {name: _not_stored(name).status for name in stored} == stored  # type: ignore[arg-type]
 
 
+def study_of(plan: StudyPlan, first: Conclusion) -> StudyRecord:
+    return StudyRecord(
+        id="a",
+        hash=plan.hash,
+        plan=msgspec.json.encode(plan.to_dict()).decode(),
+        settings="{}",
+        created=0.0,
+        seal="s",
+        **first.following,
+    )
+
+
 class TestOpenPhase:
     @pytest.fixture
     def phase(self, make_plan: Any) -> OpenPhase:
-        plan = make_plan(5)
+        found = begin(make_plan(5).to_dict())
+        assert not isinstance(found, str)
+        return OpenPhase(study_of(*found))
+
+    def test_tasks_are_made_in_blocks_and_kept_a_while(
+        self, phase: OpenPhase, monkeypatch: Any
+    ) -> None:
+        monkeypatch.setattr(open_phase, "_KEPT", 2)
+        monkeypatch.setattr(phase, "_size", 2)
+        first = read_task(phase.message(0))
+        assert (first.ticket, first.phase, first.task["people"]) == (0, 0, 1)
+        block = phase._blocks[0]
+        assert read_task(phase.message(1)).ticket == 1
+        assert phase._blocks[0] is block
+        assert read_task(phase.message(4)).ticket == 4  # the last block is not full
+        assert list(phase._blocks) == [0, 2]
+        phase.message(2)
+        assert list(phase._blocks) == [2, 1]
+        assert read_task(phase.message(0)) == first
+
+    def test_every_ticket_has_its_own_task(self, make_plan: Any) -> None:
+        plan = make_plan(200, name="questions", scales=[0.5, 0.5])
         found = begin(plan.to_dict())
         assert not isinstance(found, str)
-        return OpenPhase(
-            StudyRecord(
-                id="a",
-                hash=plan.hash,
-                plan=msgspec.json.encode(plan.to_dict()).decode(),
-                settings="{}",
-                created=0.0,
-                seal="s",
-                **found[1].following,
-            )
-        )
+        phase = OpenPhase(study_of(*found))
+        progress = Server.resume(plan, msgspec.json.decode(found[1].following["state"])).progress
+        for ticket in range(0, phase.record.quota, 7):
+            asked = read_task(phase.message(ticket)).task
+            assert asked == progress.tasks(ticket, 1).to_dict()
 
-    def test_tasks_are_kept_a_while(self, phase: OpenPhase, monkeypatch: Any) -> None:
-        monkeypatch.setattr(open_phase, "_KEPT", 2)
-        first = phase.task(0)
-        assert phase.task(0) is first
-        for ticket in (1, 2):
-            phase.task(ticket)
-        assert list(phase._tasks) == [1, 2]
-        phase.forget(1)
-        phase.forget(4)
-        assert list(phase._tasks) == [2]
+    def test_long_tasks_are_made_one_by_one(self, phase: OpenPhase, monkeypatch: Any) -> None:
+        assert phase._size == 64
+        length = len(msgspec.json.encode(phase._first.to_dict()))
+        for most, size in ((3 * length, 3), (length - 1, 1)):
+            monkeypatch.setattr(open_phase, "_BYTES", most)
+            assert OpenPhase(phase.record)._size == size
 
     def test_only_possible_replies_are_taken(self, phase: OpenPhase) -> None:
-        sent, _ = reply_to(phase.message(4))
-        phase.check(sent)
-        for wrong in ({"ticket": -1}, {"ticket": 5}, {"values": [1.0]}):
-            with pytest.raises(Refused) as refused:
-                phase.check(msgspec.structs.replace(sent, **wrong))
-            assert refused.value.status == 422
+        sent, _ = reply_to(read_task(phase.message(4)))
+        wrong = [
+            msgspec.structs.replace(sent, **other)
+            for other in ({"ticket": 5}, {"values": [1.0]}, {"values": [1.0, float("inf")]})
+        ]
+        assert phase.judge([sent]) == [None]
+        assert phase.judge([]) == []
+        verdicts = phase.judge([wrong[0], sent, wrong[1], wrong[2], sent])
+        assert [verdict and verdict.status for verdict in verdicts] == [422, None, 422, 422, None]
+
+    def test_replies_of_other_phases_are_left_to_the_storage(self, phase: OpenPhase) -> None:
+        """Nobody can say what an earlier phase asked; who is late is told so, or gets a receipt."""
+        sent, _ = reply_to(read_task(phase.message(0)))
+        odd = msgspec.structs.replace(sent, values=[1.0], ticket=99)
+        earlier = msgspec.structs.replace(phase.record, phase=1)
+        for record in (earlier, msgspec.structs.replace(phase.record, status="closing")):
+            phase.record = record
+            assert phase.judge([odd]) == [None]
+        for other in ({"phase": 2}, {"phase": -1}, {"ticket": -1}, {"plan": "0"}):
+            (verdict,) = phase.judge([msgspec.structs.replace(odd, **other)])
+            assert verdict is not None
+            assert verdict.status == 409

@@ -25,6 +25,7 @@ from dpfda.collector.metrics import Metrics, log_to_stderr
 from dpfda.collector.observed import Observed
 from dpfda.collector.pages import routes
 from dpfda.collector.pages.session import NotSignedIn
+from dpfda.collector.people import People
 from dpfda.collector.refusal import Refused, error_body
 from dpfda.collector.service import Collector
 from dpfda.collector.settings import Settings
@@ -64,14 +65,7 @@ def create_app(settings: Settings) -> Observed:
             "csrf": Provide(routes.signed_in),
             "metrics": Provide(lambda: metrics, sync_to_thread=False),
         },
-        exception_handlers={
-            NotSignedIn: _sign_in,
-            Refused: _refused,
-            HTTPException: _http_error,
-            Unavailable: _unavailable,
-            DpfdaError: _package_error,
-            Exception: _unexpected,
-        },
+        exception_handlers=_HANDLERS,
         openapi_config=OpenAPIConfig(
             title="dpfda collector",
             version=__version__,
@@ -81,7 +75,8 @@ def create_app(settings: Settings) -> Observed:
         debug=False,
         logging_config=None,
     )
-    return Observed(application, metrics, quiet=settings.quiet)
+    people = People(application, application.state, _HANDLERS)
+    return Observed(people, metrics, quiet=settings.quiet)
 
 
 def from_environment() -> Observed:
@@ -133,3 +128,13 @@ def _unexpected(_: Request[Any, Any, Any], error: Exception) -> Response[dict[st
         return Response(error_body("malformed", "the body is not UTF-8"), status_code=400)
     log.error("unexpected", exc_info=(type(error), error, error.__traceback__))
     return Response(error_body("internal", "something went wrong here"), status_code=500)
+
+
+_HANDLERS: dict[int | type[Exception], Any] = {
+    NotSignedIn: _sign_in,
+    Refused: _refused,
+    HTTPException: _http_error,
+    Unavailable: _unavailable,
+    DpfdaError: _package_error,
+    Exception: _unexpected,
+}

@@ -24,7 +24,8 @@ class GroupCommit(Generic[T, R]):
     Args:
         write: stores a group and returns one result an item, all durable.
         executor: where `write` runs.
-        most: largest group; 1 commits every item alone.
+        most: a group that has so many items takes no more; 1 commits every request alone. Items
+            that came together stay together.
     """
 
     def __init__(
@@ -33,46 +34,57 @@ class GroupCommit(Generic[T, R]):
         self._write = write
         self._executor = executor
         self._most = most
-        self._waiting: deque[tuple[T, asyncio.Future[R]]] = deque()
+        self._waiting: deque[tuple[Sequence[T], asyncio.Future[list[R | Exception]]]] = deque()
         self._worker: asyncio.Task[None] | None = None
         self.groups = 0
         self.items = 0
 
     async def add(self, item: T) -> R:
         """Store one item; returns when it is durable."""
-        future: asyncio.Future[R] = asyncio.get_running_loop().create_future()
-        self._waiting.append((item, future))
+        (result,) = await self.add_all((item,))
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    async def add_all(self, items: Sequence[T]) -> list[R | Exception]:
+        """Store some items in one commit; for each its result, or what went wrong with it."""
+        future: asyncio.Future[list[R | Exception]] = asyncio.get_running_loop().create_future()
+        self._waiting.append((items, future))
         if self._worker is None:
             self._worker = asyncio.create_task(self._work())
         return await future
 
     async def _work(self) -> None:
+        loop = asyncio.get_running_loop()
         try:
             while self._waiting:
-                size = min(len(self._waiting), self._most)
-                await self._commit([self._waiting.popleft() for _ in range(size)])
+                group: list[T] = []
+                told = []
+                while self._waiting and len(group) < self._most:
+                    items, future = self._waiting.popleft()
+                    group += items
+                    told.append((len(items), future))
+                self.groups += 1
+                self.items += len(group)
+                try:
+                    results = await loop.run_in_executor(self._executor, self._commit, group)
+                except Exception as error:  # the executor takes no more work
+                    results = [error] * len(group)
+                first = 0
+                for size, future in told:
+                    if not future.done():  # the client did not hang up
+                        future.set_result(results[first : first + size])
+                    first += size
         finally:
             self._worker = None
 
-    async def _commit(self, group: list[tuple[T, asyncio.Future[R]]]) -> None:
-        loop = asyncio.get_running_loop()
-        self.groups += 1
-        self.items += len(group)
+    def _commit(self, group: list[T]) -> list[R | Exception]:
+        """Results of a group; whatever is wrong with one item, the others are tried alone."""
         try:
-            results = await loop.run_in_executor(
-                self._executor, self._write, [item for item, _ in group]
-            )
+            return list(self._write(group))
         except Exception as error:
             if isinstance(error, Unavailable):  # one after the other they would wait for ever
-                for _, future in group:
-                    if not future.done():
-                        future.set_exception(error)
-            elif len(group) > 1:  # whatever was wrong with one of them, the others are tried alone
-                for entry in group:
-                    await self._commit([entry])
-            elif not group[0][1].done():
-                group[0][1].set_exception(error)
-            return
-        for (_, future), result in zip(group, results, strict=True):
-            if not future.done():  # the client did not hang up
-                future.set_result(result)
+                return [error] * len(group)
+            if len(group) == 1:
+                return [error]
+        return [result for item in group for result in self._commit([item])]

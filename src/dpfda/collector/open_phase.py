@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 
 import msgspec
+import numpy as np
 
 from dpfda.collector.conclude import read_plan, resume
 from dpfda.collector.refusal import Refused
@@ -14,7 +16,11 @@ from dpfda.errors import ProtocolError
 from dpfda.protocol.task import Task, check_reply
 from dpfda.protocol.wire import ReplyMessage, TaskMessage
 
-_KEPT = 1 << 13  # tasks remembered between question and answer
+_MOST = 64  # tickets whose tasks are made at once
+_BYTES = 1 << 18  # and how long all of them may be
+_KEPT = 16  # blocks of tasks remembered
+
+_encode = msgspec.json.Encoder().encode
 
 
 class OpenPhase:
@@ -24,33 +30,77 @@ class OpenPhase:
         self.record = record
         self.plan = read_plan(record.plan)
         self.settings = msgspec.json.decode(record.settings, type=StudySettings)
-        self._progress = resume(self.plan, record.state).progress
-        self._tasks: OrderedDict[int, Task] = OrderedDict()
         self.answered = 0
+        self._progress = resume(self.plan, record.state).progress
+        self._blocks: OrderedDict[int, _Block] = OrderedDict()
+        if record.quota:
+            self._first = self._progress.tasks(0, 1)
+            length = len(_encode(self._first.to_dict()))
+            self._size = max(1, min(_MOST, _BYTES // length))
 
-    def task(self, ticket: int) -> Task:
-        """What the holder of a ticket is asked."""
-        task = self._tasks.get(ticket)
-        if task is None:
-            task = self._progress.tasks(ticket, 1)
-            self._tasks[ticket] = task
-            if len(self._tasks) > _KEPT:
-                self._tasks.popitem(last=False)
-        return task
+    def message(self, ticket: int) -> bytes:
+        """The task on its way to the holder of a ticket: a `TaskMessage` as JSON."""
+        number, place = divmod(ticket, self._size)
+        block = self._blocks.get(number)
+        if block is None:
+            start = number * self._size
+            people = min(self._size, self.record.quota - start)
+            block = self._blocks[number] = _Block(self._progress.tasks(start, people))
+            if len(self._blocks) > _KEPT:
+                self._blocks.popitem(last=False)
+        return _encode(TaskMessage(self.record.hash, self.record.phase, ticket, block.asked(place)))
 
-    def message(self, ticket: int) -> TaskMessage:
-        """The task on its way to a person."""
-        return TaskMessage(self.record.hash, self.record.phase, ticket, self.task(ticket).to_dict())
+    def judge(self, messages: Sequence[ReplyMessage]) -> list[Refused | None]:
+        """What is wrong with each reply, if anything is: each for itself, all at once."""
+        record = self.record  # which may be replaced meanwhile
+        present, taking = record.phase, record.status == "open"
+        verdicts: list[Refused | None] = []
+        for message in messages:
+            refused = None
+            if message.plan != record.hash:
+                refused = Refused(409, "wrong_study", "the reply belongs to another study")
+            elif not 0 <= message.phase <= present or message.ticket < 0:
+                refused = Refused(409, "wrong_phase", "the study has no such ticket yet")
+            elif taking and message.phase == present and message.ticket >= record.quota:
+                refused = Refused(422, "bad_reply", "there is no such ticket in this phase")
+            verdicts.append(refused)
+        if taking:
+            doubtful = [
+                place
+                for place, verdict in enumerate(verdicts)
+                if verdict is None and messages[place].phase == present
+            ]
+            if not self._all_possible([messages[place].values for place in doubtful]):
+                for place in doubtful:
+                    verdicts[place] = self._impossible(messages[place].values)
+        return verdicts
 
-    def check(self, message: ReplyMessage) -> None:
-        """Refuse what is no possible reply to its ticket."""
-        if not 0 <= message.ticket < self.record.quota:
-            raise Refused(422, "bad_reply", "there is no such ticket in this phase")
+    def _all_possible(self, values: list[list[float]]) -> bool:
+        """Whether every reply could come from the phase's mechanism: one look at all of them."""
+        if not values:
+            return True
+        width = self._first.width
+        if any(len(row) != width for row in values):
+            return False
+        matrix = np.array(values).reshape(-1, width)
+        return bool(np.isfinite(matrix).all() and self._first.allows(matrix).all())
+
+    def _impossible(self, values: list[float]) -> Refused | None:
         try:
-            check_reply(self.task(message.ticket), [message.values])
+            check_reply(self._first, [values])
         except ProtocolError as error:
-            raise Refused(422, "bad_reply", str(error)) from None
+            return Refused(422, "bad_reply", str(error))
+        return None
 
-    def forget(self, ticket: int) -> None:
-        """The reply is stored: the task is not needed again."""
-        self._tasks.pop(ticket, None)
+
+class _Block:
+    """Tasks of neighboring tickets, made at once; what they have in common is encoded once."""
+
+    def __init__(self, task: Task) -> None:
+        asked = task.to_dict() | {"people": 1}
+        self._own = {name: asked.pop(name) for name in task.own_fields()}
+        self._common = {name: msgspec.Raw(_encode(value)) for name, value in asked.items()}
+
+    def asked(self, place: int) -> dict[str, object]:
+        """The task of one of them, as JSON has it."""
+        return self._common | {name: [rows[place]] for name, rows in self._own.items()}

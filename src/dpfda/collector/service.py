@@ -14,7 +14,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import msgspec
 
@@ -38,17 +38,11 @@ from dpfda.collector.storage.base import (
     StudyRecord,
     Ticket,
     Totals,
+    Unavailable,
 )
 from dpfda.collector.stuck import StuckStudies
 from dpfda.collector.worker import Worker
-from dpfda.protocol.wire import (
-    Counted,
-    Receipt,
-    ReplyMessage,
-    TaskMessage,
-    receipt_of,
-    token_hash,
-)
+from dpfda.protocol.wire import Counted, Receipt, ReplyMessage, receipt_of, token_hash
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -59,6 +53,18 @@ _SPARE = 4  # tokens for every wanted person: many enrol and never answer
 _ENOUGH = 1000  # and at least this many, so that a small study is not blocked by a few idlers
 
 log = logging.getLogger("dpfda.collector")
+
+
+class Sent(NamedTuple):
+    """A reply as it came: hash of the token, what it says, and the bytes that said it."""
+
+    token: bytes
+    message: ReplyMessage
+    body: bytes
+
+
+Arrived = tuple[OpenPhase, ReplyMessage, NewReply]
+"""A reply on its way into the storage, and who judges it."""
 
 
 class Collector:
@@ -86,8 +92,8 @@ class Collector:
         self.tickets: GroupCommit[tuple[str, bytes], Issued] = GroupCommit(
             lambda people: storage.issue(people, now=time.time()), self._writer, most=group
         )
-        self.replies: GroupCommit[NewReply, Stored] = GroupCommit(
-            storage.add_replies, self._writer, most=group
+        self.replies: GroupCommit[Arrived, Stored | Refused] = GroupCommit(
+            self._store, self._writer, most=group
         )
 
     async def start(self) -> None:
@@ -209,8 +215,8 @@ class Collector:
             raise Refused(403, "full", "this study enrols nobody any more")
         return token
 
-    async def task(self, study: str, token: bytes) -> TaskMessage:
-        """The one task of one person, however often they ask."""
+    async def task(self, study: str, token: bytes) -> bytes:
+        """The one task of one person, however often they ask: a `TaskMessage` as JSON."""
         await self._phase(study)
         issued = await self.tickets.add((study, token))
         if issued == "gone":
@@ -224,30 +230,48 @@ class Collector:
             raise Refused(410, "late", "the phase of this person's task is over")
         return phase.message(issued.number)
 
-    async def reply(self, study: str, token: bytes, message: ReplyMessage, body: bytes) -> Receipt:
+    async def reply(self, study: str, sent: Sent) -> Receipt:
         """Store a reply, and say so only when it is stored."""
-        phase = await self._phase(study, at_least=message.phase)
-        if message.plan != phase.record.hash:
-            raise Refused(409, "wrong_study", "the reply belongs to another study")
-        if message.phase > phase.record.phase or message.phase < 0 or message.ticket < 0:
-            raise Refused(409, "wrong_phase", "the study has no such ticket yet")
-        if message.phase == phase.record.phase and phase.record.status == "open":
-            phase.check(message)
-        digest = hashlib.sha256(body).digest()
-        ticket = min(message.ticket, 2**31 - 1)
-        outcome = await self.replies.add(
-            NewReply(token, study, message.phase, ticket, digest, body)
-        )
-        if outcome == "gone":
+        (verdict,) = await self.take(study, [sent])
+        if isinstance(verdict, Exception):
+            raise verdict
+        return verdict
+
+    async def take(self, study: str, sent: Sequence[Sent]) -> list[Receipt | Exception]:
+        """Store replies, each judged alone: its receipt, or why there is none."""
+        phase = await self._phase(study, at_least=max(one.message.phase for one in sent))
+        arrived = [(phase, one.message, _new_reply(study, one)) for one in sent]
+        outcomes = await self.replies.add_all(arrived)
+        if isinstance(outcomes[0], Unavailable):  # so is everybody's: they shared a commit
+            raise outcomes[0]
+        if "gone" in outcomes:
             raise self._gone(study)
-        if outcome not in ("stored", "same"):
-            raise _not_stored(outcome)
-        if outcome == "stored":
-            phase.forget(message.ticket)
-            phase.answered += 1
+        stored = sum(outcome == "stored" for outcome in outcomes)
+        if stored:
+            phase.answered += stored
             if phase.answered >= phase.record.quota:
                 self._look.set()
-        return receipt_of(message.phase, message.ticket, digest, seal=phase.record.seal)
+        return [
+            receipt_of(message.phase, message.ticket, reply.digest, seal=phase.record.seal)
+            if outcome in ("stored", "same")
+            else _not_stored(outcome)
+            for (_, message, reply), outcome in zip(arrived, outcomes, strict=True)
+        ]
+
+    def _store(self, arrived: Sequence[Arrived]) -> list[Stored | Refused]:
+        """Judge a group of replies phase by phase, and store those that are none's fault."""
+        refused: dict[int, Refused] = {}
+        for phase in dict.fromkeys(phase for phase, *_ in arrived):
+            places = [place for place, one in enumerate(arrived) if one[0] is phase]
+            verdicts = phase.judge([arrived[place][1] for place in places])
+            for place, verdict in zip(places, verdicts, strict=True):
+                if verdict is not None:
+                    refused[place] = verdict
+        good = [reply for place, (*_, reply) in enumerate(arrived) if place not in refused]
+        stored = iter(self.storage.add_replies(good) if good else [])
+        return [
+            refused[place] if place in refused else next(stored) for place in range(len(arrived))
+        ]
 
     async def counted(self, study: str, receipt: str) -> Counted:
         """What became of the reply behind a receipt, without asking whose it is."""
@@ -375,7 +399,15 @@ def _no_ticket(reason: Issued) -> Refused:
     return Refused(202, "wait", "nobody is wanted just now; ask again", retry_after=1)
 
 
-def _not_stored(outcome: Stored) -> Refused:
+def _new_reply(study: str, sent: Sent) -> NewReply:
+    message, digest = sent.message, hashlib.sha256(sent.body).digest()
+    number = min(message.ticket, 2**31 - 1)
+    return NewReply(sent.token, study, message.phase, number, digest, sent.body)
+
+
+def _not_stored(outcome: Stored | Exception) -> Exception:
+    if isinstance(outcome, Exception):
+        return outcome
     if outcome == "unknown":
         return no_token()
     if outcome == "foreign":

@@ -70,7 +70,8 @@ class Task(Query):
         """For each row of a reply: is it a possible output? Anything else is refused by servers.
 
         A pattern of ±1, where replies are `bits`; else any finite vector, since what one liar can
-        do is bounded by the server's clipping.
+        do is bounded by the server's clipping. It depends on what is common to all people of a
+        phase alone, as `width` does: any task of the phase judges all of its replies.
         """
         bits = np.abs(reply) == 1
         return np.asarray(bits.all(axis=1)) if self.bits else np.ones(len(reply), dtype=bool)
@@ -137,10 +138,16 @@ class Task(Query):
         if chosen.dtype == bool:
             chosen = np.flatnonzero(chosen)
         values = {name: getattr(self, name) for name in declared(type(self))}
-        for name, (rule, _) in declared(type(self)).items():
-            if isinstance(rule, Array) and rule.shape[0] == "people":
-                values[name] = values[name][chosen]
+        for name in self.own_fields():
+            values[name] = values[name][chosen]
         return type(self)(**(values | {"people": len(chosen)}))
+
+    @classmethod
+    def own_fields(cls) -> list[str]:
+        """Names of the fields that have a row for each person; the others are common to all."""
+        rules = {name: rule for name, (rule, _) in declared(cls).items()}
+        arrays = {name: rule for name, rule in rules.items() if isinstance(rule, Array)}
+        return [name for name, rule in arrays.items() if rule.shape[0] == "people"]
 
 
 def _finite(numbers: Any) -> Any:

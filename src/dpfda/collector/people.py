@@ -1,0 +1,235 @@
+"""What people ask for, past the web framework: tasks and replies, one by one or many at once.
+
+The framework takes longer than everything else in such a request, so these three addresses are
+served here. `api.py` declares them, for the description of the interface.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol
+
+import msgspec
+
+from dpfda.collector.limits import RateLimit
+from dpfda.collector.observed import Receive, Scope, Send
+from dpfda.collector.refusal import Refused, no_token
+from dpfda.collector.service import Collector, Sent
+from dpfda.protocol.wire import Receipt, ReplyMessage, token_hash
+
+SMALL = 64 * 1024
+"""No reply is longer."""
+MOST_REPLIES = 1000
+"""No gateway sends more at once,"""
+MOST_BYTES = 4 * 1024 * 1024
+"""nor more than this."""
+
+_ROUTE = re.compile(r"/+api/+studies/+([0-9a-f]{1,64})/+(task|reply|replies)/*")
+_ENCODE = msgspec.json.Encoder().encode
+
+
+class Delivery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Somebody's token and reply, brought by a gateway."""
+
+    token: str
+    reply: msgspec.Raw
+
+
+class Deliveries(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Replies of several people."""
+
+    replies: list[Delivery]
+
+
+class _AnyDeliveries(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    replies: list[msgspec.Raw]
+
+
+class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What became of one of them: a receipt, or what a single reply would be refused with."""
+
+    receipt: str | None = None
+    error: dict[str, Any] | None = None
+
+
+class Verdicts(msgspec.Struct, frozen=True):
+    """What became of each of them, in their order."""
+
+    verdicts: list[Verdict]
+
+
+_reply = msgspec.json.Decoder(ReplyMessage).decode
+_delivery = msgspec.json.Decoder(Delivery).decode
+_deliveries = msgspec.json.Decoder(Deliveries).decode
+_any_deliveries = msgspec.json.Decoder(_AnyDeliveries).decode
+
+
+class Told(Protocol):
+    """What an exception is answered with; the framework's responses are such."""
+
+    status_code: int
+    content: Any
+    headers: Any
+
+
+Handlers = Mapping[int | type[Exception], Callable[[Any, Any], Told]]
+
+
+class People:
+    """An application in front of another one.
+
+    Args:
+        application: serves everything else.
+        state: holds the collector, and the limit of requests, once they are there.
+        handlers: what exceptions are answered with.
+    """
+
+    def __init__(self, application: Any, state: Any, handlers: Handlers) -> None:
+        self.application = application
+        self._state = state
+        self._handlers = handlers
+        self._served: dict[tuple[str, str], _Serve] = {
+            ("GET", "task"): self._task,
+            ("POST", "reply"): self._take_one,
+            ("POST", "replies"): self._take_many,
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        asked = _ROUTE.fullmatch(scope["path"]) if scope["type"] == "http" else None
+        serve = None if asked is None else self._served.get((scope["method"], asked[2]))
+        if asked is None or serve is None:
+            await self.application(scope, receive, send)
+            return
+        scope["path_template"] = f"/api/studies/{{study}}/{asked[2]}"
+        headers = []
+        try:
+            status, body = 200, await serve(asked[1], scope, receive)
+        except Exception as error:
+            kind = next(kind for kind in type(error).__mro__ if kind in self._handlers)
+            told = self._handlers[kind](None, error)
+            status, body = told.status_code, _ENCODE(told.content)
+            headers = [(k.lower().encode(), str(v).encode()) for k, v in told.headers.items()]
+        headers.append((b"content-type", b"application/json"))
+        headers.append((b"content-length", b"%d" % len(body)))
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    async def _task(self, study: str, scope: Scope, _: Receive) -> bytes:
+        return await self._collector.task(study, self._token(_bearer(scope)))
+
+    async def _take_one(self, study: str, scope: Scope, receive: Receive) -> bytes:
+        token = self._token(_bearer(scope))
+        body = await _read(receive, most=SMALL)
+        return _ENCODE(await self._collector.reply(study, Sent(token, _read_reply(body), body)))
+
+    async def _take_many(self, study: str, _: Scope, receive: Receive) -> bytes:
+        brought = _read_deliveries(await _read(receive, most=MOST_BYTES))
+        judged = [self._open(one) for one in brought]
+        sent = [one for one in judged if isinstance(one, Sent)]
+        taken = iter(await self._collector.take(study, sent) if sent else [])
+        return _ENCODE(
+            Verdicts([self._verdict(next(taken) if isinstance(o, Sent) else o) for o in judged])
+        )
+
+    @property
+    def _collector(self) -> Collector:
+        found: Collector = self._state.collector
+        return found
+
+    def _token(self, token: str) -> bytes:
+        """The hash of a token, unless it asks too often."""
+        found = token_hash(token)
+        limit: RateLimit = self._state.limit
+        if not limit.allows(found):
+            raise Refused(429, "too_fast", "this token asks too often", retry_after=1)
+        return found
+
+    def _open(self, brought: Delivery | Exception) -> Sent | Exception:
+        if isinstance(brought, Exception):
+            return brought
+        try:
+            body = bytes(brought.reply)
+            if len(body) > SMALL:
+                raise _too_large()
+            return Sent(self._token(brought.token), _read_reply(body), body)
+        except Exception as error:
+            return error
+
+    def _verdict(self, found: Receipt | Exception) -> Verdict:
+        if isinstance(found, Receipt):
+            return Verdict(receipt=found.receipt)
+        kind = next(kind for kind in type(found).__mro__ if kind in self._handlers)
+        told = self._handlers[kind](None, found)
+        return Verdict(error={"status": told.status_code} | told.content["error"])
+
+
+_Serve = Callable[[str, Scope, Receive], Awaitable[bytes]]
+
+
+def _bearer(scope: Scope) -> str:
+    """What follows ``Bearer`` in the head."""
+    for name, value in scope["headers"]:
+        if name == b"authorization":
+            return bearer(value.decode("latin-1"))
+    raise no_token()
+
+
+def bearer(authorization: str | None) -> str:
+    """What follows ``Bearer``."""
+    scheme, _, credential = (authorization or "").partition(" ")
+    if scheme.lower() != "bearer" or not credential:
+        raise no_token()
+    return credential
+
+
+async def _read(receive: Receive, *, most: int) -> bytes:
+    """The body, as far as it is no longer than allowed."""
+    body, more = b"", True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise _malformed()
+        part = message.get("body", b"")
+        body = body + part if body else part
+        more = message.get("more_body", False)
+        if len(body) > most:
+            raise _too_large()
+    return body
+
+
+def _read_reply(body: bytes) -> ReplyMessage:
+    try:
+        return _reply(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise _malformed() from None
+
+
+def _read_deliveries(body: bytes) -> list[Delivery | Exception]:
+    """Each of them; where one is malformed, the others are read without it."""
+    try:
+        try:
+            found: list[Delivery | Exception] = [*_deliveries(body).replies]
+        except msgspec.ValidationError:
+            found = [_read_delivery(one) for one in _any_deliveries(body).replies]
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise _malformed() from None
+    if len(found) > MOST_REPLIES:
+        raise Refused(413, "too_many", f"at most {MOST_REPLIES} replies go in one request")
+    return found
+
+
+def _read_delivery(one: msgspec.Raw) -> Delivery | Exception:
+    try:
+        return _delivery(one)
+    except msgspec.ValidationError:
+        return _malformed()
+
+
+def _malformed() -> Refused:
+    return Refused(400, "malformed", "the request is not one this interface knows")
+
+
+def _too_large() -> Refused:
+    return Refused(413, "too_large", "the request is longer than this interface takes")
