@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 from sqlalchemy.exc import DataError, IntegrityError
 
-from dpfda.collector.storage import counters, forgetting, listing, tables
+from dpfda.collector.storage import bulk, counters, forgetting, listing, tables
 from dpfda.collector.storage.base import (
     Ended,
     Enrolled,
@@ -30,6 +30,12 @@ from dpfda.collector.storage.database import Database
 _study, _person, _reply, _model = tables.study, tables.person, tables.reply, tables.model
 _ended = tables.ended_session
 _here = _study.c.status != "deleted"
+_PRESENT = (
+    sa.select(_study.c.id, _study.c.phase, _study.c.status)
+    .where(_study.c.id.in_(sa.bindparam("studies", expanding=True)))
+    .order_by(_study.c.id)
+    .with_for_update(read=True)
+)
 
 
 class SqlStorage(Database):
@@ -106,7 +112,7 @@ class SqlStorage(Database):
         """Hand out tickets in turn."""
         verdicts: list[Issued] = ["unknown"] * len(people)
         with self._write() as connection:
-            held = _tickets(connection, [token for _, token in people], lock=True)
+            held = bulk.tickets(connection, [token for _, token in people], lock=True)
             missing = [person for person in people if person[1] not in held]
             past = forgetting.served(connection, missing)
             gone = forgetting.deleted(connection, {study for study, _ in missing})
@@ -136,7 +142,7 @@ class SqlStorage(Database):
             verdicts, good = self._sort(connection, replies)
             try:
                 with connection.begin_nested():
-                    _insert(connection, [replies[i] for i in good])
+                    bulk.insert(connection, [replies[i] for i in good])
                 for i in good:
                     verdicts[i] = "stored"
             except (IntegrityError, DataError):
@@ -155,16 +161,13 @@ class SqlStorage(Database):
     ) -> tuple[list[Stored], list[int]]:
         """Refuse what cannot be stored; the phases of the rest stay open meanwhile."""
         verdicts: list[Stored] = ["unknown"] * len(replies)
-        held = _tickets(connection, [reply.token for reply in replies])
+        held = bulk.tickets(connection, [reply.token for reply in replies])
         missing = [(reply.study, reply.token) for reply in replies if reply.token not in held]
         past = forgetting.served(connection, missing)
         present = {
             row.id: (row.phase, row.status)
             for row in connection.execute(
-                sa.select(_study.c.id, _study.c.phase, _study.c.status)
-                .where(_study.c.id.in_({reply.study for reply in replies}))
-                .order_by(_study.c.id)
-                .with_for_update(read=True)
+                _PRESENT, {"studies": list({reply.study for reply in replies})}
             )
         }
         good = []
@@ -271,20 +274,6 @@ def _grouped(names: Iterator[str]) -> list[tuple[str, list[int]]]:
     return sorted(places.items())
 
 
-_BY_TOKEN = sa.select(_person.c.token, _person.c.study, _person.c.phase, _person.c.number).where(
-    _person.c.token.in_(sa.bindparam("tokens", expanding=True))
-)
-_BY_TOKEN_LOCKED = _BY_TOKEN.order_by(_person.c.token).with_for_update()
-
-
-def _tickets(
-    connection: Connection, tokens: list[bytes], *, lock: bool = False
-) -> dict[bytes, Ticket]:
-    query = _BY_TOKEN_LOCKED if lock else _BY_TOKEN
-    found = connection.execute(query, {"tokens": tokens})
-    return {bytes(token): Ticket(*place) for token, *place in found}
-
-
 _NOBODY: dict[str, Issued] = {"finished": "finished", "deleted": "gone"}
 
 
@@ -307,31 +296,15 @@ def _issue_new(
     }
     if served:
         _change(connection, study, issued=row.issued + len(served), **timed(row, now))
-        connection.execute(
-            sa.update(_person)
-            .where(_person.c.token == sa.bindparam("whose"))
-            .values(phase=sa.bindparam("new_phase"), number=sa.bindparam("new_number")),
-            [
-                {"whose": token, "new_phase": ticket.phase, "new_number": ticket.number}
-                for token, ticket in served.items()
-            ],
-        )
+        bulk.assign(connection, served)
     nobody = _NOBODY.get(row.status, "wait")
     return {token: served.get(token, nobody) for token in tokens}
-
-
-def _insert(connection: Connection, replies: Sequence[NewReply]) -> None:
-    if replies:
-        rows = [msgspec.structs.asdict(reply) for reply in replies]
-        for row in rows:
-            del row["token"]  # who replied is not kept beside the reply
-        connection.execute(_reply.insert(), rows)
 
 
 def _add_one(connection: Connection, reply: NewReply) -> Stored:
     try:
         with connection.begin_nested():
-            _insert(connection, [reply])
+            bulk.insert(connection, [reply])
     except (IntegrityError, DataError):
         return _earlier(connection, reply) or "failed"
     return "stored"
