@@ -43,6 +43,21 @@ _EXTRAS = {
 }
 
 
+def printable(text: object, *, most: int = _LONGEST) -> str:
+    r"""What somebody else has written, as it may be shown: one line, nothing that moves a cursor.
+
+    Example:
+        >>> printable("red \x1b[31m\ntext")
+        'red \\x1b[31m\\ntext'
+    """
+    written = str(text)
+    shown = "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+        for letter in written[:most]
+    )
+    return shown if len(written) <= most else f"{shown}…"
+
+
 class DpfdaError(Exception):
     """Base of every error in this package."""
 

@@ -53,3 +53,37 @@ def test_a_name_is_claimed_once(tmp_path: Path) -> None:
     assert not durable.claim(path, b"two")
     assert path.read_bytes() == b"one"
     assert sorted(tmp_path.iterdir()) == [path]
+
+
+def test_drafts_are_not_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before: two processes wrote into one draft, and either could take the other's half."""
+    path, drafts = tmp_path / "kept", []
+    really = os.replace
+
+    def replace(draft: Path, name: Path) -> None:
+        drafts.append(draft)
+        if len(drafts) == 1:
+            durable.keep(path, b"second")  # another process, in between
+        really(draft, name)
+
+    monkeypatch.setattr(os, "replace", replace)
+    durable.keep(path, b"first")
+    assert path.read_bytes() == b"first"
+    assert drafts[0] != drafts[1]
+    assert sorted(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("broken", ["fsync", "replace"])
+def test_a_draft_that_failed_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    path = tmp_path / "kept"
+    durable.keep(path, b"one")
+    monkeypatch.setattr(os, broken, fail)
+    with pytest.raises(OSError, match="No space"):
+        durable.keep(path, b"two")
+    assert sorted(tmp_path.iterdir()) == [path]
+    assert path.read_bytes() == b"one"

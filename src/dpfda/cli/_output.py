@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from dpfda.errors import InvalidParameter, MissingExtra
+from dpfda.errors import InvalidParameter, MissingExtra, printable
 
 _PICTURES = (".png", ".pdf", ".svg")
 _PROBE = bytes(1 << 16)  # more than a document usually has
@@ -22,9 +22,12 @@ Command = Callable[..., Any]
 
 
 class Complaint(click.ClickException):
-    """What went wrong, on one line of stderr."""
+    """What went wrong, on one line of stderr, which somebody else may have had a say in."""
 
     exit_code = 2
+
+    def __init__(self, message: str) -> None:
+        super().__init__(printable(message, most=sys.maxsize))
 
 
 def output_options(what: str) -> Callable[[Command], Command]:

@@ -5,15 +5,19 @@ from __future__ import annotations
 import http.client
 import ipaddress
 import json
+import socket
 import ssl
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, Self
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
-from dpfda.errors import DpfdaError, InvalidParameter
+from dpfda.errors import DpfdaError, InvalidParameter, printable
 
 _MOST_BYTES = 8 << 20
+_ALTOGETHER = 4  # times the timeout: who sends a little now and then is waited for no longer
 _ATTEMPTS, _PAUSE = 8, 0.2  # seconds, doubled every time
 
 
@@ -36,11 +40,11 @@ class Answer(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """What the collector says is wrong, in one line."""
+        """What the collector says is wrong, in one line that can be shown."""
         found = self.json()
         error = found.get("error") if isinstance(found, dict) else None
         message = error.get("message") if isinstance(error, dict) else None
-        return str(message)[:300] if message else f"HTTP status {self.status}"
+        return printable(message) if message else f"HTTP status {self.status}"
 
 
 class Connection:
@@ -52,6 +56,7 @@ class Connection:
         certificates: file of certificates to trust instead of the system's.
         insecure: allow ``http://`` to other machines: tokens and replies travel in clear, and
             whoever is in between can take part in their stead.
+        most: bytes that an answer may have.
     """
 
     def __init__(
@@ -61,24 +66,24 @@ class Connection:
         timeout: float = 30.0,
         certificates: str | None = None,
         insecure: bool = False,
+        most: int = _MOST_BYTES,
     ) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise InvalidParameter("url", "an http:// or https:// address", url)
+        parts, port = _address(url)
+        assert parts.hostname is not None
         if parts.scheme == "http" and not insecure and not is_loopback(parts.hostname):
             rule = "https://, or http:// to this machine (insecure allows others)"
             raise InvalidParameter("url", rule, url)
         self._base = parts.path.rstrip("/")
+        self._most = most
+        self._altogether = _ALTOGETHER * timeout
         self._connection: http.client.HTTPConnection
         if parts.scheme == "https":
-            context = ssl.create_default_context(cafile=certificates)
+            context = _trusting(certificates)
             self._connection = http.client.HTTPSConnection(
-                parts.hostname, parts.port, timeout=timeout, context=context
+                parts.hostname, port, timeout=timeout, context=context
             )
         else:
-            self._connection = http.client.HTTPConnection(
-                parts.hostname, parts.port, timeout=timeout
-            )
+            self._connection = http.client.HTTPConnection(parts.hostname, port, timeout=timeout)
 
     def ask(
         self,
@@ -93,16 +98,35 @@ class Connection:
         if body is not None:
             given["Content-Type"] = "application/json"
         try:
-            self._connection.request(method, self._base + path, body=body, headers=given)
-            response = self._connection.getresponse()
-            content = response.read(_MOST_BYTES + 1)
+            with self._limited():
+                self._connection.request(method, self._base + path, body=body, headers=given)
+                response = self._connection.getresponse()
+                content = response.read(self._most + 1)
         except (OSError, http.client.HTTPException) as error:
             self._connection.close()  # the next request opens a new one
             raise Unreachable(f"the collector did not answer ({type(error).__name__})") from None
-        if len(content) > _MOST_BYTES:
+        if len(content) > self._most or response.length:
             self._connection.close()
-            raise Unreachable("the collector's answer is too long")
+            wrong = "too long" if len(content) > self._most else "cut off"
+            raise Unreachable(f"the collector's answer is {wrong}")
         return Answer(response.status, content)
+
+    @contextmanager
+    def _limited(self) -> Iterator[None]:
+        """Hang up on who goes on and on: the timeout is for each piece of an answer."""
+        timer = threading.Timer(self._altogether, self._hang_up)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _hang_up(self) -> None:
+        open_socket = self._connection.sock
+        if open_socket is not None:
+            with suppress(OSError):
+                open_socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         """Hang up."""
@@ -113,6 +137,25 @@ class Connection:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _address(url: str) -> tuple[SplitResult, int | None]:
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:  # no port, no address between brackets
+        parts, port = SplitResult("", "", "", "", ""), None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise InvalidParameter("url", "an http:// or https:// address", url)
+    return parts, port
+
+
+def _trusting(certificates: str | None) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=certificates)
+    except OSError:
+        rule = "a file of certificates (PEM)"
+        raise InvalidParameter("certificates", rule, certificates) from None
 
 
 def is_loopback(host: str) -> bool:

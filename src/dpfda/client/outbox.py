@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from dpfda.errors import LedgerDamaged
+from dpfda.privacy._file_lock import locked
 from dpfda.privacy.durable import keep
 
 
@@ -52,6 +56,17 @@ class Outbox:
             return msgspec.json.decode(content, type=Letter)
         except msgspec.DecodeError:
             raise LedgerDamaged("the stored reply of this study is damaged") from None
+
+    @contextmanager
+    def alone(self, plan_hash: str) -> Iterator[None]:
+        """No other thread or process of this device works on the study meanwhile."""
+        path = self._path(plan_hash).with_suffix(".lock")
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            with locked(descriptor):
+                yield
+        finally:
+            os.close(descriptor)
 
     def hashes(self) -> list[str]:
         """The studies that this device takes part in."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
@@ -84,9 +86,10 @@ class RemoteClient:
         try:
             plan = StudyPlan.from_dict(found["plan"])
             _ = plan.asks  # what cannot be asked is refused, under python -O too
+            found_hash = plan.hash
         except Exception:  # whatever a hostile collector sent
             raise ProtocolError("the collector's plan cannot be understood") from None
-        if plan.hash != plan_hash:
+        if found_hash != plan_hash:
             raise ProtocolError("the collector's plan is not the one with this hash")
         return plan
 
@@ -114,17 +117,20 @@ class RemoteClient:
         plan = self.fetch_plan(url, plan_hash, insecure=insecure)
         if plan.epsilon > _validate.positive("most_epsilon", most_epsilon):
             raise BudgetExceeded(f"the study costs ε = {plan.epsilon:g}, above the ceiling")
-        if self._outbox.find(plan_hash) is not None:
-            return plan
         agreed = tuple(accepts)
-        plan.check_accepted(agreed)
-        if token is None:
-            path = f"/api/studies/{plan_hash[:16]}/enrol"
-            token = _text(self._ask(url, insecure, "POST", path), "token")
-        letter = Letter(
-            url=url, plan=plan.to_dict(), token=token, accepts=agreed, insecure=insecure
-        )
-        self._outbox.keep(plan_hash, letter)
+        with self._outbox.alone(plan_hash):
+            if self._outbox.find(plan_hash) is not None:
+                return plan
+            plan.check_accepted(agreed)
+            if token is None:
+                path = f"/api/studies/{plan_hash[:16]}/enrol"
+                token = _word(self._ask(url, insecure, "POST", path), "token")
+            elif not _WORD.fullmatch(token):
+                raise InvalidParameter("token", "the one word of an invitation", "something else")
+            letter = Letter(
+                url=url, plan=plan.to_dict(), token=token, accepts=agreed, insecure=insecure
+            )
+            self._outbox.keep(plan_hash, letter)
         return plan
 
     def prepare(
@@ -136,42 +142,60 @@ class RemoteClient:
             What would be sent and what it hides. Whether it is then sent or not, ε is spent: the
             reply exists.
         """
-        letter = self._letter(plan_hash)
-        plan = _agreed(letter, plan_hash)
-        if letter.body is None:
-            message = self._task(letter, plan_hash)
-            task = plan.read_task(message.task)
-            person = self._holder(
-                plan,
-                curve=curve,
-                label=label,
-                grid_points=grid_points,
-                ledger=self.ledger,
-                accepts=letter.accepts,
-                source=self.source,
-            )
-            values = person.answer(task).values
-            reply = ReplyMessage(plan_hash, message.phase, message.ticket, values[0].tolist())
-            body = msgspec.json.encode(reply).decode()
-            letter = msgspec.structs.replace(letter, task=message.task, body=body)
-            self._outbox.keep(plan_hash, letter)
+        with self._outbox.alone(_checked(plan_hash)):
+            letter = self._letter(plan_hash)
+            plan = _agreed(letter, plan_hash)
+            if letter.body is None:
+                given = {"curve": curve, "label": label, "grid_points": grid_points}
+                letter = self._answered(letter, plan, plan_hash, given)
+                self._outbox.keep(plan_hash, letter)
         assert letter.body is not None
         return describe(
             plan, letter.task or {}, letter.body.encode(), curve=curve, grid_points=grid_points
         )
 
+    def _answered(
+        self, letter: Letter, plan: StudyPlan, plan_hash: str, given: dict[str, Any]
+    ) -> Letter:
+        """The letter with the reply to the collector's task in it."""
+        message = self._task(letter, plan_hash)
+        task = plan.read_task(message.task)
+        person = self._holder(
+            plan, **given, ledger=self.ledger, accepts=letter.accepts, source=self.source
+        )
+        values = person.answer(task).values
+        reply = ReplyMessage(plan_hash, message.phase, message.ticket, values[0].tolist())
+        body = msgspec.json.encode(reply).decode()
+        return msgspec.structs.replace(letter, task=message.task, body=body)
+
     def send(self, plan_hash: str) -> str:
         """Send the stored bytes until they are acknowledged; returns the receipt."""
+        with self._outbox.alone(_checked(plan_hash)):
+            letter = self._letter(plan_hash)
+            if letter.receipt is not None:
+                return letter.receipt
+            if letter.body is None:
+                raise ProtocolError("nothing was prepared for this study")
+            path, sent = f"/api/studies/{plan_hash[:16]}/reply", letter.body.encode()
+            how = {"body": sent, "headers": _bearer(letter)}
+            receipt = _word(self._ask(letter.url, letter.insecure, "POST", path, **how), "receipt")
+            self._outbox.keep(plan_hash, msgspec.structs.replace(letter, receipt=receipt))
+            return receipt
+
+    def counted(self, plan_hash: str) -> bool:
+        """Whether the study has counted this device's reply; the receipt is all that is shown.
+
+        False means: received, and its phase goes on.
+        """
         letter = self._letter(plan_hash)
-        if letter.receipt is not None:
-            return letter.receipt
-        if letter.body is None:
-            raise ProtocolError("nothing was prepared for this study")
-        path, sent = f"/api/studies/{plan_hash[:16]}/reply", letter.body.encode()
-        how = {"body": sent, "headers": _bearer(letter)}
-        receipt = _text(self._ask(letter.url, letter.insecure, "POST", path, **how), "receipt")
-        self._outbox.keep(plan_hash, msgspec.structs.replace(letter, receipt=receipt))
-        return receipt
+        if letter.receipt is None:
+            raise ProtocolError("there is no receipt of this study")
+        path = f"/api/studies/{plan_hash[:16]}/receipts/{quote(letter.receipt, safe='')}"
+        found = self._ask(letter.url, letter.insecure, "GET", path).json()
+        counted = found.get("counted") if isinstance(found, dict) else None
+        if not isinstance(counted, bool):
+            raise ProtocolError("the collector does not say whether the reply was counted")
+        return counted
 
     def submit(self, plan_hash: str, *, curve: Any, label: Any, grid_points: Any = None) -> str:
         """Prepare and send."""
@@ -227,11 +251,14 @@ class NotGranted(DpfdaError):
         self.status = status
 
 
-def _text(answer: Answer, name: str) -> str:
+_WORD = re.compile("[!-~]{1,200}")  # what can be sent in a header, and shown
+
+
+def _word(answer: Answer, name: str) -> str:
     """One word of the collector's answer."""
     found = answer.json()
     word = found.get(name) if isinstance(found, dict) else None
-    if not isinstance(word, str):
+    if not isinstance(word, str) or not _WORD.fullmatch(word):
         raise ProtocolError(f"the collector's answer holds no {name}")
     return word
 

@@ -20,16 +20,18 @@ def keep(path: Path, content: bytes) -> None:
         ...     (Path(folder) / "a").read_bytes()
         b'two'
     """
-    draft = path.with_name(path.name + ".new")
-    _write(draft, os.O_TRUNC, content)
-    os.replace(draft, path)
+    draft = _drafted(path, content)
+    try:
+        os.replace(draft, path)
+    except BaseException:
+        draft.unlink()
+        raise
     sync_directory(path.parent)
 
 
 def claim(path: Path, content: bytes) -> bool:
     """Store a file unless it exists: whether this call, of all threads and processes, was first."""
-    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}.new")
-    _write(draft, os.O_EXCL, content)
+    draft = _drafted(path, content)
     try:
         os.link(draft, path)  # unlike a rename, it fails where the name is taken
     except FileExistsError:
@@ -46,9 +48,16 @@ def forget(path: Path) -> None:
     sync_directory(path.parent)
 
 
-def _write(path: Path, flag: int, content: bytes) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | flag | getattr(os, "O_BINARY", 0)
-    with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+def _drafted(path: Path, content: bytes) -> Path:
+    """The content beside the path, under a name that no other thread or process has."""
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}.new")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    try:
+        with os.fdopen(os.open(draft, flags, 0o600), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+    return draft
