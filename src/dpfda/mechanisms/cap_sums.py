@@ -20,9 +20,17 @@ def limit_gain(dimension: int, epsilon: float, *, buckets: int = 1) -> float:
         >>> [round(limit_gain(8, epsilon) ** 2, 2) for epsilon in (1.0, 5.0)]
         [0.17, 2.91]
     """
+    return limit_cap(dimension, epsilon, buckets=buckets)[1]
+
+
+@lru_cache(maxsize=1024)
+def limit_cap(dimension: int, epsilon: float, *, buckets: int = 1) -> tuple[float, float]:
+    """The share of infinitely many codewords in the best cap, and its gain."""
     more = math.expm1(epsilon)
     share, first = _caps(dimension)
-    return float((first * more / (share * more + buckets)).max())
+    gains = first * more / (share * more + buckets)
+    best = int(gains.argmax())
+    return float(share[best]), float(gains[best])
 
 
 @lru_cache(maxsize=1 << 14)

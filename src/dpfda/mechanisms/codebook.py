@@ -15,7 +15,7 @@ import numpy.typing as npt
 from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.mechanisms.cap_sums import cap_sums, limit_gain
+from dpfda.mechanisms.cap_sums import cap_sums, limit_cap, limit_gain
 from dpfda.mechanisms.shelf import Shelf, shelf
 from dpfda.noise.source import Words
 
@@ -87,16 +87,20 @@ class Codebook:
         """The s with the largest gain.
 
         A sum of order statistics is concave in s, and divided by a linear function of s it first
-        rises and then falls: bisection finds its top.
+        rises and then falls: its top is sought where that of infinitely many codewords is.
         """
-        least, most = 1, self.size // 2
-        while least < most:
-            middle = (least + most) // 2
-            here, further = (
-                self.moments(epsilon, cap=cap, buckets=buckets).gain for cap in (middle, middle + 1)
-            )
-            least, most = (middle + 1, most) if further > here else (least, middle)
-        return least
+
+        def gain(cap: int) -> float:
+            return self.moments(epsilon, cap=cap, buckets=buckets).gain
+
+        half = self.size // 2
+        share, _ = limit_cap(self.dimension, epsilon, buckets=buckets)
+        cap = min(max(round(share * self.size), 1), half)
+        while cap < half and gain(cap + 1) > gain(cap):
+            cap += 1
+        while cap > 1 and gain(cap - 1) >= gain(cap):
+            cap -= 1
+        return cap
 
     @cached_property
     def shelf(self) -> Shelf:

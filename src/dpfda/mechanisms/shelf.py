@@ -61,11 +61,10 @@ class Shelf:
         numbers = self._numbers(books)
         size = self.rows * self.columns
         if size <= _TOGETHER:
-            step = _AT_ONCE // size
+            step, placed = _AT_ONCE // size, self._placed(directions, books)[:, :, None]
             for part in (slice(at, at + step) for at in range(0, len(books), step)):
                 matrices = self._matrices[numbers[part]].astype(np.float64)
-                placed = self._placed(directions[part], books[part])
-                found[part] = np.matmul(matrices, placed[:, :, None])[:, :, 0]
+                found[part] = np.matmul(matrices, placed[part])[:, :, 0]
         else:
             order = np.argsort(numbers, kind="stable")
             for who in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1):
@@ -94,7 +93,7 @@ class Shelf:
         for part in (missing[at : at + step] for at in range(0, len(missing), step)):
             every: Words = np.arange(self.rows).astype(np.uint64)[None, :]
             entries = np.rint(_STEPS * normals(part.astype(np.uint64), every, columns=self.columns))
-            squares = np.einsum("nbd,nbd->nb", entries, entries, dtype=np.float64)
+            squares = np.square(entries, dtype=np.float64).sum(axis=2)
             entries[squares == 0, 0] = 1.0  # a row that points nowhere: once in 10^8 for D = 2
             self._matrices[part] = entries
             self._lengths[part] = np.sqrt(np.maximum(squares, 1.0))
