@@ -13,15 +13,17 @@ from dpfda.central.adaptive import Schedule
 from dpfda.central.conversation import CurveConversation, far_apart, reaches, too_small
 from dpfda.central.functions import FunctionBasis, spline_basis
 from dpfda.central.quadrature import as_grid
-from dpfda.central.radius import find_radius, outermost
+from dpfda.central.radius import SEARCH_STEPS, find_radius, outermost
 from dpfda.central.shrinkage import monotone_shrinkage
 from dpfda.moments.curve_moments import CurveMoments
 from dpfda.moments.look import JointMoments
 from dpfda.noise.law import padded
+from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.plan import Label
 from dpfda.protocol.query import Records
 
+_CERTAIN = 3.0  # deviations of noise that a count must be wrong by to mislead the search
 _TILT = 0.5  # a_j = j^-tilt: the shape of the clipping region
 
 
@@ -78,7 +80,11 @@ class MomentsRelease(CurveConversation[CurveMoments], name="moments"):
         center = padded(monotone_shrinkage(look.values, look.noise.variance) * look.values, size)
         place = self.place(center, np.arange(1, size + 1, dtype=np.float64) ** -_TILT)
         radius = yield from find_radius(
-            search, place, bound=self.bound, outside=schedule.outside, steepness=schedule.steepness
+            search,
+            place,
+            bound=self.bound,
+            outside=self._outside(search),
+            steepness=schedule.steepness,
         )
         seen = radius >= outermost(self.bound)
         seen = seen or reaches(look.values, look.noise.variance, self.bound)
@@ -101,6 +107,17 @@ class MomentsRelease(CurveConversation[CurveMoments], name="moments"):
             guarantee=self.guarantee,
             warnings=(too_small("their public bound"),) * seen,
         )
+
+    def _outside(self, search: Cost) -> float:
+        """Share of the curves that the radius should leave outside.
+
+        With a δ a search errs upwards once in 150 instead of once in 9: a radius that is ten times
+        too large costs a band more than a few clipped curves do.
+        """
+        if search.pure:
+            return self.schedule.outside
+        step = math.sqrt(SEARCH_STEPS) / (search.mu * self.n)  # deviation of a noisy share
+        return min(0.5, max(0.02, _CERTAIN * step))
 
     def neighbors(self, n: int) -> tuple[Records, Records]:
         """One curve at either end of the ball; with groups, in another one too."""
