@@ -34,6 +34,8 @@ CASES: dict[str, tuple[str, dict[str, Any], Any]] = {
     "function on scalar": ("PrivateFunctionOnScalar", OF_ROWS | OF_CURVES, CURVES),
     "density": ("PrivateDensity", OF_FIRST, None),
     "kernel machine": ("PrivateKernelMachine", OF_FIRST | OF_TARGET, TARGET),
+    "means of groups": ("PrivateMoments", OF_CURVES | {"groups": ("no", "yes")}, WORDS),
+    "comparison": ("PrivateGroupComparison", OF_CURVES | {"groups": ("no", "yes")}, WORDS),
     "linear, rows": ("PrivateLinearRegression", OF_ROWS | OF_TARGET, TARGET),
     "linear, curves": ("PrivateLinearRegression", OF_CURVES | OF_TARGET, TARGET),
     "logistic, rows": ("PrivateLogisticRegression", OF_ROWS, WORDS),
@@ -49,7 +51,8 @@ CASES: dict[str, tuple[str, dict[str, Any], Any]] = {
     "servers": ("MultiServerMRMA", OF_CURVES | SMALL, WORDS),
     "owners": ("LocalBoostingClassifier", OF_ROWS, WORDS),
 }
-RELEASES = ("mean", "covariance", "function on scalar", "density", "kernel machine")
+GROUPED = ("means of groups", "comparison")
+RELEASES = ("mean", "covariance", "function on scalar", "density", "kernel machine", *GROUPED)
 
 
 def test_no_estimator_was_forgotten() -> None:
@@ -65,7 +68,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         model = getattr(dpfda, name)(4.0, **given, random_state=0)
         curves = "value_range" in given and case != "function on scalar"
         model.fit(CURVES if curves else TABLE, *([] if y is None else [y]))
-        saved = model.release_ if case in RELEASES else model.model_
+        saved = (
+            model.moments_
+            if case in GROUPED
+            else model.release_
+            if case in RELEASES
+            else model.model_
+        )
         saved.save(found / f"{case}.json")
     for kind, X, names in (("curves", CURVES, T), ("rows", TABLE, "abc")):
         head = ",".join(["ill", "dose", *map(str, names)])
@@ -125,7 +134,8 @@ def test_predict(run: Console, folder: Path, case: str) -> None:
     code, out, err = run(*call, encoding="cp1252")
     if case in RELEASES:
         assert (code, out) == (2, "")
-        assert err == ["Error: MODEL must be one that predicts (see dpfda show), got 'release'"]
+        kind = "moments" if case in GROUPED else "release"
+        assert err == [f"Error: MODEL must be one that predicts (see dpfda show), got '{kind}'"]
         return
     assert code == 0, err
     assert err[0].startswith("read 240 rows")

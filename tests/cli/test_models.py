@@ -95,8 +95,9 @@ def test_other_forms_give_the_same_model(messy: Path, tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", curves=CURVES.round(3), grid_points=T, Befund=WORDS)
     npz = invoke("classify", tmp_path / "a.npz", *seeded)
     slopes = [json.loads(done.stdout)["fit"]["slope"] for done in (wide, long, npz)]
-    np.testing.assert_allclose(slopes[1], slopes[0], rtol=1e-3)
-    np.testing.assert_allclose(slopes[2], slopes[0], rtol=1e-3)
+    # Values have three digits: small slopes of fast functions keep fewer than large ones.
+    np.testing.assert_allclose(slopes[1], slopes[0], rtol=1e-3, atol=2e-3)
+    np.testing.assert_allclose(slopes[2], slopes[0], rtol=1e-3, atol=2e-3)
 
 
 def test_what_is_refused_spends_nothing(messy: Path, tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def test_the_result_is_shown_before_the_picture(
 
 def test_options_of_other_summaries_are_refused(hourly: Path) -> None:
     message = refused("mean", hourly, *MEAN, "--loss", "logistic")
-    assert "--loss must be left out (it is for kernel-machine)" in message
+    assert "--loss must be left out: it is for kernel-machine" in message
     assert "--bound" in refused("density", hourly, *MEAN, "--feature-ranges", "0:1")
     assert "--fill" in refused("kernel-machine", hourly, "--epsilon", 1, "--fill")
 

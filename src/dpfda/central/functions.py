@@ -14,6 +14,7 @@ from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.central.kernels import Kernel
 from dpfda.central.quadrature import Grid, as_places, trapezoid
+from dpfda.curves.smooth import demmler_reinsch
 from dpfda.errors import InvalidParameter
 
 _SMALLEST_EIGENVALUE = 1e-12  # of the largest; below, the decomposition is rounding error
@@ -151,24 +152,8 @@ def _spline_basis(axes: tuple[tuple[float, ...], ...]) -> FunctionBasis:
 
 
 def _demmler_reinsch(axis: FloatArray) -> FunctionBasis:
-    unit = (axis - axis[0]) / (axis[-1] - axis[0])
-    root = np.sqrt(trapezoid((unit,)))
-    line = np.stack([np.ones_like(unit), unit - 0.5])
-    if unit.size > 2:
-        gaps = np.diff(unit)
-        slopes = np.diff(np.eye(unit.size), axis=0) / gaps[:, None]
-        middle = (gaps[1:] + gaps[:-1]) / 2
-        curvature = np.diff(slopes, axis=0) / np.sqrt(middle)[:, None]
-        penalty = curvature.T @ curvature / root[:, None] / root
-        _, vectors = np.linalg.eigh(penalty)
-        rows = np.vstack([line * root, vectors[:, 2:].T])
-    else:
-        rows = line * root
-    # The null space comes out of `eigh` in any rotation: put constant and line first, by QR.
-    q, r = np.linalg.qr(rows.T)
-    functions = (q * np.sign(np.diag(r)) / root[:, None]).T / np.sqrt(axis[-1] - axis[0])
-    order = 1.0 / np.arange(1, functions.shape[0] + 1)
-    return FunctionBasis((axis,), functions, order)
+    functions = demmler_reinsch(axis)
+    return FunctionBasis((axis,), functions, 1.0 / np.arange(1, len(functions) + 1))
 
 
 def _signed(functions: FloatArray) -> FloatArray:

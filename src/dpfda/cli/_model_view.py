@@ -11,6 +11,7 @@ from rich.table import Table
 from dpfda.protocol.curve_regression import CurveRegression
 from dpfda.protocol.model import ClassModel, RuleModel, StudyModel
 from dpfda.regression.model import RegressionModel
+from dpfda.regression.recipe import value_range_of
 
 _POINTS = 10  # of a slope function
 
@@ -63,9 +64,11 @@ def _slopes(model: Any, slope: Any) -> Table:
 
 
 def _range(encoder: Any) -> tuple[float, float]:
-    """The public range of values, the same for all coefficients; (0, 0) where it is none."""
+    """The public range of values, where all coefficients rest on one; (0, 0) where none."""
     size = encoder.n_features
     scales, centers = encoder.rescaler.scales(size), encoder.rescaler.centers(size)
+    if encoder.basis.name == "smooth":
+        return value_range_of(encoder)
     if encoder.rescaler.name != "clip" or np.ptp(scales) or np.ptp(centers):
         return 0.0, 0.0
     return float(centers[0] - scales[0]), float(centers[0] + scales[0])

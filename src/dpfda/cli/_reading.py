@@ -122,10 +122,16 @@ def public_domain(rows: Rows, domain: tuple[float, float] | None) -> tuple[float
     return domain
 
 
-def two_classes(text: str | None) -> tuple[str, str]:
-    """The two labels of --classes: which there are in the file is private."""
-    found = [part.strip() for part in (text or "").split(",")]
-    if len(found) != 2 or found[0] == found[1]:
-        rule = "given, two labels like no,yes: which there are in the file is private"
+def public_labels(text: str | None, *, count: int | None = None) -> tuple[str, ...]:
+    """The labels of --classes, two at least: which there are in the file is private."""
+    found = tuple(part.strip() for part in (text or "").split(","))
+    if len(found) < 2 or len(set(found)) < len(found) or count not in (None, len(found)):
+        many = "two labels" if count == 2 else "labels"
+        rule = f"given, {many} like no,yes: which there are in the file is private"
         raise InvalidParameter("--classes", rule, text)
-    return found[0], found[1]
+    return found
+
+
+def two_classes(text: str | None) -> tuple[str, ...]:
+    """The two labels of --classes."""
+    return public_labels(text, count=2)

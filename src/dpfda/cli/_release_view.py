@@ -17,10 +17,15 @@ def print_release(release: Release) -> None:
     """A table of some points, the promise, and the public parameters."""
     console = Console()
     console.print(_curve(release) if len(release.basis.grid) == 1 else _surface(release))
-    console.print(repr(release), markup=False)
-    for key, value in release.parameters.items():
+    print_public(console, release)
+
+
+def print_public(console: Console, released: Any) -> None:
+    """What a reader should know of anything released: promise, parameters, warnings."""
+    console.print(repr(released), markup=False)
+    for key, value in released.parameters.items():
         console.print(f"  {key}: {_short(value)}", markup=False)
-    for warning in release.warnings:
+    for warning in released.warnings:
         console.print(f"warning: {warning}", markup=False)
 
 

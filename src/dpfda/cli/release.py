@@ -15,13 +15,14 @@ from dpfda.central import (
     PrivateFunctionOnScalar,
     PrivateKernelMachine,
     PrivateMean,
-    Release,
 )
 from dpfda.cli._ledger import ledger_options, open_ledger
+from dpfda.cli._moments_view import print_moments
 from dpfda.cli._output import check_outputs, draw, output_options, publish
 from dpfda.cli._reading import (
     feature_ranges,
     public_domain,
+    public_labels,
     reading_from,
     reading_options,
     two_classes,
@@ -30,6 +31,8 @@ from dpfda.cli._release_view import print_release
 from dpfda.errors import InvalidParameter
 from dpfda.face.from_files import check_labels
 from dpfda.files import Rows
+from dpfda.moments.comparison import PrivateGroupComparison
+from dpfda.moments.estimator import PrivateMoments
 
 _MODELS: dict[str, Any] = {
     "mean": PrivateMean,
@@ -37,6 +40,8 @@ _MODELS: dict[str, Any] = {
     "density": PrivateDensity,
     "function-on-scalar": PrivateFunctionOnScalar,
     "kernel-machine": PrivateKernelMachine,
+    "moments": PrivateMoments,
+    "groups": PrivateGroupComparison,
 }
 
 
@@ -44,7 +49,8 @@ _MODELS: dict[str, Any] = {
 @click.argument("summary", metavar="SUMMARY", type=click.Choice(list(_MODELS)))
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--epsilon", type=float, required=True, help="Privacy budget ε.")
-@click.option("--delta", type=float, default=0.0, show_default=True, help="δ; 0 for pure ε.")
+@click.option("--delta", type=float,
+    help="δ; by default 1e-05 for moments and groups, otherwise 0: pure ε.")  # fmt: skip
 @click.option("--range", "--value-range", "value_range", type=(float, float), metavar="LOW HIGH",
     help="Public range of the values of a curve.")  # fmt: skip
 @click.option("--bound", type=float,
@@ -59,13 +65,12 @@ _MODELS: dict[str, Any] = {
 @click.option("--target", help="Column to predict (kernel-machine).")
 @click.option("--target-range", type=(float, float), metavar="LOW HIGH",
     help="Public range of the target, for squared loss.")  # fmt: skip
-@click.option(
-    "--classes", help="The two public labels of the target, for the other losses: no,yes."
-)
+@click.option("--classes", help="The public labels of --label, or the two of the target for other "
+    "losses than squared: no,yes.")  # fmt: skip
+@click.option("--label", metavar="LABEL", help="Column of groups (moments, groups).")
 @click.option("--loss", type=click.Choice(["squared", "logistic", "smoothed_hinge"]),
     default="squared", show_default=True, help="Loss of the kernel machine.")  # fmt: skip
-@reading_options(without={"label": "a release has no classes (leave the column out by --drop, "
-    "or name it as --target of a kernel machine)"})  # fmt: skip
+@reading_options(own=("label",))
 @click.option("--unit", default="person", show_default=True, help="Whose data one row is.")
 @click.option("--seed", type=int, help="Seeded simulation instead of exact noise: not private.")
 @ledger_options
@@ -91,25 +96,30 @@ def command(
     _refuse_foreign(context, summary)
     check_outputs(out, plot)
     covariates = [name.strip() for name in (options["covariates"] or "").split(",") if name.strip()]
+    label = options.pop("label")  # of groups, not of classes to predict
     reading = reading_from(options)
     curves = summary not in ("density", "kernel-machine")
     aside = dict.fromkeys(covariates, "--covariates")
-    if options["target"] is not None:
-        aside[options["target"]] = "--target"
+    for option, column in (("--target", options["target"]), ("--label", label)):
+        if column is not None:
+            aside[column] = option
     rows = reading.rows(file, aside=aside, curves=curves)
     # Before anything is spent, and on stderr, so that stdout stays one document.
     click.echo(rows.said, err=True)
-    model, *data = _asked(summary, rows, covariates, options)
+    model, *data = _asked(summary, rows, covariates, options | {"label": label})
     persons = None if reading.groups is None else rows.text(reading.groups)
     points = rows.grid_points if curves else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # printed with the release
-        release: Release = model.fit(*data, grid_points=points, groups=persons).release_
-    publish(release, out, as_json, print_release)
+        model.fit(*data, grid_points=points, groups=persons)
+    grouped = summary in _GROUPED
+    release: Any = model.moments_ if grouped else model.release_
+    publish(release, out, as_json, print_moments if grouped else print_release)
     if plot is not None:  # last: whatever goes wrong with it, the release has been shown
-        draw(release, plot)
+        draw(model if summary == "groups" else release, plot)
 
 
+_GROUPED = ("moments", "groups")
 _CURVES = {"bound", "center", "value_range", "domain_range", "fill", "grid", "id"}
 _OWN = {
     "mean": _CURVES | {"mechanism"},
@@ -117,6 +127,8 @@ _OWN = {
     "density": {"feature_ranges", "mechanism"},
     "function-on-scalar": _CURVES | {"covariates", "feature_ranges"},
     "kernel-machine": {"classes", "feature_ranges", "target", "target_range", "loss"},
+    "moments": _CURVES | {"label", "classes"},
+    "groups": _CURVES | {"label", "classes"},
 }
 
 
@@ -127,7 +139,7 @@ def _refuse_foreign(context: click.Context, summary: str) -> None:
         given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
         if given and name in set().union(*_OWN.values()) - _OWN[summary]:
             meant = ", ".join(kind for kind in _MODELS if name in _OWN[kind])
-            raise InvalidParameter(parameter.opts[0], f"left out (it is for {meant})", summary)
+            raise InvalidParameter(parameter.opts[0], f"left out: it is for {meant}", summary)
 
 
 def _asked(
@@ -153,6 +165,13 @@ def _asked(
         _check_ball(rows, options)
     if summary == "function-on-scalar":
         return model(**shared), rows.numbers(covariates), rows.X
+    if summary in _GROUPED and (options["label"] is not None or summary == "groups"):
+        if options["label"] is None:
+            raise InvalidParameter("--label", "given: the name of the column of groups", None)
+        shared["groups"] = public_labels(options["classes"])
+        labels = rows.text(options["label"])
+        check_labels(labels, shared["groups"], options["label"], row=rows.row)
+        return model(**shared), rows.X, labels
     if summary != "kernel-machine":
         return model(**shared), rows.X
     if options["target"] is None:

@@ -9,9 +9,11 @@ import click
 from dpfda import documents
 from dpfda.central.release import Release
 from dpfda.cli._model_view import print_regression, print_study_model
+from dpfda.cli._moments_view import print_moments
 from dpfda.cli._output import check_picture, draw
 from dpfda.cli._release_view import print_release
 from dpfda.errors import InvalidParameter
+from dpfda.moments.curve_moments import CurveMoments
 from dpfda.regression.model import RegressionModel
 
 
@@ -33,6 +35,8 @@ def command(model: Path, plot: Path | None, as_json: bool) -> None:
         click.echo(loaded.to_json(indent=2))
     elif isinstance(loaded, Release):
         print_release(loaded)
+    elif isinstance(loaded, CurveMoments):
+        print_moments(loaded)
     elif isinstance(loaded, RegressionModel):
         print_regression(loaded)
     else:

@@ -11,6 +11,7 @@ from dpfda.curves.encoder import CurveEncoder
 from dpfda.curves.identity import IdentityBasis
 from dpfda.curves.rescale import ClipRescaler, MaxAbsRescaler, Rescaler, TanhRescaler
 from dpfda.curves.rows import RowEncoder, read_encoder
+from dpfda.curves.smooth import SmoothBasis
 from dpfda.curves.waves import CosineBasis, FourierBasis
 
 discover(__name__, list(__path__))
@@ -27,6 +28,7 @@ __all__ = [
     "MaxAbsRescaler",
     "Rescaler",
     "RowEncoder",
+    "SmoothBasis",
     "TanhRescaler",
     "read_encoder",
 ]

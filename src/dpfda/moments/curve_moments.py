@@ -139,6 +139,12 @@ class CurveMoments(Documented):
             raise InvalidParameter("group", f"one of {self.groups}", group)
         return self.groups.index(group)
 
+    def plot(self, ax: Any = None, *, level: float = 0.95) -> Any:
+        """Draw the mean of every group with its band; returns the axes."""
+        from dpfda.moments.report import plot_means  # which stands on this file
+
+        return plot_means(self, ax, level=level)
+
     # -- in the units of the release: u = (coefficient - center)/unit --------------------------
 
     @property

@@ -120,7 +120,8 @@ class PrivateMoments(CuratedCurveEstimator):
         return (np.column_stack([asked.basis.project(read.rows[0]), *read.rows[1:]]),)
 
     def _keep(self, asked: Any, read: HeldRecords, found: Any) -> Self:
-        parameters = {"n": asked.n, **self._public(read), "radius": found.look.radius}
+        radius = found.look.radius / norm_bound(1.0, read.grid)  # in the norm of bounds
+        parameters = {"n": asked.n, **self._public(read), "radius": radius}
         guarantee = found.guarantee.drawn_from(self._source())
         told = found.warnings
         if asked.strength < BANDS_FROM:

@@ -171,12 +171,11 @@ class DecentralizedRegression(PrivateRegression):
         for pair in tables.values():
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                 raise InvalidData("X", _SITES)
-        people = sum(count_rows(rows) for rows, _ in tables.values())
         for name, (X, y) in tables.items():
             try:
                 checked = self._checked(X, reset=not held)
                 if not held:
-                    self._recipe = self._make_recipe(checked, grid_points, people=people)
+                    self._recipe = self._make_recipe(checked, grid_points)
                 held[name] = self._read(checked, y, grid_points)
             except InvalidData as error:
                 found = str(error).partition(", got ")[2]

@@ -56,7 +56,7 @@ class CuratedRegression(PrivateRegression):
         X, grid_points = with_own_grids(X, grid_points)
         X = self._checked(X, reset=first)
         if first:
-            self._recipe = self._make_recipe(X, grid_points, people=None)
+            self._recipe = self._make_recipe(X, grid_points)
         rows, values = self._read(X, y, grid_points)
         if self._link == "logistic":
             self._set_classes(values, classes) if first else self._check_labels(values)

@@ -34,6 +34,7 @@ from dpfda.regression.problem import Bounds, Problem
 from dpfda.regression.recipe import Recipe, public_encoder
 
 _WAYS = ("feature_ranges", "feature_norm_bound", "value_range", "encoder")
+_FUNCTIONS = {"linear": 8, "logistic": 16}  # that curves are written in
 _ONLY_WITH = {"feature_center": "feature_norm_bound", "domain_range": "value_range"}
 
 
@@ -103,12 +104,10 @@ class PrivateRegression(LabelsOrNumbers):
 
     def _read_all(self, X: Any, y: Any, *more: Any, grid_points: Any, groups: Any) -> Records:
         """Features of checked rows, targets or labels, and `more` of them, one row a person."""
-        n = count_rows(X)
         kept: Any = slice(None)
         if groups is not None:
-            kept = one_row_each(groups, seed=self._public_seed(), rows=n)
-            n = len(kept)
-        self._recipe = self._make_recipe(X, grid_points, people=n)
+            kept = one_row_each(groups, seed=self._public_seed(), rows=count_rows(X))
+        self._recipe = self._make_recipe(X, grid_points)
         return tuple(part[kept] for part in (*self._read(X, y, grid_points), *more))
 
     def _read(self, X: Any, y: Any, grid_points: Any) -> Records:
@@ -138,8 +137,8 @@ class PrivateRegression(LabelsOrNumbers):
             if getattr(self, name) is not None and other not in given:
                 raise InvalidParameter(name, f"given with {other} only", getattr(self, name))
 
-    def _make_recipe(self, X: Any, grid_points: Any, *, people: int | None) -> Recipe:
-        """How rows like X become features; `people` where their number is known."""
+    def _make_recipe(self, X: Any, grid_points: Any) -> Recipe:
+        """How rows like X become features."""
         if self.value_range is None and self.encoder is None:
             no_grid(grid_points, " (value_range says that X are curves)")
         names = getattr(self, "feature_names_in_", None)
@@ -158,7 +157,7 @@ class PrivateRegression(LabelsOrNumbers):
             encoder = public_encoder(
                 value_ranges=self._value_ranges(X),
                 domain=public_domain(X, grid_points, self.domain_range),
-                strength=None if people is None else people * float(self.epsilon),
+                most=_FUNCTIONS[self._link],
             )
         elif isinstance(encoder, CurveEncoder) and encoder.basis.functional:
             encoder = every_channel(encoder, X)
@@ -189,6 +188,8 @@ class PrivateRegression(LabelsOrNumbers):
         """Public balls of features and targets."""
         dimension = len(self._recipe.names)
         center, radius = np.zeros(dimension), math.sqrt(dimension)
+        if self._recipe.encoder is not None and self.encoder is None:
+            radius = math.sqrt(self._recipe.encoder.channels)  # `public_encoder`: a unit ball each
         if not self._recipe.boxed:
             center = self._center(dimension)
             radius = _validate.positive("feature_norm_bound", self.feature_norm_bound)

@@ -16,7 +16,8 @@ from dpfda.curves import CurveEncoder
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidData
 
-_LEAST, _MIDDLING, _MOST = 4, 8, 16  # basis functions
+_LEAST = 4  # basis functions of a channel
+_REACH = math.sqrt(3)  # half-ranges: a line from one end of the range to the other has such a slope
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -82,23 +83,40 @@ class Recipe(Portable):
 
 
 def public_encoder(
-    *, value_ranges: Sequence[Any], domain: tuple[float, float], strength: float | None
+    *, value_ranges: Sequence[Any], domain: tuple[float, float], most: int
 ) -> CurveEncoder:
-    """An encoder from what is public of curves: their ranges, and nε, the strength of a fit.
+    """An encoder from what is public of curves: their ranges.
 
-    B-splines, the more of them the more can be learnt, shared out among channels; a middling number
-    where n is not known.
+    Smooth functions first, `most` in all channels together, in such units that the features of
+    nearly every curve lie in the unit ball: a curve has about half its range in the first one, and
+    the j-th coefficient of a smooth curve falls faster than j^-½ (methods.md 9.4).
     """
-    size = _MIDDLING
-    if strength is not None:
-        size = int(np.clip(0.6 * math.sqrt(strength) / len(value_ranges), _LEAST, _MOST))
-    channels = [
-        CurveEncoder(
-            "bspline",
-            n_basis=size,
-            domain_range=domain,
-            feature_ranges=_validate.interval("value_range", one),
+    size = max(_LEAST, most // len(value_ranges))
+    length = math.sqrt(domain[1] - domain[0])
+    units = length * _REACH / np.sqrt(np.arange(1, size + 1))
+    channels = []
+    for given in value_ranges:
+        low, high = _validate.interval("value_range", given)
+        center = np.append((low + high) / 2 * length, np.zeros(size - 1))
+        channels.append(
+            CurveEncoder(
+                "smooth",
+                n_basis=size,
+                domain_range=domain,
+                rescale="clip",
+                scale=((high - low) / 2 * units).tolist(),
+                center=center.tolist(),
+            )
         )
-        for one in value_ranges
-    ]
     return CurveEncoder.side_by_side(channels)
+
+
+def value_range_of(encoder: CurveEncoder) -> tuple[float, float]:
+    """The public range that such an encoder of one channel was made from."""
+    start, end = encoder.basis.domain_range
+    unit, middle = (
+        float(numbers[0]) / math.sqrt(end - start)
+        for numbers in (encoder.rescaler.scale, encoder.rescaler.center)  # type: ignore[attr-defined]
+    )
+    half = unit / _REACH
+    return middle - half, middle + half
