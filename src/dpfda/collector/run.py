@@ -19,6 +19,7 @@ from dpfda.collector.app import ENVIRONMENT
 from dpfda.collector.connection import PatientProtocol, allow_many_files
 from dpfda.collector.settings import Settings
 from dpfda.collector.storage import open_storage
+from dpfda.collector.storage.base import Unavailable
 from dpfda.errors import InvalidParameter
 
 
@@ -61,8 +62,9 @@ def check_storage(url: str) -> None:
             raise InvalidParameter(name, "in a folder that exists", str(folder))
     try:
         open_storage(url).close()
-    except DBAPIError as error:
-        reason = " ".join(str(error.orig).split())[:200]
+    except (DBAPIError, Unavailable) as error:
+        cause = error if isinstance(error, DBAPIError) else error.__cause__
+        reason = " ".join(str(getattr(cause, "orig", error)).split())[:200]
         raise InvalidParameter(name, f"one that can be opened ({reason})", _shown(url)) from None
 
 
