@@ -39,12 +39,19 @@ def in_process(plan, rows, *, epsilons=None):
 def over_http(plan, rows, collector, folder, *, epsilons=None, accepts=()):
     """Every owner on a device of their own; one seed for all, so that it can be compared."""
     collector.create(plan)
+    invitations = collector.invite(plan.hash, OWNERS)
     source, spent = SimulationSource(7), []
     for k in range(OWNERS):
         own = None if epsilons is None else float(epsilons[k])
         holder = partial(Owner, epsilon=own)
         device = RemoteClient(folder / str(k), limit_epsilon=20.0, source=source, holder=holder)
-        device.join(collector.url, plan.hash, most_epsilon=20.0, accepts=accepts)
+        device.join(
+            collector.url,
+            plan.hash,
+            most_epsilon=20.0,
+            accepts=accepts,
+            invitation=invitations[k],
+        )
         device.submit(plan.hash, curve=rows.features[k], label=rows.labels[k])
         spent.append(device.ledger.spent.epsilon)
     status = collector.wait_until(plan.hash[:16])
@@ -83,7 +90,7 @@ def test_owners_may_spend_less_and_the_reply_says_so(plan_of, owners, collector,
 def test_labels_in_clear_are_agreed_to_before_joining(plan_of, owners, collector, tmp_path):
     shape = {"owners_per_round": 6, "judges": 6, "n_rounds": 1, "retries": 0}
     plan = plan_of("sample", owners=OWNERS, epsilon=8.0, protects="features", **shape)
-    collector.create(plan)
+    collector.create(plan, open=True)
     device = RemoteClient(tmp_path / "careful", limit_epsilon=20.0, holder=Owner)
     with pytest.raises((ProtocolError, BudgetExceeded), match="labels are public"):
         device.join(collector.url, plan.hash, most_epsilon=20.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,7 @@ SEEDS = iter(range(1000, 2000))
 
 @pytest.fixture
 def study(collector: CollectorProcess, make_plan: Any) -> dict[str, Any]:
-    return collector.create(make_plan(4, seed=next(SEEDS)))
+    return collector.create(make_plan(4, seed=next(SEEDS)), open=True)
 
 
 class Person:
@@ -140,7 +141,7 @@ def test_replies_that_belong_elsewhere(
     body = person.body()
     other.task()
     assert code(other.send(body)) == (403, "wrong_ticket")
-    elsewhere = collector.create(make_plan(4, seed=next(SEEDS)))
+    elsewhere = collector.create(make_plan(4, seed=next(SEEDS)), open=True)
     stranger = Person(http, elsewhere, token=person.token)
     assert code(stranger.send(body)) == (409, "wrong_study")
     assert code(stranger.task()) == (403, "wrong_study")
@@ -177,7 +178,8 @@ def test_only_the_administrator_changes_or_sees(
     person.send(body)
     new = {"plan": make_plan(seed=5).to_dict()}
     peer = {"url": collector.url, "study": study["id"]}
-    for token in (None, person.token, collector.admin_key[:-1], collector.admin_key + "x"):
+    wrong = (None, person.token, collector.admin_key[:-1], collector.admin_key + "x")
+    for number, token in enumerate(wrong):  # each from elsewhere: ten are compared for an address
         for method, place, sent in [
             ("POST", "/api/studies", new),
             ("POST", path + "/tokens", {"count": 1}),
@@ -185,13 +187,20 @@ def test_only_the_administrator_changes_or_sees(
             ("GET", path + "/phases/0/replies", None),
             ("POST", "/api/exchanges", {"peers": [peer], "epsilon": 1, "n_people": 1}),
         ]:
-            assert http(method, place, sent, token=token).status == 401, (method, place)
+            known = {"Content-Type": "application/json"}
+            known |= {} if token is None else {"Authorization": f"Bearer {token}"}
+            wire = HTTPConnection(
+                "127.0.0.1", collector.port, source_address=(f"127.0.1.{number + 1}", 0)
+            )
+            wire.request(method, place, None if sent is None else json.dumps(sent), known)
+            assert wire.getresponse().status == 401, (method, place)
+            wire.close()
     seen = http("GET", path + "/phases/0/replies", token=collector.admin_key)
     assert seen.body == body + b"\n"
 
 
 def test_invitations(collector: CollectorProcess, http: Any, make_plan: Any) -> None:
-    study = collector.create(make_plan(4, seed=next(SEEDS)), enrolment="invited")
+    study = collector.create(make_plan(4, seed=next(SEEDS)))
     path = f"/api/studies/{study['id']}"
     assert code(http("POST", path + "/enrol")) == (403, "invited_only")
     tokens = collector.request("POST", path + "/tokens", {"count": 3})["tokens"]
@@ -208,7 +217,7 @@ def test_a_full_phase_lets_others_wait(http: Any, study: Any) -> None:
 
 
 def test_a_deadline_ends_a_phase(collector: CollectorProcess, http: Any, make_plan: Any) -> None:
-    study = collector.create(make_plan(4, seed=next(SEEDS)), deadline=0.5)
+    study = collector.create(make_plan(4, seed=next(SEEDS)), deadline=0.5, open=True)
     person = Person(http, study)
     person.send(person.body())
     assert collector.wait_until(study["id"])["status"] == "finished"

@@ -76,7 +76,13 @@ def test_the_carrier_changes_no_bit(
     assert chunked.finished
     assert chunked.model.to_json() == expected
     collector.create(plan)
-    remote = RemoteCrowd(collector.url, plan, *rows(), source=SimulationSource(3))
+    remote = RemoteCrowd(
+        collector.url,
+        plan,
+        *rows(),
+        tokens=collector.invite(plan.hash, plan.n_people),
+        source=SimulationSource(3),
+    )
     asyncio.run(remote.take_part(connections=1))
     collector.wait_until(plan.hash[:16])
     sent = collector.request("GET", f"/api/studies/{plan.hash[:16]}/model")

@@ -115,7 +115,7 @@ def test_killed_at_every_boundary(name: str, database: str) -> None:
     plan = small_studies()[name]
     expected, study = undisturbed(plan), plan.hash[:16]
     collector, people = ForkedCollector(database), []
-    collector.start().create(plan, online=True)
+    collector.start().create(plan, online=True, open=True)
     collector.kill()
     for number, phase in enumerate(expected):
         people += [Person() for _ in range(phase.quota)]

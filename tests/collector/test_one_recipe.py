@@ -86,7 +86,13 @@ def test_the_same_facts_give_the_same_plan_and_the_same_model(
         assert plan.hash == estimator.plan_.hash
         people = people_from(plan, DATA.X, LABELS, grid_points=DATA.grid_points)
         source = source_for(SEED, stream=estimator._stream)
-        crowd = RemoteCrowd(collector.url, plan, *people(0, PEOPLE), source=source)
+        crowd = RemoteCrowd(
+            collector.url,
+            plan,
+            *people(0, PEOPLE),
+            tokens=collector.invite(plan.hash, plan.n_people),
+            source=source,
+        )
         asyncio.run(crowd.take_part(connections=1))
         collector.wait_until(study)
         model = collector.request("GET", f"/api/studies/{study}/model")
@@ -114,7 +120,13 @@ def test_the_same_holds_for_a_regression(
         assert plan.hash == regressor.plan_.hash
         people = people_from(plan, DATA.X, targets, grid_points=DATA.grid_points)
         source = source_for(SEED, stream=regressor._stream)
-        crowd = RemoteCrowd(collector.url, plan, *people(0, PEOPLE), source=source)
+        crowd = RemoteCrowd(
+            collector.url,
+            plan,
+            *people(0, PEOPLE),
+            tokens=collector.invite(plan.hash, plan.n_people),
+            source=source,
+        )
         asyncio.run(crowd.take_part(connections=1))
         collector.wait_until(study)
         model = collector.request("GET", f"/api/studies/{study}/model")

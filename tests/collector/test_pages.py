@@ -51,7 +51,14 @@ def finished(collector: CollectorProcess) -> StudyPlan:
     rng = np.random.default_rng(0)
     features = rng.uniform(-1, 1, (300, 4))
     labels = (features[:, 0] + 0.3 * rng.normal(size=300) > 0).astype(np.int64)
-    crowd = RemoteCrowd(collector.url, plan, features, labels, source=SimulationSource(0))
+    crowd = RemoteCrowd(
+        collector.url,
+        plan,
+        features,
+        labels,
+        tokens=collector.invite(plan.hash, plan.n_people),
+        source=SimulationSource(0),
+    )
     with ThreadPoolExecutor(1) as thread:  # the browser's driver has a loop in this one
         thread.submit(asyncio.run, crowd.take_part(connections=8)).result()
     collector.wait_until(plan.hash[:16])

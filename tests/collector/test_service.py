@@ -26,7 +26,7 @@ from dpfda.protocol.server import Server
 from dpfda.protocol.task import Task
 from dpfda.protocol.wire import ReplyMessage, TaskMessage, token_hash
 
-OPEN, INVITED = StudySettings(), StudySettings(enrolment="invited")
+OPEN, INVITED = StudySettings(open=True), StudySettings()
 TWO_PHASES = {"name": "questions", "center_known": True, "evaluation_share": 0.5}
 """Half of all people each; phases of nobody are passed over."""
 
@@ -92,7 +92,8 @@ async def refusal(request: Awaitable[Any]) -> tuple[int, str]:
 
 
 async def person(collector: Collector, study: str) -> tuple[bytes, TaskMessage]:
-    token = token_hash(await collector.enrol(study, invited=True))
+    (invitation,) = await collector.invite(study, 1)
+    token = token_hash(invitation)
     return token, read_task(await collector.task(study, token))
 
 
@@ -136,7 +137,7 @@ def test_tokens_are_long_and_for_those_invited(make_plan: Any) -> None:
         closed = (await collector.create(make_plan(4).to_dict(), INVITED)).id
         large = (await collector.create(make_plan(600).to_dict(), OPEN)).id
         assert await refusal(collector.enrol(closed)) == (403, "invited_only")
-        assert len(await collector.enrol(closed, invited=True)) == 43  # 32 bytes
+        assert [len(token) for token in await collector.invite(closed, 3)] == [43] * 3  # 32 bytes
         assert storage.most == {closed: 1000}  # a small study has room for idlers
         assert len(await collector.enrol(large)) == 43
         assert storage.most == {large: 4 * 600}

@@ -50,7 +50,16 @@ def everybody(
     features = rng.uniform(-1, 1, (plan.n_people, 2))
     labels = (sign * features[:, 0] + 0.1 * rng.normal(size=plan.n_people) > 0).astype(np.int64)
     source = SimulationSource(seed)
-    asyncio.run(RemoteCrowd(collector.url, plan, features, labels, source=source).take_part())
+    asyncio.run(
+        RemoteCrowd(
+            collector.url,
+            plan,
+            features,
+            labels,
+            tokens=collector.invite(plan.hash, plan.n_people),
+            source=source,
+        ).take_part()
+    )
     collector.wait_until(plan.hash[:16])
     return CurveModel.from_dict(collector.request("GET", f"/api/studies/{plan.hash[:16]}/model"))
 
@@ -132,7 +141,14 @@ def test_several_studies_at_once(collectors: list[CollectorProcess], tmp_path: P
             features = np.zeros((plan.n_people, 2))
             labels = np.zeros(plan.n_people, dtype=np.int64)
             crowds.append(
-                RemoteCrowd(collector.url, plan, features, labels, source=SimulationSource(0))
+                RemoteCrowd(
+                    collector.url,
+                    plan,
+                    features,
+                    labels,
+                    tokens=collector.invite(plan.hash, plan.n_people),
+                    source=SimulationSource(0),
+                )
             )
         await asyncio.gather(*(crowd.take_part(connections=4) for crowd in crowds))
 

@@ -60,7 +60,7 @@ def test_tls(certificate: tuple[Path, Path], tmp_path: Path, make_plan: Any) -> 
         assert collector.url.startswith("https://")
         with Connection(collector.url, certificates=file) as connection:
             headers = {"Authorization": f"Bearer {collector.admin_key}"}
-            body = json.dumps({"plan": plan.to_dict()}).encode()
+            body = json.dumps({"plan": plan.to_dict(), "settings": {"open": True}}).encode()
             answer = persistently(
                 lambda: connection.ask("POST", "/api/studies", body=body, headers=headers)
             )

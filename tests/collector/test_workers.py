@@ -20,7 +20,14 @@ def test_two_workers_run_one_study(database: str, make_plan: Any) -> None:
         collector.create(plan)
         features = np.random.default_rng(0).uniform(-1, 1, (120, 2))
         labels = (features[:, 0] > 0).astype(np.int64)
-        crowd = RemoteCrowd(collector.url, plan, features, labels, source=SimulationSource(0))
+        crowd = RemoteCrowd(
+            collector.url,
+            plan,
+            features,
+            labels,
+            tokens=collector.invite(plan.hash, plan.n_people),
+            source=SimulationSource(0),
+        )
         asyncio.run(crowd.take_part(connections=12))
         assert collector.wait_until(plan.hash[:16])["status"] == "finished"
         history = collector.request("GET", f"/api/studies/{plan.hash[:16]}/models")

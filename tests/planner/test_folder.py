@@ -70,11 +70,14 @@ def test_people_take_part_by_the_script(folder: Path, address: str) -> None:
     plan = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
     study = json.loads((folder / "study.json").read_text(encoding="utf-8"))
     assert study["plan"] == plan
+    invitations = (folder / "invitations.txt").read_text(encoding="utf-8").splitlines()
+    assert len(set(invitations)) == 2
     for person, label in enumerate(("healthy", "ill")):
         home = folder / f"person-{person}"
         home.mkdir()
         curve = np.sin(np.linspace(0, 3, 20) + person)
         np.savetxt(home / "my-data.csv", curve, header="x", comments="")
+        (home / "invitation.txt").write_text(invitations[person])
         ran = subprocess.run(
             ["sh", "../take-part.sh", address, "my-data.csv", label], cwd=home,
             env=BESIDE | {"HOME": str(home)}, input="y\n", capture_output=True, text=True,

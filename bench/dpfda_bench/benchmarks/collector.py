@@ -108,10 +108,7 @@ def measure(
     with CollectorProcess(database, options=serving) as collector:
         collector.create(plan)
         path = f"/api/studies/{plan.hash[:16]}"
-        tokens: list[str] = []
-        while len(tokens) < replies:
-            count = min(5000, replies - len(tokens))
-            tokens += collector.request("POST", path + "/tokens", {"count": count})["tokens"]
+        tokens = collector.invite(plan.hash, replies)
         return asyncio.run(_load(collector.url, path, plan, tokens))
 
 

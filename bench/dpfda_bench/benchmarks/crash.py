@@ -88,7 +88,7 @@ def crash(collector: CollectorProcess, *, kills: int, load: float = 0.6) -> Cras
     people = [_Person(path, plan) for _ in range(_CONNECTIONS)]
     collector.start()
     try:
-        collector.create(plan)
+        collector.create(plan, open=True)
         for moment in moments:
             asyncio.run(_under_load(collector, people, found, float(moment)))
             found.kills += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TextIO
 
 import click
 
@@ -21,8 +22,8 @@ from dpfda.study.results import to_json
     help='What you take for granted, such as "labels are public". May be repeated.')  # fmt: skip
 @click.option("--home", type=click.Path(file_okay=False, path_type=Path),
     default=Path.home() / ".dpfda", help="Where your budget and replies are kept.")  # fmt: skip
-@click.option("--token-file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="File with the token of your invitation.")  # fmt: skip
+@click.option("--invitation", type=click.File(encoding="utf-8"),
+    help="File with your invitation, which the organizer gave you; - asks for it.")  # fmt: skip
 @click.option("--certificates", type=click.Path(exists=True, dir_okay=False),
     help="Certificates to trust instead of the system's (PEM).")  # fmt: skip
 @click.option("--insecure", is_flag=True,
@@ -35,7 +36,7 @@ def command(
     limit_epsilon: float | None,
     accepts: tuple[str, ...],
     home: Path,
-    token_file: Path | None,
+    invitation: TextIO | None,
     certificates: str | None,
     insecure: bool,
     as_json: bool,
@@ -45,13 +46,12 @@ def command(
     The study is the one with this HASH at the collector URL. Nothing about you is sent yet.
     """
     client = RemoteClient(home, limit_epsilon=limit_epsilon, certificates=certificates)
-    token = None if token_file is None else token_file.read_text(encoding="utf-8").strip()
     plan = client.join(
         url,
         plan_hash,
         most_epsilon=most_epsilon,
         accepts=accepts,
-        token=token,
+        invitation=None if invitation is None else invitation.readline().strip(),
         insecure=insecure,
     )
     if as_json:

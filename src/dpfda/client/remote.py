@@ -100,7 +100,7 @@ class RemoteClient:
         *,
         most_epsilon: float,
         accepts: Iterable[str] = (),
-        token: str | None = None,
+        invitation: str | None = None,
         insecure: bool = False,
     ) -> StudyPlan:
         """Agree to a plan and get a token for it; joining again changes nothing.
@@ -111,7 +111,8 @@ class RemoteClient:
             most_epsilon: the person's ceiling for this study.
             accepts: what the person agrees to take for granted, such as "labels are public"; a
                 plan that assumes more is refused.
-            token: the token of an invitation.
+            invitation: the token that the organizer gave this person; without it, a study must be
+                open to anybody.
             insecure: allow a collector on another machine without encryption.
         """
         plan = self.fetch_plan(url, plan_hash, insecure=insecure)
@@ -122,11 +123,12 @@ class RemoteClient:
             if self._outbox.find(plan_hash) is not None:
                 return plan
             plan.check_accepted(agreed)
+            if invitation is not None and not _WORD.fullmatch(invitation):
+                raise InvalidParameter("invitation", "one word", "something else")
+            token = invitation
             if token is None:
                 path = f"/api/studies/{plan_hash[:16]}/enrol"
                 token = _word(self._ask(url, insecure, "POST", path), "token")
-            elif not _WORD.fullmatch(token):
-                raise InvalidParameter("token", "the one word of an invitation", "something else")
             letter = Letter(
                 url=url, plan=plan.to_dict(), token=token, accepts=agreed, insecure=insecure
             )

@@ -95,11 +95,11 @@ class StudyPage(msgspec.Struct, frozen=True):
 class TokenRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How many people to invite."""
 
-    count: Annotated[int, msgspec.Meta(ge=1, le=5000)] = 1
+    count: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 1
 
 
 class Tokens(msgspec.Struct, frozen=True):
-    """Tokens, shown this once."""
+    """Invitations, shown this once."""
 
     tokens: list[str]
 
@@ -123,7 +123,8 @@ class StudyStatus(msgspec.Struct, frozen=True, kw_only=True):
     wanted: int
     issued: int
     answered: int
-    enrolment: str
+    open: bool
+    warnings: list[str]
     successor: str | None
 
 
@@ -197,14 +198,13 @@ async def invite(
     collector: NamedDependency[Collector],
     admin: NamedDependency[None],
 ) -> Tokens:
-    """Tokens for people who are invited otherwise. Needs the key."""
-    wanted = (collector.enrol(study, invited=True) for _ in range(data.count))
-    return Tokens(list(await asyncio.gather(*wanted)))
+    """Invitations: tokens, each for one person, one task and one reply. Needs the key."""
+    return Tokens(await collector.invite(study, data.count))
 
 
 @post("/studies/{study:str}/enrol", status_code=201, request_max_body_size=_SMALL)
 async def enrol(study: StudyName, request: Asked) -> Token:
-    """Take part: a token, for one task and one reply."""
+    """Take part in a study that is open to anybody: a token, for one task and one reply."""
     return Token(await _collector(request).enrol(study))
 
 
@@ -333,7 +333,8 @@ async def _status(collector: Collector, record: StudyRecord) -> StudyStatus:
         wanted=record.quota,
         issued=record.issued,
         answered=await collector.answered(record),
-        enrolment=settings.enrolment,
+        open=settings.open,
+        warnings=settings.warnings(),
         successor=record.successor,
     )
 

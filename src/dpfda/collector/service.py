@@ -48,6 +48,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _ID_DIGITS = 16
+_AT_ONCE = 1000  # invitations on their way into the storage
 _TICK = 1.0  # seconds between looks at deadlines
 _SPARE = 4  # tokens for every wanted person: many enrol and never answer
 _ENOUGH = 1000  # and at least this many, so that a small study is not blocked by a few idlers
@@ -201,11 +202,24 @@ class Collector:
 
     # -- people --------------------------------------------------------------------------------
 
-    async def enrol(self, study: str, *, invited: bool = False) -> str:
-        """A token for one person; only its hash is kept."""
+    async def invite(self, study: str, people: int) -> list[str]:
+        """Tokens for people whom the organizer knows; only their hashes are kept."""
+        made: list[str] = []
+        while len(made) < people:
+            some = range(min(_AT_ONCE, people - len(made)))
+            made += await asyncio.gather(*(self._enrolled(study) for _ in some))
+        return made
+
+    async def enrol(self, study: str) -> str:
+        """A token for whoever asks, if the study is open to anybody."""
         phase = await self._phase(study)
-        if phase.settings.enrolment == "invited" and not invited:
-            raise Refused(403, "invited_only", "this study hands out its tokens itself")
+        if not phase.settings.open:
+            told = "this study needs an invitation, which its organizer hands out"
+            raise Refused(403, "invited_only", told)
+        return await self._enrolled(study)
+
+    async def _enrolled(self, study: str) -> str:
+        phase = await self._phase(study)
         token = secrets.token_urlsafe(32)
         most = max(_ENOUGH, _SPARE * phase.plan.n_people)
         outcome = await self.enrolments.add((study, token_hash(token), most))

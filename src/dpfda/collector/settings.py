@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 
@@ -21,16 +21,26 @@ class StudySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     Attributes:
         deadline: seconds after which a phase ends without the people who never answered; counted
             from its first ticket. None waits for everybody.
-        enrolment: ``open`` hands a token to whoever asks; ``invited`` only to the administrator.
+        open: anybody may take part. Otherwise only whom the organizer has invited, by a token that
+            is good for one task and one reply.
         online: when a stream's round is finished, begin the next one.
         median_group: where reports are averaged, take the median of means over groups of this many
             people instead: fewer liars than half the groups then change little. 0 averages.
     """
 
     deadline: Positive | None = None
-    enrolment: Literal["open", "invited"] = "open"
+    open: bool = False
     online: bool = False
     median_group: Annotated[int, msgspec.Meta(ge=0, le=10**6)] = 0
+
+    def warnings(self) -> list[str]:
+        """What the organizer should think about again."""
+        if self.open and self.deadline is None:
+            return [
+                "anybody may take part and no deadline ends a phase: whoever takes tasks and never "
+                "answers holds the study up; give a deadline, or invite people"
+            ]
+        return []
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

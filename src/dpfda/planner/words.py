@@ -182,7 +182,8 @@ def script(
 
 
 def organizer(plan: StudyPlan) -> str:
-    """What the organizer runs: a collector, and the study in it."""
+    """What the organizer runs: a collector, the study in it, and invitations to it."""
+    many = min(plan.n_people, 100_000)  # at once; the dashboard makes more
     return (
         "#!/bin/sh\n"
         "# The organizer runs this once, beside plan.json; it ends when the collector does.\n"
@@ -196,6 +197,11 @@ def organizer(plan: StudyPlan) -> str:
         'curl -fsS -H "Authorization: Bearer $(cat admin.key)" \\\n'
         '    -H "Content-Type: application/json" -d "{\\"plan\\": $(cat plan.json)}" \\\n'
         '    "$here/api/studies" > study.json\n'
+        '[ -e invitations.txt ] || curl -fsS -H "Authorization: Bearer $(cat admin.key)" \\\n'
+        f'    -H "Content-Type: application/json" -d \'{{"count": {many}}}\' \\\n'
+        f'    "$here/api/studies/{plan.hash[:16]}/tokens" \\\n'
+        "    | grep -o '[A-Za-z0-9_-]\\{43\\}' > invitations.txt\n"
+        "echo 'give everybody one line of invitations.txt; each is good for one reply'\n"
         f"echo 'people can join: {plan.hash}'\n"
         "wait $!\n"
     )
@@ -212,9 +218,11 @@ def take_part(plan: StudyPlan) -> str:
         "#!/bin/sh\n"
         "# Whoever takes part runs this once: sh take-part.sh ADDRESS my-data.csv LABEL\n"
         f"# Your label is {own}. You see what would be sent before it is sent.\n"
+        "# Your invitation, one line of text, is in invitation.txt.\n"
         "set -eu\n"
         f'dpfda join "$1" {plan.hash} --most-epsilon {plan.epsilon!r} \\\n'
-        f'    --limit-epsilon "${{LIMIT:-{max(10.0, plan.epsilon)!r}}}"{accepted}\n'
+        f'    --limit-epsilon "${{LIMIT:-{max(10.0, plan.epsilon)!r}}}"{accepted} \\\n'
+        "    --invitation invitation.txt\n"
         f'dpfda submit {plan.hash} "$2" --label "$3" --show\n'
     )
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from urllib.parse import urlsplit
 
@@ -100,6 +99,7 @@ class RemoteCrowd:
         plan: what they agreed to.
         features: encoded curves, one row a person.
         labels: label numbers.
+        tokens: their invitations.
         source: where their randomness comes from.
         tell: called after every person.
         bytes_sent: how long all their replies were.
@@ -110,6 +110,7 @@ class RemoteCrowd:
     features: FloatArray
     labels: IntArray
     _: KW_ONLY
+    tokens: Sequence[str]
     source: Source
     tell: Callable[[], None] = lambda: None
     bytes_sent: int = field(default=0, init=False)
@@ -128,10 +129,7 @@ class RemoteCrowd:
 
     async def _one(self, wire: Wire, person: int) -> None:
         path = f"/api/studies/{self.plan.hash[:16]}"
-        status, body = await wire.ask("POST", path + "/enrol", b"{}")
-        if status != 201:
-            raise DpfdaError(f"enrolment was refused with status {status}")
-        token = json.loads(body)["token"]
+        token = self.tokens[person]
         while True:
             status, body = await wire.ask("GET", path + "/task", token=token)
             if status not in (202, 429):

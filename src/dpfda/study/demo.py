@@ -73,7 +73,7 @@ def run(tell: Callable[[float], None] | None = None, *, people: int = 2000) -> O
         with CollectorProcess(database, options=["--quiet"]) as collector:
             for plan in plans.values():
                 collector.create(plan)
-            sent = asyncio.run(_all_crowds(collector.url, plans, data, tell))
+            sent = asyncio.run(_all_crowds(collector, plans, data, tell))
             found = {name: _result(collector, plan, tested) for name, plan in plans.items()}
     seconds = time.perf_counter() - started
     private = [
@@ -83,7 +83,7 @@ def run(tell: Callable[[float], None] | None = None, *, people: int = 2000) -> O
     guessing = majority_error(_labels(tested))
     promise = plan.guarantee.drawn_from(SimulationSource(0))
     notes = [
-        f"Every person enrolled, got one task and sent one reply. Guarantee: {promise}.",
+        f"Every person was invited, got one task and sent one reply. Guarantee: {promise}.",
         f"{len(plans) * people} people sent {sent / (len(plans) * people):.0f} bytes each over "
         f"HTTP to a collector on SQLite; {seconds:.1f} s in all.",
         f"Errors on {_HELD_OUT} held-out people; the private estimate comes from people who "
@@ -101,7 +101,7 @@ def run(tell: Callable[[float], None] | None = None, *, people: int = 2000) -> O
 
 
 async def _all_crowds(
-    url: str,
+    collector: CollectorProcess,
     plans: dict[str, StudyPlan],
     data: Dataset,
     tell: Callable[[float], None] | None,
@@ -121,8 +121,17 @@ async def _all_crowds(
         features, labels = encode_people(
             plan, data.X[own], _labels(data)[own], grid_points=data.grid_points
         )
-        source = SimulationSource(number)
-        crowds.append(RemoteCrowd(url, plan, features, labels, source=source, tell=one_more))
+        crowds.append(
+            RemoteCrowd(
+                collector.url,
+                plan,
+                features,
+                labels,
+                tokens=collector.invite(plan.hash, plan.n_people),
+                source=SimulationSource(number),
+                tell=one_more,
+            )
+        )
     await asyncio.gather(*(crowd.take_part() for crowd in crowds))
     return sum(crowd.bytes_sent for crowd in crowds)
 

@@ -95,6 +95,12 @@ class CollectorProcess:
         found: dict[str, Any] = self.request("POST", "/api/studies", body)
         return found
 
+    def invite(self, study: str, people: int) -> list[str]:
+        """Invitations to a study: tokens, one for each person."""
+        path = f"/api/studies/{study[:16]}/tokens"
+        found: list[str] = self.request("POST", path, {"count": people})["tokens"]
+        return found
+
     def wait_until(self, study: str, *, phase: int | None = None) -> Any:
         """The status of a study once it has reached a phase, or is finished."""
         deadline = time.monotonic() + _PATIENCE

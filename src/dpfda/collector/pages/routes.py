@@ -118,6 +118,25 @@ async def download_report(
     return answer
 
 
+@post("/study/{study:str}/invite", include_in_schema=False, request_max_body_size=_MOST)
+async def invite(
+    study: StudyName,
+    request: Asked,
+    collector: NamedDependency[Collector],
+    csrf: NamedDependency[str],
+) -> Page:
+    """Make invitations and show them."""
+    form = await _form(request)
+    session.check_form(csrf, form, request)
+    count = form.get("count", "")
+    many = int(count) if count.isdecimal() and len(count) < 9 else 0
+    if not 1 <= many <= views.MOST_INVITED:
+        told = f"between 1 and {views.MOST_INVITED} people can be invited at once"
+        raise Refused(422, "bad_count", told)
+    record = await collector.study(study)
+    return _html(views.invitations_page(record, await collector.invite(study, many), csrf=csrf))
+
+
 @post("/study/{study:str}/close", include_in_schema=False, request_max_body_size=_MOST)
 async def close_phase(
     study: StudyName,
@@ -155,7 +174,8 @@ async def create_study(
     session.check_form(csrf, form, request)
     try:
         deadline = views.number(form.get("deadline-0"))
-        how = msgspec.convert({"deadline": deadline}, StudySettings)
+        chosen = {"deadline": deadline, "open": form.get("open") == "yes"}
+        how = msgspec.convert(chosen, StudySettings)
         record = await collector.create(plan_from_facts(views.facts_of(form)).to_dict(), how)
     except (DpfdaError, msgspec.ValidationError) as error:
         return _html(views.new_page(form, csrf=csrf, complaint=str(error)[:300]), 422)
@@ -197,5 +217,5 @@ async def _everything(collector: Collector, study: str) -> tuple[Any, int, Any]:
 
 HANDLERS = [
     static, login_form, login, logout, list_studies, show_study, live_study, download_report,
-    close_phase, new_form, show_plan, create_study, forecast_study, interface,
+    invite, close_phase, new_form, show_plan, create_study, forecast_study, interface,
 ]  # fmt: skip

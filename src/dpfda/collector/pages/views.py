@@ -9,9 +9,12 @@ from html import escape
 from typing import Any
 from urllib.parse import quote
 
+import msgspec
+
 from dpfda.collector.pages import planning
 from dpfda.collector.pages.charts import curve, members
 from dpfda.collector.pages.html import Markup, card, hidden, link, page, show, status_mark, table
+from dpfda.collector.settings import StudySettings
 from dpfda.collector.storage.base import ModelRecord, StudyLine, StudyRecord
 from dpfda.errors import DpfdaError
 from dpfda.protocol.plan import StudyPlan
@@ -31,6 +34,7 @@ FIELDS = {
 }
 """Each fact that is asked for, and what is in its inputs at first."""
 
+MOST_INVITED = 10_000  # at once, on one page
 _OPTIONAL = ("title", "classes", "target_range", "deadline")
 PRESETS = {f"{name}-{end}": text for name in FIELDS for end, text in enumerate(FIELDS[name][1])}
 
@@ -76,12 +80,21 @@ def study_page(record: StudyRecord, answered: int, history: list[ModelRecord], *
     """One study."""
     title = record.title or record.id
     parts = study_parts(record, answered, history)
-    body = f'<div data-live="/study/{escape(record.id)}/live">{parts}</div>'
+    body = "".join(f'<p class="error">{escape(one)}</p>' for one in _how(record).warnings())
+    body += f'<div data-live="/study/{escape(record.id)}/live">{parts}</div>'
     address = f"/api/studies/{escape(record.id)}"
     body += (
         f'<p><a class="button" href="{address}/model" download="model.json">Download model</a>'
         f'<a class="button quiet" href="/study/{escape(record.id)}/report">Download report</a></p>'
     )
+    if record.status != "finished":
+        body += (
+            f'<form method="post" action="/study/{escape(record.id)}/invite">{hidden(csrf)}'
+            '<label for="count">Invite so many people</label>'
+            f'<input id="count" name="count" type="number" min="1" max="{MOST_INVITED}" '
+            f'value="{min(record.quota, MOST_INVITED)}" required>'
+            '<button class="quiet">Make invitations</button></form>'
+        )
     if record.status == "open":
         body += (
             f'<form method="post" action="/study/{escape(record.id)}/close">{hidden(csrf)}'
@@ -89,6 +102,27 @@ def study_page(record: StudyRecord, answered: int, history: list[ModelRecord], *
             '<button class="quiet">End this phase now</button></form>'
         )
     return page(title, body, session=True, csrf=csrf)
+
+
+def invitations_page(record: StudyRecord, tokens: list[str], *, csrf: str) -> str:
+    """New invitations, for the only time."""
+    body = (
+        "<p>Give one line to each person. It is good for one reply, and shown this once.</p>"
+        '<textarea readonly rows="20" cols="46" aria-label="Invitations">'
+        f"{escape(chr(10).join(tokens))}</textarea><p>They join with {_joining(record)}</p>"
+        f"<p>{link(f'/study/{record.id}', 'Back to the study')}</p>"
+    )
+    return page("Invitations", body, session=True, csrf=csrf)
+
+
+def _how(record: StudyRecord) -> StudySettings:
+    return msgspec.json.decode(record.settings, type=StudySettings)
+
+
+def _joining(record: StudyRecord) -> str:
+    """What people type to take part."""
+    invited = "" if _how(record).open else " --invitation FILE"
+    return f"<code>dpfda join URL {escape(record.hash)}{invited}</code>"
 
 
 def study_parts(record: StudyRecord, answered: int, history: list[ModelRecord]) -> str:
@@ -195,7 +229,7 @@ def _plan_card(record: StudyRecord, plan: StudyPlan) -> str:
         f"<p>design <code>{escape(str(plan.design.get('name')))}</code>, basis "
         f"<code>{escape(plan.encoder.basis.name)}</code> with {plan.encoder.n_features} features, "
         f"{escape(plan.what_is_learnt)}, {plan.n_people} people</p>{follow}"
-        f"<p class='soft'>People join with <code>dpfda join URL {escape(record.hash)}</code></p>",
+        f"<p class='soft'>People join with {_joining(record)}</p>",
         wide=True,
     )
 
@@ -211,6 +245,11 @@ def new_page(form: Mapping[str, str], *, csrf: str, complaint: str = "", outlook
         for part in (f"{name}-{end}" for end in range(len(presets))):
             value = f'value="{escape(form.get(part, ""))}" aria-label="{escape(text)}"'
             fields += f'<input id="{part}" name="{part}" {value} type="{kind}{need}>'
+    fields += (
+        '<label class="check"><input type="checkbox" name="open" value="yes"'
+        f"{' checked' * (form.get('open') == 'yes')}> Anybody may take part, not only those whom "
+        "you invite</label>"
+    )
     said = f'<p class="error" role="alert">{escape(complaint)}</p>' if complaint else ""
     told = f"<h2>Will it work?</h2>{outlook}" if outlook else ""
     body = (
