@@ -1,0 +1,136 @@
+"""Who may take part: whom the organizer invited, or anybody, if that is what was chosen."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from organizer import Organizer
+
+from dpfda.cli._group import dpfda as command_line
+from dpfda.client import RemoteClient
+from dpfda.client.http import Connection
+from dpfda.client.remote import NotGranted
+from dpfda.collector.pages import views
+from dpfda.collector.settings import StudySettings
+from dpfda.study.running import CollectorProcess
+
+
+@pytest.fixture(scope="module")
+def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorProcess]:
+    folder = tmp_path_factory.mktemp("collector")
+    with CollectorProcess(f"sqlite:///{folder}/x.db") as process:
+        yield process
+
+
+def page_of(organizer: Organizer, path: str) -> str:
+    with Connection(organizer.url) as connection:
+        answer = connection.ask("GET", path, headers={"Cookie": organizer.cookie})
+    assert answer.status == 200
+    return answer.body.decode()
+
+
+def test_nobody_takes_part_uninvited(
+    collector: CollectorProcess, make_plan: Any, tmp_path: Path
+) -> None:
+    """Anybody could, unless the organizer had thought of it."""
+    plan = make_plan(4)
+    study = collector.create(plan)
+    assert (study["open"], study["warnings"]) == (False, [])
+    device = RemoteClient(tmp_path / "home", limit_epsilon=9.0)
+    with pytest.raises(NotGranted, match="needs an invitation, which its organizer hands out"):
+        device.join(collector.url, plan.hash, most_epsilon=9.0)
+    assert device.studies() == []
+    device.join(
+        collector.url,
+        plan.hash,
+        most_epsilon=9.0,
+        invitation=collector.invite(study["id"], 1)[0],
+    )
+    assert device.submit(plan.hash, curve=[0.1, 0.2], label="yes")
+
+
+def test_an_invitation_is_for_one_person(
+    collector: CollectorProcess, make_plan: Any, tmp_path: Path
+) -> None:
+    plan = make_plan(4, seed=1)
+    collector.create(plan)
+    (tmp_path / "invitation.txt").write_text(collector.invite(plan.hash, 1)[0] + "\n")
+    asked = ["join", collector.url, plan.hash, "--most-epsilon", "9", "--limit-epsilon", "9"]
+    for name in ("first", "second"):
+        done = CliRunner().invoke(
+            command_line,
+            [
+                *asked,
+                "--home",
+                str(tmp_path / name),
+                "--invitation",
+                str(tmp_path / "invitation.txt"),
+            ],
+        )
+        assert done.exit_code == 0, done.output
+    first, second = (RemoteClient(tmp_path / name) for name in ("first", "second"))
+    assert first.submit(plan.hash, curve=[0.1, 0.2], label="yes")
+    with pytest.raises(NotGranted, match="answered before"):
+        second.submit(plan.hash, curve=[0.5, 0.2], label="no")
+    shown = collector.request("GET", f"/api/studies/{plan.hash[:16]}")
+    assert (shown["answered"], shown["issued"]) == (1, 1)
+
+
+def test_an_open_study_without_a_deadline_warns(
+    collector: CollectorProcess, make_plan: Any
+) -> None:
+    """It did not, and whoever took tasks without answering held it up for ever."""
+    organizer = Organizer(collector)
+    told = {}
+    for number, how in enumerate(({}, {"open": True}, {"open": True, "deadline": 9.0})):
+        study = collector.create(make_plan(4, seed=3 + number), **how)
+        assert study["open"] == how.get("open", False)
+        assert study["warnings"] == StudySettings(**how).warnings()
+        shown = "holds the study up" in page_of(organizer, f"/study/{study['id']}")
+        told[number] = (len(study["warnings"]), shown)
+    assert told == {0: (0, False), 1: (1, True), 2: (0, False)}
+
+
+def test_the_form_invites_unless_it_is_told(collector: CollectorProcess) -> None:
+    organizer = Organizer(collector)
+    form = views.PRESETS | {"csrf": organizer.csrf}
+    for number, (chosen, is_open) in enumerate((({}, False), ({"open": "yes"}, True))):
+        sent = form | chosen | {"seed-0": str(number)}
+        status, _, headers = organizer.post("/new", sent, organizer.cookie)
+        assert status == 303
+        study = headers["Location"].rpartition("/")[2]
+        assert collector.request("GET", f"/api/studies/{study}")["open"] == is_open
+        joining = re.search(r"<code>dpfda join[^<]*</code>", page_of(organizer, f"/study/{study}"))
+        assert joining is not None
+        assert ("--invitation" in joining[0]) != is_open
+        page = organizer.post("/forecast", form | chosen, organizer.cookie)[1]
+        assert (' value="yes" checked>' in page) == is_open
+
+
+def test_a_page_makes_invitations(
+    collector: CollectorProcess, make_plan: Any, tmp_path: Path
+) -> None:
+    organizer = Organizer(collector)
+    plan = make_plan(4, seed=9)
+    study = collector.create(plan)["id"]
+    path, form = f"/study/{study}/invite", {"csrf": organizer.csrf}
+    status, page, _ = organizer.post(path, form | {"count": "3"}, organizer.cookie)
+    assert status == 200
+    tokens = page.partition('aria-label="Invitations">')[2].partition("</textarea>")[0].split()
+    assert [len(token) for token in tokens] == [43] * 3
+    device = RemoteClient(tmp_path / "home", limit_epsilon=9.0)
+    device.join(collector.url, plan.hash, most_epsilon=9.0, invitation=tokens[2])
+    assert device.submit(plan.hash, curve=[0.1, 0.2], label="yes")
+    assert organizer.post(path, {"count": "3", "csrf": "forged"}, organizer.cookie)[0] == 403
+    assert organizer.post(path, form | {"count": "3"})[0] == 303, "signed out"
+    most = views.MOST_INVITED
+    for count in ("0", "-1", "x", "", str(most + 1), "9" * 400):
+        status, said, _ = organizer.post(path, form | {"count": count}, organizer.cookie)
+        assert status == 422
+        assert f"between 1 and {most} people" in json.loads(said)["error"]["message"]
