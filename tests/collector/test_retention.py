@@ -46,7 +46,7 @@ def collector(
 
 @pytest.fixture
 def study(collector: CollectorProcess, make_plan: Any) -> str:
-    return str(collector.create(make_plan(4, seed=next(SEEDS)))["id"])
+    return str(collector.create(make_plan(4, seed=next(SEEDS)), open=True)["id"])
 
 
 def ask(
@@ -144,7 +144,7 @@ def test_deleting_while_people_answer_and_phases_end(
     collector: CollectorProcess, make_plan: Any
 ) -> None:
     """Whenever the end comes, nobody gets a 500, and the study beside it loses nothing."""
-    beside = collector.create(make_plan(40, seed=next(SEEDS)))["id"]
+    beside = collector.create(make_plan(40, seed=next(SEEDS)), open=True)["id"]
     statuses: Counter[int] = Counter()
 
     async def person(study: str) -> None:
@@ -179,7 +179,7 @@ def test_deleting_while_people_answer_and_phases_end(
     phases = {"name": "questions", "center_known": True, "evaluation_share": 0.5}
     for number in range(8):
         plan = make_plan(10, seed=next(SEEDS), **phases)
-        asyncio.run(course(collector.create(plan)["id"], 0.02 * number))
+        asyncio.run(course(collector.create(plan, open=True)["id"], 0.02 * number))
     assert set(statuses) <= {200, 201, 202, 404, 410}, statuses
     left = collector.request("GET", f"/api/studies/{beside}")
     assert (left["issued"], left["answered"]) == (32, 32)
@@ -206,7 +206,9 @@ def test_a_study_that_another_process_deleted(make_plan: Any) -> None:
         here, there = Collector(storage), Collector(storage)
         here._worker = there._worker = Here()
         for asked in ("enrol", "task", "reply", "conclude"):
-            record = await here.create(make_plan(4, seed=next(SEEDS)).to_dict(), StudySettings())
+            record = await here.create(
+                make_plan(4, seed=next(SEEDS)).to_dict(), StudySettings(open=True)
+            )
             token = token_hash(await here.enrol(record.id))
             message = await here.task(record.id, token)
             body = reply_to(msgspec.to_builtins(message))
