@@ -259,7 +259,7 @@ def test_a_token_that_cannot_be_sent_is_refused(make_plan: Any, tmp_path: Path) 
     device = Device(tmp_path, limit_epsilon=3.0)
     for wrong in ("a\r\nX: b", "é", "", "a b", "t" * 201):
         device.odd = Odd(plan, random.Random(0), share=0.0)
-        with pytest.raises(InvalidParameter, match="token"):
+        with pytest.raises(InvalidParameter, match="invitation"):
             device.join("http://127.0.0.1", plan.hash, most_epsilon=1.0, invitation=wrong)
         device.odd.honest["enrol"] = (201, {"token": wrong})
         with pytest.raises(ProtocolError, match="holds no token"):

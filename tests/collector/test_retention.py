@@ -18,7 +18,7 @@ from dpfda.client.http import Answer, Connection
 from dpfda.collector import forgetter
 from dpfda.collector.forgetter import Forgetter
 from dpfda.collector.refusal import Refused
-from dpfda.collector.service import Collector
+from dpfda.collector.service import Collector, Sent
 from dpfda.collector.settings import StudySettings
 from dpfda.collector.storage.memory import MemoryStorage
 from dpfda.collector.worker import Worker
@@ -211,7 +211,7 @@ def test_a_study_that_another_process_deleted(make_plan: Any) -> None:
             )
             token = token_hash(await here.enrol(record.id))
             message = await here.task(record.id, token)
-            body = reply_to(msgspec.to_builtins(message))
+            body = reply_to(msgspec.json.decode(message))
             await there.delete(record.id)
             assert record.id in here._phases
             if asked == "enrol":
@@ -220,7 +220,7 @@ def test_a_study_that_another_process_deleted(make_plan: Any) -> None:
                 assert await refused(here.task(record.id, token)) == 404
             elif asked == "reply":
                 sent = msgspec.json.decode(body, type=ReplyMessage)
-                assert await refused(here.reply(record.id, token, sent, body)) == 404
+                assert await refused(here.reply(record.id, Sent(token, sent, body))) == 404
             else:
                 await here._conclude(record)
                 assert storage.models(record.id) == []
