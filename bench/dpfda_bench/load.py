@@ -29,12 +29,14 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         elapsed: seconds from the first request to the last answer.
+        began: when each request was sent, by this machine's monotonic clock.
         seconds: of each request, in their order.
         statuses: of each answer.
         bodies: of each answer; empty unless they were asked for.
     """
 
     elapsed: float
+    began: list[float]
     seconds: list[float]
     statuses: list[int]
     bodies: list[bytes]
@@ -112,7 +114,7 @@ class _Sender(asyncio.Protocol):
             self._transport.close()
             return
         self._place, request = found
-        self._since = time.perf_counter()
+        self._found.began[self._place] = self._since = time.perf_counter()
         self._transport.write(request)
 
     def data_received(self, data: bytes) -> None:
@@ -141,6 +143,7 @@ async def _send_all(host: str, port: int, asked: Asked) -> Load:
     number = len(asked.requests)
     found = Load(
         elapsed=0.0,
+        began=[0.0] * number,
         seconds=[0.0] * number,
         statuses=[0] * number,
         bodies=[b""] * number if asked.keep else [],

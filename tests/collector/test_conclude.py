@@ -13,8 +13,11 @@ import msgspec
 import numpy as np
 import pytest
 
-from dpfda.collector.conclude import Conclusion, begin, conclude
+from dpfda.collector import conclude as conclusions
+from dpfda.collector.conclude import Conclusion, begin, conclude, conclude_stored
 from dpfda.collector.group_commit import GroupCommit
+from dpfda.collector.storage.base import StudyRecord
+from dpfda.collector.storage.memory import MemoryStorage
 from dpfda.collector.worker import Worker
 from dpfda.noise import SimulationSource
 from dpfda.protocol.plan import StudyPlan
@@ -91,6 +94,37 @@ def test_liars_and_the_median_of_means(make_plan: Any) -> None:
     assert slopes[1] > 0
 
 
+def test_stored_replies_are_read_where_they_are(
+    make_plan: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process opens the storage; the same replies teach the same."""
+    plan = make_plan(900)
+    found = begun(plan)
+    record = StudyRecord(
+        id="a",
+        hash=plan.hash,
+        plan=msgspec.json.encode(plan.to_dict()).decode(),
+        settings="{}",
+        created=0.0,
+        seal="s",
+        **found.following,
+    )
+    values = np.random.default_rng(0).laplace(scale=5.0, size=(900, 2))
+    answers = bodies(plan, 0, values, range(3, 900))
+    asked: list[Any] = []
+
+    class Stored(MemoryStorage):
+        def replies(self, study: str, phase: int) -> Any:
+            asked.append((study, phase))
+            return answers
+
+    monkeypatch.setattr(conclusions, "_storage", lambda url: asked.append(url) or Stored())
+    for group in (0, 5):
+        there = conclude_stored("somewhere", record, group)
+        assert there == conclude(record.plan, record.state, answers, group)
+    assert asked == ["somewhere", ("a", 0)] * 2
+
+
 def test_a_bad_plan_is_a_complaint() -> None:
     assert begin({}) == "epsilon must be given (StudyPlan needs it)"
     assert begin({"encoder": {"basis": {"n_basis": 10**12}}}) == (
@@ -120,6 +154,32 @@ def test_groups_share_a_commit_and_a_bad_item_is_alone() -> None:
         10 * item for item in range(20) if item != 13
     ]
     assert max(groups) == 8
+
+
+def test_what_came_together_is_committed_together() -> None:
+    groups: list[int] = []
+
+    def write(items: Sequence[int]) -> list[int]:
+        groups.append(len(items))
+        if 13 in items:
+            raise ValueError("13")
+        return [10 * item for item in items]
+
+    async def main() -> list[Any]:
+        with ThreadPoolExecutor(1) as thread:
+            commit = GroupCommit(write, thread, most=4)
+            batches = [commit.add_all(range(first, first + 3)) for first in (0, 3, 6, 12)]
+            found = await asyncio.gather(*batches)
+            assert (commit.groups, commit.items) == (2, 12)
+        with pytest.raises(RuntimeError):  # nobody waits for a writer that is gone
+            await commit.add(1)
+        return found
+
+    *good, mixed = asyncio.run(main())
+    assert good == [[0, 10, 20], [30, 40, 50], [60, 70, 80]]
+    assert [mixed[0], mixed[2]] == [120, 140]
+    assert isinstance(mixed[1], ValueError)
+    assert groups == [6, 6] + [1] * 6, "four were reached; then each of the bad one's group alone"
 
 
 def test_a_worker_that_dies_is_replaced() -> None:

@@ -26,6 +26,16 @@ def test_studies_are_kept_newest_first(storage: Storage) -> None:
 
 
 @every_storage
+def test_another_process_finds_the_same_studies(storage: Storage, database: str) -> None:
+    storage.create(record(), model())
+    assert (storage.url is None) == (database == "memory:")
+    if storage.url is not None:
+        again = open_storage(storage.url)
+        assert again.study("study") == record()
+        again.close()
+
+
+@every_storage
 def test_a_study_is_created_once(storage: Storage) -> None:
     assert storage.create(record(), model())
     assert not storage.create(record(created=9.0), model())

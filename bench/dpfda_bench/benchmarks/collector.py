@@ -1,79 +1,110 @@
-"""``dpfda bench collector``: durable replies a second, beside the same endpoint without storage."""
+"""``dpfda bench collector``: tasks and replies a second, beside the same without storage or work.
+
+Requests come from a load generator in a process of its own. Ratios are of figures of one round;
+rounds follow each other, so that a busy moment hits all sides, and medians are taken.
+"""
 
 from __future__ import annotations
 
-import asyncio
-import json
 import statistics
 import tempfile
-import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
-from dpfda.curves import CurveEncoder
-from dpfda.protocol.plan import StudyPlan
-from dpfda.study.crowd import Wire, request_bytes
 from dpfda.study.outcome import Outcome
 from dpfda.study.running import CollectorProcess
+from dpfda_bench.benchmarks._collector_crowd import Crowd, plan_for
+from dpfda_bench.benchmarks._concluding import concluding
+from dpfda_bench.echo import echoing
 from dpfda_bench.goals import Goal, at_least, at_most
+from dpfda_bench.load import Load, load
 from dpfda_bench.many_studies import slowdown
 from dpfda_bench.postgres import NoPostgreSQL, temporary_postgresql
 
 GOALS: dict[str, Goal] = {
-    "durable_over_nodb": at_least(0.6),
+    "durable_over_nodb": at_least(0.85),
+    "durable_over_echo": at_least(0.45),
+    "batch_over_single": at_least(10),
+    "task_over_reply": at_least(1),
+    "p99_concluding_over_before": at_most(1.5),
     "group_over_single_commit": at_least(5),
     "p99_ms": at_most(100),
     "studies_10000_over_10": at_most(1.5),
     "two_workers_over_one": at_least(1),
 }
 
-_CONNECTIONS = 64
+_CONNECTIONS = 256  # as many as a group commit takes: fewer would wait for the disk
+_GATEWAYS = 4
 
 
 @dataclass(frozen=True)
-class Load:
-    """How a number of replies went.
+class Round:
+    """One collector: tasks and replies of single people, then replies that gateways bring.
 
     Attributes:
-        rate: replies a second.
-        p99: milliseconds within which 99 % were answered.
+        task: how tickets were handed out.
+        reply: how replies were stored.
+        batch: replies a second, a thousand in a request.
+        requests: the replies as they were sent.
     """
 
-    rate: float
-    p99: float
+    task: Load
+    reply: Load
+    batch: float
+    requests: Sequence[bytes]
 
 
 def run(quick: bool = False) -> Outcome:
-    """Replies on 64 connections: without storage, durable, one commit each, on PostgreSQL."""
-    many, few = (1500, 300) if quick else (4000, 800)
-    rounds = 1 if quick else 3
+    """Replies without storage, durable, one commit each, on PostgreSQL; a phase's end meanwhile."""
+    single, batches, rounds = (1500, 2, 1) if quick else (6000, 12, 5)
+    nodb, durable, echo = [], [], []
     with tempfile.TemporaryDirectory(prefix="dpfda-bench-") as folder:
         place = Path(folder)
-        nodb, durable = [], []
-        for turn in range(rounds):  # in turn, so that a busy moment hits both
-            nodb.append(measure("memory:", replies=many))
-            durable.append(measure(f"sqlite:///{place / f'{turn}.db'}", replies=many))
-        alone = measure(f"sqlite:///{place / 'alone.db'}", replies=few, options=["--group", "1"])
+        for turn in range(rounds):
+            nodb.append(measure("memory:", single=single, batches=batches))
+            database = f"sqlite:///{place / f'{turn}.db'}"
+            durable.append(measure(database, single=single, batches=batches))
+            with echoing() as url:
+                echo.append(load(url, durable[-1].requests, connections=_CONNECTIONS))
+        database = f"sqlite:///{place / 'alone.db'}"
+        alone = measure(database, single=single // 8, batches=0, options=["--group", "1"]).reply
         crowded = slowdown(place)
+        ending = concluding(place, replies=20_000 if quick else 100_000, rounds=1 if quick else 3)
     figures = {
-        "reports_per_s": statistics.median(load.rate for load in durable),
-        "durable_over_nodb": statistics.median(
-            one.rate / other.rate for one, other in zip(durable, nodb, strict=True)
-        ),
-        "group_over_single_commit": statistics.median(load.rate for load in durable) / alone.rate,
-        "p99_ms": statistics.median(load.p99 for load in durable),
-        "studies_10000_over_10": crowded,
-        "nodb_per_s": statistics.median(load.rate for load in nodb),
+        "replies_per_s": _median(one.reply.rate for one in durable),
+        "p50_ms": _median(one.reply.quantile(0.5) for one in durable),
+        "p99_ms": _median(one.reply.quantile(0.99) for one in durable),
+        "tasks_per_s": _median(one.task.rate for one in durable),
+        "batched_per_s": _median(one.batch for one in durable),
+        "nodb_per_s": _median(one.reply.rate for one in nodb),
+        "echo_per_s": _median(one.rate for one in echo),
         "single_commit_per_s": alone.rate,
+        "durable_over_nodb": _median(
+            one.reply.rate / other.reply.rate for one, other in zip(durable, nodb, strict=True)
+        ),
+        "durable_over_echo": _median(
+            one.reply.rate / other.rate for one, other in zip(durable, echo, strict=True)
+        ),
+        "batch_over_single": _median(one.batch / one.reply.rate for one in durable),
+        "task_over_reply": _median(one.task.rate / one.reply.rate for one in durable),
+        "group_over_single_commit": _median(one.reply.rate for one in durable) / alone.rate,
+        **ending,
+        "studies_10000_over_10": crowded,
     }
-    notes = [f"{_CONNECTIONS} connections; client and collector on one machine; SQLite, synced."]
+    notes = [
+        f"{_CONNECTIONS} connections, {_GATEWAYS} for gateways; load generator and collector on "
+        "one machine; SQLite, synced."
+    ]
     try:
-        figures |= _postgresql(many, rounds)
+        figures |= _postgresql(single, rounds)
     except NoPostgreSQL as reason:
         notes.append(f"two workers were not measured: {reason}.")
     return Outcome(figures=figures, notes=notes)
+
+
+def _median(figures: Iterable[float]) -> float:
+    return statistics.median(figures)
 
 
 def _postgresql(replies: int, rounds: int) -> dict[str, float]:
@@ -81,67 +112,33 @@ def _postgresql(replies: int, rounds: int) -> dict[str, float]:
     one, two = [], []
     with temporary_postgresql() as url:
         for turn in range(rounds):
-            one.append(measure(url, replies=replies, seed=2 * turn).rate)
-            two.append(
-                measure(url, replies=replies, seed=2 * turn + 1, options=["--workers", "2"]).rate
-            )
-    ratios = [b / a for a, b in zip(one, two, strict=True)]
+            one.append(measure(url, single=replies, seed=2 * turn).reply.rate)
+            options = ["--workers", "2"]
+            two.append(measure(url, single=replies, seed=2 * turn + 1, options=options).reply.rate)
     return {
-        "postgresql_per_s": statistics.median(one),
-        "two_workers_over_one": statistics.median(ratios),
+        "postgresql_per_s": _median(one),
+        "two_workers_over_one": _median(b / a for a, b in zip(one, two, strict=True)),
     }
 
 
 def measure(
-    database: str, *, replies: int, options: list[str] | None = None, seed: int = 0
-) -> Load:
-    """Send prepared replies as fast as the collector takes them."""
-    plan = StudyPlan(
-        epsilon=1.0,
-        n_people=replies + 1,  # one never answers, so that nothing is learnt meanwhile
-        encoder=CurveEncoder("bspline", n_basis=4, scale=2.0),
-        classes=(0, 1),
-        design={"name": "moments"},
-        seed=seed,
-    )
-    serving = ["--quiet", "--rate", "1000", *(options or [])]
-    with CollectorProcess(database, options=serving) as collector:
-        collector.create(plan)
-        path = f"/api/studies/{plan.hash[:16]}"
-        tokens = collector.invite(plan.hash, replies)
-        return asyncio.run(_load(collector.url, path, plan, tokens))
-
-
-async def _load(url: str, path: str, plan: StudyPlan, tokens: list[str]) -> Load:
-    wires = [Wire(url) for _ in range(_CONNECTIONS)]
-    asked = [request_bytes("GET", path + "/task", token=token) for token in tokens]
-    _, tasks = await _send_all(wires, asked)
-    rng = np.random.default_rng(0)
-    requests = []
-    for token, task in zip(tokens, tasks, strict=True):
-        values = rng.normal(size=4).tolist()
-        reply = {"plan": plan.hash, "phase": 0, "ticket": json.loads(task)["ticket"]}
-        body = json.dumps(reply | {"values": values}).encode()
-        requests.append(request_bytes("POST", path + "/reply", body, token=token))
-    start = time.perf_counter()
-    latencies, _ = await _send_all(wires, requests)
-    elapsed = time.perf_counter() - start
-    for wire in wires:
-        wire.close()
-    return Load(len(requests) / elapsed, float(np.quantile(latencies, 0.99)) * 1000)
-
-
-async def _send_all(wires: list[Wire], requests: list[bytes]) -> tuple[list[float], list[bytes]]:
-    """All requests over all connections; seconds and answers, in the order of requests."""
-    seconds, bodies = [0.0] * len(requests), [b""] * len(requests)
-    queue = iter(enumerate(requests))
-
-    async def work(wire: Wire) -> None:
-        for place, request in queue:
-            start = time.perf_counter()
-            status, bodies[place] = await wire.send(request)
-            seconds[place] = time.perf_counter() - start
-            assert status == 200, status
-
-    await asyncio.gather(*(work(wire) for wire in wires))
-    return seconds, bodies
+    database: str,
+    *,
+    single: int,
+    batches: int = 0,
+    options: Sequence[str] = (),
+    seed: int = 0,
+) -> Round:
+    """Tasks, then prepared replies, as fast as the collector takes them."""
+    people = single + 1000 * batches
+    with CollectorProcess(database, options=["--quiet", *options]) as collector:
+        crowd = Crowd(collector, plan_for(people, seed=seed))
+        crowd.invite(people)
+        task = crowd.ask(connections=_CONNECTIONS)
+        requests = crowd.replies(range(single))
+        reply = load(collector.url, requests, connections=_CONNECTIONS)
+        batch = 0.0
+        if batches:
+            brought = crowd.batches(range(single, people))
+            batch = 1000 * load(collector.url, brought, connections=_GATEWAYS).rate
+    return Round(task, reply, batch, requests)

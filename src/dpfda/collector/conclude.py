@@ -7,6 +7,7 @@ same next phase: after a crash the work is simply done again.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -15,6 +16,8 @@ import numpy as np
 import dpfda.mrma.progress
 import dpfda.questions  # noqa: F401 (now, so that the first request does not wait for it)
 from dpfda._validate import FloatArray, IntArray
+from dpfda.collector.storage import open_storage
+from dpfda.collector.storage.base import Storage, StudyRecord
 from dpfda.collector.summary import summarize
 from dpfda.errors import DpfdaError, InvalidParameter
 from dpfda.protocol.plan import StudyPlan
@@ -85,6 +88,21 @@ def _check_size(plan: dict[str, Any]) -> None:
 def resume(plan: StudyPlan, state: str) -> Server:
     """The server at the beginning of a stored phase."""
     return Server.resume(plan, msgspec.json.decode(state))
+
+
+def conclude_stored(url: str, record: StudyRecord, median_group: int = 0) -> Conclusion:
+    """End a phase with the replies that are stored; `url` says where.
+
+    Whoever serves people has no time to carry a hundred thousand replies from one process to
+    another.
+    """
+    replies = _storage(url).replies(record.id, record.phase)
+    return conclude(record.plan, record.state, replies, median_group)
+
+
+@cache
+def _storage(url: str) -> Storage:
+    return open_storage(url)
 
 
 def conclude(

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import msgspec
 
-from dpfda.collector.conclude import Conclusion, begin, conclude
+from dpfda.collector.conclude import Conclusion, begin, conclude, conclude_stored
 from dpfda.collector.forgetter import Forgetter
 from dpfda.collector.group_commit import GroupCommit
 from dpfda.collector.metrics import failure
@@ -342,11 +342,8 @@ class Collector:
         """End a phase. Every step can be repeated, by this process or another."""
         if not await self._write(self.storage.begin_closing, record.id, record.phase):
             return
-        replies = await self._read(self.storage.replies, record.id, record.phase)
         settings = msgspec.json.decode(record.settings, type=StudySettings)
-        found = await self._worker.run(
-            conclude, record.plan, record.state, replies, settings.median_group
-        )
+        found = await self._learn(record, settings.median_group)
         model = _model(record.id, record.phase, record.kind, found)
         fields = {"study": record.id, "phase": record.phase, "replies": found.people}
         successor = None
@@ -358,6 +355,13 @@ class Collector:
             self._forgetter.look()
         self._phases.pop(record.id, None)
         self._look.set()  # the next phase may be complete already
+
+    async def _learn(self, record: StudyRecord, median_group: int) -> Conclusion:
+        """What a closing phase teaches."""
+        if self.storage.url is not None:
+            return await self._worker.run(conclude_stored, self.storage.url, record, median_group)
+        replies = await self._read(self.storage.replies, record.id, record.phase)
+        return await self._worker.run(conclude, record.plan, record.state, replies, median_group)
 
     async def _phase(self, study: str, *, at_least: int = 0) -> OpenPhase:
         """The present phase, from the cache unless a later one is asked for."""

@@ -21,6 +21,8 @@ from dpfda.collector.metrics import WorkFailed, failure
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_MODEST = 10  # how much less urgent than the collector it is
+
 
 class Worker:
     """One process that is started again if it dies."""
@@ -73,8 +75,13 @@ def _guarded(call: Callable[[], R]) -> R | _Failure:
 
 
 def _follow(parent: int) -> None:
-    """End when the collector ends, even if it was killed; leave Ctrl-C to it."""
+    """End when the collector ends, even if it was killed; leave Ctrl-C, and the processor, to it.
+
+    People wait for the collector, nobody for conclusions.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(os, "nice"):
+        os.nice(_MODEST)
 
     def watch() -> None:
         while os.getppid() == parent:

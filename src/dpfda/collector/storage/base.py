@@ -184,7 +184,13 @@ Enrolled = Literal["enrolled", "full", "unknown"]
 
 
 class Storage(Registered, family="storage"):
-    """What every backend does. Adding one is one file with a subclass."""
+    """What every backend does. Adding one is one file with a subclass.
+
+    Attributes:
+        url: where another process finds the same studies; None if no other can.
+    """
+
+    url: str | None = None
 
     @classmethod
     @abstractmethod
@@ -290,7 +296,7 @@ class Storage(Registered, family="storage"):
         """End a study now, and let all of it be forgotten; False if there is none."""
 
     @abstractmethod
-    def forget(self, *, most: int = 2000) -> bool:
+    def forget(self, *, most: int = 200) -> bool:
         """Remove about `most` rows of what is due; whether there is more to do now.
 
         After the last step the database's files hold nothing of it any more.

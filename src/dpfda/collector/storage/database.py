@@ -32,6 +32,8 @@ class Database(Storage):
     def __init__(self, engine: Engine, hurried: Engine) -> None:
         self._engine = engine
         self._hurried = hurried
+        if engine.url.database not in (None, "", ":memory:"):
+            self.url = engine.url.render_as_string(hide_password=False)
         self._dirty = True  # a process that was killed may have left something in the files
         self._slot = secrets.randbelow(counters.SLOTS)
         with self._write() as connection:
@@ -95,7 +97,7 @@ class Database(Storage):
         with self._write() as connection:
             return forgetting.begin_delete(connection, study, slot=self._slot)
 
-    def forget(self, *, most: int = 2000) -> bool:
+    def forget(self, *, most: int = 200) -> bool:
         """One step; after the last one the files are scrubbed, as soon as nobody reads them."""
         with self._read() as connection:
             due = forgetting.is_due(connection)

@@ -239,7 +239,7 @@ class MemoryStorage(Storage, name="memory"):
             self._replies = {k: rows for k, rows in self._replies.items() if k[0] != study}
             return True
 
-    def forget(self, *, most: int = 2000) -> bool:
+    def forget(self, *, most: int = 200) -> bool:
         """Nothing is left for later."""
         return False
 

@@ -1,0 +1,88 @@
+"""People of a study whose replies are prepared before they are sent, so that sending is cheap."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from dpfda.curves import CurveEncoder
+from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.wire import ReplyMessage, TaskMessage
+from dpfda.study.crowd import request_bytes
+from dpfda.study.running import CollectorProcess
+from dpfda_bench.load import CONNECTIONS, Load, load
+
+FEATURES = 4
+_BATCH = 1000
+
+_task = msgspec.json.Decoder(TaskMessage).decode
+
+
+def plan_for(people: int, *, seed: int = 0) -> StudyPlan:
+    """A study of four numbers a person, which wants one more than will ever answer."""
+    return StudyPlan(
+        epsilon=1.0,
+        n_people=people + 1,  # so that nothing is learnt meanwhile
+        encoder=CurveEncoder("bspline", n_basis=FEATURES, scale=2.0),
+        classes=(0, 1),
+        design={"name": "moments"},
+        seed=seed,
+    )
+
+
+class Crowd:
+    """Some people of one study: first invited, then asked, then with a reply each.
+
+    Args:
+        collector: where the study is created.
+        plan: what it is.
+    """
+
+    def __init__(self, collector: CollectorProcess, plan: StudyPlan) -> None:
+        self._collector = collector
+        self._plan = plan
+        self._tokens: list[str] = []
+        self._bodies: list[bytes] = []
+        self.study = plan.hash[:16]
+        self.path = f"/api/studies/{self.study}"
+        collector.create(plan)
+
+    @property
+    def people(self) -> int:
+        """How many were invited."""
+        return len(self._tokens)
+
+    def invite(self, people: int) -> None:
+        """A token for each."""
+        self._tokens += self._collector.invite(self._plan.hash, people)
+
+    def ask(self, *, connections: int = CONNECTIONS) -> Load:
+        """Everybody gets a task, and makes up a reply to it."""
+        asked = [request_bytes("GET", self.path + "/task", token=token) for token in self._tokens]
+        found = load(self._collector.url, asked, connections=connections, keep=True)
+        rng = np.random.default_rng(0)
+        for body in found.bodies:
+            task = _task(body)
+            values = rng.normal(size=FEATURES).tolist()
+            message = ReplyMessage(task.plan, task.phase, task.ticket, values)
+            self._bodies.append(msgspec.json.encode(message))
+        return found
+
+    def replies(self, people: Sequence[int]) -> list[bytes]:
+        """One request for each of them."""
+        path = self.path + "/reply"
+        return [request_bytes("POST", path, self._bodies[i], token=self._tokens[i]) for i in people]
+
+    def batches(self, people: Sequence[int]) -> list[bytes]:
+        """One request for each thousand of them."""
+        requests = []
+        for first in range(0, len(people), _BATCH):
+            brought = [
+                {"token": self._tokens[i], "reply": msgspec.Raw(self._bodies[i])}
+                for i in people[first : first + _BATCH]
+            ]
+            body = msgspec.json.encode({"replies": brought})
+            requests.append(request_bytes("POST", self.path + "/replies", body))
+        return requests
