@@ -54,13 +54,7 @@ def command(
     stored once; calling the command again sends the same bytes again.
     """
     curve = read_curve(file, reading_from(options))
-    try:
-        client = RemoteClient(home, certificates=certificates)
-    except InvalidParameter as error:
-        if error.name != "limit_epsilon":
-            raise
-        rule = "where dpfda join has begun your budget: join the study first"
-        raise InvalidParameter("--home", rule, str(home)) from None
+    client = client_at(home, certificates)
     preview = client.prepare(plan_hash, curve=curve, label=_typed(client, plan_hash, label))
     if show:
         _print(preview)
@@ -69,6 +63,17 @@ def command(
             return
     receipt = client.send(plan_hash)
     click.echo(to_json({"receipt": receipt}) if as_json else f"sent; receipt {receipt}")
+
+
+def client_at(home: Path, certificates: str | None) -> RemoteClient:
+    """The device whose budget is in a folder already."""
+    try:
+        return RemoteClient(home, certificates=certificates)
+    except InvalidParameter as error:
+        if error.name != "limit_epsilon":
+            raise
+        rule = "where dpfda join has begun your budget: join the study first"
+        raise InvalidParameter("--home", rule, str(home)) from None
 
 
 def read_curve(file: Path, reading: Reading) -> Any:

@@ -152,6 +152,40 @@ async def close_phase(
     return _go(f"/study/{study}")
 
 
+@post("/study/{study:str}/purge", include_in_schema=False, request_max_body_size=_MOST)
+async def purge_study(
+    study: StudyName,
+    request: Asked,
+    collector: NamedDependency[Collector],
+    csrf: NamedDependency[str],
+) -> Page:
+    """Forget the replies of concluded phases."""
+    await _sure(request, csrf)
+    await collector.purge(study)
+    return _go(f"/study/{study}")
+
+
+@post("/study/{study:str}/delete", include_in_schema=False, request_max_body_size=_MOST)
+async def delete_study(
+    study: StudyName,
+    request: Asked,
+    collector: NamedDependency[Collector],
+    csrf: NamedDependency[str],
+) -> Page:
+    """Forget all of a study."""
+    await _sure(request, csrf)
+    await collector.delete(study)
+    return _go("/")
+
+
+async def _sure(request: Asked, csrf: str) -> None:
+    """Refuse a form of elsewhere, or one without the tick that what is meant is meant."""
+    form = await _form(request)
+    session.check_form(csrf, form, request)
+    if form.get("sure") != "yes":
+        raise Refused(422, "not_sure", "tick the box: this cannot be undone")
+
+
 @get("/new", include_in_schema=False)
 async def new_form(csrf: NamedDependency[str]) -> Page:
     """The form for a new study."""
@@ -217,5 +251,6 @@ async def _everything(collector: Collector, study: str) -> tuple[Any, int, Any]:
 
 HANDLERS = [
     static, login_form, login, logout, list_studies, show_study, live_study, download_report,
-    invite, close_phase, new_form, show_plan, create_study, forecast_study, interface,
+    invite, close_phase, purge_study, delete_study, new_form, show_plan, create_study,
+    forecast_study, interface,
 ]  # fmt: skip

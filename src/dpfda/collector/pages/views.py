@@ -101,6 +101,7 @@ def study_page(record: StudyRecord, answered: int, history: list[ModelRecord], *
             f'<input type="hidden" name="phase" value="{record.phase}">'
             '<button class="quiet">End this phase now</button></form>'
         )
+    body += _forget_card(record, csrf)
     return page(title, body, session=True, csrf=csrf)
 
 
@@ -123,6 +124,21 @@ def _joining(record: StudyRecord) -> str:
     """What people type to take part."""
     invited = "" if _how(record).open else " --invitation FILE"
     return f"<code>dpfda join URL {escape(record.hash)}{invited}</code>"
+
+
+def _forget_card(record: StudyRecord, csrf: str) -> str:
+    """What can be forgotten, for those who are sure."""
+    forms = ""
+    for action, text in (
+        ("purge", "Forget the replies of concluded phases; models and receipts stay"),
+        ("delete", "Delete this study for good: people, replies, models, receipts"),
+    ):
+        forms += (
+            f'<form method="post" action="/study/{escape(record.id)}/{action}">{hidden(csrf)}'
+            f'<p><label><input type="checkbox" name="sure" value="yes" required> {text}</label> '
+            f'<button class="quiet">{action.capitalize()}</button></p></form>'
+        )
+    return f'<details class="card"><summary>Forget</summary>{forms}</details>'
 
 
 def study_parts(record: StudyRecord, answered: int, history: list[ModelRecord]) -> str:

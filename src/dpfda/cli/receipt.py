@@ -1,0 +1,29 @@
+"""``dpfda receipt``: whether a reply was counted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dpfda.cli.submit import client_at
+from dpfda.study.results import to_json
+
+
+@click.command()
+@click.argument("plan_hash", metavar="HASH")
+@click.option("--home", type=click.Path(file_okay=False, path_type=Path),
+    default=Path.home() / ".dpfda", help="Where your budget and replies are kept.")  # fmt: skip
+@click.option("--certificates", type=click.Path(exists=True, dir_okay=False),
+    help="Certificates to trust instead of the system's (PEM).")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(plan_hash: str, home: Path, certificates: str | None, as_json: bool) -> None:
+    """Ask whether your reply was counted.
+
+    The collector of the study with this HASH is shown the receipt of your reply, and nothing else.
+    """
+    counted = client_at(home, certificates).counted(plan_hash)
+    if as_json:
+        click.echo(to_json({"counted": counted}))
+    else:
+        click.echo("counted" if counted else "received; its phase goes on")

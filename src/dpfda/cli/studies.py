@@ -1,0 +1,167 @@
+"""``dpfda studies``: look after the studies of a collector."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dpfda.cli._secrets import read_secret
+from dpfda.client.administrator import Administrator
+from dpfda.errors import InvalidParameter, printable
+from dpfda.study.results import to_json
+
+_COLUMNS = ("id", "title", "status", "kind", "answered", "wanted", "enrolled")
+_SHOWN = ("id", "hash", "title", "status", "phase", "kind", "answered", "wanted", "issued",
+    "open", "successor")  # fmt: skip
+
+Command = Callable[..., Any]
+
+
+def _collector(function: Command) -> Command:
+    """Which collector, and by which right."""
+    for add in (
+        click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+        click.option("--insecure", is_flag=True,
+            help="Allow http:// to another machine: anybody in between can read the key."),
+        click.option("--certificates", type=click.Path(exists=True, dir_okay=False),
+            help="Certificates to trust instead of the system's (PEM)."),
+        click.option("--admin-key-file", type=click.Path(dir_okay=False, path_type=Path),
+            help="File with the administrator's key; without it the key is taken from "
+            "DPFDA_ADMIN_KEY."),
+        click.option("--url", default="http://127.0.0.1:8000", show_default=True,
+            help="The collector."),
+    ):  # fmt: skip
+        function = add(function)
+    return function
+
+
+@contextmanager
+def _administrator(
+    url: str, admin_key_file: Path | None, certificates: str | None, insecure: bool
+) -> Iterator[Administrator]:
+    if admin_key_file is not None:
+        key = read_secret("--admin-key-file", admin_key_file)
+    else:
+        key = os.environ.get("DPFDA_ADMIN_KEY", "")
+    if not key:
+        raise InvalidParameter("--admin-key-file", "given, or the key in DPFDA_ADMIN_KEY", None)
+    administrator = Administrator(url, key, certificates=certificates, insecure=insecure)
+    try:
+        yield administrator
+    finally:
+        administrator.hang_up()
+
+
+@click.group()
+def command() -> None:
+    """Look after the studies of a collector.
+
+    A STUDY is named by its id or by its plan's hash.
+    """
+
+
+@command.command(name="list")
+@_collector
+def list_studies(as_json: bool, **collector: Any) -> None:
+    """List the studies, newest first."""
+    with _administrator(**collector) as administrator:
+        found = list(administrator.studies())
+    if as_json:
+        click.echo(to_json(found))
+        return
+    table = Table()
+    for name in _COLUMNS:
+        table.add_column(name, no_wrap=name == "id")
+    for study in found:
+        table.add_row(*(Text(printable(study.get(name, ""), most=60)) for name in _COLUMNS))
+    Console().print(table) if found else click.echo("there is no study")
+
+
+@command.command()
+@click.argument("study")
+@_collector
+def show(study: str, as_json: bool, **collector: Any) -> None:
+    """Show one study: its phase, and how many have answered."""
+    with _administrator(**collector) as administrator:
+        _print(administrator.study(study), as_json)
+
+
+@command.command()
+@click.argument("study")
+@_collector
+def close(study: str, as_json: bool, **collector: Any) -> None:
+    """End the present phase of a study with the replies it has."""
+    with _administrator(**collector) as administrator:
+        _print(administrator.close(study), as_json)
+
+
+@command.command()
+@click.argument("study")
+@click.option("--out", type=click.Path(path_type=Path), required=True,
+    help="A new folder for plan, models and randomized replies.")  # fmt: skip
+@_collector
+def export(study: str, out: Path, as_json: bool, **collector: Any) -> None:
+    """Write a study into files: plan and state, models, randomized replies."""
+    if out.exists():
+        raise InvalidParameter("--out", "a folder that does not exist yet", str(out))
+    with _administrator(**collector) as administrator:
+        files = administrator.export(study, out)
+    shown = [str(file) for file in files]
+    click.echo(to_json(shown) if as_json else "\n".join(shown))
+
+
+@command.command()
+@click.argument("study")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@_collector
+def purge(study: str, yes: bool, as_json: bool, **collector: Any) -> None:
+    """Forget the replies of a study's concluded phases.
+
+    Models stay, and whoever has a receipt can still have it checked.
+    """
+    _be_sure(f"Forget the replies of {printable(study)}?", yes)
+    with _administrator(**collector) as administrator:
+        _forgotten("purged", study, administrator.purge(study), as_json)
+
+
+@command.command()
+@click.argument("study")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@_collector
+def delete(study: str, yes: bool, as_json: bool, **collector: Any) -> None:
+    """End a study, whatever it does, and forget all of it.
+
+    People, replies, models and receipts are gone for good; its plan cannot be used here again.
+    """
+    _be_sure(f"Delete {printable(study)} for good?", yes)
+    with _administrator(**collector) as administrator:
+        _forgotten("deleted", study, administrator.delete(study), as_json)
+
+
+def _be_sure(question: str, yes: bool) -> None:
+    if not yes and not click.confirm(question, err=True):
+        raise click.Abort
+
+
+def _forgotten(what: str, study: str, done: bool, as_json: bool) -> None:
+    if as_json:
+        click.echo(to_json({"study": study, what: True, "done": done}))
+    else:
+        click.echo(f"{what}{'' if done else '; the collector is still removing rows'}: {study}")
+
+
+def _print(study: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        click.echo(to_json(study))
+        return
+    for name in _SHOWN:
+        if study.get(name) is not None:
+            click.echo(f"{name}: {printable(study[name])}")

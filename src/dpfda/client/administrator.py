@@ -1,0 +1,123 @@
+"""Look after the studies of a collector over HTTP: `Administrator`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from dpfda.client.http import Answer, Connection, persistently
+from dpfda.client.remote import NotGranted
+from dpfda.errors import InvalidParameter, ProtocolError
+from dpfda.privacy.durable import keep
+
+_EXPORT = 1 << 30  # bytes of one phase's replies
+_ID_DIGITS = 16
+
+
+class Administrator:
+    """Whoever has the key of a collector.
+
+    Args:
+        url: where the collector is.
+        key: the administrator's key.
+        certificates: file of certificates to trust instead of the system's.
+        insecure: allow ``http://`` to other machines: the key travels in clear.
+    """
+
+    def __init__(
+        self, url: str, key: str, *, certificates: str | None = None, insecure: bool = False
+    ) -> None:
+        if not re.fullmatch("[!-~]+", key):
+            raise InvalidParameter("key", "one word of visible characters", "something else")
+        self._headers = {"Authorization": f"Bearer {key}"}
+        self._connection = Connection(
+            url, timeout=60.0, certificates=certificates, insecure=insecure, most=_EXPORT
+        )
+
+    def studies(self) -> Iterator[dict[str, Any]]:
+        """Every study, newest first."""
+        after = ""
+        while True:
+            page = self._document("GET", f"/api/studies?most=200{after}")
+            entries, following = page.get("studies"), page.get("next")
+            if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
+                raise _not_understood()
+            yield from entries
+            if not isinstance(following, str) or not entries:
+                return
+            after = f"&after={quote(following, safe='')}"
+
+    def study(self, study: str) -> dict[str, Any]:
+        """One study, by its id or its plan's hash: plan, phase, how many have answered."""
+        return self._document("GET", _path(study))
+
+    def close(self, study: str) -> dict[str, Any]:
+        """End the present phase with the replies it has."""
+        phase = self.study(study).get("phase")
+        if not isinstance(phase, int):
+            raise _not_understood()
+        return self._document("POST", f"{_path(study)}/phases/{phase}/close")
+
+    def purge(self, study: str) -> bool:
+        """Forget the replies of concluded phases; whether that is done already."""
+        return self._document("DELETE", f"{_path(study)}/replies").get("done") is True
+
+    def delete(self, study: str) -> bool:
+        """End a study and forget all of it; whether that is done already."""
+        return self._document("DELETE", _path(study)).get("done") is True
+
+    def export(self, study: str, folder: Path) -> list[Path]:
+        """Write plan and state, models and randomized replies into a new folder; the files."""
+        described = self._granted("GET", _path(study))
+        models = self._granted("GET", f"{_path(study)}/models")
+        history, now = models.json(), _dictionary(described)
+        try:
+            phases = {int(entry["phase"]) for entry in history if entry["phase"] >= 0}
+            phases |= set() if now["status"] == "finished" else {int(now["phase"])}
+        except (KeyError, TypeError, ValueError):
+            raise _not_understood() from None
+        contents = {"study.json": described.body, "models.json": models.body}
+        for number in sorted(phases):
+            replies = self._granted("GET", f"{_path(study)}/phases/{number}/replies")
+            contents[f"replies-{number}.ndjson"] = replies.body
+        folder.mkdir(mode=0o700, parents=True)
+        for name, content in contents.items():
+            keep(folder / name, content)
+        return [folder / name for name in contents]
+
+    def hang_up(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def _document(self, method: str, path: str) -> dict[str, Any]:
+        return _dictionary(self._granted(method, path))
+
+    def _granted(self, method: str, path: str) -> Answer:
+        def request() -> Answer:
+            return self._connection.ask(method, path, headers=self._headers)
+
+        # What changes something is asked for once: a second time there may be nothing to change.
+        answer = persistently(request) if method == "GET" else request()
+        if answer.status not in (200, 202):
+            raise NotGranted(answer.status, answer.reason)
+        return answer
+
+
+def _path(study: str) -> str:
+    if not re.fullmatch("[0-9a-f]{1,64}", study):
+        raise InvalidParameter("study", "the id or the hash of a study, hexadecimal", study)
+    return f"/api/studies/{study[:_ID_DIGITS]}"
+
+
+def _dictionary(answer: Answer) -> dict[str, Any]:
+    found = answer.json()
+    if not isinstance(found, dict):
+        raise _not_understood()
+    return found
+
+
+def _not_understood() -> ProtocolError:
+    return ProtocolError("the collector's answer cannot be understood")
