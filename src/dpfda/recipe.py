@@ -219,7 +219,8 @@ def plan_from_facts(facts: Mapping[str, Any]) -> StudyPlan:
 
 
 _ASKED = {
-    "range": ("stump", "is this feature of yours above this value? (without the label)"),
+    "reach": ("reach", "are your curve's ups and downs larger than this? (without the label)"),
+    "level": ("stump", "is the level of your curve above this value? (without the label)"),
     "center": ("stump", "is this feature of yours above this value? (without the label)"),
     "direction": (
         "stump",

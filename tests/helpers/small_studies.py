@@ -19,7 +19,7 @@ from dpfda.protocol.server import Server
 from dpfda.protocol.task import Task
 
 _TABLE = CurveEncoder("identity", feature_ranges=[(-1, 1)] * 2)
-_CURVES = CurveEncoder("cosine", n_basis=2)
+_CURVES = CurveEncoder.side_by_side([CurveEncoder("cosine", n_basis=n) for n in (3, 1)])
 _TWO, _THREE = ("no", "yes"), ("low", "middle", "high")
 
 
@@ -53,7 +53,7 @@ def small_studies() -> dict[str, StudyPlan]:
         "moments": _plan(3, 1.0, _THREE, name="moments"),
         "noisy_labels": _plan(4, 1.0, _THREE, name="noisy_labels"),
         "questions": _plan(16, 30.0, name="questions", evaluation_share=0.1),
-        "questions, loose": _plan(14, 8.0, name="questions", range_is_loose=True),
+        "questions, loose": _plan(40, 8.0, name="questions", range_is_loose=True),
         "questions, three classes": _plan(
             12, 1.0, _THREE, name="questions", center_known=True, evaluation_share=0.2
         ),

@@ -47,6 +47,10 @@ def example(name: str, *, epsilon: float = 1.5, people: int = N) -> Task:
             "thresholds": RNG.uniform(-1, 1, (people, 2)),
             **whole,
         },
+        "reach": {
+            "coordinates": RNG.integers(0, D, (people, 2, 3)),
+            "thresholds": RNG.uniform(0, 1, (people, 2)),
+        },
         "calibration": linear_rows(people)
         | {"clipped": True, "dithers": RNG.uniform(-1, 1, (people, 2)), **whole},
         "summary": {
@@ -63,7 +67,7 @@ def example(name: str, *, epsilon: float = 1.5, people: int = N) -> Task:
     return Task.named(name)(epsilon=epsilon, people=people, **parts[name])
 
 
-KNOWN = ["vector", "evaluation", "member", "moment", "stump", "calibration", "summary"]
+KNOWN = ["vector", "evaluation", "member", "moment", "stump", "reach", "calibration", "summary"]
 PEOPLE = RNG.uniform(-1, 1, (N, D)), np.arange(N) % 2
 
 

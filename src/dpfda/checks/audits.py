@@ -43,6 +43,7 @@ _STUDIES: tuple[tuple[dict[str, Any], int, int], ...] = (
     ({"name": "mrma"}, 400, 3),
     ({"name": "mrma_stream"}, 400, 2),
     ({"name": "questions", "scales": (0.3, 0.3, 0.2), "evaluation_share": 0.1}, 400, 2),
+    ({"name": "questions", "range_is_loose": True}, 400, 2),
     ({"name": "linear", "evaluation_share": 0.1}, 4000, 2),
     ({"name": "linear"}, 4000, 3),
     ({"name": "local_regression", "evaluation_share": 0.1}, 4000, 0),
@@ -108,25 +109,27 @@ def _queries() -> Iterator[Case]:
 
 def _studies() -> Iterator[Case]:
     """The first person of every phase of every study, in a server's state that others left."""
+    seen = set()
     for design, people, classes in _STUDIES:
+        basis = "cosine" if design.get("range_is_loose") else "identity"
         plan = StudyPlan(
             epsilon=1.0,
             n_people=people,
-            encoder=CurveEncoder("identity", n_basis=3, rescale="clip", scale=1.0),
+            encoder=CurveEncoder(basis, n_basis=3, rescale="clip", scale=1.0),
             classes=tuple(range(classes)),
             target_range=None if classes else (-1.0, 1.0),
             design=design,
         )
-        server, seen = Server(plan), set()
+        server = Server(plan)
         source, rng = SimulationSource(0), np.random.default_rng(0)
         while not server.finished:
             start, phase = server.issued, server.progress.kind
             task = server.issue(server.wanted)
-            if phase not in seen:
-                seen.add(phase)
+            title = f"{design['name']}, {phase}" + ", several classes" * (classes > 2)
+            if title not in seen:
+                seen.add(title)
                 known = {"labels": classes or 1}
                 make = partial(QueryAttack, task.rows([0]), partial(person, plan), **known)
-                title = f"{design['name']}, {phase}" + ", several classes" * (classes > 2)
                 yield Case("study", title, make, GOAL)
             z = rng.uniform(-1, 1, (task.people, 3 if classes else 4))
             reply = task.answer((z, (z[:, 0] > 0).astype(np.int64)), source)
@@ -140,6 +143,8 @@ def person(plan: StudyPlan, records: Records, source: Source) -> Holder:
         label, features = features[0], features[1:]
     curve = np.zeros(plan.encoder.n_features)
     curve[: len(features)] = features
+    if plan.encoder.basis.functional:
+        curve = plan.encoder.draw(curve[None], np.linspace(0, 1, 65))[0]
     return Person(plan, curve=curve, label=label, ledger=Ledger(plan.epsilon), source=source)
 
 

@@ -12,6 +12,7 @@ from dpfda.mechanisms.question_response import best_questions, effective_answers
 from dpfda.protocol.design import Design, Terms, require_features
 from dpfda.protocol.plan import StudyPlan
 from dpfda.questions import sizes
+from dpfda.questions.ranging import waves
 
 INTERCEPT_QUESTIONS = 4
 
@@ -95,7 +96,8 @@ class QuestionDesign(Design, name="questions"):
         """Of all people, who say where curves lie; nobody where the range is said to fit."""
         if not self.range_is_loose:
             return 0.0
-        return sizes.range_share(effective_answers(plan.n_people, plan.epsilon))
+        effective = effective_answers(plan.n_people, plan.epsilon)
+        return sizes.range_share(effective, channels=plan.encoder.channels)
 
     def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
         """Questions about single features, about the intercept, and about the finished classifier.
@@ -104,16 +106,18 @@ class QuestionDesign(Design, name="questions"):
         """
         if self.class_share is not None and plan.n_classes > 2:
             raise InvalidParameter("class_share", "None but for two classes", self.class_share)
-        basis = plan.encoder.basis
-        if self.range_is_loose and not (basis.ordered and plan.encoder.channels == 1):
-            raise InvalidParameter("range_is_loose", "False but for curves of one channel", True)
+        if self.range_is_loose and not plan.encoder.basis.ordered:
+            raise InvalidParameter("range_is_loose", "False but for curves on waves", True)
         d = self.dimension(plan)
         k = best_questions(plan.epsilon, most=d)
         asked = {"positive": plan.positives}
         stump = {"k": k, "coordinates": range(d), "uses_label": (False, True)}
         dithers = {"k": best_questions(plan.epsilon, most=INTERCEPT_QUESTIONS)}
         rule = {"dimension": d, "clipped": True}
+        width = waves(plan.encoder).shape[1]
+        reach = {"k": k, "coordinates": range(plan.encoder.n_features), "w": width}
         return {
+            **({"reach": reach} if self.range_is_loose and width else {}),
             "stump": asked | stump,
             "calibration": asked | dithers | rule | {"m": 1},
             "evaluation": rule | {"m": plan.n_scores},

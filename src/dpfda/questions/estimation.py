@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 from scipy.special import expit, logit
 
-from dpfda._validate import FloatArray
+from dpfda._validate import AnyArray, FloatArray
 
 _LEAD_PRIOR = 0.25  # variance of the strongest stump's correlation r_j before any answer
 _OTHER_PRIOR = 0.03  # variance of any other stump's, where features have no order
@@ -34,12 +34,14 @@ def shift_center(
     asked: FloatArray,
     width: FloatArray,
     alpha: float,
+    located: AnyArray | bool = False,
 ) -> tuple[FloatArray, FloatArray]:
     """Move the center of each coordinate towards where half of the people are.
 
     A dithered answer sgn(z - c - wU) has mean (z - c)/w for |z - c| ≤ w, so total/(n α) estimates
     the offset in units of w. How large offsets are is learnt from all coordinates together
-    (empirical Bayes): where none stands out of the noise, the public center stays.
+    (empirical Bayes): where none stands out of the noise, the public center stays. Coordinates that
+    were `located` before have an uncertainty that was measured, and move by as much as it says.
 
     Returns:
         The new center and the variance that is left of `uncertainty`.
@@ -47,8 +49,8 @@ def shift_center(
     offset = total / np.maximum(asked, 1) / alpha
     noise = 1 / np.maximum(asked * alpha**2, 1e-3)
     spread = max(0.0, float(np.mean(offset**2 - noise)))
-    gain = spread / (spread + noise)
     certain = uncertainty / (uncertainty + width**2 * noise)
+    gain = np.where(located, certain, spread / (spread + noise))
     left = np.where(
         gain > 0, uncertainty * (1 - certain), np.minimum(uncertainty, width**2 * noise)
     )

@@ -1,137 +1,119 @@
-"""Where the features of curves lie in a range that is far too wide, from yes/no answers alone.
+"""Where a number lies that everybody has, from yes/no answers alone: noisy halving.
 
-Feature j of a curve is taken to be logistic around m_j with scale ρ_j S_j, S_0 = S_1 = S and
-S_j = S/j: one unknown width S for all features, so that each of them tells about the others. The
-level m_0 may be anywhere in the range, other m_j are of the size of S_j. What is known is a
-posterior on a public grid; whom to ask about which threshold is drawn from it, so that questions
-close in on where the answer is not known yet.
+The number is taken to be logistic around m with scale s; what is known of (m, s) is a posterior on
+a public grid. Thresholds are drawn from the middle half of what is known of m, where answers tell
+most, so that each batch of people closes in on m however wide the range was.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, logsumexp
+from scipy.special import expit, softmax
 
 from dpfda._validate import FloatArray, IntArray
 
-ComplexArray = npt.NDArray[np.complex128]
-
-FEATURES = 3
-"""How many features are located; the scale of later ones follows from theirs."""
-
-_CELLS = 1024
-_GRID: FloatArray = (np.arange(_CELLS) + 0.5) / _CELLS * 2 - 1
-_WIDTHS: FloatArray = np.geomspace(1 / 600, 1 / 3, 14)  # of S: 1/3 is a range that fits
-_RATIOS: FloatArray = np.array([0.08, 0.18, 0.4])  # ρ, and how likely each is
-_RATIO_PRIOR: FloatArray = np.array([0.25, 0.5, 0.25])
-_OUTLIERS = 0.02
-_WIDER = 0.7  # the prior of S grows like this power: few ranges are a hundred times too wide
-_CAUTION = 1.5  # by what S is taken wider than found
-_OFFSETS: FloatArray = np.array([-1.1, 0.0, 1.1])  # thresholds around m, in units of ρ S_j
+_OUTLIERS = 0.02  # people anywhere
+_MIDDLE = (0.25, 0.75)
+_OFFSETS: FloatArray = np.array([0.0, -1.1, 0.0, 1.1])  # thresholds around m, in units of s
 
 
-def nearest(thresholds: FloatArray) -> IntArray:
-    """The cells of the grid that thresholds lie in.
+@dataclass(frozen=True, eq=False)
+class Search:
+    """What answers say of m and s.
+
+    Attributes:
+        grid: equally spaced places where m may lie, and thresholds too.
+        scales: values of s.
+        prior: logarithm of what is expected, up to a constant, shape (scales, grid).
+        counts: answers no and yes by threshold, shape (grid, 2).
+        alpha: truth probability of an answer.
 
     Example:
-        >>> int(nearest(np.array([0.0005]))[0])
-        512
-    """
-    cells = np.rint((np.asarray(thresholds) + 1) / 2 * _CELLS - 0.5).astype(np.int64)
-    return np.clip(cells, 0, _CELLS - 1)
-
-
-def counted(features: IntArray, thresholds: FloatArray, replies: FloatArray) -> FloatArray:
-    """Answers no and yes by feature and threshold, shape (FEATURES, cells, 2)."""
-    place = np.ravel_multi_index(
-        (features.ravel(), nearest(thresholds).ravel(), (replies.ravel() > 0).astype(np.int64)),
-        (FEATURES, _CELLS, 2),
-    )
-    counts = np.bincount(place, minlength=FEATURES * _CELLS * 2)
-    return counts.reshape(FEATURES, _CELLS, 2).astype(np.float64)
-
-
-def nobody_asked() -> FloatArray:
-    """Before the first answer."""
-    return np.zeros((FEATURES, _CELLS, 2))
-
-
-class Whereabouts:
-    """What answers say of m_j, ρ_j and S.
-
-    Args:
-        counts: as `counted`, added up.
-        alpha: truth probability of an answer.
+        >>> grid = np.linspace(0, 1, 101)
+        >>> counts = counted(grid, np.array([0.2, 0.4]), np.array([1.0, -1.0]))
+        >>> search = Search(grid, np.array([0.01]), np.zeros((1, 101)), counts, alpha=1.0)
+        >>> round(search.median, 2)
+        0.3
     """
 
-    def __init__(self, counts: FloatArray, *, alpha: float) -> None:
-        log = np.stack([_prior(j) + _log_likelihood(j, counts[j], alpha) for j in range(FEATURES)])
-        by_width = logsumexp(log, axis=(2, 3))  # (features, widths)
-        joint = by_width.sum(axis=0) + _WIDER * np.log(_WIDTHS)
-        self.widths = np.exp(joint - logsumexp(joint))
-        # What is known of (ρ_j, m_j) given S, times what all features together say of S.
-        self.cells = np.exp(log - by_width[..., None, None]) * self.widths[:, None, None]
+    grid: FloatArray
+    scales: FloatArray
+    prior: FloatArray
+    counts: FloatArray
+    alpha: float
 
-    def thresholds(self, features: IntArray, uniforms: FloatArray) -> FloatArray:
-        """Where people are asked whether they lie above, for the features chosen for them.
+    @cached_property
+    def posterior(self) -> FloatArray:
+        """Probability of each (s, m), shape (scales, grid).
+
+        Only m - t matters, so that the sum over thresholds is a convolution.
+        """
+        cells = len(self.grid)
+        step = float(self.grid[1] - self.grid[0])
+        no, yes = _answers(cells, tuple((self.scales / step).tolist()), self.alpha)
+        told = np.fft.rfft(self.counts, 4 * cells, axis=0)
+        log = np.fft.irfft(no * told[:, 0] + yes * told[:, 1], 4 * cells, axis=-1)
+        return np.asarray(softmax(self.prior + log[:, cells - 1 : 2 * cells - 1]))
+
+    @cached_property
+    def _places(self) -> FloatArray:
+        """Probability of each m."""
+        return np.asarray(self.posterior.sum(axis=0))
+
+    @property
+    def median(self) -> float:
+        """Of what is known of m."""
+        return float(self.grid[self._quantile(0.5)])
+
+    @property
+    def doubt(self) -> float:
+        """Standard deviation of what is known of m, around its median."""
+        return float(np.sqrt(self._places @ (self.grid - self.median) ** 2))
+
+    @property
+    def scale(self) -> float:
+        """The typical s."""
+        return float(np.exp(self.posterior.sum(axis=1) @ np.log(self.scales)))
+
+    def thresholds(self, uniforms: FloatArray) -> FloatArray:
+        """Where people are asked whether they lie above, shape (n, k).
 
         Args:
-            features: shape (n, k).
             uniforms: public, shape (n, 2 k).
         """
-        k = features.shape[1]
-        found = np.empty(features.shape)
-        for j in np.unique(features):
-            here = features == j
-            cumulated = self.cells[j].ravel().cumsum()
-            drawn = np.searchsorted(cumulated, uniforms[:, :k][here] * cumulated[-1])
-            width, ratio, cell = np.unravel_index(
-                np.minimum(drawn, cumulated.size - 1), self.cells[j].shape
-            )
-            step = _OFFSETS[(uniforms[:, k:][here] * len(_OFFSETS)).astype(np.int64)]
-            found[here] = _GRID[cell] + step * _RATIOS[ratio] * _WIDTHS[width] / max(j, 1)
-        return np.asarray(_GRID[nearest(found)])
+        k = uniforms.shape[1] // 2
+        low, high = _MIDDLE
+        place = self._quantile(low + (high - low) * uniforms[:, :k])
+        turn = (uniforms[:, k : k + 1] * len(_OFFSETS)).astype(np.int64) + np.arange(k)
+        asked = self.grid[place] + self.scale * _OFFSETS[turn % len(_OFFSETS)]
+        return np.asarray(self.grid[_nearest(self.grid, asked)])
 
-    @property
-    def centers(self) -> FloatArray:
-        """The median of each m_j, shape (FEATURES,)."""
-        at = self.cells.sum(axis=(1, 2)).cumsum(axis=1)
-        return np.asarray(_GRID[np.argmax(at >= at[:, -1:] / 2, axis=1)])
-
-    @property
-    def width(self) -> float:
-        """S, rather too wide than too narrow: questions about centers reach as far as it does."""
-        return float(_CAUTION * np.exp(self.widths @ np.log(_WIDTHS)))
+    def _quantile(self, share: FloatArray | float) -> IntArray:
+        return np.asarray(np.searchsorted(self._places.cumsum(), share))
 
 
-@lru_cache(maxsize=FEATURES)
-def _prior(feature: int) -> FloatArray:
-    """Logarithm of what is expected given S, shape (widths, ratios, cells)."""
-    spread = (_WIDTHS / max(feature, 1))[:, None]
-    place = -0.5 * (_GRID / spread) ** 2 if feature else np.zeros((len(_WIDTHS), _CELLS))
-    place = place - logsumexp(place, axis=1, keepdims=True)
-    return np.asarray(np.log(_RATIO_PRIOR)[:, None] + place[:, None, :])
-
-
-def _log_likelihood(feature: int, counts: FloatArray, alpha: float) -> FloatArray:
-    """Of the answers about one feature, shape (widths, ratios, cells).
-
-    Only m - t matters, so that the sum over thresholds is a convolution.
-    """
-    no, yes = _answers(feature, alpha)
-    told = np.fft.rfft(counts, 4 * _CELLS, axis=0)
-    log = np.fft.irfft(no * told[:, 0] + yes * told[:, 1], 4 * _CELLS, axis=-1)
-    return np.asarray(log[..., _CELLS - 1 : 2 * _CELLS - 1])
-
-
-@lru_cache(maxsize=4 * FEATURES)
-def _answers(feature: int, alpha: float) -> tuple[ComplexArray, ComplexArray]:
-    """Transforms of log P(no) and log P(yes) as functions of m - t."""
-    lag = (np.arange(2 * _CELLS - 1) - (_CELLS - 1)) / _CELLS * 2
-    scale = _WIDTHS[:, None, None] / max(feature, 1) * _RATIOS[:, None]
-    above = alpha * (1 - _OUTLIERS) * (expit(lag / scale) - 0.5)
-    no, yes = (np.fft.rfft(np.log(0.5 + side * above), 4 * _CELLS) for side in (-1, 1))
+@lru_cache(maxsize=16)
+def _answers(
+    cells: int, scales: tuple[float, ...], alpha: float
+) -> tuple[npt.NDArray[np.complex128], npt.NDArray[np.complex128]]:
+    """Transforms of log P(no) and log P(yes) as functions of m - t, in steps of the grid."""
+    lag = np.arange(2 * cells - 1) - (cells - 1)
+    above = alpha * (1 - _OUTLIERS) * (expit(lag / np.array(scales)[:, None]) - 0.5)
+    no, yes = (np.fft.rfft(np.log(0.5 + side * above), 4 * cells) for side in (-1, 1))
     return no, yes
+
+
+def _nearest(grid: FloatArray, values: FloatArray) -> IntArray:
+    """The places of an equally spaced grid that values lie at."""
+    cells = np.rint((values - grid[0]) / (grid[1] - grid[0])).astype(np.int64)
+    return np.asarray(np.clip(cells, 0, len(grid) - 1))
+
+
+def counted(grid: FloatArray, thresholds: FloatArray, replies: FloatArray) -> FloatArray:
+    """Answers no and yes by threshold, shape (grid, 2)."""
+    place = 2 * _nearest(grid, thresholds.ravel()) + (replies.ravel() > 0)
+    return np.bincount(place, minlength=2 * len(grid)).reshape(-1, 2).astype(np.float64)

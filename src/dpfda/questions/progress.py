@@ -15,6 +15,7 @@ from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.public_randomness import public_subsets, public_uniforms
 from dpfda.protocol.task import Task
 from dpfda.protocol.tasks.calibration import CalibrationTask
+from dpfda.protocol.tasks.reach import ReachTask
 from dpfda.protocol.tasks.stump import StumpTask
 from dpfda.questions import estimation, sizes
 from dpfda.questions.balance import (
@@ -26,11 +27,10 @@ from dpfda.questions.balance import (
     sensitivity,
 )
 from dpfda.questions.design import INTERCEPT_QUESTIONS, QuestionDesign
-from dpfda.questions.location import FEATURES, Whereabouts, counted, nobody_asked
+from dpfda.questions.ranging import RANGING, Ranging
 from dpfda.questions.scores import ScoredProgress
 
 _CENTER_WIDTHS = (1 / 3, 1 / 4)  # of the scale h, batch after batch
-_RANGE_BATCHES = 8
 _DIRECTION_BATCHES = 3  # where the first say how often to ask about the constant stump
 _INTERCEPT_BATCHES = 4
 _SIGNAL_SEEN = 0.5  # evidence below which a study says that it found nothing
@@ -62,8 +62,6 @@ class QuestionProgress(ScoredProgress, name="questions"):
         self.k = best_questions(plan.epsilon, most=self.d)
         self.intercept_k = best_questions(plan.epsilon, most=INTERCEPT_QUESTIONS)
         self.scales: FloatArray = np.array(self.design.scales)[: self.d]
-        self.range_counts: FloatArray = nobody_asked()
-        self._whereabouts: tuple[int, Whereabouts] | None = None
         self.centers: FloatArray = np.zeros(self.d)
         self.center_variance: FloatArray = (self.scales / 2) ** 2
         self.slopes: FloatArray = np.zeros((plan.n_scores, self.d))
@@ -86,15 +84,17 @@ class QuestionProgress(ScoredProgress, name="questions"):
             evaluation_share=design.evaluation_share,
         )
         self._sums: dict[str, FloatArray] = {}
+        self.plan = plan
+        self.ranging = Ranging(plan.encoder, k=self.k, alpha=self._alpha(self.k))
         looks = _DIRECTION_BATCHES if any(self._constant) else 1
         batches = {
-            "range": sizes.split_evenly(located, _RANGE_BATCHES),
             "center": sizes.split_evenly(center, len(_CENTER_WIDTHS)),
             "direction": sizes.split_evenly(direction, looks),
             "intercept": sizes.split_evenly(intercept, _INTERCEPT_BATCHES),
             "evaluation": [evaluation],
         }
-        super().__init__(plan, [Phase(kind, n) for kind in batches for n in batches[kind]])
+        later = [Phase(kind, n) for kind in batches for n in batches[kind]]
+        super().__init__(plan, self.ranging.phases(located) + later)
 
     @property
     def beliefs(self) -> FloatArray:
@@ -114,7 +114,7 @@ class QuestionProgress(ScoredProgress, name="questions"):
     def tasks(self, start: int, people: int) -> Task:
         """The questions of some tickets of the present phase."""
         asked = {
-            "range": self._range_questions,
+            **dict.fromkeys(RANGING, self._range_questions),
             "center": self._center_questions,
             "direction": self._direction_questions,
             "intercept": self._intercept_questions,
@@ -123,28 +123,12 @@ class QuestionProgress(ScoredProgress, name="questions"):
         return asked[self.kind](start, people)
 
     def _range_questions(self, start: int, people: int) -> Task:
-        features = min(self.d, FEATURES)
-        k = min(self.k, features)
-        uniforms = self._public(start, people, features + 2 * self.k)
-        weights = np.append(features - 1.0, np.ones(features - 1)) if features > 1 else np.ones(1)
-        chosen = public_subsets(uniforms[:, :features], choose=k, weights=weights)
-        chosen = np.pad(chosen, ((0, 0), (0, self.k - k)), mode="wrap")  # asked at another value
-        return self._ask(
-            "stump",
-            people,
-            coordinates=chosen,
-            thresholds=self._located.thresholds(chosen, uniforms[:, features:]),
-            positive=np.ones(people, dtype=np.int64),
-            uses_label=False,
-        )
-
-    @property
-    def _located(self) -> Whereabouts:
-        """What earlier batches said of where curves lie."""
-        if self._whereabouts is None or self._whereabouts[0] != self.phase:
-            found = Whereabouts(self.range_counts, alpha=self._alpha(self.k))
-            self._whereabouts = self.phase, found
-        return self._whereabouts[1]
+        uniforms = self._public(start, people, 2 * self.k)
+        asked = self.ranging.questions(self.kind, start, uniforms)
+        if self.kind == "reach":
+            return self._ask("reach", people, **asked)
+        positive = np.ones(people, dtype=np.int64)
+        return self._ask("stump", people, **asked, positive=positive, uses_label=False)
 
     def _center_questions(self, start: int, people: int) -> Task:
         uniforms = self._public(start, people, 2 * self.d)
@@ -218,8 +202,8 @@ class QuestionProgress(ScoredProgress, name="questions"):
 
     def absorb(self, task: Task, reply: FloatArray) -> None:
         """Add the replies to the present phase's sums."""
-        if isinstance(task, StumpTask) and self.kind == "range":
-            self._add("range", counted(task.coordinates, task.thresholds, reply))
+        if isinstance(task, StumpTask | ReachTask) and self.kind in RANGING:
+            self._add(self.kind, self.ranging.counted(self.kind, task, reply))
         elif isinstance(task, StumpTask):
             score = self._score(task.positive) if task.uses_label else 0 * task.positive
             stump = np.where(task.thresholds == _BELOW, self.d, task.coordinates)
@@ -252,7 +236,7 @@ class QuestionProgress(ScoredProgress, name="questions"):
 
     def _learn(self) -> None:
         learn = {
-            "range": self._learn_range,
+            **dict.fromkeys(RANGING, self._learn_range),
             "center": self._learn_center,
             "direction": self._learn_direction,
             "intercept": self._learn_intercept,
@@ -264,14 +248,10 @@ class QuestionProgress(ScoredProgress, name="questions"):
             self._sums = {}
 
     def _learn_range(self) -> None:
-        if not self.phases[self.phase].people:
-            return
-        self.range_counts = self.range_counts + self._sum("range", *self.range_counts.shape)
-        self._whereabouts = None
-        located = min(self.d, FEATURES)
-        self.centers[:located] = self._located.centers[:located]
-        self.scales = self._located.width / np.maximum(np.arange(self.d), 1)
-        self.center_variance = (self.scales / 2) ** 2
+        if self.kind in self._sums:
+            self.ranging.learn(self.kind, self._sums[self.kind])
+            found = self.ranging.found()
+            self.centers, self.scales, self.center_variance = (part[: self.d] for part in found)
 
     def _learn_center(self) -> None:
         self.centers, self.center_variance = estimation.shift_center(
@@ -281,6 +261,7 @@ class QuestionProgress(ScoredProgress, name="questions"):
             asked=self._sum("asked", 1, self.d + 1).sum(axis=0)[: self.d],
             width=self._center_width,
             alpha=self._alpha(self.k),
+            located=np.isin(np.arange(self.d), self.ranging.levels) & self.design.range_is_loose,
         )
 
     def _learn_direction(self) -> None:
@@ -353,7 +334,7 @@ class QuestionProgress(ScoredProgress, name="questions"):
 
     def findings(self) -> Findings:
         """Middles (the public one where nobody was asked), stumps, intercepts, error."""
-        asked = dict.fromkeys(("range", "center", "direction", "intercept", "evaluation"), 0)
+        asked = dict.fromkeys((*RANGING, "center", "direction", "intercept", "evaluation"), 0)
         for phase in self.phases:
             asked[phase.kind] += phase.people
         return Findings(
@@ -407,7 +388,7 @@ class QuestionProgress(ScoredProgress, name="questions"):
         """Phase, sums and estimates."""
         return super().state() | {
             "sums": {name: value.tolist() for name, value in self._sums.items()},
-            "range_counts": self.range_counts.tolist() if self.kind == "range" else None,
+            "ranging": self.ranging.state() if self.kind in RANGING else None,
             "correlations": [[e.to_dict() for e in row] for row in self.correlations],
             "error_estimate": self.error_estimate and self.error_estimate.to_dict(),
         }
@@ -416,8 +397,8 @@ class QuestionProgress(ScoredProgress, name="questions"):
         """Go on from `state`."""
         super().restore(state)
         self._sums = {name: np.asarray(value) for name, value in state["sums"].items()}
-        if state["range_counts"] is not None:
-            self.range_counts = np.asarray(state["range_counts"])
+        if state["ranging"] is not None:
+            self.ranging.restore(state["ranging"])
         self.correlations = [[Estimate(**e) for e in row] for row in state["correlations"]]
         error = state["error_estimate"]
         self.error_estimate = Estimate(**error) if error else None

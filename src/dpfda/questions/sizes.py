@@ -48,14 +48,14 @@ def constant_shares(effective: float) -> tuple[float, float]:
     return min(max(60 / effective**1.5, 0.08), 0.4), min(max(60 / effective, 0.1), 0.5)
 
 
-def range_share(effective: float) -> float:
+def range_share(effective: float, *, channels: int = 1) -> float:
     """Of all people, who say where curves lie in a range that is said to be loose.
 
     Example:
         >>> range_share(180), range_share(10_000)
         (0.33, 0.08)
     """
-    return min(max(60 / max(effective, 1e-9), 0.08), 0.33)
+    return min(max(60 * channels / max(effective, 1e-9), 0.08), 0.33)
 
 
 def groups(
