@@ -276,6 +276,12 @@ def test_more_people_hear_about_more_directions() -> None:
     ]
     assert counts == sorted(counts)
     assert counts[0] < counts[-1]
+    favor = 1 / (1 + np.arange(12.0))
+    several = [
+        len(weights(np.ones(12), favor, people=3000, epsilon=1.0, n_classes=5, ordered=curves))
+        for curves in (False, True)
+    ]
+    assert several[0] < several[1]  # more is expected of several classes of curves
     chosen = weights(values, np.ones(12), people=3000, epsilon=1.0, n_classes=2)
     assert chosen[0] == 1.0
     assert np.all(np.diff(chosen) <= 0)
@@ -377,6 +383,32 @@ def test_several_classes_from_exact_moments() -> None:
     assert_allclose(scores - scores[:, :1], density - density[:, :1], atol=1e-3)
 
 
+def test_classes_that_are_all_off_the_middle() -> None:
+    """Where location was not found well, the mean of all classes is part of each class's mean."""
+    shares = np.array([0.5, 0.3, 0.2])
+    apart = np.array([[0.5, 0.0], [-0.5, 0.4], [-0.5, -0.6]])
+    means = apart + np.array([0.4, -0.3])
+    moments = np.column_stack([shares, shares[:, None] * means])
+    sure = many_classes.first_picture(moments, np.full(3, 1e-9), np.ones(2))
+    assert_allclose(sure.means, means, atol=1e-4)
+    # The variance of the mean of all classes is 3 · 0.3, far more than 0.4²: little is believed.
+    unsure = many_classes.first_picture(moments, np.full(3, 0.3), np.ones(2))
+    middle = unsure.shares @ unsure.means
+    assert np.all((middle * [1, -1] > 0) & (middle * [1, -1] < 0.1))
+    assert np.all(unsure.doubt > sure.doubt + 0.01)
+
+
+def test_what_is_not_known_of_means_varies_like_people() -> None:
+    """Without any effect a class varies by 1, and its mean by what noise leaves open."""
+    moments = np.column_stack([np.full(4, 0.25), np.zeros((4, 2))])
+    picture = many_classes.first_picture(moments, np.full(3, 0.02), np.ones(2))
+    within = picture.within @ picture.within.T
+    assert_allclose(within, within[0, 0] * np.eye(2), atol=1e-9)
+    # An effect has the noise 0.02/0.25 and a variance of at least 0.15/2 by the prior: the doubt of
+    # a mean is between half of 0.08 · 0.075/0.155 and all of the noise, over its share.
+    assert 1 + 0.5 * 0.038 / 0.25 < within[0, 0] < 1 + 0.08 / 0.25
+
+
 def test_a_second_look_corrects_the_means() -> None:
     """As a Gaussian update: with prior variance v and noise w, the share v/(v + w) of the step."""
     picture = many_classes.Picture(
@@ -399,6 +431,10 @@ def test_shares_are_shrunk_towards_equal_ones() -> None:
     told = np.array([0.7, 0.1, 0.2])
     assert_allclose(many_classes.shares_of(told, 1e-12, fewest=0.1), told, atol=1e-6)
     assert_allclose(many_classes.shares_of(told, 1e6, fewest=0.1), 1 / 3, atol=1e-6)
+    # What adds up to more than 1 has noise that all share; what noise explains is not believed.
+    assert_allclose(many_classes.shares_of(told + 0.2, 1e-12, fewest=0.1), told, atol=1e-6)
+    half = many_classes.shares_of(np.array([0.5, 0.3, 0.2]), 0.03, fewest=0.1)
+    assert 0.01 < half[0] - 1 / 3 < 0.5 * (0.5 - 1 / 3)
     least = many_classes.shares_of(np.array([1.2, -0.1, -0.1]), 1e-12, fewest=0.15)
     assert least.min() > 0
     assert least.sum() == pytest.approx(1)

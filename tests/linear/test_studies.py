@@ -149,6 +149,17 @@ def test_everybody_is_asked_once(classes: int, columns: int, epsilon: float, peo
     assert phases[-1].kind == "evaluation"
 
 
+def test_several_classes_of_curves_need_no_correlations() -> None:
+    """What varies within a class is asked for later, where there are enough people for it."""
+    kinds = {}
+    for classes, ordered in ((2, True), (3, True), (3, False)):
+        plan = make_plan(20_000, classes=classes, ordered=ordered)
+        kinds[classes, ordered] = {phase.kind for phase in Server(plan).findings.phases}
+    assert "correlation" in kinds[2, True] & kinds[3, False]
+    assert kinds[3, False] - kinds[3, True] == {"correlation"}
+    assert "within" in kinds[3, True]
+
+
 def test_the_server_is_held_to_its_tasks() -> None:
     """What no phase asks is refused, and costs nothing."""
     plan = make_plan(400)

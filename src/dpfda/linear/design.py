@@ -119,6 +119,7 @@ class LinearDesign(FeatureDesign, name="linear"):
             n_classes=plan.n_classes,
             judges=judges,
             share_known=self.class_share is not None,
+            ordered=bool(self.settled(plan.encoder).ordered),
         )
 
     def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:

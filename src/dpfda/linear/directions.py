@@ -10,6 +10,7 @@ from dpfda.linear.reports import entry_noise
 _COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 _POWERS = (0.0, 0.5, 1.0)
 _SIGNAL = 0.3  # expected share of the label's variance, over all directions
+_CURVE_CLASSES = 1.0  # the same of several classes of curves, each of them a shape of its own
 _MOST_SIGNAL = 0.6  # in one of them
 _EVEN = 0.5
 _CONSTANT = 1.0  # weight of the constant 1 beside the strongest direction
@@ -32,7 +33,13 @@ def principal(
 
 
 def weights(
-    values: FloatArray, favor: FloatArray, *, people: float, epsilon: float, n_classes: int
+    values: FloatArray,
+    favor: FloatArray,
+    *,
+    people: float,
+    epsilon: float,
+    n_classes: int,
+    ordered: bool = False,
 ) -> FloatArray:
     """a_1 = 1 ≥ a_j: weights of the first q whitened directions in a report.
 
@@ -42,7 +49,8 @@ def weights(
     """
     strong = values * favor
     share = (1 - _EVEN) * strong / strong.sum() + _EVEN * favor / favor.sum()
-    signal = np.minimum(_SIGNAL * (n_classes - 1) * share, _MOST_SIGNAL)
+    expected = _CURVE_CLASSES if ordered and n_classes > 2 else _SIGNAL
+    signal = np.minimum(expected * (n_classes - 1) * share, _MOST_SIGNAL)
     joined = n_classes if n_classes > 2 else 1
     best, chosen = -1.0, np.ones(1)
     for q in sorted({min(len(values), count) for count in (*_COUNTS, len(values))}):

@@ -159,6 +159,7 @@ class FeatureProgress(Progress):
             people=people,
             epsilon=self.plan.epsilon,
             n_classes=self.schedule.n_classes,
+            ordered=self.schedule.ordered,
         )
 
     @abstractmethod

@@ -194,7 +194,7 @@ class ManyClasses(LabelPhases):
     def __init__(self, *parts: Any, **more: Any) -> None:
         super().__init__(*parts, **more)
         self.picture = self._first_look()
-        self.factor = many_classes.seen_within(self.picture)
+        self.factor = self.picture.within
 
     def ask(self, kind: str) -> dict[str, Any]:
         """Features by class, products of residuals, or residuals by class."""
@@ -217,7 +217,7 @@ class ManyClasses(LabelPhases):
         if kind == "means" or not self.refines:
             self._gather(total, people)
             self.picture = self._first_look()
-            self.factor = many_classes.seen_within(self.picture)
+            self.factor = self.picture.within
         elif people and kind == "within":
             step, _ = spread.correlated(
                 self.q * total / people,

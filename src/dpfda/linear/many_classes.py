@@ -10,7 +10,8 @@ from dpfda._validate import FloatArray
 from dpfda.linear.shrinkage import believed
 
 _MOST_EXPLAINED = 0.93  # of the variance in one direction, by classes
-_SHARE_SCATTER = 0.05  # least variance of class shares, in units of 1/K²
+_SHARE_SCATTERS = np.geomspace(0.01, 1.0, 9)  # variances of class shares, in units of 1/K²
+_MEAN_SCATTERS = np.geomspace(1e-3, 0.5, 10)  # and of the means of ψ over all classes
 _FEWEST = 0.15, 0.1  # least share of a class, in units of 1/K: after the first and second look
 
 
@@ -22,7 +23,8 @@ class Picture:
         shares: of the classes.
         means: shape (K, q).
         doubt: posterior variance of the means.
-        within: factor L of the covariance L Lᵀ within classes.
+        within: factor L of the covariance L Lᵀ of ψ - μ_y: what varies within classes, and what is
+            not known of their means.
         constant: the estimate of the shares before shrinking, and
         constant_noise: its variance.
     """
@@ -44,10 +46,25 @@ class Picture:
 def shares_of(estimate: FloatArray, noise: float, *, fewest: float) -> FloatArray:
     """Class shares, shrunk towards equal ones by as much as noise explains, adding up to 1."""
     k = len(estimate)
-    scatter = max(float(np.var(estimate)) - noise, _SHARE_SCATTER / k**2)
-    shrunk = 1 / k + (estimate - 1 / k) * scatter / (scatter + noise)
-    bounded = np.clip(shrunk, fewest / k, None)
+    apart = estimate - estimate.mean()
+    kept = _kept(apart, np.full(k, noise), _SHARE_SCATTERS / k**2, freedom=k - 1)
+    bounded = np.clip(1 / k + kept * apart, fewest / k, None)
     return np.asarray(bounded / bounded.sum())
+
+
+def _kept(
+    values: FloatArray, noise: FloatArray, scatters: FloatArray, *, freedom: int
+) -> FloatArray:
+    """The share of each value to keep, given its noise, if values lie around 0.
+
+    Their variance is one of `scatters`, each as likely as the others: that of a few noisy values
+    themselves would often be far too large.
+    """
+    total = scatters[:, None] + noise
+    likelihood = -0.5 * (values**2 / total + freedom / len(values) * np.log(total)).sum(axis=1)
+    weights = np.exp(likelihood - likelihood.max())
+    kept = weights / weights.sum() @ (scatters[:, None] / total)
+    return np.asarray(kept)
 
 
 def first_picture(moments: FloatArray, noise: FloatArray, importance: FloatArray) -> Picture:
@@ -60,7 +77,8 @@ def first_picture(moments: FloatArray, noise: FloatArray, importance: FloatArray
     """
     k = len(moments)
     shares = shares_of(moments[:, 0], float(noise[0]), fewest=_FEWEST[0])
-    centered = moments[:, 1:] - np.outer(shares, moments[:, 1:].sum(axis=0))
+    middle = moments[:, 1:].sum(axis=0)
+    centered = moments[:, 1:] - np.outer(shares, middle)
     effects = centered / np.sqrt(shares)[:, None]
     own = noise[1:] / shares[:, None]
     typical = own.mean(axis=0)
@@ -69,22 +87,18 @@ def first_picture(moments: FloatArray, noise: FloatArray, importance: FloatArray
     effects = effects * signal / (signal + own)
     _, strengths, axes = np.linalg.svd(effects, full_matrices=False)
     explained = np.minimum(strengths**2, _MOST_EXPLAINED)
-    within = np.eye(effects.shape[1]) - (axes.T * explained) @ axes
+    doubt = signal * own / (signal + own) / shares[:, None]
+    known = _kept(middle, k * noise[1:], _MEAN_SCATTERS, freedom=len(middle))
+    # Noise makes the strongest direction stronger; without the doubt the rule would follow it.
+    within = np.diag(1 + shares @ doubt) - (axes.T * explained) @ axes
     return Picture(
         shares=shares,
-        means=effects / np.sqrt(shares)[:, None],
-        doubt=signal * own / (signal + own) / shares[:, None],
+        means=known * middle + effects / np.sqrt(shares)[:, None],
+        doubt=doubt + known * k * noise[1:],
         within=np.linalg.cholesky(within),
         constant=moments[:, 0],
         constant_noise=float(noise[0]),
     )
-
-
-def seen_within(picture: Picture) -> FloatArray:
-    """The factor of what ψ - μ_y varies by as long as the means are not well known."""
-    doubt = np.diag(picture.shares @ picture.doubt)
-    both = picture.within @ picture.within.T + doubt
-    return np.asarray(np.linalg.cholesky(both), dtype=np.float64)
 
 
 def second_picture(picture: Picture, residuals: FloatArray, noise: float) -> Picture:

@@ -17,7 +17,7 @@ _SPREAD, _SPREAD_FROM = 0.08, 10.0
 _CORRELATION, _CORRELATION_FROM = {2: 0.1, 3: 0.2}, {2: 10.0, 3: 32.0}
 _RATE, _RATE_FROM = 0.1, 60.0
 _PILOT, _ROUNDS, _ROUNDS_FROM = 0.4, 12, 15.0
-_WITHIN, _AGAIN, _AGAIN_FROM = 0.15, 0.35, 2.0
+_WITHIN, _AGAIN, _AGAIN_FROM = 0.15, 0.35, 20.0
 _WIDE_FROM = 2000.0
 
 
@@ -32,6 +32,7 @@ class Schedule:
         n_classes: K.
         judges: people who judge the finished classifier.
         share_known: nobody needs to be asked for the share of the second of two classes.
+        ordered: the first columns matter most, as of smooth curves.
     """
 
     people: int
@@ -40,6 +41,7 @@ class Schedule:
     n_classes: int
     judges: int = 0
     share_known: bool = False
+    ordered: bool = False
 
     @property
     def effective(self) -> float:
@@ -80,6 +82,8 @@ class Schedule:
         return 0.5 * self.effective >= _AGAIN_FROM * self.n_classes * directions
 
     def _correlating(self) -> int:
+        if self.ordered and self.n_classes > 2:
+            return 0  # no factor is behind all coefficients, and what varies in a class comes later
         kind = min(self.n_classes, 3)
         share = _CORRELATION[kind]
         enough = self.effective * share >= _CORRELATION_FROM[kind] * self.columns
