@@ -16,6 +16,7 @@ from dpfda_bench.load import CONNECTIONS, Load, load
 
 FEATURES = 4
 _BATCH = 1000
+_TOKENS = 5000  # in one invitation
 
 _task = msgspec.json.Decoder(TaskMessage).decode
 
@@ -56,7 +57,9 @@ class Crowd:
 
     def invite(self, people: int) -> None:
         """A token for each."""
-        self._tokens += self._collector.invite(self._plan.hash, people)
+        for first in range(0, people, _TOKENS):
+            count = min(_TOKENS, people - first)
+            self._tokens += self._collector.invite(self._plan.hash, count)
 
     def ask(self, *, connections: int = CONNECTIONS) -> Load:
         """Everybody gets a task, and makes up a reply to it."""

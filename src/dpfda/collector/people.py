@@ -29,7 +29,7 @@ _ROUTE = re.compile(r"/+api/+studies/+([0-9a-f]{1,64})/+(task|reply|replies)/*")
 _ENCODE = msgspec.json.Encoder().encode
 
 
-class Delivery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Delivery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """Somebody's token and reply, brought by a gateway."""
 
     token: str
@@ -46,7 +46,7 @@ class _AnyDeliveries(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     replies: list[msgspec.Raw]
 
 
-class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
+class Verdict(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """What became of one of them: a receipt, or what a single reply would be refused with."""
 
     receipt: str | None = None

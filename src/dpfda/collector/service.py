@@ -14,7 +14,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 
@@ -56,7 +56,7 @@ _ENOUGH = 1000  # and at least this many, so that a small study is not blocked b
 log = logging.getLogger("dpfda.collector")
 
 
-class Sent(NamedTuple):
+class Sent(msgspec.Struct, frozen=True, gc=False):
     """A reply as it came: hash of the token, what it says, and the bytes that said it."""
 
     token: bytes

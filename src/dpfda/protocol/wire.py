@@ -29,13 +29,13 @@ class TaskMessage(Ticketed, frozen=True):
     task: dict[str, Any]
 
 
-class ReplyMessage(Ticketed, frozen=True):
+class ReplyMessage(Ticketed, frozen=True, gc=False):
     """What a person sends: the randomized values."""
 
     values: list[float]
 
 
-class Receipt(msgspec.Struct, frozen=True):
+class Receipt(msgspec.Struct, frozen=True, gc=False):
     """What a collector answers when a reply is stored for good."""
 
     receipt: str

@@ -101,7 +101,7 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
     enrolled: int = 0
 
 
-class Ticket(msgspec.Struct, frozen=True):
+class Ticket(msgspec.Struct, frozen=True, gc=False):
     """A person's place: which study, and which ticket of which phase (None before the first)."""
 
     study: str
@@ -109,7 +109,7 @@ class Ticket(msgspec.Struct, frozen=True):
     number: int | None
 
 
-class NewReply(msgspec.Struct, frozen=True):
+class NewReply(msgspec.Struct, frozen=True, gc=False):
     """A reply on its way into the storage; `token` is the hash of the person's token.
 
     When it came is nobody's business and not kept.
