@@ -15,6 +15,7 @@ from dpfda.estimators.local import LocalCurveClassifier as LocalCurveClassifier
 from dpfda.estimators.moment import MomentClassifier as MomentClassifier
 from dpfda.estimators.regressor import LocalCurveRegressor as LocalCurveRegressor
 from dpfda.mechanisms import Mechanism as Mechanism
+from dpfda.moments.classifier import PrivateCurveClassifier as PrivateCurveClassifier
 from dpfda.moments.comparison import PrivateGroupComparison as PrivateGroupComparison
 from dpfda.moments.estimator import PrivateMoments as PrivateMoments
 from dpfda.mrma.classifier import MRMAClassifier as MRMAClassifier

@@ -21,6 +21,7 @@ from dpfda.privacy.ledger_file import FileLedger
 N, T = 240, np.linspace(0.0, 1.0, 20).round(4)
 LABELS = np.arange(N) % 2
 WORDS = np.array(["no", "yes"])[LABELS]
+THREE = np.array(["a", "b", "c"])[np.arange(N) % 3]
 RNG = np.random.default_rng(0)
 CURVES = ((LABELS[:, None] - 0.5) * np.sin(3 * T) + RNG.normal(0, 0.3, (N, 20))).round(4)
 TABLE = RNG.uniform(-1, 1, (N, 3)).round(4)
@@ -40,6 +41,9 @@ CASES: dict[str, tuple[str, dict[str, Any], Any]] = {
     "linear, curves": ("PrivateLinearRegression", OF_CURVES | OF_TARGET, TARGET),
     "logistic, rows": ("PrivateLogisticRegression", OF_ROWS, WORDS),
     "logistic, curves": ("PrivateLogisticRegression", OF_CURVES, WORDS),
+    "curves of a curator": ("PrivateCurveClassifier", OF_CURVES, WORDS),
+    "three classes": ("PrivateCurveClassifier", OF_CURVES, THREE),
+    "three classes, rows": ("PrivateCurveClassifier", OF_ROWS, THREE),
     "sites, rows": ("DecentralizedRegression", OF_ROWS | OF_TARGET, TARGET),
     "sites, curves": ("DecentralizedRegression", OF_CURVES | {"link": "logistic"}, WORDS),
     "local, curves": ("LocalCurveClassifier", OF_CURVES, WORDS),

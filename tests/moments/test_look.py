@@ -141,6 +141,4 @@ def test_what_is_asked_for_which_share(delta: float) -> None:
     assert joint.axes == pytest.approx(np.arange(1, 13) ** -0.5)
     radii = 1.25 * outermost(1.0) * 2.0 ** (-np.arange(32) / 4)
     assert np.isclose(joint.radius, radii).any()
-    fixed = replace(asked, fixed_size=5)
-    assert fixed.sizes == (5, 5)
     assert replace(asked, n=100).sizes == (10, 4)

@@ -14,18 +14,20 @@ from dpfda.cli._model_view import print_regression
 from dpfda.cli._output import check_outputs, draw, output_options, publish
 from dpfda.cli._reading import (
     public_domain,
+    public_labels,
     reading_from,
     reading_options,
-    two_classes,
 )
 from dpfda.errors import InvalidParameter
 from dpfda.face.from_files import check_labels
-from dpfda.regression.estimators import PrivateLogisticRegression
+from dpfda.moments.classifier import PrivateCurveClassifier
 
 
 @click.command(name="classify")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--classes", help="The two public labels: no,yes. Only a simulation may find them.")
+@click.option(
+    "--classes", help="The public labels: no,yes or a,b,c. Only a simulation may find them."
+)
 @click.option("--epsilon", type=float, required=True, help="Privacy budget ε of the whole fit.")
 @click.option("--delta", type=float, default=1e-5, show_default=True, help="δ; 0 for pure ε.")
 @click.option("--range", "--value-range", "value_range", type=(float, float), required=True,
@@ -50,7 +52,7 @@ def command(file: Path, as_json: bool, out: Path | None, plot: Path | None, **op
         raise InvalidParameter("--label", "given: the column of classes", None)
     classes = options["classes"]
     if classes is not None or options["seed"] is None:
-        classes = two_classes(classes)
+        classes = public_labels(classes)
     _validate.positive("--epsilon", options["epsilon"])
     _validate.interval("--range", options["value_range"])
     rows = reading.rows(file)
@@ -58,7 +60,7 @@ def command(file: Path, as_json: bool, out: Path | None, plot: Path | None, **op
     if classes is not None:
         check_labels(labels, classes, reading.label, row=rows.row)
     click.echo(rows.said, err=True)
-    classifier = PrivateLogisticRegression(
+    classifier = PrivateCurveClassifier(
         epsilon=options["epsilon"],
         value_range=options["value_range"],
         classes=classes,

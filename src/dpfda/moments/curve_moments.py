@@ -6,11 +6,10 @@ times, and costs nothing.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -22,8 +21,8 @@ from dpfda.central.shrinkage import monotone_shrinkage
 from dpfda.curves.symmetric import floored
 from dpfda.documents import Body, Documented
 from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.moments.joint import JointAnswer
 from dpfda.moments.look import JointMoments
-from dpfda.noise.law import NoiseLaw
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.plan import Label
 
@@ -43,17 +42,8 @@ class MomentsBody(Body):
     warnings: tuple[str, ...]
 
 
-class Parts(NamedTuple):
-    """A joint vector cut into its parts, each over n: sums of u, of 1, of products, of the rest."""
-
-    means: FloatArray  # (..., G, M)
-    shares: FloatArray  # (..., G), or empty where there is one group
-    products: FloatArray  # (..., tables, entries)
-    rests: FloatArray  # (..., tables)
-
-
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class CurveMoments(Documented):
+class CurveMoments(JointAnswer, Documented):
     """Means of groups of curves, group sizes and covariances, from one private release.
 
     Attributes:
@@ -70,8 +60,6 @@ class CurveMoments(Documented):
     kind: ClassVar[str] = "moments"
     body: ClassVar[type[Body]] = MomentsBody
 
-    look: JointMoments
-    noisy: FloatArray
     basis: FunctionBasis
     groups: tuple[Label, ...]
     center: FloatArray
@@ -80,21 +68,9 @@ class CurveMoments(Documented):
     warnings: tuple[str, ...] = ()
 
     @property
-    def n(self) -> int:
-        """How many people (public)."""
-        return self.look.n
-
-    @property
     def grid_points(self) -> FloatArray:
         """Where curves are known."""
         return self.basis.grid[0]
-
-    @cached_property
-    def sizes(self) -> FloatArray:
-        """People in each group: noisy, at least one; with one group, all."""
-        if self.look.groups == 1:
-            return np.array([float(self.n)])
-        return np.maximum(self.answer.shares * self.n, 1.0)
 
     @property
     def means(self) -> FloatArray:
@@ -144,88 +120,6 @@ class CurveMoments(Documented):
         from dpfda.moments.report import plot_means  # which stands on this file
 
         return plot_means(self, ax, level=level)
-
-    # -- in the units of the release: u = (coefficient - center)/unit --------------------------
-
-    @property
-    def unit(self) -> FloatArray:
-        """What 1 in u stands for."""
-        return self.look.radius * self.look.axes
-
-    @cached_property
-    def answer(self) -> Parts:
-        """The noisy vector."""
-        return self.parts(self.noisy / self._scale)
-
-    @cached_property
-    def law(self) -> NoiseLaw:
-        """Of the noise on it."""
-        return self.look.noise.law.times(1 / self._scale)
-
-    @property
-    def share(self) -> FloatArray:
-        """Of all people, in each group."""
-        return np.asarray(self.sizes / self.n)
-
-    @cached_property
-    def shift(self) -> FloatArray:
-        """Means of u, (groups, M)."""
-        return np.asarray(self.answer.means / self.share[:, None])
-
-    @cached_property
-    def shift_variance(self) -> FloatArray:
-        """Of the noise on them."""
-        return np.asarray(self.parts(self.law.variance).means / self.share[:, None] ** 2)
-
-    @cached_property
-    def products(self) -> FloatArray:
-        """Covariances of the first u, (tables, J, J), as they came out of the noise."""
-        few, triangle = self.look.second, self.look.triangle
-        found = []
-        for table, weight in enumerate(self._weights):
-            mean = self.shift[:, :few]
-            own = np.diag(weight @ self.shift_variance[:, :few])  # noise that squared means carry
-            raw = triangle.matrix(self.answer.products[table] / self._people(table))
-            found.append(raw - (mean.T * weight) @ mean + own)
-        return np.stack(found)
-
-    @cached_property
-    def rests(self) -> FloatArray:
-        """Sums of the variances of all further u, one a table."""
-        squares = (self.shift**2 - self.shift_variance)[:, self.look.second :].sum(axis=1)
-        raw = [rest / self._people(table) for table, rest in enumerate(self.answer.rests)]
-        return np.asarray(np.array(raw) - self._weights @ squares)
-
-    def product_noise(self, table: int = 0) -> float:
-        """Standard deviation of the noise on an entry of `products`."""
-        variance = self.parts(self.law.variance).products[table]
-        return math.sqrt(float(variance.mean())) / self._people(table)
-
-    def parts(self, vectors: FloatArray) -> Parts:
-        """Joint vectors (..., size) in their parts."""
-        (groups, width), (tables, entries) = self.look.shapes
-        cut = groups * width
-        first = vectors[..., :cut].reshape(*vectors.shape[:-1], groups, width)
-        second = vectors[..., cut:].reshape(*vectors.shape[:-1], tables, entries)
-        many = len(self.look.axes)
-        shares = first[..., many] if width > many else first[..., :0, 0]
-        return Parts(first[..., :many], shares, second[..., :-1], second[..., -1])
-
-    @cached_property
-    def _scale(self) -> FloatArray:
-        """What the joint vector was multiplied with, entry by entry."""
-        return np.asarray(self.look.noise_axes * self.look.part_weights)
-
-    @cached_property
-    def _weights(self) -> FloatArray:
-        """How much each group counts in a table of products, (tables, groups)."""
-        if self.look.blocks > 1:
-            return np.eye(len(self.sizes))
-        return np.asarray(self.sizes / self.sizes.sum())[None, :]
-
-    def _people(self, table: int) -> float:
-        """The share of all people whose products are in a table."""
-        return float(self.share[table]) if self.look.blocks > 1 else 1.0
 
     # -- document ------------------------------------------------------------------------------
 

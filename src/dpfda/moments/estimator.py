@@ -59,8 +59,6 @@ class PrivateMoments(CuratedCurveEstimator):
     """
 
     widened: ClassVar[float] = 1.25  # radii of this package's bands (methods.md 9.2)
-    emphasis: ClassVar[str] = "means"
-    fixed_size: ClassVar[int | None] = None
 
     delta: float = 1e-5
     groups: Sequence[Label] | None = None
@@ -111,9 +109,7 @@ class PrivateMoments(CuratedCurveEstimator):
             basis=spline_basis(read.grid, size=read.grid[0].size),
             groups=names,
             separate=self.separate and self._grouped,
-            emphasis=self.emphasis,
             widened=self.widened,
-            fixed_size=self.fixed_size,
         )
 
     def _records(self, asked: MomentsRelease, read: HeldRecords) -> Records:

@@ -78,7 +78,7 @@ def _about_rows(row: FloatArray, noise: float, shape: Shape) -> list[str]:
 def _lowest(fitted: Fitted, problem: Problem) -> float:
     """How far from the middle of the targets' range predictions are everywhere at least."""
     bounds = problem.bounds
-    middle = abs(fitted.offset - bounds.target_center)
+    middle = abs(float(fitted.offset) - bounds.target_center)
     reach = float(np.linalg.norm(fitted.slope)) * bounds.radius
     return (middle - reach) / bounds.target_radius
 

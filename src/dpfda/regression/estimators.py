@@ -10,7 +10,7 @@ from dpfda.curate import Passes, curate
 from dpfda.curves.observations import with_own_grids
 from dpfda.errors import InvalidData
 from dpfda.noise import Source
-from dpfda.regression.methods import Regression
+from dpfda.protocol.query import Records
 from dpfda.regression.private_regression import PrivateRegression, stated_range
 from dpfda.regression.problem import Link
 
@@ -41,7 +41,7 @@ class CuratedRegression(PrivateRegression):
         if self._link == "logistic":
             self._set_classes(values)
         regression, source = self._regression(rows=len(rows)), self._next_source()
-        records = rows, self._targets(values)
+        records = self._records(rows, values)
         fitted, curator = curate(regression, records, source=source, ledger=self.ledger)
         promise = regression.guarantee.drawn_from(source)
         return self._finish(fitted, regression, curator.transcript, promise)
@@ -63,7 +63,7 @@ class CuratedRegression(PrivateRegression):
         if first:
             source = self._next_source()
             self._passes = Passes(self._regression(), source=source, ledger=self.ledger)
-        self._passes.add((rows, self._targets(values)))
+        self._passes.add(self._records(rows, values))
         return self
 
     def next_stage(self) -> bool:
@@ -75,8 +75,8 @@ class CuratedRegression(PrivateRegression):
         if passes.result is None:
             return True
         del self._passes
-        regression, stream = passes.conversation, passes.stream
-        assert isinstance(regression, Regression)
+        regression: Any = passes.conversation
+        stream = passes.stream
         promise = regression.guarantee.drawn_from(stream.source)
         self._finish(passes.result, regression, stream.transcript, promise)
         return False
@@ -90,6 +90,10 @@ class CuratedRegression(PrivateRegression):
                 self.partial_fit(X, y, grid_points=grid_points)
             more = self.next_stage()
         return self
+
+    def _records(self, rows: Any, values: Any) -> Records:
+        """As the questions need them."""
+        return rows, self._targets(values)
 
     def _begin_anew(self) -> None:
         """The same seed, the same fit; chunks of one that was never finished are dropped."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import msgspec
 import numpy as np
@@ -17,18 +17,19 @@ from dpfda.curves.ranges import PublicColumns
 from dpfda.documents import Body, Documented
 from dpfda.errors import InvalidData
 from dpfda.privacy.guarantee import Guarantee
+from dpfda.protocol.linear_scores import chances, decided
 from dpfda.regression.methods import Fitted, RegressionMechanism
-from dpfda.regression.problem import Link
 from dpfda.regression.recipe import Recipe
 
 Label = str | int | float | bool
+ModelLink = Literal["linear", "logistic", "discriminant"]
 
 
 class FitBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """A `Fitted` in a document; a radius of null is infinite."""
+    """A `Fitted` in a document; a radius of null is infinite. K classes have K slopes."""
 
-    slope: list[float]
-    offset: float
+    slope: list[float | list[float]]
+    offset: float | list[float]
     center: list[float]
     radius: float | None
     inflation: float
@@ -59,7 +60,7 @@ class RecipeBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 class RegressionBody(Body):
     """The document of a `RegressionModel`; intercept, coefficients and notes are for readers."""
 
-    link: Link
+    link: ModelLink
     mechanism: str
     rows: int
     stages: int
@@ -67,7 +68,7 @@ class RegressionBody(Body):
     target_range: tuple[float, float] | None
     recipe: RecipeBody
     fit: FitBody
-    intercept: float
+    intercept: float | list[float]
     coefficients: list[Coefficient]
     notes: list[str]
 
@@ -78,11 +79,11 @@ class RegressionModel(Documented):
 
     Attributes:
         guarantee: what the people behind it were promised.
-        link: ``linear`` or ``logistic``.
+        link: ``linear``, ``logistic``, or ``discriminant`` for several classes.
         mechanism: how the budget was spent.
         rows: how many rows it was fitted to (public).
         stages: how many questions were asked.
-        classes: the two labels of a logistic link.
+        classes: the labels; None for a linear link.
         target_range: of a linear link.
         recipe: how rows in their own units, or curves, become features.
         fit: the predictor of features.
@@ -103,7 +104,7 @@ class RegressionModel(Documented):
     body: ClassVar[type[Body]] = RegressionBody
 
     guarantee: Guarantee
-    link: Link
+    link: ModelLink
     mechanism: str
     rows: int
     stages: int
@@ -113,21 +114,20 @@ class RegressionModel(Documented):
     fit: Fitted
 
     def decision_function(self, X: Any, *, grid_points: Any = None) -> FloatArray:
-        """The target's value, or the log-odds of the second class."""
+        """The target's value, or the log-odds of the second class; of several, a score each."""
         return self.fit.predict(self.recipe.features(X, grid_points))
 
     def predict(self, X: Any, *, grid_points: Any = None) -> AnyArray:
         """Targets inside their public range, or labels."""
         score = self.decision_function(X, grid_points=grid_points)
         if self.classes is not None:
-            return np.asarray(np.asarray(self.classes)[(score >= 0).astype(int)])
+            return np.asarray(np.asarray(self.classes)[decided(score.reshape(len(score), -1))])
         return score if self.target_range is None else np.clip(score, *self.target_range)
 
     def predict_proba(self, X: Any, *, grid_points: Any = None) -> FloatArray:
-        """Probabilities of the two classes, shape (n, 2)."""
+        """Probabilities of the classes, shape (n, K)."""
         score = self.decision_function(X, grid_points=grid_points)
-        likely = 1 / (1 + np.exp(-np.clip(score, -500, 500)))
-        return np.stack([1 - likely, likely], axis=1)
+        return chances(score.reshape(len(score), -1))
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -154,9 +154,10 @@ class RegressionModel(Documented):
         return np.asarray(self.fit.slope / self.recipe.scale)
 
     @property
-    def intercept(self) -> float:
-        """Where all numbers of a row are 0."""
-        return float(self.fit.intercept - self.slopes @ self.recipe.shift)
+    def intercept(self) -> Any:
+        """Where all numbers of a row are 0: a number, or one a class."""
+        found = self.fit.intercept - self.slopes @ self.recipe.shift
+        return float(found) if np.ndim(found) == 0 else found
 
     @property
     def standard_errors(self) -> FloatArray | None:
@@ -168,19 +169,22 @@ class RegressionModel(Documented):
             return None
         return np.asarray(np.sqrt(np.diag(self.fit.covariance)) / self.recipe.scale)
 
-    def coefficients(self) -> tuple[float, list[Coefficient]]:
-        """Intercept and coefficients in the units of the features."""
+    def coefficients(self) -> tuple[Any, list[Coefficient]]:
+        """Intercept and coefficients in the units of the features; class by class."""
+        names, values = list(self.features), self.slopes.ravel().tolist()
+        if self.slopes.ndim == 2 and self.classes is not None:
+            names = [f"{name} ({label})" for label in self.classes for name in names]
         errors = self.standard_errors
-        told = [None] * len(self.features) if errors is None else errors.tolist()
+        told = [None] * len(names) if errors is None else errors.tolist()
         return self.intercept, [
             Coefficient(feature=name, value=value, privacy_standard_error=error)
-            for name, value, error in zip(self.features, self.slopes.tolist(), told, strict=True)
+            for name, value, error in zip(names, values, told, strict=True)
         ]
 
     def slope(self, points: Any = None) -> FloatArray:
         """The slope function β(t) of a model of curves, by default at 101 points.
 
-        Of several channels: one row each.
+        Of several classes, or channels: one row each.
         """
         assert self.encoder is not None
         return self.encoder.slope(self.fit.slope, points)
@@ -208,6 +212,8 @@ class RegressionModel(Documented):
     def notes(self) -> list[str]:
         """How to read the coefficients, and what nothing shows."""
         found = [self._reading()]
+        if self.link == "discriminant":
+            return found
         if not RegressionMechanism.named(self.mechanism).shows_rows:
             found.append(
                 f"nothing that {self.mechanism} releases shows whether the public range of a "
@@ -216,6 +222,11 @@ class RegressionModel(Documented):
         return found
 
     def _reading(self) -> str:
+        if self.link == "discriminant":
+            return (
+                "a row belongs to the class of the largest score; coefficients hold for rows "
+                "shortened to the clipping ball, as predictions use them"
+            )
         if self.fit.clips:
             return (
                 "the coefficients hold for rows shortened to the clipping ball, as predictions use "
@@ -244,11 +255,25 @@ class RegressionModel(Documented):
             del body[name]
         fit, recipe = (msgspec.structs.asdict(body[name]) for name in ("fit", "recipe"))
         for parts in (fit, recipe):
-            parts |= {name: np.array(part) for name, part in parts.items() if type(part) is list}
-        sizes = [fit["slope"], fit["center"], *(recipe[n] for n in ("names", "shift", "scale"))]
-        if len({len(part) for part in sizes}) != 1:
-            raise InvalidData("fit.slope", "one number for each feature", f"{len(fit['slope'])}")
+            parts |= {name: _array(part) for name, part in parts.items() if type(part) is list}
+        several = body["link"] == "discriminant"
+        if fit["slope"].ndim != 1 + several or np.ndim(fit["offset"]) != several:
+            raise InvalidData("fit.slope", "one row for each class of a discriminant link")
+        if several and not len(fit["slope"]) == len(fit["offset"]) == len(body["classes"] or ()):
+            raise InvalidData("fit.slope", "as many rows as classes", f"{len(fit['slope'])}")
+        width = fit["slope"].shape[-1]
+        sizes = [fit["center"], *(recipe[n] for n in ("names", "shift", "scale"))]
+        if {len(part) for part in sizes} != {width}:
+            raise InvalidData("fit.slope", "one number for each feature", f"{width}")
         fit["radius"] = math.inf if fit["radius"] is None else fit["radius"]
         if recipe["encoder"] is not None:
             recipe["encoder"] = CurveEncoder.from_dict(recipe["encoder"])
         return cls(**(body | {"fit": Fitted(**fit), "recipe": Recipe(**recipe)}))
+
+
+def _array(part: list[Any]) -> Any:
+    """Numbers of a document; rows of different lengths are refused by whoever needs a matrix."""
+    try:
+        return np.array(part, dtype=np.float64)
+    except ValueError:
+        return np.empty((0, 0, 0))

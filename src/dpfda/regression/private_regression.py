@@ -29,7 +29,7 @@ from dpfda.protocol.public_randomness import one_row_each
 from dpfda.protocol.query import Records
 from dpfda.regression.doubts import doubts
 from dpfda.regression.methods import Fitted, Regression, RegressionMechanism
-from dpfda.regression.model import RegressionModel
+from dpfda.regression.model import ModelLink, RegressionModel
 from dpfda.regression.problem import Bounds, Problem
 from dpfda.regression.recipe import Recipe, public_encoder
 
@@ -218,15 +218,27 @@ class PrivateRegression(LabelsOrNumbers):
         transcript: Sequence[Exchange],
         guarantee: Guarantee,
     ) -> Self:
-        linear, first = not self._classifies, transcript[0]
-        seen = doubts(first, fitted, problem=regression.problem, shape=self._recipe.shape)
+        shape = self._recipe.shape
+        seen = doubts(transcript[0], fitted, problem=regression.problem, shape=shape)
         fitted = replace(fitted, warnings=(*fitted.warnings, *seen))
+        return self._keep(fitted, self._link, regression.mechanism.name, transcript, guarantee)
+
+    def _keep(
+        self,
+        fitted: Fitted,
+        link: ModelLink,
+        mechanism: str,
+        transcript: Sequence[Exchange],
+        guarantee: Guarantee,
+    ) -> Self:
+        """The fit, and the public model that it makes."""
+        linear = not self._classifies
         self.guarantee_ = guarantee
         self.n_seen_, self.stages_ = transcript[-1].answer.n, len(transcript)
         self.model_ = RegressionModel(
             guarantee=guarantee,
-            link=self._link,
-            mechanism=regression.mechanism.name,
+            link=link,
+            mechanism=mechanism,
             rows=self.n_seen_,
             stages=self.stages_,
             classes=None if linear else tuple(np.asarray(self.classes_).tolist()),
@@ -238,7 +250,7 @@ class PrivateRegression(LabelsOrNumbers):
         self.coef_, self.intercept_ = self.model_.slopes, self.model_.intercept
         self.coef_standard_error_ = self.model_.standard_errors
         for text in fitted.warnings:
-            warnings.warn(text, UserWarning, stacklevel=3)
+            warnings.warn(text, UserWarning, stacklevel=4)
         return self
 
     def __sklearn_tags__(self) -> Any:

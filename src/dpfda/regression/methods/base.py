@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -25,11 +25,12 @@ from dpfda.regression.problem import Bounds, Problem
 class Fitted:
     """A public predictor x ↦ intercept + slope·(x clipped to a ball).
 
-    For a logistic link the prediction is the log-odds of class 1.
+    For a logistic link the prediction is the log-odds of class 1. Of K classes there are K scores,
+    and the largest says which.
 
     Attributes:
-        slope: coefficients of the clipped, centered row.
-        offset: value at the center.
+        slope: coefficients of the clipped, centered row; (K, D) for K scores.
+        offset: value at the center; (K,) for K scores.
         center, radius: the ball; `radius` may be infinite (no clipping).
         inflation: how many times larger `slope` is, about, than a slope for rows that nothing
             shortens; from released numbers. 1.0 where no row inside the public bounds is clipped.
@@ -40,7 +41,7 @@ class Fitted:
     """
 
     slope: FloatArray
-    offset: float
+    offset: Any
     center: FloatArray
     radius: float = float("inf")
     inflation: float = 1.0
@@ -49,16 +50,16 @@ class Fitted:
     warnings: tuple[str, ...] = ()
 
     @property
-    def intercept(self) -> float:
-        """Value at x = 0 of the line that holds inside the ball."""
-        return float(self.offset - self.slope @ self.center)
+    def intercept(self) -> Any:
+        """Value at x = 0 of the line that holds inside the ball; an array of K."""
+        return self.offset - self.slope @ self.center
 
     def predict(self, rows: FloatArray) -> FloatArray:
-        """Predictions, one a row; rows beyond the ball are clipped as in training."""
+        """Predictions, one a row, or K; rows beyond the ball are clipped as in training."""
         if np.isinf(self.radius):
-            return np.asarray(rows @ self.slope + self.intercept)
+            return np.asarray(rows @ self.slope.T + self.intercept)
         clipped = clip_to_ball(rows, center=self.center, radius=self.radius)
-        return np.asarray(clipped @ self.slope + self.offset)
+        return np.asarray(clipped @ self.slope.T + self.offset)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,83 @@
+"""Linear discriminant analysis from one joint look: class means, class sizes, one covariance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from dpfda._validate import whole
+from dpfda.curves.symmetric import floored
+from dpfda.moments.joint import JointAnswer
+from dpfda.moments.release import JointRelease
+from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC
+from dpfda.protocol.conversation import Questions
+from dpfda.regression.methods import Fitted
+
+_BELIEVED = 6.0  # noise deviations below which no eigenvalue of the covariance is believed
+_NARROWED = 0.5  # of the radius that holds most rows: noise falls, directions stay
+MOST_FEATURES = 64
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Discriminant(JointRelease[Fitted], name="discriminant"):
+    """Classes of rows with ‖x‖ ≤ bound, told apart by released means and their common covariance.
+
+    Attributes:
+        features: numbers in a row.
+        found_classes: whether labels that were not given were found in the data.
+    """
+
+    summary: ClassVar[str] = "discriminant"
+
+    features: int
+    found_classes: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole("features", self.features, most=MOST_FEATURES)
+
+    @property
+    def width(self) -> int:
+        """Numbers in a row."""
+        return self.features
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """The number of rows is public; found labels are taken to be."""
+        return (*super().assumptions, *(CLASSES_ARE_PUBLIC,) * self.found_classes)
+
+    def questions(self) -> Questions[Fitted]:
+        """Three looks, then algebra."""
+        found, warnings = yield from self.joint(
+            np.ones(self.features),
+            widened=_NARROWED,
+            second=self.features,
+            separate=False,
+            emphasis="covariances",
+        )
+        return _solved(found, warnings)
+
+    @classmethod
+    def examples(cls, *, n: int, epsilon: float, delta: float) -> list[Self]:
+        """Three classes."""
+        names = ("a", "b", "c")
+        known: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "n": n, "groups": names}
+        return [cls(**known, bound=1.0, features=size) for size in (2, 4)]
+
+
+def _solved(found: JointAnswer, warnings: tuple[str, ...]) -> Fitted:
+    """Scores m_kᵀΣ⁻¹u - m_kᵀΣ⁻¹m_k/2 + log p_k; u a row over the radius, clipped."""
+    floor = _BELIEVED * found.product_noise()
+    inverse = floored(found.products[0], floor, inverted=True)
+    slope = found.shift @ inverse
+    prior = np.log(found.sizes / found.sizes.sum())
+    return Fitted(
+        slope=slope / found.look.radius,
+        offset=prior - (slope * found.shift).sum(axis=1) / 2,
+        center=np.asarray(found.look.center),
+        radius=found.look.radius,
+        clips=True,
+        warnings=warnings,
+    )
