@@ -88,10 +88,11 @@ def _table(model: RegressionModel) -> Table:
     if stated:
         table.add_column("± from privacy noise", justify="right")
     blank = [] if public is None else [""]
-    table.add_row("(intercept)", *blank, f"{intercept:.5g}")
+    for value in np.atleast_1d(intercept):
+        table.add_row("(intercept)", *blank, f"{value:.5g}")
     for place, row in enumerate(found):
         error = row.privacy_standard_error
-        span = [] if public is None else [ends[place]]
+        span = [] if public is None else [ends[place % len(ends)]]  # class by class
         shown = [] if error is None else [f"{error:.2g}"]
         table.add_row(row.feature, *span, f"{row.value:.5g}", *shown)
     return table
