@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpfda_bench.benchmarks import local, local_choice, mrma_classes, mrma_numbers
+from dpfda_bench.benchmarks import guessing, local, local_choice, mrma_classes, mrma_numbers
 from dpfda_bench.benchmarks._local_problem import Problem
 from dpfda_bench.benchmarks._local_problems import problems
 from dpfda_bench.benchmarks._local_regression import private_mean, regressions
@@ -93,3 +93,25 @@ def test_a_number_is_measured_beside_the_private_mean(monkeypatch: pytest.Monkey
     assert row["ridge"] < row["error"] < row["private mean"]
     assert outcome.figures["regression_eps3"] == row["error"]
     assert outcome.figures["by_eps3"] == row["error"] / row["private mean"]
+
+
+def test_studies_without_signal_are_held_against_guessing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guessing, "_PEOPLE", (30,))
+    monkeypatch.setattr(guessing, "_SHARES", (0.1, 0.5))
+    outcome = guessing.run(quick=True)
+    assert set(outcome.figures) == set(guessing.GOALS)
+    assert len(outcome.rows) == 8
+    for row in outcome.rows:
+        assert row["mean"] == pytest.approx((row["10%"] + row["50%"]) / 2)
+
+
+def test_the_rarer_class_is_one_or_the_other() -> None:
+    """An excess of guessing itself is 0, whichever class is rarer."""
+    few = guessing.Population("table", 0.1)
+    for seed in (0, 1):
+        _, y = few.draw(4000, seed=seed, who=0)
+        assert np.mean(y) == pytest.approx(few.share_of_one(seed), abs=0.03)
+    assert {few.share_of_one(0), few.share_of_one(1)} == {0.1, 0.9}
+    excess, said = guessing.study(few, 500.0, True, 1)
+    assert abs(excess) < 3
+    assert said

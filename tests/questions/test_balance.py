@@ -158,6 +158,13 @@ def test_a_study_that_found_nothing_says_so() -> None:
     assert "guessing" in str(nothing.evaluate(z, y))
 
 
+def test_a_rule_is_always_the_same_only_if_no_features_outweigh_its_intercept() -> None:
+    """With typical features alone, two in five good studies of unbalanced classes were."""
+    assert not balance.always_the_same(-1.5, np.array([4.0, 0.0]))
+    assert not balance.always_the_same(1.5, np.array([4.0, 0.0]))
+    assert balance.always_the_same(-1.5, np.array([1.0, 0.0]))
+
+
 @pytest.mark.parametrize("share", [0.0, 1.0, -0.1, "half", True])
 def test_a_share_lies_between_zero_and_one(share: Any) -> None:
     with pytest.raises(InvalidParameter, match="class_share must be strictly between 0 and 1"):

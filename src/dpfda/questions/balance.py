@@ -95,8 +95,8 @@ def intercept_of(balance: Belief, slopes: FloatArray, *, doubt: float) -> Belief
 
 
 def always_the_same(intercept: float, slopes: FloatArray) -> bool:
-    """Whether a rule gives people of typical features one label, whoever they are."""
-    scores = intercept + _SPREAD * _reference(len(slopes)) @ slopes
+    """Whether a rule gives people one label, whoever they are, as far as features can reach."""
+    scores = intercept + _reference(len(slopes)) @ slopes
     return bool(np.all(scores >= 0) or np.all(scores < 0))
 
 

@@ -1,0 +1,141 @@
+"""How much worse than guessing studies are where features say nothing of the label.
+
+An excess is a study's error less that of always naming the more frequent class, in points; its mean
+is over studies and over shares of the smaller class from 10 to 50 %. The share is public, or nobody
+knows it before people are asked. With signal, how many studies say by mistake that they found none.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from itertools import product, starmap
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from dpfda._validate import FloatArray, IntArray
+from dpfda.mechanisms.question_response import effective_answers
+from dpfda.noise import SimulationSource
+from dpfda.recipe import plan_study
+from dpfda.simulate import simulate
+from dpfda.study.outcome import Outcome
+from dpfda_bench.goals import Goal, at_least, at_most
+
+GOALS: dict[str, Goal] = {
+    "no_signal_excess_most": at_most(1.5),
+    "no_signal_excess_share_known_most": at_most(1.5),
+    "no_signal_excess_table_most": at_most(1.5),
+    "said_without_signal_least": at_least(0.9),
+    "said_by_mistake_most": at_most(0.05),
+}
+_EPSILON = 1.0
+_SHARES = (0.1, 0.2, 0.3, 0.4, 0.5)
+_PEOPLE = (30, 60, 120, 500)  # effective ones
+_REPLICATIONS, _FEW = 100, 2
+_OTHERS = 2000
+_FEATURES = 8
+_CLEAR = 3.0  # distance of the classes, in standard deviations, where there is a signal
+_BETTER = 5.0  # points below guessing
+
+
+class Population(NamedTuple):
+    """Who is asked: curves by their coefficients, or rows of a table.
+
+    Attributes:
+        kind: "curve" or "table".
+        share: of one class; which one it is differs from study to study.
+        signal: distance of the classes, in standard deviations.
+    """
+
+    kind: str
+    share: float
+    signal: float = 0.0
+
+    def draw(self, people: int, *, seed: int, who: int) -> tuple[FloatArray, IntArray]:
+        """Encoded features in [-1, 1] and labels; those of a seed have the same centers."""
+        waves = np.maximum(np.arange(_FEATURES), 1) if self.kind == "curve" else 1.0
+        spread = 0.2 / waves * np.ones(_FEATURES)
+        same = np.random.default_rng([1, seed])
+        apart = same.normal(size=_FEATURES) / waves
+        apart *= self.signal / np.linalg.norm(apart)
+        center = 0.3 * same.normal(size=_FEATURES)
+        rng = np.random.default_rng([2, seed, who])
+        y = (rng.random(people) < self.share_of_one(seed)).astype(np.int64)
+        z = center + rng.normal(size=(people, _FEATURES)) + np.outer(y - 0.5, apart)
+        return np.clip(spread * z, -1, 1), y
+
+    def share_of_one(self, seed: int) -> float:
+        """The share of class 1."""
+        return self.share if seed % 2 else 1 - self.share
+
+
+class Setting(NamedTuple):
+    """A row of the table: what people have, whether their share is public, how many they are."""
+
+    kind: str
+    signal: float
+    known: bool
+    effective: float
+
+
+def run(quick: bool = False) -> Outcome:
+    """Excess in points by share, its mean, and how often studies say that they found nothing."""
+    replications = _FEW if quick else _REPLICATIONS
+    settings = starmap(Setting, product(("curve", "table"), (0.0, _CLEAR), (False, True), _PEOPLE))
+    with Parallel(n_jobs=2) as workers:
+        rows = [_row(setting, workers, replications) for setting in settings]
+    notes = [
+        "Excess over the more frequent class in points, by the share of the smaller one.",
+        f"ε = {_EPSILON:g}. said: how many studies call themselves no better than guessing; "
+        f"mistaken: how many of all do and are better by {_BETTER:g} points.",
+    ]
+    return Outcome(rows=rows, figures=_figures(rows), notes=notes)
+
+
+def _row(setting: Setting, workers: Parallel, replications: int) -> dict[str, Any]:
+    kind, signal, known, effective = setting
+    row: dict[str, Any] = {"kind": kind, "signal": signal, "share": "public" if known else "asked"}
+    row["effective"] = effective
+    found = {}
+    for share in _SHARES:
+        one = partial(study, Population(kind, share, signal), effective, known)
+        found[share] = np.array(workers(delayed(one)(seed) for seed in range(replications)))
+        row[f"{share:.0%}"] = float(found[share][:, 0].mean())
+    excess, said = np.concatenate(list(found.values())).T
+    row |= {"mean": float(excess.mean()), "said": float(said.mean())}
+    return row | {"mistaken": float(np.mean((said > 0) & (excess < -_BETTER)))}
+
+
+def _figures(rows: list[dict[str, Any]]) -> dict[str, float]:
+    def most(column: str, **wanted: Any) -> float:
+        hit = [row for row in rows if all(row[name] == told for name, told in wanted.items())]
+        return float(max(row[column] for row in hit))
+
+    nothing = [row["said"] for row in rows if not row["signal"]]
+    return {
+        "no_signal_excess_most": most("mean", kind="curve", signal=0.0, share="asked"),
+        "no_signal_excess_share_known_most": most("mean", kind="curve", signal=0.0, share="public"),
+        "no_signal_excess_table_most": most("mean", kind="table", signal=0.0),
+        "said_without_signal_least": min(nothing),
+        "said_by_mistake_most": most("mistaken", signal=_CLEAR),
+    }
+
+
+def study(of: Population, effective: float, known: bool, seed: int) -> tuple[float, bool]:
+    """The excess of one study in points, and whether it says that it is no better than guessing."""
+    people = math.ceil(effective / effective_answers(1, _EPSILON))
+    told: dict[str, Any] = {"class_share": of.share_of_one(seed)} if known else {}
+    ranges: dict[str, Any] = {
+        "curve": {"value_range": (-1, 1)},
+        "table": {"feature_ranges": [(-1, 1)] * _FEATURES},
+    }
+    plan = plan_study(people, _EPSILON, classes=(0, 1), seed=seed, **ranges[of.kind], **told)
+    z, y = of.draw(people, seed=seed, who=0)
+    server = simulate(plan, lambda a, b: (z[a:b], y[a:b]), source=SimulationSource(seed))
+    others, truth = of.draw(_OTHERS, seed=seed, who=1)
+    wrong = np.mean(server.model.decide(others) != truth)
+    rarer = np.mean(truth == (of.share_of_one(seed) < 0.5))
+    said = any("no better than guessing" in note for note in server.findings.notes)
+    return 100 * float(wrong - rarer), said
