@@ -29,7 +29,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from dpfda.errors import InvalidParameter, MissingExtra, UnknownName
+from dpfda._typed import require_types
+from dpfda.errors import DpfdaError, InvalidParameter, MissingExtra, UnknownName
 
 
 class Portable:
@@ -58,7 +59,14 @@ class Portable:
         for key, field in known.items():
             if key not in data and field.default is field.default_factory is MISSING:
                 raise InvalidParameter(key, f"given ({whole} needs it)", None)
-        return cls(**data)
+        try:
+            built = cls(**data)
+        except (TypeError, ValueError, AttributeError) as error:
+            if not isinstance(error, DpfdaError):  # a class's own words are better than these
+                require_types(cls, data)
+            raise
+        require_types(cls, data)  # what the class did not look at is not stored either
+        return built
 
     def _revive(self, name: str, read: Callable[[Mapping[str, Any]], Any]) -> None:
         """Let a field of a frozen object be what its own `to_dict` gave."""

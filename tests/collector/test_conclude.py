@@ -128,7 +128,7 @@ def test_stored_replies_are_read_where_they_are(
 def test_a_bad_plan_is_a_complaint() -> None:
     assert begin({}) == "epsilon must be given (StudyPlan needs it)"
     assert begin({"encoder": {"basis": {"n_basis": 10**12}}}) == (
-        "n_basis must be at most 1000, got 1000000000000"
+        "encoder.basis.n_basis must be at most 1000, got 1000000000000"
     )
 
 

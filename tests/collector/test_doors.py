@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dpfda.client.http import Answer
-from dpfda.collector import api, conclude, limits, peers
+from dpfda.collector import api, conclude, limits, peers, plans
 from dpfda.collector.conclude import begin
 from dpfda.collector.key import WRONG_KEYS, Keyhole
 from dpfda.collector.limits import RateLimit, origin
@@ -37,14 +37,24 @@ def status_of(call: Any, *args: Any, **kwargs: Any) -> tuple[int, str]:
     return refused.value.status, refused.value.code
 
 
+class Sent:
+    """A request of which only the body matters."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    async def body(self) -> bytes:
+        return self._body
+
+
 class TestRequests:
     def test_a_plan_or_facts(self) -> None:
         facts = {"n_people": 50, "epsilon": 1.0, "value_range": [0, 1], "classes": ["no", "yes"]}
         made = plan_study(50, 1.0, value_range=(0, 1), classes=("no", "yes")).to_dict()
         assert api.NewStudy(plan={"a": 1}).contract() == {"a": 1}
         assert api.NewStudy(facts=facts).contract() == made
-        assert status_of(api.NewStudy().contract) == (422, "bad_plan")
-        assert status_of(api.NewStudy(plan={}, facts=facts).contract) == (422, "bad_plan")
+        assert status_of(api.NewStudy().contract) == (400, "bad_plan")
+        assert status_of(api.NewStudy(plan={}, facts=facts).contract) == (400, "bad_plan")
 
     def test_a_bearer_has_a_credential(self) -> None:
         assert bearer("Bearer abc") == "abc"
@@ -92,7 +102,7 @@ class TestRequests:
         asked = msgspec.structs.replace(TestPeers.asked(), own=own)
         stored: Any = SimpleNamespace(models=models)
         with pytest.raises(Refused):
-            asyncio.run(api.create_exchange.fn(asked, stored, None))
+            asyncio.run(api.create_exchange.fn(asked, Sent(b"{}"), stored, None))
         assert judged == [own and "last ab"]
 
 
@@ -329,7 +339,7 @@ class TestBeginnings:
         assert carried["design"] == following.to_dict()
 
     def test_a_study_has_a_size(self, make_plan: Any, monkeypatch: Any) -> None:
-        monkeypatch.setattr(conclude, "MOST_PEOPLE", 3)
+        monkeypatch.setattr(plans, "MOST_PEOPLE", 3)
         assert isinstance(begin(make_plan(3).to_dict()), tuple)
         assert "at most 3" in str(begin(make_plan(4).to_dict()))
 

@@ -165,5 +165,5 @@ def test_facts_that_make_no_study_are_refused(tmp_path: Path) -> None:
                 answer = connection.ask(
                     "POST", "/api/studies", body=json.dumps(sent).encode(), headers=key
                 )
-                assert answer.status == 422, told
+                assert answer.status == 400, told
                 assert told in answer.json()["error"]["message"]

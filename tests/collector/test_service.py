@@ -127,7 +127,7 @@ def test_studies_are_found_or_refused(make_plan: Any) -> None:
         assert await refusal(collector.models("0")) == (404, "unknown_study")
         again = collector.create(make_plan(4).to_dict(), OPEN)
         assert await refusal(again) == (409, "exists")
-        assert await refusal(collector.create({"epsilon": 1}, OPEN)) == (422, "bad_plan")
+        assert await refusal(collector.create({"epsilon": 1}, OPEN)) == (400, "bad_plan")
 
     with_collector(course)
 

@@ -21,6 +21,8 @@ from dpfda.protocol.plan import Label, StudyPlan
 from dpfda.protocol.progress import Progress
 from dpfda.protocol.task import Task
 
+MOST_ROUNDS = 10**4
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BoostingDesign(Design, Declared):
@@ -36,7 +38,7 @@ class BoostingDesign(Design, Declared):
         labels: their label numbers.
     """
 
-    n_rounds: int = whole(default=10)
+    n_rounds: int = whole(most=MOST_ROUNDS, default=10)
     n_rows: int = whole(most=MOST_ROWS, default=1)
     own_budgets: bool = flag(default=False)
     labeled: FloatArray = array("real", "labeled", "columns", default=())

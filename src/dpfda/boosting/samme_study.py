@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.boosting.design import BoostingDesign, BoostingProgress
+from dpfda.boosting.design import MOST_ROUNDS, BoostingDesign, BoostingProgress
 from dpfda.boosting.ensemble import Ensemble
 from dpfda.boosting.requests.base import Request
 from dpfda.boosting.requests.share import ShareRequest
@@ -63,6 +63,9 @@ class SammeDesign(BoostingDesign, name="samme"):
         if not len(self.thresholds):
             object.__setattr__(self, "thresholds", np.zeros((self.columns, 1)))
         super().__post_init__()
+        if self.n_rounds * (self.retries + 1) > MOST_ROUNDS:
+            rule = f"so few that there are at most {MOST_ROUNDS} rounds with all retries"
+            raise InvalidParameter("retries", rule, self.retries)
         if not self.judges and not len(self.labels):
             raise InvalidParameter("judges", "above 0 without labeled rows", self.judges)
 

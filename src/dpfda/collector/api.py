@@ -15,10 +15,12 @@ from litestar.params import HeaderParameter, JSONBody, PathParameter, QueryParam
 from dpfda.collector.key import Keyhole
 from dpfda.collector.peers import NewExchange, exchange_plan
 from dpfda.collector.people import Deliveries, Verdicts, bearer
-from dpfda.collector.refusal import Refused
+from dpfda.collector.plans import strict_json
+from dpfda.collector.refusal import Refused, bad_plan
 from dpfda.collector.service import Collector
 from dpfda.collector.settings import StudySettings
 from dpfda.collector.storage.base import StudyLine, StudyRecord
+from dpfda.errors import DpfdaError
 from dpfda.protocol.wire import Counted, Receipt, ReplyMessage, TaskMessage
 from dpfda.recipe import plan_from_facts
 
@@ -60,8 +62,11 @@ class NewStudy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.plan is not None and self.facts is None:
             return self.plan
         if self.facts is None or self.plan is not None:
-            raise Refused(422, "bad_plan", "give either a plan or facts")
-        return plan_from_facts(self.facts).to_dict()
+            raise Refused(400, "bad_plan", "give either a plan or facts")
+        try:
+            return plan_from_facts(self.facts).to_dict()
+        except DpfdaError as error:
+            raise bad_plan(error) from None
 
 
 class StudyEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,18 +153,26 @@ class ModelEntry(msgspec.Struct, frozen=True):
 
 @post("/studies", status_code=201, request_max_body_size=_LARGE)
 async def create_study(
-    data: JSONBody[NewStudy], collector: NamedDependency[Collector], admin: NamedDependency[None]
+    data: JSONBody[NewStudy],
+    request: Asked,
+    collector: NamedDependency[Collector],
+    admin: NamedDependency[None],
 ) -> StudyStatus:
     """Create a study from its plan, or from public facts. Needs the key."""
+    strict_json(await request.body())
     record = await collector.create(data.contract(), data.settings)
     return await _status(collector, record)
 
 
 @post("/exchanges", status_code=201, request_max_body_size=_LARGE)
 async def create_exchange(
-    data: JSONBody[NewExchange], collector: NamedDependency[Collector], admin: NamedDependency[None]
+    data: JSONBody[NewExchange],
+    request: Asked,
+    collector: NamedDependency[Collector],
+    admin: NamedDependency[None],
 ) -> StudyStatus:
     """Pull peers' models and begin a study in which people here judge them. Needs the key."""
+    strict_json(await request.body())
     own = None
     if data.own is not None:
         own = (await collector.models(data.own))[-1].document
@@ -320,8 +333,11 @@ async def page_of(
 
 
 async def _status(collector: Collector, record: StudyRecord) -> StudyStatus:
-    plan = msgspec.json.decode(record.plan)
-    settings = msgspec.json.decode(record.settings, type=StudySettings)
+    try:
+        plan = msgspec.json.decode(record.plan, type=dict[str, Any])
+        settings = msgspec.json.decode(record.settings, type=StudySettings)
+    except msgspec.MsgspecError:  # of another release, or another hand
+        raise Refused(409, "unreadable", "this collector cannot read this study") from None
     return StudyStatus(
         id=record.id,
         hash=record.hash,

@@ -16,6 +16,7 @@ import numpy as np
 import dpfda.mrma.progress
 import dpfda.questions  # noqa: F401 (now, so that the first request does not wait for it)
 from dpfda._validate import FloatArray, IntArray
+from dpfda.collector.plans import check_shape, check_sizes, odd_part, rehearse
 from dpfda.collector.storage import open_storage
 from dpfda.collector.storage.base import Storage, StudyRecord
 from dpfda.collector.summary import summarize
@@ -23,9 +24,6 @@ from dpfda.errors import DpfdaError, InvalidParameter
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import BLOCK, Server
 from dpfda.protocol.wire import ReplyMessage
-
-MOST_PEOPLE = 10**7
-MOST_FEATURES = 1000
 
 
 class Conclusion(msgspec.Struct, frozen=True):
@@ -59,30 +57,24 @@ def begin(plan: dict[str, Any]) -> tuple[StudyPlan, Conclusion] | str:
     try:
         return _begin(plan)
     except DpfdaError as error:
-        return " ".join(str(error).split())[:500]
-    except Exception:
-        return "no study can begin with this plan"
+        return _shortened(error)
+    except Exception:  # whatever a part of it made of something odd
+        return _shortened(InvalidParameter(*odd_part(plan)))
+
+
+def _shortened(error: DpfdaError) -> str:
+    return " ".join(str(error).split())[:500]
 
 
 def _begin(plan: dict[str, Any]) -> tuple[StudyPlan, Conclusion]:
-    _check_size(plan)
+    check_shape(plan)
     contract = StudyPlan.from_dict(plan)
-    if contract.n_people > MOST_PEOPLE:
-        raise InvalidParameter("n_people", f"at most {MOST_PEOPLE}", contract.n_people)
+    check_sizes(contract)
     # Through JSON and back: what is stored and published must say the same.
     if read_plan(msgspec.json.encode(contract.to_dict()).decode()).hash != contract.hash:
         raise InvalidParameter("plan", "made of values that JSON can hold", "others")
+    rehearse(contract)
     return contract, _describe(Server(contract), people=0)
-
-
-def _check_size(plan: dict[str, Any]) -> None:
-    """Refuse a basis that would fill the memory before anything else is looked at."""
-    try:
-        size = plan["encoder"]["basis"]["n_basis"]
-    except (KeyError, TypeError):
-        return
-    if isinstance(size, int) and size > MOST_FEATURES:
-        raise InvalidParameter("n_basis", f"at most {MOST_FEATURES}", size)
 
 
 def resume(plan: StudyPlan, state: str) -> Server:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from collections.abc import Sequence
 
@@ -9,6 +10,7 @@ import msgspec
 import numpy as np
 
 from dpfda.collector.conclude import read_plan, resume
+from dpfda.collector.metrics import failure
 from dpfda.collector.refusal import Refused
 from dpfda.collector.settings import StudySettings
 from dpfda.collector.storage.base import StudyRecord
@@ -16,11 +18,24 @@ from dpfda.errors import ProtocolError
 from dpfda.protocol.task import Task, check_reply
 from dpfda.protocol.wire import ReplyMessage, TaskMessage
 
+log = logging.getLogger("dpfda.collector")
+
 _MOST = 64  # tickets whose tasks are made at once
 _BYTES = 1 << 18  # and how long all of them may be
 _KEPT = 16  # blocks of tasks remembered
 
 _encode = msgspec.json.Encoder().encode
+
+
+def opened(record: StudyRecord) -> OpenPhase:
+    """The phase that a record describes; refused where this release cannot read what is stored."""
+    try:
+        return OpenPhase(record)
+    except Exception as error:
+        log.error(
+            "a study cannot be read", extra={"fields": {"study": record.id, **failure(error)}}
+        )
+        raise Refused(503, "unreadable", "this collector cannot read this study") from None
 
 
 class OpenPhase:

@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 
 from dpfda.client.http import Connection
-from dpfda.collector.refusal import Refused
+from dpfda.collector.refusal import Refused, bad_plan
 from dpfda.collector.settings import StudySettings
 from dpfda.errors import DpfdaError
 from dpfda.mrma.designs import ExchangeDesign
@@ -74,7 +74,7 @@ def exchange_plan(asked: NewExchange, *, own: str | None) -> StudyPlan:
             title=asked.title,
         )
     except DpfdaError as error:
-        raise Refused(422, "bad_plan", str(error)[:500]) from None
+        raise bad_plan(error) from None
 
 
 def _pull(peer: Peer) -> CurveModel:

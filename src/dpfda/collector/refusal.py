@@ -26,6 +26,11 @@ def error_body(code: str, message: str, **details: Any) -> dict[str, Any]:
     return {"error": {"code": code, "message": message, **details}}
 
 
+def bad_plan(reason: object) -> Refused:
+    """400; what is wrong with a plan names field, rule and value, which are public."""
+    return Refused(400, "bad_plan", " ".join(str(reason).split())[:500])
+
+
 def no_study() -> Refused:
     """404."""
     return Refused(404, "unknown_study", "there is no such study here")

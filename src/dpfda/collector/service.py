@@ -22,9 +22,9 @@ from dpfda.collector.conclude import Conclusion, begin, conclude, conclude_store
 from dpfda.collector.forgetter import Forgetter
 from dpfda.collector.group_commit import GroupCommit
 from dpfda.collector.metrics import failure
-from dpfda.collector.open_phase import OpenPhase
+from dpfda.collector.open_phase import OpenPhase, opened
 from dpfda.collector.pulse import Pulse
-from dpfda.collector.refusal import Refused, no_study, no_token
+from dpfda.collector.refusal import Refused, bad_plan, no_study, no_token
 from dpfda.collector.settings import StudySettings
 from dpfda.collector.storage.base import (
     Ended,
@@ -131,7 +131,7 @@ class Collector:
         """A study before its first person, and its model then; not stored yet."""
         begun = await self._worker.run(begin, sent)
         if isinstance(begun, str):  # whatever is wrong with a plan is found in the worker
-            raise Refused(422, "bad_plan", begun)
+            raise bad_plan(begun)
         plan, first = begun
         record = StudyRecord(
             id=plan.hash[:_ID_DIGITS],
@@ -369,7 +369,7 @@ class Collector:
         if phase is None or phase.record.phase < at_least or phase.record.status == "closing":
             record = await self.study(study)
             if phase is None or record.phase != phase.record.phase:
-                phase = await self._read(OpenPhase, record)
+                phase = await self._read(opened, record)
                 phase.answered = await self.answered(record)
             phase.record = record
             self._phases[study] = phase

@@ -299,6 +299,9 @@ class CurveEncoder(Transformer):
         for key in data:
             if key not in ("basis", "rescale", "table"):
                 raise InvalidParameter(key, "a part of an encoder (basis, rescale)", data[key])
+        for key in ("basis", "rescale"):
+            if key not in data:
+                raise InvalidParameter(key, "given (an encoder needs it)", None)
         basis, rescaler = Basis.from_dict(data["basis"]), Rescaler.from_dict(data["rescale"])
         encoder = cls(basis, rescale=rescaler)
         if data.get("table") is not None:

@@ -11,8 +11,11 @@ from dpfda.errors import InvalidParameter
 from dpfda.mrma.averaging import DEFAULT_STRICTNESS, check_cutoff
 from dpfda.mrma.members import DEFAULT_SPREAD
 from dpfda.protocol.design import Design, Terms
-from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.plan import MOST_PEOPLE, StudyPlan
 from dpfda.protocol.task import BOX_MECHANISMS
+
+MOST_CLASSIFIERS = 10**5
+MOST_FITTED = 10**8  # they are all fitted at once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,16 +76,23 @@ class ReportedDesign(JudgedDesign):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _validate.whole("n_classifiers", self.n_classifiers)
-        _validate.whole("member_size", self.member_size, least=2)
+        _validate.whole("n_classifiers", self.n_classifiers, most=MOST_CLASSIFIERS)
+        _validate.whole("member_size", self.member_size, least=2, most=MOST_PEOPLE)
         _validate.fraction("training_share", self.training_share)
         _validate.one_of("mechanism", self.mechanism, BOX_MECHANISMS)
         if self.boundary_spread is not None:
             _validate.positive("boundary_spread", self.boundary_spread)
+        if not isinstance(self.learner_parameters, Mapping):
+            raise InvalidParameter("learner_parameters", "a mapping", self.learner_parameters)
         object.__setattr__(self, "learner_parameters", dict(self.learner_parameters))
 
     def _reports(self, plan: StudyPlan) -> dict[str, Terms]:
         """The encoded curve and the label, both perturbed."""
+        size = min(self.member_size, self.n_reports(plan.n_people))
+        fitted = self.n_classifiers * size * (plan.encoder.n_features + 1)
+        if fitted > MOST_FITTED:
+            rule = f"so few that they are made of at most {MOST_FITTED} numbers together"
+            raise InvalidParameter("n_classifiers", rule, self.n_classifiers)
         report = {
             "dimension": plan.encoder.n_features,
             "mechanism_name": self.mechanism,
@@ -154,7 +164,7 @@ class StreamDesign(ReportedDesign, name="mrma_stream"):
     def __post_init__(self) -> None:
         super().__post_init__()
         _validate.whole("new_classifiers", self.new_classifiers, most=self.n_classifiers)
-        _validate.whole("round", self.round, least=0)
+        _validate.whole("round", self.round, least=0, most=MOST_PEOPLE)
         _validate.fraction("memory", self.memory)
         _validate.positive("alarm", self.alarm)
 

@@ -24,6 +24,7 @@ Protects = Literal["both", "features", "labels"]
 Label = str | int | float | bool
 
 MOST_SEED = 2**63 - 1  # as wide as any reader of the plan can hold
+MOST_TITLE, MOST_UNIT = 200, 100  # characters
 MOST_PEOPLE = 10**9  # a server keeps a mark for everybody: what a form asks for must fit
 
 
@@ -74,10 +75,14 @@ class StudyPlan(Portable):
         _validate.whole("n_people", self.n_people, most=MOST_PEOPLE)
         _validate.whole("seed", self.seed, least=0, most=MOST_SEED)
         _validate.one_of("protects", self.protects, ("both", "features", "labels"))
-        for name, kind in (("unit", str), ("title", str), ("design", Mapping)):
-            if not isinstance(getattr(self, name), kind):
-                rule = "a mapping" if kind is Mapping else "a word"
-                raise InvalidParameter(name, rule, getattr(self, name))
+        for name, least, most in (("unit", 1, MOST_UNIT), ("title", 0, MOST_TITLE)):
+            word = getattr(self, name)
+            if not isinstance(word, str):
+                raise InvalidParameter(name, "a word", word)
+            if not least <= len(word) <= most or not word.isprintable():
+                raise InvalidParameter(name, f"{least} to {most} printable characters", word)
+        if not isinstance(self.design, Mapping):
+            raise InvalidParameter("design", "a mapping", self.design)
         self._check_classes()
         self._revive("encoder", read_encoder)
         if not isinstance(self.encoder, CurveEncoder):
@@ -95,6 +100,9 @@ class StudyPlan(Portable):
             odd = isinstance(label, float) and not math.isfinite(label)
             if odd or not isinstance(label, Label):
                 raise InvalidParameter("classes", "words, finite numbers, true or false", label)
+            if isinstance(label, str) and not (label.isprintable() and len(label) <= MOST_TITLE):
+                rule = f"of at most {MOST_TITLE} printable characters each"
+                raise InvalidParameter("classes", rule, label)
         if self.target_range is not None:
             target = _validate.interval("target_range", self.target_range)
             object.__setattr__(self, "target_range", target)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +15,21 @@ from litestar.params import FromPath
 
 from dpfda.collector.api import After, StudyName, host_of, page_of
 from dpfda.collector.key import Keyhole
+from dpfda.collector.metrics import failure
 from dpfda.collector.pages import planning, session, views
 from dpfda.collector.pages.posted import posted
 from dpfda.collector.refusal import Refused
 from dpfda.collector.service import Collector
 from dpfda.collector.settings import Settings, StudySettings
+from dpfda.collector.storage.base import StudyRecord
 from dpfda.errors import DpfdaError
 from dpfda.recipe import plan_from_facts
 
 Asked = Request[Any, Any, State]
 Page = Response[str]
 _STATIC = Path(__file__).parent / "static"
+log = logging.getLogger("dpfda.collector")
+
 _MOST = 16 * 1024
 _LINES = 50  # studies on a page
 
@@ -96,7 +102,8 @@ async def show_study(
     study: StudyName, collector: NamedDependency[Collector], csrf: NamedDependency[str]
 ) -> Page:
     """One study."""
-    return _html(views.study_page(*await _everything(collector, study), csrf=csrf))
+    found = await _everything(collector, study)
+    return _shown(found[0], lambda: views.study_page(*found, csrf=csrf), csrf)
 
 
 @get("/study/{study:str}/live", include_in_schema=False)
@@ -104,7 +111,8 @@ async def live_study(
     study: StudyName, collector: NamedDependency[Collector], csrf: NamedDependency[str]
 ) -> Page:
     """The changing part of a study's page."""
-    return _html(views.study_parts(*await _everything(collector, study)))
+    found = await _everything(collector, study)
+    return _shown(found[0], lambda: views.study_parts(*found))
 
 
 @get("/study/{study:str}/report", include_in_schema=False)
@@ -113,7 +121,8 @@ async def download_report(
 ) -> Page:
     """The study as one HTML file."""
     style = (_STATIC / "style.css").read_text(encoding="utf-8")
-    answer = _html(views.report_page(*await _everything(collector, study), style))
+    found = await _everything(collector, study)
+    answer = _shown(found[0], lambda: views.report_page(*found, style))
     answer.headers["Content-Disposition"] = f'attachment; filename="study-{study}.html"'
     return answer
 
@@ -242,6 +251,16 @@ async def signed_in(
     if await collector.session_ended(found.name):
         raise session.NotSignedIn
     return found.csrf
+
+
+def _shown(record: StudyRecord, draw: Callable[[], str], csrf: str = "") -> Page:
+    """A page; or one that says so where this release cannot read what another has stored."""
+    try:
+        return _html(draw())
+    except Exception as error:
+        fields = {"study": record.id, **failure(error)}
+        log.error("a study cannot be shown", extra={"fields": fields})
+        return _html(views.unreadable_page(record, csrf=csrf))
 
 
 async def _everything(collector: Collector, study: str) -> tuple[Any, int, Any]:

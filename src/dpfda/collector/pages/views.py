@@ -141,6 +141,17 @@ def _forget_card(record: StudyRecord, csrf: str) -> str:
     return f'<details class="card"><summary>Forget</summary>{forms}</details>'
 
 
+def unreadable_page(record: StudyRecord, *, csrf: str) -> str:
+    """A study of which only this much is known."""
+    told = (
+        '<p class="error" role="alert">What is stored of this study cannot be read by this release.'
+        " The log says where it failed; nothing was lost, and no other study waits for it.</p>"
+        f"<p>{status_mark(record.status)} hash <code>{escape(record.hash)}</code></p>"
+    )
+    body = card("Unreadable", told) + (_forget_card(record, csrf) if csrf else "")
+    return page(record.title or record.id, body, session=bool(csrf), csrf=csrf)
+
+
 def study_parts(record: StudyRecord, answered: int, history: list[ModelRecord]) -> str:
     """What changes while a study runs."""
     newest = json.loads(history[-1].summary)
@@ -194,7 +205,7 @@ def _error_card(newest: Mapping[str, Any]) -> str:
         text = '<p class="soft">No people have judged the finished model yet.</p>'
     else:
         text = (
-            f'<p class="figure">{error["value"]:.3f}</p><p>95 % interval '
+            f'<p class="figure">{show(error["value"])}</p><p>95 % interval '
             f"[{show(error['low'])}, {show(error['high'])}], from {error['people']} people’s "
             "randomized verdicts. No held-out data were used.</p>"
         )

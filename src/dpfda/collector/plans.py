@@ -1,0 +1,131 @@
+"""Plans that somebody sent: read strictly, bounded, and rehearsed, before any of them is stored.
+
+Whatever is stored can be shown, asked and concluded: what could not, must be refused here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from dpfda.collector.refusal import Refused
+from dpfda.curves import read_encoder
+from dpfda.errors import InvalidParameter
+from dpfda.protocol.design import Design
+from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.server import Server
+
+LEAST_EPSILON, MOST_EPSILON = 1e-4, 1e3  # with less, all people together say nothing
+MOST_PEOPLE = 10**7
+MOST_FEATURES = 1000
+MOST_CLASSES = 100
+MOST_PRODUCTS = 4 * 10**6  # of features with each other, for every score: what a server may keep
+MOST_STATE = 1 << 26
+_SMALLEST, _LARGEST = 1e-30, 1e30  # products of several numbers of a plan stay finite
+_DEEPEST = 12
+_LONGEST = 1000  # characters of a word
+_REHEARSED = 64  # phases
+_DIVISORS = ("epsilon", "encoder", "target_range")  # numbers that others are divided by
+_SIZES = ("n_basis", "order", "n_points")  # of a basis, which may be a part of another
+
+
+def strict_json(body: bytes) -> None:
+    """Refuse JSON that names something twice: readers differ in which of both they take."""
+    try:
+        json.loads(body, object_pairs_hook=_once)
+    except RecursionError:
+        raise Refused(400, "malformed", "the body is nested too deep") from None
+    except ValueError:  # numbers of thousands of digits, too
+        raise Refused(400, "malformed", "the body is not JSON") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> None:
+    names = set()
+    for name, _ in pairs:
+        if name in names:
+            why = f"{name[:100]!r} must be given once in an object, got it twice"
+            raise Refused(400, "malformed", why)
+        names.add(name)
+
+
+def check_shape(plan: Any) -> None:
+    """Refuse what is too long, too deep, too large or too small, before anything is made of it."""
+    for name, value in _values(plan, "", 0):
+        if isinstance(value, str) and len(value) > _LONGEST:
+            rule = f"a word of at most {_LONGEST} characters"
+            raise InvalidParameter(name, rule, f"{len(value)} of them")
+        if isinstance(value, (int, float)):
+            _check_number(name, value)
+
+
+def _check_number(name: str, value: float) -> None:
+    part, last = name.partition(".")[0].partition("[")[0], name.rpartition(".")[2]
+    if not abs(value) <= _LARGEST:  # nor NaN
+        raise InvalidParameter(name, f"in size at most {_LARGEST:g}", value)
+    if 0 < abs(value) < _SMALLEST and part in _DIVISORS and not last.startswith("center"):
+        raise InvalidParameter(name, f"0, or in size at least {_SMALLEST:g}", value)
+    if last in _SIZES and value > MOST_FEATURES:
+        raise InvalidParameter(name, f"at most {MOST_FEATURES}", value)
+
+
+def _values(value: Any, name: str, depth: int) -> Iterator[tuple[str, Any]]:
+    """Every value with its place, as in design.scales[3]."""
+    if depth > _DEEPEST:
+        raise InvalidParameter(name[:_LONGEST], f"nested at most {_DEEPEST} deep", "deeper")
+    yield name, value
+    if isinstance(value, dict):
+        for key, part in value.items():
+            if len(key) > _LONGEST:
+                rule = f"made of parts whose names have at most {_LONGEST} characters"
+                raise InvalidParameter(name or "plan", rule, f"{len(key)} of them")
+            yield from _values(part, f"{name}.{key}" if name else key, depth + 1)
+    elif isinstance(value, list):
+        for place, part in enumerate(value):
+            yield from _values(part, f"{name}[{place}]", depth + 1)
+
+
+def check_sizes(plan: StudyPlan) -> None:
+    """Refuse a study that this collector could not hold."""
+    if not LEAST_EPSILON <= plan.epsilon <= MOST_EPSILON:
+        rule = f"from {LEAST_EPSILON:g} to {MOST_EPSILON:g}"
+        raise InvalidParameter("epsilon", rule, plan.epsilon)
+    if plan.n_people > MOST_PEOPLE:
+        raise InvalidParameter("n_people", f"at most {MOST_PEOPLE}", plan.n_people)
+    features = plan.encoder.n_features
+    if features > MOST_FEATURES:
+        raise InvalidParameter("encoder", f"of at most {MOST_FEATURES} features", features)
+    if plan.n_classes > MOST_CLASSES:
+        raise InvalidParameter("classes", f"at most {MOST_CLASSES} labels", plan.n_classes)
+    products = max(plan.n_scores, 1) * (features + 1) ** 2
+    if products > MOST_PRODUCTS:
+        rule = f"so few with so many features that there are at most {MOST_PRODUCTS} products"
+        raise InvalidParameter("classes", rule, products)
+
+
+def odd_part(plan: Mapping[str, Any]) -> tuple[str, str, Any]:
+    """Name, rule and value of the part of a plan of which nothing can be made."""
+    for name, read in (("encoder", read_encoder), ("design", Design.from_dict)):
+        try:
+            read(plan[name])
+        except Exception:
+            return name, "one that dpfda has written", plan.get(name)
+    return "plan", "one of a study that can begin", plan
+
+
+def rehearse(plan: StudyPlan) -> None:
+    """Go through a study in which nobody answers, as it would be stored from phase to phase."""
+    server = Server(plan)
+    for _ in range(_REHEARSED):
+        if server.finished:
+            break
+        server.progress.tasks(server.progress.quota - 1, 1).to_dict()
+        state = msgspec.json.encode(server.state())
+        if len(state) > MOST_STATE:
+            rule = f"of a study that needs at most {MOST_STATE} bytes between phases"
+            raise InvalidParameter("plan", rule, len(state))
+        server = Server.resume(plan, msgspec.json.decode(state))
+        server.close_phase()
+    server.model.to_json()
