@@ -77,6 +77,7 @@ SMALL = {"n_classifiers": 5, "member_size": 5}
 CASES: list[tuple[str, dict[str, Any], dict[str, Any], Any]] = [
     ("PrivateMean", OF_CURVES, OF_SURFACES, None),
     ("PrivateCovariance", OF_CURVES, SEEN_AS_CURVES, None),
+    ("PrivateFPCA", OF_CURVES, SEEN_AS_CURVES, None),
     ("PrivateMoments", OF_CURVES, SEEN_AS_CURVES, None),
     ("PrivateGroupComparison", OF_CURVES, SEEN_AS_CURVES, LABELS),
     ("PrivateFunctionOnScalar", OF_ROWS | OF_CURVES, SEEN_AS_ROWS, CURVES),

@@ -4,6 +4,7 @@ from dpfda._version import __version__ as __version__
 from dpfda.boosting.classifier import LocalBoostingClassifier as LocalBoostingClassifier
 from dpfda.central.covariance import PrivateCovariance as PrivateCovariance
 from dpfda.central.density import PrivateDensity as PrivateDensity
+from dpfda.central.fpca import PrivateFPCA as PrivateFPCA
 from dpfda.central.function_on_scalar import PrivateFunctionOnScalar as PrivateFunctionOnScalar
 from dpfda.central.kernel_machine import PrivateKernelMachine as PrivateKernelMachine
 from dpfda.central.mean_estimator import PrivateMean as PrivateMean

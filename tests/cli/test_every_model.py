@@ -35,6 +35,7 @@ CASES: dict[str, tuple[str, dict[str, Any], Any]] = {
     "function on scalar": ("PrivateFunctionOnScalar", OF_ROWS | OF_CURVES, CURVES),
     "density": ("PrivateDensity", OF_FIRST, None),
     "kernel machine": ("PrivateKernelMachine", OF_FIRST | OF_TARGET, TARGET),
+    "components": ("PrivateFPCA", OF_CURVES, None),
     "means of groups": ("PrivateMoments", OF_CURVES | {"groups": ("no", "yes")}, WORDS),
     "comparison": ("PrivateGroupComparison", OF_CURVES | {"groups": ("no", "yes")}, WORDS),
     "linear, rows": ("PrivateLinearRegression", OF_ROWS | OF_TARGET, TARGET),
@@ -56,7 +57,15 @@ CASES: dict[str, tuple[str, dict[str, Any], Any]] = {
     "owners": ("LocalBoostingClassifier", OF_ROWS, WORDS),
 }
 GROUPED = ("means of groups", "comparison")
-RELEASES = ("mean", "covariance", "function on scalar", "density", "kernel machine", *GROUPED)
+RELEASES = (
+    "mean",
+    "covariance",
+    "components",
+    "function on scalar",
+    "density",
+    "kernel machine",
+    *GROUPED,
+)
 
 
 def test_no_estimator_was_forgotten() -> None:

@@ -103,6 +103,7 @@ class CovarianceRelease(CurveConversation[Release], name="covariance"):
             components=triangle.size,
             radius=look.radius / unit,
             noise=math.sqrt(noise) / unit**2,
+            mean=tuple((look.center + shift).tolist()),
         )
 
     def neighbors(self, n: int) -> tuple[Records, Records]:
@@ -164,7 +165,14 @@ class PrivateCovariance(CuratedCurveEstimator):
     def _records(self, asked: CovarianceRelease, read: HeldRecords) -> Records:
         return (asked.basis.project(read.rows[0]),)
 
+    @property
+    def mean_(self) -> FloatArray:
+        """The rough mean curve that deviations were taken from, on the grid of the data."""
+        rough = np.array(self.release_.parameters["mean"])
+        return np.asarray(rough @ self._functions[: rough.size] + self._middle)
+
     def _keep(self, asked: Any, read: HeldRecords, found: Release) -> Self:
+        self._functions, self._middle = asked.basis.functions, read.center
         if asked.strength < USEFUL:
             told = f"n·epsilon is below {USEFUL}: a surface of zeros may be as close"
             warnings.warn(told, stacklevel=3)

@@ -144,14 +144,14 @@ class CuratedCurveEstimator(CentralEstimator):
         return tags
 
     def _read(self, X: Any, y: Any, *, grid_points: Any, reset: bool) -> HeldRecords:
-        curves = self._array(X, reset=reset)
+        curves = self._array(X, reset=reset, least=2)
         read = self._read_curves(curves, grid_points)
         self.n_features_in_ = read.rows[0].shape[1]
         return read
 
-    def _array(self, X: Any, *, reset: bool) -> Any:
+    def _array(self, X: Any, *, reset: bool, least: int) -> Any:
         """Arrays are checked as scikit-learn does; curves with their own grids pass."""
-        if not isinstance(X, np.ndarray) and not hasattr(X, "columns"):
+        if hasattr(X, "dim_codomain") or not hasattr(X, "__array__"):
             return X
         if np.ndim(X) == 3:
             return X
@@ -159,11 +159,11 @@ class CuratedCurveEstimator(CentralEstimator):
             X,
             reset=reset,
             ensure_all_finite="allow-nan",
-            ensure_min_samples=2,
-            ensure_min_features=2,
+            ensure_min_samples=least,
+            ensure_min_features=2 if reset else 1,  # later, as many as before
         )
 
-    def _read_curves(self, curves: Any, grid_points: Any) -> HeldRecords:
+    def _read_curves(self, curves: Any, grid_points: Any, *, least: int = 2) -> HeldRecords:
         """Curves about a public center, and their public bound; channel by channel."""
         surface = of_surfaces(grid_points)
         if surface and "surfaces" not in self.reads:
@@ -175,7 +175,8 @@ class CuratedCurveEstimator(CentralEstimator):
         split = [(curves, grid_points)]
         if not surface:
             split = read_channels(curves, grid_points, count=channels, strict=True)
-        parts = [self._read_one(*one, known) for one, known in zip(split, ranges, strict=True)]
+        known = zip(split, ranges, strict=True)
+        parts = [self._read_one(*one, value_range, least) for one, value_range in known]
         if len(parts) == 1:
             return parts[0]
         return HeldRecords(
@@ -185,10 +186,12 @@ class CuratedCurveEstimator(CentralEstimator):
             np.stack([part.center for part in parts]),
         )
 
-    def _read_one(self, curves: Any, grid_points: Any, value_range: Any) -> HeldRecords:
+    def _read_one(self, curves: Any, grid_points: Any, value_range: Any, least: int) -> HeldRecords:
         """One channel."""
         center, bound = self._ball(value_range)
-        records, grid = read_records(curves, grid_points, domain_range=self.domain_range)
+        records, grid = read_records(
+            curves, grid_points, domain_range=self.domain_range, least=least
+        )
         if value_range is not None:
             records = np.clip(records, *_validate.interval("value_range", value_range))
         middle_curve = as_function(center, records.shape[1])

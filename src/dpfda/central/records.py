@@ -17,7 +17,11 @@ _LARGEST = 1e100  # values beyond are moved here, so that no square overflows in
 
 
 def read_records(
-    curves: Any, grid_points: Any, *, domain_range: tuple[float, float] | None = None
+    curves: Any,
+    grid_points: Any,
+    *,
+    domain_range: tuple[float, float] | None = None,
+    least: int = 2,
 ) -> tuple[FloatArray, Grid]:
     """Curves on one public grid, shape (n, points), without gaps.
 
@@ -28,8 +32,8 @@ def read_records(
     """
     _refuse_odd_matrices(curves)
     values, grid = _read(curves, grid_points, domain_range)
-    if len(values) < 2:
-        raise InvalidData("curves", "at least 2 curves", f"n_samples = {len(values)}")
+    if len(values) < least:
+        raise InvalidData("curves", f"at least {least} curves", f"n_samples = {len(values)}")
     return np.clip(values, -_LARGEST, _LARGEST), grid
 
 

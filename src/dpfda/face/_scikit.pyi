@@ -11,3 +11,7 @@ class BaseEstimator:
 
 class ClassifierMixin:
     """Stands for `sklearn.base.ClassifierMixin`."""
+
+class TransformerMixin:
+    def fit_transform(self, X: Any, y: Any = ..., **fit_params: Any) -> Any: ...
+    def set_output(self, *, transform: Any = ...) -> Any: ...

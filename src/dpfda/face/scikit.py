@@ -10,8 +10,8 @@ from typing import Final
 MYPY: Final = False  # by convention, mypy alone takes this name for true
 
 if MYPY:
-    from dpfda.face._scikit import BaseEstimator, ClassifierMixin
+    from dpfda.face._scikit import BaseEstimator, ClassifierMixin, TransformerMixin
 else:
-    from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 
-__all__ = ["BaseEstimator", "ClassifierMixin"]
+__all__ = ["BaseEstimator", "ClassifierMixin", "TransformerMixin"]

@@ -118,6 +118,7 @@ class MomentsRelease(JointRelease[CurveMoments], name="moments"):
     Attributes:
         basis: functions that the coefficients belong to.
         separate: covariances for each group instead of one for all.
+        emphasis: what is to be exact: ``means`` or ``covariances``.
         widened: by how much the radius that was found is multiplied.
     """
 
@@ -125,6 +126,7 @@ class MomentsRelease(JointRelease[CurveMoments], name="moments"):
 
     basis: FunctionBasis
     separate: bool = False
+    emphasis: str = "means"
     widened: float = 1.0
 
     def __post_init__(self) -> None:
@@ -150,7 +152,7 @@ class MomentsRelease(JointRelease[CurveMoments], name="moments"):
             widened=self.widened,
             second=second,
             separate=self.separate,
-            emphasis="means",
+            emphasis=self.emphasis,
         )
         return CurveMoments(
             look=found.look,
@@ -170,6 +172,7 @@ class MomentsRelease(JointRelease[CurveMoments], name="moments"):
             {},
             {"groups": ("a", "b", "c")},
             {"groups": ("a", "b", "c"), "separate": True, "widened": 1.25},
+            {"emphasis": "covariances"},
         ]
         return [
             cls(epsilon=epsilon, delta=delta, n=n, bound=1.0, basis=basis, **course)

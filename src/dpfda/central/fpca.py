@@ -1,0 +1,94 @@
+"""`PrivateFPCA`: principal components of curves that a curator holds, as a transformer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from dpfda import _validate
+from dpfda._validate import FloatArray
+from dpfda.central.covariance import PrivateCovariance
+from dpfda.central.estimator import HeldRecords
+from dpfda.central.quadrature import trapezoid
+from dpfda.central.release import Release
+from dpfda.curves.symmetric import Triangle
+from dpfda.errors import InvalidData
+from dpfda.face.scikit import TransformerMixin
+
+_DRAWS = 40  # of the known noise, to see how large an eigenvalue it makes by itself
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class PrivateFPCA(TransformerMixin, PrivateCovariance):
+    """Scores of curves on principal components that were released privately.
+
+    The covariance surface is released (`PrivateCovariance`); its eigenfunctions, how many of them
+    stand out of the known noise, and the mean are computed from that release.
+
+    Privacy:
+        (ε, δ)-DP for replacing one curve, for the components, the mean and their number. *Scores
+        are not private*: `transform` says where a curve lies, so scores of private curves are as
+        private as these. In a pipeline a private estimator may follow: both budgets add up.
+
+    Args:
+        epsilon, delta, value_range, domain_range, bound, center, unit, ledger, random_state: as
+            for `PrivateCovariance`; δ is 1e-5 by default.
+        n_components: how many; by default those that stand out of the noise, one at least.
+
+    Attributes:
+        components_: released eigenfunctions on the grid, (n_components, T).
+        explained_variance_: along each.
+        mean_: the released rough mean curve.
+        n_components_: how many were kept.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> t = np.linspace(0, 1, 40)
+        >>> two = np.stack([np.ones(40), np.cos(np.pi * t)])
+        >>> curves = rng.normal(size=(3000, 2)) @ two + 2 * t
+        >>> found = PrivateFPCA(epsilon=1.0, value_range=(-4, 6), random_state=0).fit(curves)
+        >>> found.n_components_, found.transform(curves[:5]).shape
+        (2, (5, 2))
+    """
+
+    delta: float = 1e-5
+    n_components: int | None = None
+
+    def _keep(self, asked: Any, read: HeldRecords, found: Release) -> Self:
+        super()._keep(asked, read, found)
+        triangle = Triangle(asked.axes)
+        noise = found.noise[0].draw(_DRAWS, np.random.default_rng(0))
+        largest = [float(np.linalg.eigvalsh(triangle.matrix(one))[-1]) for one in noise]
+        self.noise_level_ = float(np.mean(largest))
+        clear = int(np.sum(self.explained_variance_ > self.noise_level_))
+        wanted = max(1, clear)
+        if self.n_components is not None:
+            most = len(self.explained_variance_)
+            wanted = _validate.whole("n_components", self.n_components, most=most)
+        self.n_components_ = wanted
+        self.explained_variance_ = self.explained_variance_[:wanted]
+        self.components_ = self.components_[:wanted]
+        self._weights = trapezoid(read.grid)
+        return self
+
+    def transform(self, X: Any, *, grid_points: Any = None) -> FloatArray:
+        """Scores ∫ (x - mean) φ_k of curves, (n, n_components): as private as the curves."""
+        check_is_fitted(self, "components_")
+        read = self._read_curves(self._array(X, reset=False, least=1), grid_points, least=1)
+        rows = read.rows[0] + read.center
+        if rows.shape[1] != self.components_.shape[1]:
+            rule = f"curves at {self.components_.shape[1]} points, as in fit"
+            raise InvalidData("X", rule, f"{rows.shape[1]} points")
+        return np.asarray(((rows - self.mean_) * self._weights) @ self.components_.T)
+
+    def inverse_transform(self, scores: Any) -> FloatArray:
+        """Curves on the grid of the fit that have these scores."""
+        check_is_fitted(self, "components_")
+        return np.asarray(np.asarray(scores) @ self.components_ + self.mean_)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """component 1, component 2, ..."""
+        return np.array([f"component {k + 1}" for k in range(self.n_components_)], dtype=object)

@@ -1,0 +1,78 @@
+"""Principal components as a transformer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+
+import dpfda
+from dpfda import PrivateFPCA, PrivateLogisticRegression
+from dpfda.errors import InvalidParameter
+
+T = np.linspace(0, 2, 30)
+SHAPES = np.stack([np.ones(30), np.sqrt(2) * np.cos(np.pi * T / 2)]) / np.sqrt(2)  # ∫ over [0, 2]
+SCORES = np.random.default_rng(0).normal(size=(4000, 2)) * [1.5, 0.5]
+CURVES = SCORES @ SHAPES + np.sin(T)
+KNOWN: dict[str, Any] = {"value_range": (-6, 6), "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def fitted() -> PrivateFPCA:
+    return PrivateFPCA(4.0, **KNOWN).fit(CURVES, grid_points=T)
+
+
+def test_scores_are_those_of_the_curves(fitted: PrivateFPCA) -> None:
+    assert fitted.n_components_ == 2
+    scores = fitted.transform(CURVES, grid_points=T)
+    for k, spread in enumerate((1.5, 0.5)):
+        assert abs(np.corrcoef(scores[:, k], SCORES[:, k])[0, 1]) > 0.98
+        assert scores[:, k].std() == pytest.approx(spread, rel=0.1)
+        assert np.sqrt(fitted.explained_variance_[k]) == pytest.approx(spread, rel=0.3)
+    assert np.abs(fitted.mean_ - np.sin(T)).max() < 0.3
+
+
+def test_curves_come_back_from_their_scores(fitted: PrivateFPCA) -> None:
+    again = fitted.inverse_transform(fitted.transform(CURVES[:100], grid_points=T))
+    assert np.abs(again - CURVES[:100]).mean() < 0.2
+
+
+def test_one_curve_and_other_curves(fitted: PrivateFPCA) -> None:
+    one = fitted.transform(CURVES[:1], grid_points=T)
+    assert one == pytest.approx(fitted.transform(CURVES[:2], grid_points=T)[:1])
+    with pytest.raises(ValueError, match="X has 29 features, but PrivateFPCA is expecting 30"):
+        fitted.transform(CURVES[:, :-1])
+    assert list(fitted.get_feature_names_out()) == ["component 1", "component 2"]
+
+
+def test_what_does_not_stand_out_of_the_noise_is_left_out() -> None:
+    weak = SCORES[:500] * [1.0, 0.1] @ SHAPES
+    found = [PrivateFPCA(0.5, value_range=(-6, 6), random_state=k).fit(weak) for k in range(20)]
+    assert np.mean([one.n_components_ == 1 for one in found]) > 0.6
+    with pytest.warns(UserWarning, match="n·epsilon is below 200"):
+        none = PrivateFPCA(0.5, **KNOWN).fit(0.001 * CURVES[:300], grid_points=T)
+    assert none.n_components_ == 1  # one at least
+
+
+def test_how_many_may_be_said() -> None:
+    three = PrivateFPCA(4.0, n_components=3, **KNOWN).fit(CURVES, grid_points=T)
+    assert three.components_.shape == (3, 30)
+    assert three.explained_variance_.shape == (3,)
+    with pytest.raises(InvalidParameter, match="n_components must be"):
+        PrivateFPCA(4.0, n_components=99, **KNOWN).fit(CURVES, grid_points=T)
+
+
+def test_budgets_of_a_pipeline_add_up() -> None:
+    y = (SCORES[:, 0] > 0).astype(int)
+    with dpfda.budget(1.9, delta=1e-5) as ledger:
+        path = make_pipeline(
+            PrivateFPCA(1.0, value_range=(-6, 6), n_components=2),
+            PrivateLogisticRegression(1.5, feature_norm_bound=6.0, classes=(0, 1)),
+        ).fit(CURVES, y)
+        assert path.score(CURVES, y) > 0.85
+        left = PrivateFPCA(1.0, value_range=(-6, 6))
+        with pytest.raises(dpfda.errors.BudgetExceeded):
+            left.fit(CURVES)
+    assert len(ledger.entries) > 3
