@@ -312,6 +312,13 @@ def test_sqlite_syncs_every_commit(storage: Storage) -> None:
         assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2  # FULL
 
 
+def test_sqlite_finds_no_fault_with_its_file(storage: Storage) -> None:
+    begun(storage)
+    storage.add_replies([reply(0)])
+    with storage._engine.connect() as connection:  # type: ignore[attr-defined]
+        assert connection.exec_driver_sql("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
 def test_an_unknown_scheme_does_not_show_the_password(tmp_path: Path) -> None:
     with pytest.raises(UnknownName) as refusal:
         open_storage("mysql://someone:secret@localhost/x")

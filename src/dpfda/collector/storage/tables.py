@@ -22,9 +22,10 @@ def _table(
     *more: Any,
     keys: set[str],
     without: str = "",
+    first: tuple[Column[Any], ...] = (),
     **options: Any,
 ) -> Table:
-    columns = []
+    columns: list[Column[Any]] = [*first]
     for field in msgspec.structs.fields(record):
         kinds = get_args(field.type) or (field.type,)
         kind = next((_TYPES[kind] for kind in kinds if kind in _TYPES), sa.Text)
@@ -55,9 +56,10 @@ study = _table(
 person = _table(
     "person",
     Ticket,
-    Column("token", sa.LargeBinary, primary_key=True),  # SHA-256; the token itself is not kept
     Index("one_person_a_ticket", "study", "phase", "number", unique=True),
     keys=set(),
+    # SHA-256; the token itself is not kept. First: else SQLite 3.40 takes the table for damaged.
+    first=(Column("token", sa.LargeBinary, primary_key=True),),
     **_UNORDERED,
 )
 # People whose phase is concluded: that they had a ticket, not which.

@@ -1,0 +1,290 @@
+"""What is in deploy/ and on its pages works: scripts, units, images as far as they can be tried."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import socket
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from stored_studies import begun, model, record, reply, token
+
+from dpfda.cli.serve import command as serve
+from dpfda.collector.storage import open_storage, tables
+
+yaml = pytest.importorskip("yaml", reason="no reader of YAML")
+ROOT = Path(__file__).resolve().parents[2]
+DEPLOY, BACKUP = ROOT / "deploy", ROOT / "deploy" / "backup.py"
+PAGES = [ROOT / "docs" / "deploy.md", ROOT / "docs" / "what-the-collector-keeps.md"]
+posix = pytest.mark.skipif(os.name != "posix", reason="shell, rights and units of files")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@posix
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_commands_of_the_pages_run(page: Path, tmp_path: Path) -> None:
+    blocks = re.findall(r"^```bash\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+    assert len(blocks) > 2
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "dpfda").write_text(f'#!/bin/sh\nexec {sys.executable} -m dpfda.cli "$@"\n')
+    (programs / "dpfda").chmod(0o755)
+    place = tmp_path / "here"
+    place.mkdir()
+    (place / "deploy").symlink_to(DEPLOY)
+    port = str(free_port())
+    script = "\n".join(blocks).replace("8000", port)
+    script = script.replace("dpfda serve", f"dpfda serve --port {port}")
+    script = re.sub(
+        r"dpfda studies (\w+)", rf"dpfda studies \1 --url http://127.0.0.1:{port}", script
+    )
+    script = "trap 'kill $(jobs -p) 2> /dev/null || true' EXIT\n" + script
+    environment = os.environ | {"PATH": f"{programs}:{os.environ['PATH']}"}
+    ran = subprocess.Popen(
+        ["bash", "-euo", "pipefail", "-c", script],
+        cwd=place, env=environment, text=True, start_new_session=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    try:
+        output, _ = ran.communicate(timeout=280)
+    finally:
+        if ran.poll() is None:
+            os.killpg(ran.pid, signal.SIGKILL)
+    assert ran.returncode == 0, output
+    if page.stem != "deploy":
+        assert output.rstrip().endswith("there is no study")
+        assert "\ncounted\n" in output
+        (exported,) = (place / "exported").glob("replies-*.ndjson")
+        (kept,) = exported.read_text().splitlines()
+        assert json.loads(kept)["ticket"] == 0
+
+
+def test_the_page_names_every_column() -> None:
+    """A column that somebody adds is kept: the page must say so."""
+    text = PAGES[1].read_text()
+    rows = {}
+    for line in re.findall(r"^\| (`\w+`.*) \| (`.*`) \|$", text, re.MULTILINE):
+        names = re.findall(r"`(\w+)`", line[0])
+        columns = [re.findall(r"`(\w+)`", part) for part in line[1].split(";")]
+        rows |= dict(zip(names, columns, strict=True))
+    assert rows.pop("alembic_version") == ["version_num"]
+    known = {
+        name: [column.name for column in table.columns]
+        for name, table in tables.metadata.tables.items()
+    }
+    assert {name: sorted(columns) for name, columns in rows.items()} == {
+        name: sorted(columns) for name, columns in known.items()
+    }
+
+
+def options_of(command: list[str]) -> dict[str, Any]:
+    """What `dpfda serve` understands of a command line; it must understand all of it."""
+    assert command[0] == "serve"
+    with click.Context(serve) as context:
+        parser = serve.make_parser(context)
+        found, rest, _ = parser.parse_args(args=command[1:])
+    assert rest == []
+    return found
+
+
+def container() -> tuple[list[str], list[str]]:
+    """CMD and health check of the image."""
+    text = (DEPLOY / "Containerfile").read_text().replace("\\\n", " ")
+    commands = [json.loads(found) for found in re.findall(r"^.*?CMD (\[.*\])$", text, re.MULTILINE)]
+    assert len(commands) == 2
+    return commands[1], commands[0]
+
+
+def test_commands_are_those_that_dpfda_serve_has() -> None:
+    unit = (DEPLOY / "dpfda.service").read_text()
+    (started,) = re.findall(r"^ExecStart=(.*)$", unit, re.MULTILINE)
+    program, *arguments = shlex.split(started)
+    assert program == "/opt/dpfda/bin/dpfda"
+    assert options_of(arguments)["database"] == "sqlite:////var/lib/dpfda/study.db"
+    assert options_of(container()[0])["host"] == "0.0.0.0"
+    composed = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+    assert options_of(composed["services"]["collector"]["command"])["workers"] == "2"
+
+
+def test_the_compose_file_holds_no_secret() -> None:
+    composed = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+    page = PAGES[0].read_text()
+    for service in composed["services"].values():
+        assert service["env_file"] == ["collector.env"]
+    assert set(composed["services"]["database"]["environment"]) == {"POSTGRES_USER", "POSTGRES_DB"}
+    for name in ("POSTGRES_PASSWORD", "DPFDA_DATABASE", "DPFDA_ADMIN_KEY"):
+        assert f"\n{name}=" in page
+    assert composed["services"]["collector"]["build"]["dockerfile"] == "deploy/Containerfile"
+    assert composed["services"]["collector"]["ports"] == ["127.0.0.1:8000:8000"]
+    assert set(composed["volumes"]) == {"database"}
+
+
+def test_the_image_is_made_of_what_the_page_says() -> None:
+    text, page = (DEPLOY / "Containerfile").read_text(), PAGES[0].read_text()
+    extras = re.findall(r'"/src\[(.*)\]"', text)
+    assert extras == re.findall(r'pip install "dpfda\[(.*)\]"', page)
+    build = re.findall(r"^#\s+(podman build .*)$", text, re.MULTILINE)
+    assert build
+    assert build[0] in page
+    assert (ROOT / "constraints.txt").exists()
+    assert text.index("USER dpfda") < text.index("ENTRYPOINT")
+
+
+@posix
+def test_the_image_starts_and_is_healthy(tmp_path: Path) -> None:
+    """Its command and its health check, outside of a container."""
+    command, health = container()
+    port = str(free_port())
+    here = [
+        part.replace("/var/lib/dpfda", str(tmp_path)).replace("0.0.0.0", "127.0.0.1")
+        for part in command
+    ]
+    here[here.index("--port") + 1] = port
+    log = (tmp_path / "log").open("wb")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dpfda.cli", *here], stdout=subprocess.PIPE, stderr=log
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline().decode().strip() == f"http://127.0.0.1:{port}"
+        assert health[0] == "python"
+        asked = [sys.executable, *(part.replace("8000", port) for part in health[1:])]
+        assert subprocess.run(asked, timeout=60, check=False).returncode == 0
+        assert stat.S_IMODE((tmp_path / "admin.key").stat().st_mode) == 0o600
+    finally:
+        process.terminate()  # as STOPSIGNAL says
+        assert process.wait(30) in (0, -signal.SIGTERM)
+        process.stdout.close()  # type: ignore[union-attr]
+        log.close()
+    assert subprocess.run(asked, timeout=60, check=False, capture_output=True).returncode != 0
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
+def test_the_unit_is_one(tmp_path: Path) -> None:
+    text = (DEPLOY / "dpfda.service").read_text()
+    unit = tmp_path / "dpfda.service"
+    unit.write_text(text.replace("/opt/dpfda/bin/dpfda", "/bin/true"))
+    verify = ["systemd-analyze", "verify", "--man=no", str(unit)]
+    checked = subprocess.run(verify, capture_output=True, text=True, check=False)
+    if "Failed to" in checked.stderr and "dpfda" not in checked.stderr:
+        pytest.skip(f"systemd-analyze does not work here: {checked.stderr.strip()}")
+    assert "dpfda.service" not in checked.stderr, checked.stderr
+    unit.write_text(text.replace("DynamicUser=yes", "DynamicUser=perhaps"))
+    told = subprocess.run(verify, capture_output=True, text=True, check=False)
+    assert "dpfda.service has a bad unit file setting" in told.stderr, "a wrong unit is noticed"
+
+
+def backup(*arguments: str, url: str, code: int = 0) -> str:
+    done = subprocess.run(
+        [sys.executable, str(BACKUP), *arguments],
+        env=os.environ | {"DPFDA_DATABASE": url}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr
+    return done.stdout + done.stderr
+
+
+@posix
+def test_sqlite_is_copied_while_people_answer(tmp_path: Path) -> None:
+    """Whatever was acknowledged before the copy was begun is in it, and nobody is refused."""
+    url, other = (f"sqlite:///{tmp_path / name}" for name in ("study.db", "again.db"))
+    storage = open_storage(url)
+    storage.create(record(quota=400), model())
+    crowd = [("study", token(i)) for i in range(400)]
+    storage.enrol(crowd, most={"study": 400})
+    storage.issue(crowd, now=1.0)
+    acknowledged: list[int] = []
+    over = threading.Event()
+
+    def answer() -> None:
+        own = open_storage(url)
+        for i in range(400):
+            assert own.add_replies([reply(i)]) == ["stored"]
+            acknowledged.append(i)
+            if over.is_set():
+                break
+        own.close()
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    while len(acknowledged) < 5:
+        over.wait(0.001)
+    before = list(acknowledged)
+    copy = tmp_path / "copy"
+    assert backup("save", str(copy), url=url) == f"saved to {copy}\n"
+    over.set()
+    thread.join()
+    storage.close()
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+    assert "is there: stop the collector" in backup("restore", str(copy), url=url, code=1)
+    backup("restore", str(copy), url=other)
+    restored = open_storage(other)
+    assert {number for number, _ in restored.replies("study", 0)} >= set(before)
+    assert restored.add_replies([reply(i) for i in before]) == ["same"] * len(before)
+    restored.close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["again.db", "copy", "study.db"]
+
+
+def test_a_damaged_copy_is_not_restored(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'new.db'}"
+    (tmp_path / "text").write_text("no database" * 1000)
+    sqlite3.connect(tmp_path / "empty").close()
+    (tmp_path / "empty").touch()
+    for name in ("text", "empty"):
+        said = backup("restore", str(tmp_path / name), url=url, code=1)
+        assert "not a sound copy" in said
+    assert "is not there" in backup("restore", str(tmp_path / "missing"), url=url, code=1)
+    assert "is not there" in backup("save", str(tmp_path / "copy"), url=url, code=1)
+    assert "must be given" in backup("save", str(tmp_path / "copy"), url="", code=1)
+    assert not (tmp_path / "new.db").exists()
+    assert not (tmp_path / "copy").exists()
+
+
+@pytest.mark.skipif(shutil.which("pg_dump") is None, reason="pg_dump is not installed")
+@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+def test_postgresql_is_copied_and_restored(database: str, postgresql: str, tmp_path: Path) -> None:
+    import psycopg
+
+    storage = open_storage(database)
+    begun(storage)
+    assert storage.add_replies([reply(0)]) == ["stored"]
+    copy = tmp_path / "copy"
+    if "server version mismatch" in (said := backup("save", str(copy), url=database)):
+        pytest.skip(said)
+    assert storage.add_replies([reply(1)]) == ["stored"]
+    storage.close()
+    password = database.partition("://")[2].partition(":")[2].partition("@")[0]
+    assert password.encode() not in copy.read_bytes()
+    name = "restored_" + database.rpartition("/")[2]
+    with psycopg.connect(postgresql, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    try:
+        other = postgresql.rpartition("/")[0] + f"/{name}"
+        backup("restore", str(copy), url=other)
+        restored = open_storage(other)
+        assert restored.replies("study", 0) == [(0, b"x")]
+        assert restored.add_replies([reply(0), reply(1)]) == ["same", "stored"]
+        assert restored.create(record("other"), model("other"))
+        assert restored.issue([("study", token(0))], now=9.0)[0].number == 0  # type: ignore[union-attr]
+        restored.close()
+        assert "did not succeed" in backup("restore", str(copy), url=other, code=1), "not empty"
+    finally:
+        with psycopg.connect(postgresql, autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
