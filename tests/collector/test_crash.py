@@ -7,7 +7,7 @@ from forked_collector import ForkedCollector
 
 from dpfda.client.http import Connection
 from dpfda.study.running import CollectorProcess
-from dpfda_bench.benchmarks import crash
+from dpfda_bench.benchmarks import _killed_conclusions, crash
 
 
 @pytest.mark.slow
@@ -23,6 +23,13 @@ def test_twenty_kills(database: str) -> None:
 def test_a_kill_on_postgresql(database: str) -> None:
     found = crash.crash(ForkedCollector(database), kills=2, load=2.0)  # on a busy machine too
     assert len(found.acknowledged) > 0
+    assert (found.lost, found.counted_twice) == (0, 0)
+
+
+def test_whoever_concludes_is_killed(database: str) -> None:
+    """By turns the process that concludes and the collector, at the end of each phase."""
+    found = _killed_conclusions.kill_conclusions(ForkedCollector(database), kills=2)
+    assert (found.workers, found.collectors, found.acknowledged) == (1, 1, 16)
     assert (found.lost, found.counted_twice) == (0, 0)
 
 

@@ -71,6 +71,11 @@ class ForkedCollector(CollectorProcess):
         self._forked.terminate()
         self._forked.join(20)
 
+    @property
+    def pid(self) -> int:
+        assert self._forked.pid is not None
+        return self._forked.pid
+
     def await_death(self) -> None:
         """It has killed itself, or the test fails."""
         self._forked.join(60)

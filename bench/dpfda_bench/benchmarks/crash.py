@@ -1,4 +1,4 @@
-"""``dpfda bench crash``: kill -9 the collector under load, again and again, and count replies."""
+"""``dpfda bench crash``: kill -9 the collector under load or while it learns; count replies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from dpfda.protocol.plan import StudyPlan
 from dpfda.study.crowd import Wire, reply_body
 from dpfda.study.outcome import Outcome
 from dpfda.study.running import CollectorProcess
+from dpfda_bench.benchmarks._killed_conclusions import kill_conclusions
 from dpfda_bench.goals import Goal, at_least, at_most
+from dpfda_bench.postgres import NoPostgreSQL, temporary_postgresql
 
 GOALS: dict[str, Goal] = {
     "kills": at_least(100),
@@ -27,21 +29,41 @@ GOALS: dict[str, Goal] = {
 
 _CONNECTIONS = 8
 _PLENTY = 100_000  # people that the study wants: more than will ever answer
+_FEW, _MORE = 1000, 2000  # invitations: if only few are left, more are made
 
 
 def run(quick: bool = False) -> Outcome:
-    """One hundred kills (three if `quick`) on one database."""
+    """One hundred kills (ten if `quick`), half on PostgreSQL, every fifth at the end of a phase."""
+    under_load, concluding = (4, 1) if quick else (40, 10)
+    figures = dict.fromkeys(GOALS, 0.0)
+    notes = []
+
+    def kill(name: str, database: str) -> None:
+        options = ["--quiet", "--rate", "1000"]
+        loaded = crash(CollectorProcess(database, options=options), kills=under_load)
+        ended = kill_conclusions(CollectorProcess(database, options=options), kills=concluding)
+        told = {
+            "kills": loaded.kills + ended.workers + ended.collectors,
+            "acknowledged": len(loaded.acknowledged) + ended.acknowledged,
+            "lost": loaded.lost + ended.lost,
+            "counted_twice": loaded.counted_twice + ended.counted_twice,
+        }
+        for key, number in told.items():
+            figures[key] += number
+            figures[f"{name}_{key}"] = float(number)
+        notes.append(
+            f"{name}: {loaded.kills} kills under load, after which {loaded.repeated} replies were "
+            f"in doubt and sent again; at the end of a phase {ended.workers} kills of the process "
+            f"that concludes and {ended.collectors} of the collector."
+        )
+
     with tempfile.TemporaryDirectory(prefix="dpfda-crash-") as folder:
-        database = f"sqlite:///{Path(folder) / 'crash.db'}"
-        collector = CollectorProcess(database, options=["--quiet", "--rate", "1000"])
-        found = crash(collector, kills=3 if quick else 100)
-    figures = {
-        "kills": float(found.kills),
-        "acknowledged": float(len(found.acknowledged)),
-        "lost": float(found.lost),
-        "counted_twice": float(found.counted_twice),
-    }
-    notes = [f"{found.repeated} replies were in doubt after a kill and were sent again."]
+        kill("sqlite", f"sqlite:///{Path(folder) / 'crash.db'}")
+    try:
+        with temporary_postgresql() as url:
+            kill("postgresql", url)
+    except NoPostgreSQL as reason:
+        notes.append(f"nothing was killed on PostgreSQL: {reason}.")
     return Outcome(figures=figures, notes=notes)
 
 
@@ -85,11 +107,14 @@ def crash(collector: CollectorProcess, *, kills: int, load: float = 0.6) -> Cras
     assert plan.asks  # the design is loaded before anybody takes part
     path = f"/api/studies/{plan.hash[:16]}"
     moments = np.random.default_rng(0).uniform(0.02, load, kills)
-    people = [_Person(path, plan) for _ in range(_CONNECTIONS)]
+    tokens: list[str] = []
+    people = [_Person(path, plan, tokens) for _ in range(_CONNECTIONS)]
     collector.start()
     try:
-        collector.create(plan, open=True)
+        collector.create(plan)
         for moment in moments:
+            if len(tokens) < _FEW:
+                tokens += collector.invite(plan.hash, _MORE)
             asyncio.run(_under_load(collector, people, found, float(moment)))
             found.kills += 1
             collector.start()
@@ -119,7 +144,8 @@ async def _under_load(
 class _Person:
     """Answers again and again, each time as somebody new, and repeats what was in doubt."""
 
-    def __init__(self, path: str, plan: StudyPlan) -> None:
+    def __init__(self, path: str, plan: StudyPlan, tokens: list[str]) -> None:
+        self._tokens = tokens
         self._path = path
         self._plan = plan
         self._token: str | None = None
@@ -132,7 +158,7 @@ class _Person:
             if self._body is not None:
                 found.repeated += 1
                 await self._send(wire, found)
-            while not stop.is_set():
+            while not stop.is_set() and (self._token or self._tokens):
                 await self._answer(wire, found)
         except OSError:
             pass  # killed: what is in doubt is sent again in the next round
@@ -141,9 +167,7 @@ class _Person:
 
     async def _answer(self, wire: Wire, found: Crash) -> None:
         if self._token is None:
-            status, body = await wire.ask("POST", self._path + "/enrol", b"{}")
-            assert status == 201, status
-            self._token = json.loads(body)["token"]
+            self._token = self._tokens.pop()
         status, body = await wire.ask("GET", self._path + "/task", token=self._token)
         assert status == 200, status
         features, labels = np.zeros((1, 2)), np.ones(1, dtype=np.int64)

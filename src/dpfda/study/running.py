@@ -75,14 +75,20 @@ class CollectorProcess:
             self._process.wait()
         self._close_pipe()
 
+    @property
+    def pid(self) -> int:
+        """Number of the process."""
+        assert self._process is not None
+        return self._process.pid
+
     def request(self, method: str, path: str, body: Any = None) -> Any:
         """What a request with the administrator's key is answered with, as plain values."""
         return json.loads(self.read(method, path, body))
 
-    def read(self, method: str, path: str, body: Any = None) -> bytes:
-        """The same as it is."""
+    def read(self, method: str, path: str, body: Any = None, *, token: str | None = None) -> bytes:
+        """The same as it is; somebody else's request, if it is with a token."""
         data = None if body is None else json.dumps(body).encode()
-        headers = {"Authorization": f"Bearer {self.admin_key}"}
+        headers = {"Authorization": f"Bearer {token or self.admin_key}"}
         if data is not None:
             headers["Content-Type"] = "application/json"
         asked = urllib.request.Request(self.url + path, data, headers, method=method)
