@@ -46,6 +46,7 @@ def plan_study(
     domain_range: tuple[float, float] = (0.0, 1.0),
     protects: Protects = "both",
     evaluation_share: float = 0.0,
+    temperature_share: float = 0.0,
     ordered: bool = False,
     center_known: bool = False,
     n_features: int | None = None,
@@ -72,6 +73,8 @@ def plan_study(
         domain_range: public (start, end) of t.
         protects: ``both``; ``labels`` if curves are public anyway; ``features`` if labels are.
         evaluation_share: share of people kept for an honest error estimate at the end.
+        temperature_share: share of people who say how sure the finished classifier may be, so that
+            its probabilities are as often right as they say; worth it from about 1000 people.
         ordered: whether the first columns of a table matter most; curves' features always do.
         center_known: the middle of the public range is the middle of the data by construction.
         n_features: overrides the rule for the number of features.
@@ -111,12 +114,14 @@ def plan_study(
         "evaluation_share": _validate.non_negative("evaluation_share", evaluation_share),
         "n_features": n_features,
         "class_share": class_share,
+        "temperature_share": _validate.non_negative("temperature_share", temperature_share),
     }
     kind: type[QuestionDesign | LinearDesign | RegressionDesign] = QuestionDesign
     effective = effective_people(n_people, _validate.positive("epsilon", epsilon))
     if classes is None:
         kind = RegressionDesign
-        left_out = {"range_is_loose": range_is_loose, "class_share": known.pop("class_share")}
+        left_out = {"range_is_loose": range_is_loose}
+        left_out |= {name: known.pop(name) for name in ("class_share", "temperature_share")}
         for name in filter(left_out.get, left_out):
             raise InvalidParameter(name, "left out with target_range", left_out[name])
         if protects == "labels":
@@ -227,6 +232,10 @@ _ASKED = {
         "does this feature, large or small, agree with your label? (of some: what is your label?)",
     ),
     "intercept": ("calibration", "on which side does the classifier err on you?"),
+    "temperature": (
+        "confidence",
+        "is the finished classifier right about you, and too sure?",
+    ),
     "evaluation": ("evaluation", "is the finished classifier right about you?"),
     "labels": ("vector", "what is your label? (curves are sent in clear)"),
     "location": ("stump", "is this feature of yours above this value? (without the label)"),

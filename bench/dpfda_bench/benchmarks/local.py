@@ -42,6 +42,7 @@ GOALS: dict[str, Goal] = (
     }
 )
 _REPLICATIONS, _FEW = 40, 3
+_TEMPERED = 0.1  # share of people who say how sure the classifier may be
 
 
 def run(quick: bool = False, *, only: tuple[str, ...] = ()) -> Outcome:
@@ -69,6 +70,11 @@ def run(quick: bool = False, *, only: tuple[str, ...] = ()) -> Outcome:
                 for row in found
                 if row["epsilon"] in problem.calibrated
             }
+            figures |= {
+                f"{problem.name}_untempered_eps{row['epsilon']:g}": row["untempered"]
+                for row in found
+                if row["epsilon"] in problem.calibrated
+            }
         for task in regressions():
             if only and task.name not in only:
                 continue
@@ -87,27 +93,40 @@ def _row(problem: Problem, workers: Parallel, replications: int) -> list[dict[st
     rows = []
     for epsilon in problem.goals:
         found = workers(delayed(study)(problem, epsilon, seed) for seed in range(replications))
-        errors, off, designs = zip(*found, strict=True)
+        errors, off, untempered, designs = zip(*found, strict=True)
         row = {"task": problem.name, "epsilon": epsilon, "design": designs[0]}
         row |= mean_and_error(errors) | {"tuned": problem.tuned}
-        rows.append(row | {"calibration": float(np.mean(off))})
+        row |= {"calibration": float(np.mean(off)), "untempered": float(np.mean(untempered))}
+        rows.append(row)
     return rows
 
 
-def study(problem: Problem, epsilon: float, seed: int) -> tuple[float, float, str]:
-    """Of one whole study: error in % on people who were not asked, calibration, and its design."""
+def study(problem: Problem, epsilon: float, seed: int) -> tuple[float, float, float, str]:
+    """Of one whole study: error in % on people who were not asked, calibrations, and its design.
+
+    Calibration is how far probabilities are off, beyond chance: where a tenth of the people say
+    how sure the classifier may be, and where nobody does.
+    """
     X, y, others, truth = problem.draw(seed)
     classes = tuple(range(problem.n_classes))
     plan = plan_study(len(y), epsilon, classes=classes, seed=seed, **problem.facts)
     model = simulate(plan, people_from(plan, X, y), source=SimulationSource(seed)).model
     features = plan.encoder.encode(others)
-    wrong, off = np.mean(model.decide(features) != truth), np.nan
+    wrong, off, untempered = np.mean(model.decide(features) != truth), np.nan, np.nan
     if epsilon in problem.calibrated:
-        chances = model.chances(features)[:, 1]
-        rng = np.random.default_rng(seed)
-        by_chance = [_miscalibration(chances, rng.random(len(truth)) < chances) for _ in range(5)]
-        off = _miscalibration(chances, truth == 1) - float(np.mean(by_chance))
-    return 100 * float(wrong), off, str(plan.design["name"])
+        known = {**problem.facts, "temperature_share": _TEMPERED}
+        asked = plan_study(len(y), epsilon, classes=classes, seed=seed, **known)
+        sure = simulate(asked, people_from(asked, X, y), source=SimulationSource(seed)).model
+        off, untempered = (
+            _beyond_chance(one.chances(features)[:, 1], truth == 1, seed) for one in (sure, model)
+        )
+    return 100 * float(wrong), off, untempered, str(plan.design["name"])
+
+
+def _beyond_chance(chances: FloatArray, happened: Any, seed: int) -> float:
+    rng = np.random.default_rng(seed)
+    by_chance = [_miscalibration(chances, rng.random(len(chances)) < chances) for _ in range(5)]
+    return _miscalibration(chances, happened) - float(np.mean(by_chance))
 
 
 def _miscalibration(chances: FloatArray, happened: Any) -> float:

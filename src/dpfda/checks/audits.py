@@ -42,9 +42,14 @@ _STUDIES: tuple[tuple[dict[str, Any], int, int], ...] = (
     ({"name": "mrma"}, 400, 2),
     ({"name": "mrma"}, 400, 3),
     ({"name": "mrma_stream"}, 400, 2),
-    ({"name": "questions", "scales": (0.3, 0.3, 0.2), "evaluation_share": 0.1}, 400, 2),
+    (
+        {"name": "questions", "scales": (0.3, 0.3, 0.2), "evaluation_share": 0.1}
+        | {"temperature_share": 0.1},
+        400,
+        2,
+    ),
     ({"name": "questions", "range_is_loose": True}, 400, 2),
-    ({"name": "linear", "evaluation_share": 0.1}, 4000, 2),
+    ({"name": "linear", "evaluation_share": 0.1, "temperature_share": 0.1}, 4000, 2),
     ({"name": "linear"}, 4000, 3),
     ({"name": "local_regression", "evaluation_share": 0.1}, 4000, 0),
 )

@@ -42,6 +42,8 @@ _ABOUT_FORECASTS = ("non_private_error", "sample", "studies", *_NEED_FORECASTS)
     show_default=True, help="What is not public anyway.")  # fmt: skip
 @click.option("--evaluation-share", type=float, default=0.0, show_default=True,
     help="Share of people who judge the finished model.")  # fmt: skip
+@click.option("--temperature-share", type=float, default=0.0, show_default=True,
+    help="Share of people who say how sure the finished model may be.")  # fmt: skip
 @click.option("--class-share", type=float,
     help="Public share of the second label in order, such as a prevalence.")  # fmt: skip
 @click.option("--range-is-loose", is_flag=True,

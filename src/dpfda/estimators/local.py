@@ -28,6 +28,8 @@ class LocalCurveClassifier(StudyClassifier):
         ordered: whether the first features of a table matter most; curves' features always do.
         center_known: the middle of the public range is the middle of the data by construction.
         evaluation_share: share of people set aside to estimate the error, see `error_estimate_`.
+        temperature_share: share of people who say how sure the finished model may be, for
+            `predict_proba`.
         protects: ``both``; ``labels`` if curves are public anyway; ``features`` if labels are.
         classes: the public label set; must be given unless a seed makes this a simulation.
         n_features: overrides the rule for the number of features.
@@ -62,6 +64,7 @@ class LocalCurveClassifier(StudyClassifier):
     ordered: bool = False
     center_known: bool = False
     evaluation_share: float = 0.0
+    temperature_share: float = 0.0
     n_features: int | None = None
     class_share: float | None = None
     range_is_loose: bool = False
@@ -71,6 +74,7 @@ class LocalCurveClassifier(StudyClassifier):
             ordered=self.ordered,
             center_known=self.center_known,
             evaluation_share=self.evaluation_share,
+            temperature_share=self.temperature_share,
             n_features=self.n_features,
             class_share=self.class_share,
             range_is_loose=self.range_is_loose,

@@ -15,8 +15,9 @@ from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidParameter
 from dpfda.linear.schedule import Schedule
 from dpfda.mechanisms.question_response import best_questions
-from dpfda.protocol.design import Design, Terms, require_features
+from dpfda.protocol.design import Design, Terms, check_shares, require_features
 from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.temperature import asks_confidence
 
 LENGTHS = range(10**51)
 """Any: where vectors are cut costs nobody anything."""
@@ -49,9 +50,7 @@ class FeatureDesign(Design):
                 raise InvalidParameter("reaches", rule, self.reaches)
             reaches = tuple(_validate.positive("reaches", reach) for reach in self.reaches)
             object.__setattr__(self, "reaches", reaches)
-        if not 0 <= self.evaluation_share < 1:
-            rule = "0, or strictly between 0 and 1"
-            raise InvalidParameter("evaluation_share", rule, self.evaluation_share)
+        check_shares(self)
         if self.n_features is not None:
             most = None if self.reaches is None else len(self.reaches)
             _validate.whole("n_features", self.n_features, most=most)
@@ -95,6 +94,7 @@ class LinearDesign(FeatureDesign, name="linear"):
 
     Attributes:
         class_share: of two classes, the public share of the second; otherwise some are asked.
+        temperature_share: share of people who say how sure the finished classifier may be.
 
     Example:
         >>> design = LinearDesign().settled(CurveEncoder("cosine", n_basis=3))
@@ -103,6 +103,7 @@ class LinearDesign(FeatureDesign, name="linear"):
     """
 
     class_share: float | None = None
+    temperature_share: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -111,13 +112,14 @@ class LinearDesign(FeatureDesign, name="linear"):
 
     def schedule(self, plan: StudyPlan) -> Schedule:
         """The phases and their sizes."""
-        judges = self.judges(plan)
+        judges, tempered = self.judges(plan), int(self.temperature_share * plan.n_people)
         return Schedule(
-            people=plan.n_people - judges,
+            people=plan.n_people - judges - tempered,
             epsilon=plan.epsilon,
             columns=len(self.half_widths(plan)),
             n_classes=plan.n_classes,
             judges=judges,
+            tempered=tempered,
             share_known=self.class_share is not None,
             ordered=bool(self.settled(plan.encoder).ordered),
         )
@@ -151,4 +153,5 @@ class LinearDesign(FeatureDesign, name="linear"):
                 "limit": LENGTHS,
             },
             "evaluation": {"dimension": d, "clipped": True, "m": plan.n_scores},
+            **asks_confidence(self, plan, dimension=d),
         }

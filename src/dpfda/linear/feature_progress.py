@@ -30,7 +30,7 @@ _SIGN_WIDTH = 2e-3  # of a feature's reach: a clip so narrow is a sign
 _HEARD = 0.7  # share of the people about labels for whom directions are chosen
 _UNSEEN = 1e9  # noise of correlations that nobody was asked about
 _ARRAYS = ("location", "doubt", "width", "mean", "deviation", "factor", "total")
-_AFTER = ("evaluation", "finished")
+_AFTER = ("temperature", "evaluation", "finished")
 
 
 class FeatureProgress(Progress):
@@ -187,6 +187,7 @@ class FeatureProgress(Progress):
             "location": self._learn_location,
             "spread": self._learn_spread,
             "correlation": self._learn_correlation,
+            "temperature": self._learn_temperature,
             "evaluation": self._learn_error,
         }
         if self.kind in ABOUT_LABELS:
@@ -218,6 +219,10 @@ class FeatureProgress(Progress):
         )
         self.factor = self.factor @ step
         self._labels = None
+
+    def _learn_temperature(self) -> None:
+        """What people said of how sure the finished model may be; only classifiers ask."""
+        raise NotImplementedError
 
     @abstractmethod
     def _learn_error(self) -> None:

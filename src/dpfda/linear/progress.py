@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from dpfda._validate import FloatArray
@@ -12,7 +14,9 @@ from dpfda.linear.labels import LabelPhases, ManyClasses, TwoClasses
 from dpfda.protocol.estimate import accuracy_estimate
 from dpfda.protocol.findings import Findings
 from dpfda.protocol.model import CurveModel
+from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.task import Task
+from dpfda.protocol.temperature import Temperature, asked, confidence_questions
 
 _BELOW_ALL = -2.0  # a threshold below every feature: what is left of a stump is the label
 
@@ -21,6 +25,10 @@ class LinearProgress(FeatureProgress, name="linear"):
     """Two or more classes, told apart by a linear rule of whitened features."""
 
     design: LinearDesign
+
+    def __init__(self, design: LinearDesign, plan: StudyPlan) -> None:
+        self.temperature = Temperature()
+        super().__init__(design, plan)
 
     def tasks(self, start: int, people: int) -> Task:
         """The question of some tickets of the present phase."""
@@ -31,6 +39,9 @@ class LinearProgress(FeatureProgress, name="linear"):
                 thresholds=np.full((people, 1), _BELOW_ALL),
                 uses_label=True,
             )
+        if self.kind == "temperature":
+            uniforms = self._public(start, people, confidence_questions(self.plan))
+            return self._ask("confidence", people, **asked(self.model, uniforms))
         if self.kind == "evaluation":
             return self._ask("evaluation", people, **self.model.rows(people))
         return super().tasks(start, people)
@@ -38,6 +49,11 @@ class LinearProgress(FeatureProgress, name="linear"):
     def _about_labels(self, features: FeatureMap, **chosen: FloatArray) -> LabelPhases:
         kind = TwoClasses if self.plan.n_classes == 2 else ManyClasses
         return kind(self.schedule, features, **chosen, share=self.design.class_share)
+
+    def _learn_temperature(self) -> None:
+        self.temperature = self.temperature.told(
+            float(self.total[0]), people=self.people, plan=self.plan
+        )
 
     def _learn_error(self) -> None:
         self.error_estimate = accuracy_estimate(
@@ -51,7 +67,18 @@ class LinearProgress(FeatureProgress, name="linear"):
         rule = labels.features.rule(*labels.scores())
         variances = np.zeros((len(rule["intercept"]), 1 + self.d))
         variances[:, 0] = labels.doubt()
-        return CurveModel(**rule, variances=variances, **self.plan.stamp)
+        return CurveModel(
+            **rule, variances=variances, damping=self.temperature.factor, **self.plan.stamp
+        )
+
+    def state(self) -> dict[str, Any]:
+        """Phase, sums and estimates."""
+        return super().state() | {"temperature": list(self.temperature)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from `state`."""
+        super().restore(state)
+        self.temperature = Temperature(*state["temperature"])
 
     def findings(self) -> Findings:
         """Middles, weights of the standardized features, error."""

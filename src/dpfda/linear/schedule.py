@@ -8,6 +8,7 @@ import numpy as np
 
 from dpfda.linear.reports import effective_people, entry_noise
 from dpfda.protocol.findings import Phase
+from dpfda.protocol.temperature import BATCHES
 
 ABOUT_LABELS = ("rate", "moment", "gradient", "means", "within", "residuals")
 """Kinds of phases that come after the features are known."""
@@ -26,11 +27,12 @@ class Schedule:
     """The phases of a study, and what its size allows.
 
     Attributes:
-        people: N without those who judge the result.
+        people: N without those who judge the result or say how sure it may be.
         epsilon: of each.
         columns: d.
         n_classes: K.
         judges: people who judge the finished classifier.
+        tempered: people who say how sure it may be.
         share_known: nobody needs to be asked for the share of the second of two classes.
         ordered: the first columns matter most, as of smooth curves.
     """
@@ -40,6 +42,7 @@ class Schedule:
     columns: int
     n_classes: int
     judges: int = 0
+    tempered: int = 0
     share_known: bool = False
     ordered: bool = False
 
@@ -71,6 +74,7 @@ class Schedule:
             Phase("spread", spread),
             *split("correlation", correlation, self._looks(correlation)),
             *(self._two(rest) if self.n_classes == 2 else self._many(rest)),
+            *split("temperature", self.tempered, BATCHES),
             Phase("evaluation", self.judges),
         ]
         return [phase for phase in found if phase.people]

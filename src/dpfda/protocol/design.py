@@ -58,6 +58,18 @@ def require_features(encoder: CurveEncoder, **each: Sequence[float] | None) -> N
             raise InvalidParameter(name, rule, f"{len(given)} of them")
 
 
+def check_shares(design: Any) -> None:
+    """Refuse shares of people kept for the end that are none, or leave nobody for the rest."""
+    total = 0.0
+    for name in ("evaluation_share", "temperature_share"):
+        share = getattr(design, name, 0.0)
+        total += share
+        if not 0 <= share < 1:
+            raise InvalidParameter(name, "0, or strictly between 0 and 1", share)
+        if total >= 1:
+            raise InvalidParameter(name, "below 1 together with evaluation_share", share)
+
+
 def check_terms(task: Task, terms: Terms) -> None:
     """Refuse a task that is not what its design may ask."""
     rules = declared(type(task))

@@ -38,6 +38,22 @@ def squashed(features: Any, *, centers: Any, scales: Any, clipped: bool) -> Floa
     return np.asarray(np.clip(scaled, -1, 1) if clipped else scaled)
 
 
+def class_chances(
+    features: Any, *, variances: FloatArray | None, damping: float, clipped: bool, **numbers: Any
+) -> FloatArray:
+    """Probabilities (n, K) of the classes by a linear rule, of `NUMBERS`.
+
+    Scores count the less, the less sure one is of them (methods 10.7).
+    """
+    scores = damping * linear_scores(features, clipped=clipped, **numbers)
+    if variances is None:
+        return chances(scores)
+    centers, scales = numbers["centers"], numbers["scales"]
+    scaled = squashed(features, centers=centers, scales=scales, clipped=clipped)
+    spread = np.einsum("...d,...d->...", scaled**2, variances[..., 1:])
+    return chances(moderated(scores, variances[..., 0] + spread))
+
+
 def moderated(scores: FloatArray, variances: FloatArray) -> FloatArray:
     """Scores (n, m) drawn towards 0 by their own mean variance (n, m): MacKay 1992, Eq. (10).
 

@@ -14,14 +14,7 @@ from dpfda.curves import CurveEncoder, read_encoder
 from dpfda.documents import Body, Documented
 from dpfda.errors import InvalidParameter
 from dpfda.privacy.guarantee import Guarantee
-from dpfda.protocol.linear_scores import (
-    NUMBERS,
-    chances,
-    decided,
-    linear_scores,
-    moderated,
-    squashed,
-)
+from dpfda.protocol.linear_scores import NUMBERS, class_chances, decided, linear_scores
 from dpfda.protocol.plan import Label
 
 
@@ -220,12 +213,9 @@ class CurveModel(RuleModel, ClassModel):
         Logistic of the score for two classes, softmax for several; scores count the less, the less
         sure the model is of them (methods 10.7).
         """
-        scores = self.damping * self.scores(features)
-        if self.variances is None:
-            return chances(scores)
-        scaled = squashed(features, centers=self.centers, scales=self.scales, clipped=self.clipped)
-        spread = np.einsum("nmd,md->nm", scaled**2, self.variances[:, 1:])
-        return chances(moderated(scores, self.variances[:, 0] + spread))
+        rule: dict[str, Any] = {name: getattr(self, name) for name in NUMBERS}
+        rule |= {"clipped": self.clipped, "variances": self.variances, "damping": self.damping}
+        return class_chances(features, **rule)
 
     def predict(self, X: Any, *, grid_points: Any = None) -> Any:
         """Labels of new curves."""

@@ -9,8 +9,9 @@ from dpfda import _validate
 from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidParameter
 from dpfda.mechanisms.question_response import best_questions, effective_answers
-from dpfda.protocol.design import Design, Terms, require_features
+from dpfda.protocol.design import Design, Terms, check_shares, require_features
 from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.temperature import asks_confidence
 from dpfda.questions import sizes
 from dpfda.questions.ranging import waves
 
@@ -29,6 +30,7 @@ class QuestionDesign(Design, name="questions"):
         center_known: the middle of each feature is 0 by construction, so nobody is asked for it.
         evaluation_share: share of people kept for an honest error estimate at the end.
         n_features: overrides the rule for the number of features: the first so many are used.
+        temperature_share: share of people who say how sure the finished classifier may be.
         class_share: the public share of class 1 among two, so that nobody is asked for it.
         range_is_loose: curves may lie anywhere in their public range and be far narrower, so that
             the first people say where; then `scales` follow from their answers.
@@ -45,6 +47,7 @@ class QuestionDesign(Design, name="questions"):
     evaluation_share: float = 0.0
     n_features: int | None = None
     class_share: float | None = None
+    temperature_share: float = 0.0
     range_is_loose: bool = False
 
     def __post_init__(self) -> None:
@@ -54,9 +57,7 @@ class QuestionDesign(Design, name="questions"):
                 raise InvalidParameter("scales", rule, self.scales)
             scales = tuple(_validate.positive("scales", scale) for scale in self.scales)
             object.__setattr__(self, "scales", scales)
-        if not 0 <= self.evaluation_share < 1:
-            rule = "0, or strictly between 0 and 1"
-            raise InvalidParameter("evaluation_share", rule, self.evaluation_share)
+        check_shares(self)
         if self.n_features is not None:
             most = None if self.scales is None else len(self.scales)
             _validate.whole("n_features", self.n_features, most=most)
@@ -121,4 +122,5 @@ class QuestionDesign(Design, name="questions"):
             "stump": asked | stump,
             "calibration": asked | dithers | rule | {"m": 1},
             "evaluation": rule | {"m": plan.n_scores},
+            **asks_confidence(self, plan, dimension=d),
         }

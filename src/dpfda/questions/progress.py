@@ -17,6 +17,7 @@ from dpfda.protocol.task import Task
 from dpfda.protocol.tasks.calibration import CalibrationTask
 from dpfda.protocol.tasks.reach import ReachTask
 from dpfda.protocol.tasks.stump import StumpTask
+from dpfda.protocol.temperature import BATCHES, Temperature, asked, confidence_questions
 from dpfda.questions import estimation, sizes
 from dpfda.questions.balance import (
     Belief,
@@ -54,6 +55,7 @@ class QuestionProgress(ScoredProgress, name="questions"):
         "evidence",
         "damping",
         "constant_share",
+        "temper",
     )
 
     def __init__(self, design: QuestionDesign, plan: StudyPlan) -> None:
@@ -70,15 +72,17 @@ class QuestionProgress(ScoredProgress, name="questions"):
         self.intercepts = [one_against_the_rest(doubt=0.0)] * plan.n_scores
         self.evidence: FloatArray = np.ones(plan.n_scores)
         self.damping: FloatArray = np.ones(plan.n_scores)
+        self.temperature = Temperature()
         self.error_estimate: Estimate | None = None
         effective = effective_answers(plan.n_people, plan.epsilon)
         two_unknown = plan.n_classes == 2 and design.class_share is None
         self._constant = sizes.constant_shares(effective) if two_unknown else (0.0, 0.0)
         self.constant_share: FloatArray = np.array(self._constant[0])
         located = int(design.range_share(plan) * plan.n_people)
-        effective *= 1 - design.range_share(plan)
+        tempered = int(design.temperature_share * plan.n_people)
+        effective *= 1 - design.range_share(plan) - design.temperature_share
         center, direction, intercept, evaluation = sizes.groups(
-            plan.n_people - located,
+            plan.n_people - located - tempered,
             effective,
             center_known=design.center_known,
             evaluation_share=design.evaluation_share,
@@ -91,6 +95,7 @@ class QuestionProgress(ScoredProgress, name="questions"):
             "center": sizes.split_evenly(center, len(_CENTER_WIDTHS)),
             "direction": sizes.split_evenly(direction, looks),
             "intercept": sizes.split_evenly(intercept, _INTERCEPT_BATCHES),
+            "temperature": sizes.split_evenly(tempered, BATCHES),
             "evaluation": [evaluation],
         }
         later = [Phase(kind, n) for kind in batches for n in batches[kind]]
@@ -106,6 +111,15 @@ class QuestionProgress(ScoredProgress, name="questions"):
         self.intercepts = [Belief(*parts) for parts in stored]
 
     @property
+    def temper(self) -> FloatArray:
+        """What is believed of the scores' factor."""
+        return np.array(self.temperature)
+
+    @temper.setter
+    def temper(self, stored: FloatArray) -> None:
+        self.temperature = Temperature(*stored.tolist())
+
+    @property
     def _intercept(self) -> FloatArray:
         return np.array([belief.mean for belief in self.intercepts])
 
@@ -118,6 +132,7 @@ class QuestionProgress(ScoredProgress, name="questions"):
             "center": self._center_questions,
             "direction": self._direction_questions,
             "intercept": self._intercept_questions,
+            "temperature": self._temperature_questions,
             "evaluation": self._evaluation_questions,
         }
         return asked[self.kind](start, people)
@@ -181,6 +196,10 @@ class QuestionProgress(ScoredProgress, name="questions"):
             positive=positive,
         )
 
+    def _temperature_questions(self, start: int, people: int) -> Task:
+        uniforms = self._public(start, people, confidence_questions(self.plan))
+        return self._ask("confidence", people, **asked(self.model, uniforms))
+
     def _evaluation_questions(self, start: int, people: int) -> Task:
         return self._ask("evaluation", people, **self.model.rows(people))
 
@@ -240,6 +259,7 @@ class QuestionProgress(ScoredProgress, name="questions"):
             "center": self._learn_center,
             "direction": self._learn_direction,
             "intercept": self._learn_intercept,
+            "temperature": self._learn_temperature,
             "evaluation": self._learn_error,
         }
         learn[self.kind]()
@@ -320,6 +340,11 @@ class QuestionProgress(ScoredProgress, name="questions"):
                 )
                 self.intercepts[score] = belief.told(value, noise=noise)
 
+    def _learn_temperature(self) -> None:
+        people = int(self._sum("people", 1)[0])
+        total = float(self._sum("total", 1)[0])
+        self.temperature = self.temperature.told(total, people=people, plan=self.plan)
+
     def _learn_error(self) -> None:
         people = int(self._sum("people", 1)[0])
         if people:
@@ -334,9 +359,9 @@ class QuestionProgress(ScoredProgress, name="questions"):
 
     def findings(self) -> Findings:
         """Middles (the public one where nobody was asked), stumps, intercepts, error."""
-        asked = dict.fromkeys((*RANGING, "center", "direction", "intercept", "evaluation"), 0)
+        helped = dict.fromkeys((phase.kind for phase in self.phases), 0)
         for phase in self.phases:
-            asked[phase.kind] += phase.people
+            helped[phase.kind] += phase.people
         return Findings(
             classes=self.plan.classes,
             phases=self.phases,
@@ -344,11 +369,11 @@ class QuestionProgress(ScoredProgress, name="questions"):
             title="is this stump right?",
             features=self.correlations,
             centers=[
-                Estimate(float(c), float(v**0.5), asked["center"])
+                Estimate(float(c), float(v**0.5), helped["center"])
                 for c, v in zip(self.centers, self.center_variance, strict=True)
             ],
             intercepts=[
-                Estimate(belief.mean, belief.variance**0.5, asked["intercept"])
+                Estimate(belief.mean, belief.variance**0.5, helped["intercept"])
                 for belief in self.intercepts
             ],
             error=self.error_estimate,
@@ -380,7 +405,7 @@ class QuestionProgress(ScoredProgress, name="questions"):
             variances=np.column_stack(
                 [[belief.variance for belief in self.intercepts], self.slope_variance]
             ),
-            damping=float(np.mean(self.damping)),
+            damping=float(np.mean(self.damping)) * self.temperature.factor,
             **self.plan.stamp,
         )
 
