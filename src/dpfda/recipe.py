@@ -80,8 +80,9 @@ def plan_study(
         n_features: overrides the rule for the number of features.
         class_share: of two classes, the public share of the one whose label sorts last, such as a
             disease's prevalence; otherwise some people are asked for it.
-        range_is_loose: `value_range` was chosen so wide that curves may lie anywhere in it: the
-            first people say where, so that fewer are left where the range was right after all.
+        range_is_loose: the public ranges were chosen so wide that curves, or columns, may lie
+            anywhere in them: the first people say where, so that fewer are left where the ranges
+            were right after all.
         force: make a plan of a regression even where too few people take part to learn from them.
         unit: whose data one report covers.
         seed: of the study's public randomness (who is asked what).
@@ -128,8 +129,9 @@ def plan_study(
             raise InvalidParameter("protects", "'both' or 'features' with target_range", protects)
         if effective < _REGRESSION_FROM and not force:
             raise InvalidParameter("n_people", _too_few(n_people, effective), n_people)
-    elif range_is_loose:  # only question studies of curves look for it
+    elif range_is_loose:  # questions know how curves lie, but not columns, each with its own scale
         known["range_is_loose"] = True
+        kind = QuestionDesign if encoder.basis.functional else LinearDesign
     elif effective >= _linear_from(encoder, n_classes=len(classes), center_known=center_known):
         kind = LinearDesign
     if protects == "labels":

@@ -21,10 +21,12 @@ from click.testing import CliRunner
 from dpfda import LocalCurveClassifier, LocalCurveRegressor, plan_study
 from dpfda.cli._group import dpfda
 from dpfda.client.http import Connection
+from dpfda.collector.pages import views
 from dpfda.datasets import simulate_001
 from dpfda.estimators import base
 from dpfda.noise import source_for
 from dpfda.protocol.plan import StudyPlan
+from dpfda.recipe import plan_from_facts
 from dpfda.simulate import people_from, simulate
 from dpfda.study.crowd import RemoteCrowd
 from dpfda.study.running import CollectorProcess
@@ -167,3 +169,29 @@ def test_facts_that_make_no_study_are_refused(tmp_path: Path) -> None:
                 )
                 assert answer.status == 400, told
                 assert told in answer.json()["error"]["message"]
+
+
+def test_every_door_can_say_that_a_range_is_loose(tmp_path: Path) -> None:
+    facts = FACTS | {"range_is_loose": True, "value_range": [-60, 20]}
+    plan, path = plan_from_facts(facts), tmp_path / "plan.json"
+    own = {name: fact for name, fact in facts.items() if name not in ("n_people", "seed")}
+    fitted = LocalCurveClassifier(**own, random_state=SEED).fit(DATA.X, LABELS)
+    given = ["--people", str(PEOPLE), "--epsilon", "2", "--classes", "no,yes", "--range-is-loose"]
+    given += ["--value-range", "-60", "20", "--evaluation-share", ".2", "--seed", str(SEED)]
+    CliRunner().invoke(dpfda, ["plan", *given, "--out", str(path)], catch_exceptions=False)
+    filled = {"n_people-0": str(PEOPLE), "epsilon-0": "2", "classes-0": "no, yes"}
+    filled |= {"value_range-0": "-60", "value_range-1": "20", "evaluation_share-0": ".2"}
+    form = views.PRESETS | filled | {"seed-0": str(SEED), "range_is_loose": "yes"}
+    written = StudyPlan.from_dict(json.loads(path.read_text()))
+    sent = plan_from_facts(views.facts_of(form))
+    assert plan.hash == fitted.plan_.hash == written.hash == sent.hash
+
+
+def test_the_form_says_that_a_range_is_loose() -> None:
+    assert "range_is_loose" not in views.facts_of(views.PRESETS)
+    form = views.PRESETS | {"range_is_loose": "yes"}
+    assert views.facts_of(form) == views.facts_of(views.PRESETS) | {"range_is_loose": True}
+    page = views.new_page(form, csrf="")
+    assert 'name="range_is_loose" value="yes" checked' in page
+    assert "ups and downs" in page
+    assert 'name="open" value="yes">' in page

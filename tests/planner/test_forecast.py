@@ -172,6 +172,21 @@ def test_a_loose_range_is_filled_by_nobody() -> None:
     assert narrow < wide / 1.5
 
 
+def test_columns_of_loose_ranges_are_narrow_and_anywhere() -> None:
+    def shown(loose: bool) -> FloatArray:
+        _, place = _world({"feature_ranges": [(-6, 6)] * 9, "range_is_loose": loose})
+        return np.stack([one.people(300, 1)[0] for one in place.populations(6, 0.1)])
+
+    fits, loose = shown(False), shown(True)
+    narrower = loose.std(axis=1) / fits.std(axis=1)
+    assert 0.1 <= narrower.min() < 0.2
+    assert 0.8 < narrower.max() <= 1
+    moved = loose.mean(axis=1) - narrower * fits.mean(axis=1)
+    np.testing.assert_allclose(loose, narrower[:, None] * fits + moved[:, None], atol=1e-9)
+    assert np.all(np.abs(moved) <= 1 - narrower + 1e-9)
+    assert moved.min() < -0.4 < 0.4 < moved.max()
+
+
 def test_theory_is_the_formula() -> None:
     half = ndtri(0.92)
     strength = half**2 / (1 + half**2)

@@ -11,6 +11,8 @@ from dpfda import SimulationSource, plan_study
 from dpfda.curves import CurveEncoder
 from dpfda.datasets import simulate_001
 from dpfda.errors import InvalidParameter
+from dpfda.linear.schedule import Schedule
+from dpfda.linear.shapes import public_prior, shapes
 from dpfda.mechanisms.question_response import effective_answers
 from dpfda.protocol import Server, StudyPlan
 from dpfda.protocol.tasks.reach import ReachTask
@@ -49,7 +51,7 @@ def test_labels_are_not_asked_for_and_phases_add_up() -> None:
     located = int(sizes.range_share(effective_answers(3000, 0.5)) * 3000)
     asked = {kind: sum(p.people for p in phases if p.kind == kind) for kind in ("reach", "level")}
     assert asked == {"reach": located // 4, "level": located - located // 4}
-    assert [p.kind for p in phases[:16]] == ["reach"] * 8 + ["level"] * 8
+    assert [p.kind for p in phases[:14]] == ["reach"] * 6 + ["level"] * 8
     assert sum(phase.people for phase in phases) == 3000
     task = server.issue(server.wanted)
     assert isinstance(task, ReachTask)
@@ -211,3 +213,49 @@ def test_reach_is_the_largest_whatever_its_sign() -> None:
     told = task.exact((z, np.zeros(2)), SimulationSource(0))
     assert told.tolist() == [[1, -1], [-1, 1]]
     assert task.columns == 3
+
+
+def columns(n: int, seed: int) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    return rng.normal(size=(n, 3)) * [1, 5, 2] + np.outer(2 * y - 1, [1.0, 5.0, 0.0]) + 40, y
+
+
+def test_columns_of_a_table_are_looked_for_too() -> None:
+    """Ranges of ±100 around columns of width 1 to 5 at 40, with few people."""
+    (X, y), (others, truth) = columns(1500, 0), columns(2000, 1)
+    facts: Any = {"feature_ranges": [(-100, 100)] * 3, "classes": (0, 1)}
+
+    def error(**more: Any) -> tuple[StudyPlan, float]:
+        plan = plan_study(1500, 1.0, **facts, **more)
+        server = simulate(plan, people_from(plan, X, y), source=SimulationSource(0))
+        return plan, float(np.mean(server.model.predict(others) != truth))
+
+    plan, told = error(range_is_loose=True)
+    assert plan.design["name"] == "linear"
+    assert plan.design["range_is_loose"] is True
+    assert told < 0.2  # the best possible: 0.08
+    assert error()[1] > told + 0.05
+
+
+def test_a_loose_table_is_located_however_few_take_part() -> None:
+    few: dict[str, Any] = {"people": 200, "epsilon": 0.5, "columns": 3, "n_classes": 2}
+    assert not Schedule(**few).locates
+    schedule = Schedule(**few, loose=True)
+    assert schedule.locates
+    asked = [phase.people for phase in schedule.phases() if phase.kind == "location"]
+    assert sum(asked) == 50
+    assert sum(phase.people for phase in schedule.phases()) == 200
+
+
+def test_no_column_of_a_loose_table_is_likelier_in_the_middle() -> None:
+    count = int(np.prod(shapes().hills))
+    usual, loose = public_prior(), public_prior(loose=True)
+    np.testing.assert_allclose(loose[count:], usual[count:])
+    wide = loose[:count].reshape(shapes().hills)[10:-10]  # away from the ends: as dense as places
+    np.testing.assert_allclose(wide[:, 1] / wide[:, 0], 0.75)
+    usual_middle = usual[:count].reshape(shapes().hills).sum(axis=1)
+    middle = loose[:count].reshape(shapes().hills).sum(axis=1)
+    half = len(middle) // 2
+    assert middle[half] == pytest.approx(middle[half + 12], rel=0.05)
+    assert usual_middle[half] > 2 * usual_middle[half + 30]

@@ -33,8 +33,8 @@ class LocalCurveClassifier(StudyClassifier):
         protects: ``both``; ``labels`` if curves are public anyway; ``features`` if labels are.
         classes: the public label set; must be given unless a seed makes this a simulation.
         n_features: overrides the rule for the number of features.
-        range_is_loose: `value_range` is so wide that curves may lie anywhere in it: the first
-            people say where.
+        range_is_loose: the public ranges are so wide that curves, or columns of a table, may lie
+            anywhere in them: the first people say where.
         class_share: of two classes, the public share of ``classes_[1]``, if it is known.
         unit: whose data a row is, or all rows of one group.
         ledger: budget of the data over all studies: everybody spends ε before anybody is asked.

@@ -95,6 +95,8 @@ class LinearDesign(FeatureDesign, name="linear"):
     Attributes:
         class_share: of two classes, the public share of the second; otherwise some are asked.
         temperature_share: share of people who say how sure the finished classifier may be.
+        range_is_loose: features may lie anywhere in their public ranges and be far narrower, so
+            that people are asked where, however few they are.
 
     Example:
         >>> design = LinearDesign().settled(CurveEncoder("cosine", n_basis=3))
@@ -104,6 +106,7 @@ class LinearDesign(FeatureDesign, name="linear"):
 
     class_share: float | None = None
     temperature_share: float = 0.0
+    range_is_loose: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -122,6 +125,7 @@ class LinearDesign(FeatureDesign, name="linear"):
             tempered=tempered,
             share_known=self.class_share is not None,
             ordered=bool(self.settled(plan.encoder).ordered),
+            loose=self.range_is_loose,
         )
 
     def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:

@@ -16,7 +16,7 @@ from dpfda.linear.labels import LabelPhases
 from dpfda.linear.location import Whereabouts, thresholds
 from dpfda.linear.reports import entry_noise
 from dpfda.linear.schedule import ABOUT_LABELS
-from dpfda.linear.shapes import THRESHOLDS, public_prior
+from dpfda.linear.shapes import THRESHOLDS
 from dpfda.mechanisms.question_response import QuestionResponse, best_questions
 from dpfda.protocol.estimate import Estimate
 from dpfda.protocol.plan import StudyPlan
@@ -65,10 +65,9 @@ class FeatureProgress(Progress):
         self._asked: tuple[int, Any] | None = None
         super().__init__(plan, self.schedule.phases())
 
+    @abstractmethod
     def _expected(self, plan: StudyPlan) -> dict[str, FloatArray]:
         """Of where columns lie, before anybody is asked."""
-        known = {"center_known": self.design.center_known}
-        return {"public": public_prior(curves=plan.encoder.basis.functional, **known)}
 
     # -- what people are asked ----------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from dpfda.linear.design import LinearDesign
 from dpfda.linear.feature_progress import FeatureProgress
 from dpfda.linear.features import FeatureMap
 from dpfda.linear.labels import LabelPhases, ManyClasses, TwoClasses
+from dpfda.linear.shapes import public_prior
 from dpfda.protocol.estimate import accuracy_estimate
 from dpfda.protocol.findings import Findings
 from dpfda.protocol.model import CurveModel
@@ -29,6 +30,10 @@ class LinearProgress(FeatureProgress, name="linear"):
     def __init__(self, design: LinearDesign, plan: StudyPlan) -> None:
         self.temperature = Temperature()
         super().__init__(design, plan)
+
+    def _expected(self, plan: StudyPlan) -> dict[str, FloatArray]:
+        known = {"center_known": self.design.center_known, "loose": self.design.range_is_loose}
+        return {"public": public_prior(curves=plan.encoder.basis.functional, **known)}
 
     def tasks(self, start: int, people: int) -> Task:
         """The question of some tickets of the present phase."""

@@ -14,6 +14,7 @@ ABOUT_LABELS = ("rate", "moment", "gradient", "means", "within", "residuals")
 """Kinds of phases that come after the features are known."""
 
 _LOCATION, _LOCATION_FROM, _LOCATION_BATCHES = 0.15, 150.0, 8
+_LOOSE = 0.25  # of people, where features may lie anywhere
 _SPREAD, _SPREAD_FROM = 0.08, 10.0
 _CORRELATION, _CORRELATION_FROM = {2: 0.1, 3: 0.2}, {2: 10.0, 3: 32.0}
 _RATE, _RATE_FROM = 0.1, 60.0
@@ -35,6 +36,7 @@ class Schedule:
         tempered: people who say how sure it may be.
         share_known: nobody needs to be asked for the share of the second of two classes.
         ordered: the first columns matter most, as of smooth curves.
+        loose: features may lie anywhere in their ranges.
     """
 
     people: int
@@ -45,6 +47,7 @@ class Schedule:
     tempered: int = 0
     share_known: bool = False
     ordered: bool = False
+    loose: bool = False
 
     @property
     def effective(self) -> float:
@@ -61,11 +64,12 @@ class Schedule:
     @property
     def locates(self) -> bool:
         """Whether location and scale are sought; if not, features are signs."""
-        return self.effective >= _LOCATION_FROM
+        return self.loose or self.effective >= _LOCATION_FROM
 
     def phases(self) -> list[Phase]:
         """In order; sizes add up to everybody."""
-        location = int(_LOCATION * self.people) if self.locates else 0
+        share = _LOOSE if self.loose else _LOCATION
+        location = int(share * self.people) if self.locates else 0
         spread = int(_SPREAD * self.people) if self.effective * _SPREAD >= _SPREAD_FROM else 0
         correlation = self._correlating()
         rest = self.people - location - spread - correlation

@@ -86,14 +86,19 @@ _KINDS = {"anywhere": 0.45, "central": 0.25, "slopes": 0.15, "ends": 0.15}
 
 @cache
 def public_prior(
-    *, curves: bool = False, center_known: bool = False, free_share: float | None = None
+    *,
+    curves: bool = False,
+    center_known: bool = False,
+    free_share: float | None = None,
+    loose: bool = False,
 ) -> FloatArray:
     """What is expected of a column before anybody is asked, one number a shape.
 
     Columns of a table: hills anywhere on the range or near one of its ends, rather wide than
     narrow; hills in the middle and as wide as their range, as careful people state ranges; slopes;
     ends. Coefficients of curves are nearly always hills in the middle, a sixth of their range wide;
-    `free_share` says of them how likely hills elsewhere are.
+    `free_share` says of them how likely hills elsewhere are. Where ranges are `loose`, no hill is
+    likelier for lying in the middle.
     """
     between = np.gradient(_LOCATIONS)
     anywhere = 0.5 * between / between.sum() + 0.5 / len(_LOCATIONS)
@@ -108,6 +113,8 @@ def public_prior(
         kinds = {"anywhere": free_hills, "central": 1 - free_hills, "slopes": 0.0, "ends": 0.0}
     else:
         widths[:2] = 0.5
+    if loose:
+        kinds = {**kinds, "anywhere": kinds["anywhere"] + kinds["central"], "central": 0.0}
     hills = kinds["anywhere"] * free / free.sum() + kinds["central"] * np.outer(
         middle / middle.sum(), widths
     )

@@ -179,17 +179,21 @@ class Tables:
         kind = rng.choice(3, d, p=[0.45, 0.3, 0.25])
         at, width = rng.normal(-0.2, 0.25, d), np.exp(rng.uniform(np.log(0.25), np.log(0.6), d))
         at = np.zeros(d) if known.center_known else at
+        narrower, moved = np.ones(d), np.zeros(d)
 
         def features(latent: FloatArray) -> FloatArray:
             numbers = at + width * latent
             marks = np.sign(latent - 3 * at)
             amounts = 0.3 * width * np.exp(latent) - 1
             shown = np.where(kind == 0, numbers, np.where(kind == 1, marks, amounts))
-            return np.clip(shown, -1, 1)
+            return np.clip(shown, -1, 1) * narrower + moved
 
         root = _factors(d, rng, most=0.8)
         apart = _differences(classes, d, rng) * rng.standard_gamma(0.5, d) ** 0.5
         together = rng.uniform(0, 1) * _differences(classes, d, rng) @ root.T
+        if known.range_is_loose:
+            narrower = np.exp(rng.uniform(np.log(0.1), 0, d))
+            moved = rng.uniform(-1, 1, d) * (1 - narrower)
         return Population(
             means=apart + together,
             root=root,

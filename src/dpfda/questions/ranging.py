@@ -24,7 +24,7 @@ from dpfda.questions.location import Search, counted
 RANGING = ("reach", "level")
 """Of phases, in order."""
 
-_BATCHES = 8
+_REACH_BATCHES, _LEVEL_BATCHES = 6, 8
 _REACHES: FloatArray = np.linspace(np.log(1 / 2000), 0.0, 77)  # logarithms of S
 _REACH_SCALES: FloatArray = np.array([0.2, 0.4])  # people's ups and downs are of like size
 _WIDER = 0.7  # the prior of S grows like this power: few ranges are a hundred times too wide
@@ -72,8 +72,8 @@ class Ranging:
         """Of so many people, a quarter is asked for ups and downs, where there are any."""
         reach = people // 4 if len(self.waves) else 0
         batches = {
-            "reach": sizes.split_evenly(reach, _BATCHES) if reach else [],
-            "level": sizes.split_evenly(people - reach, _BATCHES),
+            "reach": sizes.split_evenly(reach, _REACH_BATCHES) if reach else [],
+            "level": sizes.split_evenly(people - reach, _LEVEL_BATCHES),
         }
         return [Phase(kind, n) for kind in batches for n in batches[kind]]
 

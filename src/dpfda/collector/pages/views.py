@@ -36,6 +36,10 @@ FIELDS = {
 
 MOST_INVITED = 10_000  # at once, on one page
 _OPTIONAL = ("title", "classes", "target_range", "deadline")
+_CHECKS = {
+    "range_is_loose": "Curves may lie anywhere in their range: ask first where",
+    "open": "Anybody may take part, not only those whom you invite",
+}
 PRESETS = {f"{name}-{end}": text for name in FIELDS for end, text in enumerate(FIELDS[name][1])}
 
 
@@ -272,11 +276,11 @@ def new_page(form: Mapping[str, str], *, csrf: str, complaint: str = "", outlook
         for part in (f"{name}-{end}" for end in range(len(presets))):
             value = f'value="{escape(form.get(part, ""))}" aria-label="{escape(text)}"'
             fields += f'<input id="{part}" name="{part}" {value} type="{kind}{need}>'
-    fields += (
-        '<label class="check"><input type="checkbox" name="open" value="yes"'
-        f"{' checked' * (form.get('open') == 'yes')}> Anybody may take part, not only those whom "
-        "you invite</label>"
-    )
+    for name, text in _CHECKS.items():
+        fields += (
+            f'<label class="check"><input type="checkbox" name="{name}" value="yes"'
+            f"{' checked' * (form.get(name) == 'yes')}> {text}</label>"
+        )
     said = f'<p class="error" role="alert">{escape(complaint)}</p>' if complaint else ""
     told = f"<h2>Will it work?</h2>{outlook}" if outlook else ""
     body = (
@@ -301,7 +305,7 @@ def facts_of(form: Mapping[str, str]) -> dict[str, Any]:
         del facts["target_range"]
     else:
         del facts["classes"]
-    return facts
+    return facts | ({"range_is_loose": True} if form.get("range_is_loose") == "yes" else {})
 
 
 def number(text: str | None) -> Any:
