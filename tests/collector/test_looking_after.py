@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -67,6 +68,13 @@ def test_the_command_line_looks_after_a_study(
         one for one in json.loads(studies(collector, "list", "--json").stdout) if one["id"] == study
     ]
     assert (listed["answered"], listed["wanted"]) == (1, 2)
+    other = collector.create(replace(plan, seed=plan.seed + 10**6))["id"]
+    newest = studies(collector, "list", "--json", "--most", "1")
+    assert [one["id"] for one in json.loads(newest.stdout)] == [other]
+    assert newest.stderr == "there are older ones: --most 0 lists all\n"
+    everything = studies(collector, "list", "--json", "--most", "0")
+    assert {study, other} <= {one["id"] for one in json.loads(everything.stdout)}
+    assert everything.stderr == ""
     assert f"hash: {plan.hash}" in studies(collector, "show", study).stdout
     shown = json.loads(studies(collector, "show", plan.hash, "--json").stdout)
     assert shown["plan"] == json.loads(json.dumps(plan.to_dict()))

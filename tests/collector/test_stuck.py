@@ -154,6 +154,36 @@ def test_older_and_younger_studies_go_on(
     assert "\ndpfda_studies_stuck 0\n" in collector.read("GET", "/metrics").decode()
 
 
+def test_what_took_long_waits_as_long() -> None:
+    clock = Clock()
+    stuck = StuckStudies(clock=clock)
+    assert stuck.failed("a", 0, "TimeoutError", took=3600.0).again == clock.now + 3600
+    assert stuck.failed("a", 0, "TimeoutError", took=1.0).again == clock.now + 2
+
+
+def test_what_comes_to_no_end_is_given_up() -> None:
+    async def main() -> None:
+        worker = Worker(limit=60)
+        first = await worker.run(os.getpid)
+        worker._limit = 0.2
+        with pytest.raises(WorkFailed) as refused:
+            await worker.run(time.sleep, 600)
+        assert refused.value.error == "TimeoutError"
+        assert refused.value.where == "no end after 0.2 seconds"
+        worker._limit = 60
+        assert await worker.run(os.getpid) != first
+        began = time.monotonic()
+        endless = asyncio.create_task(worker.run(time.sleep, 600))
+        await asyncio.sleep(0.1)
+        worker.close()  # nor does the end of the collector wait for it
+        assert time.monotonic() - began < 30
+        endless.cancel()
+        await asyncio.gather(endless, return_exceptions=True)
+        worker.close()
+
+    asyncio.run(main())
+
+
 def _private() -> None:
     raise ValueError("a reply is quoted here")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -69,11 +70,16 @@ def command() -> None:
 
 
 @command.command(name="list")
+@click.option("--most", default=50, show_default=True, type=click.IntRange(0),
+    help="How many, newest first; 0 lists all.")  # fmt: skip
 @_collector
-def list_studies(as_json: bool, **collector: Any) -> None:
+def list_studies(most: int, as_json: bool, **collector: Any) -> None:
     """List the studies, newest first."""
     with _administrator(**collector) as administrator:
-        found = list(administrator.studies())
+        found = list(islice(administrator.studies(), most + 1 if most else None))
+    if most and len(found) > most:
+        found.pop()
+        click.echo("there are older ones: --most 0 lists all", err=True)
     if as_json:
         click.echo(to_json(found))
         return

@@ -328,11 +328,12 @@ class Collector:
         for record in due:
             if self.stuck.must_wait(record.id):
                 continue
+            began = time.monotonic()
             try:
                 await self._conclude(record)
             except Exception as error:  # the other studies can go on
-                what = failure(error)
-                known = self.stuck.failed(record.id, record.phase, what["error"])
+                what, took = failure(error), time.monotonic() - began
+                known = self.stuck.failed(record.id, record.phase, what["error"], took=took)
                 fields = {"study": record.id, "phase": record.phase, "attempts": known.attempts}
                 log.error("a study could not be advanced", extra={"fields": {**fields, **what}})
             else:

@@ -56,12 +56,12 @@ class StuckStudies:
         known = self._known.get(study)
         return known is not None and self._clock() < known.again
 
-    def failed(self, study: str, phase: int, error: str) -> StuckStudy:
-        """Remember a failure."""
+    def failed(self, study: str, phase: int, error: str, *, took: float = 0.0) -> StuckStudy:
+        """Remember a failure; what took long waits at least as long, so that others go on."""
         now, before = self._clock(), self._known.get(study)
         attempts = 1 if before is None else before.attempts + 1
         # Whoever has failed a hundred times needs no power of two of that.
-        pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(attempts - 1, 30))
+        pause = max(took, min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(attempts - 1, 30)))
         self._known[study] = StuckStudy(
             study=study,
             phase=phase,

@@ -25,9 +25,14 @@ _MODEST = 10  # how much less urgent than the collector it is
 
 
 class Worker:
-    """One process that is started again if it dies."""
+    """One process that is started again if it dies, or if it comes to no end.
 
-    def __init__(self) -> None:
+    Args:
+        limit: seconds after which a computation is given up, so that others have their turn.
+    """
+
+    def __init__(self, *, limit: float = 3600.0) -> None:
+        self._limit = limit
         self._pool: ProcessPoolExecutor | None = None
         self._turn = asyncio.Lock()
 
@@ -53,12 +58,20 @@ class Worker:
                 initargs=(os.getpid(),),
             )
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._pool, _guarded, call)
+        work = loop.run_in_executor(self._pool, _guarded, call)
+        try:
+            return await asyncio.wait_for(work, self._limit)
+        except TimeoutError:
+            self.close()
+            return _Failure("TimeoutError", f"no end after {self._limit:g} seconds")
 
     def close(self) -> None:
-        """End the process."""
+        """End the process, whatever it does: what it has not finished is done again."""
         if self._pool is not None:
+            for process in list((self._pool._processes or {}).values()):
+                process.kill()
             self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None
 
 
 class _Failure(msgspec.Struct, frozen=True):
