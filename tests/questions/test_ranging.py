@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpfda import SimulationSource, plan_study
+from dpfda import Ledger, Person, SimulationSource, plan_study
 from dpfda.curves import CurveEncoder
 from dpfda.datasets import simulate_001
-from dpfda.errors import InvalidParameter
+from dpfda.errors import InvalidParameter, ProtocolError
 from dpfda.linear.schedule import Schedule
 from dpfda.linear.shapes import public_prior, shapes
 from dpfda.mechanisms.question_response import effective_answers
@@ -259,3 +259,29 @@ def test_no_column_of_a_loose_table_is_likelier_in_the_middle() -> None:
     half = len(middle) // 2
     assert middle[half] == pytest.approx(middle[half + 12], rel=0.05)
     assert usual_middle[half] > 2 * usual_middle[half + 30]
+
+
+def test_people_refuse_other_questions_about_waves() -> None:
+    """Nobody who was told of no such question answers it, nor one of another shape."""
+    facts: Any = {"value_range": LOOSE, "classes": (-1, 1)}
+    loose, fits = (plan_study(300, 1.0, **facts, range_is_loose=told) for told in (True, False))
+    good = {"epsilon": 1.0, "people": 1, "coordinates": [[[*range(1, 8)]]], "thresholds": [[0.1]]}
+
+    def ask(plan: StudyPlan, **changed: Any) -> Any:
+        ledger = Ledger(1.0)
+        person = Person(plan, curve=[0.0, 1.0, 2.0], label=1, ledger=ledger)
+        try:
+            return person.answer(ReachTask(**(good | changed))).values
+        finally:
+            assert ledger.remaining.epsilon == (0 if (plan, changed) == (loose, {}) else 1)
+
+    assert ask(loose).shape == (1, 1)
+    for plan, changed in (
+        (fits, {}),
+        (loose, {"coordinates": [[[1]]]}),
+        (loose, {"coordinates": [[[*range(2, 9)]]]}),
+        (loose, {"coordinates": [[[*range(1, 8)]] * 2], "thresholds": [[0.1, 0.2]]}),
+        (loose, {"epsilon": 1.5}),
+    ):
+        with pytest.raises(ProtocolError):
+            ask(plan, **changed)
