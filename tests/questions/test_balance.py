@@ -11,8 +11,12 @@ from dpfda import LocalCurveClassifier, SimulationSource, plan_study
 from dpfda.errors import InvalidParameter
 from dpfda.mechanisms.question_response import effective_answers
 from dpfda.protocol import Server
+from dpfda.protocol.estimate import Estimate
+from dpfda.protocol.public_randomness import public_uniforms
 from dpfda.protocol.tasks.stump import StumpTask
 from dpfda.questions import balance, estimation, sizes
+from dpfda.questions.design import QuestionDesign
+from dpfda.questions.progress import QuestionProgress
 from dpfda.simulate import simulate
 
 
@@ -128,20 +132,61 @@ def test_the_intercept_makes_as_many_people_of_class_one_as_the_share_says() -> 
     assert belief.variance == pytest.approx(0.25 + 0.1 + 0.01 * 5.0)
 
 
-def test_slopes_count_as_much_as_there_is_evidence_for_them() -> None:
+def test_evidence_says_whether_any_stump_is_right() -> None:
     """No stump can be right more often than unbalanced classes allow."""
     pairs = np.zeros((3, 3))
     asked = np.full(3, 400.0)
     sums = {"asked": asked, "pair_total": pairs, "pair_asked": pairs, "alpha": 0.5}
     how = sums | {"whiten": False, "ordered": False}
-    clear = estimation.direction(total=np.array([80.0, 2, -3]), balance=0.0, **how)
+    clear = estimation.direction(total=np.array([100.0, 2, -3]), balance=0.0, **how)
     vague = estimation.direction(total=np.array([12.0, 2, -3]), balance=0.0, **how)
     assert clear.evidence > 0.99
-    assert vague.evidence < 0.6
+    assert vague.evidence < 0.4  # less than before any answer
     skew = estimation.direction(total=np.array([12.0, 2, -3]), balance=-0.8, **how)
     # Prior variance times (1 - .8)² = .04: 0.25 → 0.01, against 1/(400 · .25) = 0.01 of noise.
-    lead = 0.06 * 0.5 * 4 * skew.evidence / 0.36
-    assert skew.slopes[0] == pytest.approx(lead, rel=0.02)
+    assert skew.slopes[0] == pytest.approx(0.06 * 0.5 * 4 / 0.36, rel=0.02)
+    together = estimation.direction(
+        total=np.array([12.0, 2, -3]), balance=-0.8, **how | {"whiten": True}
+    )
+    assert together.slopes[0] == pytest.approx(together.evidence * skew.slopes[0] / 1.1, rel=0.02)
+
+
+def test_evidence_is_that_of_bayes() -> None:
+    """One stump of four sizes of signal: by quadrature over its correlation."""
+    signal = estimation._Signal(0.3, (0.1, 0.4), {0.0: 0.5, 2.0: 0.5})
+    grid = np.linspace(-8, 8, 40_001)
+    raw, precision = 0.5, 20.0
+    reading = np.exp(-precision * (grid - raw) ** 2 / 2)
+    found = [
+        np.average(reading, weights=np.exp(-(grid**2) / (2 * 0.5 * size))) for size in (0.1, 0.4)
+    ]  # room makes both half as large
+    odds = 0.3 / 0.7 * np.mean(found) / np.exp(-precision * raw**2 / 2)
+    told = estimation._evidence(np.array([raw]), np.array([precision]), signal=signal, room=0.5)
+    assert told == pytest.approx(odds / (1 + odds), abs=1e-4)
+
+
+@pytest.mark.parametrize(("evidence", "mean"), [(0.9, -0.7), (0.6, 0.4), (0.3, -0.2), (0.5, 0.0)])
+def test_a_cautious_rule_decides_as_the_mixture_does(evidence: float, mean: float) -> None:
+    """Its line is where w σ(s) + (1 - w)(1 + r₀)/2 is ½, and its middle has that probability."""
+    slopes = np.array([3.0, -1.0])
+    belief = balance.Belief(np.array([0.4, 0.6]), np.array([0.1, mean]), np.full(2, 0.3))
+    intercept, scale = balance.cautious(belief, slopes, evidence=evidence)
+    u = 2 * public_uniforms(seed=0, phase=0, start=0, people=200, width=2) - 1
+    implied = [np.mean(np.tanh((a + 0.35 * u @ slopes) / 2)) for a in belief.means]
+    share = (1 + belief.weights @ implied) / 2
+
+    def mixed(score: Any) -> Any:
+        return evidence / (1 + np.exp(-score)) + (1 - evidence) * share
+
+    x = np.random.default_rng(0).uniform(-2, 2, (500, 2))
+    assert np.all((mixed(belief.mean + x @ slopes) > 0.5) == (intercept + scale * x @ slopes > 0))
+    assert 1 / (1 + np.exp(-intercept)) == pytest.approx(mixed(belief.mean), abs=1e-9)
+
+
+def test_a_rule_in_the_middle_of_balanced_classes_is_as_steep_as_it_is_sure() -> None:
+    level = balance.Belief(np.array([0.0, 1.0]), np.zeros(2), np.zeros(2))
+    intercept, scale = balance.cautious(level, np.zeros(2), evidence=0.6)
+    assert (intercept, scale) == pytest.approx((0.0, 0.6))
 
 
 def test_a_study_that_found_nothing_says_so() -> None:
@@ -175,3 +220,29 @@ def test_one_share_does_not_describe_three_classes() -> None:
     plan = plan_study(99, 1.0, value_range=(0, 1), classes=(0, 1, 2), class_share=0.2)
     with pytest.raises(InvalidParameter, match="class_share must be None but for two classes"):
         Server(plan)
+
+
+@pytest.mark.parametrize(("epsilon", "evidence"), [(1.0, 0.3), (5.0, 1.0)])
+def test_the_model_is_the_cautious_rule(epsilon: float, evidence: float) -> None:
+    """Where people answer several questions, features that tell little alone tell more together."""
+    plan = plan_study(200, epsilon, value_range=(-1, 1), classes=(0, 1), class_share=0.3)
+    progress = QuestionProgress(QuestionDesign(class_share=0.3), plan)
+    progress.slopes = np.full((1, progress.d), 1.5)
+    progress.slope_variance = np.full((1, progress.d), 0.2)
+    progress.intercepts = [
+        balance.intercept_of(balance.balance_of(0.3), progress.slopes[0], doubt=0)
+    ]
+    progress.evidence = np.array([0.3])
+    model, (belief,) = progress.model, progress.intercepts
+    intercept, scale = balance.cautious(belief, progress.slopes[0], evidence=evidence)
+    assert model.intercept == pytest.approx([intercept])
+    assert model.coefficients[0] == pytest.approx(1.5 * scale)
+    assert model.variances is not None
+    assert model.variances[0] == pytest.approx(
+        scale**2 * np.array([belief.variance] + [0.2] * progress.d)
+    )
+    progress.correlations = [[Estimate(0.1, 0.1, 9)]]
+    for told, words in ((0.2, "is no better"), (0.3, "may be no better"), (0.9, "")):
+        progress.evidence = np.array([told])
+        assert words in "".join(progress.findings().notes)
+    assert not progress.findings().notes

@@ -15,7 +15,7 @@ _LEVEL = 0.95
 
 
 def summarize(server: Server) -> dict[str, Any]:
-    """Phases, members, slope function, error estimate: whatever the design knows."""
+    """Phases, members, slope function, error estimate, notes: whatever the design knows."""
     found = server.findings
     return {
         "phases": [{"kind": phase.kind, "people": phase.people} for phase in found.phases],
@@ -28,6 +28,7 @@ def summarize(server: Server) -> dict[str, Any]:
         "slope": _slope(server),
         "error": _estimate(found.error),
         "drifted": found.drifted,
+        "notes": list(found.notes),
     }
 
 

@@ -21,6 +21,7 @@ _VARIANCES = (0.01, 0.2)  # of r₀, if so and if not
 _MOST = 0.95  # |r₀| of a study that can be made
 _SPREAD = 0.35  # of centered and scaled features, relative to uniform ones on [-1, 1]
 _INTERCEPT = 0.25  # variance of an intercept, whatever the classes are
+_TINY = 1e-6
 _MISFIT = (0.01, 0.02)  # variance that squared slopes add, since _SPREAD is a guess: r₀ known, not
 
 
@@ -92,6 +93,34 @@ def intercept_of(balance: Belief, slopes: FloatArray, *, doubt: float) -> Belief
     # If somebody balanced the classes, the intercept is small, however wide the features are.
     spread = np.array([0.0, misfit + balance.variances[1] / reaction**2])
     return Belief(balance.weights, means, _INTERCEPT + doubt + spread)
+
+
+def cautious(intercept: Belief, slopes: FloatArray, *, evidence: float) -> tuple[float, float]:
+    """What a rule's intercept becomes, and its slopes are taken times, since they may mean nothing.
+
+    With probability w (the evidence) the score a + θ·x is right, else nothing is known of anybody
+    but r₀: P(y = 1 | x) = w σ(a + θ·x) + (1 - w)(1 + r₀)/2. That exceeds ½ exactly where a + θ·x +
+    2 artanh(q) > 0, q = r₀ (1 - w)/w, so the rule stays a line, and for balanced classes the same
+    line. It is scaled so that its probability in the middle (x = 0) is the mixture's.
+
+    Example:
+        >>> sure = Belief(np.array([0.0, 1.0]), np.full(2, -1.0), np.zeros(2))
+        >>> cautious(sure, np.array([2.0]), evidence=1.0)
+        (-1.0, 1.0)
+        >>> [round(x, 2) for x in cautious(sure, np.array([2.0]), evidence=0.5)]
+        [-0.99, 0.5]
+    """
+    if evidence == 1:
+        return intercept.mean, 1.0
+    scores = _SPREAD * _reference(len(slopes)) @ slopes
+    implied = [float(np.mean(np.tanh((mean + scores) / 2))) for mean in intercept.means]
+    balance = float(intercept.weights @ implied)
+    q = float(np.clip(balance * (1 - evidence) / max(evidence, _TINY), -1 + _TINY, 1 - _TINY))
+    moved = intercept.mean + 2 * np.arctanh(q)
+    middle = 2 * np.arctanh(evidence * np.tanh(intercept.mean / 2) + (1 - evidence) * balance)
+    if abs(moved) < _TINY:  # the middle is where the mixture is ½: by its slope there
+        return float(moved), evidence * (1 - q * q)
+    return float(middle), float(middle / moved)
 
 
 def always_the_same(intercept: float, slopes: FloatArray) -> bool:

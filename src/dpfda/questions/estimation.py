@@ -11,19 +11,37 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import isotonic_regression
-from scipy.special import expit, logit
+from scipy.special import softmax
 
 from dpfda._validate import AnyArray, FloatArray
 
 _LEAD_PRIOR = 0.25  # variance of the strongest stump's correlation r_j before any answer
 _OTHER_PRIOR = 0.03  # variance of any other stump's, where features have no order
 _DOUBT = 2.5  # evidence that an ordered feature must bring before it is believed at all
-_EXPECTED = 0.7  # how likely it is, before any answer, that features say something of the label
-_SIGNAL = 0.06  # variance of the first stump's correlation if they do
 _PAIR_PRIOR = 0.02  # variance of the correlation of two stumps before any answer
 _BLIND = 0.4  # by what to take scores times where products of stumps are unknown
 _RIDGE = 0.1
 _SMALLEST_EIGENVALUE = 0.2
+
+
+class _Signal(NamedTuple):
+    """What is expected of correlations r_j before any answer.
+
+    Attributes:
+        expected: how likely it is that features say something of the label.
+        sizes: variances of the first stump's correlation if they do, each as likely as the others.
+        decays: how likely it is that those of later ones fall with this power.
+    """
+
+    expected: float
+    sizes: tuple[float, ...]
+    decays: dict[float, float]
+
+
+_CLEAR = _Signal(0.5, (0.1, 0.4), {0.0: 0.15, 2.0: 0.25, 4.0: 0.6})
+"""Of ordered features, where people answer one question each."""
+_FAINT = {True: _Signal(0.7, (0.06,), {1.0: 1.0}), False: _Signal(0.7, (0.03,), {0.0: 1.0})}
+"""Of ordered features and of others that may tell little alone and much together."""
 
 
 def shift_center(
@@ -91,8 +109,8 @@ def direction(
 
     r_j = mean/α is the correlation of label and stump j, shrunk against its noise; correlated
     stumps are whitened by their estimated products. Reversal needs no rule: it is the sign of r_j.
-    Where class 1 has a share of (1 + r₀)/2, no stump can have |r_j| above 1 - |r₀|; and slopes
-    count as much as there is evidence for any of them, so that without any the larger class wins.
+    Where class 1 has a share of (1 + r₀)/2, no stump can have |r_j| above 1 - |r₀|. Slopes are
+    those if features say anything at all; how likely that is stands beside them.
 
     Args:
         total: sums of answers to each of d stumps.
@@ -113,8 +131,9 @@ def direction(
     spread = 1 - off**2
     evidence = 1.0
     if balance is not None:
-        evidence = _evidence(raw, precision, ordered=ordered, room=(1 - abs(off)) ** 2)
-    steepness = 4 * evidence / (spread * (1 - np.clip(u @ r / spread, 0, 0.9)))
+        signal = _CLEAR if ordered and not whiten else _FAINT[ordered]
+        evidence = _evidence(raw, precision, signal=signal, room=(1 - abs(off)) ** 2)
+    steepness = 4 * (evidence if whiten else 1.0) / (spread * (1 - np.clip(u @ r / spread, 0, 0.9)))
     return Direction(
         slopes=steepness * u,
         raw=raw,
@@ -143,13 +162,18 @@ def _shrinkage(raw: FloatArray, precision: FloatArray, *, ordered: bool, room: f
     return np.asarray(believed)
 
 
-def _evidence(raw: FloatArray, precision: FloatArray, *, ordered: bool, room: float) -> float:
-    """How likely it is that any stump is right: r_j ~ N(0, τ_j²) against all of them 0."""
-    order = 1 + np.arange(len(raw)) if ordered else np.full(len(raw), 2)
-    variance = _SIGNAL * room / order
-    factor = precision * raw**2 * variance / (variance + 1 / precision)
-    log_odds = logit(_EXPECTED) + 0.5 * float(np.sum(factor - np.log1p(variance * precision)))
-    return float(expit(log_odds))
+def _evidence(raw: FloatArray, precision: FloatArray, *, signal: _Signal, room: float) -> float:
+    """How likely it is that any stump is right.
+
+    If so, r_j ~ N(0, τ² (j + 1)^-p) with τ² one of the sizes and p one of the decays, else all r_j
+    are 0.
+    """
+    sizes, places = np.array(signal.sizes) * room, 1.0 + np.arange(len(raw))
+    variance = np.concatenate([np.outer(sizes, places**-power) for power in signal.decays])
+    prior = signal.expected * np.repeat(list(signal.decays.values()), len(sizes)) / len(sizes)
+    gain = variance / (variance + 1 / precision)
+    fit = 0.5 * (precision * raw**2 * gain - np.log1p(variance * precision)).sum(axis=1)
+    return float(softmax(np.append(np.log(prior) + fit, np.log(1 - signal.expected)))[:-1].sum())
 
 
 def _correlations(pair_total: FloatArray, pair_asked: FloatArray, alpha: float) -> FloatArray:

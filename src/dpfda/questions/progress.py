@@ -23,6 +23,7 @@ from dpfda.questions.balance import (
     Belief,
     always_the_same,
     balance_of,
+    cautious,
     intercept_of,
     one_against_the_rest,
     sensitivity,
@@ -34,7 +35,7 @@ from dpfda.questions.scores import ScoredProgress
 _CENTER_WIDTHS = (1 / 3, 1 / 4)  # of the scale h, batch after batch
 _DIRECTION_BATCHES = 3  # where the first say how often to ask about the constant stump
 _INTERCEPT_BATCHES = 4
-_SIGNAL_SEEN = 0.5  # evidence below which a study says that it found nothing
+_SIGNAL_SEEN = (0.25, 0.5)  # evidence below which a study says that it found nothing, or may have
 _BELOW = -2.0  # a threshold that every feature exceeds: this stump's answer is the label
 
 
@@ -384,27 +385,37 @@ class QuestionProgress(ScoredProgress, name="questions"):
         """That the model is no better than guessing, where the replies say so."""
         if self.n_scores > 1 or not any(map(len, self.correlations)):
             return []
-        if self.evidence[0] < _SIGNAL_SEEN:
+        rule, verdict = self.model, "is"
+        if self.evidence[0] < _SIGNAL_SEEN[1]:
+            verdict = "is" if self.evidence[0] < _SIGNAL_SEEN[0] else "may be"
             reason = f"that any feature goes with the label is {self.evidence[0]:.0%} likely"
-        elif always_the_same(self._intercept[0], self.slopes[0]):
+        elif always_the_same(float(rule.intercept[0]), np.asarray(rule.coefficients[0])):
             reason = "one label is so frequent that the features seen do not outweigh it"
         else:
             return []
-        return [f"This model is no better than guessing: {reason}."]
+        return [f"This model {verdict} no better than guessing: {reason}."]
 
     @property
     def model(self) -> CurveModel:
         """The classifier as it is now."""
         shape = (self.n_scores, self.d)
+        rules = [
+            cautious(belief, slopes, evidence=float(evidence) if self.k == 1 else 1.0)
+            for belief, slopes, evidence in zip(
+                self.intercepts, self.slopes, self.evidence, strict=True
+            )
+        ]
+        intercept, scale = np.array(rules).T
+        variances = np.column_stack(
+            [[belief.variance for belief in self.intercepts], self.slope_variance]
+        )
         return CurveModel(
-            intercept=self._intercept,
-            coefficients=self.slopes,
+            intercept=intercept,
+            coefficients=self.slopes * scale[:, None],
             centers=np.broadcast_to(self.centers, shape),
             scales=np.broadcast_to(self.scales, shape),
             clipped=True,
-            variances=np.column_stack(
-                [[belief.variance for belief in self.intercepts], self.slope_variance]
-            ),
+            variances=variances * scale[:, None] ** 2,
             damping=float(np.mean(self.damping)) * self.temperature.factor,
             **self.plan.stamp,
         )

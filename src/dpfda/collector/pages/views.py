@@ -213,7 +213,8 @@ def _error_card(newest: Mapping[str, Any]) -> str:
             f"[{show(error['low'])}, {show(error['high'])}], from {error['people']} people’s "
             "randomized verdicts. No held-out data were used.</p>"
         )
-    return card("Error estimate", text)
+    said = "".join(f"<p>{escape(note)}</p>" for note in newest["notes"])
+    return card("Error estimate", said + text)
 
 
 def _members_card(rows: list[dict[str, Any]]) -> str:
