@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sqlite3
 import threading
 import time
 from collections.abc import Callable
@@ -282,3 +284,48 @@ def test_sqlite_files_are_their_owners_only(tmp_path: Path) -> None:
         assert path.stat().st_mode & 0o777 == 0o600, "a file from before is taken from others"
     finally:
         os.umask(before)
+
+
+def test_a_reader_delays_the_end_of_the_log_and_nobody_else(tmp_path: Path) -> None:
+    """A backup that reads while something is forgotten: tried again, and not waited for."""
+    path = tmp_path / "study.db"
+    storage = open_storage(f"sqlite:///{path}")
+    concluded(storage)
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM person").fetchall()
+        began = time.monotonic()
+        forget_all(storage)
+        assert time.monotonic() - began < 5, "those who write go on"
+        assert path.with_name("study.db-wal").stat().st_size > 0
+        reader.execute("ROLLBACK")
+    assert not storage.forget()
+    assert path.with_name("study.db-wal").stat().st_size == 0
+    storage.close()
+
+
+def test_sqlite_keeps_no_order_of_arrival(storage: Storage, database: str) -> None:
+    concluded(storage)
+    with contextlib.closing(sqlite3.connect(database.removeprefix("sqlite:///"))) as connection:
+        for table in ("person", "past", "reply"):
+            with pytest.raises(sqlite3.OperationalError, match="no such column: rowid"):
+                connection.execute(f"SELECT rowid FROM {table}")
+
+
+@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+def test_postgresql_keeps_no_order_of_arrival_and_no_old_rows(storage: Storage) -> None:
+    people = 60
+    storage.create(record(quota=people), model())
+    crowd = [("study", token(i)) for i in range(people)]
+    storage.enrol(crowd, most={"study": people})
+    storage.issue(crowd, now=1.0)
+    storage.begin_closing("study", 0)
+    storage.advance("study", 0, Ended(following=FINISHED, model=model(phase=0)))
+    size = sa.text("SELECT pg_relation_size('person')")
+    with storage._read() as connection:  # type: ignore[attr-defined]
+        assert connection.execute(size).scalar_one() > 0
+    forget_all(storage, most=7)
+    with storage._read() as connection:  # type: ignore[attr-defined]
+        assert connection.execute(size).scalar_one() == 0, "vacuumed"
+        lie = connection.execute(sa.text("SELECT token FROM past ORDER BY ctid")).scalars()
+        assert [bytes(one) for one in lie] == sorted(token(i) for i in range(people))

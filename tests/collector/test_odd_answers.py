@@ -128,6 +128,40 @@ def test_whatever_a_collector_answers(make_plan: Any, tmp_path: Path, design: An
     assert done > 12
 
 
+PLACES = [
+    *(("study", "plan", name) for name in ("epsilon", "encoder", "classes", "design", "title")),
+    *(("study", "plan"), ("enrol", "token")),
+    *(("task", "task", name) for name in ("name", "epsilon", "people", "positive")),
+    *(("task", name) for name in ("plan", "phase", "ticket", "task")),
+    ("reply", "receipt"),
+]
+"""In the order of a study: what was refused is asked for again, and what was done is not."""
+
+
+def test_every_odd_value_in_every_place(make_plan: Any, tmp_path: Path) -> None:
+    plan = make_plan(120, epsilon=6.0)
+    said = []
+    for number, value in enumerate(ODD):
+        device = Device(tmp_path / str(number), limit_epsilon=60.0, patience=-1.0)
+        device._sleep = lambda seconds: None
+        for name, *place, last in PLACES:
+            device.odd = Odd(plan, random.Random(0), share=0.0)
+            status, found = copy.deepcopy(device.odd.honest[name])
+            inner = found
+            for part in place:
+                inner = inner[part]
+            inner[last] = value
+            device.odd.honest[name] = (status, found)
+            try:
+                device.join("http://127.0.0.1", plan.hash, most_epsilon=6.0)
+                device.submit(plan.hash, curve=CURVE, label="yes")
+            except DpfdaError as error:
+                said.append(str(error))
+        assert len(device.ledger.entries) <= 1
+    assert [words for words in said if not words.isprintable()] == []
+    assert len(said) > 100
+
+
 @contextmanager
 def answering(*pieces: bytes, endless: bool = False) -> Iterator[str]:
     """A server that sends these bytes to whoever connects, once or for ever."""
@@ -222,9 +256,6 @@ def test_nothing_that_a_collector_says_moves_the_cursor(
     make_plan: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = make_plan(4, epsilon=1.0)
-    plan = StudyPlan.from_dict(
-        plan.to_dict() | {"title": ESCAPE, "classes": ["no", "yes" + ESCAPE]}
-    )
     odd = Odd(plan, random.Random(0), share=0.0)
     monkeypatch.setattr(RemoteClient, "_connect", lambda *_: odd)
     curve = tmp_path / "curve.csv"
@@ -239,14 +270,18 @@ def test_nothing_that_a_collector_says_moves_the_cursor(
         assert all(line.isprintable() for line in done.output.split("\n")), done.output
         return done.output
 
-    assert "joined: \\x1b]0;owned" in said([*join, *home], 0)
+    for wrong in ({"title": ESCAPE}, {"classes": ["no", ESCAPE]}):
+        odd.honest["study"] = (200, {"plan": plan.to_dict() | wrong})
+        assert "plan cannot be understood" in said([*join, *home], 2)
+    odd.honest["study"] = (200, {"plan": plan.to_dict()})
+    said([*join, *home], 0)
     honest = odd.honest["task"]
     odd.honest["task"] = (403, {"error": {"message": ESCAPE}})
     assert "the collector refused: \\x1b]0;owned" in said(submit, 2)
     odd.honest["task"] = honest
     said([*submit, "--show"], 0, "n\n")
-    for wrong in (ESCAPE, "r" * 201, ""):
-        odd.honest["reply"] = (200, {"receipt": wrong})
+    for receipt in (ESCAPE, "r" * 201, ""):
+        odd.honest["reply"] = (200, {"receipt": receipt})
         assert "holds no receipt" in said(submit, 2)
     odd.honest["reply"] = (200, {"receipt": "r" * 200})
     assert "sent; receipt rrr" in said(submit, 0)

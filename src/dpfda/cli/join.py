@@ -8,7 +8,6 @@ from typing import TextIO
 import click
 
 from dpfda.client import RemoteClient
-from dpfda.errors import printable
 from dpfda.study.results import to_json
 
 
@@ -57,9 +56,8 @@ def command(
     if as_json:
         click.echo(to_json(plan.to_dict()))
         return
-    # The plan is somebody else's text.
-    click.echo(printable(f"joined: {plan.title or plan_hash[:16]}"))
-    click.echo(printable(f"promise: {plan.guarantee.drawn_from(client.source)}", most=2000))
-    click.echo(printable(f"{plan.what_is_learnt}; people: {plan.n_people}"))
+    click.echo(f"joined: {plan.title or plan_hash[:16]}")
+    click.echo(f"promise: {plan.guarantee.drawn_from(client.source)}")
+    click.echo(f"{plan.what_is_learnt}; people: {plan.n_people}")
     click.echo(f"left in your budget: ε = {client.ledger.remaining.epsilon:g}")
     click.echo(f"next: dpfda submit {plan_hash} CURVE_FILE --label YOURS")
