@@ -26,7 +26,7 @@ from dpfda.protocol.server import Server
 from dpfda.questions.design import QuestionDesign
 
 _MOST_FEATURES = 8
-_LINEAR_FROM = {"table": 400.0, "center known": 4000.0, "classes": 300.0, "curve classes": 700.0}
+_LINEAR_FROM = {"table": 400.0, "center known": 4000.0, "classes": 300.0, "curve classes": 400.0}
 """Effective people from which a linear study errs less than a question study: two classes on a
 table, also where its middle is known, several classes on a table, and on curves. Questions about
 two classes of curves know what to expect of smooth ones; no linear study was better so far."""

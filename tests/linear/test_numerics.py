@@ -62,6 +62,32 @@ def test_columns_learn_from_each_other() -> None:
     assert widths[40] < 0.7 * widths[4]
 
 
+def test_widths_that_are_alike_are_found_together() -> None:
+    """From forty effective answers a column; nobody who knows the widths changes them."""
+    rng = np.random.default_rng(4)
+    where = Whereabouts.unknown(8, alpha=0.5, public=public_prior(curves=True))
+    for _ in range(8):
+        asked(where, rng.normal(0.5, 0.08, (20, 8)), rng)
+        where.pool()
+    alone, together = (where.found(alike=spread)[2] for spread in (None, 0.35))
+    # Answers of one column leave a factor of two open, those of eight a factor of 1.3.
+    errors = [np.abs(np.log(width / 0.08)).mean() for width in (alone, together)]
+    assert errors[1] < 0.7 * errors[0]
+    every = shapes()
+    where = Whereabouts.unknown(2, alpha=0.5, public=public_prior(curves=True))
+    sure = np.flatnonzero((every.mean == 0.5) & (every.width > 0.01))[[0, -1]]
+    where.alone = np.zeros((2, len(every.mean)))
+    where.alone[[0, 1], sure] = 1.0
+    assert_allclose(where.found(alike=0.35)[2], every.width[sure], rtol=1e-4)
+    where.alone[:, sure] = [[0.8, 0.2], [0.2, 0.8]]
+    first, second = np.log(every.width[sure])
+    # Each knows its logarithm as well as the other: by 0.16 times the square of their distance.
+    v = 0.16 * (second - first) ** 2
+    middle, off = (first + second) / 2, 0.3 * (second - first) * 0.35**2 / (v + 0.35**2)
+    found = np.log(where.found(alike=0.35)[2])
+    assert_allclose(found, [middle - off, middle + off], rtol=1e-4)
+
+
 def amounts(rng: np.random.Generator, n: int) -> FloatArray:
     """Of most people 0, of the others exponential."""
     return (rng.random(n) < 0.4) * np.minimum(rng.exponential(0.2, n), 1)

@@ -286,3 +286,5 @@ def test_curves_have_an_order() -> None:
         design=LINEAR,
     )  # fmt: skip
     assert LinearDesign().favor(plan).tolist() == [1, 1 / 2, 1 / 3, 1 / 4]
+    progress: Any = Server(plan).progress
+    np.testing.assert_allclose(progress._asking, np.arange(1, 5) ** -0.5)

@@ -29,6 +29,7 @@ from dpfda.protocol.tasks.summary import SummaryTask
 _SIGN_WIDTH = 2e-3  # of a feature's reach: a clip so narrow is a sign
 _HEARD = 0.7  # share of the people about labels for whom directions are chosen
 _UNSEEN = 1e9  # noise of correlations that nobody was asked about
+_WAVES_ALIKE = 0.35  # spread of log widths, relative to 1/j, of a curve's coefficients
 _ARRAYS = ("location", "doubt", "width", "mean", "deviation", "factor", "total")
 _AFTER = ("temperature", "evaluation", "finished")
 
@@ -197,7 +198,8 @@ class FeatureProgress(Progress):
 
     def _learn_location(self) -> None:
         self.where.pool()
-        location, doubt, deviation = self.where.found()
+        alike = _WAVES_ALIKE if self.schedule.ordered and self.schedule.n_classes > 2 else None
+        location, doubt, deviation = self.where.found(alike=alike)
         self.location = self.reach * (2 * location - 1)
         self.doubt, self.width = 2 * self.reach * doubt, 2 * self.reach * deviation
         self._labels = None

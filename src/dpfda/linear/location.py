@@ -73,18 +73,33 @@ class Whereabouts:
         log = self.counts[..., 1] @ yes.T + self.counts[..., 0] @ no.T
         return np.asarray(np.exp(log - log.max(axis=1, keepdims=True)))
 
-    def found(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def found(self, *, alike: float | None = None) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Of each column: location (posterior median), what is not known of it, a cautious width.
 
         The second is a posterior standard deviation, the third a standard deviation of people: the
         median of what is known of it, and no less than what is not known of the location. Who does
         not know where a column is cannot know how far from there somebody lies.
+
+        Args:
+            alike: standard deviation of the logarithms of widths over columns, where it is known
+                that widths resemble each other.
         """
         every, posterior = shapes(), self.posterior()
         low, location, high = (_quantile(posterior, every.mean, share) for share in _BETWEEN)
         doubt = np.sqrt((posterior * (every.mean - location[:, None]) ** 2).sum(axis=1))
-        width = np.exp(_quantile(posterior, np.log(every.width), 0.5))
+        logs = np.log(every.width)
+        width = np.exp(
+            _quantile(posterior, logs, 0.5) if alike is None else _alike(posterior, logs, alike)
+        )
         return location, doubt, np.hypot(width, np.sqrt((high - location) * (location - low)))
+
+
+def _alike(posterior: FloatArray, values: FloatArray, spread: float) -> FloatArray:
+    """Posterior means of values that lie around an unknown common one, one row a column."""
+    own = posterior @ values
+    doubt = posterior @ values**2 - own**2 + 1e-9
+    common = np.average(own, weights=1 / (doubt + spread**2))
+    return np.asarray(own + (common - own) * doubt / (doubt + spread**2))
 
 
 def _quantile(posterior: FloatArray, values: FloatArray, share: float) -> FloatArray:

@@ -51,6 +51,11 @@ class LinearProgress(FeatureProgress, name="linear"):
             return self._ask("evaluation", people, **self.model.rows(people))
         return super().tasks(start, people)
 
+    @property
+    def _asking(self) -> FloatArray:
+        """Of ordered columns the first more often, as they will be used more."""
+        return np.sqrt(self.design.favor(self.plan))
+
     def _about_labels(self, features: FeatureMap, **chosen: FloatArray) -> LabelPhases:
         kind = TwoClasses if self.plan.n_classes == 2 else ManyClasses
         return kind(self.schedule, features, **chosen, share=self.design.class_share)
