@@ -69,7 +69,7 @@ def test_the_same_bytes_get_the_same_answer_when_their_owner_is_forgotten(storag
 def test_people_of_the_open_phase_are_not_forgotten(storage: Storage) -> None:
     concluded(storage)
     new = [("study", token(i)) for i in (8, 9)]
-    storage.enrol(new, most={"study": 100})
+    storage.enrol(new)
     (ticket,) = storage.issue(new[:1], now=3.0)
     forget_all(storage)
     assert storage.issue(new[:1], now=4.0) == [ticket]
@@ -114,7 +114,7 @@ def test_purged_replies_leave_digests(storage: Storage) -> None:
 @every_storage
 def test_replies_of_an_open_phase_are_not_purged(storage: Storage) -> None:
     concluded(storage)
-    storage.enrol([("study", token(8))], most={"study": 100})
+    storage.enrol([("study", token(8))])
     storage.issue([("study", token(8))], now=3.0)
     current = type(reply(0))(token(8), "study", 1, 0, b"d", b"kept")
     assert storage.add_replies([current]) == ["stored"]
@@ -137,7 +137,7 @@ def test_a_deleted_study_is_gone_and_no_other(storage: Storage, when: str) -> No
     if when == "closing":
         storage.begin_closing("study", 0)
     assert storage.create(record("other"), model("other"))
-    storage.enrol([("other", token(20))], most={"other": 9})
+    storage.enrol([("other", token(20))])
     storage.issue([("other", token(20))], now=2.0)
     of_other = type(reply(0))(token(20), "other", 0, 0, b"d", b"x")
     assert storage.add_replies([of_other]) == ["stored"]
@@ -155,7 +155,7 @@ def test_a_deleted_study_is_gone_and_no_other(storage: Storage, when: str) -> No
         assert not storage.purge("study")
         group = [reply(0), reply(1), reply(9), of_other]
         assert storage.add_replies(group) == ["gone", "gone", "gone", "same"]
-        assert storage.enrol([("study", token(30))], most={"study": 99}) == ["unknown"]
+        assert storage.enrol([("study", token(30))]) == ["unknown"]
         assert not storage.create(record(), model()), "devices would not answer it again"
         forget_all(storage, most=1)
     assert storage.answered("study", 0) == 0
@@ -167,7 +167,7 @@ def test_a_deleted_study_is_gone_and_no_other(storage: Storage, when: str) -> No
 @stored
 def test_nothing_of_a_deleted_study_is_left_but_its_id(storage: Storage) -> None:
     concluded(storage)
-    storage.enrol([("study", token(8))], most={"study": 100})
+    storage.enrol([("study", token(8))])
     storage.forget(most=1)
     storage.delete("study")
     forget_all(storage, most=1)
@@ -180,7 +180,7 @@ def test_nothing_of_a_deleted_study_is_left_but_its_id(storage: Storage) -> None
 @every_storage
 def test_a_ticket_of_a_deleted_study_is_not_handed_out(storage: Storage) -> None:
     begun(storage, people=0)
-    storage.enrol([("study", token(0))], most={"study": 9})
+    storage.enrol([("study", token(0))])
     storage.delete("study")
     assert storage.issue([("study", token(0))], now=1.0) == ["gone"]
     forget_all(storage)
@@ -191,7 +191,7 @@ def test_a_ticket_of_a_deleted_study_is_not_handed_out(storage: Storage) -> None
 def test_people_answer_while_their_study_is_deleted(storage: Storage, database: str) -> None:
     storage.create(record(quota=60), model())
     crowd = [("study", token(i)) for i in range(60)]
-    storage.enrol(crowd, most={"study": 99})
+    storage.enrol(crowd)
     storage.issue(crowd, now=1.0)
     failures: list[BaseException] = []
     verdicts: list[str] = []
@@ -252,7 +252,7 @@ def test_a_copied_sqlite_file_holds_no_link(tmp_path: Path, crashed: bool) -> No
     storage.create(record(quota=people), model())
     crowd = [("study", token(i)) for i in range(people)]
     for start in range(0, people, 150):
-        storage.enrol(crowd[start : start + 150], most={"study": people})
+        storage.enrol(crowd[start : start + 150])
         storage.issue(crowd[start : start + 150], now=1.0)
     assert remains(path, people) > people, "the test finds them while they are there"
     storage.begin_closing("study", 0)

@@ -14,10 +14,10 @@ import pytest
 from dpfda.collector import open_phase
 from dpfda.collector.conclude import Conclusion, begin
 from dpfda.collector.open_phase import OpenPhase
-from dpfda.collector.refusal import Refused
-from dpfda.collector.service import Collector, Sent, _no_ticket, _not_stored
+from dpfda.collector.refusal import Refused, no_ticket, not_stored
+from dpfda.collector.service import Collector, Sent
 from dpfda.collector.settings import StudySettings
-from dpfda.collector.storage.base import NewReply, StudyRecord
+from dpfda.collector.storage.base import Lapse, NewReply, StudyRecord
 from dpfda.collector.storage.memory import MemoryStorage
 from dpfda.collector.worker import Worker
 from dpfda.noise import SimulationSource
@@ -37,15 +37,20 @@ class Recording(MemoryStorage):
     def __init__(self) -> None:
         super().__init__()
         self.closed = False
-        self.most: Mapping[str, int] = {}
+        self.until: Mapping[bytes, float] = {}
+        self.lapse: Mapping[str, Lapse] = {}
         self.received: list[NewReply] = []
 
     def close(self) -> None:
         self.closed = True
 
-    def enrol(self, people: Sequence[tuple[str, bytes]], *, most: Mapping[str, int]) -> Any:
-        self.most = most
-        return super().enrol(people, most=most)
+    def enrol(self, people: Any, *, until: Mapping[bytes, float] = {}) -> Any:
+        self.until = until
+        return super().enrol(people, until=until)
+
+    def issue(self, people: Any, *, now: float, lapse: Mapping[str, Lapse] = {}) -> Any:
+        self.lapse = lapse
+        return super().issue(people, now=now, lapse=lapse)
 
     def add_replies(self, replies: Sequence[NewReply]) -> Any:
         self.received += replies
@@ -138,14 +143,18 @@ def test_tokens_are_long_and_for_those_invited(make_plan: Any) -> None:
         large = (await collector.create(make_plan(600).to_dict(), OPEN)).id
         assert await refusal(collector.enrol(closed)) == (403, "invited_only")
         assert [len(token) for token in await collector.invite(closed, 3)] == [43] * 3  # 32 bytes
-        assert storage.most == {closed: 1000}  # a small study has room for idlers
-        assert len(await collector.enrol(large)) == 43
-        assert storage.most == {large: 4 * 600}
-        storage.change(large, enrolled=4 * 600)
-        assert await refusal(collector.enrol(large)) == (403, "full")
-        assert storage.enrol([("0", b"")], most={}) == ["unknown"]
-        assert collector._enrol([("0", b"", 7)]) == ["unknown"]
-        assert storage.most == {"0": 7}
+        assert storage.until == {}  # whenever they find the time
+        before = time.time()
+        token = await collector.enrol(large)
+        assert len(token) == 43
+        assert before <= storage.until[token_hash(token)] - 3600 <= time.time()
+        storage.change(large, enrolled=10**6)
+        assert len(await collector.enrol(large)) == 43, "only those who answer count"
+        assert collector._enrol([("0", b"", 7.0)]) == ["unknown"]
+        assert storage.until == {b"": 7.0}
+        for study, final in ((closed, False), (large, True)):
+            await person(collector, study)
+            assert storage.lapse == {study: Lapse(3600.0, final=final)}
 
     with_collector(course)
 
@@ -183,8 +192,8 @@ def test_one_task_a_person(make_plan: Any) -> None:
         assert await refusal(collector.task(study, token)) == (410, "late")
         assert read_task(await collector.task(study, waiting)).phase == evaluation
         assert (await concluded(collector, study)).status == "finished"
-        late = token_hash(await collector.enrol(study))
-        assert await refusal(collector.task(study, late)) == (410, "finished")
+        assert await refusal(collector.enrol(study)) == (410, "finished")
+        assert await refusal(collector.invite(study, 1)) == (410, "finished")
 
     with_collector(course)
 
@@ -379,10 +388,24 @@ def test_a_stopped_collector_holds_nothing() -> None:
 
 
 def test_every_outcome_has_its_answer() -> None:
-    issued = {"unknown": 401, "foreign": 403, "finished": 410, "wait": 202}
-    assert {name: _no_ticket(name).status for name in issued} == issued  # type: ignore[arg-type]
-    stored = {"unknown": 401, "foreign": 403, "different": 409, "late": 410, "failed": 422}
-    assert {name: _not_stored(name).status for name in stored} == stored  # type: ignore[arg-type]
+    issued = {
+        "unknown": 401,
+        "foreign": 403,
+        "lapsed": 410,
+        "late": 410,
+        "finished": 410,
+        "wait": 202,
+    }
+    assert {name: no_ticket(name).status for name in issued} == issued  # type: ignore[arg-type]
+    stored = {
+        "unknown": 401,
+        "foreign": 403,
+        "lapsed": 410,
+        "different": 409,
+        "late": 410,
+        "failed": 422,
+    }
+    assert {name: not_stored(name).status for name in stored} == stored  # type: ignore[arg-type]
 
 
 def study_of(plan: StudyPlan, first: Conclusion) -> StudyRecord:

@@ -43,25 +43,24 @@ def test_a_study_is_created_once(storage: Storage) -> None:
 
 
 @every_storage
-def test_enrolment_has_a_limit(storage: Storage) -> None:
-    storage.create(record(), model())
-    crowd = [("study", token(i)) for i in range(3)]
-    assert storage.enrol([*crowd, ("other", token(9))], most={"study": 2}) == [
-        "enrolled",
-        "enrolled",
-        "full",
-        "unknown",
-    ]
+def test_people_are_enrolled_until_the_study_is_finished(storage: Storage) -> None:
+    begun(storage, people=1)
+    crowd = [("study", token(i)) for i in (7, 8)]
+    assert storage.enrol([*crowd, ("other", token(9))]) == ["enrolled", "enrolled", "unknown"]
+    storage.begin_closing("study", 0)
+    assert storage.enrol([("study", token(10))]) == ["enrolled"]
+    storage.advance("study", 0, Ended(following=FINISHED, model=model(phase=0)))
+    assert storage.enrol([("study", token(11))]) == ["finished"]
     study = storage.study("study")
     assert study is not None
-    assert study.enrolled == 2
+    assert study.enrolled == 4
 
 
 @every_storage
 def test_tickets_are_handed_out_once_and_again_to_the_same_person(storage: Storage) -> None:
     storage.create(record(quota=2), model())
     storage.create(record("other"), model("other"))
-    storage.enrol([("study", token(i)) for i in range(3)], most={"study": 9})
+    storage.enrol([("study", token(i)) for i in range(3)])
     asked = [("study", token(i)) for i in (0, 1, 0, 2, 7)] + [("other", token(0))]
     assert storage.issue(asked, now=2.0) == [
         Ticket("study", 0, 0),
@@ -204,7 +203,7 @@ def test_totals_are_those_of_all_studies(storage: Storage) -> None:
     begun(storage)
     storage.create(record("other"), model("other"))
     storage.create(record("other"), model("other"))  # refused: it exists
-    storage.enrol([("other", token(i)) for i in range(10, 15)], most={"other": 4})
+    storage.enrol([("other", token(i)) for i in range(10, 14)])
     assert storage.totals() == Totals(studies=2, finished=0, enrolled=7)
     storage.begin_closing("study", 0)
     ended = Ended(following=FINISHED, model=model(phase=0), successor=(record("b"), model("b")))
@@ -224,10 +223,10 @@ def test_what_must_be_concluded(storage: Storage) -> None:
     storage.create(timed, model("timed"))
     begun(storage, people=2, quota=2)
     assert due(storage, 1e9) == []  # nobody has answered, and there is no deadline
-    storage.enrol([("timed", token(7))], most={"timed": 9})
+    storage.enrol([("timed", token(7))])
     assert due(storage, 1e9) == []  # nobody was asked
     storage.issue([("timed", token(7))], now=100.0)
-    storage.enrol([("timed", token(8))], most={"timed": 9})
+    storage.enrol([("timed", token(8))])
     storage.issue([("timed", token(8))], now=105.0)  # counted from the first
     assert due(storage, 109.9) == []
     assert due(storage, 110.0) == ["timed"]
@@ -263,7 +262,7 @@ def test_several_writers_at_once(storage: Storage, database: str) -> None:
     """Tickets are distinct and no reply is lost when four processes' worth of threads compete."""
     storage.create(record(quota=80), model())
     crowd = [("study", token(i)) for i in range(80)]
-    storage.enrol(crowd, most={"study": 100})
+    storage.enrol(crowd)
     places: list[Ticket] = []
     failures: list[BaseException] = []
 

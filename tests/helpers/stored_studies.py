@@ -54,5 +54,5 @@ def begun(storage: Storage, *, people: int = 3, quota: int = 3) -> None:
     """A study in which people 0, 1, ... hold the tickets 0, 1, ..."""
     assert storage.create(record(quota=quota), model())
     crowd = [("study", token(i)) for i in range(people)]
-    assert storage.enrol(crowd, most={"study": 100}) == ["enrolled"] * people
+    assert storage.enrol(crowd) == ["enrolled"] * people
     storage.issue(crowd, now=2.0)

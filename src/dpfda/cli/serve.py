@@ -47,6 +47,9 @@ _EXPOSED = (
 @click.option("--patience", default=10.0, show_default=True,
     help="Seconds that a client may take to send a request.")  # fmt: skip
 @click.option("--rate", default=5.0, show_default=True, help="Requests a second of one token.")
+@click.option("--enrolments", type=click.IntRange(0), default=20, show_default=True,
+    help="People of one address who may take part in an open study at once; 0 for any number."
+    )  # fmt: skip
 @click.option("--group", type=click.IntRange(1), default=256, show_default=True,
     help="Largest group commit.")  # fmt: skip
 @click.option("--quiet", is_flag=True, help="Log no granted requests.")
@@ -90,6 +93,7 @@ def command(
             admin_key=_admin_key(admin_key_file, SHORTEST_KEY),
             secure_cookies=behind_tls if secure_cookies is None else secure_cookies,
             proxies=trusted,
+            processes=workers,
             **options,
         )
         if not behind_tls and not is_loopback(host):

@@ -41,10 +41,18 @@ class Answer(NamedTuple):
     @property
     def reason(self) -> str:
         """What the collector says is wrong, in one line that can be shown."""
+        message = self._error("message")
+        return printable(message) if message else f"HTTP status {self.status}"
+
+    @property
+    def code(self) -> str:
+        """The same in one word that programs know."""
+        return str(self._error("code"))[:40]
+
+    def _error(self, part: str) -> Any:
         found = self.json()
         error = found.get("error") if isinstance(found, dict) else None
-        message = error.get("message") if isinstance(error, dict) else None
-        return printable(message) if message else f"HTTP status {self.status}"
+        return error.get(part) if isinstance(error, dict) else None
 
 
 class Connection:

@@ -125,10 +125,7 @@ class RemoteClient:
             plan.check_accepted(agreed)
             if invitation is not None and not _WORD.fullmatch(invitation):
                 raise InvalidParameter("invitation", "one word", "something else")
-            token = invitation
-            if token is None:
-                path = f"/api/studies/{plan_hash[:16]}/enrol"
-                token = _word(self._ask(url, insecure, "POST", path), "token")
+            token = invitation or self._enrolled(url, insecure, plan_hash)
             letter = Letter(
                 url=url, plan=plan.to_dict(), token=token, accepts=agreed, insecure=insecure
             )
@@ -160,7 +157,16 @@ class RemoteClient:
         self, letter: Letter, plan: StudyPlan, plan_hash: str, given: dict[str, Any]
     ) -> Letter:
         """The letter with the reply to the collector's task in it."""
-        message = self._task(letter, plan_hash)
+        try:
+            message = self._task(letter, plan_hash)
+        except NotGranted as refusal:
+            if refusal.code != "lapsed":
+                raise
+            # Joined too long ago, and nothing was drawn or spent since: as somebody new.
+            token = self._enrolled(letter.url, letter.insecure, plan_hash)
+            letter = msgspec.structs.replace(letter, token=token)
+            self._outbox.keep(plan_hash, letter)
+            message = self._task(letter, plan_hash)
         task = plan.read_task(message.task)
         person = self._holder(
             plan, **given, ledger=self.ledger, accepts=letter.accepts, source=self.source
@@ -204,6 +210,11 @@ class RemoteClient:
         self.prepare(plan_hash, curve=curve, label=label, grid_points=grid_points)
         return self.send(plan_hash)
 
+    def _enrolled(self, url: str, insecure: bool, plan_hash: str) -> str:
+        """A token from a study that is open to anybody."""
+        path = f"/api/studies/{plan_hash[:16]}/enrol"
+        return _word(self._ask(url, insecure, "POST", path), "token")
+
     def _task(self, letter: Letter, plan_hash: str) -> TaskMessage:
         """The message with the task, once there is one."""
         path = f"/api/studies/{plan_hash[:16]}/task"
@@ -241,16 +252,17 @@ class RemoteClient:
     def _granted(self, request: Callable[[], Answer]) -> Answer:
         answer = persistently(request, sleep=self._sleep)
         if answer.status not in (200, 201, 202):
-            raise NotGranted(answer.status, answer.reason)
+            raise NotGranted(answer.status, answer.reason, answer.code)
         return answer
 
 
 class NotGranted(DpfdaError):
     """The collector said no to a request of this device."""
 
-    def __init__(self, status: int, reason: str) -> None:
+    def __init__(self, status: int, reason: str, code: str = "") -> None:
         super().__init__(f"the collector refused: {reason}")
         self.status = status
+        self.code = code
 
 
 _WORD = re.compile("[!-~]{1,200}")  # what can be sent in a header, and shown

@@ -218,7 +218,7 @@ async def invite(
 @post("/studies/{study:str}/enrol", status_code=201, request_max_body_size=_SMALL)
 async def enrol(study: StudyName, request: Asked) -> Token:
     """Take part in a study that is open to anybody: a token, for one task and one reply."""
-    return Token(await _collector(request).enrol(study))
+    return Token(await _collector(request).enrol(study, host_of(request)))
 
 
 # Requests for these three never come here: `people.py` serves them. This is their description.

@@ -21,7 +21,7 @@ from dpfda._version import __version__
 from dpfda.collector import api
 from dpfda.collector.health import health, show_metrics
 from dpfda.collector.key import Keyhole
-from dpfda.collector.limits import RateLimit
+from dpfda.collector.limits import Places, RateLimit
 from dpfda.collector.metrics import Metrics, log_to_stderr
 from dpfda.collector.observed import Observed
 from dpfda.collector.pages import routes
@@ -47,7 +47,11 @@ def create_app(settings: Settings) -> Observed:
 
     @asynccontextmanager
     async def lifespan(app: Litestar) -> AsyncIterator[None]:
-        collector = Collector(open_storage(settings.database), group=settings.group)
+        collector = Collector(
+            open_storage(settings.database),
+            group=settings.group,
+            places=Places(most=settings.enrolments, processes=settings.processes),
+        )
         app.state.update(collector=collector, limit=limit, keyhole=keyhole)
         await collector.start()
         yield

@@ -13,7 +13,7 @@ from dpfda.collector.conclude import read_plan, resume
 from dpfda.collector.metrics import failure
 from dpfda.collector.refusal import Refused
 from dpfda.collector.settings import StudySettings
-from dpfda.collector.storage.base import StudyRecord
+from dpfda.collector.storage.base import Lapse, StudyRecord
 from dpfda.errors import ProtocolError
 from dpfda.protocol.task import Task, check_reply
 from dpfda.protocol.wire import ReplyMessage, TaskMessage
@@ -47,6 +47,9 @@ class OpenPhase:
         self.settings = msgspec.json.decode(record.settings, type=StudySettings)
         self.answered = 0
         self._progress = resume(self.plan, record.state).progress
+        asked = [phase.people for phase in self._progress.findings().phases if phase.people]
+        self.smallest = min(asked, default=record.quota)
+        self.lapse = Lapse(self.settings.lapse, final=self.settings.open)
         self._blocks: OrderedDict[int, _Block] = OrderedDict()
         if record.quota:
             self._first = self._progress.tasks(0, 1)

@@ -122,13 +122,14 @@ class People:
     async def _take_one(self, study: str, scope: Scope, receive: Receive) -> bytes:
         token = self._token(_bearer(scope))
         body = await _read(receive, most=SMALL)
-        return _ENCODE(await self._collector.reply(study, Sent(token, _read_reply(body), body)))
+        sent = Sent(token, _read_reply(body), body)
+        return _ENCODE(await self._collector.reply(study, sent, _host(scope)))
 
-    async def _take_many(self, study: str, _: Scope, receive: Receive) -> bytes:
+    async def _take_many(self, study: str, scope: Scope, receive: Receive) -> bytes:
         brought = _read_deliveries(await _read(receive, most=MOST_BYTES))
         judged = [self._open(one) for one in brought]
         sent = [one for one in judged if isinstance(one, Sent)]
-        taken = iter(await self._collector.take(study, sent) if sent else [])
+        taken = iter(await self._collector.take(study, sent, _host(scope)) if sent else [])
         return _ENCODE(
             Verdicts([self._verdict(next(taken) if isinstance(o, Sent) else o) for o in judged])
         )
@@ -166,6 +167,11 @@ class People:
 
 
 _Serve = Callable[[str, Scope, Receive], Awaitable[bytes]]
+
+
+def _host(scope: Scope) -> str:
+    """Where a request comes from."""
+    return str(scope["client"][0]) if scope.get("client") else ""
 
 
 def _bearer(scope: Scope) -> str:

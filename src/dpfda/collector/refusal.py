@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dpfda.collector.storage.base import Issued, Stored
 from dpfda.errors import DpfdaError
 
 
@@ -39,3 +40,46 @@ def no_study() -> Refused:
 def no_token() -> Refused:
     """401."""
     return Refused(401, "unknown_token", "this needs the token of somebody who is enrolled")
+
+
+def no_place() -> Refused:
+    """429."""
+    told = (
+        "too many people from this address take part and have not answered: try again when they "
+        "have, or ask the organizer for an invitation"
+    )
+    return Refused(429, "too_many_here", told, retry_after=60)
+
+
+def no_ticket(reason: Issued) -> Refused:
+    """Why somebody gets no task."""
+    if reason == "unknown":
+        return no_token()
+    if reason == "foreign":
+        return Refused(403, "wrong_study", "this token belongs to another study")
+    if reason == "late":
+        return Refused(410, "late", "the phase of this person's task is over")
+    if reason == "lapsed":
+        told = "this person asked too long ago, and nothing was sent since: join again"
+        return Refused(410, "lapsed", told)
+    if reason == "finished":
+        return Refused(410, "finished", "the study is finished")
+    return Refused(202, "wait", "nobody is wanted just now; ask again", retry_after=1)
+
+
+def not_stored(outcome: Stored | Exception) -> Exception:
+    """Why a reply was not stored."""
+    if isinstance(outcome, Exception):
+        return outcome
+    if outcome == "unknown":
+        return no_token()
+    if outcome == "foreign":
+        return Refused(403, "wrong_ticket", "this ticket is not this token's")
+    if outcome == "different":
+        return Refused(409, "answered", "this ticket was answered before, with other bytes")
+    if outcome == "late":
+        return Refused(410, "late", "the phase of this reply is over")
+    if outcome == "lapsed":
+        told = "no reply came in time, and somebody else was asked instead"
+        return Refused(410, "lapsed", told)
+    return Refused(422, "bad_reply", "the reply could not be stored")

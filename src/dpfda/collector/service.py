@@ -21,15 +21,24 @@ import msgspec
 from dpfda.collector.conclude import Conclusion, begin, conclude, conclude_stored
 from dpfda.collector.forgetter import Forgetter
 from dpfda.collector.group_commit import GroupCommit
+from dpfda.collector.limits import Places
 from dpfda.collector.metrics import failure
 from dpfda.collector.open_phase import OpenPhase, opened
 from dpfda.collector.pulse import Pulse
-from dpfda.collector.refusal import Refused, bad_plan, no_study, no_token
+from dpfda.collector.refusal import (
+    Refused,
+    bad_plan,
+    no_place,
+    no_study,
+    no_ticket,
+    not_stored,
+)
 from dpfda.collector.settings import StudySettings
 from dpfda.collector.storage.base import (
     Ended,
     Enrolled,
     Issued,
+    Lapse,
     ModelRecord,
     NewReply,
     Storage,
@@ -50,8 +59,6 @@ R = TypeVar("R")
 _ID_DIGITS = 16
 _AT_ONCE = 1000  # invitations on their way into the storage
 _TICK = 1.0  # seconds between looks at deadlines
-_SPARE = 4  # tokens for every wanted person: many enrol and never answer
-_ENOUGH = 1000  # and at least this many, so that a small study is not blocked by a few idlers
 
 log = logging.getLogger("dpfda.collector")
 
@@ -74,10 +81,12 @@ class Collector:
     Args:
         storage: where they are kept.
         group: largest group commit.
+        places: how many people of one address may take part in an open study at once.
     """
 
-    def __init__(self, storage: Storage, *, group: int = 256) -> None:
+    def __init__(self, storage: Storage, *, group: int = 256, places: Places | None = None) -> None:
         self.storage = storage
+        self._places = places or Places(most=0)
         self._writer = ThreadPoolExecutor(1, "write")
         self._readers = ThreadPoolExecutor(2, "read")
         self._worker = Worker()
@@ -87,11 +96,11 @@ class Collector:
         self.pulse = Pulse(storage.probe)
         self._watcher: asyncio.Task[None] | None = None
         self._forgetter = Forgetter(lambda: self._write(storage.forget))
-        self.enrolments: GroupCommit[tuple[str, bytes, int], Enrolled] = GroupCommit(
+        self.enrolments: GroupCommit[tuple[str, bytes, float | None], Enrolled] = GroupCommit(
             self._enrol, self._writer, most=group
         )
-        self.tickets: GroupCommit[tuple[str, bytes], Issued] = GroupCommit(
-            lambda people: storage.issue(people, now=time.time()), self._writer, most=group
+        self.tickets: GroupCommit[tuple[str, bytes, Lapse], Issued] = GroupCommit(
+            self._issue, self._writer, most=group
         )
         self.replies: GroupCommit[Arrived, Stored | Refused] = GroupCommit(
             self._store, self._writer, most=group
@@ -207,36 +216,44 @@ class Collector:
         made: list[str] = []
         while len(made) < people:
             some = range(min(_AT_ONCE, people - len(made)))
-            made += await asyncio.gather(*(self._enrolled(study) for _ in some))
+            made += await asyncio.gather(*(self._enrolled(study, None) for _ in some))
         return made
 
-    async def enrol(self, study: str) -> str:
-        """A token for whoever asks, if the study is open to anybody."""
+    async def enrol(self, study: str, host: str = "") -> str:
+        """A token for whoever asks, if the study is open to anybody.
+
+        Args:
+            study: the study.
+            host: the address that the request comes from, which is not kept.
+        """
         phase = await self._phase(study)
         if not phase.settings.open:
             told = "this study needs an invitation, which its organizer hands out"
             raise Refused(403, "invited_only", told)
-        return await self._enrolled(study)
+        seconds = phase.settings.lapse
+        if not self._places.take(study, host, people=phase.smallest, seconds=seconds):
+            raise no_place()
+        return await self._enrolled(study, time.time() + seconds)
 
-    async def _enrolled(self, study: str) -> str:
-        phase = await self._phase(study)
+    async def _enrolled(self, study: str, until: float | None) -> str:
+        """A token, and when its time is over."""
+        await self._phase(study)
         token = secrets.token_urlsafe(32)
-        most = max(_ENOUGH, _SPARE * phase.plan.n_people)
-        outcome = await self.enrolments.add((study, token_hash(token), most))
+        outcome = await self.enrolments.add((study, token_hash(token), until))
         if outcome == "unknown":
             raise self._gone(study)
-        if outcome != "enrolled":
-            raise Refused(403, "full", "this study enrols nobody any more")
+        if outcome == "finished":
+            raise no_ticket("finished")
         return token
 
     async def task(self, study: str, token: bytes) -> bytes:
         """The one task of one person, however often they ask: a `TaskMessage` as JSON."""
-        await self._phase(study)
-        issued = await self.tickets.add((study, token))
+        known = await self._phase(study)
+        issued = await self.tickets.add((study, token, known.lapse))
         if issued == "gone":
             raise self._gone(study)
         if not isinstance(issued, Ticket):
-            raise _no_ticket(issued)
+            raise no_ticket(issued)
         assert issued.phase is not None
         assert issued.number is not None
         phase = await self._phase(study, at_least=issued.phase)
@@ -244,14 +261,16 @@ class Collector:
             raise Refused(410, "late", "the phase of this person's task is over")
         return phase.message(issued.number)
 
-    async def reply(self, study: str, sent: Sent) -> Receipt:
+    async def reply(self, study: str, sent: Sent, host: str = "") -> Receipt:
         """Store a reply, and say so only when it is stored."""
-        (verdict,) = await self.take(study, [sent])
+        (verdict,) = await self.take(study, [sent], host)
         if isinstance(verdict, Exception):
             raise verdict
         return verdict
 
-    async def take(self, study: str, sent: Sequence[Sent]) -> list[Receipt | Exception]:
+    async def take(
+        self, study: str, sent: Sequence[Sent], host: str = ""
+    ) -> list[Receipt | Exception]:
         """Store replies, each judged alone: its receipt, or why there is none."""
         phase = await self._phase(study, at_least=max(one.message.phase for one in sent))
         arrived = [(phase, one.message, _new_reply(study, one)) for one in sent]
@@ -262,13 +281,14 @@ class Collector:
             raise self._gone(study)
         stored = sum(outcome == "stored" for outcome in outcomes)
         if stored:
+            self._places.give_back(study, host, stored)
             phase.answered += stored
             if phase.answered >= phase.record.quota:
                 self._look.set()
         return [
             receipt_of(message.phase, message.ticket, reply.digest, seal=phase.record.seal)
             if outcome in ("stored", "same")
-            else _not_stored(outcome)
+            else not_stored(outcome)
             for (_, message, reply), outcome in zip(arrived, outcomes, strict=True)
         ]
 
@@ -381,9 +401,14 @@ class Collector:
         self._phases.pop(study, None)
         return no_study()
 
-    def _enrol(self, people: Sequence[tuple[str, bytes, int]]) -> list[Enrolled]:
-        most = {study: most for study, _, most in people}
-        return self.storage.enrol([(study, token) for study, token, _ in people], most=most)
+    def _enrol(self, people: Sequence[tuple[str, bytes, float | None]]) -> list[Enrolled]:
+        until = {token: until for _, token, until in people if until is not None}
+        return self.storage.enrol([(study, token) for study, token, _ in people], until=until)
+
+    def _issue(self, people: Sequence[tuple[str, bytes, Lapse]]) -> list[Issued]:
+        lapse = {study: lapse for study, _, lapse in people}
+        asking = [(study, token) for study, token, _ in people]
+        return self.storage.issue(asking, now=time.time(), lapse=lapse)
 
     def _write(self, method: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:
         call = partial(method, *args, **kwargs)
@@ -406,33 +431,7 @@ def _model(study: str, phase: int, kind: str, found: Conclusion) -> ModelRecord:
     )
 
 
-def _no_ticket(reason: Issued) -> Refused:
-    if reason == "unknown":
-        return no_token()
-    if reason == "foreign":
-        return Refused(403, "wrong_study", "this token belongs to another study")
-    if reason == "late":
-        return Refused(410, "late", "the phase of this person's task is over")
-    if reason == "finished":
-        return Refused(410, "finished", "the study is finished")
-    return Refused(202, "wait", "nobody is wanted just now; ask again", retry_after=1)
-
-
 def _new_reply(study: str, sent: Sent) -> NewReply:
     message, digest = sent.message, hashlib.sha256(sent.body).digest()
     number = min(message.ticket, 2**31 - 1)
     return NewReply(sent.token, study, message.phase, number, digest, sent.body)
-
-
-def _not_stored(outcome: Stored | Exception) -> Exception:
-    if isinstance(outcome, Exception):
-        return outcome
-    if outcome == "unknown":
-        return no_token()
-    if outcome == "foreign":
-        return Refused(403, "wrong_ticket", "this ticket is not this token's")
-    if outcome == "different":
-        return Refused(409, "answered", "this ticket was answered before, with other bytes")
-    if outcome == "late":
-        return Refused(410, "late", "the phase of this reply is over")
-    return Refused(422, "bad_reply", "the reply could not be stored")

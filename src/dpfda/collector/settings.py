@@ -23,6 +23,7 @@ class StudySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             from its first ticket. None waits for everybody.
         open: anybody may take part. Otherwise only whom the organizer has invited, by a token that
             is good for one task and one reply.
+        lapse: seconds after which a task without a reply may go to somebody else.
         online: when a stream's round is finished, begin the next one.
         median_group: where reports are averaged, take the median of means over groups of this many
             people instead: fewer liars than half the groups then change little. 0 averages.
@@ -30,6 +31,7 @@ class StudySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     deadline: Positive | None = None
     open: bool = False
+    lapse: Positive = 3600.0
     online: bool = False
     median_group: Annotated[int, msgspec.Meta(ge=0, le=10**6)] = 0
 
@@ -52,6 +54,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         group: largest group commit; 1 commits every reply alone.
         rate: requests a second that one token may make, after a first `burst`.
         burst: see `rate`.
+        enrolments: people of one address who may have a place in an open study and no reply yet; 0
+            for any number.
+        processes: how many share the work.
         patience: seconds that a client may take to send a request.
         secure_cookies: set where the site is served over TLS.
         proxies: addresses and networks of proxies whose word is taken for where a request is from.
@@ -63,6 +68,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     group: int = 256
     rate: float = 5.0
     burst: int = 20
+    enrolments: int = 20
+    processes: int = 1
     patience: float = 10.0
     secure_cookies: bool = False
     proxies: tuple[str, ...] = ()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal, Self
 
 import msgspec
@@ -109,6 +110,47 @@ class Ticket(msgspec.Struct, frozen=True, gc=False):
     number: int | None
 
 
+class Lapse(msgspec.Struct, frozen=True):
+    """How long a ticket waits for its reply.
+
+    Whoever asks for a task within `seconds` of the first time gets the same one. Somebody else gets
+    the ticket only after a quarter of that more, so that there is time to answer whenever a task
+    was shown; until somebody does, a late reply is taken.
+
+    Attributes:
+        seconds: None waits for ever.
+        final: with its time a token is over; otherwise its owner may go on, or get another ticket.
+    """
+
+    seconds: float | None = None
+    final: bool = False
+
+    @property
+    def grace(self) -> float:
+        """Seconds between the end of a ticket's time and the next person who may get it."""
+        return 0.0 if self.seconds is None else self.seconds / 4
+
+    def until(self, now: float) -> float | None:
+        """The end of the time of what is handed out now."""
+        return None if self.seconds is None else now + self.seconds
+
+    def has_ended(self, until: float | None, now: float) -> bool:
+        """Whether the time of a ticket is over."""
+        return self.seconds is not None and until is not None and now > until
+
+    def is_over(self, until: float | None, now: float) -> bool:
+        """Whether a token without a ticket is good for nothing any more."""
+        return self.final and self.has_ended(until, now)
+
+    def is_free(self, until: float, now: float) -> bool:
+        """Whether a ticket without a reply goes to somebody else."""
+        return self.has_ended(until + self.grace, now)
+
+
+LOST = 0.0
+"""The end of the time of somebody whose ticket went to somebody else."""
+
+
 class NewReply(msgspec.Struct, frozen=True, gc=False):
     """A reply on its way into the storage; `token` is the hash of the person's token.
 
@@ -172,15 +214,18 @@ def timed(phase: Any, now: float) -> dict[str, float | None]:
     return {"began": now, "due": None if phase.deadline is None else now + phase.deadline}
 
 
-Stored = Literal["stored", "same", "different", "late", "unknown", "foreign", "gone", "failed"]
-"""A new reply; the same bytes as before; other bytes than before; its phase is over; no such token;
-a ticket that is not this token's; the study was deleted; the storage refused it."""
+Stored = Literal[
+    "stored", "same", "different", "late", "lapsed", "unknown", "foreign", "gone", "failed"
+]
+"""A new reply; the same bytes as before; other bytes than before; its phase is over; the ticket
+went to somebody else; no such token; a ticket that is not this token's; the study was deleted; the
+storage refused it."""
 
-Issued = Ticket | Literal["unknown", "foreign", "late", "gone", "wait", "finished"]
+Issued = Ticket | Literal["unknown", "foreign", "late", "lapsed", "gone", "wait", "finished"]
 """A ticket; no such token; a token of another study; the phase of this person's ticket is over; the
-study was deleted; nobody is wanted now; or ever again."""
+token's time is over; the study was deleted; nobody is wanted now; or ever again."""
 
-Enrolled = Literal["enrolled", "full", "unknown"]
+Enrolled = Literal["enrolled", "finished", "unknown"]
 
 
 class Storage(Registered, family="storage"):
@@ -234,13 +279,25 @@ class Storage(Registered, family="storage"):
 
     @abstractmethod
     def enrol(
-        self, people: Sequence[tuple[str, bytes]], *, most: Mapping[str, int]
+        self,
+        people: Sequence[tuple[str, bytes]],
+        *,
+        until: Mapping[bytes, float] = MappingProxyType({}),
     ) -> list[Enrolled]:
-        """Store token hashes of new people, up to `most` of each study."""
+        """Store token hashes of new people, and until when some of them must ask for a task."""
 
     @abstractmethod
-    def issue(self, people: Sequence[tuple[str, bytes]], *, now: float) -> list[Issued]:
-        """The ticket of each person (study, token hash): the one they have, or the next."""
+    def issue(
+        self,
+        people: Sequence[tuple[str, bytes]],
+        *,
+        now: float,
+        lapse: Mapping[str, Lapse] = MappingProxyType({}),
+    ) -> list[Issued]:
+        """The ticket of each person (study, token hash), by the rules of their studies.
+
+        It is the one they have, the next, or one that somebody else has let lapse.
+        """
 
     @abstractmethod
     def add_replies(self, replies: Sequence[NewReply]) -> list[Stored]:

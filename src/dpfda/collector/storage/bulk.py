@@ -9,64 +9,87 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
+from typing import NamedTuple
 
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from dpfda.collector.storage import tables
-from dpfda.collector.storage.base import NewReply, Ticket
+from dpfda.collector.storage.base import LOST, NewReply, Ticket
 
 _person, _reply = tables.person, tables.reply
 
-_BY_TOKEN = sa.select(_person.c.token, _person.c.study, _person.c.phase, _person.c.number).where(
-    _person.c.token.in_(sa.bindparam("tokens", expanding=True))
-)
-_BY_TOKEN_LOCKED = _BY_TOKEN.order_by(_person.c.token).with_for_update()
+_BY_TOKEN = sa.select(
+    *(_person.c.token, _person.c.study, _person.c.phase, _person.c.number, _person.c.until)
+).where(_person.c.token.in_(sa.bindparam("tokens", expanding=True)))
 _ASSIGN = (
     sa.update(_person)
     .where(_person.c.token == sa.bindparam("whose"))
-    .values(phase=sa.bindparam("new_phase"), number=sa.bindparam("new_number"))
+    .values(
+        phase=sa.bindparam("new_phase"),
+        number=sa.bindparam("new_number"),
+        until=sa.bindparam("new_until"),
+    )
 )
-_FOUND = msgspec.json.Decoder(list[tuple[str, str, int | None, int | None]]).decode
 _STORED = [name for name in NewReply.__struct_fields__ if name != "token"]
 _astuple = msgspec.structs.astuple
 
 
-def tickets(
-    connection: Connection, tokens: Sequence[bytes], *, lock: bool = False
-) -> dict[bytes, Ticket]:
-    """Of those people who are enrolled; nobody else changes theirs meanwhile if they are locked."""
+class Held(NamedTuple):
+    """A person's ticket, if they have one, and the end of its time."""
+
+    study: str
+    phase: int | None
+    number: int | None
+    until: float | None
+
+
+_FOUND = msgspec.json.Decoder(list[tuple[str, Held]]).decode
+
+
+def tickets(connection: Connection, tokens: Sequence[bytes]) -> dict[bytes, Held]:
+    """Of those people who are enrolled; nobody changes theirs while their study is locked."""
     if not _is_sqlite(connection):
-        query = _BY_TOKEN_LOCKED if lock else _BY_TOKEN
-        found = connection.execute(query, {"tokens": tokens})
-        return {bytes(token): Ticket(*place) for token, *place in found}
-    # A writer of SQLite is alone: all is locked.
-    in_one = "SELECT json_group_array(json_array(hex(token), study, phase, number)) FROM person"
+        found = connection.execute(_BY_TOKEN, {"tokens": tokens})
+        return {bytes(token): Held(*place) for token, *place in found}
+    columns = "hex(token), json_array(study, phase, number, until)"
+    in_one = f"SELECT json_group_array(json_array({columns})) FROM person"
     marks = ",".join("?" * len(tokens))
     told = connection.exec_driver_sql(f"{in_one} WHERE token IN ({marks})", tuple(tokens))
-    rows = _FOUND(told.scalar_one())
-    return {bytes.fromhex(token): Ticket(study, *place) for token, study, *place in rows}
+    return {bytes.fromhex(token): held for token, held in _FOUND(told.scalar_one())}
 
 
-def assign(connection: Connection, served: Mapping[bytes, Ticket]) -> None:
+def assign(connection: Connection, served: Mapping[bytes, Ticket], *, until: float | None) -> None:
     """Give people their tickets."""
     if _is_sqlite(connection):
         given = ",".join(["(?,?,?)"] * len(served))
         change = (
             f"WITH given(whose, phase, number) AS (VALUES {given}) UPDATE person "
-            "SET phase = given.phase, number = given.number FROM given WHERE token = whose"
+            "SET phase = given.phase, number = given.number, until = ? "
+            "FROM given WHERE token = whose"
         )
         rows = ((token, ticket.phase, ticket.number) for token, ticket in served.items())
-        connection.exec_driver_sql(change, tuple(chain.from_iterable(rows)))
+        connection.exec_driver_sql(change, (*chain.from_iterable(rows), until))
         return
     connection.execute(
         _ASSIGN,
         [
-            {"whose": token, "new_phase": ticket.phase, "new_number": ticket.number}
+            {
+                "whose": token,
+                "new_phase": ticket.phase,
+                "new_number": ticket.number,
+                "new_until": until,
+            }
             for token, ticket in served.items()
         ],
     )
+
+
+def take_away(connection: Connection, tokens: Sequence[bytes]) -> None:
+    """Take people's tickets, which somebody else gets."""
+    lost = {"phase": None, "number": None, "until": LOST}
+    connection.execute(sa.update(_person).where(_person.c.token.in_(tokens)).values(lost))
 
 
 def insert(connection: Connection, replies: Sequence[NewReply]) -> None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Self
 
 import msgspec
 
 from dpfda.collector.storage.base import (
+    LOST,
     Ended,
     Enrolled,
     Issued,
+    Lapse,
     ModelRecord,
     NewReply,
     Storage,
@@ -22,6 +25,8 @@ from dpfda.collector.storage.base import (
     Totals,
     timed,
 )
+
+_NEVER: Mapping[Any, Any] = MappingProxyType({})
 
 
 class MemoryStorage(Storage, name="memory"):
@@ -36,6 +41,7 @@ class MemoryStorage(Storage, name="memory"):
         self._lock = threading.RLock()
         self._studies: dict[str, StudyRecord] = {}
         self._people: dict[bytes, Ticket] = {}
+        self._until: dict[bytes, float | None] = {}
         self._past: set[tuple[str, bytes]] = set()
         self._deleted: set[str] = set()
         self._replies: dict[tuple[str, int], dict[int, NewReply]] = {}
@@ -98,28 +104,38 @@ class MemoryStorage(Storage, name="memory"):
         return self._studies.get(study)
 
     def enrol(
-        self, people: Sequence[tuple[str, bytes]], *, most: Mapping[str, int]
+        self, people: Sequence[tuple[str, bytes]], *, until: Mapping[bytes, float] = _NEVER
     ) -> list[Enrolled]:
         """Remember token hashes."""
         with self._lock:
-            return [self._enrol_one(study, token, most.get(study, 0)) for study, token in people]
+            return [self._enrol_one(study, token, until.get(token)) for study, token in people]
 
-    def _enrol_one(self, study: str, token: bytes, most: int) -> Enrolled:
+    def _enrol_one(self, study: str, token: bytes, until: float | None) -> Enrolled:
         record = self._studies.get(study)
         if record is None:
             return "unknown"
-        if record.enrolled >= most:
-            return "full"
+        if record.status == "finished":
+            return "finished"
         self._people[token] = Ticket(study, None, None)
+        self._until[token] = until
         self._change(study, enrolled=record.enrolled + 1)
         return "enrolled"
 
-    def issue(self, people: Sequence[tuple[str, bytes]], *, now: float) -> list[Issued]:
-        """Hand out tickets in turn."""
+    def issue(
+        self,
+        people: Sequence[tuple[str, bytes]],
+        *,
+        now: float,
+        lapse: Mapping[str, Lapse] = _NEVER,
+    ) -> list[Issued]:
+        """Hand out tickets in turn, and those that lapsed again."""
         with self._lock:
-            return [self._issue_one(study, token, now) for study, token in people]
+            return [
+                self._issue_one(study, token, now, lapse.get(study, Lapse()))
+                for study, token in people
+            ]
 
-    def _issue_one(self, study: str, token: bytes, now: float) -> Issued:
+    def _issue_one(self, study: str, token: bytes, now: float, lapse: Lapse) -> Issued:
         held = self._people.get(token)
         if study in self._deleted:
             return "gone"
@@ -127,17 +143,49 @@ class MemoryStorage(Storage, name="memory"):
             return "late" if (study, token) in self._past else "unknown"
         if held.study != study:
             return "foreign"
+        record, until = self._studies[study], self._until[token]
         if held.number is not None:
+            present = (held.phase, "open") == (record.phase, record.status)
+            over = present and lapse.has_ended(until, now)
+            if over and held.number not in self._replies.get((study, record.phase), {}):
+                if lapse.final:
+                    return "lapsed"
+                self._until[token] = lapse.until(now)
             return held
-        record = self._studies[study]
+        if lapse.is_over(until, now):
+            return "lapsed"
         if record.status == "finished":
             return "finished"
-        if record.status == "closing" or record.issued >= record.quota:
+        if record.status == "closing":
             return "wait"
-        ticket = Ticket(study, record.phase, record.issued)
-        self._people[token] = ticket
-        self._change(study, issued=record.issued + 1, **timed(record, now))
+        number: int | None = record.issued
+        if record.issued < record.quota:
+            self._change(study, issued=record.issued + 1, **timed(record, now))
+        else:
+            number = self._take_lapsed(record, now, lapse)
+        if number is None:
+            return "wait"
+        ticket = self._people[token] = Ticket(study, record.phase, number)
+        self._until[token] = lapse.until(now)
         return ticket
+
+    def _take_lapsed(self, record: StudyRecord, now: float, lapse: Lapse) -> int | None:
+        """A ticket from somebody who did not answer in time, longest ago first."""
+        answered = self._replies.get((record.id, record.phase), {})
+        free = [
+            (until, held.number, token)
+            for token, held in self._people.items()
+            if (held.study, held.phase) == (record.id, record.phase)
+            and (until := self._until[token]) is not None
+            and held.number not in answered
+            and lapse.is_free(until, now)
+        ]
+        if not free:
+            return None
+        _, number, token = min(free)
+        self._people[token] = Ticket(record.id, None, None)
+        self._until[token] = LOST
+        return number
 
     def add_replies(self, replies: Sequence[NewReply]) -> list[Stored]:
         """Remember replies."""
@@ -155,7 +203,8 @@ class MemoryStorage(Storage, name="memory"):
         if held is None:
             return "unknown"
         if held != Ticket(reply.study, reply.phase, reply.number):
-            return "foreign"
+            lost = held.study == reply.study and self._until[reply.token] == LOST
+            return "lapsed" if lost else "foreign"
         if before is not None:
             return "same" if before.digest == reply.digest else "different"
         record = self._studies[reply.study]

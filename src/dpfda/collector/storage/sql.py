@@ -4,32 +4,35 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
 import sqlalchemy as sa
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DataError, IntegrityError
 
 from dpfda.collector.storage import bulk, counters, forgetting, listing, tables
 from dpfda.collector.storage.base import (
+    LOST,
     Ended,
     Enrolled,
     Issued,
+    Lapse,
     ModelRecord,
     NewReply,
     Stored,
     StudyLine,
     StudyRecord,
-    Ticket,
     Totals,
-    timed,
 )
 from dpfda.collector.storage.database import Database
+from dpfda.collector.storage.issuing import Issuing
 
 _study, _person, _reply, _model = tables.study, tables.person, tables.reply, tables.model
 _ended = tables.ended_session
 _here = _study.c.status != "deleted"
+_NEVER: Mapping[Any, Any] = MappingProxyType({})
 _PRESENT = (
     sa.select(_study.c.id, _study.c.phase, _study.c.status)
     .where(_study.c.id.in_(sa.bindparam("studies", expanding=True)))
@@ -40,6 +43,10 @@ _PRESENT = (
 
 class SqlStorage(Database):
     """What every backend says in SQL; one adds how to connect, to lock and to scrub."""
+
+    def __init__(self, *engines: Engine) -> None:
+        super().__init__(*engines)
+        self._issuing = Issuing()
 
     # -- studies -------------------------------------------------------------------------------
 
@@ -81,60 +88,42 @@ class SqlStorage(Database):
     # -- people --------------------------------------------------------------------------------
 
     def enrol(
-        self, people: Sequence[tuple[str, bytes]], *, most: Mapping[str, int]
+        self, people: Sequence[tuple[str, bytes]], *, until: Mapping[bytes, float] = _NEVER
     ) -> list[Enrolled]:
         """Store token hashes."""
         verdicts: list[Enrolled] = ["unknown"] * len(people)
         with self._write() as connection:
             for study, places in _grouped(study for study, _ in people):
                 row = connection.execute(
-                    sa.select(_study.c.enrolled)
+                    sa.select(_study.c.enrolled, _study.c.status)
                     .where(_study.c.id == study, _here)
                     .with_for_update()
                 ).first()
                 if row is None:
                     continue
-                room = max(0, most.get(study, 0) - row.enrolled)
-                joining = places[:room]
-                if joining:
-                    connection.execute(
-                        _person.insert(), [{"study": study, "token": people[i][1]} for i in joining]
-                    )
-                    _change(connection, study, enrolled=row.enrolled + len(joining))
-                    counters.add_totals(connection, self._slot, enrolled=len(joining))
                 for i in places:
-                    verdicts[i] = "full"
-                for i in joining:
-                    verdicts[i] = "enrolled"
+                    verdicts[i] = "finished" if row.status == "finished" else "enrolled"
+                if row.status == "finished":
+                    continue
+                tokens = [people[i][1] for i in places]
+                connection.execute(
+                    _person.insert(),
+                    [{"study": study, "token": one, "until": until.get(one)} for one in tokens],
+                )
+                _change(connection, study, enrolled=row.enrolled + len(tokens))
+                counters.add_totals(connection, self._slot, enrolled=len(tokens))
         return verdicts
 
-    def issue(self, people: Sequence[tuple[str, bytes]], *, now: float) -> list[Issued]:
-        """Hand out tickets in turn."""
-        verdicts: list[Issued] = ["unknown"] * len(people)
+    def issue(
+        self,
+        people: Sequence[tuple[str, bytes]],
+        *,
+        now: float,
+        lapse: Mapping[str, Lapse] = _NEVER,
+    ) -> list[Issued]:
+        """Hand out tickets in turn, and those that lapsed again."""
         with self._write() as connection:
-            held = bulk.tickets(connection, [token for _, token in people], lock=True)
-            missing = [person for person in people if person[1] not in held]
-            past = forgetting.served(connection, missing)
-            gone = forgetting.deleted(connection, {study for study, _ in missing})
-            waiting: dict[str, list[int]] = defaultdict(list)
-            for i, (study, token) in enumerate(people):
-                ticket = held.get(token)
-                if study in gone:
-                    verdicts[i] = "gone"
-                elif ticket is None:
-                    verdicts[i] = "late" if (study, token) in past else "unknown"
-                elif ticket.study != study:
-                    verdicts[i] = "foreign"
-                elif ticket.number is not None:
-                    verdicts[i] = ticket
-                else:
-                    waiting[study].append(i)
-            for study in sorted(waiting):  # in one order everywhere: no deadlock
-                asking = [people[i][1] for i in waiting[study]]
-                new = _issue_new(connection, study, asking, now=now)
-                for i in waiting[study]:
-                    verdicts[i] = new[people[i][1]]
-        return verdicts
+            return self._issuing.issue(connection, people, now=now, lapse=lapse)
 
     def add_replies(self, replies: Sequence[NewReply]) -> list[Stored]:
         """All in one statement; if one of them is refused, row by row, still in one commit."""
@@ -161,15 +150,16 @@ class SqlStorage(Database):
     ) -> tuple[list[Stored], list[int]]:
         """Refuse what cannot be stored; the phases of the rest stay open meanwhile."""
         verdicts: list[Stored] = ["unknown"] * len(replies)
-        held = bulk.tickets(connection, [reply.token for reply in replies])
-        missing = [(reply.study, reply.token) for reply in replies if reply.token not in held]
-        past = forgetting.served(connection, missing)
+        # First, so that no ticket goes to somebody else between a look at it and its reply.
         present = {
             row.id: (row.phase, row.status)
             for row in connection.execute(
                 _PRESENT, {"studies": list({reply.study for reply in replies})}
             )
         }
+        held = bulk.tickets(connection, [reply.token for reply in replies])
+        missing = [(reply.study, reply.token) for reply in replies if reply.token not in held]
+        past = forgetting.served(connection, missing)
         good = []
         for i, reply in enumerate(replies):
             ticket = held.get(reply.token)
@@ -179,8 +169,9 @@ class SqlStorage(Database):
                 verdicts[i] = "same" if _earlier(connection, reply) == "same" else "late"
             elif ticket is None:
                 continue
-            elif ticket != Ticket(reply.study, reply.phase, reply.number):
-                verdicts[i] = "foreign"
+            elif ticket[:3] != (reply.study, reply.phase, reply.number):
+                lost = ticket.study == reply.study and ticket.until == LOST
+                verdicts[i] = "lapsed" if lost else "foreign"
             elif present.get(reply.study) == (reply.phase, "open"):
                 good.append(i)
             else:
@@ -272,33 +263,6 @@ def _grouped(names: Iterator[str]) -> list[tuple[str, list[int]]]:
     for place, name in enumerate(names):
         places[name].append(place)
     return sorted(places.items())
-
-
-_NOBODY: dict[str, Issued] = {"finished": "finished", "deleted": "gone"}
-
-
-def _issue_new(
-    connection: Connection, study: str, asking: list[bytes], *, now: float
-) -> dict[bytes, Issued]:
-    """The next tickets of one study, to people who have none."""
-    row = connection.execute(
-        sa.select(
-            *(_study.c.phase, _study.c.quota, _study.c.issued, _study.c.status),
-            *(_study.c.began, _study.c.deadline, _study.c.due),
-        )
-        .where(_study.c.id == study)
-        .with_for_update()
-    ).one()
-    tokens = list(dict.fromkeys(asking))  # one person may ask twice at once
-    room = row.quota - row.issued if row.status == "open" else 0
-    served = {
-        token: Ticket(study, row.phase, row.issued + k) for k, token in enumerate(tokens[:room])
-    }
-    if served:
-        _change(connection, study, issued=row.issued + len(served), **timed(row, now))
-        bulk.assign(connection, served)
-    nobody = _NOBODY.get(row.status, "wait")
-    return {token: served.get(token, nobody) for token in tokens}
 
 
 def _add_one(connection: Connection, reply: NewReply) -> Stored:

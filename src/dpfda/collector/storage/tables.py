@@ -56,6 +56,7 @@ study = _table(
 person = _table(
     "person",
     Ticket,
+    Column("until", sa.Float),  # see `base.Lapse`
     Index("one_person_a_ticket", "study", "phase", "number", unique=True),
     keys=set(),
     # SHA-256; the token itself is not kept. First: else SQLite 3.40 takes the table for damaged.
