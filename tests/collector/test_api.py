@@ -29,7 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def collector(folder: Path) -> Iterator[CollectorProcess]:
-    options = ("--rate", "50", "--patience", "2")
+    options = ("--rate", "50", "--patience", "2", "--enrolments", "0")
     database = f"sqlite:///{folder / 'study.db'}"
     with CollectorProcess(database, log=folder / "log", options=options) as process:
         yield process
@@ -101,8 +101,7 @@ def test_a_study_from_plan_to_model(collector: CollectorProcess, http: Any, stud
     history = http("GET", f"/api/studies/{study['id']}/models").json()
     assert [(entry["phase"], entry["people"]) for entry in history] == [(-1, 0), (0, 4)]
     assert CurveModel.from_dict(history[-1]["model"]).to_json() == model.to_json()
-    late = Person(http, study)
-    assert code(late.task()) == (410, "finished")
+    assert code(http("POST", f"/api/studies/{study['id']}/enrol")) == (410, "finished")
 
 
 def test_the_same_task_however_often_one_asks(http: Any, study: Any) -> None:

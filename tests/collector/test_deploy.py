@@ -208,7 +208,7 @@ def test_sqlite_is_copied_while_people_answer(tmp_path: Path) -> None:
     storage = open_storage(url)
     storage.create(record(quota=400), model())
     crowd = [("study", token(i)) for i in range(400)]
-    storage.enrol(crowd, most={"study": 400})
+    storage.enrol(crowd)
     storage.issue(crowd, now=1.0)
     acknowledged: list[int] = []
     over = threading.Event()

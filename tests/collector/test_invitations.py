@@ -82,6 +82,13 @@ def test_an_invitation_is_for_one_person(
     assert (shown["answered"], shown["issued"]) == (1, 1)
 
 
+def test_many_are_invited_at_once(collector: CollectorProcess, make_plan: Any) -> None:
+    plan = make_plan(4, seed=2)
+    study = collector.create(plan)["id"]
+    assert len(set(collector.invite(study, 2500))) == 2500
+    assert collector.request("GET", f"/api/studies/{study}")["wanted"] == 4
+
+
 def test_an_open_study_without_a_deadline_warns(
     collector: CollectorProcess, make_plan: Any
 ) -> None:

@@ -39,7 +39,9 @@ def collector(
     database = f"sqlite:///{folder / 'study.db'}"
     if request.param == "postgresql":
         database = request.getfixturevalue("postgresql")
-    with CollectorProcess(database, log=folder / "log", options=["--rate", "1000"]) as process:
+    with CollectorProcess(
+        database, log=folder / "log", options=["--rate", "1000", "--enrolments", "0"]
+    ) as process:
         yield process
     assert "Traceback" not in (folder / "log").read_text()
 

@@ -46,11 +46,17 @@ class Death(NamedTuple):
 class ForkedCollector(CollectorProcess):
     """Forked from a process that has imported everything."""
 
+    enrolments = 0
+
     def start(self, death: Death | None = None) -> Self:
         """Start it; one that may die at once is not waited for."""
         reading, writing = FORKS.Pipe(duplex=False)
         settings = Settings(
-            database=self.database, admin_key=self.admin_key, rate=1000.0, quiet=True
+            database=self.database,
+            admin_key=self.admin_key,
+            rate=1000.0,
+            enrolments=self.enrolments,
+            quiet=True,
         )
         self._forked = FORKS.Process(target=_serve, args=(settings, self.port, writing, death))
         self._forked.start()

@@ -79,7 +79,7 @@ def _fill(database: str, plan: StudyPlan) -> None:
         numbers = range(first, min(first + _CHUNK, plan.n_people - 1))
         tokens = [hashlib.sha256(f"{study}/{number}".encode()).digest() for number in numbers]
         people = [(study, token) for token in tokens]
-        storage.enrol(people, most={study: plan.n_people})
+        storage.enrol(people)
         storage.issue(people, now=time.time())
         replies = []
         for number, token in zip(numbers, tokens, strict=True):
