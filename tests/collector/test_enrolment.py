@@ -125,7 +125,7 @@ def test_one_address_cannot_stop_a_study(collector: Guarded, make_plan: Any) -> 
     thread = threading.Thread(target=hold)
     thread.start()
     try:
-        while not taken:
+        while taken.count(200) < people // 5:
             time.sleep(0.01)
         crowd = [
             threading.Thread(target=Caller(collector, study, f"127.0.2.{n + 1}").take_part)
@@ -142,7 +142,6 @@ def test_one_address_cannot_stop_a_study(collector: Guarded, make_plan: Any) -> 
     assert status["status"] == "finished"
     history = collector.request("GET", f"/api/studies/{study}/models")
     assert history[-1]["people"] == people
-    assert taken.count(200) >= people // 5, "it did take tickets meanwhile"
 
 
 def test_who_is_late_is_told_in_words_in_every_process(collector: Guarded, make_plan: Any) -> None:
