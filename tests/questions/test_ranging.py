@@ -73,6 +73,27 @@ def test_more_channels_take_more_people() -> None:
     assert sizes.range_share(300.0, channels=3) == pytest.approx(0.33)
 
 
+@pytest.mark.parametrize(
+    ("sizes", "alpha", "k", "reach"),
+    [
+        ((3,), 0.1, 1, 500),  # worth 10 people: half of them
+        ((3,), 0.2, 1, 350),  # worth 40
+        ((3,), 0.2, 2, 250),  # worth 80
+        ((3,), 0.5, 1, 250),
+        ((3, 3), 0.2, 2, 350),  # worth 40 for each of two channels
+        ((3, 1), 0.2, 1, 350),  # of which one has waves
+        ((1,), 0.2, 1, 0),
+    ],
+)
+def test_few_people_are_asked_for_waves_more_often(
+    sizes: tuple[int, ...], alpha: float, k: int, reach: int
+) -> None:
+    phases = Ranging(curves_of(*sizes), k=k, alpha=alpha).phases(1000)
+    asked = sum(phase.people for phase in phases if phase.kind == "reach")
+    assert asked == pytest.approx(reach, abs=1)
+    assert sum(phase.people for phase in phases) == 1000
+
+
 def curves_of(*sizes: int) -> CurveEncoder:
     return CurveEncoder.side_by_side([CurveEncoder("cosine", n_basis=n) for n in sizes])
 

@@ -25,6 +25,7 @@ RANGING = ("reach", "level")
 """Of phases, in order."""
 
 _REACH_BATCHES, _LEVEL_BATCHES = 6, 8
+_REACH_NEEDS = 14.0  # effective people, to find S in most studies
 _REACHES: FloatArray = np.linspace(np.log(1 / 2000), 0.0, 77)  # logarithms of S
 _REACH_SCALES: FloatArray = np.array([0.2, 0.4])  # people's ups and downs are of like size
 _WIDER = 0.7  # the prior of S grows like this power: few ranges are a hundred times too wide
@@ -69,8 +70,13 @@ class Ranging:
         self._searches: dict[tuple[str, int], Search] = {}
 
     def phases(self, people: int) -> list[Phase]:
-        """Of so many people, a quarter is asked for ups and downs, where there are any."""
-        reach = people // 4 if len(self.waves) else 0
+        """Of so many people, who are asked for ups and downs, where there are any, and for levels.
+
+        A quarter, or more of few people: scales that are far off spoil all that follows.
+        """
+        worth = people * self.k * self.alpha**2 / max(len(self.waves), 1)
+        share = min(max(_REACH_NEEDS / max(worth, 1e-9), 0.25), 0.5) if len(self.waves) else 0.0
+        reach = int(share * people)
         batches = {
             "reach": sizes.split_evenly(reach, _REACH_BATCHES) if reach else [],
             "level": sizes.split_evenly(people - reach, _LEVEL_BATCHES),
