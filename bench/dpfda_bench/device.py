@@ -54,7 +54,8 @@ def messages(plan: StudyPlan) -> Iterator[bytes]:
     def people(start: int, stop: int) -> tuple[FloatArray, IntArray]:
         generator = np.random.default_rng(start)
         labels = generator.integers(0, max(plan.n_classes, 1), stop - start)
-        features = generator.uniform(-1, 1, (stop - start, _COLUMNS + 1))
+        columns = plan.encoder.n_features + (plan.target_range is not None)
+        features = generator.uniform(-1, 1, (stop - start, columns))
         return features + 0.1 * (labels[:, None] % 5), labels
 
     server, seen = Server(plan), -1
@@ -108,7 +109,10 @@ def _on_a_device(given: str) -> list[tuple[float, int]]:
 def _answered(plan: StudyPlan, bodies: list[str]) -> Iterator[tuple[float, int]]:
     """Milliseconds and bytes of the reply in every phase."""
     label = 0.5 if plan.target_range is not None else plan.classes[-1]
-    row, source = {"curve": np.linspace(-3, 3, _COLUMNS), "label": label}, SecureSource()
+    row, source = (
+        {"curve": np.linspace(-3, 3, plan.encoder.n_features), "label": label},
+        SecureSource(),
+    )
     _ = plan.asks  # as when the study was joined
     for body in bodies:
         began = time.process_time()

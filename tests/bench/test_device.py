@@ -16,14 +16,17 @@ from dpfda_bench import device
 
 
 @pytest.mark.parametrize(("name", "phases"), [("moments", 1), ("linear", 24)])
-def test_a_reply_of_every_phase_is_what_its_task_allows(name: str, phases: int) -> None:
+def test_a_reply_of_every_phase_is_what_its_task_allows(
+    name: str, phases: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device, "_COLUMNS", 3)
     plan = replace(next(p for p in device.plans() if p.design["name"] == name), n_people=1500)
     asked = list(device.messages(plan))
     assert len(asked) == phases
     assert {msgspec.json.decode(body, type=TaskMessage).phase for body in asked} == set(
         range(phases)
     )
-    row = {"curve": np.linspace(-3, 3, 36), "label": 1}
+    row = {"curve": np.linspace(-3, 3, 3), "label": 1}
     for body in asked:
         sent = device.reply(plan, body, row, SimulationSource(0))
         reply = msgspec.json.decode(sent, type=ReplyMessage)

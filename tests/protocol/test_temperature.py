@@ -59,6 +59,15 @@ def test_the_answer_is_whether_right_less_sure_exceeds_the_dither(classes: int) 
     assert off.max() <= high
 
 
+def test_a_dither_that_is_met_is_not_exceeded() -> None:
+    """A model that knows nothing is right, or wrong, by exactly ½."""
+    fields = asked(model(factor=0.0), np.array([[1.0, 1 / 3], [1 / 3, 0.9]]))
+    task = ConfidenceTask(epsilon=2.0, people=2, clipped=True, **fields)
+    assert task.dithers.tolist() == [[0.5, -0.5], [-0.5, pytest.approx(0.35)]]
+    found = task.exact((np.zeros((2, 2)), np.array([1, 0])), SimulationSource(0))
+    assert found.tolist() == [[-1.0, 1.0], [-1.0, -1.0]]
+
+
 @pytest.mark.parametrize(("epsilon", "classes", "k"), [(1.0, 2, 1), (1.0, 5, 1), (6.0, 2, 4)])
 def test_what_answers_say_of_the_temperature(epsilon: float, classes: int, k: int) -> None:
     study = plan(epsilon=epsilon, classes=tuple(range(classes)))
