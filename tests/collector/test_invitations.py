@@ -141,3 +141,36 @@ def test_a_page_makes_invitations(
         status, said, _ = organizer.post(path, form | {"count": count}, organizer.cookie)
         assert status == 422
         assert f"between 1 and {most} people" in json.loads(said)["error"]["message"]
+
+
+def test_the_command_line_creates_and_invites(
+    collector: CollectorProcess, make_plan: Any, tmp_path: Path
+) -> None:
+    plan = make_plan(4, seed=20)
+    (tmp_path / "plan.json").write_text(json.dumps(plan.to_dict()))
+    (tmp_path / "no.json").write_text("{")
+    known = {"DPFDA_ADMIN_KEY": collector.admin_key}
+
+    def studies(*asked: str) -> Any:
+        return CliRunner().invoke(
+            command_line, ["studies", *asked, "--url", collector.url], env=known
+        )
+
+    done = studies("create", str(tmp_path / "plan.json"), "--open", "--lapse", "60")
+    assert done.exit_code == 0, done.stderr
+    assert f"hash: {plan.hash}" in done.stdout
+    assert "open: True" in done.stdout
+    assert done.stderr.startswith("warning: anybody may take part and no deadline ends a phase")
+    again = studies("create", str(tmp_path / "plan.json"), "--deadline", "9")
+    assert "exists" in again.stderr
+    (tmp_path / "plan.json").write_text(json.dumps(make_plan(4, seed=21).to_dict()))
+    quiet = studies("create", str(tmp_path / "plan.json"), "--deadline", "9", "--json")
+    assert quiet.stderr == ""
+    assert json.loads(quiet.stdout)["open"] is False
+    assert (
+        "PLAN must be a file that dpfda plan wrote"
+        in studies("create", str(tmp_path / "no.json")).stderr
+    )
+    invited = studies("invite", plan.hash, "--people", "3").stdout.split()
+    assert [len(token) for token in invited] == [43] * 3
+    assert len(json.loads(studies("invite", plan.hash, "--people", "2", "--json").stdout)) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -98,6 +99,51 @@ def show(study: str, as_json: bool, **collector: Any) -> None:
     """Show one study: its phase, and how many have answered."""
     with _administrator(**collector) as administrator:
         _print(administrator.study(study), as_json)
+
+
+@command.command()
+@click.argument("plan", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--deadline", type=float, metavar="SECONDS",
+    help="End a phase so long after its first task, without the missing.")  # fmt: skip
+@click.option("--lapse", type=float, metavar="SECONDS",
+    help="Give a task to somebody else so long after it was shown; 3600 by default.")  # fmt: skip
+@click.option("--open", "anybody", is_flag=True,
+    help="Let anybody take part, not only whom you invite.")  # fmt: skip
+@_collector
+def create(
+    plan: Path,
+    deadline: float | None,
+    lapse: float | None,
+    anybody: bool,
+    as_json: bool,
+    **collector: Any,
+) -> None:
+    """Create a study with the plan that dpfda plan has written."""
+    try:
+        contract = json.loads(plan.read_bytes())
+    except (ValueError, RecursionError):
+        raise InvalidParameter("PLAN", "a file that dpfda plan wrote", plan.name) from None
+    chosen = {"deadline": deadline, "lapse": lapse, "open": anybody or None}
+    settings = {name: value for name, value in chosen.items() if value is not None}
+    with _administrator(**collector) as administrator:
+        found = administrator.create(contract, **settings)
+    for warning in found.get("warnings") or ():
+        click.echo(f"warning: {printable(warning)}", err=True)
+    _print(found, as_json)
+
+
+@command.command()
+@click.argument("study")
+@click.option("--people", type=click.IntRange(1, 100_000), required=True, help="How many.")
+@_collector
+def invite(study: str, people: int, as_json: bool, **collector: Any) -> None:
+    """Invite people: print a line for each of them, which is good for one reply.
+
+    It is shown this once. People join with dpfda join --invitation.
+    """
+    with _administrator(**collector) as administrator:
+        tokens = administrator.invite(study, people)
+    click.echo(to_json(tokens) if as_json else "\n".join(printable(one) for one in tokens))
 
 
 @command.command()

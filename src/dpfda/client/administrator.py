@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,6 +55,17 @@ class Administrator:
         """One study, by its id or its plan's hash: plan, phase, how many have answered."""
         return self._document("GET", _path(study))
 
+    def create(self, plan: dict[str, Any], **settings: Any) -> dict[str, Any]:
+        """Begin a study with a plan; the answer may hold warnings about its settings."""
+        return self._document("POST", "/api/studies", {"plan": plan, "settings": settings})
+
+    def invite(self, study: str, people: int) -> list[str]:
+        """Invitations: tokens, each for one person and one reply."""
+        found = self._document("POST", f"{_path(study)}/tokens", {"count": people}).get("tokens")
+        if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+            raise _not_understood()
+        return found
+
     def close(self, study: str) -> dict[str, Any]:
         """End the present phase with the replies it has."""
         phase = self.study(study).get("phase")
@@ -92,16 +104,18 @@ class Administrator:
         """Close the connection."""
         self._connection.close()
 
-    def _document(self, method: str, path: str) -> dict[str, Any]:
-        return _dictionary(self._granted(method, path))
+    def _document(self, method: str, path: str, sent: Any = None) -> dict[str, Any]:
+        return _dictionary(self._granted(method, path, sent))
 
-    def _granted(self, method: str, path: str) -> Answer:
+    def _granted(self, method: str, path: str, sent: Any = None) -> Answer:
+        body = None if sent is None else json.dumps(sent).encode()
+
         def request() -> Answer:
-            return self._connection.ask(method, path, headers=self._headers)
+            return self._connection.ask(method, path, body=body, headers=self._headers)
 
         # What changes something is asked for once: a second time there may be nothing to change.
         answer = persistently(request) if method == "GET" else request()
-        if answer.status not in (200, 202):
+        if answer.status not in (200, 201, 202):
             raise NotGranted(answer.status, answer.reason)
         return answer
 

@@ -183,7 +183,7 @@ def script(
 
 def organizer(plan: StudyPlan) -> str:
     """What the organizer runs: a collector, the study in it, and invitations to it."""
-    many = min(plan.n_people, 100_000)  # at once; the dashboard makes more
+    many = min(plan.n_people, 100_000)  # at once; the same command makes more
     return (
         "#!/bin/sh\n"
         "# The organizer runs this once, beside plan.json; it ends when the collector does.\n"
@@ -194,13 +194,10 @@ def organizer(plan: StudyPlan) -> str:
         "trap 'kill $!' EXIT INT TERM\n"
         'here="http://127.0.0.1:${PORT:-8000}"\n'
         'until curl -fs "$here/health" > health.json; do sleep 1; done\n'
-        'curl -fsS -H "Authorization: Bearer $(cat admin.key)" \\\n'
-        '    -H "Content-Type: application/json" -d "{\\"plan\\": $(cat plan.json)}" \\\n'
-        '    "$here/api/studies" > study.json\n'
-        '[ -e invitations.txt ] || curl -fsS -H "Authorization: Bearer $(cat admin.key)" \\\n'
-        f'    -H "Content-Type: application/json" -d \'{{"count": {many}}}\' \\\n'
-        f'    "$here/api/studies/{plan.hash[:16]}/tokens" \\\n'
-        "    | grep -o '[A-Za-z0-9_-]\\{43\\}' > invitations.txt\n"
+        'dpfda studies create plan.json --json --url "$here" --admin-key-file admin.key \\\n'
+        "    > study.json\n"
+        f"dpfda studies invite {plan.hash} --people {many} \\\n"
+        '    --url "$here" --admin-key-file admin.key > invitations.txt\n'
         "echo 'give everybody one line of invitations.txt; each is good for one reply'\n"
         f"echo 'people can join: {plan.hash}'\n"
         "wait $!\n"
