@@ -28,7 +28,7 @@ ROUTES: dict[str, Ask] = {
     "interface": lambda collector: list_studies.fn(collector=collector),
     "next page": lambda collector: list_studies.fn(collector=collector, after="5.0-05", most=5),
     "dashboard": lambda collector: routes.list_studies.fn(collector=collector, csrf=""),
-    "watcher": lambda collector: collector._look_after_all(),
+    "watcher": lambda collector: collector.watcher.look(),
 }
 
 

@@ -217,6 +217,7 @@ def nested(depth: int) -> Any:
         (changed(title="\x00"), "title must be 0 to 200 printable characters, got"),
         (changed(unit=""), "unit must be 1 to 100 printable characters, got ''"),
         (changed(classes=["a\n", "b"]), "classes must be of at most 200 printable characters each"),
+        (changed(classes=["x" * 201, "b"]), "classes must be of at most 200 printable characters"),
         (changed(classes=list(range(101))), "classes must be at most 100 labels, got 101"),
         (changed(epsilon=1e-300), "epsilon must be 0, or in size at least 1e-30, got 1e-300"),
         (changed(epsilon=9e-5), "epsilon must be from 0.0001 to 1000, got 9e-05"),
@@ -268,6 +269,9 @@ def test_what_is_wrong_is_named(sent: Any, said: str) -> None:
 
 def test_bounds_are_still_good() -> None:
     """What is at a bound is taken: the bound is what is said."""
+    assert not isinstance(begin(changed(classes=["x" * 200, "b"])), str)
+    many = plan(classes=tuple(range(100)), name="moments")
+    assert not isinstance(begin(many), str)
     for change in ({"epsilon": 1e-4}, {"epsilon": 1e3}, {"title": "x" * 200}, {"unit": "x" * 100}):
         assert not isinstance(begin(changed(**change)), str), change
     check_shape({"design": {"ridge": 1e-300}, "encoder": {"center": 1e-300, "n_basis": 1000}})

@@ -223,7 +223,7 @@ def test_one_reply_a_person(make_plan: Any) -> None:
         receipt = await collector.reply(study, Sent(token, *good))
         assert await collector.reply(study, Sent(token, *good)) == receipt
         assert collector._phases[study].answered == 1
-        assert not collector._look.is_set()
+        assert not collector.watcher.called.is_set()
         other = reply_to(message, values=[-value for value in good[0].values])
         assert await refusal(collector.reply(study, Sent(token, *other))) == (409, "answered")
 
@@ -242,9 +242,9 @@ def test_the_last_reply_wakes_the_watcher(make_plan: Any) -> None:
     async def course(collector: Collector, storage: Recording) -> None:
         study = (await collector.create(make_plan(2).to_dict(), OPEN)).id
         await answer(collector, study)
-        assert not collector._look.is_set()
+        assert not collector.watcher.called.is_set()
         await answer(collector, study)
-        assert collector._look.is_set()
+        assert collector.watcher.called.is_set()
 
     with_collector(course)
 
@@ -255,7 +255,7 @@ def test_answers_are_counted_from_what_is_stored(make_plan: Any) -> None:
         await answer(collector, study)
         collector._phases.clear()  # as another process would find it
         await answer(collector, study)
-        assert collector._look.is_set()
+        assert collector.watcher.called.is_set()
 
     with_collector(course)
 
@@ -264,9 +264,9 @@ def test_only_the_present_phase_is_closed(make_plan: Any) -> None:
     async def course(collector: Collector, storage: Recording) -> None:
         study = (await collector.create(make_plan(2).to_dict(), OPEN)).id
         assert await refusal(collector.close_phase(study, 1)) == (409, "wrong_phase")
-        assert not collector._look.is_set()
+        assert not collector.watcher.called.is_set()
         await collector.close_phase(study, 0)
-        assert collector._look.is_set()
+        assert collector.watcher.called.is_set()
         assert (await collector.study(study)).status == "closing"
         finished = await concluded(collector, study)
         assert finished.status == "finished"
@@ -308,10 +308,10 @@ def test_a_deadline_is_counted_from_the_first_ticket(make_plan: Any) -> None:
         due = (await collector.study(study)).due
         assert due is not None
         assert before + 100 <= due <= time.time() + 100
-        await collector._look_after_all()
+        await collector.watcher.look()
         assert (await collector.study(study)).status == "open"
         storage.change(study, due=time.time() - 1)
-        await collector._look_after_all()
+        await collector.watcher.look()
         assert (await collector.study(study)).status == "finished"
 
     with_collector(course)
@@ -324,7 +324,7 @@ def test_a_conclusion_is_drawn_once_and_looked_after(make_plan: Any) -> None:
         await collector._phase(study)
         await collector._conclude(before)
         assert study not in collector._phases
-        assert collector._look.is_set()  # the next phase may be complete already
+        assert collector.watcher.called.is_set()  # the next phase may be complete already
         assert len(await collector.models(study)) == 2
         await collector._conclude(before)  # a worker that was slower
         assert len(await collector.models(study)) == 2
@@ -370,7 +370,7 @@ def test_the_watcher_advances_what_is_complete(make_plan: Any) -> None:
             await asyncio.sleep(0.02)
         assert (await collector.study(study)).status == "finished"
         await asyncio.sleep(0.05)
-        assert not collector._look.is_set()
+        assert not collector.watcher.called.is_set()
 
     with_collector(course)
 

@@ -6,6 +6,7 @@ same next phase: after a crash the work is simply done again.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -18,7 +19,7 @@ import dpfda.questions  # noqa: F401 (now, so that the first request does not wa
 from dpfda._validate import FloatArray, IntArray
 from dpfda.collector.plans import check_shape, check_sizes, odd_part, rehearse
 from dpfda.collector.storage import open_storage
-from dpfda.collector.storage.base import Storage, StudyRecord
+from dpfda.collector.storage.base import ModelRecord, Storage, StudyRecord
 from dpfda.collector.summary import summarize
 from dpfda.errors import DpfdaError, InvalidParameter
 from dpfda.protocol.plan import StudyPlan
@@ -42,6 +43,18 @@ class Conclusion(msgspec.Struct, frozen=True):
     summary: str
     people: int
     carried: str | None = None
+
+    def recorded(self, study: str, phase: int, kind: str) -> ModelRecord:
+        """The same as it is stored in the history of a study's model."""
+        return ModelRecord(
+            study=study,
+            phase=phase,
+            kind=kind,
+            people=self.people,
+            created=time.time(),
+            document=self.document,
+            summary=self.summary,
+        )
 
 
 def read_plan(plan: str) -> StudyPlan:

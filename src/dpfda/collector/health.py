@@ -43,10 +43,10 @@ async def health(collector: NamedDependency[Collector]) -> Response[Health | Fai
     trouble = await collector.pulse.trouble()
     if trouble:
         return Response(Failing(trouble), status_code=503, headers={"Retry-After": "1"})
-    known = collector.stuck.listed()
+    known = collector.watcher.stuck.listed()
     found = Health(
         status="stuck" if known else "ok",
-        studies_stuck=len(collector.stuck),
+        studies_stuck=len(collector.watcher.stuck),
         stuck=[
             Stuck(
                 study=one.study,
@@ -69,7 +69,7 @@ async def show_metrics(
     works = not await collector.pulse.trouble()
     gauges: dict[str, float] = {
         "storage_up": works,
-        "studies_stuck": len(collector.stuck),
+        "studies_stuck": len(collector.watcher.stuck),
         "reply_commits": collector.replies.groups,
         "replies_committed": collector.replies.items,
     }
@@ -78,6 +78,6 @@ async def show_metrics(
         gauges |= {"studies": totals.studies, "studies_finished": totals.finished}
         gauges |= {"people_enrolled": totals.enrolled}
     now = time.time()
-    for one in collector.stuck.listed():
+    for one in collector.watcher.stuck.listed():
         gauges[f'study_stuck_seconds{{study="{one.study}"}}'] = round(now - one.since, 3)
     return metrics.text(gauges)

@@ -22,7 +22,6 @@ from dpfda.collector.conclude import Conclusion, begin, conclude, conclude_store
 from dpfda.collector.forgetter import Forgetter
 from dpfda.collector.group_commit import GroupCommit
 from dpfda.collector.limits import Places
-from dpfda.collector.metrics import failure
 from dpfda.collector.open_phase import OpenPhase, opened
 from dpfda.collector.pulse import Pulse
 from dpfda.collector.refusal import (
@@ -49,7 +48,7 @@ from dpfda.collector.storage.base import (
     Totals,
     Unavailable,
 )
-from dpfda.collector.stuck import StuckStudies
+from dpfda.collector.watcher import Watcher
 from dpfda.collector.worker import Worker
 from dpfda.protocol.wire import Counted, Receipt, ReplyMessage, receipt_of, token_hash
 
@@ -58,7 +57,6 @@ R = TypeVar("R")
 
 _ID_DIGITS = 16
 _AT_ONCE = 1000  # invitations on their way into the storage
-_TICK = 1.0  # seconds between looks at deadlines
 
 log = logging.getLogger("dpfda.collector")
 
@@ -91,10 +89,8 @@ class Collector:
         self._readers = ThreadPoolExecutor(2, "read")
         self._worker = Worker()
         self._phases: dict[str, OpenPhase] = {}
-        self._look = asyncio.Event()
-        self.stuck = StuckStudies()
+        self.watcher = Watcher(self._due, self._conclude)
         self.pulse = Pulse(storage.probe)
-        self._watcher: asyncio.Task[None] | None = None
         self._forgetter = Forgetter(lambda: self._write(storage.forget))
         self.enrolments: GroupCommit[tuple[str, bytes, float | None], Enrolled] = GroupCommit(
             self._enrol, self._writer, most=group
@@ -108,14 +104,12 @@ class Collector:
 
     async def start(self) -> None:
         """Begin to watch deadlines, and take up what a crash interrupted."""
-        self._watcher = asyncio.create_task(self._watch())
+        self.watcher.start()
         self._forgetter.start()
 
     async def stop(self) -> None:
         """Let go of everything."""
-        if self._watcher is not None:
-            self._watcher.cancel()
-            await asyncio.gather(self._watcher, return_exceptions=True)
+        await self.watcher.stop()
         await self._forgetter.stop()
         self._worker.close()
         self._writer.shutdown()
@@ -154,7 +148,7 @@ class Collector:
             seal=secrets.token_hex(32),
             **first.following,
         )
-        return record, _model(record.id, -1, "begin", first)
+        return record, first.recorded(record.id, -1, "begin")
 
     async def page(self, *, most: int, after: tuple[float, str] | None = None) -> list[StudyLine]:
         """Some of them, newest first."""
@@ -284,7 +278,7 @@ class Collector:
             self._places.give_back(study, host, stored)
             phase.answered += stored
             if phase.answered >= phase.record.quota:
-                self._look.set()
+                self.watcher.call()
         return [
             receipt_of(message.phase, message.ticket, reply.digest, seal=phase.record.seal)
             if outcome in ("stored", "same")
@@ -326,38 +320,11 @@ class Collector:
         if record.phase != phase or record.status == "finished":
             raise Refused(409, "wrong_phase", "this is not the present phase")
         await self._write(self.storage.begin_closing, study, phase)
-        self.stuck.hurry(study)
-        self._look.set()
+        self.watcher.stuck.hurry(study)
+        self.watcher.call()
 
-    async def _watch(self) -> None:
-        """Look after every study now and then, and whenever a phase may be complete."""
-        while True:
-            try:
-                await self._look_after_all()
-            except Exception as error:  # the watcher must not end
-                log.error("studies could not be listed", extra={"fields": failure(error)})
-            try:
-                await asyncio.wait_for(self._look.wait(), _TICK)
-            except TimeoutError:
-                continue
-            self._look.clear()
-
-    async def _look_after_all(self) -> None:
-        due = await self._read(self.storage.due, now=time.time())
-        self.stuck.keep({record.id: record.phase for record in due})
-        for record in due:
-            if self.stuck.must_wait(record.id):
-                continue
-            began = time.monotonic()
-            try:
-                await self._conclude(record)
-            except Exception as error:  # the other studies can go on
-                what, took = failure(error), time.monotonic() - began
-                known = self.stuck.failed(record.id, record.phase, what["error"], took=took)
-                fields = {"study": record.id, "phase": record.phase, "attempts": known.attempts}
-                log.error("a study could not be advanced", extra={"fields": {**fields, **what}})
-            else:
-                self.stuck.freed(record.id)
+    async def _due(self) -> list[StudyRecord]:
+        return await self._read(self.storage.due, now=time.time())
 
     async def _conclude(self, record: StudyRecord) -> None:
         """End a phase. Every step can be repeated, by this process or another."""
@@ -365,7 +332,7 @@ class Collector:
             return
         settings = msgspec.json.decode(record.settings, type=StudySettings)
         found = await self._learn(record, settings.median_group)
-        model = _model(record.id, record.phase, record.kind, found)
+        model = found.recorded(record.id, record.phase, record.kind)
         fields = {"study": record.id, "phase": record.phase, "replies": found.people}
         successor = None
         if found.carried is not None and settings.online:  # the next round of a stream
@@ -375,7 +342,7 @@ class Collector:
             log.info("phase concluded", extra={"fields": fields})
             self._forgetter.look()
         self._phases.pop(record.id, None)
-        self._look.set()  # the next phase may be complete already
+        self.watcher.call()  # the next phase may be complete already
 
     async def _learn(self, record: StudyRecord, median_group: int) -> Conclusion:
         """What a closing phase teaches."""
@@ -417,18 +384,6 @@ class Collector:
     def _read(self, method: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:
         call = partial(method, *args, **kwargs)
         return asyncio.get_running_loop().run_in_executor(self._readers, call)
-
-
-def _model(study: str, phase: int, kind: str, found: Conclusion) -> ModelRecord:
-    return ModelRecord(
-        study=study,
-        phase=phase,
-        kind=kind,
-        people=found.people,
-        created=time.time(),
-        document=found.document,
-        summary=found.summary,
-    )
 
 
 def _new_reply(study: str, sent: Sent) -> NewReply:
