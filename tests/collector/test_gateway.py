@@ -155,6 +155,31 @@ def test_too_many_or_too_much_is_refused_as_a_whole(gateway: Gateway, plan: Stud
     assert len(gateway.kept()) == 1
 
 
+def test_a_reply_may_be_so_long_and_no_longer(gateway: Gateway, plan: StudyPlan) -> None:
+    brought = gateway.begin(plan, 2)
+    texts = [json.dumps(one["reply"]) for one in brought]
+    sizes = [people.SMALL, people.SMALL + 1]
+    padded = [
+        text[:-1] + " " * (size - len(text)) + "}" for text, size in zip(texts, sizes, strict=True)
+    ]
+    entries = [
+        f'{{"token": "{one["token"]}", "reply": {text}}}'
+        for one, text in zip(brought, padded, strict=True)
+    ]
+    answer = gateway.ask("POST", "/replies", f'{{"replies": [{",".join(entries)}]}}'.encode())
+    stored, refused = answer.json()["verdicts"]
+    assert refused["error"]["status"] == 413
+    alone = [
+        gateway.ask("POST", "/reply", text.encode(), one["token"])
+        for one, text in zip(brought, padded, strict=True)
+    ]
+    assert [one.status for one in alone] == [200, 413]
+    assert alone[0].json() == stored
+    assert (
+        gateway.ask("POST", "/replies", b"{" + b" " * (people.MOST_BYTES - 2) + b"}").status == 400
+    )
+
+
 def test_a_token_that_asks_too_often_waits_in_a_batch_too() -> None:
     class Once:
         def allows(self, key: bytes, seen: set[bytes] = set()) -> bool:  # noqa: B006
