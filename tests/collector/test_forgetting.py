@@ -317,7 +317,7 @@ def test_postgresql_keeps_no_order_of_arrival_and_no_old_rows(storage: Storage) 
     people = 60
     storage.create(record(quota=people), model())
     crowd = [("study", token(i)) for i in range(people)]
-    storage.enrol(crowd, most={"study": people})
+    storage.enrol(crowd)
     storage.issue(crowd, now=1.0)
     storage.begin_closing("study", 0)
     storage.advance("study", 0, Ended(following=FINISHED, model=model(phase=0)))
