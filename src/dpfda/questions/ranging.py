@@ -25,7 +25,6 @@ RANGING = ("reach", "level")
 """Of phases, in order."""
 
 _REACH_BATCHES, _LEVEL_BATCHES = 6, 8
-_REACH_NEEDS = 14.0  # effective people, to find S in most studies
 _REACHES: FloatArray = np.linspace(np.log(1 / 2000), 0.0, 77)  # logarithms of S
 _REACH_SCALES: FloatArray = np.array([0.2, 0.4])  # people's ups and downs are of like size
 _WIDER = 0.7  # the prior of S grows like this power: few ranges are a hundred times too wide
@@ -33,7 +32,7 @@ _LEVELS: FloatArray = (np.arange(2048) + 0.5) / 1024 - 1
 _LEVEL_SCALES: FloatArray = np.geomspace(1 / 4000, 1 / 2, 18)
 _RATIO, _RATIO_SPREAD = 0.5, 0.6  # of a level's scale and S, and of the ratio's logarithm
 _ANY = 1e-6  # a level's scale may be anything, though hardly ever
-_HALF_WIDTH, _LEVEL_WIDTH = 2.7, 4.0  # of a coefficient, in units of S and of its level's scale
+_HALF_WIDTH = 2.7  # of a coefficient, in units of S
 
 
 def channels(encoder: CurveEncoder) -> list[IntArray]:
@@ -70,13 +69,8 @@ class Ranging:
         self._searches: dict[tuple[str, int], Search] = {}
 
     def phases(self, people: int) -> list[Phase]:
-        """Of so many people, who are asked for ups and downs, where there are any, and for levels.
-
-        A quarter, or more of few people: scales that are far off spoil all that follows.
-        """
-        worth = people * self.k * self.alpha**2 / max(len(self.waves), 1)
-        share = min(max(_REACH_NEEDS / max(worth, 1e-9), 0.25), 0.5) if len(self.waves) else 0.0
-        reach = int(share * people)
+        """Of so many people, a quarter is asked for ups and downs, where there are any."""
+        reach = people // 4 if len(self.waves) else 0
         batches = {
             "reach": sizes.split_evenly(reach, _REACH_BATCHES) if reach else [],
             "level": sizes.split_evenly(people - reach, _LEVEL_BATCHES),
@@ -145,7 +139,6 @@ class Ranging:
             scales[own] = _HALF_WIDTH * reach / np.maximum(np.arange(len(own)), 1)
             doubt[own] = (scales[own] / 2) ** 2
             centers[own[0]], doubt[own[0]] = level.median, level.doubt**2
-            scales[own[0]] = max(scales[own[0]], _LEVEL_WIDTH * level.scale)
         return centers, scales, doubt
 
     def _search(self, kind: str, row: int) -> Search:
