@@ -61,6 +61,8 @@ PLACES = [
     Place("central/*look*.py central/radius.py central/shrunk_mean.py central/losses.py"),
     Place("central/records.py central/bernstein.py", WORDS),
     Place("central/*.py", COSTS, "questions look *_look* of _budget layout ask whole_ball allows"),
+    Place("moments/look.py"),
+    Place("moments/*.py", COSTS, "questions joint _outside"),
     Place("regression/*look.py regression/sensitivity.py regression/fixed_point.py"),
     Place("regression/problem.py"),
     Place(

@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from dpfda import plan_study
 from dpfda.cli._group import dpfda as main
 from dpfda.datasets import simulate_001
+from dpfda.errors import InvalidParameter
 from dpfda.planner.words import consent, organizer, take_part
 
 FACTS = ["--range", "-6", "6", "--classes", "no,yes"]
@@ -49,7 +50,9 @@ def test_consent_says_what_is_sent_in_clear() -> None:
 
 
 def test_a_label_cannot_end_a_comment() -> None:
-    plan = plan_study(50, 1.0, value_range=(0, 1), classes=("$(reboot)", "x\nreboot"))
+    with pytest.raises(InvalidParameter, match="printable"):
+        plan_study(50, 1.0, value_range=(0, 1), classes=("a", "x\nreboot"))
+    plan = plan_study(50, 1.0, value_range=(0, 1), classes=("$(reboot)", "`reboot`"))
     code = [line for line in take_part(plan).splitlines() if not line.startswith("#")]
     assert "reboot" not in "".join(code)
     assert "reboot" not in organizer(plan)
