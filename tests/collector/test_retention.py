@@ -206,7 +206,7 @@ def test_a_study_that_another_process_deleted(make_plan: Any) -> None:
 
     async def course() -> None:
         here, there = Collector(storage), Collector(storage)
-        here._worker = there._worker = Here()
+        here._worker = there._worker = here._planner = there._planner = Here()
         for asked in ("enrol", "task", "reply", "conclude"):
             record = await here.create(
                 make_plan(4, seed=next(SEEDS)).to_dict(), StudySettings(open=True)

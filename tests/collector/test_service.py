@@ -81,7 +81,7 @@ def with_collector(course: Callable[[Collector, Recording], Awaitable[Any]]) -> 
     async def run() -> Any:
         storage = Recording()
         collector = Collector(storage)
-        collector._worker = Here()
+        collector._worker, collector._planner = Here(), Here()
         try:
             return await course(collector, storage)
         finally:
@@ -382,6 +382,7 @@ def test_a_stopped_collector_holds_nothing() -> None:
     collector, storage = with_collector(course)
     assert storage.closed
     assert collector._worker.closed
+    assert collector._planner.closed
     for pool in (collector._writer, collector._readers):
         with pytest.raises(RuntimeError):
             pool.submit(int)

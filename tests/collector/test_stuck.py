@@ -15,6 +15,9 @@ import pytest
 import sqlalchemy as sa
 
 from dpfda.collector.metrics import Metrics, WorkFailed, failure
+from dpfda.collector.refusal import Refused
+from dpfda.collector.service import Collector, StudySettings
+from dpfda.collector.storage.memory import MemoryStorage
 from dpfda.collector.storage.postgresql import PostgresqlStorage
 from dpfda.collector.storage.sqlite import SqliteStorage
 from dpfda.collector.stuck import StuckStudies
@@ -230,3 +233,57 @@ def test_gauges_with_labels_have_one_type() -> None:
         '# TYPE dpfda_late gauge\ndpfda_late{study="a"} 1.5\ndpfda_late{study="b"} 2\n'
         "# TYPE dpfda_open gauge\ndpfda_open 3\n"
     )
+
+
+def test_a_study_is_created_while_another_is_concluded(make_plan: Any) -> None:
+    async def main() -> None:
+        collector = Collector(MemoryStorage())
+        endless = asyncio.create_task(collector._worker.run(time.sleep, 600))
+        try:
+            made = collector.create(make_plan(4).to_dict(), StudySettings(open=True))
+            assert (await asyncio.wait_for(made, 60)).id
+            assert not endless.done()
+        finally:
+            endless.cancel()  # as the watcher is before its worker ends
+            await asyncio.gather(endless, return_exceptions=True)
+            await collector.stop()
+
+    asyncio.run(main())
+
+
+def test_a_plan_that_takes_too_long_is_refused(make_plan: Any, monkeypatch: Any) -> None:
+    async def too_long(*_: Any, **__: Any) -> Any:
+        raise WorkFailed("TimeoutError", "no end after 60 seconds")
+
+    async def broken(*_: Any, **__: Any) -> Any:
+        raise WorkFailed("KeyError", "somewhere")
+
+    async def main() -> None:
+        collector = Collector(MemoryStorage())
+        sent = make_plan(4).to_dict(), StudySettings(open=True)
+        monkeypatch.setattr(collector._planner, "run", too_long)
+        with pytest.raises(Refused, match="begun within 60 seconds") as refused:
+            await collector.create(*sent)
+        assert refused.value.status == 400
+        monkeypatch.setattr(collector._planner, "run", broken)
+        with pytest.raises(WorkFailed):
+            await collector.create(*sent)
+        await collector.stop()
+
+    asyncio.run(main())
+
+
+def test_plans_are_as_urgent_as_the_collector_and_conclusions_are_not() -> None:
+    async def main() -> tuple[int, int]:
+        collector = Collector(MemoryStorage())
+        try:
+            return (
+                await collector._worker.run(os.nice, 0),
+                await collector._planner.run(os.nice, 0),
+            )
+        finally:
+            await collector.stop()
+
+    modest, urgent = asyncio.run(main())
+    assert urgent == os.nice(0)
+    assert modest == min(19, urgent + 10)

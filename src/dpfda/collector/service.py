@@ -22,6 +22,7 @@ from dpfda.collector.conclude import Conclusion, begin, conclude, conclude_store
 from dpfda.collector.forgetter import Forgetter
 from dpfda.collector.group_commit import GroupCommit
 from dpfda.collector.limits import Places
+from dpfda.collector.metrics import WorkFailed
 from dpfda.collector.open_phase import OpenPhase, opened
 from dpfda.collector.pulse import Pulse
 from dpfda.collector.refusal import (
@@ -56,6 +57,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _ID_DIGITS = 16
+_PLAN_SECONDS = 60.0  # in which a plan must be begun
 _AT_ONCE = 1000  # invitations on their way into the storage
 
 log = logging.getLogger("dpfda.collector")
@@ -88,6 +90,7 @@ class Collector:
         self._writer = ThreadPoolExecutor(1, "write")
         self._readers = ThreadPoolExecutor(2, "read")
         self._worker = Worker()
+        self._planner = Worker(limit=_PLAN_SECONDS, modest=False)  # whose plan it is waits for it
         self._phases: dict[str, OpenPhase] = {}
         self.watcher = Watcher(self._due, self._conclude)
         self.pulse = Pulse(storage.probe)
@@ -112,6 +115,7 @@ class Collector:
         await self.watcher.stop()
         await self._forgetter.stop()
         self._worker.close()
+        self._planner.close()
         self._writer.shutdown()
         self._readers.shutdown()
         self.pulse.stop()
@@ -132,7 +136,12 @@ class Collector:
         self, sent: dict[str, Any], settings: StudySettings
     ) -> tuple[StudyRecord, ModelRecord]:
         """A study before its first person, and its model then; not stored yet."""
-        begun = await self._worker.run(begin, sent)
+        try:
+            begun = await self._planner.run(begin, sent)
+        except WorkFailed as error:
+            if error.error != TimeoutError.__name__:
+                raise
+            begun = f"plan must be one that can be begun within {_PLAN_SECONDS:g} seconds"
         if isinstance(begun, str):  # whatever is wrong with a plan is found in the worker
             raise bad_plan(begun)
         plan, first = begun

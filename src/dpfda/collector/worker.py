@@ -1,4 +1,4 @@
-"""The process that draws conclusions, so that the event loop never waits for a computation."""
+"""Processes that compute, so that the event loop never waits: one concludes, one reads plans."""
 
 from __future__ import annotations
 
@@ -29,10 +29,12 @@ class Worker:
 
     Args:
         limit: seconds after which a computation is given up, so that others have their turn.
+        modest: whether it is less urgent than the collector: people wait for that, nobody for
+            conclusions.
     """
 
-    def __init__(self, *, limit: float = 3600.0) -> None:
-        self._limit = limit
+    def __init__(self, *, limit: float = 3600.0, modest: bool = True) -> None:
+        self._limit, self._modest = limit, modest
         self._pool: ProcessPoolExecutor | None = None
         self._turn = asyncio.Lock()
 
@@ -55,7 +57,7 @@ class Worker:
                 1,
                 mp_context=multiprocessing.get_context("spawn"),
                 initializer=_follow,
-                initargs=(os.getpid(),),
+                initargs=(os.getpid(), self._modest),
             )
         loop = asyncio.get_running_loop()
         work = loop.run_in_executor(self._pool, _guarded, call)
@@ -87,13 +89,10 @@ def _guarded(call: Callable[[], R]) -> R | _Failure:
         return _Failure(**failure(error))
 
 
-def _follow(parent: int) -> None:
-    """End when the collector ends, even if it was killed; leave Ctrl-C, and the processor, to it.
-
-    People wait for the collector, nobody for conclusions.
-    """
+def _follow(parent: int, modest: bool) -> None:
+    """End when the collector ends, even if it was killed; leave Ctrl-C to it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if hasattr(os, "nice"):
+    if modest and hasattr(os, "nice"):
         os.nice(_MODEST)
 
     def watch() -> None:
