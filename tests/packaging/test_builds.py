@@ -18,7 +18,7 @@ HOMES = {"dpfda": ROOT / "src" / "dpfda", "dpfda_bench": ROOT / "bench" / "dpfda
 SOURCE = {".py", ".pyi", ".typed", ".css", ".js", ".mako", ".toml"}
 KINDS = {"dpfda": SOURCE, "dpfda_bench": SOURCE | {".csv"}}  # figures that papers print
 LARGEST_FILE = 8_000  # bytes in a wheel: a file of 400 lines takes 5 000
-LARGEST = {"dpfda": 800_000, "dpfda_bench": 200_000}  # 755 kB of which 677 are 375 modules
+LARGEST = {"dpfda": 900_000, "dpfda_bench": 200_000}  # 854 kB: 419 modules and little else
 
 
 def sources(home: Path) -> set[str]:

@@ -53,6 +53,12 @@ def example(name: str, *, epsilon: float = 1.5, people: int = N) -> Task:
         },
         "calibration": linear_rows(people)
         | {"clipped": True, "dithers": RNG.uniform(-1, 1, (people, 2)), **whole},
+        "confidence": linear_rows(people)
+        | {
+            "variances": np.full((people, 1, 1 + D), 0.1),
+            "damping": 0.7,
+            "dithers": RNG.uniform(-1, 1, (people, 2)),
+        },
         "summary": {
             "statistic": "products",
             "classes": 2,
@@ -67,7 +73,7 @@ def example(name: str, *, epsilon: float = 1.5, people: int = N) -> Task:
     return Task.named(name)(epsilon=epsilon, people=people, **parts[name])
 
 
-KNOWN = ["vector", "evaluation", "member", "moment", "stump", "reach", "calibration", "summary"]
+KNOWN = ["vector", "evaluation", "member", "moment", "stump", "reach", "calibration", "confidence", "summary"]  # fmt: skip
 PEOPLE = RNG.uniform(-1, 1, (N, D)), np.arange(N) % 2
 
 
