@@ -73,7 +73,10 @@ def example(name: str, *, epsilon: float = 1.5, people: int = N) -> Task:
     return Task.named(name)(epsilon=epsilon, people=people, **parts[name])
 
 
-KNOWN = ["vector", "evaluation", "member", "moment", "stump", "reach", "calibration", "confidence", "summary"]  # fmt: skip
+KNOWN = [
+    *("vector", "evaluation", "member", "moment", "stump", "reach"),
+    *("calibration", "confidence", "summary"),
+]
 PEOPLE = RNG.uniform(-1, 1, (N, D)), np.arange(N) % 2
 
 
