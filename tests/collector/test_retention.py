@@ -222,7 +222,9 @@ def test_a_study_that_another_process_deleted(make_plan: Any) -> None:
                 assert await refused(here.task(record.id, token)) == 404
             elif asked == "reply":
                 sent = msgspec.json.decode(body, type=ReplyMessage)
-                assert await refused(here.reply(record.id, Sent(token, sent, body))) == 404
+                assert (
+                    await refused(here.reply(record.id, Sent(token, sent, body, bytes(32)))) == 404
+                )
             else:
                 await here._conclude(record)
                 assert storage.models(record.id) == []

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import hmac
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
@@ -11,7 +13,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from dpfda.collector import open_phase
+from dpfda.collector import open_phase, service
 from dpfda.collector.conclude import Conclusion, begin
 from dpfda.collector.open_phase import OpenPhase
 from dpfda.collector.refusal import Refused, no_ticket, not_stored
@@ -58,6 +60,11 @@ class Recording(MemoryStorage):
 
     def change(self, study: str, **parts: Any) -> None:
         self._change(study, **parts)
+
+
+def sent_by(token: bytes, message: Any, body: bytes) -> Sent:
+    """A reply of somebody of whom only the token's hash is known here."""
+    return Sent(token, message, body, hmac.digest(token, body, "sha256"))
 
 
 class Here(Worker):
@@ -115,7 +122,7 @@ def reply_to(message: TaskMessage, **other: Any) -> tuple[ReplyMessage, bytes]:
 
 async def answer(collector: Collector, study: str) -> None:
     token, message = await person(collector, study)
-    await collector.reply(study, Sent(token, *reply_to(message)))
+    await collector.reply(study, sent_by(token, *reply_to(message)))
 
 
 async def concluded(collector: Collector, study: str) -> StudyRecord:
@@ -198,6 +205,60 @@ def test_one_task_a_person(make_plan: Any) -> None:
     with_collector(course)
 
 
+def test_nobody_finds_out_what_another_person_replied(make_plan: Any) -> None:
+    """Not by sending the very reply again, in a phase or after it: what says yes is the token."""
+
+    async def course(collector: Collector, storage: Recording) -> None:
+        study = (await collector.create(make_plan(4, **TWO_PHASES).to_dict(), OPEN)).id
+        (mine,), (theirs,) = await collector.invite(study, 1), await collector.invite(study, 1)
+        tasks = [read_task(await collector.task(study, token_hash(one))) for one in (mine, theirs)]
+        own, other = (reply_to(task) for task in tasks)
+        receipt = await collector.reply(study, Sent.by(theirs, *other))
+        await collector.reply(study, Sent.by(mine, *own))
+        assert await refusal(collector.reply(study, Sent.by(mine, *other))) == (403, "wrong_ticket")
+        await concluded(collector, study)
+        assert await refusal(collector.reply(study, Sent.by(mine, *other))) == (410, "late")
+        assert await collector.reply(study, Sent.by(theirs, *other)) == receipt
+        digests = {reply.digest for reply in storage.received}
+        assert hashlib.sha256(other[1]).digest() not in digests
+        assert hmac.digest(token_hash(theirs), other[1], "sha256") not in digests
+
+    with_collector(course)
+
+
+def test_padding_is_not_stored(make_plan: Any) -> None:
+    async def course(collector: Collector, storage: Recording) -> None:
+        study = (await collector.create(make_plan(4, **TWO_PHASES).to_dict(), OPEN)).id
+        token, message = await person(collector, study)
+        said, body = reply_to(message)
+        padded = body + b" " * 60_000
+        receipt = await collector.reply(study, sent_by(token, said, padded))
+        assert storage.received[-1].body == body
+        assert await collector.reply(study, sent_by(token, said, padded)) == receipt
+        assert await refusal(collector.reply(study, sent_by(token, said, body))) == (
+            409,
+            "answered",
+        )
+
+    with_collector(course)
+
+
+def test_a_phase_is_opened_once_however_many_ask(make_plan: Any, monkeypatch: Any) -> None:
+    async def course(collector: Collector, storage: Recording) -> None:
+        study = (await collector.create(make_plan(4, **TWO_PHASES).to_dict(), OPEN)).id
+        opened, times = service.opened, []
+        monkeypatch.setattr(service, "opened", lambda record: times.append(1) or opened(record))
+        asked = [collector.task(study, bytes(32)) for _ in range(40)]
+        found = await asyncio.gather(*asked, return_exceptions=True)
+        assert all(isinstance(one, Refused) for one in found)
+        assert len(times) == 1
+        missing = await asyncio.gather(collector.task("0" * 16, b"?"), return_exceptions=True)
+        assert isinstance(missing[0], Refused)
+        assert not collector._opening
+
+    with_collector(course)
+
+
 def test_one_reply_a_person(make_plan: Any) -> None:
     async def course(collector: Collector, storage: Recording) -> None:
         direction, _ = phases(make_plan(4, **TWO_PHASES))
@@ -207,7 +268,9 @@ def test_one_reply_a_person(make_plan: Any) -> None:
         good = reply_to(message)
 
         async def refused(token: bytes = token, **other: Any) -> tuple[int, str]:
-            return await refusal(collector.reply(study, Sent(token, *reply_to(message, **other))))
+            return await refusal(
+                collector.reply(study, sent_by(token, *reply_to(message, **other)))
+            )
 
         assert await refused(plan="0" * 64) == (409, "wrong_study")
         assert await refused(phase=direction + 1) == (409, "wrong_phase")
@@ -220,17 +283,17 @@ def test_one_reply_a_person(make_plan: Any) -> None:
         assert await refused(token=silent) == (403, "wrong_ticket")
         assert collector._phases[study].answered == 0
 
-        receipt = await collector.reply(study, Sent(token, *good))
-        assert await collector.reply(study, Sent(token, *good)) == receipt
+        receipt = await collector.reply(study, sent_by(token, *good))
+        assert await collector.reply(study, sent_by(token, *good)) == receipt
         assert collector._phases[study].answered == 1
         assert not collector.watcher.called.is_set()
         other = reply_to(message, values=[-value for value in good[0].values])
-        assert await refusal(collector.reply(study, Sent(token, *other))) == (409, "answered")
+        assert await refusal(collector.reply(study, sent_by(token, *other))) == (409, "answered")
 
         await concluded(collector, study)
-        gone = Sent(silent, *reply_to(missed))
+        gone = sent_by(silent, *reply_to(missed))
         assert await refusal(collector.reply(study, gone)) == (410, "late")
-        assert (await collector.reply(study, Sent(token, *good))) == receipt
+        assert (await collector.reply(study, sent_by(token, *good))) == receipt
         late = await refused(ticket=2**40)
         assert late == (410, "late"), "which ticket it was is forgotten"
         assert storage.received[-1].number == 2**31 - 1  # what every database can hold

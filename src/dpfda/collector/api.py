@@ -30,9 +30,8 @@ StudyName = Annotated[
     str, PathParameter(pattern=r"^[0-9a-f]{1,64}$", description="id of the study")
 ]
 PhaseNumber = Annotated[int, PathParameter(ge=0, le=10**6, description="number of the phase")]
-ReceiptText = Annotated[
-    str, PathParameter(pattern=r"^\d{1,6}-\d{1,10}-[0-9a-f]{32}$", description="a reply's receipt")
-]
+_RECEIPT = r"^[0-9]{1,6}-[0-9]{1,10}-[0-9a-f]{32}$"
+ReceiptText = Annotated[str, PathParameter(pattern=_RECEIPT, description="a reply's receipt")]
 Credential = Annotated[
     str | None,
     HeaderParameter(name="Authorization", description="Bearer, and a token or the key"),

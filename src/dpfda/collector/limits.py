@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable
 
 _KEPT = 1 << 17
 _STUDIES = 1 << 12
-_SHARE = 5  # twice a fifth, and a quarter more while tickets lapse, is less than half
+_SHARE = 5  # of a phase, for one address
 _NETWORK = 64  # bits of an IPv6 address that name a household; the rest its devices choose
 
 
@@ -61,8 +61,8 @@ class Places:
     """How many people of one address may have a place in an open study and no reply yet.
 
     Each takes a place when it enrols and gives it back when it answers; a place that is not given
-    back is free again after its ticket's time. So one address can have `most` people at once, and
-    never half of the tickets of a phase, however long it goes on.
+    back is free again after its ticket's time. So one address can have `most` people at once.
+    Whoever asks for tasks just before places are free again holds more tickets for a while.
 
     Args:
         most: people of one address; 0 for any number.

@@ -120,9 +120,10 @@ class People:
         return await self._collector.task(study, self._token(_bearer(scope)))
 
     async def _take_one(self, study: str, scope: Scope, receive: Receive) -> bytes:
-        token = self._token(_bearer(scope))
+        token = _bearer(scope)
+        self._token(token)
         body = await _read(receive, most=SMALL)
-        sent = Sent(token, _read_reply(body), body)
+        sent = Sent.by(token, _read_reply(body), body)
         return _ENCODE(await self._collector.reply(study, sent, _host(scope)))
 
     async def _take_many(self, study: str, scope: Scope, receive: Receive) -> bytes:
@@ -154,7 +155,8 @@ class People:
             body = bytes(brought.reply)
             if len(body) > SMALL:
                 raise _too_large()
-            return Sent(self._token(brought.token), _read_reply(body), body)
+            self._token(brought.token)
+            return Sent.by(brought.token, _read_reply(body), body)
         except Exception as error:
             return error
 

@@ -7,14 +7,14 @@ that is killed takes nothing with it. An answer is given only after what it prom
 from __future__ import annotations
 
 import asyncio
-import hashlib
+import hmac
 import logging
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar
 
 import msgspec
 
@@ -57,6 +57,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _ID_DIGITS = 16
+_ROOM, _ROOM_A_VALUE = 512, 32  # bytes that a reply needs at most, and each of its values
 _PLAN_SECONDS = 60.0  # in which a plan must be begun
 _AT_ONCE = 1000  # invitations on their way into the storage
 
@@ -64,11 +65,22 @@ log = logging.getLogger("dpfda.collector")
 
 
 class Sent(msgspec.Struct, frozen=True, gc=False):
-    """A reply as it came: hash of the token, what it says, and the bytes that said it."""
+    """A reply as it came: hash of the token, what it says, the bytes that said it, and a digest.
+
+    The digest is keyed with the token itself, which the storage does not have: neither whoever asks
+    with another token nor whoever reads the storage can try which reply it belongs to.
+    """
 
     token: bytes
     message: ReplyMessage
     body: bytes
+    digest: bytes
+
+    @classmethod
+    def by(cls, token: str, message: ReplyMessage, body: bytes) -> Self:
+        """Of whoever has the token."""
+        digest = hmac.digest(token.encode("utf-8", "surrogatepass"), body, "sha256")
+        return cls(token_hash(token), message, body, digest)
 
 
 Arrived = tuple[OpenPhase, ReplyMessage, NewReply]
@@ -92,6 +104,7 @@ class Collector:
         self._worker = Worker()
         self._planner = Worker(limit=_PLAN_SECONDS, modest=False)  # whose plan it is waits for it
         self._phases: dict[str, OpenPhase] = {}
+        self._opening: dict[str, asyncio.Lock] = {}
         self.watcher = Watcher(self._due, self._conclude)
         self.pulse = Pulse(storage.probe)
         self._forgetter = Forgetter(lambda: self._write(storage.forget))
@@ -361,7 +374,21 @@ class Collector:
         return await self._worker.run(conclude, record.plan, record.state, replies, median_group)
 
     async def _phase(self, study: str, *, at_least: int = 0) -> OpenPhase:
-        """The present phase, from the cache unless a later one is asked for."""
+        """The present phase, from the cache unless a later one is asked for.
+
+        However many ask at once, one of them opens it, and the others wait for that.
+        """
+        phase = self._phases.get(study)
+        if phase is None or phase.record.phase < at_least or phase.record.status == "closing":
+            try:
+                async with self._opening.setdefault(study, asyncio.Lock()):
+                    phase = await self._opened(study, at_least)
+            finally:
+                self._opening.pop(study, None)
+        return phase
+
+    async def _opened(self, study: str, at_least: int) -> OpenPhase:
+        """The present phase, read again unless somebody just did."""
         phase = self._phases.get(study)
         if phase is None or phase.record.phase < at_least or phase.record.status == "closing":
             record = await self.study(study)
@@ -396,6 +423,8 @@ class Collector:
 
 
 def _new_reply(study: str, sent: Sent) -> NewReply:
-    message, digest = sent.message, hashlib.sha256(sent.body).digest()
+    message, body = sent.message, sent.body
     number = min(message.ticket, 2**31 - 1)
-    return NewReply(sent.token, study, message.phase, number, digest, sent.body)
+    if len(body) > _ROOM + _ROOM_A_VALUE * len(message.values):  # spaces, or digits without end
+        body = msgspec.json.encode(message)
+    return NewReply(sent.token, study, message.phase, number, sent.digest, body)

@@ -36,6 +36,7 @@ class Worker:
     def __init__(self, *, limit: float = 3600.0, modest: bool = True) -> None:
         self._limit, self._modest = limit, modest
         self._pool: ProcessPoolExecutor | None = None
+        self._ended = False
         self._turn = asyncio.Lock()
 
     async def run(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -45,6 +46,8 @@ class Worker:
             try:
                 found = await self._run(call)
             except BrokenProcessPool:  # it may have died before
+                if self._ended:
+                    raise
                 self._pool = None
                 found = await self._run(call)
         if isinstance(found, _Failure):
@@ -64,11 +67,15 @@ class Worker:
         try:
             return await asyncio.wait_for(work, self._limit)
         except TimeoutError:
-            self.close()
+            self._kill()
             return _Failure("TimeoutError", f"no end after {self._limit:g} seconds")
 
     def close(self) -> None:
-        """End the process, whatever it does: what it has not finished is done again."""
+        """End the process for good, whatever it does: what it has not finished is done again."""
+        self._ended = True
+        self._kill()
+
+    def _kill(self) -> None:
         if self._pool is not None:
             for process in list((self._pool._processes or {}).values()):
                 process.kill()

@@ -26,11 +26,11 @@ def posted(body: bytes, kind: str) -> tuple[dict[str, str], Handed | None]:
     """
     header = Message()
     header["Content-Type"] = kind
-    if header.get_content_type() != "multipart/form-data":
-        return dict(parse_qsl(body.decode("utf-8", "replace"), max_num_fields=_FIELDS)), None
     fields: dict[str, str] = {}
     file: Handed | None = None
     try:
+        if header.get_content_type() != "multipart/form-data":
+            return dict(parse_qsl(body.decode("utf-8", "replace"), max_num_fields=_FIELDS)), None
         for name, filename, content in _segments(body, str(header.get_boundary() or "")):
             if filename is None:
                 fields[name] = content.decode("utf-8", "replace")
