@@ -41,7 +41,7 @@ demo: $(DEMO_READY)
 endif
 
 test: $(READY) ## run every test, documentation included
-	@$(BIN)/python -m pytest -q -n 3 --dist worksteal  # one more than cores: many wait for servers
+	@$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 check: $(READY) ## lint, formatting, types, layers
 	@$(BIN)/ruff check .
