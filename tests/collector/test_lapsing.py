@@ -10,10 +10,8 @@ from typing import Any
 import pytest
 from stored_studies import FINISHED, begun, every_storage, model, record, reply, stored, token
 
-from dpfda.collector.limits import Places
 from dpfda.collector.storage import open_storage
 from dpfda.collector.storage.base import Ended, Lapse, NewReply, Storage, Ticket
-from dpfda.collector.storage.memory import MemoryStorage
 
 INVITED, OPEN = Lapse(100.0), Lapse(100.0, final=True)
 
@@ -42,14 +40,14 @@ def by(person: int, ticket: int) -> NewReply:
 
 
 def test_the_times_of_a_ticket() -> None:
-    assert (INVITED.grace, INVITED.until(7.0)) == (25.0, 107.0)
+    assert (INVITED.grace, INVITED.until(7.0), INVITED.longest) == (25.0, 107.0, 225.0)
     assert [INVITED.has_ended(until, 10.0) for until in (None, 10.0, 9.9)] == [False, False, True]
     assert [INVITED.is_free(10.0, now) for now in (35.0, 35.1)] == [False, True]
     assert [rule.is_over(9.0, 10.0) for rule in (INVITED, OPEN)] == [False, True]
     assert not OPEN.is_over(None, 10.0)
     assert not OPEN.is_over(10.0, 10.0)
     ever = Lapse()
-    assert (ever.grace, ever.until(7.0)) == (0.0, None)
+    assert (ever.grace, ever.until(7.0), ever.longest) == (0.0, None, 0.0)
     assert not ever.is_free(0.0, 9e9)
     assert not ever.has_ended(0.0, 9e9)
 
@@ -220,66 +218,21 @@ def test_two_processes_never_give_one_ticket_to_two(storage: Storage, database: 
     assert sorted(final) == list(range(quota)), "each ticket has one holder"
 
 
-class TestPlaces:
-    def test_an_address_has_so_many(self) -> None:
-        now = [0.0]
-        places = Places(most=3, clock=lambda: now[0])
-        ask = {"people": 100, "seconds": 60.0}
-        assert [places.take("a", "192.0.2.1", **ask) for _ in range(4)] == [True] * 3 + [False]
-        assert places.take("a", "192.0.2.2", **ask)
-        assert places.take("b", "192.0.2.1", **ask), "each study has its own"
-        assert [places.take("a", f"2001:db8::{n}", **ask) for n in range(4)] == [True] * 3 + [False]
-        places.give_back("a", "192.0.2.1", 2)
-        places.give_back("unknown", "192.0.2.1", 2)
-        places.give_back("a", "192.0.2.99", 2)
-        assert [places.take("a", "192.0.2.1", **ask) for _ in range(3)] == [True, True, False]
-        now[0] = 20.0  # a third of a ticket's time
-        assert [places.take("a", "192.0.2.1", **ask) for _ in range(2)] == [True, False]
-        places.give_back("a", "192.0.2.1", 99)
-        assert [places.take("a", "192.0.2.1", **ask) for _ in range(4)] == [True] * 3 + [False]
-        assert [places.take("a", "192.0.2.99", **ask) for _ in range(4)] == [True] * 3 + [False]
-
-    @pytest.mark.parametrize(
-        ("most", "people", "processes", "burst"),
-        [(20, 1000, 1, 20), (20, 99, 1, 19), (20, 4, 1, 1), (20, 1000, 4, 5), (20, 9, 4, 1)],
-    )
-    def test_never_half_of_a_phase(
-        self, most: int, people: int, processes: int, burst: int
-    ) -> None:
-        places = Places(most=most, processes=processes, clock=lambda: 0.0)
-        taken = [places.take("a", "h", people=people, seconds=9.0) for _ in range(30)]
-        assert taken == [True] * burst + [False] * (30 - burst)
-
-    def test_zero_is_any_number(self) -> None:
-        places = Places(most=0)
-        assert all(places.take("a", "h", people=1, seconds=9.0) for _ in range(99))
-
-    def test_the_first_studies_are_forgotten(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("dpfda.collector.limits._STUDIES", 2)
-        places = Places(most=1, clock=lambda: 0.0)
-        for study in "abc":
-            assert places.take(study, "h", people=9, seconds=9.0)
-        assert list(places._limits) == ["b", "c"]
-        assert not places.take("b", "h", people=9, seconds=9.0)
-
-
-@pytest.mark.parametrize("turns", [1, 99, 180, 1000])
-def test_however_long_it_goes_on_an_address_holds_less_than_half(turns: int) -> None:
-    """It takes what it gets, asks at once, and never answers."""
-    storage, now = MemoryStorage(), [0.0]
-    places = Places(most=1000, clock=lambda: now[0])
-    quota, seconds = 40, 100.0
-    storage.create(record(quota=quota), model())
-    rule = {"study": Lapse(seconds, final=True)}
-    tokens: list[tuple[str, bytes]] = []
-    for turn in range(turns):
-        now[0] = float(turn)
-        while places.take("study", "h", people=quota, seconds=seconds):
-            tokens.append(("study", token(1000 + len(tokens))))
-            storage.enrol(tokens[-1:], until={tokens[-1][1]: now[0] + seconds})
-            storage.issue(tokens[-1:], now=now[0], lapse=rule)
-        storage.issue(tokens[-60:], now=now[0], lapse=rule)
-    crowd = [("study", token(i)) for i in range(quota)]
-    storage.enrol(crowd)
-    served = [isinstance(one, Ticket) for one in storage.issue(crowd, now=now[0], lapse=rule)]
-    assert sum(served) > quota / 2
+@every_storage
+def test_who_keeps_nothing_from_others(storage: Storage) -> None:
+    enrolled(storage, 6, quota=3)
+    assert ask(storage, 0, 1, 2, now=0.0) == [0, 1, 2]
+    crowd = [token(i) for i in range(7)]
+    assert storage.settled("study", crowd) == set(), "nor whom nobody knows"
+    assert answer(storage, 0, 0) == "stored"
+    assert ask(storage, 3, now=125.1) == [1]
+    assert storage.settled("study", crowd) == {token(0), token(1)}
+    assert storage.settled("study", []) == set()
+    assert storage.settled("study", crowd[1:]) == {token(1)}
+    storage.begin_closing("study", 0)
+    following = FINISHED | {"quota": 1, "status": "open"}
+    storage.advance("study", 0, Ended(following=following, model=model(phase=0)))
+    while storage.forget():
+        pass
+    assert storage.settled("study", crowd) == {token(i) for i in range(4)}
+    assert storage.settled("other", crowd) == {token(1)}, "whose ticket is lost holds none"

@@ -8,8 +8,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 
 _KEPT = 1 << 17
-_STUDIES = 1 << 12
-_SHARE = 5  # of a phase, for one address
 _NETWORK = 64  # bits of an IPv6 address that name a household; the rest its devices choose
 
 
@@ -45,68 +43,10 @@ class RateLimit:
         """Whether the key's bucket holds a request; nothing is taken."""
         return self._filled(key)[0] >= 1
 
-    def give_back(self, key: Hashable, requests: int) -> None:
-        """Fill a key's bucket."""
-        if key in self._left:
-            left, now = self._filled(key)
-            self._left[key] = (min(float(self._burst), left + requests), now)
-
     def _filled(self, key: Hashable) -> tuple[float, float]:
         now = self._clock()
         left, since = self._left.get(key, (float(self._burst), now))
         return min(float(self._burst), left + (now - since) * self._rate), now
-
-
-class Places:
-    """How many people of one address may have a place in an open study and no reply yet.
-
-    Each takes a place when it enrols and gives it back when it answers; a place that is not given
-    back is free again after its ticket's time. So one address can have `most` people at once.
-    Whoever asks for tasks just before places are free again holds more tickets for a while.
-
-    Args:
-        most: people of one address; 0 for any number.
-        processes: how many share the work, each with its own count.
-        clock: seconds.
-
-    Example:
-        >>> places = Places(most=20, clock=lambda: 0.0)
-        >>> [places.take("study", "192.0.2.1", people=10, seconds=60) for _ in range(3)]
-        [True, True, False]
-    """
-
-    def __init__(
-        self, *, most: int, processes: int = 1, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._most = most
-        self._processes = processes
-        self._clock = clock
-        self._limits: OrderedDict[str, RateLimit] = OrderedDict()
-
-    def take(self, study: str, host: str, *, people: int, seconds: float) -> bool:
-        """Let somebody in, if there is a place.
-
-        Args:
-            study: the study.
-            host: where they come from.
-            people: tickets of the study's smallest phase.
-            seconds: the time of a ticket.
-        """
-        if not self._most:
-            return True
-        limit = self._limits.get(study)
-        if limit is None:
-            burst = max(1, min(self._most, people // _SHARE) // self._processes)
-            limit = RateLimit(rate=burst / seconds, burst=burst, clock=self._clock)
-            self._limits[study] = limit
-            if len(self._limits) > _STUDIES:
-                self._limits.popitem(last=False)
-        return limit.allows(origin(host))
-
-    def give_back(self, study: str, host: str, people: int) -> None:
-        """So many of them have answered."""
-        if study in self._limits:
-            self._limits[study].give_back(origin(host), people)
 
 
 def origin(host: str) -> str:

@@ -124,13 +124,13 @@ class People:
         self._token(token)
         body = await _read(receive, most=SMALL)
         sent = Sent.by(token, _read_reply(body), body)
-        return _ENCODE(await self._collector.reply(study, sent, _host(scope)))
+        return _ENCODE(await self._collector.reply(study, sent))
 
     async def _take_many(self, study: str, scope: Scope, receive: Receive) -> bytes:
         brought = _read_deliveries(await _read(receive, most=MOST_BYTES))
         judged = [self._open(one) for one in brought]
         sent = [one for one in judged if isinstance(one, Sent)]
-        taken = iter(await self._collector.take(study, sent, _host(scope)) if sent else [])
+        taken = iter(await self._collector.take(study, sent) if sent else [])
         return _ENCODE(
             Verdicts([self._verdict(next(taken) if isinstance(o, Sent) else o) for o in judged])
         )
@@ -169,11 +169,6 @@ class People:
 
 
 _Serve = Callable[[str, Scope, Receive], Awaitable[bytes]]
-
-
-def _host(scope: Scope) -> str:
-    """Where a request comes from."""
-    return str(scope["client"][0]) if scope.get("client") else ""
 
 
 def _bearer(scope: Scope) -> str:

@@ -21,9 +21,9 @@ import msgspec
 from dpfda.collector.conclude import Conclusion, begin, conclude, conclude_stored
 from dpfda.collector.forgetter import Forgetter
 from dpfda.collector.group_commit import GroupCommit
-from dpfda.collector.limits import Places
 from dpfda.collector.metrics import WorkFailed
 from dpfda.collector.open_phase import OpenPhase, opened
+from dpfda.collector.places import Places
 from dpfda.collector.pulse import Pulse
 from dpfda.collector.refusal import (
     Refused,
@@ -232,7 +232,9 @@ class Collector:
         made: list[str] = []
         while len(made) < people:
             some = range(min(_AT_ONCE, people - len(made)))
-            made += await asyncio.gather(*(self._enrolled(study, None) for _ in some))
+            tokens = [_new_token() for _ in some]
+            await asyncio.gather(*(self._add(study, token_hash(one), None) for one in tokens))
+            made += tokens
         return made
 
     async def enrol(self, study: str, host: str = "") -> str:
@@ -246,21 +248,40 @@ class Collector:
         if not phase.settings.open:
             told = "this study needs an invitation, which its organizer hands out"
             raise Refused(403, "invited_only", told)
-        seconds = phase.settings.lapse
-        if not self._places.take(study, host, people=phase.smallest, seconds=seconds):
-            raise no_place()
-        return await self._enrolled(study, time.time() + seconds)
+        until = time.time() + phase.settings.lapse  # before the place is taken, which lasts longer
+        token = _new_token()
+        hashed = token_hash(token)
+        await self._take_place(phase, host, hashed)
+        try:
+            await self._add(study, hashed, until)
+        except Exception:
+            self._places.leave(study, host, [hashed])
+            raise
+        return token
 
-    async def _enrolled(self, study: str, until: float | None) -> str:
-        """A token, and when its time is over."""
+    async def _take_place(self, phase: OpenPhase, host: str, token: bytes) -> None:
+        """A place for a token that comes to be, or a refusal."""
+        study = phase.record.id
+        take = partial(
+            self._places.take, study, host, token,
+            people=phase.smallest, seconds=phase.lapse.longest,
+        )  # fmt: skip
+        if take():
+            return
+        # Whoever has answered made room, in whichever process they did.
+        settled = await self._read(self.storage.settled, study, self._places.held(study, host))
+        self._places.leave(study, host, settled)
+        if not take():
+            raise no_place()
+
+    async def _add(self, study: str, token: bytes, until: float | None) -> None:
+        """Store the hash of a token, and when its time is over."""
         await self._phase(study)
-        token = secrets.token_urlsafe(32)
-        outcome = await self.enrolments.add((study, token_hash(token), until))
+        outcome = await self.enrolments.add((study, token, until))
         if outcome == "unknown":
             raise self._gone(study)
         if outcome == "finished":
             raise no_ticket("finished")
-        return token
 
     async def task(self, study: str, token: bytes) -> bytes:
         """The one task of one person, however often they ask: a `TaskMessage` as JSON."""
@@ -277,16 +298,14 @@ class Collector:
             raise Refused(410, "late", "the phase of this person's task is over")
         return phase.message(issued.number)
 
-    async def reply(self, study: str, sent: Sent, host: str = "") -> Receipt:
+    async def reply(self, study: str, sent: Sent) -> Receipt:
         """Store a reply, and say so only when it is stored."""
-        (verdict,) = await self.take(study, [sent], host)
+        (verdict,) = await self.take(study, [sent])
         if isinstance(verdict, Exception):
             raise verdict
         return verdict
 
-    async def take(
-        self, study: str, sent: Sequence[Sent], host: str = ""
-    ) -> list[Receipt | Exception]:
+    async def take(self, study: str, sent: Sequence[Sent]) -> list[Receipt | Exception]:
         """Store replies, each judged alone: its receipt, or why there is none."""
         phase = await self._phase(study, at_least=max(one.message.phase for one in sent))
         arrived = [(phase, one.message, _new_reply(study, one)) for one in sent]
@@ -297,7 +316,6 @@ class Collector:
             raise self._gone(study)
         stored = sum(outcome == "stored" for outcome in outcomes)
         if stored:
-            self._places.give_back(study, host, stored)
             phase.answered += stored
             if phase.answered >= phase.record.quota:
                 self.watcher.call()
@@ -420,6 +438,10 @@ class Collector:
     def _read(self, method: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:
         call = partial(method, *args, **kwargs)
         return asyncio.get_running_loop().run_in_executor(self._readers, call)
+
+
+def _new_token() -> str:
+    return secrets.token_urlsafe(32)
 
 
 def _new_reply(study: str, sent: Sent) -> NewReply:

@@ -130,6 +130,14 @@ class Lapse(msgspec.Struct, frozen=True):
         """Seconds between the end of a ticket's time and the next person who may get it."""
         return 0.0 if self.seconds is None else self.seconds / 4
 
+    @property
+    def longest(self) -> float:
+        """Seconds from a token that may lapse to the end of what it keeps from others.
+
+        It asks at the end of its own time, lets the ticket's pass, and then the grace.
+        """
+        return 0.0 if self.seconds is None else 2 * self.seconds + self.grace
+
     def until(self, now: float) -> float | None:
         """The end of the time of what is handed out now."""
         return None if self.seconds is None else now + self.seconds
@@ -302,6 +310,13 @@ class Storage(Registered, family="storage"):
     @abstractmethod
     def add_replies(self, replies: Sequence[NewReply]) -> list[Stored]:
         """Store replies of open phases, each ticket's once."""
+
+    @abstractmethod
+    def settled(self, study: str, tokens: Sequence[bytes]) -> set[bytes]:
+        """Those of these people who keep no ticket from others, now and ever.
+
+        They have answered, somebody else has their ticket, or its phase is concluded.
+        """
 
     # -- the end of a phase --------------------------------------------------------------------
 

@@ -213,6 +213,17 @@ class MemoryStorage(Storage, name="memory"):
         phase[reply.number] = reply
         return "stored"
 
+    def settled(self, study: str, tokens: Sequence[bytes]) -> set[bytes]:
+        """Looks at each of them."""
+        with self._lock:
+            return {one for one in tokens if (study, one) in self._past or self._is_done(one)}
+
+    def _is_done(self, token: bytes) -> bool:
+        held = self._people.get(token)
+        if held is None or held.phase is None:
+            return held is not None and self._until[token] == LOST
+        return held.number in self._replies.get((held.study, held.phase), {})
+
     def answered(self, study: str, phase: int) -> int:
         """How many replies there are."""
         return len(self._replies.get((study, phase), {}))

@@ -39,6 +39,15 @@ _PRESENT = (
     .order_by(_study.c.id)
     .with_for_update(read=True)
 )
+_DONE = sa.select(_person.c.token).where(
+    _person.c.token.in_(sa.bindparam("tokens", expanding=True)),
+    (_person.c.until == LOST)
+    | sa.exists().where(
+        _reply.c.study == _person.c.study,
+        _reply.c.phase == _person.c.phase,
+        _reply.c.number == _person.c.number,
+    ),
+)
 
 
 class SqlStorage(Database):
@@ -144,6 +153,13 @@ class SqlStorage(Database):
             )
             counters.add_answers(connection, self._slot, new)
         return verdicts
+
+    def settled(self, study: str, tokens: Sequence[bytes]) -> set[bytes]:
+        """Those who are past, and those who lost their ticket or have answered."""
+        with self._read() as connection:
+            past = forgetting.served(connection, [(study, token) for token in tokens])
+            done = connection.execute(_DONE, {"tokens": list(tokens)}).scalars()
+            return {token for _, token in past} | set(map(bytes, done))
 
     def _sort(
         self, connection: Connection, replies: Sequence[NewReply]

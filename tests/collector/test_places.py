@@ -1,0 +1,214 @@
+"""However somebody times what they ask for, one address holds its share of a study and no more."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+
+from dpfda.collector import service
+from dpfda.collector.places import Places
+from dpfda.collector.refusal import Refused
+from dpfda.collector.service import Collector
+from dpfda.collector.settings import StudySettings
+from dpfda.collector.storage.base import Unavailable
+from dpfda.collector.storage.memory import MemoryStorage
+from dpfda.collector.worker import Worker
+from dpfda.protocol.wire import token_hash
+
+PEOPLE, SECONDS, SHARE = 40, 100.0, 8
+THIEF = "192.0.2.1"
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Here(Worker):
+    async def run(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+        return function(*args)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The collector's time, for places and for tickets."""
+    clock = Clock()
+    monkeypatch.setattr(service.time, "time", clock)
+    return clock
+
+
+class Study:
+    """An open study, and those who ask for its tickets."""
+
+    def __init__(self, collector: Collector, name: str, clock: Clock) -> None:
+        self.collector, self.name, self.clock = collector, name, clock
+        self.held: dict[bytes, float] = {}  # until others may have the ticket
+
+    async def enrol(self, host: str = THIEF) -> bytes | None:
+        try:
+            return token_hash(await self.collector.enrol(self.name, host))
+        except Refused as refused:
+            if (refused.status, refused.code) != (429, "too_many_here"):
+                raise
+            return None
+
+    async def ask(self, token: bytes) -> bool:
+        try:
+            await self.collector.task(self.name, token)
+        except Refused:
+            return False
+        self.held.setdefault(token, self.clock.now + SECONDS * 1.25)
+        return True
+
+    def kept_from_others(self) -> int:
+        return sum(self.clock.now <= end for end in self.held.values())
+
+
+def with_study(
+    make_plan: Any, clock: Clock, course: Callable[[Study], Awaitable[None]], people: int = PEOPLE
+) -> None:
+    async def run() -> None:
+        collector = Collector(MemoryStorage(), places=Places(most=20, clock=clock))
+        collector._worker, collector._planner = Here(), Here()
+        settings = StudySettings(open=True, lapse=SECONDS)
+        try:
+            record = await collector.create(make_plan(people).to_dict(), settings)
+            await course(Study(collector, record.id, clock))
+        finally:
+            await collector.stop()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("wait", [0.0, 50.0, 90.0, 100.0])
+def test_no_timing_gives_one_address_more_than_its_share(
+    make_plan: Any, clock: Clock, wait: float
+) -> None:
+    """With tokens shown at the end of their time it held 65 of 100: a place was free before."""
+
+    async def course(study: Study) -> None:
+        waiting: list[tuple[float, bytes]] = []
+        most = 0
+        for turn in range(60):
+            clock.now = 10.0 * turn
+            while token := await study.enrol():
+                waiting.append((clock.now + wait, token))
+            for when, token in waiting:
+                if clock.now >= when:
+                    await study.ask(token)
+            waiting = [one for one in waiting if clock.now < one[0]]
+            most = max(most, study.kept_from_others())
+        assert most == SHARE
+        crowd = [await study.enrol(f"198.51.100.{n}") for n in range(PEOPLE)]
+        served = [await study.ask(token) for token in crowd if token]
+        assert sum(served) >= PEOPLE - SHARE, "the others' tickets, lapsed ones too"
+
+    with_study(make_plan, clock, course)
+
+
+def test_a_hundred_people_as_it_was_done(make_plan: Any, clock: Clock) -> None:
+    """Twenty at once, one whenever a place is free, all of them shown at the last moment."""
+
+    async def course(study: Study) -> None:
+        tokens: list[bytes] = []
+        for now in (0.0, *(99.9 + 5 * turn for turn in range(26))):
+            clock.now = now
+            while token := await study.enrol():
+                tokens.append(token)
+            if now:
+                for token in tokens:
+                    await study.ask(token)
+        assert clock.now == 224.9
+        assert study.kept_from_others() == len(tokens) == 20
+        clock.now = 226.0
+        assert await study.enrol(), "and after its time a place is free"
+
+    with_study(make_plan, clock, course, people=100)
+
+
+def test_many_at_once_get_no_more(make_plan: Any, clock: Clock) -> None:
+    """None of them is stored when the next one asks."""
+
+    async def course(study: Study) -> None:
+        found = await asyncio.gather(*(study.enrol() for _ in range(50)))
+        assert sum(one is not None for one in found) == SHARE
+
+    with_study(make_plan, clock, course)
+
+
+def test_who_is_not_stored_has_no_place(make_plan: Any, clock: Clock) -> None:
+    async def course(study: Study) -> None:
+        add = study.collector.enrolments.add
+
+        async def fail(_: Any) -> Any:
+            raise Unavailable("the disk is full")
+
+        study.collector.enrolments.add = fail  # type: ignore[method-assign]
+        for _ in range(SHARE + 1):
+            with pytest.raises(Unavailable):
+                await study.enrol()
+        study.collector.enrolments.add = add  # type: ignore[method-assign]
+        found = [await study.enrol() for _ in range(SHARE + 1)]
+        assert [one is not None for one in found] == [True] * SHARE + [False]
+
+    with_study(make_plan, clock, course)
+
+
+class TestPlaces:
+    @pytest.fixture
+    def names(self) -> Iterator[bytes]:
+        return (b"%d" % n for n in range(10**6))
+
+    def test_an_address_has_so_many(self, names: Iterator[bytes]) -> None:
+        now = [0.0]
+        places = Places(most=3, clock=lambda: now[0])
+
+        def take(study: str, host: str) -> bool:
+            return places.take(study, host, next(names), people=100, seconds=60.0)
+
+        here = "192.0.2.1"
+        assert [take("a", here) for _ in range(4)] == [True] * 3 + [False]
+        assert take("a", "192.0.2.2")
+        assert take("b", here), "each study has its own"
+        assert [take("a", f"2001:db8::{n}") for n in range(4)] == [True] * 3 + [False]
+        assert places.held("a", here) == [b"0", b"1", b"2"]
+        places.leave("a", here, [b"1", b"6", b"unknown"])
+        places.leave("a", "192.0.2.99", [b"1"])
+        assert places.held("a", here) == [b"0", b"2"]
+        assert places.held("a", "2001:db8::7") == [b"6", b"7", b"8"], "its own"
+        now[0] = 30.0
+        assert [take("a", here) for _ in range(2)] == [True, False]
+        now[0] = 60.0
+        assert not take("a", here), "until its time is over"
+        now[0] = 60.1
+        assert [take("a", here) for _ in range(3)] == [True, True, False]
+
+    @pytest.mark.parametrize(
+        ("most", "people", "processes", "places"),
+        [(20, 1000, 1, 20), (20, 99, 1, 19), (20, 4, 1, 1), (20, 1000, 4, 5), (20, 9, 4, 1)],
+    )
+    def test_a_fifth_of_a_phase(
+        self, most: int, people: int, processes: int, places: int, names: Iterator[bytes]
+    ) -> None:
+        limit = Places(most=most, processes=processes, clock=lambda: 0.0)
+        taken = [limit.take("a", "h", next(names), people=people, seconds=9.0) for _ in range(30)]
+        assert taken == [True] * places + [False] * (30 - places)
+
+    def test_zero_is_any_number(self, names: Iterator[bytes]) -> None:
+        places = Places(most=0)
+        assert all(places.take("a", "h", next(names), people=1, seconds=9.0) for _ in range(99))
+        assert places.held("a", "h") == []
+
+    def test_the_longest_silent_are_forgotten(
+        self, names: Iterator[bytes], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("dpfda.collector.places._KEPT", 2)
+        places = Places(most=1, clock=lambda: 0.0)
+        for host in "abac":
+            places.take("s", host, next(names), people=9, seconds=9.0)
+        assert [len(places.held("s", host)) for host in "abc"] == [1, 0, 1]
