@@ -15,7 +15,7 @@ import pytest
 import sqlalchemy as sa
 from stored_studies import FINISHED, begun, every_storage, model, record, reply, stored, token
 
-from dpfda.collector.storage import open_storage, tables
+from dpfda.collector.storage import open_storage, sqlite, tables
 from dpfda.collector.storage.base import Ended, Storage, Totals
 
 NEXT = {"phase": 1, "kind": "check", "quota": 5, "status": "open", "state": "{1}"}
@@ -265,6 +265,47 @@ def test_a_copied_sqlite_file_holds_no_link(tmp_path: Path, crashed: bool) -> No
     forget_all(storage, most=500)
     assert remains(path, people) == 0
     assert path.with_name("study.db-wal").stat().st_size == 0
+    storage.close()
+
+
+def test_no_link_stays_where_other_people_do(tmp_path: Path) -> None:
+    """Rows that stay are moved between pages while others go, which leaves copies behind."""
+    path, people = tmp_path / "study.db", 1200
+    storage = open_storage(f"sqlite:///{path}")
+    for name in ("study", "other"):
+        storage.create(record(name, quota=people), model(name))
+    for i in range(people):
+        crowd = [("study", token(i)), ("other", token(people + i))]
+        storage.enrol(crowd)
+        storage.issue(crowd, now=1.0)
+    storage.begin_closing("study", 0)
+    storage.advance("study", 0, Ended(following=FINISHED, model=model(phase=0)))
+    forget_all(storage, most=50)
+    assert len(rows(storage, "person")) == people
+    assert remains(path, people) == 0
+    storage.close()
+
+
+def test_a_large_file_is_not_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "study.db"
+    storage = open_storage(f"sqlite:///{path}")
+    concluded(storage)
+    told: list[str] = []
+    sa.event.listen(
+        storage._engine,
+        "checkout",
+        lambda raw, *_: raw.set_trace_callback(told.append),  # type: ignore[attr-defined]
+    )
+    monkeypatch.setattr(sqlite, "_SMALL", path.stat().st_size - 1)
+    forget_all(storage)
+    assert "VACUUM" not in told
+    monkeypatch.setattr(sqlite, "_SMALL", path.stat().st_size)
+    storage._dirty = True  # type: ignore[attr-defined]
+    forget_all(storage)
+    assert told.count("VACUUM") == 1
+    storage._dirty = True  # type: ignore[attr-defined]
+    forget_all(storage)
+    assert told.count("VACUUM") == 1, "once for what was forgotten, however often it is tried"
     storage.close()
 
 

@@ -153,6 +153,22 @@ class _locked_tables:
         self._connection.close()
 
 
+def test_a_file_that_was_moved_away_is_told(tmp_path: Path) -> None:
+    """What is written then goes where nobody will look for it."""
+    path, aside = tmp_path / "study.db", tmp_path / "aside.db"
+    storage = open_storage(f"sqlite:///{path}")
+    storage.probe()
+    path.rename(aside)
+    with pytest.raises(Unavailable, match="moved or deleted"):
+        storage.probe()
+    path.touch()
+    with pytest.raises(Unavailable, match="moved or deleted"):
+        storage.probe()
+    aside.rename(path)
+    storage.probe()
+    storage.close()
+
+
 @pytest.mark.parametrize("database", ["memory", "sqlite", "postgresql"], indirect=True)
 def test_what_is_well_is_silent(database: str) -> None:
     storage = open_storage(database)

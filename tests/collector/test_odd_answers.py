@@ -235,7 +235,11 @@ def test_an_answer_has_a_size() -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["", "x", "http://", "http://h:99999", "http://h:p", "http://[::1", "ftp://h", "//h"]
+    "url",
+    [
+        *("", "x", "http://", "http://h:99999", "http://h:p", "http://[::1", "ftp://h", "//h"),
+        *("http://a b", "http://a\x7f", f"http://{'a' * 64}", "http://h/a b", "http://h/\u00e4"),
+    ],
 )
 def test_what_is_no_address(url: str) -> None:
     with pytest.raises(InvalidParameter, match="http:// or https:// address"):

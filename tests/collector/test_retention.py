@@ -222,9 +222,8 @@ def test_a_study_that_another_process_deleted(make_plan: Any) -> None:
                 assert await refused(here.task(record.id, token)) == 404
             elif asked == "reply":
                 sent = msgspec.json.decode(body, type=ReplyMessage)
-                assert (
-                    await refused(here.reply(record.id, Sent(token, sent, body, bytes(32)))) == 404
-                )
+                again = Sent(token, sent, body, bytes(32))
+                assert await refused(here.reply(record.id, again)) == 404
             else:
                 await here._conclude(record)
                 assert storage.models(record.id) == []
@@ -237,7 +236,7 @@ def test_a_study_that_another_process_deleted(make_plan: Any) -> None:
 
 
 def test_what_cannot_be_forgotten_now_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
-    calls: list[bool | Exception] = [True, True, OSError("full"), True, False]
+    calls: list[bool | Exception] = [True, True, OSError("a row"), True, False]
 
     async def forget() -> bool:
         found = calls.pop(0) if calls else False
@@ -250,6 +249,7 @@ def test_what_cannot_be_forgotten_now_is_tried_again(caplog: pytest.LogCaptureFi
         made.start()
         while "could not be forgotten" not in caplog.text:
             await asyncio.sleep(0.001)
+        assert "a row" not in caplog.text, "of a failure its kind and place are told"
         made.look()
         while calls:
             await asyncio.sleep(0.001)

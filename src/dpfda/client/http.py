@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import ipaddress
 import json
+import re
 import socket
 import ssl
 import threading
@@ -19,6 +20,7 @@ from dpfda.errors import DpfdaError, InvalidParameter, printable
 _MOST_BYTES = 8 << 20
 _ALTOGETHER = 4  # times the timeout: who sends a little now and then is waited for no longer
 _ATTEMPTS, _PAUSE = 8, 0.2  # seconds, doubled every time
+_UNSENDABLE = re.compile(rb"[\x00-\x20\x7f]")  # what would end a line, or a word, of a request
 
 
 class Unreachable(DpfdaError):
@@ -151,9 +153,11 @@ def _address(url: str) -> tuple[SplitResult, int | None]:
     try:
         parts = urlsplit(url)
         port = parts.port
-    except ValueError:  # no port, no address between brackets
-        parts, port = SplitResult("", "", "", "", ""), None
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+        host = (parts.hostname or "").encode("idna")
+        sendable = not _UNSENDABLE.search(host + parts.path.encode("ascii"))
+    except ValueError:  # no port, no address between brackets, no name of a machine
+        parts, port, sendable = SplitResult("", "", "", "", ""), None, False
+    if not sendable or parts.scheme not in ("http", "https") or not parts.hostname:
         raise InvalidParameter("url", "an http:// or https:// address", url)
     return parts, port
 

@@ -6,6 +6,8 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
+from dpfda.collector.metrics import failure
+
 _TICK = 1.0  # seconds between looks: another process may have noted something, or been killed
 _PATIENCE = 10.0  # seconds that a request waits for the end
 
@@ -57,8 +59,8 @@ class Forgetter:
         while True:
             try:
                 await self._all()
-            except Exception:
-                log.exception("what is due could not be forgotten")
+            except Exception as error:  # its message may quote rows
+                log.error("what is due could not be forgotten", extra={"fields": failure(error)})
             try:
                 await asyncio.wait_for(self._due.wait(), _TICK)
             except TimeoutError:

@@ -1,8 +1,8 @@
 """Serve a collector with uvicorn: one process, or several on the same socket.
 
-Granian 2.8.7 took durable replies a tenth faster (1.07, 1.11 and 1.16 times in three rounds side by
-side), as its parser is not Python's. What keeps one connection from stopping the others, bounds on
-heads and patience (`connection.py`), is a subclass of uvicorn's protocol, and has no place there.
+Granian takes durable replies somewhat faster, as its parser is not Python's. What keeps one
+connection from stopping the others, bounds on heads and patience (`connection.py`), is a subclass
+of uvicorn's protocol, and has no place there.
 """
 
 from __future__ import annotations

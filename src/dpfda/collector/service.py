@@ -79,7 +79,7 @@ class Sent(msgspec.Struct, frozen=True, gc=False):
     @classmethod
     def by(cls, token: str, message: ReplyMessage, body: bytes) -> Self:
         """Of whoever has the token."""
-        digest = hmac.digest(token.encode("utf-8", "surrogatepass"), body, "sha256")
+        digest = hmac.digest(token.encode(), body, "sha256")
         return cls(token_hash(token), message, body, digest)
 
 

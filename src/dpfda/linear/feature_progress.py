@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -183,18 +184,21 @@ class FeatureProgress(Progress):
     # -- what is concluded --------------------------------------------------------------------
 
     def _learn(self) -> None:
-        learn = {
-            "location": self._learn_location,
-            "spread": self._learn_spread,
-            "correlation": self._learn_correlation,
-            "temperature": self._learn_temperature,
-            "evaluation": self._learn_error,
-        }
         if self.kind in ABOUT_LABELS:
             self.labels.learn(self.kind, self.total, self.people)
         elif self.people:
-            learn[self.kind]()
+            self._learners[self.kind]()
         self.total, self.people, self._asked = np.zeros(0), 0, None
+
+    @property
+    def _learners(self) -> dict[str, Callable[[], None]]:
+        """What takes in a phase that is not about labels."""
+        return {
+            "location": self._learn_location,
+            "spread": self._learn_spread,
+            "correlation": self._learn_correlation,
+            "evaluation": self._learn_error,
+        }
 
     def _learn_location(self) -> None:
         self.where.pool()
@@ -220,10 +224,6 @@ class FeatureProgress(Progress):
         )
         self.factor = self.factor @ step
         self._labels = None
-
-    def _learn_temperature(self) -> None:
-        """What people said of how sure the finished model may be; only classifiers ask."""
-        raise NotImplementedError
 
     @abstractmethod
     def _learn_error(self) -> None:

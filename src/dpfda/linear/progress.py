@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,10 @@ class LinearProgress(FeatureProgress, name="linear"):
     def _about_labels(self, features: FeatureMap, **chosen: FloatArray) -> LabelPhases:
         kind = TwoClasses if self.plan.n_classes == 2 else ManyClasses
         return kind(self.schedule, features, **chosen, share=self.design.class_share)
+
+    @property
+    def _learners(self) -> dict[str, Callable[[], None]]:
+        return super()._learners | {"temperature": self._learn_temperature}
 
     def _learn_temperature(self) -> None:
         self.temperature = self.temperature.told(

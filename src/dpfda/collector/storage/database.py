@@ -35,6 +35,7 @@ class Database(Storage):
         if engine.url.database not in (None, "", ":memory:"):
             self.url = engine.url.render_as_string(hide_password=False)
         self._dirty = True  # a process that was killed may have left something in the files
+        self._forgotten = 0  # steps
         self._slot = secrets.randbelow(counters.SLOTS)
         with self._write() as connection:
             self._lock_schema(connection)
@@ -103,6 +104,7 @@ class Database(Storage):
             due = forgetting.is_due(connection)
         if due:
             self._dirty = True
+            self._forgotten += 1
             with self._write() as connection:
                 return forgetting.step(connection, self._step or most)
         if self._dirty:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from dpfda.collector.storage.base import Unavailable
 from dpfda.collector.storage.database import PATIENCE
 from dpfda.collector.storage.sql import SqlStorage
 from dpfda.collector.storage.trouble import FULL, LITTLE
+
+_SMALL = 16 << 20  # bytes of a file that is written anew in a moment
 
 
 class SqliteStorage(SqlStorage, name="sqlite"):
@@ -32,25 +35,56 @@ class SqliteStorage(SqlStorage, name="sqlite"):
         event.listen(engine, "begin", _begin)
         return engine
 
+    def __init__(self, engine: Engine, hurried: Engine) -> None:
+        super().__init__(engine, hurried)
+        self._file = _identity(engine.url.database)
+        self._written_anew = -1  # after how many steps of forgetting
+
     def _require_room(self, connection: Connection) -> None:
-        # A small write may still find room in the log when no large one does.
         path = self._engine.url.database
-        if path and path != ":memory:":
-            disk = os.statvfs(Path(path).parent)
+        if _identity(path) != self._file:  # what is written goes where nobody will look for it
+            raise Unavailable("the database's file was moved or deleted")
+        # A small write may still find room in the log when no large one does.
+        if self._file is not None:
+            disk = os.statvfs(Path(str(path)).parent)
             if disk.f_bavail * disk.f_frsize < LITTLE:
                 raise Unavailable(FULL)
 
     def _scrub(self) -> bool:
-        """Empty the write-ahead log, which still holds pages as they were."""
+        """Write the file anew, as far as that is quick, and empty the write-ahead log.
+
+        Deleted rows are overwritten, but where others stay SQLite moves rows about between pages
+        and leaves copies; and the log holds pages as they were.
+        """
         connection = self._engine.raw_connection()
         try:
             # Whoever reads just now, such as a backup, may not hold up those who write.
             connection.cursor().execute("PRAGMA busy_timeout=50")
+            if self._written_anew != self._forgotten and self._is_small():
+                connection.cursor().execute("VACUUM")
+                self._written_anew = self._forgotten  # once, however long a reader delays the rest
             busy = connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-            connection.cursor().execute(f"PRAGMA busy_timeout={PATIENCE * 1000:.0f}")
+        except sqlite3.OperationalError:  # somebody writes: the next time
+            return False
         finally:
+            connection.cursor().execute(f"PRAGMA busy_timeout={PATIENCE * 1000:.0f}")
             connection.close()
         return not busy
+
+    def _is_small(self) -> bool:
+        path = self._engine.url.database
+        return self._file is not None and Path(str(path)).stat().st_size <= _SMALL
+
+
+def _identity(path: str | None) -> tuple[int, int] | None:
+    """Which file is at a path; None where there is none, or the database is in memory."""
+    if not path or path == ":memory:":
+        return None
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _make_private(path: str | None) -> None:
