@@ -267,6 +267,19 @@ def test_health_metrics_and_openapi(http: Any, study: Any) -> None:
     assert "dpfda_replies_committed" in text
     document = http("GET", "/openapi/openapi.json").json()
     assert "/api/studies/{study}/reply" in document["paths"]
+    said = document["components"]
+    assert said["schemas"]["StumpTask"]["properties"]["thresholds"]["description"]
+    assert said["schemas"]["StudyStatus"]["properties"]["plan"]["$ref"].endswith("/StudyPlan")
+    assert said["schemas"]["TaskMessage"]["properties"]["task"]["$ref"].endswith("/Task")
+    assert {one["scheme"] for one in said["securitySchemes"].values()} == {"bearer"}
+    needs = {
+        f"{method} {path.removeprefix('/api/studies/')}": operation.get("security")
+        for path, operations in document["paths"].items()
+        for method, operation in operations.items()
+    }
+    assert needs["post {study}/reply"] == needs["get {study}/task"] == [{"token": []}]
+    assert needs["delete {study}"] == needs["post {study}/tokens"] == [{"key": []}]
+    assert needs["post {study}/enrol"] is None
 
 
 def test_the_list_comes_in_pages(http: Any, study: Any) -> None:

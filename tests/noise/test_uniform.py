@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import permutations
 
 import mpmath
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpfda.noise import SimulationSource
-from dpfda.noise.uniform import below, coin_signs, odds, subsets, weights
+from dpfda.noise.uniform import below, coin_signs, faded, odds, subsets, weights
 
 LEVEL = 1e-5  # of each chi-square comparison; seeds are fixed
 
@@ -158,3 +159,23 @@ def test_weights_fit_into_their_bits_and_are_as_fine_as_can_be(
     assert high == odds(epsilon, denominator=low)
     total = likely * high + others * low
     assert total <= 1 << bits < 2.0001 * total
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 0.01, 0.5, 1.0, math.log(3), 5.0, 21.9, 22.0, 1e6])
+@pytest.mark.parametrize(("likely", "others", "bits"), [(1, 2, 61), (1, 2**30, 61), (91, 256, 62)])
+def test_weights_are_as_fine_as_their_sum_allows(
+    epsilon: float, likely: int, others: int, bits: int
+) -> None:
+    high, low = weights(epsilon, likely=likely, others=others, bits=bits)
+    with mpmath.workdps(60):
+        exact = mpmath.exp(mpmath.mpf(min(epsilon, 22.0)))
+        assert high == mpmath.floor(low * exact)
+    assert low & (low - 1) == 0
+    assert likely * high + others * low <= 2**bits < 2 * low * (likely * exact + others)
+
+
+@pytest.mark.parametrize("exponent", [0.0, 1e-9, 0.3, 1.0, 11.0, 40.0, 1e5])
+@pytest.mark.parametrize("of", [1, 1 << 20, 1 << 32])
+def test_what_is_left_after_fading_is_rounded_down(exponent: float, of: int) -> None:
+    with mpmath.workdps(60):
+        assert faded(exponent, of=of) == mpmath.floor(of * mpmath.exp(-mpmath.mpf(exponent)))

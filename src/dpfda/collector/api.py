@@ -13,6 +13,7 @@ from litestar.exceptions import NotFoundException
 from litestar.params import HeaderParameter, JSONBody, PathParameter, QueryParameter
 
 from dpfda.collector.key import Keyhole
+from dpfda.collector.openapi import KEY, TOKEN
 from dpfda.collector.peers import NewExchange, exchange_plan
 from dpfda.collector.people import Deliveries, Verdicts, bearer
 from dpfda.collector.plans import strict_json
@@ -150,7 +151,7 @@ class ModelEntry(msgspec.Struct, frozen=True):
     summary: msgspec.Raw
 
 
-@post("/studies", status_code=201, request_max_body_size=_LARGE)
+@post("/studies", status_code=201, request_max_body_size=_LARGE, security=KEY)
 async def create_study(
     data: JSONBody[NewStudy],
     request: Asked,
@@ -163,7 +164,7 @@ async def create_study(
     return await _status(collector, record)
 
 
-@post("/exchanges", status_code=201, request_max_body_size=_LARGE)
+@post("/exchanges", status_code=201, request_max_body_size=_LARGE, security=KEY)
 async def create_exchange(
     data: JSONBody[NewExchange],
     request: Asked,
@@ -203,7 +204,7 @@ async def show_study(study: StudyName, collector: NamedDependency[Collector]) ->
     return await _status(collector, await collector.study(study))
 
 
-@post("/studies/{study:str}/tokens", status_code=201, request_max_body_size=_SMALL)
+@post("/studies/{study:str}/tokens", status_code=201, request_max_body_size=_SMALL, security=KEY)
 async def invite(
     study: StudyName,
     data: JSONBody[TokenRequest],
@@ -223,13 +224,13 @@ async def enrol(study: StudyName, request: Asked) -> Token:
 # Requests for these three never come here: `people.py` serves them. This is their description.
 
 
-@get("/studies/{study:str}/task")
+@get("/studies/{study:str}/task", security=TOKEN)
 async def get_task(study: StudyName, authorization: Credential = None) -> TaskMessage:
     """The task of the token's owner; the same one however often they ask."""
     raise NotFoundException
 
 
-@post("/studies/{study:str}/reply", status_code=200, request_max_body_size=_SMALL)
+@post("/studies/{study:str}/reply", status_code=200, request_max_body_size=_SMALL, security=TOKEN)
 async def send_reply(
     study: StudyName, data: JSONBody[ReplyMessage], authorization: Credential = None
 ) -> Receipt:
@@ -243,7 +244,7 @@ async def send_replies(study: StudyName, data: JSONBody[Deliveries]) -> Verdicts
     raise NotFoundException
 
 
-@post("/studies/{study:str}/phases/{phase:int}/close", status_code=202)
+@post("/studies/{study:str}/phases/{phase:int}/close", status_code=202, security=KEY)
 async def close_phase(
     study: StudyName,
     phase: PhaseNumber,
@@ -255,7 +256,7 @@ async def close_phase(
     return await _status(collector, await collector.study(study))
 
 
-@get("/studies/{study:str}/phases/{phase:int}/replies")
+@get("/studies/{study:str}/phases/{phase:int}/replies", security=KEY)
 async def list_replies(
     study: StudyName,
     phase: PhaseNumber,
@@ -276,7 +277,7 @@ async def check_receipt(
     return await collector.counted(study, receipt)
 
 
-@delete("/studies/{study:str}/replies", status_code=200)
+@delete("/studies/{study:str}/replies", status_code=200, security=KEY)
 async def purge_study(
     study: StudyName, collector: NamedDependency[Collector], admin: NamedDependency[None]
 ) -> Response[Forgotten]:
@@ -284,7 +285,7 @@ async def purge_study(
     return _forgotten(study, await collector.purge(study))
 
 
-@delete("/studies/{study:str}", status_code=200)
+@delete("/studies/{study:str}", status_code=200, security=KEY)
 async def delete_study(
     study: StudyName, collector: NamedDependency[Collector], admin: NamedDependency[None]
 ) -> Response[Forgotten]:

@@ -15,7 +15,7 @@ from litestar.datastructures import State
 from litestar.di import Provide
 from litestar.exceptions import HTTPException
 from litestar.openapi import OpenAPIConfig
-from litestar.openapi.plugins import JsonRenderPlugin
+from litestar.openapi.spec import Components
 
 from dpfda._version import __version__
 from dpfda.collector import api
@@ -24,6 +24,7 @@ from dpfda.collector.key import Keyhole
 from dpfda.collector.limits import RateLimit
 from dpfda.collector.metrics import Metrics, log_to_stderr
 from dpfda.collector.observed import Observed
+from dpfda.collector.openapi import SECURITY, WORDS, Described
 from dpfda.collector.pages import routes
 from dpfda.collector.pages.session import NotSignedIn
 from dpfda.collector.people import People
@@ -77,7 +78,9 @@ def create_app(settings: Settings) -> Observed:
             title="dpfda collector",
             version=__version__,
             path="/openapi",
-            render_plugins=[JsonRenderPlugin(path="/openapi.json")],
+            description=WORDS,
+            components=Components(security_schemes=SECURITY),
+            render_plugins=[Described(path="/openapi.json")],
         ),
         debug=False,
         logging_config=None,

@@ -42,7 +42,7 @@ class NewExchange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     n_people: Annotated[int, msgspec.Meta(ge=1, le=10**9)]
     own: str | None = None
     title: str = ""
-    seed: Annotated[int, msgspec.Meta(ge=0, lt=2**62)] = 0
+    seed: Annotated[int, msgspec.Meta(ge=0, lt=2**53)] = 0
     evaluation_share: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.0
     settings: StudySettings = StudySettings()
 

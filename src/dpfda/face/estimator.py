@@ -25,6 +25,7 @@ from dpfda.noise.source import SecureSource
 from dpfda.privacy.ledger import BaseLedger
 
 _PUBLIC = 0  # of a seed, the place that what everybody may know is drawn from
+_SEED_BITS = 53  # of a public seed: every reader of a plan holds it exactly
 _LATER = 2  # and those from here on: 1 is a class's own
 
 
@@ -62,10 +63,10 @@ class PrivateEstimator(BaseEstimator):
     def _public_seed(self) -> int:
         """Seed of what everybody may know: who is asked what."""
         if not self._is_simulation:
-            return secrets.randbits(62)
+            return secrets.randbits(_SEED_BITS)
         if isinstance(self.random_state, (int, np.integer)):
             return _validate.whole("random_state", self.random_state, least=0)
-        return int(source_for(self.random_state, stream=_PUBLIC).words(1)[0] >> 2)
+        return int(source_for(self.random_state, stream=_PUBLIC).words(1)[0] >> (64 - _SEED_BITS))
 
     # -- reading --------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from dpfda.mechanisms.duchi import DuchiScalar
 from dpfda.mechanisms.piecewise import PiecewiseScalar
 from dpfda.mechanisms.sampled_coordinates import SampledCoordinates, ScalarRandomizer
 from dpfda.noise import Source
-from dpfda.noise.uniform import below
+from dpfda.noise.uniform import below, faded
 
 _COIN = 1 << 32
 
@@ -60,7 +60,7 @@ class HybridScalar:
         """Parts of `_COIN` that go to the piecewise mechanism."""
         if self.epsilon <= 0.61:
             return 0
-        return round(_COIN * -math.expm1(-self.epsilon / 2))
+        return _COIN - faded(self.epsilon / 2, of=_COIN)
 
     def draw(self, positions: IntArray, source: Source) -> FloatArray:
         """Reports for integer positions."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -12,7 +11,7 @@ import numpy as np
 from dpfda._validate import FloatArray, IntArray
 from dpfda.mechanisms.sampled_coordinates import HALF_WIDTH, SampledCoordinates, ScalarRandomizer
 from dpfda.noise import Source
-from dpfda.noise.uniform import below, weights
+from dpfda.noise.uniform import below, faded, weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +51,7 @@ class PiecewiseScalar:
     @cached_property
     def window(self) -> int:
         """w, an even number of likely reports; the optimal share of the range is e^{-ε/2}."""
-        return max(2, 2 * math.floor(HALF_WIDTH * math.exp(-self.epsilon / 2)))
+        return max(2, 2 * faded(self.epsilon / 2, of=HALF_WIDTH))
 
     @cached_property
     def weights(self) -> tuple[int, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from decimal import ROUND_FLOOR, Context, Decimal
 from functools import lru_cache
 
@@ -53,11 +52,18 @@ def subsets(size: int, *, choose: int, among: int, source: Source) -> npt.NDArra
 
 
 def weights(epsilon: float, *, likely: int, others: int, bits: int = 62) -> tuple[int, int]:
-    """Integers (high, low) with high/low just below e^ε, as fine as sums below 2^bits allow.
+    """Integers (high, low) with high/low just below e^ε, as fine as sums up to 2^bits allow.
 
-    The sum is that of `likely` times high and `others` times low.
+    The sum is that of `likely` times high and `others` times low. Low is the largest power of two
+    for which likely ⌊2^64 e^ε⌋ + others 2^64 still fits into 2^(bits + 64) / low: integers alone,
+    so that every device and every language finds the same.
+
+    Example:
+        >>> weights(1.0, likely=1, others=4, bits=4)
+        (5, 2)
     """
-    low = 1 << (bits - math.ceil(math.log2(likely * math.exp(capped(epsilon)) + others)))
+    total = likely * odds(epsilon, denominator=1 << 64) + (others << 64)
+    low = 1 << (bits + 64 - (total - 1).bit_length())
     return odds(epsilon, denominator=low), low
 
 
@@ -81,3 +87,16 @@ def odds(epsilon: float, *, denominator: int) -> int:
     power = context.next_minus(Decimal(epsilon).exp(context)) if epsilon else Decimal(1)
     # e^ε ≥ 1 whatever the digits say, also for an ε of 10^-100.
     return max(denominator, int(context.multiply(power, Decimal(denominator))))
+
+
+@lru_cache(maxsize=1024)
+def faded(exponent: float, *, of: int) -> int:
+    """The largest integer h ≤ `of` times e^{-exponent}, for an exponent ≥ 0.
+
+    Example:
+        >>> faded(0.0, of=10), faded(1.0, of=10)
+        (10, 3)
+    """
+    # Forty digits beyond the point, whatever is asked for: none of them decides.
+    context = Context(prec=40 + len(str(of)))
+    return int(context.multiply((-Decimal(exponent)).exp(context), Decimal(of)))

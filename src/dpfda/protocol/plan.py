@@ -10,20 +10,18 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
-import msgspec
-
 from dpfda import _validate
 from dpfda._registry import Portable
 from dpfda.curves import CurveEncoder, read_encoder
 from dpfda.errors import InvalidParameter, ProtocolError
 from dpfda.privacy.guarantee import CURVES_ARE_PUBLIC, LABELS_ARE_PUBLIC, Guarantee
+from dpfda.protocol.canonical import MOST_WHOLE, canonical
 from dpfda.protocol.design import Design, Terms, check_terms
 from dpfda.protocol.task import Task
 
 Protects = Literal["both", "features", "labels"]
 Label = str | int | float | bool
 
-MOST_SEED = 2**63 - 1  # as wide as any reader of the plan can hold
 MOST_TITLE, MOST_UNIT = 200, 100  # characters
 MOST_PEOPLE = 10**9  # a server keeps a mark for everybody: what a form asks for must fit
 
@@ -73,7 +71,7 @@ class StudyPlan(Portable):
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", _validate.positive("epsilon", self.epsilon))
         _validate.whole("n_people", self.n_people, most=MOST_PEOPLE)
-        _validate.whole("seed", self.seed, least=0, most=MOST_SEED)
+        _validate.whole("seed", self.seed, least=0, most=MOST_WHOLE)
         _validate.one_of("protects", self.protects, ("both", "features", "labels"))
         for name, least, most in (("unit", 1, MOST_UNIT), ("title", 0, MOST_TITLE)):
             word = getattr(self, name)
@@ -100,6 +98,9 @@ class StudyPlan(Portable):
             odd = isinstance(label, float) and not math.isfinite(label)
             if odd or not isinstance(label, Label):
                 raise InvalidParameter("classes", "words, finite numbers, true or false", label)
+            if isinstance(label, int) and abs(label) > MOST_WHOLE:
+                rule = f"at most {MOST_WHOLE} in size, where they are integers"
+                raise InvalidParameter("classes", rule, label)
             if isinstance(label, str) and not (label.isprintable() and len(label) <= MOST_TITLE):
                 rule = f"of at most {MOST_TITLE} printable characters each"
                 raise InvalidParameter("classes", rule, label)
@@ -189,6 +190,5 @@ class StudyPlan(Portable):
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 of the plan's canonical JSON."""
-        canonical = msgspec.json.encode(self.to_dict(), order="sorted")
-        return hashlib.sha256(canonical).hexdigest()
+        """SHA-256 of the plan's canonical JSON, as any language can compute it."""
+        return hashlib.sha256(canonical(self.to_dict())).hexdigest()
