@@ -81,7 +81,9 @@ PLACES = [
     Place("curves/symmetric.py"),
     Place("collector/service.py collector/open_phase.py collector/conclude.py"),
     Place("collector/api.py collector/people.py collector/pages/session.py", edges=True),
-    Place("collector/peers.py collector/limits.py collector/places.py", edges=True),
+    Place(
+        "collector/peers.py collector/limits.py collector/places.py collector/key.py", edges=True
+    ),
     Place("client/remote.py client/outbox.py curate.py simulate.py"),
 ]
 HARMLESS = {

@@ -16,7 +16,7 @@ from dpfda.cli._group import dpfda as command_line
 
 pytest.importorskip("litestar")
 
-KEY = "0123456789abcdef"
+KEY = "0123456789abcdef012345"
 
 
 def serve(*arguments: Any, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -51,7 +51,7 @@ WRONG = {
     "no certificate": (["--tls-certificate", "text", "--tls-key", "text"], "--tls-certificate"),
     "no key": (["--admin-key-file", "nowhere/key"], "--admin-key-file must be a file that can be"),
     "an open key": (["--admin-key-file", "open"], "(chmod 600 open), got 'open with mode 644'"),
-    "a short key": (["--admin-key-file", "short"], "a key of 16 characters at least"),
+    "a short key": (["--admin-key-file", "short"], "a key of 22 characters at least"),
     "an open URL": (["--database-file", "open"], "--database-file must be closed to other users"),
     "a missing URL": (["--database-file", "no"], "(No such file or directory)"),
     "two URLs": (["--database-file", "short", "--database", "memory:"], "without --database"),
@@ -83,10 +83,10 @@ def test_a_password_in_the_environment_is_not_told() -> None:
     done = CliRunner().invoke(command_line, ["serve", "--port", "0"], env=place)
     assert done.stderr.startswith("Error: --database must be one that can be opened (")
     assert "secret" not in done.stderr
-    short = {"DPFDA_ADMIN_KEY": "k" * 15, "DPFDA_DATABASE": "memory:"}
+    short = {"DPFDA_ADMIN_KEY": "k" * 21, "DPFDA_DATABASE": "memory:"}
     done = CliRunner().invoke(command_line, ["serve", "--port", "0"], env=short)
-    assert done.stderr.startswith("Error: DPFDA_ADMIN_KEY must be a key of 16 characters")
-    assert "k" * 15 not in done.stderr
+    assert done.stderr.startswith("Error: DPFDA_ADMIN_KEY must be a key of 22 characters")
+    assert "k" * 21 not in done.stderr
 
 
 @pytest.mark.parametrize("mode", [0o604, 0o602, 0o601, 0o620])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 from types import SimpleNamespace
 from typing import Any
 
@@ -35,6 +36,18 @@ def status_of(call: Any, *args: Any, **kwargs: Any) -> tuple[int, str]:
     with pytest.raises(Refused) as refused:
         call(*args, **kwargs)
     return refused.value.status, refused.value.code
+
+
+async def _at_once(_: float) -> None:
+    """No pause."""
+
+
+async def _is_compared(keyhole: Keyhole, key: str) -> bool:
+    try:
+        await keyhole.fits(key, "192.0.2.1")
+    except Refused:
+        return False
+    return True
 
 
 class Sent:
@@ -108,35 +121,67 @@ class TestRequests:
 
 class TestKeys:
     def test_a_key_has_a_length(self) -> None:
-        assert Settings(database="memory:", admin_key="k" * 16).is_admin("k" * 16)
-        with pytest.raises(InvalidParameter, match="admin_key must be 16 characters at least"):
-            Settings(database="memory:", admin_key="k" * 15)
+        assert Settings(database="memory:", admin_key="k" * 22).is_admin("k" * 22)
+        with pytest.raises(InvalidParameter, match="admin_key must be 22 characters at least"):
+            Settings(database="memory:", admin_key="k" * 21)
         with pytest.raises(msgspec.ValidationError):
             msgspec.json.decode(b'{"database": "memory:", "admin_key": ""}', type=Settings)
 
     def test_wrong_keys_are_counted_and_right_ones_are_not(self) -> None:
-        now = [0.0]
-        limit = RateLimit(rate=0.1, burst=3, clock=lambda: now[0])
-        keyhole = Keyhole(SETTINGS, limit)
-        right, here = "k" * 32, "2001:db8::1"
-        assert all(keyhole.fits(right, here) for _ in range(9))
-        assert [keyhole.fits("guess", here) for _ in range(3)] == [False] * 3
-        for key in ("guess", right):  # a guess is not compared, lest the right one be noticed
-            assert status_of(keyhole.fits, key, "2001:db8::2") == (429, "too_fast")
-        assert keyhole.fits(right, "2001:db8:0:1::1")
-        now[0] = 10.0
-        assert keyhole.fits(right, here)
-        assert not keyhole.fits("guess", here)
-        with pytest.raises(Refused) as refused:
-            keyhole.fits(right, here)
-        assert refused.value.details == {"retry_after": 10}
+        now, paused = [0.0], []
 
-    def test_ten_at_once_and_one_in_ten_seconds(self) -> None:
+        async def sleep(seconds: float) -> None:
+            paused.append(seconds)
+
+        limit = RateLimit(rate=0.1, burst=3, clock=lambda: now[0])
+        keyhole = Keyhole(SETTINGS, limit, sleep)
+        right, here = "k" * 32, "2001:db8::1"
+
+        def fits(key: str, host: str = here) -> bool:
+            return asyncio.run(keyhole.fits(key, host))
+
+        assert all(fits(right) for _ in range(9))
+        assert [fits("guess") for _ in range(3)] == [False] * 3
+        assert paused == []
+        for key in ("guess", right):  # a guess is not compared, lest the right one be noticed
+            assert status_of(fits, key, "2001:db8::2") == (429, "too_fast")
+        assert paused == [1.0, 1.0]
+        assert fits(right, "2001:db8:0:1::1")
+        now[0] = 10.0
+        assert fits(right)
+        assert not fits("guess")
+        with pytest.raises(Refused) as refused:
+            fits(right)
+        assert refused.value.details == {"retry_after": 1}
+
+    def test_ten_at_once_and_twenty_a_second(self) -> None:
         keyhole = Keyhole(SETTINGS)
         assert WRONG_KEYS == 10
-        assert not any(keyhole.fits("\ud800", "a") for _ in range(10))
-        assert status_of(keyhole.fits, "guess", "a") == (429, "too_fast")
-        assert (keyhole._wrong._rate, keyhole._wrong._burst) == (0.1, 10)
+        assert not any(asyncio.run(keyhole.fits("\ud800", "a")) for _ in range(10))
+        assert (keyhole._wrong._rate, keyhole._wrong._burst) == (20.0, 10)
+        assert keyhole._sleep is asyncio.sleep
+
+    def test_who_shares_an_address_gets_in_however_long_others_guess(self) -> None:
+        """After ten wrong keys the right one was refused as long as somebody sent wrong ones."""
+        now, line = [0.0], 100
+        keyhole = Keyhole(SETTINGS, RateLimit(rate=20.0, burst=10, clock=lambda: now[0]), _at_once)
+        draw = random.Random(0)
+
+        async def one_second() -> tuple[int, bool]:
+            """Everybody on the line tries, in any order."""
+            now[0] += 1.0
+            turn = draw.randrange(line)
+            compared = sum([await _is_compared(keyhole, "guess") for _ in range(turn)])
+            let_in = await _is_compared(keyhole, "k" * 32)
+            compared += sum([await _is_compared(keyhole, "guess") for _ in range(turn, line)])
+            return compared, let_in
+
+        async def course() -> list[tuple[int, bool]]:
+            return [await one_second() for _ in range(400)]
+
+        guesses, let_in = zip(*asyncio.run(course()), strict=True)
+        assert sum(guesses) <= 10 + 20 * now[0]
+        assert sum(let_in) > 400 * 10 / line / 2, "one second in ten, as at most ten are saved up"
 
     @pytest.mark.parametrize(
         ("host", "place"),

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from dpfda.client import RemoteClient
-from dpfda.client.http import Connection, Unreachable, persistently
+from dpfda.client.http import Answer, Connection, Unreachable, persistently
 from dpfda.study.running import CollectorProcess
 
 
@@ -77,6 +77,28 @@ def test_tls(certificate: tuple[Path, Path], tmp_path: Path, make_plan: Any) -> 
         stranger._sleep = lambda seconds: None
         with pytest.raises(Unreachable, match="SSL"):
             stranger.join(collector.url, plan.hash, most_epsilon=1.0)
+
+
+def test_what_changes_something_is_asked_for_again_only_if_nothing_was_done() -> None:
+    for once, statuses, last in (
+        (False, [429, 503, 500, 200], 200),
+        (True, [429, 429, 503, 200], 503),
+        (True, [500, 200], 500),
+        (True, [409, 200], 409),
+    ):
+        answers = [Answer(status, b"") for status in reversed(statuses)]
+        asked = persistently(answers.pop, once=once, sleep=lambda _: None)
+        assert asked.status == last
+
+    def lost() -> Answer:
+        tried.append(1)
+        raise Unreachable("the collector did not answer")
+
+    for once, times in ((False, 8), (True, 1)):
+        tried: list[int] = []
+        with pytest.raises(Unreachable):
+            persistently(lost, once=once, sleep=lambda _: None)
+        assert len(tried) == times
 
 
 def test_slow_clients_are_hung_up_on(tmp_path: Path) -> None:

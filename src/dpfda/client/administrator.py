@@ -113,8 +113,8 @@ class Administrator:
         def request() -> Answer:
             return self._connection.ask(method, path, body=body, headers=self._headers)
 
-        # What changes something is asked for once: a second time there may be nothing to change.
-        answer = persistently(request) if method == "GET" else request()
+        # What changes something is done once: a second time there may be nothing to change.
+        answer = persistently(request, once=method != "GET")
         if answer.status not in (200, 201, 202):
             raise NotGranted(answer.status, answer.reason)
         return answer

@@ -184,9 +184,17 @@ def is_loopback(host: str) -> bool:
 
 
 def persistently(
-    request: Callable[[], Answer], *, sleep: Callable[[float], None] = time.sleep
+    request: Callable[[], Answer],
+    *,
+    once: bool = False,
+    sleep: Callable[[float], None] = time.sleep,
 ) -> Answer:
     """Repeat a request until it is granted or refused: lost connections, 5xx and 429 are neither.
+
+    Args:
+        request: what to do.
+        once: repeat it after 429 alone, which says that nothing was done.
+        sleep: how to wait.
 
     Example:
         >>> answers = iter([Answer(503, b""), Answer(200, b"{}")])
@@ -197,10 +205,10 @@ def persistently(
         try:
             answer = request()
         except Unreachable:
-            if attempt == _ATTEMPTS:
+            if once or attempt == _ATTEMPTS:
                 raise
         else:
-            if answer.status < 500 and answer.status != 429:
+            if answer.status != 429 and (once or answer.status < 500):
                 return answer
             if attempt == _ATTEMPTS:
                 raise Unreachable(f"the collector answered {answer.reason!r} {attempt} times")

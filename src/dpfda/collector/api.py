@@ -368,7 +368,7 @@ def host_of(request: Asked) -> str:
 async def _admin(request: Asked, authorization: Credential = None) -> None:
     """Let the request through if it carries the key."""
     keyhole: Keyhole = request.app.state.keyhole
-    if not keyhole.fits(bearer(authorization), host_of(request)):
+    if not await keyhole.fits(bearer(authorization), host_of(request)):
         raise Refused(401, "not_admin", "this needs the administrator's key")
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from dpfda.errors import InvalidParameter
 
-SHORTEST_KEY = 16  # characters
+SHORTEST_KEY = 22  # characters: 128 bits by lot, as `secrets.token_urlsafe(16)` draws them
 
 Positive = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
 

@@ -65,7 +65,8 @@ async def login_form() -> Page:
 async def login(request: Asked, configuration: NamedDependency[Settings]) -> Page:
     """Check the key."""
     keyhole: Keyhole = request.app.state.keyhole
-    if not keyhole.fits((await _form(request)).get("key", ""), host_of(request)):
+    typed = (await _form(request)).get("key", "")
+    if not await keyhole.fits(typed, host_of(request)):
         return _html(views.login_page(wrong=True), 401)
     answer = _go("/")
     answer.set_cookie(session.new_session(configuration))
