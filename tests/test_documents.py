@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dpfda
-from dpfda import documents
+from dpfda import PrivateMean, documents
 from dpfda.boosting.ensemble import Ensemble
 from dpfda.boosting.model import RowModel
 from dpfda.central import (
@@ -19,7 +19,6 @@ from dpfda.central import (
     PrivateDensity,
     PrivateFunctionOnScalar,
     PrivateKernelMachine,
-    PrivateMean,
 )
 from dpfda.central.mean import FunctionMechanism
 from dpfda.curves import CurveEncoder

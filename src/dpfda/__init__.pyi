@@ -7,7 +7,6 @@ from dpfda.central.density import PrivateDensity as PrivateDensity
 from dpfda.central.fpca import PrivateFPCA as PrivateFPCA
 from dpfda.central.function_on_scalar import PrivateFunctionOnScalar as PrivateFunctionOnScalar
 from dpfda.central.kernel_machine import PrivateKernelMachine as PrivateKernelMachine
-from dpfda.central.mean_estimator import PrivateMean as PrivateMean
 from dpfda.central.score import private_score as private_score
 from dpfda.client.remote import RemoteClient as RemoteClient
 from dpfda.curves import CurveEncoder as CurveEncoder
@@ -19,6 +18,7 @@ from dpfda.mechanisms import Mechanism as Mechanism
 from dpfda.moments.classifier import PrivateCurveClassifier as PrivateCurveClassifier
 from dpfda.moments.comparison import PrivateGroupComparison as PrivateGroupComparison
 from dpfda.moments.estimator import PrivateMoments as PrivateMoments
+from dpfda.moments.mean_estimator import PrivateMean as PrivateMean
 from dpfda.mrma.classifier import MRMAClassifier as MRMAClassifier
 from dpfda.mrma.multi_server import MultiServerMRMA as MultiServerMRMA
 from dpfda.mrma.online import OnlineMRMA as OnlineMRMA

@@ -12,13 +12,12 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
-from dpfda import budget
+from dpfda import PrivateMean, budget
 from dpfda.central import (
     PrivateCovariance,
     PrivateDensity,
     PrivateFunctionOnScalar,
     PrivateKernelMachine,
-    PrivateMean,
     Release,
 )
 from dpfda.central.linear import FiniteLaplace, QuadraticRegularization

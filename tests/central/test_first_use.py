@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
+from dpfda import PrivateMean
 from dpfda.central import (
     PrivateCovariance,
     PrivateDensity,
     PrivateFunctionOnScalar,
     PrivateKernelMachine,
-    PrivateMean,
 )
 from dpfda.central.mean import FunctionMechanism
 from dpfda.errors import InvalidData, InvalidParameter

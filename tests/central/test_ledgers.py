@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from dpfda import PrivateMean
 from dpfda.central import (
     PrivateCovariance,
     PrivateDensity,
     PrivateFunctionOnScalar,
     PrivateKernelMachine,
-    PrivateMean,
 )
 from dpfda.central.kernel_density import KernelDensity
 from dpfda.central.linear import AbsoluteRegularization, FiniteLaplace, QuadraticRegularization
@@ -113,6 +113,7 @@ BAD = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:.*n·epsilon is 1, below")  # of two curves
 @pytest.mark.parametrize("name", sorted(FunctionMechanism.members()))
 @pytest.mark.parametrize("bad", BAD)
 def test_what_cannot_be_released_is_refused_with_nothing_spent(name: str, bad: str) -> None:

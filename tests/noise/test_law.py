@@ -65,3 +65,28 @@ def test_draws_have_the_tails() -> None:
     assert radius.mean() == pytest.approx(2, abs=0.04)
     assert radius.var() == pytest.approx(2, rel=0.1)
     assert np.abs(scaled["spherical"][:, 2]).mean() == pytest.approx(1, abs=0.025)
+
+
+@pytest.mark.parametrize("name", sorted(FACTORS))
+def test_the_first_coefficients_keep_their_law(name: str) -> None:
+    known = law(name)
+    for size in (1, 2):
+        few = known.first(size)
+        np.testing.assert_allclose(few.variance, known.variance[:size])
+        drawn = few.draw(50_000, np.random.default_rng(0))
+        assert drawn.shape == (50_000, size)
+        np.testing.assert_allclose(drawn.var(axis=0), known.variance[:size], rtol=0.06)
+        np.testing.assert_allclose(
+            few.times(np.full(size, 2.0)).variance, 4 * known.variance[:size]
+        )
+    np.testing.assert_allclose(
+        law(name, mixed=True).first(1).variance, law(name, mixed=True).variance[:1]
+    )
+
+
+def test_a_normal_law_has_its_covariance() -> None:
+    covariance = np.array([[2.0, 1.0, 0.0], [1.0, 0.5, 0.0], [0.0, 0.0, 0.0]])  # singular
+    normal = NoiseLaw.normal(covariance)
+    np.testing.assert_allclose(normal.variance, np.diag(covariance), atol=1e-12)
+    drawn = normal.draw(50_000, np.random.default_rng(0))
+    np.testing.assert_allclose(np.cov(drawn.T), covariance, atol=0.05)

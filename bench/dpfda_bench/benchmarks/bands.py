@@ -1,4 +1,4 @@
-"""How often bands of `PrivateMoments` hold the mean of the population, and how wide they are."""
+"""How often bands of `PrivateMean` hold the mean of the population, and how wide they are."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from dpfda._validate import FloatArray
-from dpfda.moments.bands import Band, normal
-from dpfda.moments.estimator import BANDS_FROM, PrivateMoments
+from dpfda.moments.mean_estimator import PrivateMean
+from dpfda.moments.three_looks import BANDS_FROM
+from dpfda.noise.law import NoiseLaw
 from dpfda.study.outcome import Outcome
 from dpfda_bench.benchmarks._curve_families import FAMILIES, MEAN, RANGE, curves
 from dpfda_bench.goals import Goal, at_least, at_most
@@ -21,7 +22,7 @@ GOALS: dict[str, Goal] = {
 }
 _SIZES, _EPSILONS, _LEVEL = (200, 500, 1000, 5000), (0.5, 1.0, 2.0, 4.0), 0.95
 _REPLICATIONS, _FEW = 300, 30
-_PATHS = 500
+_PATHS, _DELTA = 500, 1e-5
 
 
 def run(quick: bool = False) -> Outcome:
@@ -52,7 +53,7 @@ def run(quick: bool = False) -> Outcome:
         f"{replications} replications a row: a coverage of .95 has a standard error of "
         f"{np.sqrt(0.95 * 0.05 / replications):.3f}.",
         "width ratio: mean width over that of a band without privacy, from the sample covariance.",
-        f"Public range {RANGE}, δ = 1e-5. Nothing was chosen on these curves.",
+        f"Public range {RANGE}, δ = {_DELTA:g}. Nothing was chosen on these curves.",
     ]
     return Outcome(rows=rows, figures=figures, notes=notes)
 
@@ -60,21 +61,23 @@ def run(quick: bool = False) -> Outcome:
 def _one(family: str, n: int, epsilon: float, seed: int) -> tuple[float, bool, float]:
     """Share of points held, whether all were, and the width over the non-private one's."""
     rows = curves(family, n, seed)
-    found = PrivateMoments(epsilon, value_range=RANGE, random_state=seed).fit(rows)
-    whole = found.interval(_LEVEL)
-    points = found.interval(_LEVEL, simultaneous=False)
-    width = float(np.mean(whole.high - whole.low))
+    known: dict[str, Any] = {"value_range": RANGE, "delta": _DELTA, "random_state": seed}
+    release = PrivateMean(epsilon, inference=True, **known).fit(rows).release_
+    whole = release.interval(_LEVEL, simultaneous=True)
+    points = release.interval(_LEVEL)
+    width = float(np.mean(whole[1] - whole[0]))
     return float(_holds(points).mean()), bool(_holds(whole).all()), width / _non_private(rows, seed)
 
 
-def _holds(band: Band) -> Any:
-    return (band.low <= MEAN) & (band.high >= MEAN)
+def _holds(band: tuple[FloatArray, FloatArray]) -> Any:
+    low, high = band
+    return (low <= MEAN) & (high >= MEAN)
 
 
 def _non_private(rows: FloatArray, seed: int) -> float:
     """Mean width of a simultaneous band from the sample's own covariance."""
     spread = np.cov(rows.T) / len(rows)
-    paths = normal(spread, _PATHS, np.random.default_rng(seed))
+    paths = NoiseLaw.normal(spread).draw(_PATHS, np.random.default_rng(seed))
     deviation = np.sqrt(np.diag(spread))
     return float(2 * np.quantile(np.abs(paths / deviation).max(axis=1), _LEVEL) * deviation.mean())
 

@@ -12,9 +12,9 @@ from dpfda.central.adaptive import Adaptive
 from dpfda.central.bernstein import Bernstein
 from dpfda.central.linear import FiniteLaplace, OptimalAllocation, QuadraticRegularization
 from dpfda.central.mean import FunctionMechanism, MeanRelease
-from dpfda.central.mean_estimator import PrivateMean
 from dpfda.central.quadrature import as_grid, norms, trapezoid
 from dpfda.central.records import read_records
+from dpfda.moments.mean_estimator import PrivateMean
 from dpfda.noise import SimulationSource
 from dpfda.study.outcome import Outcome
 from dpfda_bench.benchmarks.iclp import distances, total_error

@@ -6,7 +6,6 @@ from dpfda.central.density import PrivateDensity
 from dpfda.central.function_on_scalar import PrivateFunctionOnScalar
 from dpfda.central.kernel_machine import PrivateKernelMachine
 from dpfda.central.mean import FunctionMechanism
-from dpfda.central.mean_estimator import PrivateMean
 from dpfda.central.release import Release
 
 discover(__name__, list(__path__))  # mechanisms, kernels and losses register by name
@@ -17,6 +16,5 @@ __all__ = [
     "PrivateDensity",
     "PrivateFunctionOnScalar",
     "PrivateKernelMachine",
-    "PrivateMean",
     "Release",
 ]

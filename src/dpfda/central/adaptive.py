@@ -123,11 +123,8 @@ class Adaptive(FunctionMechanism, name="adaptive"):
         schedule = Schedule.of(mean.whole, n=mean.n, most=basis.size)
         first, search = mean.whole.part(schedule.first), mean.whole.part(schedule.radius)
         look = yield mean.whole_ball(first, schedule.coarse)
-        coarse = padded(look.values, schedule.fine)
-        coarse_variance = padded(look.noise.variance, schedule.fine, fill=math.inf)
-        center = coarse * padded(
-            monotone_shrinkage(look.values, look.noise.variance), schedule.fine
-        )
+        shrunk = monotone_shrinkage(look.values, look.noise.variance) * look.values
+        center = padded(shrunk, schedule.fine)
         # How far curves lie from it.
         axes = np.arange(1, schedule.fine + 1, dtype=np.float64) ** -_TILT
         place = mean.place(center, axes)
@@ -136,10 +133,7 @@ class Adaptive(FunctionMechanism, name="adaptive"):
         )
         second = yield BallMean(cost=mean.whole.rest(first, search), **place, radius=radius)
         fine = center + second.values
-        # Combine: weights are public, so the noise of the sum is known.
-        weight = 1 / (1 + second.noise.variance / coarse_variance)
-        noisy = weight * fine + (1 - weight) * coarse
-        laws = (second.noise.times(weight), look.noise.widened(schedule.fine).times(1 - weight))
+        noisy, laws = combined((fine, second.noise), (look.values, look.noise))
         return _finish(mean, basis, noisy, laws, stages=2, radius=radius)
 
     def neighbors(self, mean: MeanRelease) -> tuple[Records, Records]:
@@ -150,6 +144,20 @@ class Adaptive(FunctionMechanism, name="adaptive"):
     def examples(cls) -> list[Self]:
         """The one there is."""
         return [cls()]
+
+
+def combined(
+    fine: tuple[FloatArray, NoiseLaw], coarse: tuple[FloatArray, NoiseLaw]
+) -> tuple[FloatArray, tuple[NoiseLaw, ...]]:
+    """Two noisy means by inverse variance; of the coarse one the first coefficients are known.
+
+    The weights are public, so the noise of the sum is known.
+    """
+    (values, law), (first, first_law) = fine, coarse
+    size = values.size
+    weight = 1 / (1 + law.variance / padded(first_law.variance, size, fill=math.inf))
+    noisy = weight * values + (1 - weight) * padded(first, size)
+    return noisy, (law.times(weight), first_law.widened(size).times(1 - weight))
 
 
 def _finish(

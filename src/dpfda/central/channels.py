@@ -15,7 +15,7 @@ from dpfda.central.mean import MeanRelease
 from dpfda.central.release import Release
 from dpfda.errors import InvalidParameter
 from dpfda.mechanisms import Mechanism
-from dpfda.noise.law import padded
+from dpfda.noise.law import NoiseLaw, padded
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.fields import part, whole
@@ -144,14 +144,14 @@ class ChannelMeans(CentralConversation[Release], name="channel_means"):
 
     def _together(self, found: Sequence[Release]) -> Release:
         basis = max((one.basis for one in found), key=lambda basis: basis.size)
-        laws = ((k, law.widened(basis.size)) for k, one in enumerate(found) for law in one.noise)
         told = {key: tuple(one.parameters[key] for one in found) for key in found[0].parameters}
         doubts = ((k, text) for k, one in enumerate(found, start=1) for text in one.warnings)
         return replace(
             found[0],
             coefficients=np.stack([padded(one.coefficients, basis.size) for one in found]),
             noisy=np.stack([padded(one.noisy, basis.size) for one in found]),
-            noise=tuple(replace(law, scales=self._row(k, law.scales)) for k, law in laws),
+            noise=self._each([one.noise for one in found], basis.size),
+            sampling=self._each([one.sampling for one in found], basis.size),
             basis=basis,
             center=np.zeros((len(found), found[0].center.size)),
             sensitivity=max(one.sensitivity for one in found),
@@ -159,6 +159,15 @@ class ChannelMeans(CentralConversation[Release], name="channel_means"):
             warnings=tuple(f"channel {channel}: {text}" for channel, text in doubts),
             channels=len(found),
         )
+
+    def _each(self, laws: Sequence[tuple[NoiseLaw, ...]], size: int) -> tuple[NoiseLaw, ...]:
+        """Laws of each channel as laws of all; channels of one person are taken as independent.
+
+        That makes a band of the whole population no narrower than it must be: the largest of
+        normal errors is largest where they are independent.
+        """
+        wide = ((k, law.widened(size)) for k, own in enumerate(laws) for law in own)
+        return tuple(replace(law, scales=self._row(k, law.scales)) for k, law in wide)
 
     def _row(self, channel: int, scales: FloatArray) -> FloatArray:
         """Noise of one channel alone."""

@@ -64,6 +64,7 @@ class CentralConversation(Conversation[Kept]):
         *noise: NoiseLaw,
         sensitivity: float,
         shrunk: FloatArray | None = None,
+        sampling: tuple[NoiseLaw, ...] = (),
         warnings: tuple[str, ...] = (),
         **parameters: Any,
     ) -> Release:
@@ -78,6 +79,7 @@ class CentralConversation(Conversation[Kept]):
             guarantee=self.guarantee,
             sensitivity=sensitivity,
             parameters=parameters,
+            sampling=sampling,
         )
         return replace(release, warnings=tuple({*warnings, *self.doubts(release)}))
 

@@ -26,7 +26,12 @@ CHOSEN_BY_DATA = "parameters were chosen by looking at the data: not private"
 
 
 @dataclass(frozen=True, kw_only=True)
-class FunctionMechanism(Registered, Declared, family="function mechanism"):
+class FunctionMechanism(
+    Registered,
+    Declared,
+    family="function mechanism",
+    homes=("dpfda.central", "dpfda.moments"),
+):
     """Releases the mean of curves; a new one is one file that fills in what is asked of it.
 
     It is public and sees no curve: `rows` says what becomes of one curve at a time, `questions`

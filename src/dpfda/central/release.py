@@ -16,7 +16,7 @@ from dpfda._validate import FloatArray
 from dpfda.central.functions import FunctionBasis
 from dpfda.central.quadrature import as_grid, as_places
 from dpfda.documents import Body, Documented
-from dpfda.errors import InvalidData, MissingExtra
+from dpfda.errors import InvalidData, InvalidParameter, MissingExtra
 from dpfda.noise.law import NoiseLaw
 from dpfda.privacy.guarantee import Guarantee
 
@@ -24,6 +24,8 @@ _PATHS = 4000  # simulated noise curves behind a band; their seed is public and 
 
 
 Numbers = list[float | list[float]]
+Of = Literal["population", "sample"]
+"""Whose mean a band holds: of everybody who might have been asked, or of those who were."""
 
 
 class NoiseBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -47,6 +49,7 @@ class ReleaseBody(Body):
     coefficients: Numbers
     noisy: Numbers
     noise: list[NoiseBody]
+    sampling: list[NoiseBody]
     functions: list[list[float]]
     center: Numbers
     density: bool
@@ -66,6 +69,8 @@ class Release(Documented):
             (p, J) for p functions.
         noisy: the same before shrinkage: the noise around it is known exactly.
         noise: independent noise laws whose sum was added to `noisy`.
+        sampling: laws of the error that is there because others might have been asked, where the
+            release knows them.
         basis: the functions they belong to.
         center: public function added back, on the basis' grid; one a channel.
         guarantee: what the release promises.
@@ -76,7 +81,7 @@ class Release(Documented):
         channels: how many channels the curves have; `values` are (C, T) where there are several.
 
     Example:
-        >>> from dpfda.central import PrivateMean
+        >>> from dpfda import PrivateMean
         >>> curves = np.sin(np.linspace(0, 3, 50)) + np.zeros((300, 1))
         >>> release = PrivateMean(epsilon=1.0, bound=1.0, random_state=0).fit(curves).release_
         >>> release.values([0.0, 0.5, 1.0]).shape
@@ -101,6 +106,7 @@ class Release(Documented):
     warnings: tuple[str, ...] = ()
     density: bool = False
     channels: int = 1
+    sampling: tuple[NoiseLaw, ...] = ()
 
     @property
     def grid_points(self) -> FloatArray | tuple[FloatArray, ...]:
@@ -120,24 +126,39 @@ class Release(Documented):
         return self.values(grid_points)
 
     def interval(
-        self, level: float = 0.95, *, grid_points: Any = None, simultaneous: bool = False
+        self,
+        level: float = 0.95,
+        *,
+        of: Of | None = None,
+        simultaneous: bool = False,
+        grid_points: Any = None,
     ) -> tuple[FloatArray, FloatArray]:
-        """A band that holds the non-private (clipped) summary with probability `level`.
+        """A band that holds the true function with probability `level`.
 
-        It speaks of the privacy noise alone, whose law is known exactly: sampling error, clipping
-        and coefficients that were left out are not part of it. The band surrounds the unshrunk
-        noisy curve, is widened where the released curve would leave it, and is cut at 0 for a
-        density: neither makes it cover less. Pointwise by default; `simultaneous` covers the whole
-        curve at once. The adaptive mean clips a few percent of the curves: its 95 % bands held the
-        raw mean 93 % (pointwise) and 91 % of the time (docs/releasing-a-curve.md).
+        Of the ``sample``, it holds the non-private summary of those who were asked: it speaks of
+        the privacy noise alone, whose law is known exactly, and neither of sampling error nor of
+        clipping or coefficients that were left out. The adaptive mean clips a few percent of the
+        curves: its 95 % bands held the raw mean 93 % (pointwise) and 91 % of the time
+        (docs/releasing-a-curve.md). Of the ``population``, it holds the mean of everybody who might
+        have been asked; that takes ``PrivateMean(inference=True)``.
+
+        The band surrounds the unshrunk noisy curve, is widened where the released curve would leave
+        it, and is cut at 0 for a density: neither makes it cover less.
+
+        Args:
+            level: of the band.
+            of: ``population`` or ``sample``; by default the former where it can be known.
+            simultaneous: for the whole curve at once; otherwise at each point by itself.
+            grid_points: where; on the release's own grid by default.
         """
         level = _validate.fraction("level", level)
+        laws = self._errors(of)
         functions = self.basis.functions if grid_points is None else self.basis.at(grid_points)
         generator = np.random.default_rng(0)
         # Large grids (surfaces) get fewer paths, so that the table of paths stays below 200 MB.
         size = max(500, min(_PATHS, int(2.5e7 / (functions.shape[1] * self.noisy[..., 0].size))))
-        paths = sum(law.draw(size, generator) for law in self.noise) @ functions
-        spread = np.sqrt(self.variance_along(functions))
+        paths = sum(law.draw(size, generator) for law in laws) @ functions
+        spread = np.sqrt(_variance(laws, functions))
         ratio = np.abs(paths) / np.maximum(spread, 1e-300)
         if simultaneous:
             axes = tuple(range(1, ratio.ndim))
@@ -154,7 +175,18 @@ class Release(Documented):
 
     def variance_along(self, functions: FloatArray) -> FloatArray:
         """Of the noise, at each point where functions (J, points) are read off."""
-        return np.asarray(sum(law.along(functions) for law in self.noise))
+        return _variance(self.noise, functions)
+
+    def _errors(self, of: Of | None) -> tuple[NoiseLaw, ...]:
+        """Laws of what stands between the noisy coefficients and those that a band is about."""
+        if of is None:
+            return self.noise + self.sampling
+        if whose(of) == "sample":
+            return self.noise
+        if not self.sampling:
+            rule = "'sample': how far others would differ was not asked (inference=True asks it)"
+            raise InvalidParameter("of", rule, of)
+        return self.noise + self.sampling
 
     def _fields(self) -> dict[str, Any]:
         return {
@@ -166,10 +198,8 @@ class Release(Documented):
             "values": self.values(),
             "coefficients": self.coefficients,
             "noisy": self.noisy,
-            "noise": [
-                {part.name: plain(getattr(law, part.name)) for part in fields(law)}
-                for law in self.noise
-            ],
+            "noise": [_plain(law) for law in self.noise],
+            "sampling": [_plain(law) for law in self.sampling],
             "functions": self.basis.functions,
             "center": self.center,
             "density": self.density,
@@ -189,15 +219,8 @@ class Release(Documented):
             "noisy": noisy,
             "coefficients": _array(body, "coefficients", noisy.shape),
             "center": _array(body, "center", (*several, points)),
-            "noise": tuple(
-                NoiseLaw(
-                    law=law.law,
-                    scales=np.array(law.scales),
-                    blocks=law.blocks,
-                    mixing=None if law.mixing is None else np.array(law.mixing),
-                )
-                for law in body["noise"]
-            ),
+            "noise": tuple(map(_law, body["noise"])),
+            "sampling": tuple(map(_law, body["sampling"])),
         }
         del body["functions"]
         return cls(**(body | own))
@@ -231,8 +254,7 @@ class Release(Documented):
             rows = [np.atleast_2d(part) for part in (values, low, high)]
             for number, (row, bottom, top) in enumerate(zip(*rows, strict=True), start=1):
                 (line,) = ax.plot(t, row, label=f"released {self.name_of(number)}")
-                # Sampling error is no part of the band: the legend says what is.
-                band = f"{100 * level:g} % band of the privacy noise, whole curve"
+                band = f"{100 * level:g} % band {self.covered}, whole curve"
                 shade = {"color": line.get_color(), "alpha": 0.15, "linewidth": 0}
                 ax.fill_between(t, bottom, top, label=band, **shade)
             ax.set_xlabel("t")
@@ -240,6 +262,11 @@ class Release(Documented):
             ax.legend(fontsize="small")
         ax.set_title(f"{self.summary}: {self.guarantee}", fontsize="small")
         return ax
+
+    @property
+    def covered(self) -> str:
+        """What a band speaks of by default, for readers of tables and pictures."""
+        return "of noise and sampling" if self.sampling else "of the privacy noise"
 
     def name_of(self, number: int) -> str:
         """What the row of that number (from 1) is called, where there are several."""
@@ -268,6 +295,29 @@ class Release(Documented):
             return flat
         axes = self.basis.grid if grid_points is None else as_places(grid_points)
         return flat.reshape(*flat.shape[:-1], *(np.size(axis) for axis in axes))
+
+
+def whose(of: Of) -> Of:
+    """Whose mean is asked for, or a refusal."""
+    _validate.one_of("of", of, ("population", "sample"))
+    return of
+
+
+def _variance(laws: tuple[NoiseLaw, ...], functions: FloatArray) -> FloatArray:
+    return np.asarray(sum(law.along(functions) for law in laws))
+
+
+def _plain(law: NoiseLaw) -> dict[str, Any]:
+    return {part.name: plain(getattr(law, part.name)) for part in fields(law)}
+
+
+def _law(body: NoiseBody) -> NoiseLaw:
+    return NoiseLaw(
+        law=body.law,
+        scales=np.array(body.scales),
+        blocks=body.blocks,
+        mixing=None if body.mixing is None else np.array(body.mixing),
+    )
 
 
 def _array(body: dict[str, Any], name: str, shape: tuple[int | None, ...]) -> FloatArray:

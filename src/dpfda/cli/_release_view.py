@@ -38,7 +38,7 @@ def _curve(release: Release) -> Picture:
     for number in range(len(values)):
         name = release.name_of(number + 1) if len(values) > 1 else "value"
         picture.add_column(name, justify="right")
-        picture.add_column("95 % band of the noise", justify="right")
+        picture.add_column(f"95 % band {release.covered}", justify="right")
     for place, point in enumerate(t):
         cells = [f"{point:.4g}"]
         for row in range(len(values)):

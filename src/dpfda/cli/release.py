@@ -14,7 +14,6 @@ from dpfda.central import (
     PrivateDensity,
     PrivateFunctionOnScalar,
     PrivateKernelMachine,
-    PrivateMean,
 )
 from dpfda.cli._ledger import ledger_options, open_ledger
 from dpfda.cli._moments_view import print_moments
@@ -33,6 +32,7 @@ from dpfda.face.from_files import check_labels
 from dpfda.files import Rows
 from dpfda.moments.comparison import PrivateGroupComparison
 from dpfda.moments.estimator import PrivateMoments
+from dpfda.moments.mean_estimator import PrivateMean
 
 _MODELS: dict[str, Any] = {
     "mean": PrivateMean,
@@ -61,6 +61,8 @@ _MODELS: dict[str, Any] = {
 @click.option("--feature-ranges", metavar="RANGES",
     help="Public ranges of points or covariates: 0:1, dose=0:9,age=18:99, or JSON.")  # fmt: skip
 @click.option("--mechanism", help="Another mechanism: adaptive, allocation, iclp_qr, frl, ...")
+@click.option("--inference", is_flag=True,
+    help="Let the band of a mean hold the mean of the population.")  # fmt: skip
 @click.option("--covariates", help="Columns of covariates (function-on-scalar), comma-separated.")
 @click.option("--target", help="Column to predict (kernel-machine).")
 @click.option("--target-range", type=(float, float), metavar="LOW HIGH",
@@ -122,7 +124,7 @@ def command(
 _GROUPED = ("moments", "groups")
 _CURVES = {"bound", "center", "value_range", "domain_range", "fill", "grid", "id"}
 _OWN = {
-    "mean": _CURVES | {"mechanism"},
+    "mean": _CURVES | {"mechanism", "inference"},
     "covariance": _CURVES,
     "density": {"feature_ranges", "mechanism"},
     "function-on-scalar": _CURVES | {"covariates", "feature_ranges"},

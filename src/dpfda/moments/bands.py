@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
+from dpfda.central.release import Of, whose
 from dpfda.moments.curve_moments import CurveMoments
+from dpfda.noise.law import NoiseLaw
 
 PATHS = 2000  # simulated errors behind a band; their seed is public and fixed
-
-Of = Literal["population", "sample"]
 
 
 class Band(NamedTuple):
@@ -42,15 +42,9 @@ def errors(moments: CurveMoments, *, sampling: bool = True, size: int = PATHS) -
     if sampling:
         names = moments.groups or (None,)
         for number, (name, people) in enumerate(zip(names, moments.sizes, strict=True)):
-            found[:, number] += normal(moments.covariance(name) / people, size, generator)
+            law = NoiseLaw.normal(moments.covariance(name) / people)
+            found[:, number] += law.draw(size, generator)
     return np.asarray(found)
-
-
-def normal(covariance: FloatArray, size: int, generator: np.random.Generator) -> FloatArray:
-    """Normal vectors with a covariance that may be singular."""
-    values, vectors = np.linalg.eigh(covariance)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    return np.asarray(generator.standard_normal((size, len(root))) @ root.T)
 
 
 def band(
@@ -71,7 +65,7 @@ def band(
         simultaneous: for the whole curve at once; otherwise at each point by itself.
     """
     level = _validate.fraction("level", level)
-    sampling = _validate.one_of("of", of, ("population", "sample")) == "population"
+    sampling = whose(of) == "population"
     paths = np.einsum("g,sgm->sm", contrast, errors(moments, sampling=sampling))
     curves = paths @ moments.basis.functions
     spread = np.sqrt((curves**2).mean(axis=0))

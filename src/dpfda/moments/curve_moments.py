@@ -18,15 +18,12 @@ from dpfda._validate import FloatArray
 from dpfda.central.functions import FunctionBasis
 from dpfda.central.quadrature import as_grid
 from dpfda.central.shrinkage import monotone_shrinkage
-from dpfda.curves.symmetric import floored
 from dpfda.documents import Body, Documented
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.moments.joint import JointAnswer
+from dpfda.moments.joint import BELIEVED, JointAnswer
 from dpfda.moments.look import JointMoments
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.plan import Label
-
-BELIEVED = 1.0  # noise deviations below which no eigenvalue of a covariance is believed
 
 
 class MomentsBody(Body):
@@ -90,22 +87,14 @@ class CurveMoments(JointAnswer, Documented):
         return np.asarray(self.look.center + kept * self.shift * self.unit)
 
     def covariance(self, group: Label | None = None, *, floor: float = BELIEVED) -> FloatArray:
-        """Of the coefficients of a person's curve, (M, M).
-
-        Eigenvalues are at least `floor` deviations of their noise. Beyond the coefficients whose
-        products were released only the sum of variances is known; it is spread along the axes.
+        """Of the coefficients of a person's curve, (M, M): see `covariance_in`.
 
         Args:
             group: whose; left out where there is one covariance for all.
             floor: in deviations of the noise.
         """
         table = 0 if self.look.blocks == 1 else self.number_of(group)
-        many, few = len(self.look.axes), self.look.second
-        full = np.zeros((many, many))
-        full[:few, :few] = floored(self.products[table], floor * self.product_noise(table))
-        beyond = np.arange(few, many)
-        full[beyond, beyond] = max(float(self.rests[table]), 0.0) / max(1, many - few)
-        return np.asarray(full * np.outer(self.unit, self.unit))
+        return self.covariance_in(table, floor=floor)
 
     def number_of(self, group: Label | None) -> int:
         """The place of a group, by its name; left out where there is one."""

@@ -50,14 +50,14 @@ class Discriminant(JointRelease[Fitted], name="discriminant"):
 
     def questions(self) -> Questions[Fitted]:
         """Three looks, then algebra."""
-        found, warnings = yield from self.joint(
+        found = yield from self.joint(
             np.ones(self.features),
             widened=_NARROWED,
             second=self.features,
             separate=False,
             emphasis="covariances",
         )
-        return _solved(found, warnings)
+        return _solved(found.answer, found.warnings)
 
     @classmethod
     def examples(cls, *, n: int, epsilon: float, delta: float) -> list[Self]:

@@ -13,17 +13,16 @@ from dpfda._validate import FloatArray, IntArray
 from dpfda.central.estimator import CuratedCurveEstimator, HeldRecords
 from dpfda.central.functions import spline_basis
 from dpfda.central.quadrature import norm_bound
+from dpfda.central.release import Of
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.moments import bands, synthetic
-from dpfda.moments.bands import Band, Of
+from dpfda.moments.bands import Band
 from dpfda.moments.curve_moments import CurveMoments
 from dpfda.moments.release import MomentsRelease
+from dpfda.moments.three_looks import too_few
 from dpfda.protocol.person import label_numbers, one_by_one
 from dpfda.protocol.plan import Label
 from dpfda.protocol.query import Records
-
-BANDS_FROM = 500
-"""n·ε from which bands hold what they say; below, the covariance is mostly noise."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -119,12 +118,7 @@ class PrivateMoments(CuratedCurveEstimator):
         radius = found.look.radius / norm_bound(1.0, read.grid)  # in the norm of bounds
         parameters = {"n": asked.n, **self._public(read), "radius": radius}
         guarantee = found.guarantee.drawn_from(self._source())
-        told = found.warnings
-        if asked.strength < BANDS_FROM:
-            told += (
-                f"n·epsilon is {asked.strength:g}, below {BANDS_FROM}: bands and tests may hold "
-                "less than they say",
-            )
+        told = (*found.warnings, *too_few(asked))
         self.moments_: CurveMoments = replace(
             found, parameters=parameters, guarantee=guarantee, center=read.center, warnings=told
         )

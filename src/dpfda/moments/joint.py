@@ -13,8 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from dpfda._validate import FloatArray
+from dpfda.curves.symmetric import floored
 from dpfda.moments.look import JointMoments
 from dpfda.noise.law import NoiseLaw
+
+BELIEVED = 1.0  # noise deviations below which no eigenvalue of a covariance is believed
 
 
 class Parts(NamedTuple):
@@ -98,6 +101,19 @@ class JointAnswer:
         squares = (self.shift**2 - self.shift_variance)[:, self.look.second :].sum(axis=1)
         raw = [rest / self._people(table) for table, rest in enumerate(self.answer.rests)]
         return np.asarray(np.array(raw) - self._weights @ squares)
+
+    def covariance_in(self, table: int = 0, *, floor: float = BELIEVED) -> FloatArray:
+        """Covariance of coefficients, (M, M), eigenvalues at least `floor` deviations of noise.
+
+        Beyond the coefficients whose products were released only the sum of variances is known; it
+        is spread along the axes.
+        """
+        many, few = len(self.look.axes), self.look.second
+        full = np.zeros((many, many))
+        full[:few, :few] = floored(self.products[table], floor * self.product_noise(table))
+        beyond = np.arange(few, many)
+        full[beyond, beyond] = max(float(self.rests[table]), 0.0) / max(1, many - few)
+        return np.asarray(full * np.outer(self.unit, self.unit))
 
     def product_noise(self, table: int = 0) -> float:
         """Standard deviation of the noise on an entry of `products`."""

@@ -8,8 +8,8 @@ import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
-from dpfda.moments.bands import normal
 from dpfda.moments.curve_moments import CurveMoments
+from dpfda.noise.law import NoiseLaw
 
 _BELIEVED = 4.0  # noise deviations: with fewer, curves are drawn that a classifier mistakes
 
@@ -37,5 +37,6 @@ def sample(
     rows = moments.shrunk[numbers]
     for number, name in enumerate(moments.groups or (None,)):
         own = np.flatnonzero(numbers == number)
-        rows[own] += normal(moments.covariance(name, floor=_BELIEVED), len(own), generator)
+        law = NoiseLaw.normal(moments.covariance(name, floor=_BELIEVED))
+        rows[own] += law.draw(len(own), generator)
     return np.asarray(rows @ moments.basis.functions + moments.center), np.asarray(numbers)

@@ -54,8 +54,25 @@ class NoiseLaw:
         blocks = (*self.blocks, (known, size)) if self.blocks and size > known else self.blocks
         return replace(self, scales=padded(self.scales, size), blocks=blocks)
 
+    def first(self, size: int) -> NoiseLaw:
+        """The law of the first coefficients alone; a block that reaches beyond is kept whole."""
+        if self.mixing is not None:
+            return replace(self, mixing=self.mixing[:, :size])
+        blocks = tuple(block for block in self.blocks if block[0] < size)
+        reach = max([size, *(stop for _, stop in blocks)])
+        mixing = np.eye(reach, size) if reach > size else None
+        return replace(self, scales=self.scales[..., :reach], blocks=blocks, mixing=mixing)
+
+    @classmethod
+    def normal(cls, covariance: FloatArray) -> NoiseLaw:
+        """Normal with a covariance (J, J) that may be singular."""
+        values, vectors = np.linalg.eigh(covariance)
+        return cls(law="gaussian", scales=np.sqrt(np.maximum(values, 0.0)), mixing=vectors.T)
+
     def times(self, weights: FloatArray) -> NoiseLaw:
         """The law after multiplying coefficients by public weights."""
+        if self.mixing is not None:
+            return replace(self, mixing=self.mixing * weights)
         return replace(self, scales=self.scales * weights)
 
     def draw(self, size: int, generator: np.random.Generator) -> FloatArray:

@@ -11,7 +11,9 @@ from dpfda.central.estimator import CuratedCurveEstimator, HeldRecords
 from dpfda.central.mean import FunctionMechanism, MeanRelease
 from dpfda.central.quadrature import norm_bound
 from dpfda.central.release import Release
+from dpfda.errors import InvalidParameter
 from dpfda.face.groups import averages
+from dpfda.moments.inferred_mean import Inferred
 from dpfda.protocol.query import Records
 
 
@@ -40,6 +42,9 @@ class PrivateMean(CuratedCurveEstimator):
         center: with `bound`: public curve (or number) to subtract first.
         mechanism: ``"adaptive"`` (default), ``"allocation"``, ``"iclp_qr"``, ``"iclp_ar"``,
             ``"frl"``, ``"bernstein"``, ``"gaussian_process"``, or an instance with parameters.
+        inference: release how curves scatter as well, for the same price: bands then hold the mean
+            of the population (`release_.interval(0.95, of="population")`), and not only that of the
+            people who were asked. For the default mechanism.
         unit: whose data one row (or group) is.
         ledger: budget of the data over all releases: spent look by look, before noise is drawn.
         random_state: None, or a seed for simulations.
@@ -60,13 +65,13 @@ assuming the number of records is public
     reads: ClassVar[tuple[str, ...]] = ("channels", "surfaces")
 
     mechanism: str | FunctionMechanism = "adaptive"
+    inference: bool = False
 
     def _one_each(self, rows: Records, groups: Any) -> Records:
         return tuple(averages(channel, groups) for channel in rows)
 
     def _conversation(self, read: HeldRecords, n: int) -> MeanRelease | ChannelMeans:
-        chosen = self.mechanism
-        mechanism = FunctionMechanism.named(chosen)() if isinstance(chosen, str) else chosen
+        mechanism = self._mechanism()
         largest = mechanism.bounds_largest
         bounds = [one if largest else norm_bound(one, read.grid) for one in read.bounds]
         known: dict[str, Any] = {**self._budget, "n": n}
@@ -74,6 +79,15 @@ assuming the number of records is public
         if len(bounds) == 1:
             return mean
         return ChannelMeans(**known, parts=mean.divided(bounds))
+
+    def _mechanism(self) -> FunctionMechanism:
+        chosen = self.mechanism
+        if self.inference:
+            if chosen != "adaptive":
+                rule = "'adaptive' with inference=True: the others do not see how curves scatter"
+                raise InvalidParameter("mechanism", rule, chosen)
+            return Inferred()
+        return FunctionMechanism.named(chosen)() if isinstance(chosen, str) else chosen
 
     def _records(self, asked: Any, read: HeldRecords) -> Records:
         if isinstance(asked, ChannelMeans):

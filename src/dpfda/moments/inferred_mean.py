@@ -1,0 +1,67 @@
+"""A mean with its sampling error: what ``PrivateMean(inference=True)`` asks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpfda.central.adaptive import Adaptive, combined
+from dpfda.central.mean import MeanRelease
+from dpfda.central.quadrature import norm_bound
+from dpfda.central.release import Release
+from dpfda.central.shrinkage import monotone_shrinkage
+from dpfda.moments.three_looks import joint, sizes, tilted, too_few
+from dpfda.noise.law import NoiseLaw
+from dpfda.protocol.conversation import Questions
+
+WIDENED = 1.25
+"""Of the radius that holds most curves: where clipping moves the mean, bands hold too little."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inferred(Adaptive, name="moments"):
+    """Looks of the adaptive mean, the last of which holds second moments too.
+
+    Second moments ride on the mean for nothing (`JointMoments`): they say how far the mean of other
+    people might lie, so that a band holds the mean of the population.
+
+    Privacy:
+        That of `Adaptive`: the budgets of three looks add up.
+
+    Example:
+        >>> Inferred().name
+        'moments'
+    """
+
+    def questions(self, mean: MeanRelease) -> Questions[Release]:
+        """Three looks, however few curves there are."""
+        basis = self.basis(mean.grid)
+        size, second = sizes(mean, most=basis.size)
+        found = yield from joint(
+            mean,
+            tilted(size),
+            most=basis.size,
+            widened=WIDENED,
+            second=second,
+            separate=False,
+            emphasis="means",
+        )
+        answer, look = found.answer, found.answer.look
+        fine = look.center + answer.shift[0] * answer.unit
+        law = answer.law.first(size).times(answer.unit)
+        noisy, laws = combined((fine, law), (found.first.values, found.first.noise))
+        variance = np.asarray(sum(law.variance for law in laws))
+        return mean.conclude(
+            basis.first(size),
+            noisy,
+            *laws,
+            shrunk=monotone_shrinkage(noisy, variance) * noisy,
+            sampling=(NoiseLaw.normal(answer.covariance_in() / mean.n),),
+            sensitivity=look.sensitivity * look.radius,
+            warnings=(*found.warnings, *too_few(mean)),
+            mechanism="moments",
+            components=size,
+            stages=2,
+            radius=look.radius / norm_bound(1.0, mean.grid),  # in the norm that bounds are given in
+        )
