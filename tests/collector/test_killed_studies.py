@@ -115,6 +115,7 @@ def test_killed_at_every_boundary(name: str, database: str) -> None:
     plan = small_studies()[name]
     expected, study = undisturbed(plan), plan.hash[:16]
     collector, people = ForkedCollector(database), []
+    collector.alone = True
     collector.start().create(plan, online=True, open=True)
     collector.kill()
     for number, phase in enumerate(expected):

@@ -44,9 +44,16 @@ class Death(NamedTuple):
 
 
 class ForkedCollector(CollectorProcess):
-    """Forked from a process that has imported everything."""
+    """Forked from a process that has imported everything.
+
+    Attributes:
+        enrolments: people of one address who may have a place and no reply yet; 0: any number.
+        alone: compute in the server's own process, which spares the start of others; one that is
+            to die in the middle always does.
+    """
 
     enrolments = 0
+    alone = False
 
     def start(self, death: Death | None = None) -> Self:
         """Start it; one that may die at once is not waited for."""
@@ -58,7 +65,9 @@ class ForkedCollector(CollectorProcess):
             enrolments=self.enrolments,
             quiet=True,
         )
-        self._forked = FORKS.Process(target=_serve, args=(settings, self.port, writing, death))
+        self._forked = FORKS.Process(
+            target=_serve, args=(settings, self.port, writing, self.alone, death)
+        )
         self._forked.start()
         writing.close()
         assert reading.poll(60)
@@ -88,15 +97,15 @@ class ForkedCollector(CollectorProcess):
         assert self._forked.exitcode == -signal.SIGKILL
 
 
-def _serve(settings: Settings, port: int, told: Any, death: Death | None) -> None:
+def _serve(settings: Settings, port: int, told: Any, alone: bool, death: Death | None) -> None:
+    if alone or death is not None:
+        Worker.run = _here  # type: ignore[method-assign]
     if death is not None:
         _arrange(death)
     serve(settings, port=port, announce=told.send)
 
 
 def _arrange(death: Death) -> None:
-    """Conclusions are drawn in this process, so that it can die in the middle of them."""
-    Worker.run = _here  # type: ignore[method-assign]
     moments: dict[str, Callable[[Death], None]] = {
         "told": _after_the_last_reply,
         "learning": _while_learning,
