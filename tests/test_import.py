@@ -142,3 +142,8 @@ Design.named("moments"), Progress.named("moments")
 print([name for name in ("sklearn", "dpfda.boosting", "dpfda.learners") if name in sys.modules])
 """
     assert run(code).stdout.strip() == "[]"
+
+
+def test_a_collector_starts_without_scikit_learn() -> None:
+    code = "import sys, dpfda.collector.run\nprint({'sklearn', 'pandas'} & {*sys.modules})"
+    assert run(code).stdout.strip() == "set()"

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, StratifiedKFold
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from dpfda.protocol.estimate import wilson
+
+if TYPE_CHECKING:
+    from sklearn.pipeline import Pipeline
 
 NON_PRIVATE = (
     "Non-private: logistic regression on standardized features that saw every curve, its penalty "
@@ -28,6 +27,12 @@ def non_private_classifier(X: Any, y: Any) -> Pipeline | None:
         >>> bool(non_private_classifier(1e-4 * x, x[:, 0] > 0).score(1e-4 * x, x[:, 0] > 0) > 0.95)
         True
     """
+    # Most who come here need the words below only; a collector starts in half the time without.
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import GridSearchCV, StratifiedKFold
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
     labels = np.asarray(y)
     _, counts = np.unique(labels, return_counts=True)
     if len(counts) < 2:
