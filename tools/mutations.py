@@ -80,6 +80,7 @@ PLACES = [
     ),
     Place("curves/symmetric.py"),
     Place("collector/service.py collector/open_phase.py collector/conclude.py"),
+    Place("collector/phases.py collector/sent.py"),
     Place("collector/api.py collector/people.py collector/pages/session.py", edges=True),
     Place(
         "collector/peers.py collector/limits.py collector/places.py collector/key.py", edges=True

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
+from one_process import Recording, with_collector
 
 from dpfda.collector import service
 from dpfda.collector.places import Places
@@ -14,8 +15,6 @@ from dpfda.collector.refusal import Refused
 from dpfda.collector.service import Collector
 from dpfda.collector.settings import StudySettings
 from dpfda.collector.storage.base import Unavailable
-from dpfda.collector.storage.memory import MemoryStorage
-from dpfda.collector.worker import Worker
 from dpfda.protocol.wire import token_hash
 
 PEOPLE, SECONDS, SHARE = 40, 100.0, 8
@@ -27,11 +26,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
-
-
-class Here(Worker):
-    async def run(self, function: Any, *args: Any, **kwargs: Any) -> Any:
-        return function(*args)
 
 
 @pytest.fixture
@@ -72,17 +66,12 @@ class Study:
 def with_study(
     make_plan: Any, clock: Clock, course: Callable[[Study], Awaitable[None]], people: int = PEOPLE
 ) -> None:
-    async def run() -> None:
-        collector = Collector(MemoryStorage(), places=Places(most=20, clock=clock))
-        collector._worker, collector._planner = Here(), Here()
+    async def run(collector: Collector, _: Recording) -> None:
         settings = StudySettings(open=True, lapse=SECONDS)
-        try:
-            record = await collector.create(make_plan(people).to_dict(), settings)
-            await course(Study(collector, record.id, clock))
-        finally:
-            await collector.stop()
+        record = await collector.create(make_plan(people).to_dict(), settings)
+        await course(Study(collector, record.id, clock))
 
-    asyncio.run(run())
+    with_collector(run, places=Places(most=20, clock=clock))
 
 
 @pytest.mark.parametrize("wait", [0.0, 50.0, 90.0, 100.0])

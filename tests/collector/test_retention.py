@@ -13,15 +13,16 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from one_process import Here
 
 from dpfda.client.http import Answer, Connection
 from dpfda.collector import forgetter
 from dpfda.collector.forgetter import Forgetter
 from dpfda.collector.refusal import Refused
-from dpfda.collector.service import Collector, Sent
+from dpfda.collector.sent import Sent
+from dpfda.collector.service import Collector
 from dpfda.collector.settings import StudySettings
 from dpfda.collector.storage.memory import MemoryStorage
-from dpfda.collector.worker import Worker
 from dpfda.noise import SimulationSource
 from dpfda.protocol.task import Task
 from dpfda.protocol.wire import ReplyMessage, token_hash
@@ -188,13 +189,6 @@ def test_deleting_while_people_answer_and_phases_end(
     assert len(collector.read("GET", f"/api/studies/{beside}/phases/0/replies").split()) == 32
 
 
-class Here(Worker):
-    """Draws conclusions in this process."""
-
-    async def run(self, function: Any, *args: Any, **kwargs: Any) -> Any:
-        return function(*args)
-
-
 def test_a_study_that_another_process_deleted(make_plan: Any) -> None:
     """What a process remembers of it ends with the first request, and with a conclusion."""
     storage = MemoryStorage()
@@ -215,7 +209,7 @@ def test_a_study_that_another_process_deleted(make_plan: Any) -> None:
             message = await here.task(record.id, token)
             body = reply_to(msgspec.json.decode(message))
             await there.delete(record.id)
-            assert record.id in here._phases
+            assert record.id in here.phases
             if asked == "enrol":
                 assert await refused(here.enrol(record.id)) == 404
             elif asked == "task":
@@ -228,7 +222,7 @@ def test_a_study_that_another_process_deleted(make_plan: Any) -> None:
                 await here._conclude(record)
                 assert storage.models(record.id) == []
                 continue
-            assert record.id not in here._phases
+            assert record.id not in here.phases
         await here.stop()
         await there.stop()
 

@@ -15,7 +15,8 @@ import msgspec
 from dpfda.collector.limits import RateLimit
 from dpfda.collector.observed import Receive, Scope, Send
 from dpfda.collector.refusal import Refused, no_token
-from dpfda.collector.service import Collector, Sent
+from dpfda.collector.sent import Sent
+from dpfda.collector.service import Collector
 from dpfda.protocol.wire import Receipt, ReplyMessage, token_hash
 
 SMALL = 64 * 1024

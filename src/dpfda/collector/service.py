@@ -7,14 +7,13 @@ that is killed takes nothing with it. An answer is given only after what it prom
 from __future__ import annotations
 
 import asyncio
-import hmac
 import logging
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 
@@ -23,6 +22,7 @@ from dpfda.collector.forgetter import Forgetter
 from dpfda.collector.group_commit import GroupCommit
 from dpfda.collector.metrics import WorkFailed
 from dpfda.collector.open_phase import OpenPhase, opened
+from dpfda.collector.phases import Phases
 from dpfda.collector.places import Places
 from dpfda.collector.pulse import Pulse
 from dpfda.collector.refusal import (
@@ -33,6 +33,7 @@ from dpfda.collector.refusal import (
     no_ticket,
     not_stored,
 )
+from dpfda.collector.sent import Arrived, Sent, store
 from dpfda.collector.settings import StudySettings
 from dpfda.collector.storage.base import (
     Ended,
@@ -40,7 +41,6 @@ from dpfda.collector.storage.base import (
     Issued,
     Lapse,
     ModelRecord,
-    NewReply,
     Storage,
     Stored,
     StudyLine,
@@ -51,40 +51,16 @@ from dpfda.collector.storage.base import (
 )
 from dpfda.collector.watcher import Watcher
 from dpfda.collector.worker import Worker
-from dpfda.protocol.wire import Counted, Receipt, ReplyMessage, receipt_of, token_hash
+from dpfda.protocol.wire import Counted, Receipt, receipt_of, token_hash
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 _ID_DIGITS = 16
-_ROOM, _ROOM_A_VALUE = 512, 32  # bytes that a reply needs at most, and each of its values
 _PLAN_SECONDS = 60.0  # in which a plan must be begun
 _AT_ONCE = 1000  # invitations on their way into the storage
 
 log = logging.getLogger("dpfda.collector")
-
-
-class Sent(msgspec.Struct, frozen=True, gc=False):
-    """A reply as it came: hash of the token, what it says, the bytes that said it, and a digest.
-
-    The digest is keyed with the token itself, which the storage does not have: neither whoever asks
-    with another token nor whoever reads the storage can try which reply it belongs to.
-    """
-
-    token: bytes
-    message: ReplyMessage
-    body: bytes
-    digest: bytes
-
-    @classmethod
-    def by(cls, token: str, message: ReplyMessage, body: bytes) -> Self:
-        """Of whoever has the token."""
-        digest = hmac.digest(token.encode(), body, "sha256")
-        return cls(token_hash(token), message, body, digest)
-
-
-Arrived = tuple[OpenPhase, ReplyMessage, NewReply]
-"""A reply on its way into the storage, and who judges it."""
 
 
 class Collector:
@@ -103,8 +79,7 @@ class Collector:
         self._readers = ThreadPoolExecutor(2, "read")
         self._worker = Worker()
         self._planner = Worker(limit=_PLAN_SECONDS, modest=False)  # whose plan it is waits for it
-        self._phases: dict[str, OpenPhase] = {}
-        self._opening: dict[str, asyncio.Lock] = {}
+        self.phases = Phases(self._opened)
         self.watcher = Watcher(self._due, self._conclude)
         self.pulse = Pulse(storage.probe)
         self._forgetter = Forgetter(lambda: self._write(storage.forget))
@@ -115,7 +90,7 @@ class Collector:
             self._issue, self._writer, most=group
         )
         self.replies: GroupCommit[Arrived, Stored | Refused] = GroupCommit(
-            self._store, self._writer, most=group
+            partial(store, storage), self._writer, most=group
         )
 
     async def start(self) -> None:
@@ -221,7 +196,7 @@ class Collector:
         """End a study now, whatever it does, and forget it; whether that is done already."""
         if not await self._write(self.storage.delete, study):
             raise no_study()
-        self._phases.pop(study, None)
+        self.phases.forget(study)
         log.info("study deleted", extra={"fields": {"study": study}})
         return await self._forgetter.finish()
 
@@ -244,7 +219,7 @@ class Collector:
             study: the study.
             host: the address that the request comes from, which is not kept.
         """
-        phase = await self._phase(study)
+        phase = await self.phases.get(study)
         if not phase.settings.open:
             told = "this study needs an invitation, which its organizer hands out"
             raise Refused(403, "invited_only", told)
@@ -276,7 +251,7 @@ class Collector:
 
     async def _add(self, study: str, token: bytes, until: float | None) -> None:
         """Store the hash of a token, and when its time is over."""
-        await self._phase(study)
+        await self.phases.get(study)
         outcome = await self.enrolments.add((study, token, until))
         if outcome == "unknown":
             raise self._gone(study)
@@ -285,7 +260,7 @@ class Collector:
 
     async def task(self, study: str, token: bytes) -> bytes:
         """The one task of one person, however often they ask: a `TaskMessage` as JSON."""
-        known = await self._phase(study)
+        known = await self.phases.get(study)
         issued = await self.tickets.add((study, token, known.lapse))
         if issued == "gone":
             raise self._gone(study)
@@ -293,7 +268,7 @@ class Collector:
             raise no_ticket(issued)
         assert issued.phase is not None
         assert issued.number is not None
-        phase = await self._phase(study, at_least=issued.phase)
+        phase = await self.phases.get(study, at_least=issued.phase)
         if phase.record.phase != issued.phase:
             raise Refused(410, "late", "the phase of this person's task is over")
         return phase.message(issued.number)
@@ -307,8 +282,8 @@ class Collector:
 
     async def take(self, study: str, sent: Sequence[Sent]) -> list[Receipt | Exception]:
         """Store replies, each judged alone: its receipt, or why there is none."""
-        phase = await self._phase(study, at_least=max(one.message.phase for one in sent))
-        arrived = [(phase, one.message, _new_reply(study, one)) for one in sent]
+        phase = await self.phases.get(study, at_least=max(one.message.phase for one in sent))
+        arrived = [(phase, one.message, one.stored(study)) for one in sent]
         outcomes = await self.replies.add_all(arrived)
         if isinstance(outcomes[0], Unavailable):  # so is everybody's: they shared a commit
             raise outcomes[0]
@@ -324,21 +299,6 @@ class Collector:
             if outcome in ("stored", "same")
             else not_stored(outcome)
             for (_, message, reply), outcome in zip(arrived, outcomes, strict=True)
-        ]
-
-    def _store(self, arrived: Sequence[Arrived]) -> list[Stored | Refused]:
-        """Judge a group of replies phase by phase, and store those that are none's fault."""
-        refused: dict[int, Refused] = {}
-        for phase in dict.fromkeys(phase for phase, *_ in arrived):
-            places = [place for place, one in enumerate(arrived) if one[0] is phase]
-            verdicts = phase.judge([arrived[place][1] for place in places])
-            for place, verdict in zip(places, verdicts, strict=True):
-                if verdict is not None:
-                    refused[place] = verdict
-        good = [reply for place, (*_, reply) in enumerate(arrived) if place not in refused]
-        stored = iter(self.storage.add_replies(good) if good else [])
-        return [
-            refused[place] if place in refused else next(stored) for place in range(len(arrived))
         ]
 
     async def counted(self, study: str, receipt: str) -> Counted:
@@ -381,7 +341,7 @@ class Collector:
         if await self._write(self.storage.advance, record.id, record.phase, ended):
             log.info("phase concluded", extra={"fields": fields})
             self._forgetter.look()
-        self._phases.pop(record.id, None)
+        self.phases.forget(record.id)
         self.watcher.call()  # the next phase may be complete already
 
     async def _learn(self, record: StudyRecord, median_group: int) -> Conclusion:
@@ -391,35 +351,19 @@ class Collector:
         replies = await self._read(self.storage.replies, record.id, record.phase)
         return await self._worker.run(conclude, record.plan, record.state, replies, median_group)
 
-    async def _phase(self, study: str, *, at_least: int = 0) -> OpenPhase:
-        """The present phase, from the cache unless a later one is asked for.
-
-        However many ask at once, one of them opens it, and the others wait for that.
-        """
-        phase = self._phases.get(study)
-        if phase is None or phase.record.phase < at_least or phase.record.status == "closing":
-            try:
-                async with self._opening.setdefault(study, asyncio.Lock()):
-                    phase = await self._opened(study, at_least)
-            finally:
-                self._opening.pop(study, None)
-        return phase
-
-    async def _opened(self, study: str, at_least: int) -> OpenPhase:
-        """The present phase, read again unless somebody just did."""
-        phase = self._phases.get(study)
-        if phase is None or phase.record.phase < at_least or phase.record.status == "closing":
-            record = await self.study(study)
-            if phase is None or record.phase != phase.record.phase:
-                phase = await self._read(opened, record)
-                phase.answered = await self.answered(record)
-            phase.record = record
-            self._phases[study] = phase
+    async def _opened(self, study: str, known: OpenPhase | None) -> OpenPhase:
+        """The present phase, from the storage."""
+        record = await self.study(study)
+        phase = known
+        if phase is None or record.phase != phase.record.phase:
+            phase = await self._read(opened, record)
+            phase.answered = await self.answered(record)
+        phase.record = record
         return phase
 
     def _gone(self, study: str) -> Refused:
         """Another process deleted the study."""
-        self._phases.pop(study, None)
+        self.phases.forget(study)
         return no_study()
 
     def _enrol(self, people: Sequence[tuple[str, bytes, float | None]]) -> list[Enrolled]:
@@ -442,11 +386,3 @@ class Collector:
 
 def _new_token() -> str:
     return secrets.token_urlsafe(32)
-
-
-def _new_reply(study: str, sent: Sent) -> NewReply:
-    message, body = sent.message, sent.body
-    number = min(message.ticket, 2**31 - 1)
-    if len(body) > _ROOM + _ROOM_A_VALUE * len(message.values):  # spaces, or digits without end
-        body = msgspec.json.encode(message)
-    return NewReply(sent.token, study, message.phase, number, sent.digest, body)
