@@ -130,17 +130,17 @@ class RemoteCrowd:
     async def _one(self, wire: Wire, person: int) -> None:
         path = f"/api/studies/{self.plan.hash[:16]}"
         token = self.tokens[person]
-        while True:
-            status, body = await wire.ask("GET", path + "/task", token=token)
-            if status not in (202, 429):
-                break
+        while (found := await wire.ask("GET", path + "/task", token=token))[0] in (202, 429):
             await asyncio.sleep(_PAUSE)
+        status, body = found
         if status != 200:
             raise DpfdaError(f"a task was refused with status {status}")
         own = slice(person, person + 1)
         features, labels = self.features[own], np.asarray(self.labels[own])
         reply = reply_body(self.plan, body, features, labels, self.source)
-        status, _ = await wire.ask("POST", path + "/reply", reply, token=token)
+        while (found := await wire.ask("POST", path + "/reply", reply, token=token))[0] == 429:
+            await asyncio.sleep(_PAUSE)  # who waited long for a task has asked often
+        status, _ = found
         if status != 200:
             raise DpfdaError(f"a reply was refused with status {status}")
         self.bytes_sent += len(reply)
