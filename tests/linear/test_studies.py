@@ -68,13 +68,15 @@ def test_learns_what_correlations_hide(classes: int, bound: float) -> None:
 def test_probabilities_are_those_of_a_model_in_doubt(classes: int) -> None:
     z, y = crowd(3000, classes=classes)
     others, _ = crowd(500, seed=1, classes=classes)
-    models = [run(make_plan(3000, e, classes=classes), z, y).model for e in (0.5, 5.0)]
-    unsure, sure = (model.chances(others).max(axis=1).mean() for model in models)
-    assert unsure < sure
-    found = models[1].chances(others)
+    plans = [make_plan(3000, e, classes=classes) for e in (0.5, 5.0)]
+    models = [[run(plan, z, y, seed=seed).model for seed in range(4)] for plan in plans]
+    # Of two classes 0.62 and 0.80, give or take 0.08 for one study.
+    unsure, sure = (np.mean([m.chances(others).max(axis=1) for m in four]) for four in models)
+    assert unsure + 0.05 < sure
+    found = models[1][0].chances(others)
     assert found.shape == (500, classes)
     np.testing.assert_allclose(found.sum(axis=1), 1)
-    assert np.mean(found.argmax(axis=1) == models[1].decide(others)) == 1
+    assert np.mean(found.argmax(axis=1) == models[1][0].decide(others)) == 1
 
 
 def test_finds_features_that_lie_off_the_middle() -> None:

@@ -158,10 +158,26 @@ def test_every_rank_is_another_codeword_and_the_first_ones_are_the_cap(size: int
     assert set(words[:cap].tolist()) == inside
     half = size // 2
     assert (words[cap : 2 * cap] % half).tolist() == (words[:cap] % half).tolist()
+    near, others = words[:cap] % half, words[2 * cap :] % half
+    assert near.tolist() == sorted(near)
+    assert others.tolist() == sorted(others)
     assert {(a + half) % size for a in words[:cap]} == set(words[cap : 2 * cap].tolist())
     ahead, behind = book.in_cap(rank, cap, direction, books)
     assert set(np.flatnonzero(ahead).tolist()) == inside
     assert set(np.flatnonzero(behind).tolist()) == set(np.argsort(scores)[:cap].tolist())
+
+
+def test_of_equally_near_codewords_the_first_are_taken() -> None:
+    book, cap = Codebook(16, 1), 3
+    books = np.arange(16).astype(np.uint64)
+    words = book.word_at(np.arange(16), cap, np.ones((16, 1)), books)
+    assert (words % 8).tolist() == [0, 1, 2, 0, 1, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7]
+    # Two of four are tied for the last place of three.
+    scores = np.array([[1.0, -3.0, 2.0, -1.0, 0.5], [5.0, 4.0, 3.0, 2.0, 1.0]])
+    assert Codebook._nearest(3, scores).tolist() == [
+        [True, True, True, False, False],
+        [True, True, True, False, False],
+    ]
 
 
 def test_people_are_worked_on_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:

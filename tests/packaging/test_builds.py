@@ -16,7 +16,10 @@ import dpfda
 ROOT = Path(__file__).resolve().parents[2]
 HOMES = {"dpfda": ROOT / "src" / "dpfda", "dpfda_bench": ROOT / "bench" / "dpfda_bench"}
 SOURCE = {".py", ".pyi", ".typed", ".css", ".js", ".mako", ".toml"}
-KINDS = {"dpfda": SOURCE, "dpfda_bench": SOURCE | {".csv"}}  # figures that papers print
+KINDS = {
+    "dpfda": SOURCE | {".json"},
+    "dpfda_bench": SOURCE | {".csv"},
+}  # test vectors; figures in print
 LARGEST_FILE = 8_000  # bytes in a wheel: a file of 400 lines takes 5 000
 LARGEST = {"dpfda": 900_000, "dpfda_bench": 200_000}  # 854 kB: 419 modules and little else
 

@@ -114,17 +114,22 @@ class Codebook:
         return np.asarray(self.shelf.points(books, numbers % half) * scale[:, None])
 
     def word_at(self, rank: IntArray, cap: int, directions: FloatArray, books: Words) -> IntArray:
-        """Rank 0 ... s-1: the cap; s ... 2s-1: their opposites; then all other pairs."""
+        """Rank 0 ... s-1: the cap; s ... 2s-1: their opposites; then all other pairs.
+
+        Those of the cap, and the others, in the order of their numbers.
+        """
         half = self.size // 2
         found = np.empty(len(rank), dtype=np.int64)
         for part in self._parts(len(rank)):
-            order, scores = self._nearest(cap, directions[part], books[part])
+            scores = self.shelf.projections(directions[part], books[part])
             beyond = rank[part] - 2 * cap
-            place = np.where(beyond < 0, rank[part] % cap, cap + beyond // 2)
-            flipped = np.where(beyond < 0, rank[part] // cap, beyond % 2)
-            person = np.arange(len(place))
-            base = order[person, place]
-            found[part] = base + half * ((scores[person, base] < 0) ^ flipped)
+            near = beyond < 0
+            place = np.where(near, rank[part] % cap, beyond // 2)
+            flipped = np.where(near, rank[part] // cap, beyond % 2)
+            among = self._nearest(cap, scores) == near[:, None]
+            base = (np.cumsum(among, axis=1, dtype=np.int32) > place[:, None]).argmax(axis=1)
+            behind = scores[np.arange(len(base)), base] < 0
+            found[part] = base + half * (behind ^ flipped)
         return found
 
     def in_cap(
@@ -135,21 +140,28 @@ class Codebook:
         ahead = np.empty(len(numbers), dtype=bool)
         behind = np.empty(len(numbers), dtype=bool)
         for part in self._parts(len(numbers)):
-            order, scores = self._nearest(cap, directions[part], books[part])
-            nearest = order[:, :cap]
-            inside = nearest + half * (np.take_along_axis(scores, nearest, axis=1) < 0)
-            far = (numbers[part] + half) % self.size
-            ahead[part] = (inside == numbers[part][:, None]).any(axis=1)
-            # A codeword is in the cap of -u if its opposite is in the cap of u.
-            behind[part] = (inside == far[:, None]).any(axis=1)
+            scores = self.shelf.projections(directions[part], books[part])
+            person, base = np.arange(len(scores)), numbers[part] % half
+            near = self._nearest(cap, scores)[person, base]
+            turned = (scores[person, base] < 0) != (numbers[part] >= half)
+            ahead[part], behind[part] = near & ~turned, near & turned
         return ahead, behind
 
-    def _nearest(
-        self, cap: int, directions: FloatArray, books: Words
-    ) -> tuple[IntArray, FloatArray]:
-        """The B/2 codewords, nearest axes first in s places, and where each lies on its axis."""
-        scores = self.shelf.projections(directions, books)
-        return np.argpartition(-np.abs(scores), cap - 1, axis=1), scores
+    @staticmethod
+    def _nearest(cap: int, scores: FloatArray) -> npt.NDArray[np.bool_]:
+        """Which s of the B/2 axes are nearest; of equally near ones those with the lowest numbers.
+
+        No library's way of sorting decides: a device finds what a simulation finds, on any machine.
+        """
+        sizes = np.abs(scores)
+        last = np.partition(sizes, -cap, axis=1)[:, -cap, None]
+        near = sizes >= last
+        rows = np.flatnonzero(np.count_nonzero(near, axis=1) > cap)
+        if rows.size:  # of one entry, all are equally near
+            nearer, tied = sizes[rows] > last[rows], sizes[rows] == last[rows]
+            left = cap - np.count_nonzero(nearer, axis=1)[:, None]
+            near[rows] = nearer | (tied & (np.cumsum(tied, axis=1) <= left))
+        return near
 
     @staticmethod
     def _parts(people: int) -> Iterator[slice]:

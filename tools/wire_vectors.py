@@ -1,0 +1,362 @@
+"""Write the test vectors of the wire format: ``python tools/wire_vectors.py``.
+
+Words are random, but for a few planted ones at the edges of a draw; each file says what this
+package makes of them. Whoever changes what is drawn writes them anew and says so.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpfda import CurveEncoder, Ledger
+from dpfda.errors import DpfdaError
+from dpfda.mechanisms import Mechanism
+from dpfda.noise import SimulationSource
+from dpfda.noise.discrete import _geometric_digits
+from dpfda.protocol import Server, StudyPlan
+from dpfda.protocol.canonical import canonical, number_text
+from dpfda.protocol.person import Person, encode_people, one_curve
+from dpfda.protocol.task import Task
+from dpfda.protocol.vectors import FOLDER, bits
+
+Case = dict[str, Any]
+
+
+class Recorded:
+    """A source that remembers its words; the first may be planted."""
+
+    sampler = "simulation"
+
+    def __init__(self, seed: int, *planted: int) -> None:
+        self._inner, self._planted = SimulationSource(seed), list(planted)
+        self.given: list[str] = []
+
+    def words(self, count: int) -> Any:
+        """The next words."""
+        drawn = self._inner.words(count).copy()
+        planted = self._planted[:count]
+        drawn[: len(planted)] = np.array(planted, dtype=np.uint64)
+        self._planted = self._planted[count:]
+        self.given += [f"{int(word):016x}" for word in drawn]
+        return drawn
+
+
+def numbers() -> list[Case]:
+    """Doubles, by their bits, and how they are written."""
+    odd = [0.0, -0.0, 1.0, -1.5, 0.1, 1e20, 1e21, 123456789012345680000.0, 1e-6, 1e-7, 5e-324]
+    odd += [1.7976931348623157e308, 2.0**53, 0.000001234, 333333333.33333325, 1 / 3, 1e23]
+    return [{"bits": bits(value), "text": number_text(value)} for value in odd]
+
+
+def plans() -> dict[str, StudyPlan]:
+    """A study of each design that a person may meet."""
+    waves = CurveEncoder("cosine", n_basis=6, feature_ranges=(-2, 2), domain_range=(0, 24))
+    table = CurveEncoder("identity", feature_ranges=[(0, 10), (-1, 1), (0, 1)])
+    spline = CurveEncoder("bspline", n_basis=4, scale=2.0)
+    two: Any = {"classes": ("no", "yes")}
+    return {
+        "questions": StudyPlan(
+            epsilon=2.0, n_people=3000, encoder=waves, design={"name": "questions",
+            "evaluation_share": 0.1, "temperature_share": 0.1, "range_is_loose": True},
+            title="Puls über den Tag", **two),
+        "three classes": StudyPlan(
+            epsilon=1.0, n_people=900, encoder=waves, classes=(0, 1, 2.5), seed=2**53 - 1,
+            design={"name": "questions", "evaluation_share": 0.25}),
+        "moments": StudyPlan(
+            epsilon=1.0, n_people=500, encoder=spline, design={"name": "moments"}, **two),
+        "mrma": StudyPlan(
+            epsilon=4.0, n_people=600, encoder=spline, unit="heart",
+            design={"name": "mrma", "n_classifiers": 9, "mechanism": "hybrid"}, **two),
+        "labels": StudyPlan(
+            epsilon=0.5, n_people=200, encoder=table, protects="labels",
+            design={"name": "noisy_labels"}, **two),
+        "linear": StudyPlan(
+            epsilon=1.0, n_people=4000, encoder=table,
+            design={"name": "linear", "evaluation_share": 0.1}, **two),
+        "linear classes": StudyPlan(
+            epsilon=3.0, n_people=4000, encoder=table, classes=("a", "b", "c"),
+            design={"name": "linear"}),
+        "regression": StudyPlan(
+            epsilon=1.0, n_people=4000, encoder=table, target_range=(0, 100),
+            design={"name": "local_regression", "evaluation_share": 0.1}),
+    }  # fmt: skip
+
+
+def asked(plan: StudyPlan) -> Iterator[Task]:
+    """One task of every kind of phase, of a study in which nobody answers."""
+    server, seen = Server(plan), set()
+    while not server.finished:
+        task = server.progress.tasks(0, 1)
+        fixed = {name for name, value in task.to_dict().items() if isinstance(value, (str, bool))}
+        kind = (task.name, *(str(getattr(task, name, "")) for name in sorted(fixed)))
+        if kind not in seen:
+            seen.add(kind)
+            yield task
+        server.close_phase()
+
+
+def changes(plan: StudyPlan, task: Case) -> Iterator[tuple[str, Any]]:
+    """What a collector might ask instead."""
+    yield "costs more", task | {"epsilon": 2 * task["epsilon"]}
+    yield "costs less", task | {"epsilon": task["epsilon"] / 2}
+    yield "about somebody else", task | {"unit": "household"}
+    yield "for two people", task | {"people": 2}
+    yield "of another kind", task | {"name": "statistic"}
+    yield "of no kind", {name: value for name, value in task.items() if name != "name"}
+    yield "with a field nobody knows", task | {"backdoor": 1}
+    yield "without its price", {name: value for name, value in task.items() if name != "epsilon"}
+    yield "with a price in words", task | {"epsilon": str(task["epsilon"])}
+    for name, value in task.items():
+        if isinstance(value, bool):
+            yield f"{name} turned round", task | {name: not value}
+            yield f"{name} as a number", task | {name: int(value)}
+        elif isinstance(value, list) and value and isinstance(value[0], (list, int, float)):
+            yield f"{name} of no length", task | {name: []}
+            yield f"{name} of more rows", task | {name: value + value}
+            yield f"{name} in words", task | {name: "x"}
+            if isinstance(value[0], list):
+                yield f"{name} a row longer", task | {name: [value[0] + value[0][:1]]}
+                yield f"{name} of nothing", task | {name: [[None] * len(value[0])]}
+        elif isinstance(value, int) and name not in ("people",):
+            yield f"{name} one more", task | {name: value + 1}
+    for both in (("coordinates", "thresholds"), ("dithers",)):
+        if all(name in task for name in both):
+            more = {name: [task[name][0] + task[name][0][:1]] for name in both}
+            yield "one question more", task | more
+    if "coordinates" in task:
+        yield "about a feature there is none of", task | {"coordinates": _all(task["coordinates"])}
+    if "mechanism_name" in task:
+        yield "through another mechanism", task | {"mechanism_name": "duchi"}
+    if "protects" in task:
+        other = "features" if plan.protects != "features" else "labels"
+        yield "protecting something else", task | {"protects": other}
+        yield "with another share for the label", task | {"label_share": 0.25}
+    if "positive" in task:
+        many = np.full(np.shape(task["positive"]), 7).tolist()
+        yield "about a label there is none of", task | {"positive": many}
+    if "clip" in task:
+        yield "cut elsewhere", task | {"clip": task["clip"] + 1}
+    if "scales" in task:
+        yield "divided by nothing", task | {"scales": np.zeros(np.shape(task["scales"])).tolist()}
+
+
+def _all(coordinates: Any) -> Any:
+    return np.full(np.shape(coordinates), 1000).tolist()
+
+
+def refusals() -> Case:
+    """Tasks that may be asked, and neighbors of them that may not."""
+    found = []
+    for name, plan in plans().items():
+        for task in asked(plan):
+            sent = json.loads(json.dumps(task.to_dict()))
+            cases = [("as it is", sent), *changes(plan, sent)]
+            wrong = []
+            for what, other in cases:
+                reason = refusal(plan, other)
+                if what == "as it is":
+                    assert reason is None, (name, reason)
+                elif reason is not None or what.endswith(("turned round",)):
+                    changed = _difference(sent, other)
+                    wrong.append({"what": what, **changed, "reason": reason})
+            found.append({"plan": name, "task": sent, "others": wrong})
+    return {"cases": found}
+
+
+def _difference(sent: Case, other: Case) -> Case:
+    """What is set to another value, and what is left out."""
+    told: Case = {"set": {k: v for k, v in other.items() if k not in sent or sent[k] is not v}}
+    without = [name for name in sent if name not in other]
+    return told | ({"without": without} if without else {})
+
+
+def refusal(plan: StudyPlan, sent: Any) -> str | None:
+    """What a person's device says to it."""
+    label = 5.0 if plan.target_range else plan.classes[0]
+    person = Person(
+        plan, curve=[0.0] * plan.encoder.n_features, label=label, ledger=Ledger(1e6),
+        accepts=plan.guarantee.assumptions,
+    )  # fmt: skip
+    try:
+        person.answer(plan.read_task(sent))
+    except DpfdaError as error:
+        return str(error)
+    return None
+
+
+def mechanisms() -> list[Case]:
+    """Every draw that a person may meet, at edges and anywhere."""
+    signs = [[1.0], [-1.0]]
+    made: list[tuple[Case, list[list[float]]]] = [
+        *(({"name": "randomized_response", "epsilon": e}, signs) for e in (1e-6, 0.1, 1.0, 30.0)),
+        *(
+            ({"name": "question_response", "epsilon": e, "questions": k}, [[1.0, -1.0] * k])
+            for e, k in ((0.5, 1), (2.0, 2), (5.0, 7), (1.0, 30))
+        ),
+        *(
+            ({"name": name, "epsilon": e, "dimension": d}, [_points(d), [0.0] * d, [-1.0] * d])
+            for name in ("laplace", "piecewise", "hybrid", "duchi")
+            for e, d in ((1.0, 1), (0.5, 4), (6.0, 5))
+        ),
+        *(
+            ({"name": "cap_index", "epsilon": e, "dimension": d, "codewords": b}, _vectors(d))
+            for e, d, b in ((1.0, 1, 16), (3.0, 5, 32), (1.0, 66, 64))
+        ),
+        *(
+            (
+                {
+                    "name": "class_index",
+                    "epsilon": 2.0,
+                    "dimension": 3,
+                    "codewords": 16,
+                    "classes": 5,
+                    "buckets": buckets,
+                },
+                [[c, *row] for c, row in zip((4.0, 0.0, 2.0), _vectors(3), strict=True)],
+            )
+            for buckets in (1, 2, 5)
+        ),
+    ]
+    return [_drawn(known, values, seed) for seed, (known, values) in enumerate(made)]
+
+
+def _points(d: int) -> list[float]:
+    return np.round(np.sin(np.arange(1, d + 1)), 3).tolist()
+
+
+def _vectors(d: int) -> list[list[float]]:
+    return [[round(x / (d + 1), 3) for x in _points(d)], [0.0] * d, [-1.0] + [0.0] * (d - 1)]
+
+
+def _drawn(known: Case, values: list[list[float]], seed: int) -> Case:
+    mechanism = Mechanism.from_dict(known)
+    width = known.get("questions", known.get("dimension", 1)) + ("classes" in known)
+    planted: list[tuple[int, ...]] = [(), (), (0,), (2**64 - 1,)]
+    for name in ("_keep", "_total"):  # the edge between truth and lie, and that of rejection
+        edge = getattr(mechanism, name, None)
+        if known["name"].endswith("response") and edge is not None:
+            planted += [(edge - 1,), (edge,), ((1 << 64) - (1 << 64) % edge,)]
+    if known["name"] == "question_response":
+        extra = mechanism._weights[1]  # type: ignore[attr-defined]
+        planted += [(extra - 1,), (extra,)]
+    if "codewords" in known:
+        planted = planted[1::2]
+    if known["name"] == "laplace":  # words that need further ones; a last digit beyond its table
+        lowest, *_, last = _geometric_digits(mechanism._steps)  # type: ignore[attr-defined]
+        edges = [int(lowest._low[100]), *[5] * (2 * width), 2**64 - 1]
+        planted += [tuple(edges), (int(lowest._low[3]), int(lowest._low[3]))]
+        assert last is not lowest
+    draws = []
+    for place, first in enumerate(planted):
+        row = values[place % len(values)][:width]
+        source = Recorded(100 * seed + place, *first)
+        scalar = known["name"] == "randomized_response"
+        given = np.array(row) if scalar else np.array([row])
+        report = np.ravel(mechanism.randomize(given, source))
+        draws.append({"value": row, "words": source.given, "report": report.tolist()})
+    return {"mechanism": mechanism.to_dict(), "draws": draws}
+
+
+def answers() -> list[Case]:
+    """Every task a person may be asked, and a reply to it."""
+    found = []
+    generator = np.random.default_rng(0)
+    for kind, member in Task.members().items():
+        if not member.__module__.startswith("dpfda.protocol.tasks"):
+            continue
+        for task in member.examples():
+            for place in range(2):
+                z, y = task.trial(generator)
+                features, label = np.round(z[0], 3).tolist(), int(y[0])
+                source = Recorded(len(found), *((0,) if place else ()))
+                sent = task.answer((np.array([features]), np.array([label])), source)
+                found.append(
+                    {
+                        "task": json.loads(json.dumps(task.to_dict())),
+                        "features": features,
+                        "label": label,
+                        "words": source.given,
+                        "values": sent.values[0].tolist(),
+                    }
+                )
+        assert kind
+    return found
+
+
+def encoders() -> list[Case]:
+    """Curves and rows, and what becomes of them."""
+    nan = float("nan")
+    day = {"domain_range": (0, 24)}
+    made: list[tuple[CurveEncoder, list[Any]]] = [
+        (CurveEncoder("cosine", n_basis=4, feature_ranges=(-3, 3)), [
+            (None, [0.0, 1.0, 2.0, 1.5, 0.5]),
+            (None, [0.2, nan, 2.0, nan, 0.5, 1.0]),
+            ([0.0, 0.31, 0.5, 0.77, 1.0], [1.0, 2.0, 0.5, -1.0, 0.0]),
+            ([0.0, 0.5, 1.5, 1.0], [1.0, 2.0, 9.0, 3.0]),
+            (None, [0.7]),
+            (None, [1.0, float("inf"), 2.0, 3.0, 4.0]),
+            (None, [nan, nan]),
+            (None, [1e300, -1e300, 1e308, 1e308, -1e308, 3.0]),
+        ]),
+        (CurveEncoder("fourier", n_basis=5, scale=2.0, **day), [
+            ([0, 3, 6, 9, 12, 15, 18, 21, 24], [60, 55, 58, 70, 80, 82, 75, 68, 61]),
+        ]),
+        (CurveEncoder("bspline", n_basis=5, rescale="max_abs"), [
+            (None, [0.0, 0.1, 0.5, 0.9, 1.0, 0.2, 0.1]), (None, [0.0] * 6),
+        ]),
+        (CurveEncoder("bspline", knots=(0.2, 0.9), order=3, rescale="clip"), [
+            ([0.05, 0.2, 0.3, 0.6, 0.9, 1.0], [0.1, 0.4, 0.3, -0.2, 0.0, 0.9]),
+        ]),
+        (CurveEncoder("identity", feature_ranges=[(20, 80), (0, 200)]), [
+            (None, [50, 50]), (None, [nan, 300]), (None, [1.0]),
+        ]),
+        (CurveEncoder.side_by_side([CurveEncoder("cosine", n_basis=2)] * 2), [
+            (None, [[0.0, 1.0], [0.5, 0.2], [1.0, nan]]),
+        ]),
+    ]  # fmt: skip
+    found = []
+    for encoder, curves in made:
+        seen = []
+        for points, values in curves:
+            curve = values if points is None else (np.array(points), np.array(values, dtype=float))
+            plan = StudyPlan(
+                epsilon=1.0, n_people=1, encoder=encoder, classes=(0, 1), design={"name": "moments"}
+            )
+            batch = one_curve(curve, channels=encoder.channels)
+            z, _ = encode_people(plan, batch, [0])
+            said = json.loads(json.dumps(values, allow_nan=True), parse_constant=str)
+            seen.append({"points": points, "values": said, "features": z[0].tolist()})
+        found.append({"encoder": json.loads(json.dumps(encoder.to_dict())), "curves": seen})
+    return found
+
+
+def main() -> None:
+    """Write all of them."""
+    made = plans()
+    hashes = {
+        name: {"plan": json.loads(canonical(plan.to_dict())), "hash": plan.hash}
+        for name, plan in made.items()
+    }
+    files: dict[str, Any] = {
+        "numbers": numbers(),
+        "plans": hashes,
+        "refused": refusals(),
+        "mechanisms": mechanisms(),
+        "tasks": answers(),
+        "encoder": {"tolerance": 1e-9, "cases": encoders()},
+    }
+    for name, content in files.items():
+        text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+        path = Path(str(FOLDER)) / f"{name}.json"
+        path.write_text(text.replace('},{"', '},\n{"') + "\n", encoding="utf-8")
+        print(f"{path.name}: {path.stat().st_size} bytes", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
