@@ -37,17 +37,24 @@ def test_help_lists_every_command() -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_says_what_a_command_says_of_itself(name: str) -> None:
+    told = invoke(name, "--help").output.split("\n\n")[1].strip()
+    assert re.search(rf"\n  {name} +{re.escape(told)}\n", invoke("--help").output)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_explains_itself(name: str) -> None:
     done = invoke(name, "--help")
     assert done.exit_code == 0
     assert f"dpfda {name}" in done.output.replace("Usage: root", "Usage: dpfda")
 
 
-def test_a_command_imports_no_other_command() -> None:
+@pytest.mark.parametrize("asked", [["ledger", "--help"], ["--help"]])
+def test_a_command_imports_no_other_command(asked: list[str]) -> None:
     code = (
-        "import sys; from dpfda.cli._group import dpfda; dpfda(['ledger', '--help'], "
-        "standalone_mode=False); "
-        "print([m for m in sys.modules if m in ('dpfda.cli.demo', 'dpfda_bench', 'sklearn')])"
+        f"import sys; from dpfda.cli._group import dpfda; dpfda({asked}, standalone_mode=False); "
+        "others = {'dpfda.cli.demo', 'dpfda_bench.commands.bench', 'sklearn'}; "
+        "print([m for m in sys.modules if m in others])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"

@@ -15,7 +15,7 @@ from dpfda.noise import SimulationSource
 from dpfda.protocol.person import Crowd
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server
-from dpfda.study.crowd import RemoteCrowd
+from dpfda.study.crowd import RemoteCrowd, Wire
 from dpfda.study.running import CollectorProcess
 
 PEOPLE = 60
@@ -24,7 +24,7 @@ PEOPLE = 60
 @pytest.fixture(scope="module")
 def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorProcess]:
     database: Path = tmp_path_factory.mktemp("carriers") / "study.db"
-    with CollectorProcess(f"sqlite:///{database}", options=["--quiet"]) as process:
+    with CollectorProcess(f"sqlite:///{database}", options=["--quiet", "--rate", "2"]) as process:
         yield process
 
 
@@ -87,3 +87,26 @@ def test_the_carrier_changes_no_bit(
     collector.wait_until(plan.hash[:16])
     sent = collector.request("GET", f"/api/studies/{plan.hash[:16]}/model")
     assert sent == json.loads(expected)
+
+
+def test_whoever_asked_too_often_waits(collector: CollectorProcess, make_plan: Any) -> None:
+    """Where conclusions take long, people ask many times; then their replies came too fast."""
+    plan = make_plan(1, epsilon=1.0, name="moments", mechanism="laplace")
+    collector.create(plan)
+    (token,) = collector.invite(plan.hash, 1)
+
+    async def hurry() -> list[int]:
+        wire = Wire(collector.url)
+        path = f"/api/studies/{plan.hash[:16]}/task"
+        statuses = [(await wire.ask("GET", path, token=token))[0] for _ in range(25)]
+        wire.close()
+        features, labels = rows()
+        remote = RemoteCrowd(
+            collector.url, plan, features[:1], labels[:1], tokens=[token],
+            source=SimulationSource(3),
+        )  # fmt: skip
+        await remote.take_part(connections=1)
+        return statuses
+
+    assert asyncio.run(hurry())[-1] == 429
+    collector.wait_until(plan.hash[:16])

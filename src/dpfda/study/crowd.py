@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -122,25 +123,30 @@ class RemoteCrowd:
 
     async def _queue(self, people: Iterator[int]) -> None:
         wire = Wire(self.url)
-        for person in people:
-            await self._one(wire, person)
-            self.tell()
-        wire.close()
+        try:
+            for person in people:
+                await self._one(wire, person)
+                self.tell()
+        finally:
+            wire.close()
 
     async def _one(self, wire: Wire, person: int) -> None:
         path = f"/api/studies/{self.plan.hash[:16]}"
         token = self.tokens[person]
-        while (found := await wire.ask("GET", path + "/task", token=token))[0] in (202, 429):
-            await asyncio.sleep(_PAUSE)
-        status, body = found
-        if status != 200:
-            raise DpfdaError(f"a task was refused with status {status}")
+        task = await _granted(wire, "GET", path + "/task", token=token)
         own = slice(person, person + 1)
         features, labels = self.features[own], np.asarray(self.labels[own])
-        reply = reply_body(self.plan, body, features, labels, self.source)
-        while (found := await wire.ask("POST", path + "/reply", reply, token=token))[0] == 429:
-            await asyncio.sleep(_PAUSE)  # who waited long for a task has asked often
-        status, _ = found
-        if status != 200:
-            raise DpfdaError(f"a reply was refused with status {status}")
+        reply = reply_body(self.plan, task, features, labels, self.source)
+        await _granted(wire, "POST", path + "/reply", reply, token=token)
         self.bytes_sent += len(reply)
+
+
+async def _granted(wire: Wire, *request: Any, token: str) -> bytes:
+    """Ask, with the same bytes, until it is granted: 202 and 429 mean later."""
+    while True:
+        status, body = await wire.ask(*request, token=token)
+        if status == 200:
+            return body
+        if status not in (202, 429):
+            raise DpfdaError(f"{request[0]} {request[1]} was refused with status {status}")
+        await asyncio.sleep(_PAUSE)
