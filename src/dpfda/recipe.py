@@ -121,8 +121,8 @@ def plan_study(
     effective = effective_people(n_people, _validate.positive("epsilon", epsilon))
     if classes is None:
         kind = RegressionDesign
-        left_out = {"range_is_loose": range_is_loose}
-        left_out |= {name: known.pop(name) for name in ("class_share", "temperature_share")}
+        known["range_is_loose"] = range_is_loose
+        left_out = {name: known.pop(name) for name in ("class_share", "temperature_share")}
         for name in filter(left_out.get, left_out):
             raise InvalidParameter(name, "left out with target_range", left_out[name])
         if protects == "labels":
@@ -251,6 +251,8 @@ _ASKED = {
     "residuals": ("summary", "how far are your features from those of your label?"),
 }
 _ASKED_OF_NUMBERS = {
+    "reach": ("reach", "are your curve's ups and downs larger than this? (without the target)"),
+    "level": ("stump", "is your target, or the level of your curve, above this value?"),
     "location": ("stump", "is your target, or this feature of yours, above this value?"),
     "correlation": ("summary", "which of your features go together? (without the target)"),
     "moment": ("summary", "which features go with your target?"),

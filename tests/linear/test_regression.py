@@ -244,7 +244,6 @@ def test_too_few_people_are_refused_unless_forced() -> None:
         ({"classes": (0, 1)}, "classes must be given, or else target_range"),
         ({"target_range": None}, "classes must be given, or else target_range"),
         ({"class_share": 0.2}, "class_share must be left out with target_range"),
-        ({"range_is_loose": True}, "range_is_loose must be left out with target_range"),
         ({"protects": "labels"}, "protects must be 'both' or 'features'"),
         ({"target_range": None, "classes": (0, 1), "force": True}, "force must be left out"),
     ],

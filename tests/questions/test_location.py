@@ -72,3 +72,14 @@ def test_answers_are_counted_at_the_nearest_threshold() -> None:
     counts = counted(GRID, np.array([-5.0, 0.0021, 0.0029, 5.0]), np.array([1.0, -1.0, 1.0, -1.0]))
     places = [tuple(map(int, one)) for one in np.argwhere(counts)]
     assert places == [(0, 1), (200, 0), (201, 1), (400, 0)]
+
+
+def test_a_margin_is_where_nine_of_ten_lie_whatever_the_others_do() -> None:
+    prior = np.full((len(SCALES), len(GRID)), -np.inf)
+    prior[:, 180:221] = 0.0  # anywhere between -0.1 and 0.1
+    search = Search(GRID, SCALES, prior, NOBODY, alpha=1.0)
+    assert search.margin == pytest.approx(0.09, abs=0.005)
+    prior[:, 400] = np.log(41 * 0.04)  # and one of twenty-six times far away
+    far = Search(GRID, SCALES, prior, NOBODY, alpha=1.0)
+    assert far.margin == pytest.approx(0.095, abs=0.005)
+    assert far.doubt > 0.15

@@ -19,7 +19,7 @@ from dpfda.protocol.tasks.reach import ReachTask
 from dpfda.protocol.tasks.stump import StumpTask
 from dpfda.questions import estimation, sizes
 from dpfda.questions.progress import QuestionProgress
-from dpfda.questions.ranging import Ranging
+from dpfda.questions.ranging import Ranging, channels
 from dpfda.simulate import people_from, simulate
 
 LOOSE = (-30.0, 90.0)  # ten times as wide as the curves' (-6, 6), and shifted
@@ -96,7 +96,7 @@ def test_every_channel_is_found_by_itself() -> None:
     rng = np.random.default_rng(0)
     z = rng.normal(size=(1500, 6)) * [0.02, 0.004, 0.1, 0.01, 0.01, 0.01]
     z += [0.4, -0.6, 0.0, 0.05, 0.2, 0.1]  # levels, then waves of channels 0, 2 and 2
-    ranging = Ranging(curves_of(2, 1, 3), k=1, alpha=1.0)
+    ranging = Ranging(channels(curves_of(2, 1, 3)), k=1, alpha=1.0)
     assert [own.tolist() for own in ranging.channels] == [[0, 3], [1], [2, 4, 5]]
     assert ranging.waves.tolist() == [[3, 3], [4, 5]]
     truthful(ranging, z)
@@ -112,7 +112,7 @@ def test_widths_follow_from_ups_and_downs() -> None:
     z = np.abs(rng.normal(size=(2000, 4))) * [0, 1e-3, 1e-3, 1e-3]
     z[:, 2] = -0.02 * np.exp(rng.normal(0, 0.2, 2000))  # whatever its sign
     z[:, 0] = 0.3 + rng.normal(0, 0.01, 2000)
-    ranging = Ranging(curves_of(4), k=1, alpha=1.0)
+    ranging = Ranging(channels(curves_of(4)), k=1, alpha=1.0)
     truthful(ranging, z)
     _, scales, doubt = ranging.found()
     np.testing.assert_allclose(scales, 2.7 * 0.02 / np.array([1, 1, 2, 3]), rtol=0.1)
@@ -122,7 +122,7 @@ def test_widths_follow_from_ups_and_downs() -> None:
 
 def test_how_large_waves_are_says_how_far_levels_vary() -> None:
     """Answers about waves alone narrow down the scale of the level."""
-    ranging = Ranging(curves_of(2), k=1, alpha=1.0)
+    ranging = Ranging(channels(curves_of(2)), k=1, alpha=1.0)
     before = ranging._search("level", 0).scale
     told = np.zeros_like(ranging.counts["reach"])
     told[0, 20, 1] = told[0, 24, 0] = 200.0

@@ -20,6 +20,7 @@ from dpfda.linear.schedule import ABOUT_LABELS
 from dpfda.linear.shapes import THRESHOLDS
 from dpfda.mechanisms.question_response import QuestionResponse, best_questions
 from dpfda.protocol.estimate import Estimate
+from dpfda.protocol.findings import Phase
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.progress import Progress
 from dpfda.protocol.public_randomness import public_subsets, public_uniforms
@@ -50,6 +51,7 @@ class FeatureProgress(Progress):
         self.schedule = design.schedule(plan)
         self.reach: FloatArray = np.r_[np.ones(self.targets), design.half_widths(plan)]
         self.d = len(self.reach)
+        self.middle: FloatArray = np.zeros(self.d)
         self.k = best_questions(plan.epsilon, most=self.d)
         alpha = QuestionResponse(epsilon=plan.epsilon, questions=self.k).truth_probability
         self.where = Whereabouts.unknown(self.d, alpha=alpha, **self._expected(plan))
@@ -65,7 +67,11 @@ class FeatureProgress(Progress):
         self.error_estimate: Estimate | None = None
         self._labels: LabelPhases | None = None
         self._asked: tuple[int, Any] | None = None
-        super().__init__(plan, self.schedule.phases())
+        super().__init__(plan, self._phases(plan))
+
+    def _phases(self, plan: StudyPlan) -> list[Phase]:
+        """In order."""
+        return self.schedule.phases()
 
     @abstractmethod
     def _expected(self, plan: StudyPlan) -> dict[str, FloatArray]:
@@ -87,7 +93,7 @@ class FeatureProgress(Progress):
         return self._stumps(
             people,
             coordinates=chosen,
-            thresholds=self.reach[chosen] * (2 * THRESHOLDS[place] - 1),
+            thresholds=self.middle[chosen] + self.reach[chosen] * (2 * THRESHOLDS[place] - 1),
             uses_label=False,
         )
 
@@ -173,11 +179,12 @@ class FeatureProgress(Progress):
         """Add the replies to the present phase's sums."""
         total = task.total(reply) if isinstance(task, SummaryTask) else np.array([reply.sum()])
         if isinstance(task, StumpTask) and not task.uses_label:
-            unit = (task.thresholds / self.reach[task.coordinates] + 1) / 2
+            asked = task.coordinates
+            unit = ((task.thresholds - self.middle[asked]) / self.reach[asked] + 1) / 2
             between = (THRESHOLDS[1:] + THRESHOLDS[:-1]) / 2  # the nearest one was asked
             place = np.searchsorted(between, unit)
             yes = (reply > 0).astype(np.int64)
-            np.add.at(self.where.counts, (task.coordinates, place, yes), 1)
+            np.add.at(self.where.counts, (asked, place, yes), 1)
         self.total = self.total + total if self.people else total
         self.people += len(reply)
 
@@ -204,7 +211,7 @@ class FeatureProgress(Progress):
         self.where.pool()
         alike = _WAVES_ALIKE if self.schedule.ordered and self.schedule.n_classes > 2 else None
         location, doubt, deviation = self.where.found(alike=alike)
-        self.location = self.reach * (2 * location - 1)
+        self.location = self.middle + self.reach * (2 * location - 1)
         self.doubt, self.width = 2 * self.reach * doubt, 2 * self.reach * deviation
         self._labels = None
 

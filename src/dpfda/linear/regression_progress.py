@@ -17,14 +17,18 @@ from dpfda.linear.regression_schedule import RegressionSchedule
 from dpfda.linear.shapes import public_prior
 from dpfda.protocol.curve_regression import CurveRegression
 from dpfda.protocol.estimate import Estimate, accuracies_behind
-from dpfda.protocol.findings import Findings
+from dpfda.protocol.findings import Findings, Phase
 from dpfda.protocol.linear_scores import NUMBERS
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.task import Task
+from dpfda.protocol.tasks.reach import ReachTask
+from dpfda.protocol.tasks.stump import StumpTask
+from dpfda.questions.ranging import RANGING, Ranging
 
 _FREE = 0.0  # how likely columns are very narrow, or near an end of their range
 _NARROWEST = 0.02  # of a width, in units of the reach
 _LEAST_ERROR = 0.5  # in units of what the target varies
+_TARGET_REACH = 5.4  # three standard deviations of a logistic law, in units of its scale
 _ERRORS = 3.0  # standard deviations of a residual that are looked at in the end
 
 
@@ -39,8 +43,19 @@ class RegressionProgress(FeatureProgress, name="local_regression"):
         super().__init__(design, plan)
         self._learn_location()  # what is expected, in case that nobody tells
 
+    def _phases(self, plan: StudyPlan) -> list[Phase]:
+        self.ranging = Ranging(self.design.channels(plan), k=self.k, alpha=self.where.alpha)
+        first = self.ranging.phases(self.design.ranged(plan))
+        return [phase for phase in first if phase.people] + super()._phases(plan)
+
     def tasks(self, start: int, people: int) -> Task:
         """The question of some tickets of the present phase."""
+        if self.kind in RANGING:
+            uniforms = self._public(start, people, 2 * self.k)
+            asked = self.ranging.questions(self.kind, start, uniforms)
+            if self.kind == "reach":
+                return self._ask("reach", people, **asked)
+            return self._stumps(people, **asked, uses_label=False)
         if self.kind == "evaluation":
             return self._how_near(start, people)
         return super().tasks(start, people)
@@ -49,6 +64,8 @@ class RegressionProgress(FeatureProgress, name="local_regression"):
         curves = plan.encoder.basis.functional
         target = public_prior(curves=True, free_share=_FREE)
         known = {"center_known": self.design.center_known}
+        if not curves:
+            known["loose"] = self.design.range_is_loose
         features = public_prior(curves=curves, free_share=_FREE if curves else None, **known)
         return {"public": features, "alone": target[None]}
 
@@ -66,6 +83,34 @@ class RegressionProgress(FeatureProgress, name="local_regression"):
 
     def _weights(self, values: FloatArray, favor: FloatArray, people: float) -> FloatArray:
         return regression_fit.weights(values, favor, people=people, epsilon=self.plan.epsilon)
+
+    def absorb(self, task: Task, reply: FloatArray) -> None:
+        """Add the replies to the present phase's sums."""
+        if self.kind not in RANGING:
+            super().absorb(task, reply)
+            return
+        assert isinstance(task, (StumpTask, ReachTask))
+        counts = self.ranging.counted(self.kind, task, reply)
+        self.total = self.total + counts if self.people else counts
+        self.people += len(reply)
+
+    def _learn(self) -> None:
+        if self.kind in RANGING and self.people:
+            self.ranging.learn(self.kind, self.total)
+            self._learn_range()
+            self.total, self.people = np.zeros(0), 0
+        elif self.kind not in RANGING:
+            super()._learn()
+
+    def _learn_range(self) -> None:
+        """Look where target and curves lie; columns of a table keep their ranges."""
+        centers, scales, _ = self.ranging.found()
+        scales[0] = _TARGET_REACH * self.ranging.level(0).scale
+        for number, place in enumerate(self.ranging.levels):
+            scales[place] = np.hypot(scales[place], self.ranging.level(number).margin)
+        told = slice(min(len(centers), self.d))
+        self.middle[told], self.reach[told] = centers[told], np.minimum(scales[told], 1.0)
+        self._learn_location()
 
     def _learn_location(self) -> None:
         super()._learn_location()
@@ -149,6 +194,21 @@ class RegressionProgress(FeatureProgress, name="local_regression"):
         assert self.plan.target_range is not None
         low, high = self.plan.target_range
         return (high - low) / 2
+
+    def state(self) -> dict[str, Any]:
+        """And where target and curves were found to lie."""
+        return super().state() | {
+            "middle": self.middle.tolist(),
+            "reach": self.reach.tolist(),
+            "ranging": self.ranging.state() if self.kind in RANGING else None,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from `state`."""
+        self.middle, self.reach = np.asarray(state["middle"]), np.asarray(state["reach"])
+        super().restore(state)
+        if state["ranging"] is not None:
+            self.ranging.restore(state["ranging"])
 
     def findings(self) -> Findings:
         """Middles, weights of the standardized features, error."""

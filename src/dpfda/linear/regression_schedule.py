@@ -10,6 +10,7 @@ from dpfda.linear.schedule import Schedule, split
 from dpfda.protocol.findings import Phase
 
 _LOCATION, _LOCATION_BATCHES = (300.0, 0.06, 0.2), 6  # effective people, least and largest share
+_LOOSE = (300.0, 0.06, 0.25)  # likewise, of columns that may lie anywhere
 _CLIP = 3.0
 _PATIENCE = (1.0, 1.2, 3000.0)  # least, most, effective people that 1 is for
 _PILOT, _ROUNDS = (600.0, 0.15, 0.4), 6
@@ -35,7 +36,7 @@ class RegressionSchedule(Schedule):
 
     def phases(self) -> list[Phase]:
         """In order; sizes add up to everybody."""
-        location = int(self._share(*_LOCATION) * self.people)
+        location = int(self._share(*(_LOOSE if self.loose else _LOCATION)) * self.people)
         correlation = self._correlating()
         rest = self.people - location - correlation
         pilot = int(self._share(*_PILOT) * rest) if self.refines(1) else rest

@@ -13,7 +13,7 @@ from dpfda.protocol.design import Design, Terms, check_shares, require_features
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.temperature import asks_confidence
 from dpfda.questions import sizes
-from dpfda.questions.ranging import waves
+from dpfda.questions.ranging import channels, waves
 
 INTERCEPT_QUESTIONS = 4
 
@@ -115,7 +115,7 @@ class QuestionDesign(Design, name="questions"):
         stump = {"k": k, "coordinates": range(d), "uses_label": (False, True)}
         dithers = {"k": best_questions(plan.epsilon, most=INTERCEPT_QUESTIONS)}
         rule = {"dimension": d, "clipped": True}
-        width = waves(plan.encoder).shape[1]
+        width = waves(channels(plan.encoder)).shape[1]
         reach = {"k": k, "coordinates": range(plan.encoder.n_features), "w": width}
         return {
             **({"reach": reach} if self.range_is_loose and width else {}),

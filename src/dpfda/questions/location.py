@@ -18,6 +18,7 @@ from dpfda._validate import FloatArray, IntArray
 
 _OUTLIERS = 0.02  # people anywhere
 _MIDDLE = (0.25, 0.75)
+_NEARLY_ALL = (0.05, 0.95)
 _OFFSETS: FloatArray = np.array([0.0, -1.1, 0.0, 1.1])  # thresholds around m, in units of s
 
 
@@ -73,6 +74,12 @@ class Search:
     def doubt(self) -> float:
         """Standard deviation of what is known of m, around its median."""
         return float(np.sqrt(self._places @ (self.grid - self.median) ** 2))
+
+    @property
+    def margin(self) -> float:
+        """Half of the length on which m lies nine times of ten: outliers do not stretch it."""
+        low, high = (float(self.grid[self._quantile(share)]) for share in _NEARLY_ALL)
+        return (high - low) / 2
 
     @property
     def scale(self) -> float:

@@ -29,7 +29,7 @@ from dpfda.questions.balance import (
     sensitivity,
 )
 from dpfda.questions.design import INTERCEPT_QUESTIONS, QuestionDesign
-from dpfda.questions.ranging import RANGING, Ranging
+from dpfda.questions.ranging import RANGING, Ranging, channels
 from dpfda.questions.scores import ScoredProgress
 
 _CENTER_WIDTHS = (1 / 3, 1 / 4)  # of the scale h, batch after batch
@@ -90,7 +90,7 @@ class QuestionProgress(ScoredProgress, name="questions"):
         )
         self._sums: dict[str, FloatArray] = {}
         self.plan = plan
-        self.ranging = Ranging(plan.encoder, k=self.k, alpha=self._alpha(self.k))
+        self.ranging = Ranging(channels(plan.encoder), k=self.k, alpha=self._alpha(self.k))
         looks = _DIRECTION_BATCHES if any(self._constant) else 1
         batches = {
             "center": sizes.split_evenly(center, len(_CENTER_WIDTHS)),

@@ -41,9 +41,9 @@ def channels(encoder: CurveEncoder) -> list[IntArray]:
     return [own.astype(np.int64) for own in encoder.basis.apart(every)]
 
 
-def waves(encoder: CurveEncoder) -> IntArray:
+def waves(channels: Sequence[IntArray]) -> IntArray:
     """The coordinates that show ups and downs, a row each for channels that have any."""
-    own = [one[1:] for one in channels(encoder) if len(one) > 1]
+    own = [one[1:] for one in channels if len(one) > 1]
     width = max(map(len, own), default=0)
     rows = [np.pad(one, (0, width - len(one)), mode="edge") for one in own]
     return np.array(rows, dtype=np.int64).reshape(len(own), width)
@@ -53,14 +53,14 @@ class Ranging:
     """What people said so far of where curves lie.
 
     Args:
-        encoder: of the study.
+        channels: the coordinates of each, its level first.
         k: how many questions everybody is asked.
         alpha: truth probability of an answer.
     """
 
-    def __init__(self, encoder: CurveEncoder, *, k: int, alpha: float) -> None:
+    def __init__(self, channels: Sequence[IntArray], *, k: int, alpha: float) -> None:
         self.k, self.alpha = k, alpha
-        self.channels, self.waves = channels(encoder), waves(encoder)
+        self.channels, self.waves = channels, waves(channels)
         self.levels: IntArray = np.array([own[0] for own in self.channels])
         self.counts: dict[str, FloatArray] = {
             "reach": np.zeros((len(self.waves), len(_REACHES), 2)),
@@ -134,12 +134,16 @@ class Ranging:
         centers, scales = np.zeros(size), np.zeros(size)
         doubt = np.zeros(size)
         for channel, own in enumerate(self.channels):
-            level = self._search("level", channel)
+            level = self.level(channel)
             reach = float(np.exp(self._reach(own) @ _REACHES))
             scales[own] = _HALF_WIDTH * reach / np.maximum(np.arange(len(own)), 1)
             doubt[own] = (scales[own] / 2) ** 2
             centers[own[0]], doubt[own[0]] = level.median, level.doubt**2
         return centers, scales, doubt
+
+    def level(self, channel: int) -> Search:
+        """What is known of where the level of a channel lies, and how wide it is."""
+        return self._search("level", channel)
 
     def _search(self, kind: str, row: int) -> Search:
         if (kind, row) not in self._searches:
