@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import os
 import re
@@ -14,6 +15,8 @@ import stat
 import subprocess
 import sys
 import threading
+from functools import partial
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -119,9 +122,30 @@ def test_commands_are_those_that_dpfda_serve_has() -> None:
     program, *arguments = shlex.split(started)
     assert program == "/opt/dpfda/bin/dpfda"
     assert options_of(arguments)["database"] == "sqlite:////var/lib/dpfda/study.db"
+    assert options_of(arguments)["proxies"] == ["127.0.0.1"]
     assert options_of(container()[0])["host"] == "0.0.0.0"
     composed = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
     assert options_of(composed["services"]["collector"]["command"])["workers"] == "2"
+
+
+def test_containers_believe_their_own_small_network_and_nobody_else() -> None:
+    """The image believed nobody, so all people had one address; the other all of 172.16/12."""
+    page = PAGES[0].read_text()
+    (created,) = re.findall(r"^podman network create (.*)$", page, re.MULTILINE)
+    (run,) = re.findall(r"^podman run (.*)$", page, re.MULTILINE)
+    _, subnet, name = created.split()
+    assert options_of(container()[0])["proxies"] == [subnet]
+    assert f"--network {name} -p 127.0.0.1:8000:8000 " in run
+    composed = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+    (network,) = composed["networks"]["default"]["ipam"]["config"]
+    assert options_of(composed["services"]["collector"]["command"])["proxies"] == [
+        network["subnet"]
+    ]
+    assert not any("networks" in service for service in composed["services"].values())
+    both = [ipaddress.ip_network(one) for one in (subnet, network["subnet"])]
+    assert all(one.is_private and one.num_addresses == 16 for one in both)
+    assert not both[0].overlaps(both[1])
+    assert all(f"`{one}`" in page for one in both)
 
 
 def test_the_compose_file_holds_no_secret() -> None:
@@ -148,8 +172,19 @@ def test_the_image_is_made_of_what_the_page_says() -> None:
     assert text.index("USER dpfda") < text.index("ENTRYPOINT")
 
 
+def asked_by(proxy: str, port: int, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
+    """What somebody behind a proxy is told."""
+    wire = HTTPConnection("127.0.0.1", port, source_address=(proxy, 0), timeout=30)
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    wire.request("POST", path, None if body is None else json.dumps(body), named)
+    answer = wire.getresponse()
+    found = answer.status, json.loads(answer.read())
+    wire.close()
+    return found
+
+
 @posix
-def test_the_image_starts_and_is_healthy(tmp_path: Path) -> None:
+def test_the_image_starts_and_is_healthy(tmp_path: Path, make_plan: Any) -> None:
     """Its command and its health check, outside of a container."""
     command, health = container()
     port = str(free_port())
@@ -158,6 +193,7 @@ def test_the_image_starts_and_is_healthy(tmp_path: Path) -> None:
         for part in command
     ]
     here[here.index("--port") + 1] = port
+    here[here.index("--proxy") + 1] = "127.0.0.2"
     log = (tmp_path / "log").open("wb")
     process = subprocess.Popen(
         [sys.executable, "-m", "dpfda.cli", *here], stdout=subprocess.PIPE, stderr=log
@@ -169,6 +205,16 @@ def test_the_image_starts_and_is_healthy(tmp_path: Path) -> None:
         asked = [sys.executable, *(part.replace("8000", port) for part in health[1:])]
         assert subprocess.run(asked, timeout=60, check=False).returncode == 0
         assert stat.S_IMODE((tmp_path / "admin.key").stat().st_mode) == 0o600
+        key = (tmp_path / "admin.key").read_text().strip()
+        study = {"plan": make_plan(5).to_dict(), "settings": {"open": True}}
+        ask = partial(asked_by, "127.0.0.2", int(port))
+        status, made = ask("/api/studies", study, Authorization=f"Bearer {key}")
+        assert status == 201
+        told = [
+            ask(f"/api/studies/{made['id']}/enrol", X_Forwarded_For=address)[0]
+            for address in ("192.0.2.1", "192.0.2.1", "192.0.2.2")
+        ]
+        assert told == [201, 429, 201], "people behind the proxy have limits of their own"
     finally:
         process.terminate()  # as STOPSIGNAL says
         assert process.wait(30) in (0, -signal.SIGTERM)
