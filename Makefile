@@ -11,7 +11,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 
 INSTALL = -m pip install -qq --disable-pip-version-check --root-user-action=ignore -c constraints.txt
 
-.PHONY: help setup demo test check format bench mutants pythons lock docs clean
+.PHONY: help setup demo test check format client bench mutants pythons lock docs clean
 .DEFAULT_GOAL := help
 
 help: ## show the targets
@@ -52,6 +52,9 @@ check: $(READY) ## lint, formatting, types, layers
 format: $(READY) ## put the source into its form
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+
+client: ## build the browser client into the package and test it (needs Node)
+	@cd clients/browser && npm ci --silent && npm test && npm run --silent build
 
 bench: $(READY) ## measure every benchmark beside its goal
 	@$(BIN)/dpfda bench --all

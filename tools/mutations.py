@@ -56,7 +56,7 @@ PLACES = [
     Place("protocol/query.py protocol/task.py protocol/tasks/*.py protocol/fields.py"),
     Place("protocol/account.py protocol/consortium.py protocol/plan.py", WORDS, edges=True),
     Place("protocol/answer.py protocol/conversation.py protocol/design.py", WORDS),
-    Place("protocol/server.py protocol/wire.py", WORDS),
+    Place("protocol/server.py protocol/wire.py protocol/canonical.py", WORDS),
     Place("protocol/secure_sum/*.py", edges=True),
     Place("central/*look*.py central/radius.py central/shrunk_mean.py central/losses.py"),
     Place("central/records.py central/bernstein.py", WORDS),

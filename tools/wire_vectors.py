@@ -7,6 +7,7 @@ package makes of them. Whoever changes what is drawn writes them anew and says s
 from __future__ import annotations
 
 import json
+import struct
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,15 +18,21 @@ import numpy as np
 from dpfda import CurveEncoder, Ledger
 from dpfda.errors import DpfdaError
 from dpfda.mechanisms import Mechanism
+from dpfda.mechanisms.codeword_report import CodewordReport
+from dpfda.mechanisms.duchi import Duchi
+from dpfda.mechanisms.laplace import Laplace
+from dpfda.mechanisms.piecewise import Piecewise
+from dpfda.mechanisms.question_response import QuestionResponse
+from dpfda.mechanisms.randomized_response import RandomizedResponse
 from dpfda.noise import SimulationSource
 from dpfda.noise.discrete import _geometric_digits
 from dpfda.protocol import Server, StudyPlan
 from dpfda.protocol.canonical import canonical, number_text
 from dpfda.protocol.person import Person, encode_people, one_curve
 from dpfda.protocol.task import Task
-from dpfda.protocol.vectors import FOLDER, bits
 
 Case = dict[str, Any]
+FOLDER = Path(__file__).resolve().parent.parent / "clients" / "vectors"
 
 
 class Recorded:
@@ -51,7 +58,7 @@ def numbers() -> list[Case]:
     """Doubles, by their bits, and how they are written."""
     odd = [0.0, -0.0, 1.0, -1.5, 0.1, 1e20, 1e21, 123456789012345680000.0, 1e-6, 1e-7, 5e-324]
     odd += [1.7976931348623157e308, 2.0**53, 0.000001234, 333333333.33333325, 1 / 3, 1e23]
-    return [{"bits": bits(value), "text": number_text(value)} for value in odd]
+    return [{"bits": struct.pack(">d", value).hex(), "text": number_text(value)} for value in odd]
 
 
 def plans() -> dict[str, StudyPlan]:
@@ -130,7 +137,10 @@ def changes(plan: StudyPlan, task: Case) -> Iterator[tuple[str, Any]]:
             more = {name: [task[name][0] + task[name][0][:1]] for name in both}
             yield "one question more", task | more
     if "coordinates" in task:
-        yield "about a feature there is none of", task | {"coordinates": _all(task["coordinates"])}
+        shape = np.shape(task["coordinates"])
+        for place in (*range(len(task), 0, -1), 1000):  # the first of them that may not be asked
+            other = task | {"coordinates": np.full(shape, place).tolist()}
+            yield f"about feature {place}", other
     if "mechanism_name" in task:
         yield "through another mechanism", task | {"mechanism_name": "duchi"}
     if "protects" in task:
@@ -138,16 +148,13 @@ def changes(plan: StudyPlan, task: Case) -> Iterator[tuple[str, Any]]:
         yield "protecting something else", task | {"protects": other}
         yield "with another share for the label", task | {"label_share": 0.25}
     if "positive" in task:
-        many = np.full(np.shape(task["positive"]), 7).tolist()
-        yield "about a label there is none of", task | {"positive": many}
+        for label in (plan.n_classes, 7):
+            many = np.full(np.shape(task["positive"]), label).tolist()
+            yield f"about label {label}, which is none", task | {"positive": many}
     if "clip" in task:
         yield "cut elsewhere", task | {"clip": task["clip"] + 1}
     if "scales" in task:
         yield "divided by nothing", task | {"scales": np.zeros(np.shape(task["scales"])).tolist()}
-
-
-def _all(coordinates: Any) -> Any:
-    return np.full(np.shape(coordinates), 1000).tolist()
 
 
 def refusals() -> Case:
@@ -162,7 +169,7 @@ def refusals() -> Case:
                 reason = refusal(plan, other)
                 if what == "as it is":
                     assert reason is None, (name, reason)
-                elif reason is not None or what.endswith(("turned round",)):
+                elif reason is not None or what.startswith(("uses_label turned", "about feature")):
                     changed = _difference(sent, other)
                     wrong.append({"what": what, **changed, "reason": reason})
             found.append({"plan": name, "task": sent, "others": wrong})
@@ -202,7 +209,7 @@ def mechanisms() -> list[Case]:
         *(
             ({"name": name, "epsilon": e, "dimension": d}, [_points(d), [0.0] * d, [-1.0] * d])
             for name in ("laplace", "piecewise", "hybrid", "duchi")
-            for e, d in ((1.0, 1), (0.5, 4), (6.0, 5))
+            for e, d in ((1.0, 1), (0.5, 4), (5.0, 4), (6.0, 5))
         ),
         *(
             ({"name": "cap_index", "epsilon": e, "dimension": d, "codewords": b}, _vectors(d))
@@ -237,30 +244,51 @@ def _vectors(d: int) -> list[list[float]]:
 def _drawn(known: Case, values: list[list[float]], seed: int) -> Case:
     mechanism = Mechanism.from_dict(known)
     width = known.get("questions", known.get("dimension", 1)) + ("classes" in known)
-    planted: list[tuple[int, ...]] = [(), (), (0,), (2**64 - 1,)]
-    for name in ("_keep", "_total"):  # the edge between truth and lie, and that of rejection
-        edge = getattr(mechanism, name, None)
-        if known["name"].endswith("response") and edge is not None:
-            planted += [(edge - 1,), (edge,), ((1 << 64) - (1 << 64) % edge,)]
-    if known["name"] == "question_response":
-        extra = mechanism._weights[1]  # type: ignore[attr-defined]
-        planted += [(extra - 1,), (extra,)]
-    if "codewords" in known:
-        planted = planted[1::2]
-    if known["name"] == "laplace":  # words that need further ones; a last digit beyond its table
-        lowest, *_, last = _geometric_digits(mechanism._steps)  # type: ignore[attr-defined]
-        edges = [int(lowest._low[100]), *[5] * (2 * width), 2**64 - 1]
-        planted += [tuple(edges), (int(lowest._low[3]), int(lowest._low[3]))]
-        assert last is not lowest
+    anywhere = [(row, words) for row, words in enumerate([(), (), (0,), (2**64 - 1,)])]
     draws = []
-    for place, first in enumerate(planted):
-        row = values[place % len(values)][:width]
+    for place, (number, first) in enumerate([*_planted(mechanism, values), *anywhere]):
+        row = values[number % len(values)][:width]
         source = Recorded(100 * seed + place, *first)
         scalar = known["name"] == "randomized_response"
         given = np.array(row) if scalar else np.array([row])
         report = np.ravel(mechanism.randomize(given, source))
         draws.append({"value": row, "words": source.given, "report": report.tolist()})
     return {"mechanism": mechanism.to_dict(), "draws": draws}
+
+
+Planted = Iterator[tuple[int, tuple[int, ...]]]
+
+
+def _planted(mechanism: Any, values: list[list[float]]) -> Planted:
+    """Words at the edges of a draw, each with the number of the value that it is an edge of."""
+    match mechanism:
+        case RandomizedResponse():
+            yield from ((row, (mechanism._keep - row,)) for row in (0, 1))
+        case QuestionResponse():
+            extra, total = mechanism._weights[1], mechanism._total
+            rejected = (1 << 64) - (1 << 64) % total
+            yield from ((0, (word,)) for word in (extra - 1, extra, total - 1, total, rejected))
+        case Laplace():  # words that need further ones; a last digit beyond its table; zeros
+            lowest = _geometric_digits(mechanism._steps)[0]
+            edge, other = int(lowest._low[100]), int(lowest._low[3])
+            yield 0, (edge, *[5] * (2 * mechanism.dimension), 2**64 - 1)
+            yield 0, (other, other)
+            none = (0,) * (3 * mechanism.dimension)
+            yield from ((1, (*none, 7, word)) for word in (0, 2**64 - 1))
+        case Piecewise() if mechanism.sampled == mechanism.dimension:
+            scalar: Any = mechanism._scalar
+            (_, low), likely = scalar.weights, scalar.window * scalar.weights[0]
+            for row, (first, *_) in enumerate(values):
+                ahead = round(first * 2**20) + 2**20  # how many reports lie before the window
+                edges = {likely - 1, likely, likely + low * ahead, likely + low * ahead - 1}
+                yield from ((row, (edge,)) for edge in sorted(edges))
+        case Duchi():  # a corner on the wrong side, with a coin that just lets it pass, or not
+            ups = (0,) * mechanism.dimension
+            yield from ((0, (*ups, 0, coin)) for coin in (2**30 - 1, 2**30))
+        case CodewordReport():
+            for row, value in enumerate(values):
+                length = round(float(np.linalg.norm(value[-mechanism.dimension :])) * 2**20)
+                yield from ((row, (2**20 + length - less,)) for less in (0, 1))
 
 
 def answers() -> list[Case]:
@@ -271,21 +299,36 @@ def answers() -> list[Case]:
         if not member.__module__.startswith("dpfda.protocol.tasks"):
             continue
         for task in member.examples():
-            for place in range(2):
+            for place in range(4):
                 z, y = task.trial(generator)
                 features, label = np.round(z[0], 3).tolist(), int(y[0])
+                if place == 2:  # on a threshold, which is not above it
+                    features = _on_thresholds(task, features)
+                elif place == 3:  # outside the box, or nowhere
+                    features = [1.7, float("nan"), -3.0][: len(features)]
                 source = Recorded(len(found), *((0,) if place else ()))
+                told = json.loads(json.dumps(features), parse_constant=str)
                 sent = task.answer((np.array([features]), np.array([label])), source)
                 found.append(
                     {
                         "task": json.loads(json.dumps(task.to_dict())),
-                        "features": features,
+                        "features": told,
                         "label": label,
                         "words": source.given,
                         "values": sent.values[0].tolist(),
                     }
                 )
         assert kind
+    return found
+
+
+def _on_thresholds(task: Any, features: list[float]) -> list[float]:
+    found = list(features)
+    if task.name in ("stump", "reach"):
+        for place, threshold in zip(
+            task.coordinates[0].ravel(), np.ravel(task.thresholds[0]), strict=False
+        ):
+            found[place] = float(threshold)
     return found
 
 
@@ -300,6 +343,7 @@ def encoders() -> list[Case]:
             ([0.0, 0.31, 0.5, 0.77, 1.0], [1.0, 2.0, 0.5, -1.0, 0.0]),
             ([0.0, 0.5, 1.5, 1.0], [1.0, 2.0, 9.0, 3.0]),
             (None, [0.7]),
+            ([0.0, 0.0, 1.0, 1.0, 0.0], [1.0, 2.0, 0.5, 0.7, 0.0]),
             (None, [1.0, float("inf"), 2.0, 3.0, 4.0]),
             (None, [nan, nan]),
             (None, [1e300, -1e300, 1e308, 1e308, -1e308, 3.0]),
@@ -353,7 +397,7 @@ def main() -> None:
     }
     for name, content in files.items():
         text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
-        path = Path(str(FOLDER)) / f"{name}.json"
+        path = FOLDER / f"{name}.json"
         path.write_text(text.replace('},{"', '},\n{"') + "\n", encoding="utf-8")
         print(f"{path.name}: {path.stat().st_size} bytes", file=sys.stderr)
 

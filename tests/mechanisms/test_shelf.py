@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 
 import numpy as np
@@ -24,6 +25,14 @@ def test_anybody_can_look_up_any_normal_number(dimension: int) -> None:
     )
     expected = [[by_hand(book, word, dimension) for word in words] for book in books]
     np.testing.assert_allclose(found, expected, atol=1e-8)
+
+
+def test_normal_numbers_are_the_same_on_every_machine() -> None:
+    books, words = np.arange(5).astype(np.uint64), np.arange(40).astype(np.uint64)[None]
+    found = normals(books, words, columns=7)
+    assert hashlib.sha256(found.astype("<f8").tobytes()).hexdigest() == (
+        "0d1bc3388f648c59443ab46d18c2e1c7c5ba0c9c35152cc118aab75d66e40750"
+    )
 
 
 def unmixed(z: int) -> int:

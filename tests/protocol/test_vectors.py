@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from wire_vectors import Replay, bits, from_bits, vectors
 
 from dpfda import Ledger
 from dpfda.curves import read_encoder
@@ -17,7 +18,6 @@ from dpfda.protocol.canonical import canonical, number_text
 from dpfda.protocol.person import Person, encode_people, one_curve
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.task import Task
-from dpfda.protocol.vectors import Replay, bits, from_bits, vectors
 
 PLANS = {name: StudyPlan.from_dict(one["plan"]) for name, one in vectors("plans").items()}
 MECHANISMS, TASKS, ENCODER = vectors("mechanisms"), vectors("tasks"), vectors("encoder")
@@ -52,7 +52,7 @@ def test_mechanisms(case: Any) -> None:
 @pytest.mark.parametrize("case", TASKS, ids=lambda case: case["task"]["name"])
 def test_tasks(case: Any) -> None:
     source, task = Replay(case["words"]), Task.from_dict(case["task"])
-    records = np.array([case["features"]]), np.array([case["label"]])
+    records = np.array([told(case["features"])]), np.array([case["label"]])
     assert task.answer(records, source).values[0].tolist() == case["values"]
     assert source.left == []
 

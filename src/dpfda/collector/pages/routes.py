@@ -48,8 +48,12 @@ async def _form(request: Asked) -> dict[str, str]:
 
 @get("/static/{name:str}", include_in_schema=False)
 async def static(name: FromPath[str]) -> Response[bytes]:
-    """The style sheet and the script."""
-    kinds = {"style.css": "text/css", "script.js": "text/javascript"}
+    """The style sheet, the scripts, and the client that browsers take part with."""
+    kinds = {
+        "style.css": "text/css",
+        "script.js": "text/javascript",
+        "client.js": "text/javascript",
+    }
     if name not in kinds:
         raise Refused(404, "not_found", "there is no such file")
     return Response((_STATIC / name).read_bytes(), media_type=kinds[name])

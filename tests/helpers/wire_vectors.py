@@ -1,7 +1,7 @@
 """Test vectors of the wire format: what every client must compute, accept and refuse.
 
-They are files, for clients in other languages; docs/wire-format.md says what is in each.
-``tools/wire_vectors.py`` of the repository writes them.
+They are files, for clients in other languages; docs/wire-format.md says what is in each, and
+``tools/wire_vectors.py`` writes them.
 """
 
 from __future__ import annotations
@@ -16,27 +16,16 @@ import numpy as np
 
 from dpfda.noise.source import Sampler, Words
 
-FOLDER = Path(__file__).parent
-"""Where the files are."""
+FOLDER = Path(__file__).resolve().parents[2] / "clients" / "vectors"
 
 
 def vectors(name: str) -> Any:
-    """The vectors of one file.
-
-    Example:
-        >>> vectors("numbers")[4]
-        {'bits': '3fb999999999999a', 'text': '0.1'}
-    """
+    """The vectors of one file."""
     return json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
 
 
 class Replay:
-    """A source of given words, in hexadecimal digits; asked for more, it fails.
-
-    Example:
-        >>> Replay(["00000000000000ff"]).words(1)
-        array([255], dtype=uint64)
-    """
+    """A source of given words, in hexadecimal digits; asked for more, it fails."""
 
     sampler: Sampler = "simulation"
 

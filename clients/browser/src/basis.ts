@@ -1,0 +1,106 @@
+/** The functions in which every curve of a study is written. */
+
+import { Refused } from "./refusal.ts";
+
+export type Basis = {
+  name: string;
+  n_basis?: number;
+  domain_range?: [number, number];
+  order?: number;
+  knots?: number[] | null;
+  points?: number[];
+  values?: number[][];
+  parts?: Basis[];
+};
+
+const KNOWN = ["cosine", "fourier", "bspline", "custom", "identity", "channels"];
+
+/** Refuse a basis that this client does not know. */
+export function checkBasis(basis: Basis): void {
+  if (!KNOWN.includes(basis.name)) throw new Refused("plan", `curves on the basis ${basis.name} cannot be encoded here`);
+  basis.parts?.forEach(checkBasis);
+}
+
+/** The basis of each channel of a curve. */
+export function channels(basis: Basis): Basis[] {
+  return basis.parts ?? [basis];
+}
+
+/** d, how many functions there are. */
+export function size(basis: Basis): number {
+  if (basis.parts) return basis.parts.reduce((sum, part) => sum + size(part), 0);
+  if (basis.values) return basis.values[0]!.length;
+  return basis.n_basis!;
+}
+
+/** Whether smooth curves need the later functions less and less. */
+export function ordered(basis: Basis): boolean {
+  return channels(basis).every((part) => ["cosine", "fourier", "smooth"].includes(part.name));
+}
+
+export function domain(basis: Basis): [number, number] {
+  const first = channels(basis)[0]!;
+  return first.points ? [first.points[0]!, first.points[first.points.length - 1]!] : first.domain_range!;
+}
+
+/** Numbers of each channel's functions in turns: the first of every channel, then the second ones. */
+export function inTurns(parts: number[][]): number[] {
+  const longest = Math.max(...parts.map((part) => part.length));
+  const found: number[] = [];
+  for (let k = 0; k < longest; k += 1) for (const part of parts) if (k < part.length) found.push(part[k]!);
+  return found;
+}
+
+/** All functions at one point of the domain. */
+export function evaluate(basis: Basis, t: number): number[] {
+  const [low, high] = domain(basis);
+  const point = Math.min(Math.max(t, low), high);
+  const unit = (point - low) / (high - low);
+  switch (basis.name) {
+    case "cosine":
+    case "fourier":
+      return Array.from({ length: basis.n_basis! }, (_, k) => wave(basis.name, unit, k) / Math.sqrt(high - low));
+    case "bspline":
+      return splines(basis, point);
+    case "custom":
+      return tabulated(basis, point);
+    default:
+      throw new Refused("plan", `curves on the basis ${basis.name} cannot be encoded here`);
+  }
+}
+
+function wave(name: string, unit: number, k: number): number {
+  if (k === 0) return 1;
+  if (name === "cosine") return Math.SQRT2 * Math.cos(Math.PI * unit * k);
+  const angle = 2 * Math.PI * unit * Math.floor((k + 1) / 2);
+  return Math.SQRT2 * (k % 2 === 1 ? Math.sin(angle) : Math.cos(angle));
+}
+
+function splines(basis: Basis, t: number): number[] {
+  const [low, high] = basis.domain_range!;
+  const order = basis.order!;
+  const inner = basis.n_basis! - order;
+  const even = Array.from({ length: inner }, (_, k) => low + ((high - low) * (k + 1)) / (inner + 1));
+  const ends = [low, ...(basis.knots ?? even), high];
+  const knots = [...Array(order - 1).fill(low), ...ends, ...Array(order - 1).fill(high)] as number[];
+  let last = order - 1; // the interval that t lies in; the last one is closed
+  while (last < basis.n_basis! - 1 && t >= knots[last + 1]!) last += 1;
+  let values = knots.slice(1).map((_, k): number => (k === last ? 1 : 0));
+  for (let degree = 1; degree < order; degree += 1) {
+    values = values.slice(1).map((_, k) => {
+      const left = knots[k + degree]! - knots[k]!;
+      const right = knots[k + degree + 1]! - knots[k + 1]!;
+      const rising = left > 0 ? ((t - knots[k]!) / left) * values[k]! : 0;
+      return rising + (right > 0 ? ((knots[k + degree + 1]! - t) / right) * values[k + 1]! : 0);
+    });
+  }
+  return values;
+}
+
+function tabulated(basis: Basis, t: number): number[] {
+  const points = basis.points!;
+  let at = 0;
+  while (at < points.length - 2 && t > points[at + 1]!) at += 1;
+  const weight = (t - points[at]!) / (points[at + 1]! - points[at]!);
+  return basis.values![at]!.map((value, j) => value + weight * (basis.values![at + 1]![j]! - value));
+}

@@ -1,0 +1,230 @@
+/** One person's device: joins studies, answers one task of each, and never twice. */
+
+import { checkBasis, size } from "./basis.ts";
+import { hashOf, type Json } from "./canonical.ts";
+import { asks, readTask, type Plan } from "./designs.ts";
+import { encode, type Curve } from "./encoder.ts";
+import { Collector, NotGranted, type Fetch } from "./http.ts";
+import { refusal, spend } from "./ledger.ts";
+import { Refused } from "./refusal.ts";
+import type { Letter, Store } from "./store.ts";
+import { answer } from "./tasks.ts";
+import { secure, type Source } from "./words.ts";
+
+export type Options = {
+  url: string;
+  store: Store;
+  source?: Source;
+  fetch?: Fetch;
+  sleep?: (milliseconds: number) => Promise<void>;
+  /** Milliseconds to wait until the collector wants somebody. */
+  patience?: number;
+};
+
+const WORD = /^[!-~]{1,200}$/;
+const FIELDS = ["epsilon", "n_people", "encoder", "classes", "design", "protects", "unit", "seed", "title", "target_range"];
+const ASSUMED = { both: [], features: ["labels are public"], labels: ["curves are public"] };
+
+/** What a plan takes for granted: a person accepts it, or does not take part. */
+export function assumptions(plan: Plan): string[] {
+  return ASSUMED[plan.protects];
+}
+
+/**
+ * The order is what protects: the plan is checked against the hash the person was given, ε is spent
+ * in the device's own store, the reply is drawn and its exact bytes are stored, and only then is
+ * anything sent. A retry sends those bytes again. If the device stops between spending and storing,
+ * the budget is spent and nothing was sent: the study is lost, privacy is not.
+ */
+export class Client {
+  #collector: Collector;
+  #store: Store;
+  #source: Source;
+  #patience: number;
+
+  constructor({ url, store, source = secure, fetch, sleep, patience = 60_000 }: Options) {
+    this.#collector = new Collector(url, fetch, sleep);
+    this.#store = store;
+    this.#source = source;
+    this.#patience = patience;
+  }
+
+  /** The plan behind a hash, from a collector that need not be trusted. */
+  async fetchPlan(hash: string): Promise<Plan> {
+    const known = await this.#letter(hash);
+    const found = known?.plan ?? (await this.#collector.ask("GET", path(hash))).document?.plan;
+    if (found === null || typeof found !== "object") throw new Refused("plan", "the collector's plan cannot be understood");
+    if ((await hashOf(found as Json)) !== hash) throw new Refused("plan", "the collector's plan is not the one with this hash");
+    return readPlan(found);
+  }
+
+  /** Why this device could not pay for a study; null where it can. */
+  async refusal(hash: string, plan: Plan): Promise<string | null> {
+    return this.#store.change((state) => refusal(state, hash, plan.epsilon));
+  }
+
+  /** Agree to a plan and get a token for it; joining again changes nothing. */
+  async join(hash: string, how: { mostEpsilon: number; accepts?: string[]; invitation?: string }): Promise<Plan> {
+    const plan = await this.fetchPlan(hash);
+    if (!(plan.epsilon <= how.mostEpsilon)) throw new Refused("budget", `the study costs ε = ${plan.epsilon}, above the ceiling`);
+    return alone(hash, async () => {
+      if (await this.#letter(hash)) return plan;
+      const accepts = how.accepts ?? [];
+      checkAccepted(plan, accepts);
+      if (how.invitation !== undefined && !WORD.test(how.invitation)) throw new Refused("form", "an invitation is one word");
+      const token = how.invitation ?? (await this.#enrolled(hash));
+      await this.#keep(hash, { url: this.#collector.url, plan: plan as unknown as Json, token, accepts });
+      return plan;
+    });
+  }
+
+  /** Get the task, spend, draw the reply and store it, without sending it: the exact bytes. */
+  async prepare(hash: string, given: { curve: Curve; label: unknown }): Promise<string> {
+    return alone(hash, async () => {
+      const letter = await this.#joined(hash);
+      if (letter.body !== undefined) return letter.body;
+      const plan = await this.fetchPlan(hash);
+      const { message, token } = await this.#task(hash, letter);
+      const task = readTask(plan, message.task);
+      checkAccepted(plan, letter.accepts);
+      await spend(this.#store, hash, task.fields.epsilon);
+      const values = answer(task, features(plan, given.curve, given.label), labelNumber(plan, given.label), this.#source);
+      const body = JSON.stringify({ plan: hash, phase: message.phase, ticket: message.ticket, values });
+      await this.#keep(hash, { ...letter, token, task: message.task, body });
+      return body;
+    });
+  }
+
+  /** Send the stored bytes until they are acknowledged; returns the receipt. */
+  async send(hash: string): Promise<string> {
+    return alone(hash, async () => {
+      const letter = await this.#joined(hash);
+      if (letter.receipt !== undefined) return letter.receipt;
+      if (letter.body === undefined) throw new Refused("form", "nothing was prepared for this study");
+      const { document } = await this.#collector.ask("POST", `${path(hash)}/reply`, letter.token, letter.body);
+      const receipt = word(document, "receipt");
+      await this.#keep(hash, { ...letter, receipt });
+      return receipt;
+    });
+  }
+
+  /** Whether the study has counted this device's reply; the receipt is all that is shown. */
+  async counted(hash: string): Promise<boolean> {
+    const { receipt } = await this.#joined(hash);
+    if (receipt === undefined) throw new Refused("form", "there is no receipt of this study");
+    const { document } = await this.#collector.ask("GET", `${path(hash)}/receipts/${encodeURIComponent(receipt)}`);
+    if (typeof document?.counted !== "boolean") throw new Refused("collector", "the collector does not say whether the reply was counted");
+    return document.counted;
+  }
+
+  async #task(hash: string, letter: Letter): Promise<{ message: any; token: string }> {
+    try {
+      return { message: await this.#asked(hash, letter.token), token: letter.token };
+    } catch (error) {
+      if (!(error instanceof NotGranted) || error.code !== "lapsed") throw error;
+      // Joined too long ago, and nothing was drawn or spent since: as somebody new.
+      const token = await this.#enrolled(hash);
+      await this.#keep(hash, { ...letter, token });
+      return { message: await this.#asked(hash, token), token };
+    }
+  }
+
+  async #asked(hash: string, token: string): Promise<any> {
+    for (let waited = 0; ; waited += 500) {
+      const { status, document } = await this.#collector.ask("GET", `${path(hash)}/task`, token);
+      if (status === 200) return checkedMessage(document, hash);
+      if (waited >= this.#patience) throw new Refused("collector", "the study wants nobody now; try again later");
+      await this.#collector.pause(500);
+    }
+  }
+
+  async #enrolled(hash: string): Promise<string> {
+    return word((await this.#collector.ask("POST", `${path(hash)}/enrol`)).document, "token");
+  }
+
+  #letter(hash: string): Promise<Letter | undefined> {
+    if (!/^[0-9a-f]{64}$/.test(hash)) throw new Refused("form", "a study is named by 64 hexadecimal digits");
+    return this.#store.change((state) => state.letters[hash]);
+  }
+
+  async #joined(hash: string): Promise<Letter> {
+    const letter = await this.#letter(hash);
+    if (!letter) throw new Refused("form", "this device has not joined the study");
+    return letter;
+  }
+
+  #keep(hash: string, letter: Letter): Promise<void> {
+    return this.#store.change((state) => void (state.letters[hash] = letter));
+  }
+}
+
+/** No other tab of this browser works on the study meanwhile. */
+async function alone<T>(hash: string, work: () => Promise<T>): Promise<T> {
+  if (typeof navigator === "undefined" || !navigator.locks) {
+    throw new Refused("budget", "this browser cannot keep two tabs apart: no budget can be kept");
+  }
+  return navigator.locks.request(`dpfda ${hash}`, work) as Promise<T>;
+}
+
+function path(hash: string): string {
+  return `/api/studies/${hash.slice(0, 16)}`;
+}
+
+function word(document: any, name: string): string {
+  const found = document?.[name];
+  if (typeof found !== "string" || !WORD.test(found)) throw new Refused("collector", `the collector's answer holds no ${name}`);
+  return found;
+}
+
+function checkAccepted(plan: Plan, accepts: string[]): void {
+  for (const assumption of assumptions(plan)) {
+    if (!accepts.includes(assumption)) throw new Refused("terms", `the study assumes that ${assumption}: this was not agreed to`);
+  }
+}
+
+function checkedMessage(document: any, hash: string): any {
+  const names = document !== null && typeof document === "object" ? Object.keys(document).sort().join() : "";
+  const whole = [document?.phase, document?.ticket].every((x) => Number.isSafeInteger(x) && x >= 0);
+  if (names !== "phase,plan,task,ticket" || !whole) throw new Refused("form", "the collector's message cannot be understood");
+  if (document.plan !== hash) throw new Refused("terms", "the task belongs to another study");
+  return document;
+}
+
+/** A plan that this client can take part in; its hash was checked before. */
+export function readPlan(found: any): Plan {
+  const known = Object.keys(found).length === FIELDS.length && FIELDS.every((name) => Object.hasOwn(found, name));
+  const plan = found as Plan;
+  const sound = known && Number.isFinite(plan.epsilon) && plan.epsilon > 0 && Object.hasOwn(ASSUMED, plan.protects)
+    && Array.isArray(plan.classes) && typeof plan.unit === "string" && typeof plan.title === "string"
+    && typeof plan.design?.name === "string" && typeof plan.encoder?.basis?.name === "string"
+    && ["clip", "tanh", "max_abs"].includes(plan.encoder.rescale?.name);
+  if (!sound) throw new Refused("plan", "this client cannot take part in such a study");
+  checkBasis(plan.encoder.basis);
+  asks(plan);
+  return plan;
+}
+
+/** The place of a label among the plan's; 0 for whatever is none of them: refusing would tell. */
+export function labelNumber(plan: Plan, label: unknown): number {
+  if (plan.target_range !== null) return 0;
+  // As in Python: true is 1, and text is never a number.
+  const known = (one: unknown) => (typeof one === "boolean" ? Number(one) : one);
+  return Math.max(0, plan.classes.findIndex((one) => known(one) === known(label)));
+}
+
+/** What tasks take: the encoded curve, after the target where a number is predicted. */
+export function features(plan: Plan, curve: Curve, label: unknown): number[] {
+  let encoded: number[];
+  try {
+    encoded = encode(plan.encoder, curve);
+  } catch {
+    encoded = new Array<number>(size(plan.encoder.basis)).fill(0); // whatever it was: refusing would tell
+  }
+  if (plan.target_range === null) return encoded;
+  const [low, high] = plan.target_range;
+  const middle = low / 2 + high / 2;
+  const half = Math.max(high / 2 - low / 2, 2 ** -1022);
+  const value = typeof label === "number" ? label : Number.NaN;
+  const inside = Number.isNaN(value) ? middle : Math.min(Math.max(value, low), high);
+  return [Math.min(Math.max((inside - middle) / half, -1), 1), ...encoded];
+}

@@ -1,0 +1,244 @@
+/** What a study may ask: every task of its design, and what is fixed of each. */
+
+import { channels, ordered, size, type Basis } from "./basis.ts";
+import type { Json } from "./canonical.ts";
+import type { Encoder } from "./encoder.ts";
+import { readFields, TASKS } from "./fields.ts";
+import { Refused } from "./refusal.ts";
+import { bestCap, codebookSize, gain } from "./sizes.ts";
+import type { Task } from "./tasks.ts";
+
+export type Plan = {
+  epsilon: number;
+  n_people: number;
+  encoder: Encoder;
+  classes: (string | number | boolean)[];
+  design: { name: string } & Record<string, any>;
+  protects: "both" | "features" | "labels";
+  unit: string;
+  seed: number;
+  title: string;
+  target_range: [number, number] | null;
+};
+
+/** Values from `from` on, below `to`. */
+class Range {
+  constructor(readonly from: number, readonly to: number) {}
+}
+/** One of several. */
+class OneOf {
+  constructor(readonly options: Wanted[]) {}
+}
+type Wanted = Json | Range | OneOf;
+type Terms = Record<string, Wanted>;
+
+const range = (to: number, from = 0) => new Range(from, to);
+const oneOf = (...options: Wanted[]) => new OneOf(options);
+const ANY_LENGTH = range(1e51);
+
+/** k α_k²: the effective number of clean answers in one reply to k questions. */
+function information(epsilon: number, k: number): number {
+  const alpha = -Math.expm1(-epsilon) / (1 + (2 ** k - 1) * Math.exp(-epsilon));
+  return k * alpha * alpha;
+}
+
+export function bestQuestions(epsilon: number, most: number): number {
+  let best = 1;
+  for (let k = 2; k <= most; k += 1) if (information(epsilon, k) > information(epsilon, best)) best = k;
+  return best;
+}
+
+function scoresOf(plan: Plan): number {
+  return plan.classes.length === 2 ? 1 : plan.classes.length;
+}
+
+function positives(plan: Plan): Wanted {
+  return plan.classes.length === 2 ? 1 : range(plan.classes.length);
+}
+
+function half(plan: Plan): Terms {
+  const k = plan.classes.length;
+  return { positive: k === 2 ? range(2, 1) : range(k), positives: Math.floor(k / 2) };
+}
+
+function confidence(plan: Plan, dimension: number): Record<string, Terms> {
+  if (!plan.design.temperature_share) return {};
+  const k = bestQuestions(plan.epsilon, 4);
+  const m = scoresOf(plan);
+  return { confidence: { dimension, known: dimension + 1, clipped: true, m, k, damping: range(1e6 + 1) } };
+}
+
+const FEATURES_FROM = [0, 20, 40, 60, 300, 1000, 2000, 3500];
+
+function questions(plan: Plan): Record<string, Terms> {
+  const { basis } = plan.encoder;
+  const design = plan.design;
+  const all = size(basis);
+  const d = design.n_features ?? questionFeatures(plan, all);
+  const k = bestQuestions(plan.epsilon, d);
+  const asked = { positive: positives(plan) };
+  const rule = { dimension: d, clipped: true };
+  const width = Math.max(0, ...channels(basis).map((part) => size(part) - 1));
+  const reach = { k, coordinates: range(all), w: width };
+  return {
+    ...(design.range_is_loose && width ? { reach } : {}),
+    stump: { ...asked, k, coordinates: range(d), uses_label: oneOf(false, true) },
+    calibration: { ...asked, ...rule, k: bestQuestions(plan.epsilon, 4), m: 1 },
+    evaluation: { ...rule, m: scoresOf(plan) },
+    ...confidence(plan, d),
+  };
+}
+
+function questionFeatures(plan: Plan, most: number): number {
+  const design = plan.design;
+  if (!(design.ordered ?? (ordered(plan.encoder.basis) || design.scales != null))) return most;
+  let effective = plan.n_people * information(plan.epsilon, bestQuestions(plan.epsilon, 30));
+  if (design.range_is_loose) {
+    const count = channels(plan.encoder.basis).length;
+    effective *= 1 - Math.min(Math.max((60 * count) / Math.max(effective, 1e-9), 0.08), 0.33);
+  }
+  const allowed = FEATURES_FROM.filter((least) => effective / scoresOf(plan) >= least).length;
+  return Math.max(1, Math.min(most, allowed));
+}
+
+/** How many vector reports without noise those of so many people are worth. */
+function effectivePeople(people: number, epsilon: number): number {
+  const capped = Math.min(epsilon, 22);
+  const codewords = codebookSize(32, epsilon, 1);
+  return people * gain(codewords, 32, capped, bestCap(codewords, 32, epsilon)) ** 2;
+}
+
+function linear(plan: Plan): Record<string, Terms> {
+  const design = plan.design;
+  const d = design.n_features ?? size(plan.encoder.basis);
+  const K = plan.classes.length;
+  const others = Math.trunc((design.evaluation_share ?? 0) * plan.n_people)
+    + Math.trunc((design.temperature_share ?? 0) * plan.n_people);
+  const effective = effectivePeople(plan.n_people - others, plan.epsilon);
+  const locates = design.range_is_loose || effective >= 150;
+  return {
+    stump: { k: oneOf(1, bestQuestions(plan.epsilon, d)), coordinates: range(d), positive: 1, uses_label: oneOf(false, true) },
+    summary: {
+      classes: K,
+      d,
+      q: range(d + 1, 1),
+      statistic: oneOf("spread", "products", K === 2 ? "residual" : "classes"),
+      clip: !locates ? 1 : effective >= 2000 * d ? 3 : 2,
+      c: oneOf(1, K),
+      w: range(d + 2, 1),
+      t: range(d + 2, 1),
+      reach: ANY_LENGTH,
+      limit: ANY_LENGTH,
+    },
+    evaluation: { dimension: d, clipped: true, m: scoresOf(plan) },
+    ...confidence(plan, d),
+  };
+}
+
+function regression(plan: Plan): Record<string, Terms> {
+  const d = 1 + (plan.design.n_features ?? size(plan.encoder.basis));
+  return {
+    stump: { k: bestQuestions(plan.epsilon, d), coordinates: range(d), positive: 1, uses_label: false },
+    summary: {
+      classes: 1, d, q: range(d + 1, 1), statistic: oneOf("products", "cross"), clip: 3, c: 1,
+      w: range(d + 1, 1), t: 1, reach: ANY_LENGTH, limit: ANY_LENGTH,
+    },
+    evaluation: { dimension: d, clipped: true, m: 3 },
+  };
+}
+
+function verdicts(plan: Plan, members: number, epsilon: number): Record<string, Terms> {
+  const line = { epsilon, dimension: size(plan.encoder.basis) };
+  return {
+    member: { ...line, m: 1, member: range(members), ...half(plan) },
+    evaluation: { ...line, m: scoresOf(plan) },
+  };
+}
+
+function reports(plan: Plan): Record<string, Terms> {
+  const { mechanism = "laplace", label_share = null } = plan.design;
+  const dimension = size(plan.encoder.basis);
+  return { vector: { dimension, mechanism_name: mechanism, label_share, protects: plan.protects, ...half(plan) } };
+}
+
+const DESIGNS: Record<string, (plan: Plan) => Record<string, Terms>> = {
+  questions,
+  linear,
+  local_regression: regression,
+  moments: (plan) => ({
+    moment: {
+      dimension: size(plan.encoder.basis),
+      positive: positives(plan),
+      mechanism_name: plan.design.mechanism ?? "piecewise",
+    },
+  }),
+  noisy_labels: (plan) => {
+    if (plan.protects !== "labels") throw new Refused("plan", "such a study protects labels alone");
+    const dimension = size(plan.encoder.basis);
+    return { vector: { dimension, positive: positives(plan), positives: 1, protects: "labels" } };
+  },
+  mrma: (plan) => ({
+    ...reports(plan),
+    ...verdicts(plan, plan.design.n_classifiers ?? 50, plan.epsilon * (plan.design.verdict_share ?? 1)),
+  }),
+  mrma_stream: (plan) => {
+    const { member } = verdicts(plan, plan.design.n_classifiers ?? 50, plan.epsilon);
+    return { ...reports(plan), member: member! };
+  },
+  exchange: (plan) => verdicts(plan, plan.design.intercepts.length, plan.epsilon),
+};
+
+/** Every task that people may be asked in this study, and what is fixed of each. */
+export function asks(plan: Plan): Record<string, Terms> {
+  const found = Object.hasOwn(DESIGNS, plan.design.name) ? DESIGNS[plan.design.name] : undefined;
+  if (!found) throw new Refused("plan", `this client takes no part in studies of design ${plan.design.name}`);
+  if ((plan.design.name === "local_regression") !== (plan.target_range !== null)) {
+    throw new Refused("plan", "the plan's design and target_range do not go together");
+  }
+  const common: Terms = { epsilon: plan.epsilon, unit: plan.unit };
+  return Object.fromEntries(Object.entries(found(plan)).map(([name, terms]) => [name, { ...common, ...terms }]));
+}
+
+/** A task that somebody sent, if this study may ask one person for it. */
+export function readTask(plan: Plan, sent: any): Task {
+  const allowed = asks(plan);
+  const name = sent !== null && typeof sent === "object" && !Array.isArray(sent) ? sent.name : undefined;
+  if (typeof name !== "string" || !Object.hasOwn(allowed, name)) throw new Refused("kind", "this study asks no such task");
+  const rules = TASKS[name]!;
+  const { fields, sizes } = readFields(rules, sent);
+  if (name === "summary") checkSummary(fields, sizes);
+  const terms = allowed[name]!;
+  for (const [field, rule] of Object.entries(rules)) {
+    if (field === "people" || (rule.kind === "array" && !rule.integers && !(field in terms))) continue;
+    const wanted = field in terms ? terms[field]! : rule.default;
+    if (wanted === undefined || !agrees(fields[field], wanted)) throw new Refused("terms", `${field} of a ${name} task is another one here`);
+  }
+  for (const [field, length] of Object.entries(sizes)) {
+    if (!(field in rules) && !(field in terms && agrees(length, terms[field]!))) {
+      throw new Refused("terms", `a ${name} task of ${field} = ${length} is not asked here`);
+    }
+  }
+  if (fields.people !== 1) throw new Refused("terms", "a person answers tasks for one person");
+  return { name, fields, sizes };
+}
+
+function checkSummary(fields: Record<string, any>, sizes: Record<string, number>): void {
+  const q = sizes.q!;
+  const entries: number = { spread: 2 * q, products: (q * (q + 1)) / 2, cross: q }[fields.statistic as string] ?? q + 1;
+  const weighted = ["residual", "classes", "cross"].includes(fields.statistic);
+  const wanted = weighted ? entries : 1;
+  const fitting = q > 0 && sizes.d! > 0 && [1, fields.classes].includes(sizes.c) && sizes.w === wanted
+    && sizes.t === (fields.statistic === "residual" ? entries : 1);
+  if (!fitting) throw new Refused("form", "the task cannot be understood: summary");
+}
+
+function agrees(given: any, wanted: Wanted): boolean {
+  if (wanted instanceof OneOf) return wanted.options.some((option) => agrees(given, option));
+  if (Array.isArray(given)) {
+    if (Array.isArray(wanted)) return given.length === wanted.length && given.every((one, k) => agrees(one, wanted[k]!));
+    return given.every((one) => agrees(one, wanted));
+  }
+  return wanted instanceof Range ? given >= wanted.from && given < wanted.to : given === wanted;
+}
+
+export type { Basis };

@@ -1,0 +1,81 @@
+/** Requests to one collector: bounded answers, nothing but the token told, the same bytes again. */
+
+import { Refused } from "./refusal.ts";
+
+const ATTEMPTS = 8;
+const PAUSE = 200; // milliseconds, doubled every time
+const MOST = 8 << 20; // characters of an answer
+
+export type Fetch = (url: string, how: RequestInit) => Promise<Response>;
+export type Asked = { status: number; document: any };
+
+export class Collector {
+  readonly url: string;
+  #fetch: Fetch;
+  #sleep: (milliseconds: number) => Promise<void>;
+
+  constructor(url: string, fetching?: Fetch, sleep?: (milliseconds: number) => Promise<void>) {
+    const { protocol, hostname } = new URL(url);
+    const here = ["localhost", "127.0.0.1", "[::1]"].includes(hostname);
+    if (protocol !== "https:" && !(protocol === "http:" && here)) {
+      throw new Refused("collector", "a collector must have an https:// address");
+    }
+    this.url = url.replace(/\/+$/, "");
+    this.#fetch = fetching ?? ((...given) => fetch(...given));
+    this.#sleep = sleep ?? ((milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds)));
+  }
+
+  /** Ask until the request is granted or refused: lost connections, 5xx and 429 are neither. */
+  async ask(method: "GET" | "POST", path: string, token?: string, body?: string): Promise<Asked> {
+    for (let attempt = 1; ; attempt += 1) {
+      const found = await this.#once(method, path, token, body);
+      if (found && found.status < 500 && found.status !== 429) {
+        if (![200, 201, 202].includes(found.status)) throw new NotGranted(found);
+        return found;
+      }
+      if (attempt === ATTEMPTS) throw new Refused("collector", "the collector cannot be reached: try again later");
+      await this.pause(Math.min(PAUSE * 2 ** (attempt - 1), 10_000));
+    }
+  }
+
+  pause(milliseconds: number): Promise<void> {
+    return this.#sleep(milliseconds);
+  }
+
+  async #once(method: string, path: string, token?: string, body?: string): Promise<Asked | null> {
+    const headers: Record<string, string> = {};
+    if (token !== undefined) headers.Authorization = `Bearer ${token}`;
+    if (body !== undefined) headers["Content-Type"] = "application/json";
+    try {
+      const answer = await this.#fetch(this.url + path, {
+        method, headers, ...(body === undefined ? {} : { body }),
+        cache: "no-store", credentials: "omit", redirect: "error", referrerPolicy: "no-referrer",
+      });
+      const text = await answer.text();
+      return { status: answer.status, document: text.length > MOST ? null : parsed(text) };
+    } catch {
+      return null;
+    }
+  }
+}
+
+function parsed(text: string): any {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+/** The collector said no. */
+export class NotGranted extends Refused {
+  readonly status: number;
+  readonly code: string;
+
+  constructor({ status, document }: Asked) {
+    const message = document?.error?.message;
+    super("collector", `the collector refused: ${typeof message === "string" ? message.slice(0, 300) : `HTTP status ${status}`}`);
+    this.status = status;
+    this.code = String(document?.error?.code ?? "").slice(0, 40);
+  }
+}

@@ -1,0 +1,169 @@
+/** What each task computes of a person's features and label, and the mechanism it goes through. */
+
+import { bestCapIndex, bestClassIndex, capIndex, classIndex } from "./codewords.ts";
+import { decimal, roundedDown } from "./exact.ts";
+import type { Fields, Sizes } from "./fields.ts";
+import { boxMechanism, questionResponse, randomizedResponse } from "./mechanisms.ts";
+import { Refused } from "./refusal.ts";
+import type { Source } from "./words.ts";
+
+/** A task that was read and may be asked. */
+export type Task = { name: string; fields: Fields; sizes: Sizes };
+
+const sign = (yes: boolean): number => (yes ? 1 : -1);
+const clamp = (x: number, most: number): number => Math.min(Math.max(x, -most), most);
+
+/** How many features it looks at. */
+export function columns({ name, fields, sizes }: Task): number {
+  if (name === "stump" || name === "reach") return 1 + Math.max(-1, ...fields.coordinates.flat(3));
+  return name === "summary" ? sizes.d! : sizes.dimension!;
+}
+
+/** The values of the reply: whatever happens inside, they went through the mechanism. */
+export function answer(task: Task, features: number[], label: number, source: Source): number[] {
+  const z = features.map((x) => clamp(Number.isNaN(x) ? 0 : x, 1));
+  if (z.length < columns(task)) throw new Refused("form", "the task asks about more features than there are");
+  const { name, fields } = task;
+  const epsilon: number = fields.epsilon;
+  switch (name) {
+    case "stump":
+    case "reach":
+    case "calibration":
+    case "confidence":
+      return questionResponse(epsilon, questions(task, z, label), source);
+    case "evaluation":
+      return [randomizedResponse(epsilon, sign(decided(scores(fields, z)) === label), source)];
+    case "member": {
+      const mine = fields.positive[0].includes(label) ? 1 : 0;
+      return [randomizedResponse(epsilon, sign(decided(scores(fields, z)) === mine), source)];
+    }
+    case "moment": {
+      const y = sign(label === fields.positive[0]);
+      return boxMechanism(fields.mechanism_name, epsilon, z.slice(0, fields.dimension).map((x) => y * x), source);
+    }
+    case "vector":
+      return curveAndLabel(fields, z, label, source);
+    case "summary":
+      return summary(task, z, label, source);
+  }
+  throw new Refused("kind", "this client knows no such task");
+}
+
+function questions({ name, fields }: Task, z: number[], label: number): number[] {
+  switch (name) {
+    case "stump": {
+      const y = fields.uses_label ? sign(label === fields.positive[0]) : 1;
+      return fields.thresholds[0].map((t: number, k: number) => y * sign(z[fields.coordinates[0][k]]! > t));
+    }
+    case "reach":
+      return fields.thresholds[0].map((t: number, k: number) => {
+        const sizes = fields.coordinates[0][k].map((j: number) => Math.abs(z[j]!));
+        return sign(Math.max(0, ...sizes) > t);
+      });
+    case "calibration": {
+      const off = (sign(label === fields.positive[0]) - Math.tanh(scores(fields, z)[0]! / 2)) / 2;
+      return fields.dithers[0].map((u: number) => sign(off > u));
+    }
+    default: {
+      const right = decided(scores(fields, z)) === label ? 1 : 0;
+      const off = right - Math.max(...chances(fields, z));
+      return fields.dithers[0].map((u: number) => sign(off > u));
+    }
+  }
+}
+
+function scaled(fields: Fields, z: number[], m: number): number[] {
+  return fields.centers[0][m].map((center: number, j: number) => {
+    const x = (z[j]! - center) / fields.scales[0][m][j];
+    return fields.clipped ? clamp(x, 1) : x;
+  });
+}
+
+function scores(fields: Fields, z: number[]): number[] {
+  return fields.intercept[0].map((start: number, m: number) => start + dot(fields.coefficients[0][m], scaled(fields, z, m)));
+}
+
+/** The label number behind scores: the sign of one (0 counts as +), or the largest. */
+function decided(found: number[]): number {
+  return found.length === 1 ? +(found[0]! >= 0) : found.indexOf(Math.max(...found));
+}
+
+function chances(fields: Fields, z: number[]): number[] {
+  const damped = scores(fields, z).map((score) => fields.damping * score);
+  const variances = fields.variances[0].map((open: number[], m: number) => {
+    const squares = scaled(fields, z, m).map((x) => x * x);
+    return open[0]! + dot(squares, open.slice(1));
+  });
+  const doubt = variances.reduce((sum: number, v: number) => sum + v, 0) / variances.length;
+  const moderated = damped.map((score: number) => score / Math.sqrt(1 + (Math.PI / 8) * doubt));
+  if (moderated.length === 1) return [logistic(-moderated[0]!), logistic(moderated[0]!)];
+  const most = Math.max(...moderated);
+  const weights = moderated.map((score: number) => Math.exp(score - most));
+  const total = weights.reduce((sum: number, weight: number) => sum + weight, 0);
+  return weights.map((weight: number) => weight / total);
+}
+
+function logistic(x: number): number {
+  return 1 / (1 + Math.exp(-x));
+}
+
+function dot(a: number[], b: number[]): number {
+  return a.reduce((sum, x, k) => sum + x * b[k]!, 0);
+}
+
+/** What a label and a curve cost of ε: fractions of its decimal text, rounded down. */
+export function shares(fields: Fields): [number, number] {
+  if (fields.protects !== "both") return [fields.epsilon, fields.epsilon];
+  const [n, d] = decimal(fields.epsilon);
+  const [a, b] = fields.label_share === null ? [1n, BigInt(fields.dimension + 1)] : decimal(fields.label_share);
+  return [roundedDown(n * (b - a), d * b), roundedDown(n * a, d * b)];
+}
+
+function curveAndLabel(fields: Fields, z: number[], label: number, source: Source): number[] {
+  const curve = z.slice(0, fields.dimension);
+  const y = sign(fields.positive.includes(label));
+  const [forCurve, forLabel] = shares(fields);
+  const hidden = fields.protects;
+  const sent = hidden === "labels" ? curve : boxMechanism(fields.mechanism_name, forCurve, curve, source);
+  return [...sent, hidden === "features" ? y : randomizedResponse(forLabel, y, source)];
+}
+
+/** Shortened to the limit where it is longer, in units of it. */
+function cut(vector: number[], limit: number): number[] {
+  const length = Math.max(Math.sqrt(dot(vector, vector)), limit);
+  return vector.map((x) => x / length);
+}
+
+function summary({ fields, sizes }: Task, z: number[], y: number, source: Source): number[] {
+  const label = Math.min(Math.max(y, 0), fields.classes - 1);
+  const inside = fields.centers.map((center: number, j: number) => clamp((z[j]! - center) / fields.scales[j], fields.clip));
+  const own: number[] = fields.offsets[sizes.c! > 1 ? label : 0];
+  const psi: number[] = fields.matrix.map((row: number[], k: number) => dot(row, inside) + own[k]!);
+  const weighted = (entries: number[]) => entries.map((x, k) => x * fields.weights[k]);
+  const reached = (entries: number[]) => cut(weighted(entries), fields.reach).map((x) => x * fields.reach);
+  let vector: number[];
+  switch (fields.statistic) {
+    case "spread":
+      vector = cut([...psi, ...psi.map((x) => x * x - 1)], fields.limit);
+      break;
+    case "products": {
+      const short = cut(psi, fields.limit);
+      vector = short.flatMap((x, i) => short.slice(i).map((other, j) => x * other * (j ? Math.SQRT2 : 1)));
+      break;
+    }
+    case "cross":
+      vector = cut(reached([1, ...psi.slice(1)]).map((x) => psi[0]! * x), fields.limit);
+      break;
+    case "residual": {
+      const residual = +(y === 1) - logistic(dot([1, ...psi], fields.theta));
+      vector = cut(reached([1, ...psi]).map((x) => residual * x), fields.limit);
+      break;
+    }
+    default: {
+      vector = cut(weighted([1, ...psi]), fields.limit);
+      const choice = bestClassIndex(fields.epsilon, vector.length, fields.classes);
+      return classIndex(label, vector, source, fields.classes, choice);
+    }
+  }
+  return capIndex(vector, source, bestCapIndex(fields.epsilon, vector.length));
+}

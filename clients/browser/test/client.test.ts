@@ -1,0 +1,258 @@
+/** Spend, store, send, in that order; hostile collectors; tabs at the same time. */
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+
+import { hashOf } from "../src/canonical.ts";
+import { Client, labelNumber } from "../src/client.ts";
+import { budget, setLimit, spend } from "../src/ledger.ts";
+import { Refused } from "../src/refusal.ts";
+import { MemoryStore, type State, type Store } from "../src/store.ts";
+
+// What a browser has and this version of Node has not: locks by name, one holder at a time.
+const waiting = new Map<string, Promise<unknown>>();
+const locks = {
+  request(name: string, work: () => Promise<unknown>): Promise<unknown> {
+    const mine = (waiting.get(name) ?? Promise.resolve()).then(work, work);
+    waiting.set(name, mine.catch(() => undefined));
+    return mine;
+  },
+};
+Object.defineProperty(globalThis, "navigator", { value: { locks }, configurable: true });
+
+const folder = "../vectors";
+const vectors = (name: string): any => JSON.parse(readFileSync(`${folder}/${name}.json`, "utf8"));
+const { plan: PLAN, hash: HASH } = vectors("plans")["three classes"];
+const TASK = vectors("refused").cases.find((one: any) => one.plan === "three classes").task;
+const URL = "https://collector.test";
+const GIVEN = { curve: { values: [1, 2, 3, 2, 1, 0, 1] }, label: 1 };
+
+type Answers = Partial<Record<"plan" | "enrol" | "task" | "reply", (body?: string) => [number, unknown]>>;
+
+/** A collector in a few lines, which says what it is told to; what it saw is kept. */
+function collector(answers: Answers = {}) {
+  const seen: { path: string; method: string; token: string | null; body?: string }[] = [];
+  const said: Required<Answers> = {
+    plan: () => [200, { plan: PLAN }],
+    enrol: () => [201, { token: `token${seen.length}` }],
+    task: () => [200, { plan: HASH, phase: 0, ticket: 3, task: TASK }],
+    reply: () => [200, { receipt: "0-3-abc" }],
+    ...answers,
+  };
+  const fetch = async (url: string, how: RequestInit): Promise<Response> => {
+    const path = url.slice(`${URL}/api/studies/`.length);
+    const body = how.body as string | undefined;
+    const token = (how.headers as Record<string, string>).Authorization ?? null;
+    seen.push({ path, method: how.method!, token, ...(body === undefined ? {} : { body }) });
+    assert.equal(how.credentials, "omit");
+    assert.equal(how.redirect, "error");
+    const kind = (path.split("/")[1] ?? "plan") as keyof Answers;
+    const [status, document] = said[kind](body);
+    if (status === 0) throw new TypeError("connection lost");
+    return new Response(typeof document === "string" ? document : JSON.stringify(document), { status });
+  };
+  return { fetch, seen };
+}
+
+async function device(answers: Answers = {}, store: Store = new MemoryStore(), limit = 5) {
+  const { fetch, seen } = collector(answers);
+  await setLimit(store, limit);
+  const client = new Client({ url: URL, store, fetch, sleep: async () => undefined, patience: 1000 });
+  return { client, seen, store };
+}
+
+const refuses = (why: Refused["why"]) => (error: unknown) => error instanceof Refused && error.why === why;
+const spentBy = async (store: Store) => (await budget(store)).spent;
+
+test("a person takes part", async () => {
+  const { client, seen, store } = await device();
+  assert.equal((await client.join(HASH, { mostEpsilon: 1 })).epsilon, 1);
+  assert.equal(await spentBy(store), 0);
+  const body = await client.prepare(HASH, GIVEN);
+  assert.equal(await spentBy(store), 1);
+  assert(!seen.some((one) => one.path.endsWith("/reply")), "nothing is sent before it is said so");
+  const message = JSON.parse(body);
+  assert.deepEqual([message.plan, message.phase, message.ticket], [HASH, 0, 3]);
+  assert.deepEqual(message.values.map(Math.abs), TASK.thresholds[0].map(() => 1));
+  assert.equal(await client.send(HASH), "0-3-abc");
+  assert.equal(seen.at(-1)!.body, body);
+  assert.match(seen.at(-1)!.token!, /^Bearer token/);
+  assert.equal(await client.prepare(HASH, { ...GIVEN, label: 2.5 }), body, "never drawn again");
+  assert.equal(await client.send(HASH), "0-3-abc");
+  assert.equal(seen.filter((one) => one.path.endsWith("/reply")).length, 1);
+});
+
+test("a retry sends the same bytes", async () => {
+  const answers: [number, unknown][] = [[0, ""], [503, {}], [429, {}], [200, { receipt: "0-3-x" }]];
+  const { client, seen } = await device({ reply: () => answers.shift()! });
+  await client.join(HASH, { mostEpsilon: 1 });
+  const body = await client.prepare(HASH, GIVEN);
+  assert.equal(await client.send(HASH), "0-3-x");
+  const sent = seen.filter((one) => one.path.endsWith("/reply")).map((one) => one.body);
+  assert.deepEqual(sent, [body, body, body, body]);
+});
+
+test("offline in the middle: later the same bytes", async () => {
+  let online = false;
+  const { client, seen } = await device({ reply: () => (online ? [200, { receipt: "0-3-y" }] : [0, ""]) });
+  await client.join(HASH, { mostEpsilon: 1 });
+  const body = await client.prepare(HASH, GIVEN);
+  await assert.rejects(client.send(HASH), refuses("collector"));
+  online = true;
+  assert.equal(await client.send(HASH), "0-3-y");
+  assert(seen.filter((one) => one.body !== undefined).every((one) => one.body === body));
+});
+
+test("another plan than the hash says is refused", async () => {
+  for (const plan of [{ ...PLAN, epsilon: 0.5 }, { ...PLAN, title: "x" }, null, "plan", [], 3]) {
+    const { client, seen } = await device({ plan: () => [200, { plan }] });
+    await assert.rejects(client.join(HASH, { mostEpsilon: 9 }), refuses("plan"));
+    assert.equal(seen.length, 1);
+  }
+});
+
+test("a plan that costs more than the person wants, or assumes more", async () => {
+  const { client } = await device();
+  await assert.rejects(client.join(HASH, { mostEpsilon: 0.99 }), refuses("budget"));
+  await assert.rejects(client.join(HASH, { mostEpsilon: NaN }), refuses("budget"));
+  const { plan, hash } = vectors("plans").labels;
+  const other = await device({ plan: () => [200, { plan }] });
+  await assert.rejects(other.client.join(hash, { mostEpsilon: 9 }), refuses("terms"));
+  await other.client.join(hash, { mostEpsilon: 9, accepts: ["curves are public"] });
+});
+
+test("messages of a hostile collector spend nothing", async () => {
+  const message = { plan: HASH, phase: 0, ticket: 3, task: TASK };
+  const hostile: unknown[] = [
+    { ...message, plan: "0".repeat(64) }, { ...message, more: 1 }, { ...message, ticket: "3" },
+    { ...message, phase: -1 }, { ...message, task: { ...TASK, epsilon: 50 } }, { ...message, task: null },
+    { ...message, task: [TASK] }, { ...message, task: { ...TASK, name: "__proto__" } },
+    { ...message, task: { ...TASK, name: "toString" } }, "not json", null, [], 7,
+    { ...message, task: { ...TASK, people: 2 } }, { plan: HASH, phase: 0, ticket: 3 },
+  ];
+  for (const document of hostile) {
+    const { client, seen, store } = await device({ task: () => [200, document] });
+    await client.join(HASH, { mostEpsilon: 1 });
+    await assert.rejects(client.prepare(HASH, GIVEN), (error) => error instanceof Refused, JSON.stringify(document));
+    assert.equal(await spentBy(store), 0);
+    assert(!seen.some((one) => one.path.endsWith("/reply")));
+  }
+});
+
+test("tokens and receipts are words", async () => {
+  for (const token of ["", "two words", "a\nb", 7, null, "x".repeat(201)]) {
+    const { client } = await device({ enrol: () => [201, { token }] });
+    await assert.rejects(client.join(HASH, { mostEpsilon: 1 }), refuses("collector"));
+  }
+});
+
+test("a token that lapsed is asked for again, if nothing was drawn", async () => {
+  let first = true;
+  const task = (): [number, unknown] => {
+    if (!first) return [200, { plan: HASH, phase: 0, ticket: 9, task: TASK }];
+    first = false;
+    return [410, { error: { code: "lapsed", message: "join again" } }];
+  };
+  const { client, seen } = await device({ task });
+  await client.join(HASH, { mostEpsilon: 1 });
+  assert.equal(JSON.parse(await client.prepare(HASH, GIVEN)).ticket, 9);
+  assert.equal(seen.filter((one) => one.path.endsWith("/enrol")).length, 2);
+});
+
+test("a study that wants nobody is asked again, for a while", async () => {
+  const { client, store } = await device({ task: () => [202, { error: { code: "wait" } }] });
+  await client.join(HASH, { mostEpsilon: 1 });
+  await assert.rejects(client.prepare(HASH, GIVEN), refuses("collector"));
+  assert.equal(await spentBy(store), 0);
+});
+
+test("the limit holds over all studies, to the last digit", async () => {
+  const store = new MemoryStore();
+  await assert.rejects(spend(store, "a", 0.1), refuses("budget"));
+  await setLimit(store, 0.3);
+  for (const study of ["a", "b", "c"]) await spend(store, study, 0.1);
+  assert.equal(await spentBy(store), 0.3);
+  await assert.rejects(spend(store, "d", 1e-6), refuses("budget"));
+  await assert.rejects(spend(store, "a", 0.1), refuses("budget"));
+  await assert.rejects(setLimit(store, 10), refuses("budget"));
+  await setLimit(store, 0.3);
+  for (const wrong of [0, -1, NaN, Infinity]) await assert.rejects(setLimit(new MemoryStore(), wrong), refuses("budget"));
+});
+
+test("a second answer to one study is refused, whatever is left", async () => {
+  const { client, store } = await device();
+  await client.join(HASH, { mostEpsilon: 1 });
+  await spend(store, HASH, 1); // the device stopped between spending and storing
+  await assert.rejects(client.prepare(HASH, GIVEN), refuses("budget"));
+  await assert.rejects(client.send(HASH), refuses("form"));
+  assert.equal(await spentBy(store), 1);
+});
+
+test("two tabs at once answer once, with the same bytes", async () => {
+  const store = new MemoryStore();
+  const tabs = await Promise.all([0, 1].map(() => device({}, store)));
+  await Promise.all(tabs.map(({ client }) => client.join(HASH, { mostEpsilon: 1 })));
+  const [one, other] = await Promise.all(tabs.map(({ client }) => client.prepare(HASH, GIVEN)));
+  assert.equal(one, other);
+  assert.equal(await spentBy(store), 1);
+  await Promise.all(tabs.map(({ client }) => client.send(HASH)));
+  assert.equal(tabs.flatMap(({ seen }) => seen).filter((x) => x.path.endsWith("/reply")).length, 1);
+  assert.equal(tabs.flatMap(({ seen }) => seen).filter((x) => x.path.endsWith("/enrol")).length, 1);
+});
+
+test("ε is on the disk before anything is drawn, and bytes before anything is sent", async () => {
+  const inner = new MemoryStore();
+  const order: string[] = [];
+  const store: Store = {
+    change<T>(work: (state: State) => T): Promise<T> {
+      return inner.change((state) => {
+        const before = JSON.stringify(state);
+        const found = work(state);
+        if (JSON.stringify(state.spent) !== JSON.stringify(JSON.parse(before).spent)) order.push("spent");
+        if (state.letters[HASH]?.body !== JSON.parse(before).letters[HASH]?.body) order.push("stored");
+        return found;
+      });
+    },
+  };
+  const source = { words: (count: number) => (order.push("drawn"), Array.from({ length: count }, () => 5n)) };
+  const { fetch } = collector({ reply: () => (order.push("sent"), [200, { receipt: "r" }]) });
+  await setLimit(store, 5);
+  const client = new Client({ url: URL, store, source, fetch, sleep: async () => undefined });
+  await client.join(HASH, { mostEpsilon: 1 });
+  await client.prepare(HASH, GIVEN);
+  await client.send(HASH);
+  assert.deepEqual([...new Set(order)], ["spent", "drawn", "stored", "sent"]);
+});
+
+test("only encrypted connections, but for this machine", () => {
+  const store = new MemoryStore();
+  for (const url of ["http://collector.test", "ftp://x", "http://127.0.0.1.collector.test"]) {
+    assert.throws(() => new Client({ url, store }), refuses("collector"));
+  }
+  for (const url of ["https://x", "http://localhost:8000/", "http://127.0.0.1:1"]) new Client({ url, store });
+});
+
+test("a browser without locks or with another name for a study", async () => {
+  const { client } = await device();
+  await assert.rejects(async () => client.fetchPlan("../etc"), refuses("form"));
+  Object.defineProperty(globalThis, "navigator", { value: {}, configurable: true });
+  await assert.rejects(client.join(HASH, { mostEpsilon: 1 }), refuses("budget"));
+  Object.defineProperty(globalThis, "navigator", { value: { locks }, configurable: true });
+});
+
+test("what cannot be encoded is answered all the same", async () => {
+  for (const curve of [{ values: [] }, { values: ["x"] }, { values: null }, {}, { values: [1], points: [1, 2] }]) {
+    const { client } = await device();
+    await client.join(HASH, { mostEpsilon: 1 });
+    const { values } = JSON.parse(await client.prepare(HASH, { curve: curve as any, label: undefined }));
+    assert.deepEqual(values.map(Math.abs), TASK.thresholds[0].map(() => 1));
+  }
+});
+
+test("labels are found among the plan's, as equal numbers too", async () => {
+  assert.deepEqual([0, 1, 2.5, "1", null, "x"].map((label) => labelNumber(PLAN, label)), [0, 1, 2, 0, 0, 0]);
+  assert.equal(labelNumber({ ...PLAN, classes: [true, 0] }, null), 0);
+  assert.equal(labelNumber({ ...PLAN, classes: [false, true] }, 1), 1);
+  assert.equal(await hashOf(PLAN), HASH);
+});

@@ -1,0 +1,62 @@
+"""The browser client: its bundle is that of its source, and it computes what this package does."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CLIENT = ROOT / "clients" / "browser"
+BUNDLE = ROOT / "src" / "dpfda" / "collector" / "pages" / "static" / "client.js"
+LARGEST = 40_000  # bytes, compressed
+
+
+@pytest.fixture(scope="module")
+def node() -> str:
+    found = shutil.which("node")
+    if found is None:
+        pytest.skip("Node is not installed")
+    if not (CLIENT / "node_modules" / "esbuild").is_dir():
+        pytest.skip("the client's tools are not installed (npm ci in clients/browser)")
+    return found
+
+
+def run(*command: str) -> str:
+    done = subprocess.run(
+        command, cwd=CLIENT, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return done.stdout
+
+
+def test_the_bundle_is_small_and_loads_nothing() -> None:
+    bundle = BUNDLE.read_bytes()
+    assert len(gzip.compress(bundle, mtime=0)) < LARGEST
+    assert b"import(" not in bundle
+    assert b"https://" not in bundle.replace(b"an https:// address", b"")
+
+
+def test_the_bundle_is_that_of_its_source(node: str, tmp_path: Path) -> None:
+    run(node, "build.mjs", str(tmp_path / "client.js"))
+    assert (tmp_path / "client.js").read_bytes() == BUNDLE.read_bytes(), "npm run build"
+
+
+def test_the_client_replays_every_vector_and_refuses_what_it_must(node: str) -> None:
+    run(node, "build.mjs", "test")
+    said = run(node, "--test", "out/")
+    assert "# fail 0" in said
+    for name in ("numbers", "plans", "mechanisms", "tasks", "encoder", "refusals"):
+        assert f" - {name}\n" in said
+
+
+def test_nothing_is_needed_to_run_it_and_no_registry_is_named() -> None:
+    package = json.loads((CLIENT / "package.json").read_text(encoding="utf-8"))
+    assert "dependencies" not in package
+    lock = (CLIENT / "package-lock.json").read_text(encoding="utf-8")
+    assert "resolved" not in lock
+    assert "http" not in lock
