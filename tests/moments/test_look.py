@@ -14,10 +14,15 @@ from dpfda.central.quadrature import as_grid
 from dpfda.central.radius import outermost
 from dpfda.checks.conversations import Rehearsal
 from dpfda.errors import InvalidParameter
+from dpfda.moments.comparison import PrivateGroupComparison
+from dpfda.moments.discriminant import Discriminant
+from dpfda.moments.estimator import PrivateMoments
 from dpfda.moments.look import WEIGHTS, JointMoments
 from dpfda.moments.release import MomentsRelease
+from dpfda.moments.three_looks import FOR_BANDS, FOR_MOMENTS, FOR_TESTS
 from dpfda.noise import SimulationSource
 from dpfda.privacy.cost import Cost
+from dpfda.protocol.answer import Answer
 from dpfda.protocol.conversation import converse
 
 N, BASIS = 8, spline_basis(as_grid(np.linspace(0, 1, 12)), size=12)
@@ -126,19 +131,78 @@ def test_pure_noise_is_shared_between_the_parts(emphasis: str, share: float) -> 
     assert means == pytest.approx(share, abs=0.06)  # a block may reach over the border
 
 
+COURSES = {
+    "moments": (FOR_MOMENTS, 0.2, 0.05, 1.25, 0.5),
+    "tests": (FOR_TESTS, 0.1, 0.05, 1.0, 0.5),
+    "bands": (FOR_BANDS, 0.15, 0.1, 1.5, 0.75),
+}
+
+
+@pytest.mark.parametrize("name", COURSES)
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
-def test_what_is_asked_for_which_share(delta: float) -> None:
-    asked = MomentsRelease(epsilon=1.0, delta=delta, n=2000, bound=1.0, basis=BASIS, widened=1.25)
+def test_what_is_asked_for_which_share(delta: float, name: str) -> None:
+    course, first, search, widened, tilt = COURSES[name]
+    asked = MomentsRelease(epsilon=1.0, delta=delta, n=2000, bound=1.0, basis=BASIS, course=course)
     holder = Rehearsal(asked, 2000)
     moments = converse(asked, lambda query, number: holder.answer(query, number=number))
     queries: list[Any] = [exchange.query for exchange in holder.transcript]
-    search = [0.05] if not delta else [0.01] * 5
-    assert [float(query.cost.share) for query in queries] == pytest.approx([0.2, *search, 0.75])
+    shares = [0.2, 0.05, 0.75]
+    if delta:
+        shares = [first, *[search / 5] * 5, 1 - first - search]
+    assert [float(query.cost.share) for query in queries] == pytest.approx(shares)
     joint = queries[-1]
     assert joint.to_dict() == moments.look.to_dict()
     # 45 coefficients would be worth it, 12 there are; 9 have products.
     assert (len(joint.center), joint.second) == (12, 9)
-    assert joint.axes == pytest.approx(np.arange(1, 13) ** -0.5)
-    radii = 1.25 * outermost(1.0) * 2.0 ** (-np.arange(32) / 4)
-    assert np.isclose(joint.radius, radii).any()
+    assert joint.axes == pytest.approx(np.arange(1, 13) ** -tilt)
+    assert widened_by(holder.transcript) == pytest.approx(widened)
     assert replace(asked, n=100).sizes == (10, 4)
+
+
+def widened_by(transcript: Any) -> float:
+    """What the radius that was found was multiplied with; nobody lies within any radius here."""
+    search, joint = transcript[-2:]
+    steps = int(search.answer.values[0]) if search.query.name == "radius_choice" else 0
+    return float(joint.query.radius / (outermost(1.0) * 2.0 ** (-steps / 4)))
+
+
+def test_each_estimator_asks_in_its_way() -> None:
+    assert PrivateMoments.course is FOR_MOMENTS
+    assert PrivateGroupComparison.course is FOR_TESTS
+    discriminant = Discriminant(
+        epsilon=1.0, delta=1e-5, n=2000, bound=1.0, groups=("a", "b", "c"), features=4
+    )
+    holder = Rehearsal(discriminant, 2000)
+    converse(discriminant, lambda query, number: holder.answer(query, number=number))
+    joint: Any = holder.transcript[-1].query
+    assert widened_by(holder.transcript) == pytest.approx(0.5)
+    assert joint.axes == pytest.approx(np.ones(4))
+
+
+@pytest.mark.parametrize("n", [300, 4000, 10**6])
+def test_a_search_leaves_outside_what_its_noise_could_hide(n: int) -> None:
+    budget = Cost(epsilon=1.0, delta=1e-5)
+    asked = MomentsRelease(epsilon=1.0, delta=1e-5, n=n, bound=1.0, basis=BASIS)
+    questions = asked.questions()
+    query: Any = next(questions)
+    wanted = np.clip(3 * np.sqrt(5) / (budget.part(0.05).mu * n), 0.02, 0.5)
+    # A count at the wanted share counts as enough, one below it does not.
+    for share, enough in ((1 - wanted + 1e-6, True), (1 - wanted - 1e-6, False)):
+        questions = asked.questions()
+        query = next(questions)
+        zeros = np.zeros(query.size)
+        first: Any = questions.send(Answer(values=zeros, n=n, law=query.noise.law))
+        second: Any = questions.send(Answer(values=np.array([share * n]), n=n, law=first.noise.law))
+        assert (second.radius < first.radius) is enough
+
+
+def test_a_center_holds_what_stands_clearly_out_of_the_noise() -> None:
+    asked = MomentsRelease(epsilon=1.0, delta=1e-5, n=4000, bound=1.0, basis=BASIS)
+    for deviations, kept in ((1.3, 0.0), (10.0, 0.98)):
+        questions = asked.questions()
+        query: Any = next(questions)
+        values = np.zeros(query.size)
+        values[0] = deviations * np.sqrt(query.noise.law.variance[0])
+        search: Any = questions.send(Answer(values=values, n=4000, law=query.noise.law))
+        assert search.center[0] == pytest.approx(kept * values[0], abs=1e-9)
+        assert np.all(search.center[1:] == 0)

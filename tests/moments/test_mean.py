@@ -73,9 +73,9 @@ def test_a_band_is_of_the_population_where_that_is_known() -> None:
 OF: Any = ("population", "sample")
 
 
-def test_the_radius_is_wider_than_the_one_found_by_a_quarter() -> None:
+def test_the_radius_is_wider_than_the_one_found_by_half() -> None:
     found = release(bound=2.0, value_range=None)
-    radii = 1.25 * outermost(2.0) * 2.0 ** (-np.arange(32) / 4)
+    radii = 1.5 * outermost(2.0) * 2.0 ** (-np.arange(32) / 4)
     assert np.isclose(found.parameters["radius"], radii).any()
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
-from dpfda.central.conversation import CentralConversation
+from dpfda.central.conversation import CentralConversation, Kept
 from dpfda.central.quadrature import Grid
 from dpfda.central.records import as_function, of_surfaces, read_records
 from dpfda.central.release import Release
@@ -95,14 +95,19 @@ class CentralEstimator(PrivateEstimator):
         return {"epsilon": self.epsilon, "delta": self.delta, "unit": self.unit}
 
     def _keep(self, asked: CentralConversation[Any], read: HeldRecords, found: Release) -> Self:
-        """Public parameters stand first on a release's record."""
-        parameters = {"n": asked.n, **self._public(read), **found.parameters}
-        guarantee = found.guarantee.drawn_from(self._source())
-        self.release_: Release = replace(found, parameters=parameters, guarantee=guarantee)
-        self.guarantee_ = guarantee
-        for text in found.warnings:
-            warnings.warn(text, UserWarning, stacklevel=3)
+        """What `fit` leaves."""
+        self.release_: Release = self._stamped(asked, read, found)
         return self
+
+    def _stamped(self, asked: CentralConversation[Any], read: HeldRecords, found: Kept) -> Kept:
+        """A release with public parameters first on its record, and with where noise came from."""
+        one: Any = found
+        parameters = {"n": asked.n, **self._public(read), **one.parameters}
+        self.guarantee_ = one.guarantee.drawn_from(self._source())
+        for text in one.warnings:
+            warnings.warn(text, UserWarning, stacklevel=4)
+        kept: Kept = replace(one, parameters=parameters, guarantee=self.guarantee_)
+        return kept
 
     def _one_each(self, rows: Records, groups: Any) -> Records:
         """For each person one of their rows, chosen by public randomness."""

@@ -179,11 +179,9 @@ class Release(Documented):
 
     def _errors(self, of: Of | None) -> tuple[NoiseLaw, ...]:
         """Laws of what stands between the noisy coefficients and those that a band is about."""
-        if of is None:
-            return self.noise + self.sampling
-        if whose(of) == "sample":
+        if of is not None and whose(of) == "sample":
             return self.noise
-        if not self.sampling:
+        if of is not None and not self.sampling:
             rule = "'sample': how far others would differ was not asked (inference=True asks it)"
             raise InvalidParameter("of", rule, of)
         return self.noise + self.sampling

@@ -21,10 +21,14 @@ def pvalue(moments: CurveMoments) -> float:
     people, few = moments.sizes, moments.look.second
     if len(people) < 2:
         raise InvalidParameter("groups", "two at least", moments.groups)
-    null, seen = (
-        _apart(means, people)[..., :few] for means in (errors(moments), moments.coefficients)
-    )
-    freedom = len(people) - 1
+    null, seen = errors(moments)[..., :few], moments.coefficients[..., :few]
+    return chance(null, seen, people)
+
+
+def chance(null: FloatArray, seen: FloatArray, people: FloatArray) -> float:
+    """How often errors (draws, groups, coefficients) look as far apart as the means seen do."""
+    null, seen = _apart(null, people), _apart(seen, people)
+    freedom, few = len(people) - 1, seen.shape[-1]
     spread = np.einsum("sgi,sgj->ij", null, null) / (len(null) * freedom)
     root = np.linalg.cholesky(spread + 1e-12 * np.trace(spread) * np.eye(few))
     beyond = np.sum(_largest(null, root, freedom) >= _largest(seen, root, freedom))

@@ -11,6 +11,7 @@ from dpfda._validate import whole
 from dpfda.curves.symmetric import floored
 from dpfda.moments.joint import JointAnswer
 from dpfda.moments.release import JointRelease
+from dpfda.moments.three_looks import Course
 from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC
 from dpfda.protocol.conversation import Questions
 from dpfda.regression.methods import Fitted
@@ -51,8 +52,8 @@ class Discriminant(JointRelease[Fitted], name="discriminant"):
     def questions(self) -> Questions[Fitted]:
         """Three looks, then algebra."""
         found = yield from self.joint(
-            np.ones(self.features),
-            widened=_NARROWED,
+            Course(widened=_NARROWED, tilt=0.0),
+            size=self.features,
             second=self.features,
             separate=False,
             emphasis="covariances",

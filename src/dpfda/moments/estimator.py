@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
@@ -19,7 +18,7 @@ from dpfda.moments import bands, synthetic
 from dpfda.moments.bands import Band
 from dpfda.moments.curve_moments import CurveMoments
 from dpfda.moments.release import MomentsRelease
-from dpfda.moments.three_looks import too_few
+from dpfda.moments.three_looks import FOR_MOMENTS, Course, too_few
 from dpfda.protocol.person import label_numbers, one_by_one
 from dpfda.protocol.plan import Label
 from dpfda.protocol.query import Records
@@ -57,7 +56,7 @@ class PrivateMoments(CuratedCurveEstimator):
         ((2, 40), True)
     """
 
-    widened: ClassVar[float] = 1.25  # radii of this package's bands (methods.md 9.2)
+    course: ClassVar[Course] = FOR_MOMENTS
 
     delta: float = 1e-5
     groups: Sequence[Label] | None = None
@@ -108,7 +107,7 @@ class PrivateMoments(CuratedCurveEstimator):
             basis=spline_basis(read.grid, size=read.grid[0].size),
             groups=names,
             separate=self.separate and self._grouped,
-            widened=self.widened,
+            course=self.course,
         )
 
     def _records(self, asked: MomentsRelease, read: HeldRecords) -> Records:
@@ -116,15 +115,12 @@ class PrivateMoments(CuratedCurveEstimator):
 
     def _keep(self, asked: Any, read: HeldRecords, found: Any) -> Self:
         radius = found.look.radius / norm_bound(1.0, read.grid)  # in the norm of bounds
-        parameters = {"n": asked.n, **self._public(read), "radius": radius}
-        guarantee = found.guarantee.drawn_from(self._source())
-        told = (*found.warnings, *too_few(asked))
-        self.moments_: CurveMoments = replace(
-            found, parameters=parameters, guarantee=guarantee, center=read.center, warnings=told
-        )
-        self.guarantee_ = guarantee
-        for text in told:
-            warnings.warn(text, UserWarning, stacklevel=3)
+        told = {
+            "parameters": {"radius": radius},
+            "center": read.center,
+            "warnings": (*found.warnings, *too_few(asked)),
+        }
+        self.moments_: CurveMoments = self._stamped(asked, read, replace(found, **told))
         return self
 
     @property

@@ -11,12 +11,9 @@ from dpfda.central.mean import MeanRelease
 from dpfda.central.quadrature import norm_bound
 from dpfda.central.release import Release
 from dpfda.central.shrinkage import monotone_shrinkage
-from dpfda.moments.three_looks import joint, sizes, tilted, too_few
+from dpfda.moments.three_looks import FOR_BANDS, joint, sizes, too_few
 from dpfda.noise.law import NoiseLaw
 from dpfda.protocol.conversation import Questions
-
-WIDENED = 1.25
-"""Of the radius that holds most curves: where clipping moves the mean, bands hold too little."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,9 +37,9 @@ class Inferred(Adaptive, name="moments"):
         size, second = sizes(mean, most=basis.size)
         found = yield from joint(
             mean,
-            tilted(size),
+            FOR_BANDS,
+            size=size,
             most=basis.size,
-            widened=WIDENED,
             second=second,
             separate=False,
             emphasis="means",

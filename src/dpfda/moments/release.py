@@ -8,13 +8,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from dpfda import _validate
-from dpfda._validate import FloatArray
 from dpfda.central.conversation import CurveConversation, Kept, far_apart
 from dpfda.central.functions import FunctionBasis, spline_basis
 from dpfda.central.quadrature import as_grid
 from dpfda.moments.curve_moments import CurveMoments
-from dpfda.moments.three_looks import JointFound, joint, sizes, tilted
+from dpfda.moments.three_looks import FOR_MOMENTS, FOR_TESTS, Course, JointFound, joint, sizes
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.plan import Label
 from dpfda.protocol.query import Records
@@ -39,10 +37,10 @@ class JointRelease(CurveConversation[Kept]):
     def width(self) -> int:
         """Numbers in a vector."""
 
-    def joint(self, axes: FloatArray, *, widened: float, **asked: Any) -> Questions[JointFound]:
+    def joint(self, course: Course, *, size: int, **asked: Any) -> Questions[JointFound]:
         """The three looks, at all groups."""
         many = max(1, len(self.groups))
-        return joint(self, axes, most=self.width, widened=widened, groups=many, **asked)
+        return joint(self, course, size=size, most=self.width, groups=many, **asked)
 
     def neighbors(self, n: int) -> tuple[Records, Records]:
         """One vector at either end of the ball; with groups, in another one too."""
@@ -62,7 +60,7 @@ class MomentsRelease(JointRelease[CurveMoments], name="moments"):
         basis: functions that the coefficients belong to.
         separate: covariances for each group instead of one for all.
         emphasis: what is to be exact: ``means`` or ``covariances``.
-        widened: by how much the radius that was found is multiplied.
+        course: how looks are made.
     """
 
     summary: ClassVar[str] = "moments"
@@ -70,11 +68,7 @@ class MomentsRelease(JointRelease[CurveMoments], name="moments"):
     basis: FunctionBasis
     separate: bool = False
     emphasis: str = "means"
-    widened: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _validate.positive("widened", self.widened)
+    course: Course = FOR_MOMENTS
 
     @property
     def width(self) -> int:
@@ -90,8 +84,8 @@ class MomentsRelease(JointRelease[CurveMoments], name="moments"):
         """Three looks."""
         size, second = self.sizes
         found = yield from self.joint(
-            tilted(size),
-            widened=self.widened,
+            self.course,
+            size=size,
             second=second,
             separate=self.separate,
             emphasis=self.emphasis,
@@ -113,7 +107,7 @@ class MomentsRelease(JointRelease[CurveMoments], name="moments"):
         courses: list[dict[str, Any]] = [
             {},
             {"groups": ("a", "b", "c")},
-            {"groups": ("a", "b", "c"), "separate": True, "widened": 1.25},
+            {"groups": ("a", "b", "c"), "separate": True, "course": FOR_TESTS},
             {"emphasis": "covariances"},
         ]
         return [

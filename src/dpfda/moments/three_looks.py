@@ -20,10 +20,47 @@ from dpfda.protocol.answer import Answer
 from dpfda.protocol.conversation import Questions
 
 _CERTAIN = 3.0  # deviations of noise that a count must be wrong by to mislead the search
-_TILT = 0.5  # a_j = j^-tilt: the shape of the clipping region of curves
+_DOUBT = (
+    2.0  # what noise is multiplied with in a center: noise that is left there widens the radius
+)
 
 BANDS_FROM = 500
 """n·ε from which bands hold what they say; below, the covariance is mostly noise."""
+
+
+class Course(NamedTuple):
+    """How looks are made; public.
+
+    Attributes:
+        first, search: shares of the looks for a center and a radius. With pure ε they are those of
+            the adaptive mean.
+        widened: what the radius that was found is multiplied with.
+        tilt: a_j = j^-tilt, the shape of the clipping region.
+    """
+
+    widened: float
+    tilt: float
+    first: float = 0.2
+    search: float = 0.05
+
+    def axes(self, size: int) -> FloatArray:
+        """Of the clipping region."""
+        return np.arange(1, size + 1, dtype=np.float64) ** -self.tilt
+
+
+FOR_BANDS = Course(widened=1.5, tilt=0.75, first=0.15, search=0.1)
+"""Of bands. A mean that clipping moved is not where its band says: the search for a radius is paid
+well, and what it finds is widened. Steep axes keep noise off rough functions, which make bands of
+whole curves wide. Chosen on simulated curves, normal and exponential, whose coefficients fall like
+j^-0.8, j^-1.2 and j^-2."""
+
+FOR_MOMENTS = Course(widened=1.25, tilt=0.5)
+"""Of means, covariances and synthetic curves together (methods.md 9.2)."""
+
+FOR_TESTS = Course(widened=1.0, tilt=0.5, first=0.1, search=0.05)
+"""Of tests whether groups differ: clipping moves the means of groups that are alike alike, so that
+less noise is worth more. (Skewed groups of which one scatters more are moved apart: with radii
+that are smaller still, those would be found to differ.)"""
 
 
 class JointFound(NamedTuple):
@@ -42,10 +79,10 @@ class JointFound(NamedTuple):
 
 def joint(
     about: CurveConversation[Any],
-    axes: FloatArray,
+    course: Course,
     *,
+    size: int,
     most: int,
-    widened: float,
     groups: int = 1,
     **asked: Any,
 ) -> Questions[JointFound]:
@@ -53,23 +90,26 @@ def joint(
 
     Args:
         about: whose vectors, for which budget.
-        axes: shape of the clipping region.
+        course: how looks are made.
+        size: numbers of a vector that are looked at.
         most: numbers in a vector.
-        widened: what the radius that was found is multiplied with.
         groups: how many.
         asked: more fields of `JointMoments`.
     """
-    schedule, size = Schedule.of(about.whole, n=about.n, most=most), len(axes)
+    schedule, axes = Schedule.of(about.whole, n=about.n, most=most), course.axes(size)
     coarse = min(size, schedule.coarse)
-    first, search = about.whole.part(schedule.first), about.whole.part(schedule.radius)
+    pure = about.whole.pure
+    first = about.whole.part(schedule.first if pure else course.first)
+    search = about.whole.part(schedule.radius if pure else course.search)
     look = yield about.whole_ball(first, coarse)
-    center = padded(monotone_shrinkage(look.values, look.noise.variance) * look.values, size)
+    kept = monotone_shrinkage(look.values, _DOUBT * look.noise.variance)
+    center = padded(kept * look.values, size)
     place = about.place(center, axes)
     radius = yield from find_radius(
         search,
         place,
         bound=about.bound,
-        outside=schedule.outside if search.pure else _outside(search, about.n),
+        outside=schedule.outside if pure else _outside(search, about.n),
         steepness=schedule.steepness,
     )
     seen = radius >= outermost(about.bound)
@@ -77,7 +117,7 @@ def joint(
     last = JointMoments(
         cost=about.whole.rest(first, search),
         **place,
-        radius=widened * radius,
+        radius=course.widened * radius,
         groups=groups,
         **asked,
     )
@@ -100,11 +140,6 @@ def sizes(about: CurveConversation[Any], *, most: int) -> tuple[int, int]:
     """How many coefficients of curves have means, and how many of these covariances."""
     size = Schedule.of(about.whole, n=about.n, most=most).fine
     return size, min(size, math.ceil(1.2 * about.strength**0.25))
-
-
-def tilted(size: int) -> FloatArray:
-    """Axes of the clipping region of curves."""
-    return np.arange(1, size + 1, dtype=np.float64) ** -_TILT
 
 
 def too_few(about: CurveConversation[Any]) -> tuple[str, ...]:

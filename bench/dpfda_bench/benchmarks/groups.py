@@ -1,0 +1,127 @@
+"""How often `PrivateGroupComparison` finds groups to differ that do not, and that do."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from dpfda._validate import FloatArray, IntArray
+from dpfda.central.functions import spline_basis
+from dpfda.central.quadrature import as_grid
+from dpfda.moments.anova import chance
+from dpfda.moments.comparison import PrivateGroupComparison
+from dpfda.noise.law import NoiseLaw
+from dpfda.study.outcome import Outcome
+from dpfda_bench.benchmarks._curve_families import RANGE, T, curves
+from dpfda_bench.goals import Goal, at_least, at_most
+
+_LEVEL, _REPLICATIONS, _FEW = 0.05, 300, 40
+_PATHS = 2000
+
+
+def _most(replications: int) -> float:
+    """A level of .05, two standard errors given away."""
+    return _LEVEL + 2 * math.sqrt(_LEVEL * (1 - _LEVEL) / replications)
+
+
+GOALS: dict[str, Goal] = {
+    "type_one_most": at_most(_most(_REPLICATIONS)),
+    "power_share_1000_eps1": at_least(0.9),
+}
+
+
+class Case(NamedTuple):
+    """Two groups of curves.
+
+    Attributes:
+        sizes: of the groups.
+        family: of the curves.
+        factor: how much wider the first group scatters.
+        effect: what is added to the curves of the second.
+    """
+
+    sizes: tuple[int, int] = (1000, 1000)
+    family: str = "gaussian"
+    factor: float = 1.0
+    effect: FloatArray = np.zeros(T.size)
+
+
+EQUAL = {
+    "200 a group": Case((200, 200)),
+    "1000 a group": Case(),
+    "3000 a group": Case((3000, 3000)),
+    "300 against 3000": Case((300, 3000)),
+    "300 against 3000, the few twice as wide": Case((300, 3000), factor=2.0),
+    "300 against 3000, the many twice as wide": Case((3000, 300), factor=2.0),
+    "exponential": Case(family="exponential"),
+    "exponential, 300 against 3000": Case((300, 3000), family="exponential"),
+    "exponential, twice as wide": Case(family="exponential", factor=2.0),
+    "lognormal": Case(family="lognormal"),
+    "t(3)": Case(family="t3"),
+}
+DIFFERENT = {
+    "shift": Case(effect=np.full(T.size, 0.15)),
+    "bump": Case(effect=0.3 * np.exp(-((T - 0.5) ** 2) / (2 * 0.1**2))),
+}
+_EPSILONS = (0.5, 1.0, 2.0)
+
+
+def run(quick: bool = False) -> Outcome:
+    """Groups that are alike and groups that are not, at several ε."""
+    replications = _FEW if quick else _REPLICATIONS
+    rows: list[dict[str, Any]] = []
+    with Parallel(n_jobs=2) as workers:
+        for name, case in (EQUAL | DIFFERENT).items():
+            for epsilon in _EPSILONS[1:2] if quick else _EPSILONS:
+                one = partial(pvalues, case, epsilon)
+                found = np.array(workers(delayed(one)(seed) for seed in range(replications)))
+                private, plain = (found <= _LEVEL).mean(axis=0)
+                row = {"groups": name, "epsilon": epsilon, "found": private, "non-private": plain}
+                rows.append(row)
+    alike = [row["found"] for row in rows if row["groups"] in EQUAL]
+    shares = [
+        row["found"] / row["non-private"]
+        for row in rows
+        if row["groups"] in DIFFERENT and row["epsilon"] == 1.0
+    ]
+    figures = {"type_one_most": max(alike), "power_share_1000_eps1": min(shares)}
+    notes = [
+        f"Shares of {replications} replications with p ≤ {_LEVEL}; of groups that are alike "
+        f"{_most(replications):.3f} would be two standard errors too many.",
+        "non-private: the same statistic from the sample's own means and covariances.",
+        f"Public range {RANGE}, δ = 1e-5.",
+    ]
+    return Outcome(rows=rows, figures=figures, notes=notes)
+
+
+def pvalues(case: Case, epsilon: float, seed: int) -> tuple[float, float]:
+    """With privacy, and without."""
+    rows, group = _people(case, seed)
+    known: dict[str, Any] = {"value_range": RANGE, "groups": (0, 1), "random_state": seed}
+    found = PrivateGroupComparison(epsilon, **known).fit(rows, group)
+    return found.pvalue_, _non_private(rows, group, found.moments_.look.second)
+
+
+def _people(case: Case, seed: int) -> tuple[FloatArray, IntArray]:
+    one, other = case.sizes
+    rows = np.concatenate(
+        [
+            curves(case.family, one, seed, factor=case.factor),
+            curves(case.family, other, seed + 10**6) + case.effect,
+        ]
+    )
+    return rows, np.repeat([0, 1], case.sizes)
+
+
+def _non_private(rows: FloatArray, group: IntArray, few: int) -> float:
+    found = spline_basis(as_grid(T), size=T.size).project(rows)[:, :few]
+    parts = [found[group == number] for number in (0, 1)]
+    people = np.array([float(len(part)) for part in parts])
+    generator = np.random.default_rng(0)
+    laws = [NoiseLaw.normal(np.cov(part.T) / len(part)) for part in parts]
+    null = np.stack([law.draw(_PATHS, generator) for law in laws], axis=1)
+    return chance(null, np.stack([part.mean(axis=0) for part in parts]), people)
