@@ -70,10 +70,11 @@ def measured(query: Query, pair: tuple[Records, Records]) -> Found:
     """A pair, and how far apart its exact answers are."""
     one, other = (exact_answer(query, side) for side in pair)
     mechanism = query.mechanism
-    ratio = distance(mechanism, one, other)
     if isinstance(mechanism, (Additive, Exponential)):
+        ratio = distance(mechanism, one, other)
         return Found(ratio, pair, ratio)
-    return Found(ratio, pair, float(losses(mechanism, _reports(mechanism, one), one, other).mean()))
+    lost = losses(mechanism, _reports(mechanism, one), one, other)
+    return Found(_share_lost(mechanism, lost), pair, float(lost.mean()))
 
 
 def exact_answer(query: Query, records: Records) -> FloatArray:
@@ -94,8 +95,12 @@ def distance(mechanism: Mechanism, one: FloatArray, other: FloatArray) -> float:
     if isinstance(mechanism, Exponential):
         return float(np.abs(one - other).max())
     # A local mechanism takes any input: what counts is the loss itself.
-    lost = float(losses(mechanism, _reports(mechanism, one), one, other).max()) - _ROUNDED
-    return max(lost, 0.0) / mechanism.epsilon
+    return _share_lost(mechanism, losses(mechanism, _reports(mechanism, one), one, other))
+
+
+def _share_lost(mechanism: Mechanism, lost: FloatArray) -> float:
+    """The largest loss, in units of ε."""
+    return max(float(lost.max()) - _ROUNDED, 0.0) / mechanism.epsilon
 
 
 def _reports(mechanism: Mechanism, value: FloatArray) -> FloatArray:
