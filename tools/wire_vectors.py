@@ -75,6 +75,9 @@ def plans() -> dict[str, StudyPlan]:
         "three classes": StudyPlan(
             epsilon=1.0, n_people=900, encoder=waves, classes=(0, 1, 2.5), seed=2**53 - 1,
             design={"name": "questions", "evaluation_share": 0.25}),
+        "spread": StudyPlan(
+            epsilon=2.0, n_people=900, encoder=waves, design={"name": "questions",
+            "evaluation_share": 0.1, "temperature_share": 0.1, "spread_differs": True}, **two),
         "moments": StudyPlan(
             epsilon=1.0, n_people=500, encoder=spline, design={"name": "moments"}, **two),
         "mrma": StudyPlan(
@@ -89,6 +92,9 @@ def plans() -> dict[str, StudyPlan]:
         "linear classes": StudyPlan(
             epsilon=3.0, n_people=4000, encoder=table, classes=("a", "b", "c"),
             design={"name": "linear"}),
+        "linear spread": StudyPlan(
+            epsilon=1.0, n_people=500, encoder=table,
+            design={"name": "linear", "spread_differs": True}, **two),
         "regression": StudyPlan(
             epsilon=1.0, n_people=4000, encoder=table, target_range=(0, 100),
             design={"name": "local_regression", "evaluation_share": 0.1}),
@@ -102,6 +108,7 @@ def asked(plan: StudyPlan) -> Iterator[Task]:
         task = server.progress.tasks(0, 1)
         fixed = {name for name, value in task.to_dict().items() if isinstance(value, (str, bool))}
         kind = (task.name, *(str(getattr(task, name, "")) for name in sorted(fixed)))
+        kind += (str(len(getattr(task, "folds", ()))),)
         if kind not in seen:
             seen.add(kind)
             yield task
@@ -141,6 +148,8 @@ def changes(plan: StudyPlan, task: Case) -> Iterator[tuple[str, Any]]:
         for place in (*range(len(task), 0, -1), 1000):  # the first of them that may not be asked
             other = task | {"coordinates": np.full(shape, place).tolist()}
             yield f"about feature {place}", other
+    if "folds" in task:
+        yield "one fold more", task | {"folds": [*task["folds"], 0.0]}
     if "mechanism_name" in task:
         yield "through another mechanism", task | {"mechanism_name": "duchi"}
     if "protects" in task:
@@ -328,7 +337,11 @@ def _on_thresholds(task: Any, features: list[float]) -> list[float]:
         for place, threshold in zip(
             task.coordinates[0].ravel(), np.ravel(task.thresholds[0]), strict=False
         ):
-            found[place] = float(threshold)
+            folds = getattr(task, "folds", ())
+            if place < (len(folds) or len(found)):
+                found[place] = float(threshold)
+            else:  # as far from the fold
+                found[place - len(folds)] = float(folds[place - len(folds)] + threshold)
     return found
 
 

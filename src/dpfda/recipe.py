@@ -52,6 +52,7 @@ def plan_study(
     n_features: int | None = None,
     class_share: float | None = None,
     range_is_loose: bool = False,
+    spread_differs: bool = False,
     force: bool = False,
     unit: str = "person",
     seed: int = 0,
@@ -83,6 +84,9 @@ def plan_study(
         range_is_loose: the public ranges were chosen so wide that curves, or columns, may lie
             anywhere in them: the first people say where, so that fewer are left where the ranges
             were right after all.
+        spread_differs: classes may differ in how far people are from the middle of a feature, not
+            only in where they are: then distances are asked for beside features, which costs a
+            little where means say everything.
         force: make a plan of a regression even where too few people take part to learn from them.
         unit: whose data one report covers.
         seed: of the study's public randomness (who is asked what).
@@ -116,13 +120,15 @@ def plan_study(
         "n_features": n_features,
         "class_share": class_share,
         "temperature_share": _validate.non_negative("temperature_share", temperature_share),
+        "spread_differs": spread_differs,
     }
     kind: type[QuestionDesign | LinearDesign | RegressionDesign] = QuestionDesign
     effective = effective_people(n_people, _validate.positive("epsilon", epsilon))
     if classes is None:
         kind = RegressionDesign
         known["range_is_loose"] = range_is_loose
-        left_out = {name: known.pop(name) for name in ("class_share", "temperature_share")}
+        classes_alone = ("class_share", "temperature_share", "spread_differs")
+        left_out = {name: known.pop(name) for name in classes_alone}
         for name in filter(left_out.get, left_out):
             raise InvalidParameter(name, "left out with target_range", left_out[name])
         if protects == "labels":
@@ -229,6 +235,10 @@ _ASKED = {
     "reach": ("reach", "are your curve's ups and downs larger than this? (without the label)"),
     "level": ("stump", "is the level of your curve above this value? (without the label)"),
     "center": ("stump", "is this feature of yours above this value? (without the label)"),
+    "width": (
+        "stump",
+        "is this feature of yours farther from the middle than this? (without the label)",
+    ),
     "direction": (
         "stump",
         "does this feature, large or small, agree with your label? (of some: what is your label?)",
@@ -250,6 +260,7 @@ _ASKED = {
     "within": ("summary", "which features go together among people of your label?"),
     "residuals": ("summary", "how far are your features from those of your label?"),
 }
+_DISTANCES = "Where labels are asked about, a feature is also how far another is from its middle."
 _ASKED_OF_NUMBERS = {
     "reach": ("reach", "are your curve's ups and downs larger than this? (without the target)"),
     "level": ("stump", "is your target, or the level of your curve, above this value?"),
@@ -282,6 +293,7 @@ def in_words(plan: StudyPlan) -> tuple[list[dict[str, Any]], list[str]]:
     if plan.protects == "labels":
         return rows, [promise]
     worth = effective_answers(plan.n_people, plan.epsilon)
+    distances = [_DISTANCES] * bool(plan.design.get("spread_differs"))
     told = (
         f"Replies together are worth {worth:.0f} answers without noise; an answer is true with the "
         "probability shown."
@@ -291,6 +303,7 @@ def in_words(plan: StudyPlan) -> tuple[list[dict[str, Any]], list[str]]:
     return rows, [
         promise,
         told,
+        *distances,
         "Whatever somebody's data are, each reply is at most "
         f"e^ε = {math.exp(min(plan.epsilon, 700)):.3g} times as likely as for anybody else's.",
     ]

@@ -171,17 +171,19 @@ def test_facts_that_make_no_study_are_refused(tmp_path: Path) -> None:
                 assert told in answer.json()["error"]["message"]
 
 
-def test_every_door_can_say_that_a_range_is_loose(tmp_path: Path) -> None:
-    facts = FACTS | {"range_is_loose": True, "value_range": [-60, 20]}
+@pytest.mark.parametrize("fact", ["range_is_loose", "spread_differs"])
+def test_every_door_can_say_more_of_the_curves(fact: str, tmp_path: Path) -> None:
+    facts = FACTS | {fact: True, "value_range": [-60, 20]}
     plan, path = plan_from_facts(facts), tmp_path / "plan.json"
     own = {name: fact for name, fact in facts.items() if name not in ("n_people", "seed")}
     fitted = LocalCurveClassifier(**own, random_state=SEED).fit(DATA.X, LABELS)
-    given = ["--people", str(PEOPLE), "--epsilon", "2", "--classes", "no,yes", "--range-is-loose"]
+    given = ["--people", str(PEOPLE), "--epsilon", "2", "--classes", "no,yes"]
     given += ["--value-range", "-60", "20", "--evaluation-share", ".2", "--seed", str(SEED)]
+    given.append("--" + fact.replace("_", "-"))
     CliRunner().invoke(dpfda, ["plan", *given, "--out", str(path)], catch_exceptions=False)
     filled = {"n_people-0": str(PEOPLE), "epsilon-0": "2", "classes-0": "no, yes"}
     filled |= {"value_range-0": "-60", "value_range-1": "20", "evaluation_share-0": ".2"}
-    form = views.PRESETS | filled | {"seed-0": str(SEED), "range_is_loose": "yes"}
+    form = views.PRESETS | filled | {"seed-0": str(SEED), fact: "yes"}
     written = StudyPlan.from_dict(json.loads(path.read_text()))
     sent = plan_from_facts(views.facts_of(form))
     assert plan.hash == fitted.plan_.hash == written.hash == sent.hash
@@ -207,11 +209,15 @@ def test_every_door_can_say_that_the_ranges_of_a_regression_are_loose(tmp_path: 
     assert plan.hash == fitted.plan_.hash == written.hash == sent.hash
 
 
-def test_the_form_says_that_a_range_is_loose() -> None:
-    assert "range_is_loose" not in views.facts_of(views.PRESETS)
-    form = views.PRESETS | {"range_is_loose": "yes"}
-    assert views.facts_of(form) == views.facts_of(views.PRESETS) | {"range_is_loose": True}
+@pytest.mark.parametrize(
+    ("fact", "asked"), [("range_is_loose", "ups and downs"), ("spread_differs", "farther from")]
+)
+def test_the_form_says_more_of_the_curves(fact: str, asked: str) -> None:
+    assert fact not in views.facts_of(views.PRESETS)
+    assert asked not in views.new_page(views.PRESETS, csrf="")
+    form = views.PRESETS | {fact: "yes"}
+    assert views.facts_of(form) == views.facts_of(views.PRESETS) | {fact: True}
     page = views.new_page(form, csrf="")
-    assert 'name="range_is_loose" value="yes" checked' in page
-    assert "ups and downs" in page
+    assert f'name="{fact}" value="yes" checked' in page
+    assert asked in page
     assert 'name="open" value="yes">' in page

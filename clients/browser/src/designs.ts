@@ -6,7 +6,7 @@ import type { Encoder } from "./encoder.ts";
 import { readFields, TASKS } from "./fields.ts";
 import { Refused } from "./refusal.ts";
 import { bestCap, codebookSize, gain } from "./sizes.ts";
-import type { Task } from "./tasks.ts";
+import { columns, looksAt, type Task } from "./tasks.ts";
 
 export type Plan = {
   epsilon: number;
@@ -61,11 +61,11 @@ function half(plan: Plan): Terms {
   return { positive: k === 2 ? range(2, 1) : range(k), positives: Math.floor(k / 2) };
 }
 
-function confidence(plan: Plan, dimension: number): Record<string, Terms> {
+function confidence(plan: Plan, dimension: number, f: number): Record<string, Terms> {
   if (!plan.design.temperature_share) return {};
   const k = bestQuestions(plan.epsilon, 4);
   const m = scoresOf(plan);
-  return { confidence: { dimension, known: dimension + 1, clipped: true, m, k, damping: range(1e6 + 1) } };
+  return { confidence: { dimension, f, known: dimension + 1, clipped: true, m, k, damping: range(1e6 + 1) } };
 }
 
 const FEATURES_FROM = [0, 20, 40, 60, 300, 1000, 2000, 3500];
@@ -77,26 +77,28 @@ function questions(plan: Plan): Record<string, Terms> {
   const d = design.n_features ?? questionFeatures(plan, all);
   const k = bestQuestions(plan.epsilon, d);
   const asked = { positive: positives(plan) };
-  const rule = { dimension: d, clipped: true };
+  const f = design.spread_differs ? d : 0;
+  const rule = { dimension: d + f, f, clipped: true };
   const width = Math.max(0, ...channels(basis).map((part) => size(part) - 1));
   const reach = { k, coordinates: range(all), w: width };
   return {
     ...(design.range_is_loose && width ? { reach } : {}),
-    stump: { ...asked, k, coordinates: range(d), uses_label: oneOf(false, true) },
+    stump: { ...asked, k, coordinates: range(d + f), f: oneOf(0, f), uses_label: oneOf(false, true) },
     calibration: { ...asked, ...rule, k: bestQuestions(plan.epsilon, 4), m: 1 },
     evaluation: { ...rule, m: scoresOf(plan) },
-    ...confidence(plan, d),
+    ...confidence(plan, d + f, f),
   };
 }
 
 function questionFeatures(plan: Plan, most: number): number {
   const design = plan.design;
   if (!(design.ordered ?? (ordered(plan.encoder.basis) || design.scales != null))) return most;
-  let effective = plan.n_people * information(plan.epsilon, bestQuestions(plan.epsilon, 30));
-  if (design.range_is_loose) {
-    const count = channels(plan.encoder.basis).length;
-    effective *= 1 - Math.min(Math.max((60 * count) / Math.max(effective, 1e-9), 0.08), 0.33);
-  }
+  const all = plan.n_people * information(plan.epsilon, bestQuestions(plan.epsilon, 30));
+  const share = (people: number, least: number, most: number) => Math.min(Math.max(people / Math.max(all, 1e-9), least), most);
+  const count = channels(plan.encoder.basis).length;
+  let effective = all;
+  if (design.range_is_loose) effective *= 1 - share(60 * count, 0.08, 0.33);
+  if (design.spread_differs) effective *= 1 - share(30, 0.06, 0.2);
   const allowed = FEATURES_FROM.filter((least) => effective / scoresOf(plan) >= least).length;
   return Math.max(1, Math.min(most, allowed));
 }
@@ -115,23 +117,26 @@ function linear(plan: Plan): Record<string, Terms> {
   const others = Math.trunc((design.evaluation_share ?? 0) * plan.n_people)
     + Math.trunc((design.temperature_share ?? 0) * plan.n_people);
   const effective = effectivePeople(plan.n_people - others, plan.epsilon);
-  const locates = design.range_is_loose || effective >= 150;
+  const locates = design.range_is_loose || design.spread_differs || effective >= 150;
+  const f = design.spread_differs ? d : 0;
+  const told = d + f;
   return {
     stump: { k: oneOf(1, bestQuestions(plan.epsilon, d)), coordinates: range(d), positive: 1, uses_label: oneOf(false, true) },
     summary: {
       classes: K,
-      d,
-      q: range(d + 1, 1),
+      d: oneOf(d, told),
+      f: oneOf(0, f),
+      q: range(told + 1, 1),
       statistic: oneOf("spread", "products", K === 2 ? "residual" : "classes"),
       clip: !locates ? 1 : effective >= 2000 * d ? 3 : 2,
       c: oneOf(1, K),
-      w: range(d + 2, 1),
-      t: range(d + 2, 1),
+      w: range(told + 2, 1),
+      t: range(told + 2, 1),
       reach: ANY_LENGTH,
       limit: ANY_LENGTH,
     },
-    evaluation: { dimension: d, clipped: true, m: scoresOf(plan) },
-    ...confidence(plan, d),
+    evaluation: { dimension: told, f, clipped: true, m: scoresOf(plan) },
+    ...confidence(plan, told, f),
   };
 }
 
@@ -207,6 +212,9 @@ export function readTask(plan: Plan, sent: any): Task {
   const rules = TASKS[name]!;
   const { fields, sizes } = readFields(rules, sent);
   if (name === "summary") checkSummary(fields, sizes);
+  if (sizes.f && looksAt({ name, fields, sizes }) > 2 * sizes.f) {
+    throw new Refused("form", "the task cannot be understood: folds");
+  }
   const terms = allowed[name]!;
   for (const [field, rule] of Object.entries(rules)) {
     if (field === "people" || (rule.kind === "array" && !rule.integers && !(field in terms))) continue;
@@ -214,11 +222,13 @@ export function readTask(plan: Plan, sent: any): Task {
     if (wanted === undefined || !agrees(fields[field], wanted)) throw new Refused("terms", `${field} of a ${name} task is another one here`);
   }
   for (const [field, length] of Object.entries(sizes)) {
-    if (!(field in rules) && !(field in terms && agrees(length, terms[field]!))) {
+    if (!(field in rules) && !agrees(length, terms[field] ?? 0)) {
       throw new Refused("terms", `a ${name} task of ${field} = ${length} is not asked here`);
     }
   }
   if (fields.people !== 1) throw new Refused("terms", "a person answers tasks for one person");
+  const most = size(plan.encoder.basis) + +(plan.target_range !== null);
+  if (columns({ name, fields, sizes }) > most) throw new Refused("terms", "the task asks about more features than there are");
   return { name, fields, sizes };
 }
 

@@ -32,7 +32,9 @@ const COMMON: Rules = {
   epsilon: number({ least: 1e-6, most: 1e6 }),
   people: whole(0, 2 ** 31),
 };
+const FOLDS: Rules = { folds: { ...real(["f"], -1, 1), default: [] } };
 const LINE: Rules = {
+  ...FOLDS,
   clipped: { kind: "flag", default: false },
   intercept: real(["people", "m"]),
   coefficients: real(["people", "m", "dimension"]),
@@ -46,6 +48,7 @@ const ALONE = { default: [1] };
 export const TASKS: Record<string, Rules> = {
   stump: {
     ...COMMON,
+    ...FOLDS,
     uses_label: { kind: "flag", default: true },
     coordinates: integers(["people", "k"]),
     thresholds: real(["people", "k"]),
@@ -78,6 +81,7 @@ export const TASKS: Record<string, Rules> = {
   },
   summary: {
     ...COMMON,
+    ...FOLDS,
     statistic: { kind: "choice", options: ["spread", "products", "residual", "classes", "cross"] },
     classes: whole(1, 1 << 12),
     clip: number({ least: 1e-9, most: 1e9 }),

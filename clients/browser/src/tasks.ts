@@ -13,17 +13,29 @@ export type Task = { name: string; fields: Fields; sizes: Sizes };
 const sign = (yes: boolean): number => (yes ? 1 : -1);
 const clamp = (x: number, most: number): number => Math.min(Math.max(x, -most), most);
 
-/** How many features it looks at. */
-export function columns({ name, fields, sizes }: Task): number {
+/** How many features and distances it asks about. */
+export function looksAt({ name, fields, sizes }: Task): number {
   if (name === "stump" || name === "reach") return 1 + Math.max(-1, ...fields.coordinates.flat(3));
   return name === "summary" ? sizes.d! : sizes.dimension!;
 }
 
+/** How many features those are made of. */
+export function columns(task: Task): number {
+  return task.sizes.f || looksAt(task);
+}
+
+/** The first features and their distances from the folds; all features, without folds. */
+function folded(z: number[], folds: number[] = []): number[] {
+  const own = z.slice(0, folds.length);
+  return folds.length ? [...own, ...own.map((x, j) => Math.abs(x - folds[j]!))] : z;
+}
+
 /** The values of the reply: whatever happens inside, they went through the mechanism. */
 export function answer(task: Task, features: number[], label: number, source: Source): number[] {
-  const z = features.map((x) => clamp(Number.isNaN(x) ? 0 : x, 1));
-  if (z.length < columns(task)) throw new Refused("form", "the task asks about more features than there are");
   const { name, fields } = task;
+  const inside = features.map((x) => clamp(Number.isNaN(x) ? 0 : x, 1));
+  if (inside.length < columns(task)) throw new Refused("form", "the task asks about more features than there are");
+  const z = folded(inside, fields.folds);
   const epsilon: number = fields.epsilon;
   switch (name) {
     case "stump":

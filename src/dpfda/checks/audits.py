@@ -49,7 +49,9 @@ _STUDIES: tuple[tuple[dict[str, Any], int, int], ...] = (
         2,
     ),
     ({"name": "questions", "range_is_loose": True}, 400, 2),
+    ({"name": "questions", "spread_differs": True}, 400, 2),
     ({"name": "linear", "evaluation_share": 0.1, "temperature_share": 0.1}, 4000, 2),
+    ({"name": "linear", "spread_differs": True}, 4000, 2),
     ({"name": "linear"}, 4000, 3),
     ({"name": "local_regression", "evaluation_share": 0.1}, 4000, 0),
     ({"name": "local_regression", "range_is_loose": True}, 4000, 0),
@@ -132,6 +134,7 @@ def _studies() -> Iterator[Case]:
             start, phase = server.issued, server.progress.kind
             task = server.issue(server.wanted)
             title = f"{design['name']}, {phase}" + ", several classes" * (classes > 2)
+            title += ", distances" * bool(len(getattr(task, "folds", ())))
             if title not in seen:
                 seen.add(title)
                 known = {"labels": classes or 1}

@@ -41,6 +41,9 @@ def print_study_model(model: StudyModel) -> None:
     if isinstance(model, RuleModel) and model.encoder.basis.functional:
         console.print(_slopes(model, model.slope))
     console.print(str(model.guarantee), markup=False)
+    if isinstance(model, RuleModel) and len(model.folds):
+        said = f"how far the first {len(model.folds)} features are from their middles counts, too"
+        console.print(said, markup=False)
     if isinstance(model, ClassModel):
         console.print(f"classes: {', '.join(map(str, model.classes))}", markup=False)
     if isinstance(model, CurveRegression):

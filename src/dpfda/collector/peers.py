@@ -56,7 +56,7 @@ def exchange_plan(asked: NewExchange, *, own: str | None) -> StudyPlan:
     for model in models:
         if (model.encoder.to_dict(), model.classes) != recipe:
             raise Refused(409, "other_recipe", "all models must share encoder and classes")
-        if len(model.intercept) != 1 or model.clipped or model.centers.any():
+        if len(model.intercept) != 1 or model.clipped or model.centers.any() or len(model.folds):
             raise Refused(409, "not_linear", "only plain linear models can be exchanged")
     try:
         design = ExchangeDesign(

@@ -15,6 +15,7 @@ from dpfda.estimators.plots import draw_study
 from dpfda.estimators.result import StudyResult
 from dpfda.face.comparison import (
     NON_PRIVATE,
+    WITH_SQUARES,
     in_words,
     majority_error,
 )
@@ -130,7 +131,7 @@ class StudyClassifier(StudyEstimator, CurveClassifierBase):
         result.notes = [*self.server_.findings.notes, in_words(error, guessing, len(y))]
         if self._non_private is not None:
             result.errors["non-private"] = self._non_private_error(X, y, grid_points)
-            result.notes.append(NON_PRIVATE)
+            result.notes.append(WITH_SQUARES if len(self.model_.folds) else NON_PRIVATE)
         return result
 
     @abstractmethod

@@ -35,6 +35,8 @@ class LocalCurveClassifier(StudyClassifier):
         n_features: overrides the rule for the number of features.
         range_is_loose: the public ranges are so wide that curves, or columns of a table, may lie
             anywhere in them: the first people say where.
+        spread_differs: classes may differ in how far people are from the middle of a feature, not
+            only in where they are: distances are asked for, too.
         class_share: of two classes, the public share of ``classes_[1]``, if it is known.
         unit: whose data a row is, or all rows of one group.
         ledger: budget of the data over all studies: everybody spends ε before anybody is asked.
@@ -68,6 +70,7 @@ class LocalCurveClassifier(StudyClassifier):
     n_features: int | None = None
     class_share: float | None = None
     range_is_loose: bool = False
+    spread_differs: bool = False
 
     def _plan(self, X: Any, grid_points: Any, **known: Any) -> StudyPlan:
         return plan_study(
@@ -78,6 +81,7 @@ class LocalCurveClassifier(StudyClassifier):
             n_features=self.n_features,
             class_share=self.class_share,
             range_is_loose=self.range_is_loose,
+            spread_differs=self.spread_differs,
             **self._range_facts(X, grid_points),
             **known,
         )

@@ -28,7 +28,13 @@ def draw_study(model: CurveModel, findings: Findings) -> Any:
         middle.errorbar(place, values, yerr=errors, fmt="o", capsize=3, label=names[score])
     middle.axhline(0, color="0.6", linewidth=0.8)
     middle.set(title=f"{findings.title} (95 %)", xlabel="feature")
-    middle.set_xticks(range(1, max((len(row) for row in findings.features), default=1) + 1))
+    places = range(max((len(row) for row in findings.features), default=1))
+    middle.set_xticks([place + 1 for place in places])
+    if findings.folded:
+        middle.set_xticklabels(
+            [findings.called(place).replace("distance ", "±") for place in places]
+        )
+        middle.set_xlabel("feature (±: its distance from the middle)")
     asked = [phase for phase in findings.phases if phase.people]
     steps = [f"{number + 1}. {phase.kind}" for number, phase in enumerate(asked)]
     right.barh(steps, [phase.people for phase in asked], height=0.6)

@@ -15,12 +15,18 @@ NON_PRIVATE = (
     "Non-private: logistic regression on standardized features that saw every curve, its penalty "
     "chosen by cross-validation."
 )
+WITH_SQUARES = NON_PRIVATE.replace("features that", "features and their squares that")
 _ENOUGH = 2000  # rows to choose a penalty by; the fit takes all
 _FOLDS = 3
 
 
-def non_private_classifier(X: Any, y: Any) -> Pipeline | None:
+def non_private_classifier(X: Any, y: Any, *, squares: bool = False) -> Pipeline | None:
     """A classifier without privacy, fitted as well as is usual; None if there is one class only.
+
+    Args:
+        X: features.
+        y: labels.
+        squares: whether squares of standardized features are features as well.
 
     Example:
         >>> x = np.random.default_rng(0).normal(size=(300, 2))
@@ -31,13 +37,14 @@ def non_private_classifier(X: Any, y: Any) -> Pipeline | None:
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import GridSearchCV, StratifiedKFold
     from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
+    from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
     labels = np.asarray(y)
     _, counts = np.unique(labels, return_counts=True)
     if len(counts) < 2:
         return None
-    rule = make_pipeline(StandardScaler(), LogisticRegression(max_iter=5000))
+    more = [FunctionTransformer(_with_squares), StandardScaler()] if squares else []
+    rule = make_pipeline(StandardScaler(), *more, LogisticRegression(max_iter=5000))
     folds = min(_FOLDS, int(counts.min()))
     if folds > 1:
         some = np.random.default_rng(0).permutation(len(labels))[:_ENOUGH]
@@ -47,6 +54,10 @@ def non_private_classifier(X: Any, y: Any) -> Pipeline | None:
         search = GridSearchCV(rule, {"logisticregression__C": np.logspace(-3, 3, 5)}, cv=kept)
         rule = search.fit(np.asarray(X)[some], labels[some]).best_estimator_
     return rule.fit(X, labels)
+
+
+def _with_squares(features: Any) -> Any:
+    return np.hstack([features, np.square(features)])
 
 
 def majority_error(labels: Any) -> float:

@@ -92,7 +92,8 @@ class CurveClassifierBase(LocalClassifier, CurveEstimator):
         self._non_private: Any = None
         if self._is_simulation:
             features = self.model_.encoder.coefficients(rows, grid_points, strict=False)
-            self._non_private = non_private_classifier(features, labels)
+            squares = len(self.model_.folds) > 0
+            self._non_private = non_private_classifier(features, labels, squares=squares)
 
     def _non_private_error(self, X: Any, labels: Any, grid_points: Any) -> float:
         """Its error on new rows: coefficients as they are, no range squeezes them."""

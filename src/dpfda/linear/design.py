@@ -97,6 +97,8 @@ class LinearDesign(FeatureDesign, name="linear"):
         temperature_share: share of people who say how sure the finished classifier may be.
         range_is_loose: features may lie anywhere in their public ranges and be far narrower, so
             that people are asked where, however few they are.
+        spread_differs: classes may differ in how far people are from the middle of a feature, so
+            that distances from it are told beside the features.
 
     Example:
         >>> design = LinearDesign().settled(CurveEncoder("cosine", n_basis=3))
@@ -107,6 +109,7 @@ class LinearDesign(FeatureDesign, name="linear"):
     class_share: float | None = None
     temperature_share: float = 0.0
     range_is_loose: bool = False
+    spread_differs: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -126,6 +129,7 @@ class LinearDesign(FeatureDesign, name="linear"):
             share_known=self.class_share is not None,
             ordered=bool(self.settled(plan.encoder).ordered),
             loose=self.range_is_loose,
+            distances=self.spread_differs,
         )
 
     def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
@@ -137,7 +141,10 @@ class LinearDesign(FeatureDesign, name="linear"):
             rule = f"left out with {plan.n_classes} classes"
             raise InvalidParameter("class_share", rule, self.class_share)
         d = len(self.half_widths(plan))
-        own = {"classes": plan.n_classes, "d": d, "q": range(1, d + 1)}
+        folds = d if self.spread_differs else 0
+        told = d + folds
+        own = {"classes": plan.n_classes, "d": d, "q": range(1, told + 1)}
+        own |= {"d": (d, told), "f": (0, folds)} if folds else {}
         labelled = ("residual",) if plan.n_classes == 2 else ("classes",)
         return {
             "stump": {
@@ -151,11 +158,11 @@ class LinearDesign(FeatureDesign, name="linear"):
                 "statistic": ("spread", "products", *labelled),
                 "clip": self.schedule(plan).clip,
                 "c": (1, plan.n_classes),
-                "w": range(1, d + 2),
-                "t": range(1, d + 2),
+                "w": range(1, told + 2),
+                "t": range(1, told + 2),
                 "reach": LENGTHS,
                 "limit": LENGTHS,
             },
-            "evaluation": {"dimension": d, "clipped": True, "m": plan.n_scores},
-            **asks_confidence(self, plan, dimension=d),
+            "evaluation": {"dimension": told, "f": folds, "clipped": True, "m": plan.n_scores},
+            **asks_confidence(self, plan, dimension=told, folds=folds),
         }

@@ -142,17 +142,21 @@ class FeatureProgress(Progress):
     def labels(self) -> LabelPhases:
         """The phases about labels, with the directions that were chosen for them."""
         if self._labels is None:
-            covariance = spread.settled(self.factor, self.noise)
+            features, covariance = self._told()
             values, whitening, favor = self._directions(covariance)
             about = sum(phase.people for phase in self.phases if phase.kind in ABOUT_LABELS)
             chosen = self._weights(values, favor, _HEARD * max(about, 1))
             q = len(chosen)
             self._labels = self._about_labels(
-                self._features().then(whitening[:q]),
+                features.then(whitening[:q]),
                 importance=(values * favor)[:q],
                 weights=chosen,
             )
         return self._labels
+
+    def _told(self) -> tuple[FeatureMap, FloatArray]:
+        """The features that labels are told by, and their covariance."""
+        return self._features(), spread.settled(self.factor, self.noise)
 
     def _directions(self, covariance: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Eigenvalues, whitening directions and how much each is favored."""

@@ -6,9 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from dpfda._validate import FloatArray
+from dpfda.linear import spread
 from dpfda.linear.design import LinearDesign
+from dpfda.linear.directions import principal
 from dpfda.linear.feature_progress import FeatureProgress
 from dpfda.linear.features import FeatureMap
 from dpfda.linear.labels import LabelPhases, ManyClasses, TwoClasses
@@ -57,6 +60,22 @@ class LinearProgress(FeatureProgress, name="linear"):
         """Of ordered columns the first more often, as they will be used more."""
         return np.sqrt(self.design.favor(self.plan))
 
+    def _told(self) -> tuple[FeatureMap, FloatArray]:
+        """Distances too, where they count; normal features are uncorrelated with theirs."""
+        features, covariance = super()._told()
+        if not self.design.spread_differs:
+            return features, covariance
+        middle, deviation = self.location + self.width * self.mean, self.width * self.deviation
+        far = spread.distances_correlated(covariance)
+        return (
+            FeatureMap.with_distances(middle, deviation, self.schedule.clip),
+            block_diag(covariance, far),
+        )
+
+    def _directions(self, covariance: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        favor = self.design.favor(self.plan)
+        return principal(covariance, np.tile(favor, len(covariance) // len(favor)))
+
     def _about_labels(self, features: FeatureMap, **chosen: FloatArray) -> LabelPhases:
         kind = TwoClasses if self.plan.n_classes == 2 else ManyClasses
         return kind(self.schedule, features, **chosen, share=self.design.class_share)
@@ -80,10 +99,14 @@ class LinearProgress(FeatureProgress, name="linear"):
         """The classifier as it is now."""
         labels = self.labels
         rule = labels.features.rule(*labels.scores())
-        variances = np.zeros((len(rule["intercept"]), 1 + self.d))
+        variances = np.zeros((len(rule["intercept"]), 1 + rule["coefficients"].shape[1]))
         variances[:, 0] = labels.doubt()
         return CurveModel(
-            **rule, variances=variances, damping=self.temperature.factor, **self.plan.stamp
+            **rule,
+            folds=labels.features.folds,
+            variances=variances,
+            damping=self.temperature.factor,
+            **self.plan.stamp,
         )
 
     def state(self) -> dict[str, Any]:
@@ -102,4 +125,5 @@ class LinearProgress(FeatureProgress, name="linear"):
             phases=self.phases,
             **self._estimated(),
             error=self.error_estimate,
+            folded=self.d if self.design.spread_differs else 0,
         )

@@ -37,6 +37,7 @@ class Schedule:
         share_known: nobody needs to be asked for the share of the second of two classes.
         ordered: the first columns matter most, as of smooth curves.
         loose: features may lie anywhere in their ranges.
+        distances: how far people are from the middle of features counts too.
     """
 
     people: int
@@ -48,6 +49,7 @@ class Schedule:
     share_known: bool = False
     ordered: bool = False
     loose: bool = False
+    distances: bool = False
 
     @property
     def effective(self) -> float:
@@ -64,11 +66,11 @@ class Schedule:
     @property
     def locates(self) -> bool:
         """Whether location and scale are sought; if not, features are signs."""
-        return self.loose or self.effective >= _LOCATION_FROM
+        return self.loose or self.distances or self.effective >= _LOCATION_FROM
 
     def phases(self) -> list[Phase]:
         """In order; sizes add up to everybody."""
-        share = _LOOSE if self.loose else _LOCATION
+        share = _LOCATION if self.effective >= _LOCATION_FROM and not self.loose else _LOOSE
         location = int(share * self.people) if self.locates else 0
         spread = int(_SPREAD * self.people) if self.effective * _SPREAD >= _SPREAD_FROM else 0
         correlation = self._correlating()

@@ -114,6 +114,20 @@ def settled(factor: FloatArray, noise: float) -> FloatArray:
     return np.asarray((vectors * np.maximum(values, least)) @ vectors.T)
 
 
+def distances_correlated(covariance: FloatArray) -> FloatArray:
+    """Correlations of |x_i| and |x_j| for normal x with this covariance.
+
+    Example:
+        >>> distances_correlated(np.array([[1.0, 0.5], [0.5, 1.0]])).round(2)
+        array([[1.  , 0.22],
+               [0.22, 1.  ]])
+    """
+    deviation = np.sqrt(np.diag(covariance))
+    r = np.clip(covariance / np.outer(deviation, deviation), -1, 1)
+    product = np.sqrt(1 - r**2) + r * np.arcsin(r)  # E|x_i x_j| in units of 2/π
+    return np.asarray((product - 1) / (np.pi / 2 - 1))
+
+
 @cache
 def normal_rows(width: int) -> FloatArray:
     """Public normal numbers on which cuts are computed, shape (4000, width)."""

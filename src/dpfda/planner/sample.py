@@ -30,11 +30,13 @@ class Pilot:
         features: encoded rows.
         labels: their label numbers.
         shares: how frequent each class will be among the people of the study.
+        squares: whether classes may differ in spread.
     """
 
     features: FloatArray
     labels: IntArray
     shares: FloatArray
+    squares: bool
 
     @classmethod
     def of(
@@ -45,7 +47,8 @@ class Pilot:
         features = plan.encoder.encode(X, grid_points, strict=False)
         labels = public_labels("sample", plan, y, rows=len(features), least=_FEWEST)
         found = np.bincount(labels)
-        return cls(features, labels, found / found.sum() if shares is None else shares)
+        shares = found / found.sum() if shares is None else shares
+        return cls(features, labels, shares, bool(plan.design.get("spread_differs")))
 
     def parts(self, count: int, *, blurred: float = 0.0) -> list[_Part]:
         """One population a study: all rows for both, and rows kept apart, in turns.
@@ -70,7 +73,9 @@ class Pilot:
         """Of the usual classifier, as near to the truth as the sample allows: see above."""
         wrong = np.zeros((2, len(self.labels)))
         for part in self.parts(2 * _FOLDS):
-            rule = non_private_classifier(self.features[part.seen], self.labels[part.seen])
+            rule = non_private_classifier(
+                self.features[part.seen], self.labels[part.seen], squares=self.squares
+            )
             assert rule is not None
             missed = rule.predict(self.features[part.tested]) != self.labels[part.tested]
             wrong[int(len(part.seen) < len(self.labels)), part.tested] = missed

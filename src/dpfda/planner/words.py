@@ -112,13 +112,15 @@ def consent(plan: StudyPlan) -> str:
         "labels": f"Your curve or row is sent as it is: it is public anyway. Your {own} is not.",
         "features": f"Your {own} is public anyway. Your curve or row never leaves your device.",
     }.get(plan.protects, f"Neither your curve or row nor your {own} ever leaves your device.")
-    feature = " (a feature is one entry of your row)"
+    feature = "a feature is one entry of your row"
     if plan.encoder.basis.functional:
-        feature = " (a feature is a number that your device makes of your curve, such as its level)"
+        feature = "a feature is a number that your device makes of your curve, such as its level"
+    if plan.design.get("spread_differs"):
+        feature += ", or how far such a number is from the middle of all people"
     lines = [
         plan.title or "A study", "",
         f"{plan.n_people:,} people take part. {clear}",
-        f"You answer once. By lot you get one of these tasks{feature}:", "",
+        f"You answer once. By lot you get one of these tasks ({feature}):", "",
     ]  # fmt: skip
     for row in rows:
         lines += [f"* {row['people']:,} people are asked: {row['asked']}", *_chances(plan, row)]

@@ -25,6 +25,7 @@ class CurveRegressionBody(Body):
     centers: list[list[float]]
     scales: list[list[float]]
     clipped: bool
+    folds: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

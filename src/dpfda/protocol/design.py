@@ -45,7 +45,7 @@ class Design(
 
         ``epsilon`` and ``unit`` are the plan's where nothing else is said. What is not said of a
         field means its default; arrays of real numbers are free within their declared ranges, but
-        every length must be said.
+        every length must be said, or is 0.
         """
 
 
@@ -81,7 +81,7 @@ def check_terms(task: Task, terms: Terms) -> None:
         if not _agrees(getattr(task, name), wanted):
             raise ProtocolError(f"{name} of a {task.name} task must be {wanted} here")
     for name, size in task.sizes.items():
-        if name not in rules and not _agrees(size, terms.get(name, ())):
+        if name not in rules and not _agrees(size, terms.get(name, 0)):
             raise ProtocolError(f"a {task.name} task of {name} = {size} is not asked here")
 
 

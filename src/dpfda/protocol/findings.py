@@ -40,6 +40,7 @@ class Findings:
         drifted: older replies were forgotten because new ones contradict them.
         following: the design of a study that goes on from here.
         notes: what a reader must know, in sentences.
+        folded: how many features come before distances from their middles, where there are any.
     """
 
     classes: tuple[Any, ...]
@@ -53,12 +54,26 @@ class Findings:
     drifted: bool = False
     following: Design | None = None
     notes: Sequence[str] = ()
+    folded: int = 0
+
+    def called(self, place: int) -> str:
+        """What the feature at this place is called.
+
+        Example:
+            >>> found = Findings(classes=("no", "yes"), phases=(), folded=2)
+            >>> [found.called(place) for place in range(4)]
+            ['1', '2', 'distance 1', 'distance 2']
+        """
+        if not self.folded or place < self.folded:
+            return str(place + 1)
+        return f"distance {place - self.folded + 1}"
 
     def estimates(self) -> dict[str, Estimate]:
         """Everything that was estimated, by name."""
-        named = {f"center {j + 1}": estimate for j, estimate in enumerate(self.centers)}
+        named = {f"center {self.called(j)}": estimate for j, estimate in enumerate(self.centers)}
         for score, row in enumerate(self.features):
-            named |= {f"{self.learnt} {j + 1}{self._against(score)}": e for j, e in enumerate(row)}
+            learnt, against = self.learnt, self._against(score)
+            named |= {f"{learnt} {self.called(j)}{against}": e for j, e in enumerate(row)}
         for score, estimate in enumerate(self.intercepts):
             named[f"intercept{self._against(score)}"] = estimate
         if self.error is not None:

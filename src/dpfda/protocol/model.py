@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,6 +14,7 @@ from dpfda.curves import CurveEncoder, read_encoder
 from dpfda.documents import Body, Documented
 from dpfda.errors import InvalidParameter
 from dpfda.privacy.guarantee import Guarantee
+from dpfda.protocol.folds import folded
 from dpfda.protocol.linear_scores import NUMBERS, class_chances, decided, linear_scores
 from dpfda.protocol.plan import Label
 
@@ -56,7 +57,8 @@ class RuleModel(StudyModel):
     """A linear rule of encoded curves.
 
     score = intercept + coefficients · squash((z* - centers)/scales), where `squash` clips to ±1 if
-    `clipped`, and is the identity otherwise.
+    `clipped`, and is the identity otherwise. With folds, z* stands for its first features and their
+    distances from the folds (`protocol.folds`).
 
     Attributes:
         encoder: how a curve becomes z*.
@@ -65,6 +67,7 @@ class RuleModel(StudyModel):
         centers: shape (m, d).
         scales: shape (m, d).
         clipped: whether centered and scaled features are clipped to ±1.
+        folds: middles of the first features, where distances from them count too, shape (f,).
     """
 
     encoder: CurveEncoder
@@ -73,12 +76,13 @@ class RuleModel(StudyModel):
     centers: FloatArray
     scales: FloatArray
     clipped: bool
+    folds: FloatArray = field(default_factory=lambda: np.zeros(0))
 
     def _read(self, *names: str) -> None:
         """Parts that JSON does not hold as they are, and finite numbers."""
         super().__post_init__()
         self._revive("encoder", read_encoder)
-        for name in names:
+        for name in (*names, "folds"):
             array = np.asarray(getattr(self, name), dtype=np.float64)
             if not np.all(np.isfinite(array)):
                 raise InvalidParameter(name, "finite", "NaN or infinity")
@@ -88,9 +92,12 @@ class RuleModel(StudyModel):
         """How many features so many scores look at; shapes that do not fit are refused."""
         if self.coefficients.ndim != 2 or len(self.coefficients) != scores:
             raise InvalidParameter("coefficients", f"{scores} rows", self.coefficients.shape)
-        width = self.coefficients.shape[1]
-        if width > self.encoder.n_features:
-            rule = f"of {self.encoder.n_features} columns at most, as the encoder has features"
+        width, size = self.coefficients.shape[1], self.encoder.n_features
+        if self.folds.ndim != 1 or len(self.folds) > size:
+            rule = f"one number each for {size} features at most"
+            raise InvalidParameter("folds", rule, self.folds.shape)
+        if width > (2 * len(self.folds) or size):
+            rule = f"of {2 * len(self.folds) or size} columns at most, as there are features"
             raise InvalidParameter("coefficients", rule, self.coefficients.shape)
         for name in ("centers", "scales"):
             if getattr(self, name).shape != self.coefficients.shape:
@@ -101,18 +108,23 @@ class RuleModel(StudyModel):
         return int(width)
 
     def rows(self, people: int) -> dict[str, FloatArray]:
-        """Its numbers once for each of `people`, as tasks carry them."""
-        return {name: np.repeat(getattr(self, name)[None], people, axis=0) for name in NUMBERS}
+        """Its numbers once for each of `people`, and its folds, as tasks carry them."""
+        own = {name: np.repeat(getattr(self, name)[None], people, axis=0) for name in NUMBERS}
+        return own | {"folds": self.folds}
 
     def scores(self, features: FloatArray) -> FloatArray:
         """Scores of encoded curves, shape (n, m)."""
         numbers = {name: getattr(self, name) for name in NUMBERS}
-        return linear_scores(features, **numbers, clipped=self.clipped)
+        return linear_scores(folded(features, self.folds), **numbers, clipped=self.clipped)
 
     def slope(self, points: Any = None) -> FloatArray:
-        """β(t) of each score at `points`, or one weight a feature, inside the clipping."""
+        """β(t) of each score at `points`, or one weight a feature, inside the clipping.
+
+        Of the features themselves: distances from the folds have no slope.
+        """
         weights = np.zeros((len(self.coefficients), self.encoder.n_features))
-        weights[:, : self.coefficients.shape[1]] = self.coefficients / self.scales
+        own = len(self.folds) or self.coefficients.shape[1]
+        weights[:, :own] = (self.coefficients / self.scales)[:, :own]
         return self.encoder.slope(weights, points)
 
     def plot(self, ax: Any = None) -> Any:
@@ -121,13 +133,14 @@ class RuleModel(StudyModel):
 
         ax = plt.subplots()[1] if ax is None else ax
         slope = self.slope()
+        beside = " (distances count too)" if len(self.folds) else ""
         if self.encoder.basis.functional:
             rows = slope.reshape(-1, slope.shape[-1])  # of several channels, one line each
             ax.plot(np.linspace(*self.encoder.basis.domain_range, slope.shape[-1]), rows.T)
-            ax.set(title="slope function β(t)", xlabel="t")
+            ax.set(title="slope function β(t)" + beside, xlabel="t")
         else:
             ax.bar(np.arange(slope.shape[1]), slope[0])
-            ax.set(title="weights", xlabel="feature")
+            ax.set(title="weights" + beside, xlabel="feature")
         ax.axhline(0, color="0.6", linewidth=0.8)
         return ax
 
@@ -144,6 +157,7 @@ class CurveModelBody(Body):
     clipped: bool
     variances: list[list[float]] | None = None
     damping: float = 1.0
+    folds: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -215,7 +229,7 @@ class CurveModel(RuleModel, ClassModel):
         """
         rule: dict[str, Any] = {name: getattr(self, name) for name in NUMBERS}
         rule |= {"clipped": self.clipped, "variances": self.variances, "damping": self.damping}
-        return class_chances(features, **rule)
+        return class_chances(folded(features, self.folds), **rule)
 
     def predict(self, X: Any, *, grid_points: Any = None) -> Any:
         """Labels of new curves."""

@@ -77,11 +77,14 @@ def confidence_questions(plan: StudyPlan) -> int:
     return best_questions(plan.epsilon, most=_QUESTIONS)
 
 
-def asks_confidence(design: Any, plan: StudyPlan, *, dimension: int) -> Mapping[str, Terms]:
+def asks_confidence(
+    design: Any, plan: StudyPlan, *, dimension: int, folds: int = 0
+) -> Mapping[str, Terms]:
     """What may be asked of the finished classifier's chances, if anybody is asked at all."""
     if not design.temperature_share:
         return {}
     terms = {"dimension": dimension, "known": dimension + 1, "clipped": True, "m": plan.n_scores}
+    terms["f"] = folds
     return {"confidence": terms | {"k": confidence_questions(plan), "damping": _FACTORS}}
 
 

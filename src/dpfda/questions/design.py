@@ -34,6 +34,8 @@ class QuestionDesign(Design, name="questions"):
         class_share: the public share of class 1 among two, so that nobody is asked for it.
         range_is_loose: curves may lie anywhere in their public range and be far narrower, so that
             the first people say where; then `scales` follow from their answers.
+        spread_differs: classes may differ in how far people are from the middle of a feature: some
+            people say how far, and every feature is asked about twice, as it is and folded there.
 
     Example:
         >>> design = QuestionDesign().settled(CurveEncoder("cosine", n_basis=3))
@@ -49,6 +51,7 @@ class QuestionDesign(Design, name="questions"):
     class_share: float | None = None
     temperature_share: float = 0.0
     range_is_loose: bool = False
+    spread_differs: bool = False
 
     def __post_init__(self) -> None:
         if self.scales is not None:
@@ -89,7 +92,7 @@ class QuestionDesign(Design, name="questions"):
         if self.n_features is not None:
             return self.n_features
         effective = effective_answers(plan.n_people, plan.epsilon)
-        effective *= 1 - self.range_share(plan)
+        effective *= (1 - self.range_share(plan)) * (1 - self.width_share(plan))
         by_rule = sizes.number_of_features(effective / plan.n_scores, most=most)
         return by_rule if design.ordered else most
 
@@ -99,6 +102,12 @@ class QuestionDesign(Design, name="questions"):
             return 0.0
         effective = effective_answers(plan.n_people, plan.epsilon)
         return sizes.range_share(effective, channels=plan.encoder.channels)
+
+    def width_share(self, plan: StudyPlan) -> float:
+        """Of the others, who say how far they are from the middle; nobody where it says nothing."""
+        if not self.spread_differs:
+            return 0.0
+        return sizes.width_share(effective_answers(plan.n_people, plan.epsilon))
 
     def asks(self, plan: StudyPlan) -> Mapping[str, Terms]:
         """Questions about single features, about the intercept, and about the finished classifier.
@@ -111,16 +120,17 @@ class QuestionDesign(Design, name="questions"):
             raise InvalidParameter("range_is_loose", "False but for curves on waves", True)
         d = self.dimension(plan)
         k = best_questions(plan.epsilon, most=d)
+        folds = d if self.spread_differs else 0
         asked = {"positive": plan.positives}
-        stump = {"k": k, "coordinates": range(d), "uses_label": (False, True)}
+        stump = {"k": k, "coordinates": range(d + folds), "uses_label": (False, True)}
         dithers = {"k": best_questions(plan.epsilon, most=INTERCEPT_QUESTIONS)}
-        rule = {"dimension": d, "clipped": True}
+        rule = {"dimension": d + folds, "f": folds, "clipped": True}
         width = waves(channels(plan.encoder)).shape[1]
         reach = {"k": k, "coordinates": range(plan.encoder.n_features), "w": width}
         return {
             **({"reach": reach} if self.range_is_loose and width else {}),
-            "stump": asked | stump,
+            "stump": asked | stump | ({"f": (0, folds)} if folds else {}),
             "calibration": asked | dithers | rule | {"m": 1},
             "evaluation": rule | {"m": plan.n_scores},
-            **asks_confidence(self, plan, dimension=d),
+            **asks_confidence(self, plan, dimension=d + folds, folds=folds),
         }

@@ -103,6 +103,7 @@ def direction(
     alpha: float,
     whiten: bool,
     ordered: bool,
+    runs: int = 1,
     balance: float | None = None,
 ) -> Direction:
     """Slopes θ from the answers to "is this stump right on you?".
@@ -120,19 +121,21 @@ def direction(
         alpha: truth probability.
         whiten: whether anybody was asked about two.
         ordered: whether the first features matter most.
+        runs: into how many equal parts features are divided, each with an order of its own.
         balance: r₀ of two classes; None for one class against several others.
     """
     precision = np.maximum(asked, 0.5) * alpha**2
     raw = total / np.maximum(asked, 1) / alpha
     off = 0.0 if balance is None else balance
-    believed = _shrinkage(raw, precision, ordered=ordered, room=(1 - abs(off)) ** 2)
+    room = (1 - abs(off)) ** 2
+    believed = _shrinkage(raw, precision, ordered=ordered, runs=runs, room=room)
     r = raw * believed
     u = np.linalg.solve(_correlations(pair_total, pair_asked, alpha), r) if whiten else r
     spread = 1 - off**2
     evidence = 1.0
     if balance is not None:
         signal = _CLEAR if ordered and not whiten else _FAINT[ordered]
-        evidence = _evidence(raw, precision, signal=signal, room=(1 - abs(off)) ** 2)
+        evidence = _evidence(raw, precision, signal=signal, runs=runs, room=room)
     steepness = 4 * (evidence if whiten else 1.0) / (spread * (1 - np.clip(u @ r / spread, 0, 0.9)))
     return Direction(
         slopes=steepness * u,
@@ -143,7 +146,9 @@ def direction(
     )
 
 
-def _shrinkage(raw: FloatArray, precision: FloatArray, *, ordered: bool, room: float) -> FloatArray:
+def _shrinkage(
+    raw: FloatArray, precision: FloatArray, *, ordered: bool, room: float, runs: int = 1
+) -> FloatArray:
     """How much of each correlation to believe.
 
     Ordered features: the signal-to-noise ratio, n α² r² less 2.5 times its mean under noise alone,
@@ -153,7 +158,11 @@ def _shrinkage(raw: FloatArray, precision: FloatArray, *, ordered: bool, room: f
     """
     evidence = precision * raw**2
     if ordered:
-        signal = np.maximum(isotonic_regression(evidence - _DOUBT, increasing=False).x, 0)
+        falling = [
+            isotonic_regression(run - _DOUBT, increasing=False).x
+            for run in np.split(evidence, runs)
+        ]
+        signal = np.maximum(np.concatenate(falling), 0)
         believed = signal / (signal + 1)
     else:
         believed = _OTHER_PRIOR * room / (_OTHER_PRIOR * room + 1 / precision)
@@ -162,15 +171,22 @@ def _shrinkage(raw: FloatArray, precision: FloatArray, *, ordered: bool, room: f
     return np.asarray(believed)
 
 
-def _evidence(raw: FloatArray, precision: FloatArray, *, signal: _Signal, room: float) -> float:
+def _evidence(
+    raw: FloatArray, precision: FloatArray, *, signal: _Signal, room: float, runs: int = 1
+) -> float:
     """How likely it is that any stump is right.
 
     If so, r_j ~ N(0, τ² (j + 1)^-p) with τ² one of the sizes and p one of the decays, else all r_j
-    are 0.
+    are 0. Of several runs of features, all say something, or any one alone.
     """
-    sizes, places = np.array(signal.sizes) * room, 1.0 + np.arange(len(raw))
+    sizes = np.array(signal.sizes) * room
+    places = np.tile(1.0 + np.arange(len(raw) // runs), runs)
     variance = np.concatenate([np.outer(sizes, places**-power) for power in signal.decays])
     prior = signal.expected * np.repeat(list(signal.decays.values()), len(sizes)) / len(sizes)
+    if runs > 1:
+        alone = np.repeat(np.vstack([np.ones(runs), np.eye(runs)]), len(raw) // runs, axis=1)
+        variance = (alone[:, None] * variance).reshape(-1, len(raw))
+        prior = np.tile(prior, 1 + runs) / (1 + runs)
     gain = variance / (variance + 1 / precision)
     fit = 0.5 * (precision * raw**2 * gain - np.log1p(variance * precision)).sum(axis=1)
     return float(softmax(np.append(np.log(prior) + fit, np.log(1 - signal.expected)))[:-1].sum())

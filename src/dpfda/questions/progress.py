@@ -1,4 +1,4 @@
-"""A question study under way: what people are asked, what is kept of it, what is concluded."""
+"""A question study under way: what is concluded from the replies, and what is kept of it."""
 
 from __future__ import annotations
 
@@ -7,18 +7,12 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.mechanisms.question_response import QuestionResponse, best_questions, effective_answers
 from dpfda.protocol.estimate import Estimate, accuracy_estimate
-from dpfda.protocol.findings import Findings, Phase
+from dpfda.protocol.findings import Findings
 from dpfda.protocol.model import CurveModel
-from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.public_randomness import public_subsets, public_uniforms
-from dpfda.protocol.task import Task
-from dpfda.protocol.tasks.calibration import CalibrationTask
-from dpfda.protocol.tasks.reach import ReachTask
-from dpfda.protocol.tasks.stump import StumpTask
-from dpfda.protocol.temperature import BATCHES, Temperature, asked, confidence_questions
-from dpfda.questions import estimation, sizes
+from dpfda.protocol.temperature import Temperature
+from dpfda.questions import estimation
+from dpfda.questions.asking import AskedProgress
 from dpfda.questions.balance import (
     Belief,
     always_the_same,
@@ -28,23 +22,13 @@ from dpfda.questions.balance import (
     one_against_the_rest,
     sensitivity,
 )
-from dpfda.questions.design import INTERCEPT_QUESTIONS, QuestionDesign
-from dpfda.questions.ranging import RANGING, Ranging, channels
-from dpfda.questions.scores import ScoredProgress
+from dpfda.questions.ranging import RANGING
 
-_CENTER_WIDTHS = (1 / 3, 1 / 4)  # of the scale h, batch after batch
-_DIRECTION_BATCHES = 3  # where the first say how often to ask about the constant stump
-_INTERCEPT_BATCHES = 4
 _SIGNAL_SEEN = (0.25, 0.5)  # evidence below which a study says that it found nothing, or may have
-_BELOW = -2.0  # a threshold that every feature exceeds: this stump's answer is the label
 
 
-class QuestionProgress(ScoredProgress, name="questions"):
-    """A question study under way. All it keeps is sums and the estimates made of them.
-
-    With K > 2 classes each person of the direction and intercept phases helps one class against the
-    rest; a study has m = 1 score for two classes and m = K otherwise.
-    """
+class QuestionProgress(AskedProgress, name="questions"):
+    """A question study under way. All it keeps is sums and the estimates made of them."""
 
     kept = (
         "scales",
@@ -58,49 +42,6 @@ class QuestionProgress(ScoredProgress, name="questions"):
         "constant_share",
         "temper",
     )
-
-    def __init__(self, design: QuestionDesign, plan: StudyPlan) -> None:
-        self.design = design.settled(plan.encoder)
-        self.d = design.dimension(plan)
-        self.k = best_questions(plan.epsilon, most=self.d)
-        self.intercept_k = best_questions(plan.epsilon, most=INTERCEPT_QUESTIONS)
-        self.scales: FloatArray = np.array(self.design.scales)[: self.d]
-        self.centers: FloatArray = np.zeros(self.d)
-        self.center_variance: FloatArray = (self.scales / 2) ** 2
-        self.slopes: FloatArray = np.zeros((plan.n_scores, self.d))
-        self.slope_variance: FloatArray = np.zeros_like(self.slopes)
-        self.correlations: list[list[Estimate]] = []
-        self.intercepts = [one_against_the_rest(doubt=0.0)] * plan.n_scores
-        self.evidence: FloatArray = np.ones(plan.n_scores)
-        self.damping: FloatArray = np.ones(plan.n_scores)
-        self.temperature = Temperature()
-        self.error_estimate: Estimate | None = None
-        effective = effective_answers(plan.n_people, plan.epsilon)
-        two_unknown = plan.n_classes == 2 and design.class_share is None
-        self._constant = sizes.constant_shares(effective) if two_unknown else (0.0, 0.0)
-        self.constant_share: FloatArray = np.array(self._constant[0])
-        located = int(design.range_share(plan) * plan.n_people)
-        tempered = int(design.temperature_share * plan.n_people)
-        effective *= 1 - design.range_share(plan) - design.temperature_share
-        center, direction, intercept, evaluation = sizes.groups(
-            plan.n_people - located - tempered,
-            effective,
-            center_known=design.center_known,
-            evaluation_share=design.evaluation_share,
-        )
-        self._sums: dict[str, FloatArray] = {}
-        self.plan = plan
-        self.ranging = Ranging(channels(plan.encoder), k=self.k, alpha=self._alpha(self.k))
-        looks = _DIRECTION_BATCHES if any(self._constant) else 1
-        batches = {
-            "center": sizes.split_evenly(center, len(_CENTER_WIDTHS)),
-            "direction": sizes.split_evenly(direction, looks),
-            "intercept": sizes.split_evenly(intercept, _INTERCEPT_BATCHES),
-            "temperature": sizes.split_evenly(tempered, BATCHES),
-            "evaluation": [evaluation],
-        }
-        later = [Phase(kind, n) for kind in batches for n in batches[kind]]
-        super().__init__(plan, self.ranging.phases(located) + later)
 
     @property
     def beliefs(self) -> FloatArray:
@@ -120,144 +61,13 @@ class QuestionProgress(ScoredProgress, name="questions"):
     def temper(self, stored: FloatArray) -> None:
         self.temperature = Temperature(*stored.tolist())
 
-    @property
-    def _intercept(self) -> FloatArray:
-        return np.array([belief.mean for belief in self.intercepts])
-
-    # -- what people are asked ----------------------------------------------------------------
-
-    def tasks(self, start: int, people: int) -> Task:
-        """The questions of some tickets of the present phase."""
-        asked = {
-            **dict.fromkeys(RANGING, self._range_questions),
-            "center": self._center_questions,
-            "direction": self._direction_questions,
-            "intercept": self._intercept_questions,
-            "temperature": self._temperature_questions,
-            "evaluation": self._evaluation_questions,
-        }
-        return asked[self.kind](start, people)
-
-    def _range_questions(self, start: int, people: int) -> Task:
-        uniforms = self._public(start, people, 2 * self.k)
-        asked = self.ranging.questions(self.kind, start, uniforms)
-        if self.kind == "reach":
-            return self._ask("reach", people, **asked)
-        positive = np.ones(people, dtype=np.int64)
-        return self._ask("stump", people, **asked, positive=positive, uses_label=False)
-
-    def _center_questions(self, start: int, people: int) -> Task:
-        uniforms = self._public(start, people, 2 * self.d)
-        chosen = public_subsets(uniforms[:, : self.d], choose=self.k, weights=self._weights)
-        dither = 2 * np.take_along_axis(uniforms[:, self.d :], chosen, axis=1) - 1
-        return self._ask(
-            "stump",
-            people,
-            coordinates=chosen,
-            thresholds=self.centers[chosen] + self._center_width[chosen] * dither,
-            positive=np.ones(people, dtype=np.int64),
-            uses_label=False,
-        )
-
-    def _direction_questions(self, start: int, people: int) -> Task:
-        uniforms = self._public(start, people, self.d + 1)
-        weights = np.append(self._weights, self._constant_weight)
-        if not weights[-1]:
-            uniforms, weights = uniforms[:, : self.d], self._weights
-        chosen = public_subsets(uniforms, choose=self.k, weights=weights)
-        constant = chosen == self.d
-        return self._ask(
-            "stump",
-            people,
-            coordinates=np.where(constant, 0, chosen),
-            thresholds=np.where(constant, _BELOW, np.append(self.centers, 0.0)[chosen]),
-            positive=self._positive(start, people),
-            uses_label=True,
-        )
-
-    @property
-    def _constant_weight(self) -> float:
-        """Of the constant stump beside the others: where people answer several, most of them do."""
-        share, others = float(self.constant_share), self._weights
-        if self.k > 1:
-            return 2.0 * float(others.max()) if share else 0.0
-        return share / (1 - share) * float(others.sum())
-
-    def _intercept_questions(self, start: int, people: int) -> Task:
-        positive = self._positive(start, people)
-        score = self._score(positive)
-        return self._ask(
-            "calibration",
-            people,
-            intercept=self._intercept[score, None],
-            coefficients=self.slopes[score, None],
-            centers=np.broadcast_to(self.centers, (people, 1, self.d)),
-            scales=np.broadcast_to(self.scales, (people, 1, self.d)),
-            dithers=2 * self._public(start, people, self.intercept_k) - 1,
-            positive=positive,
-        )
-
-    def _temperature_questions(self, start: int, people: int) -> Task:
-        uniforms = self._public(start, people, confidence_questions(self.plan))
-        return self._ask("confidence", people, **asked(self.model, uniforms))
-
-    def _evaluation_questions(self, start: int, people: int) -> Task:
-        return self._ask("evaluation", people, **self.model.rows(people))
-
-    def _public(self, start: int, people: int, width: int) -> FloatArray:
-        return public_uniforms(
-            seed=self.plan.seed, phase=self.phase, start=start, people=people, width=width
-        )
-
-    @property
-    def _weights(self) -> FloatArray:
-        return sizes.asking_weights(self.d, ordered=bool(self.design.ordered))
-
-    @property
-    def _center_width(self) -> FloatArray:
-        batch = sum(phase.kind == "center" for phase in self.phases[: self.phase])
-        return self.scales * _CENTER_WIDTHS[batch]
-
-    # -- what is kept of the replies ----------------------------------------------------------
-
-    def absorb(self, task: Task, reply: FloatArray) -> None:
-        """Add the replies to the present phase's sums."""
-        if isinstance(task, StumpTask | ReachTask) and self.kind in RANGING:
-            self._add(self.kind, self.ranging.counted(self.kind, task, reply))
-        elif isinstance(task, StumpTask):
-            score = self._score(task.positive) if task.uses_label else 0 * task.positive
-            stump = np.where(task.thresholds == _BELOW, self.d, task.coordinates)
-            told = np.zeros((task.people, self.d + 1))
-            np.put_along_axis(told, stump, reply, axis=1)
-            asked = np.zeros((task.people, self.d + 1))
-            np.put_along_axis(asked, stump, 1.0, axis=1)
-            own = [score == m for m in range(self.n_scores)]
-            self._add("total", np.stack([told[rows].sum(axis=0) for rows in own]))
-            self._add("asked", np.stack([asked[rows].sum(axis=0) for rows in own]))
-            if task.uses_label and task.width > 1:
-                self._add("pair_total", np.stack([told[rows].T @ told[rows] for rows in own]))
-                self._add("pair_asked", np.stack([asked[rows].T @ asked[rows] for rows in own]))
-        elif isinstance(task, CalibrationTask):
-            score = self._score(task.positive)
-            mean_answer = reply.mean(axis=1)
-            self._add("total", np.bincount(score, mean_answer, self.n_scores).astype(np.float64))
-            self._add("people", np.bincount(score, minlength=self.n_scores).astype(np.float64))
-        else:
-            self._add("total", np.array([reply.sum()]))
-            self._add("people", np.array([float(len(reply))]))
-
-    def _add(self, name: str, amount: FloatArray) -> None:
-        self._sums[name] = self._sums.get(name, np.zeros_like(amount)) + amount
-
-    def _sum(self, name: str, *shape: int) -> FloatArray:
-        return self._sums.get(name, np.zeros(shape))
-
     # -- what is concluded ----------------------------------------------------------------------
 
     def _learn(self) -> None:
         learn = {
             **dict.fromkeys(RANGING, self._learn_range),
             "center": self._learn_center,
+            "width": self._learn_width,
             "direction": self._learn_direction,
             "intercept": self._learn_intercept,
             "temperature": self._learn_temperature,
@@ -272,18 +82,26 @@ class QuestionProgress(ScoredProgress, name="questions"):
         if self.kind in self._sums:
             self.ranging.learn(self.kind, self._sums[self.kind])
             found = self.ranging.found()
-            self.centers, self.scales, self.center_variance = (part[: self.d] for part in found)
+            self._place(*(part[: self.own] for part in found))
 
     def _learn_center(self) -> None:
-        self.centers, self.center_variance = estimation.shift_center(
-            self.centers,
-            self.center_variance,
-            total=self._sum("total", 1, self.d + 1).sum(axis=0)[: self.d],
-            asked=self._sum("asked", 1, self.d + 1).sum(axis=0)[: self.d],
+        own = slice(self.own)
+        centers, doubt = estimation.shift_center(
+            self.centers[own],
+            self.center_variance[own],
+            total=self._sum("total", 1, self.d + 1).sum(axis=0)[own],
+            asked=self._sum("asked", 1, self.d + 1).sum(axis=0)[own],
             width=self._center_width,
             alpha=self._alpha(self.k),
-            located=np.isin(np.arange(self.d), self.ranging.levels) & self.design.range_is_loose,
+            located=np.isin(np.arange(self.own), self.ranging.levels) & self.design.range_is_loose,
         )
+        self._place(centers, self.scales[own], doubt)
+
+    def _learn_width(self) -> None:
+        if "width" in self._sums:
+            self.widths.counts += self._sums["width"]
+            own = slice(self.own)
+            self._place(self.centers[own], self.scales[own], self.center_variance[own])
 
     def _learn_direction(self) -> None:
         m, d = self.n_scores, self.d
@@ -301,6 +119,7 @@ class QuestionProgress(ScoredProgress, name="questions"):
                 alpha=alpha,
                 whiten=self.k > 1,
                 ordered=bool(self.design.ordered),
+                runs=self.d // self.own,
                 balance=balance.mean if m == 1 else None,
             )
             self.slopes[score], self.slope_variance[score] = found.slopes, found.variances
@@ -353,9 +172,6 @@ class QuestionProgress(ScoredProgress, name="questions"):
                 total=float(self._sum("total", 1)[0]), people=people, epsilon=self.plan.epsilon
             ).complement()
 
-    def _alpha(self, questions: int) -> float:
-        return QuestionResponse(epsilon=self.plan.epsilon, questions=questions).truth_probability
-
     # -- results --------------------------------------------------------------------------------
 
     def findings(self) -> Findings:
@@ -378,6 +194,7 @@ class QuestionProgress(ScoredProgress, name="questions"):
                 for belief in self.intercepts
             ],
             error=self.error_estimate,
+            folded=len(self.folds),
             notes=self._notes(),
         )
 
@@ -417,6 +234,7 @@ class QuestionProgress(ScoredProgress, name="questions"):
             clipped=True,
             variances=variances * scale[:, None] ** 2,
             damping=float(np.mean(self.damping)) * self.temperature.factor,
+            folds=self.folds,
             **self.plan.stamp,
         )
 
@@ -425,6 +243,7 @@ class QuestionProgress(ScoredProgress, name="questions"):
         return super().state() | {
             "sums": {name: value.tolist() for name, value in self._sums.items()},
             "ranging": self.ranging.state() if self.kind in RANGING else None,
+            "widths": self.widths.counts.tolist() if self.kind == "width" else None,
             "correlations": [[e.to_dict() for e in row] for row in self.correlations],
             "error_estimate": self.error_estimate and self.error_estimate.to_dict(),
         }
@@ -435,6 +254,8 @@ class QuestionProgress(ScoredProgress, name="questions"):
         self._sums = {name: np.asarray(value) for name, value in state["sums"].items()}
         if state["ranging"] is not None:
             self.ranging.restore(state["ranging"])
+        if state["widths"] is not None:
+            self.widths.counts = np.asarray(state["widths"])
         self.correlations = [[Estimate(**e) for e in row] for row in state["correlations"]]
         error = state["error_estimate"]
         self.error_estimate = Estimate(**error) if error else None

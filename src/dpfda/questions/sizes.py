@@ -58,6 +58,16 @@ def range_share(effective: float, *, channels: int = 1) -> float:
     return min(max(60 * channels / max(effective, 1e-9), 0.08), 0.33)
 
 
+def width_share(effective: float) -> float:
+    """Of all people, who say how far they are from the middle of a feature.
+
+    Example:
+        >>> width_share(150), width_share(10_000)
+        (0.2, 0.06)
+    """
+    return min(max(30 / max(effective, 1e-9), 0.06), 0.2)
+
+
 def groups(
     n_people: int, effective: float, *, center_known: bool, evaluation_share: float
 ) -> tuple[int, int, int, int]:

@@ -38,8 +38,10 @@ MOST_INVITED = 10_000  # at once, on one page
 _OPTIONAL = ("title", "classes", "target_range", "deadline")
 _CHECKS = {
     "range_is_loose": "Curves may lie anywhere in their range: ask first where",
+    "spread_differs": "Classes may differ in how far people are from the middle: ask for it",
     "open": "Anybody may take part, not only those whom you invite",
 }
+_FACTS = ("range_is_loose", "spread_differs")  # those of the checks that `plan_study` takes
 PRESETS = {f"{name}-{end}": text for name in FIELDS for end, text in enumerate(FIELDS[name][1])}
 
 
@@ -306,7 +308,7 @@ def facts_of(form: Mapping[str, str]) -> dict[str, Any]:
         del facts["target_range"]
     else:
         del facts["classes"]
-    return facts | ({"range_is_loose": True} if form.get("range_is_loose") == "yes" else {})
+    return facts | {name: True for name in _FACTS if form.get(name) == "yes"}
 
 
 def number(text: str | None) -> Any:

@@ -12,18 +12,18 @@ from dpfda._validate import FloatArray
 from dpfda.mechanisms.randomized_response import RandomizedResponse
 from dpfda.noise import Source
 from dpfda.protocol.fields import array, flag
+from dpfda.protocol.folds import FoldedTask
 from dpfda.protocol.linear_scores import NUMBERS, decided, linear_scores
 from dpfda.protocol.query import Records
-from dpfda.protocol.task import Task
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RuleTask(Task):
+class RuleTask(FoldedTask):
     """Asks about a public linear rule: a `CurveModel` in rows, one for each person.
 
     Attributes:
         intercept: shape (n, m), m scores.
-        coefficients: shape (n, m, d), for the first d features.
+        coefficients: shape (n, m, d), for the first d features, `folded` if there are folds.
         centers: shape (n, m, d).
         scales: shape (n, m, d).
         clipped: whether centered and scaled features are clipped to ±1.
@@ -77,8 +77,9 @@ class EvaluationTask(RuleTask, name="evaluation"):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """A line, and three scores."""
-        return [cls(**example_fields(scores)) for scores in (1, 3)]
+        """A line, three scores, and a line of a feature and a distance."""
+        scored = [cls(**example_fields(scores)) for scores in (1, 3)]
+        return [*scored, cls(**example_fields(1), folds=[0.2])]  # type: ignore[arg-type]
 
 
 def example_fields(scores: int) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from dpfda._validate import FloatArray, IntArray
 from dpfda.mechanisms.question_response import QuestionResponse
 from dpfda.noise import Source
 from dpfda.protocol.fields import array, flag
+from dpfda.protocol.folds import FoldedTask
 from dpfda.protocol.query import Records
 from dpfda.protocol.task import Task
 
@@ -33,14 +34,14 @@ class QuestionsTask(Task):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class StumpTask(QuestionsTask, name="stump"):
+class StumpTask(QuestionsTask, FoldedTask, name="stump"):
     """Answer sgn(z_j - t) or, with `uses_label`, y sgn(z_j - t) ("is this stump right on you?").
 
     Privacy:
         ε-LDP for curve and label together: all k answers go through one k-question response.
 
     Attributes:
-        coordinates: which z_j are asked about, shape (n, k).
+        coordinates: which z_j are asked about, shape (n, k); `folded` ones where there are folds.
         thresholds: the t, shape (n, k).
         positive: the label number that counts as y = +1, shape (n,).
         uses_label: whether the answer is multiplied by y.
@@ -59,7 +60,7 @@ class StumpTask(QuestionsTask, name="stump"):
     uses_label: bool = flag(default=True)
 
     @property
-    def columns(self) -> int:
+    def looks_at(self) -> int:
         """Up to the last coordinate that is asked about."""
         return int(self.coordinates.max(initial=-1)) + 1
 
@@ -74,7 +75,7 @@ class StumpTask(QuestionsTask, name="stump"):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """One question and three, with and without the label."""
+        """One question and three, with and without the label, and about a distance."""
         three: dict[str, Any] = {
             "coordinates": [[0, 1, 2]],
             "thresholds": [[0.0, 0.3, -0.2]],
@@ -83,4 +84,5 @@ class StumpTask(QuestionsTask, name="stump"):
         return [
             cls(epsilon=1.0, people=1, coordinates=[[1]], thresholds=[[0.1]], positive=[1]),  # type: ignore[arg-type]
             cls(epsilon=2.0, people=1, **three, uses_label=False),
+            cls(epsilon=1.0, people=1, **three, folds=[0.1, -0.3]),  # type: ignore[arg-type]
         ]

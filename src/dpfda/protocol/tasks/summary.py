@@ -16,8 +16,8 @@ from dpfda.mechanisms.cap_index import CapIndex
 from dpfda.mechanisms.class_index import ClassIndex
 from dpfda.noise import Source
 from dpfda.protocol.fields import array, choice, number, whole
+from dpfda.protocol.folds import FoldedTask
 from dpfda.protocol.query import Records
-from dpfda.protocol.task import Task
 
 _MOST = 1e50  # of a public number: no square of a sum of products overflows
 _CLIP = 1e9
@@ -25,11 +25,11 @@ _ALONE = (1.0,)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SummaryTask(Task, name="summary"):
+class SummaryTask(FoldedTask, name="summary"):
     """Report a vector of public design through one cap-index or class-index report.
 
     ψ = T clip((z* - center)/scale, ±clip) + offset, with the offset of one's own class where
-    there is one for each. The vector is, by `statistic`,
+    there is one for each; of `folded` z* where there are folds. The vector is, by `statistic`,
 
     * spread: (ψ, ψ² - 1);
     * products: the diagonal and √2 times the upper triangle of ψψᵀ, ψ cut at the limit, in units of
@@ -116,7 +116,7 @@ class SummaryTask(Task, name="summary"):
         return 2
 
     @property
-    def columns(self) -> int:
+    def looks_at(self) -> int:
         """d."""
         return self.sizes["d"]
 
@@ -152,14 +152,14 @@ class SummaryTask(Task, name="summary"):
 
     def _features(self, z: FloatArray, labels: IntArray) -> FloatArray:
         """ψ."""
-        standard = (z[:, : self.columns] - self.centers) / self.scales
+        standard = (z[:, : self.looks_at] - self.centers) / self.scales
         inside = np.clip(standard, -self.clip, self.clip)
         own = self.offsets[labels] if len(self.offsets) > 1 else self.offsets
         return np.asarray(inside @ self.matrix.T + own)
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Every statistic."""
+        """Every statistic, and one of a feature and a distance."""
         common: dict[str, Any] = {
             "epsilon": 1.0,
             "people": 1,
@@ -180,6 +180,7 @@ class SummaryTask(Task, name="summary"):
             cls(statistic="residual", **common | weights | theta),
             cls(statistic="classes", **common | weights | {"epsilon": 3.0, "offsets": by_class}),
             cls(statistic="cross", **common | {"weights": [0.5, 1.0], "reach": 1.5}),
+            cls(statistic="residual", **common | weights | theta, folds=[0.2]),  # type: ignore[arg-type]
         ]
 
 

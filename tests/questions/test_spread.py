@@ -1,0 +1,229 @@
+"""Classes that differ in spread: distances from the middle are found, asked about and used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.special import expit
+
+from dpfda import LocalCurveClassifier, plan_study
+from dpfda._validate import FloatArray, IntArray
+from dpfda.errors import InvalidParameter
+from dpfda.noise import SimulationSource
+from dpfda.planner.words import consent
+from dpfda.protocol.server import Server
+from dpfda.questions import estimation
+from dpfda.questions.widths import _GRID, Widths
+from dpfda.recipe import in_words
+from dpfda.simulate import people_from, simulate
+
+T = np.linspace(0, 1, 31)
+SCALES = np.array([0.4, 0.2, 0.1])
+
+
+def curves(n: int, seed: int, *, channels: int = 1) -> tuple[FloatArray, IntArray]:
+    """Around the same bump; those of class 1 vary three times as much."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    size = 0.5 / np.maximum(np.arange(6), 1) * (1 + 2 * y)[:, None, None]
+    waves = np.cos(np.pi * np.outer(np.arange(6), T))
+    X = np.exp(-9 * (T - 0.4) ** 2) + (rng.normal(size=(n, channels, 6)) * size) @ waves
+    return np.moveaxis(X, 1, 2) if channels > 1 else X[:, 0], y
+
+
+def study(n: int, epsilon: float, **facts: Any) -> Server:
+    X, y = curves(n, 0)
+    known = {"value_range": (-6, 6), "classes": (0, 1), "spread_differs": True} | facts
+    plan = plan_study(n, epsilon, **known)
+    return simulate(plan, people_from(plan, X, y), source=SimulationSource(0))
+
+
+@pytest.fixture(scope="module")
+def held() -> Server:
+    return study(3000, 3.0)
+
+
+def test_distances_tell_apart_what_means_do_not(held: Server) -> None:
+    X, y = curves(3000, 1)
+    z = held.plan.encoder.encode(X)
+    assert np.mean(held.model.decide(z) != y) < 0.15
+    assert np.mean(study(3000, 3.0, spread_differs=False).model.decide(z) != y) > 0.4
+    chances = held.model.chances(z)[:, 1]
+    sure = np.abs(chances - 0.5) > 0.4
+    assert abs(np.mean(chances[sure] > 0.5) - np.mean(y[sure])) < 0.1
+    for j in range(2):  # half of the people are closer to the middle than the distance found
+        near = np.mean(
+            np.abs(z[:, j] - held.model.folds[j]) < held.progress.centers[len(held.model.folds) + j]
+        )
+        assert 0.3 < near < 0.7
+
+
+def test_everybody_can_read_that_distances_are_asked_for(held: Server) -> None:
+    rows, notes = in_words(held.plan)
+    asked = {row["phase"]: row["asked"] for row in rows}
+    assert "farther from the middle" in asked["width"]
+    assert any("how far" in note for note in notes)
+    assert "how far such a number is from the middle" in consent(held.plan)
+    plain = plan_study(3000, 3.0, value_range=(-6, 6), classes=(0, 1))
+    assert "width" not in {row["phase"] for row in in_words(plain)[0]}
+    assert not any("how far" in note for note in in_words(plain)[1])
+    assert "how far" not in consent(plain)
+    named = held.findings.estimates()
+    f = len(held.model.folds)
+    assert {
+        "center 1",
+        f"center distance {f}",
+        "correlation 1",
+        f"correlation distance {f}",
+    } <= named.keys()
+    assert named["correlation distance 1"].value > 0.2 > abs(named["correlation 1"].value)
+
+
+@pytest.mark.parametrize("range_is_loose", [False, True])
+def test_several_channels_and_short_and_irregular_curves(range_is_loose: bool) -> None:
+    X, y = curves(1500, 0, channels=2)
+    known: Any = {"classes": (0, 1), "spread_differs": True, "random_state": 0}
+    known |= {"range_is_loose": range_is_loose, "value_range": ((-6, 6), (-6, 6))}
+    fitted = LocalCurveClassifier(epsilon=4.0, **known).fit(X, y)
+    new, truth = curves(1500, 1, channels=2)
+    assert fitted.score(new, truth) > 0.85
+    known["value_range"] = (-6, 6)
+    rng = np.random.default_rng(2)
+    (X, y), (new, truth) = curves(1500, 0), curves(1500, 1)
+    own = [np.sort(rng.choice(len(T), rng.integers(3, 12), replace=False)) for _ in X]
+    pairs = [(T[at], x[at]) for at, x in zip(own, X, strict=True)]
+    irregular = LocalCurveClassifier(epsilon=4.0, domain_range=(0, 1), **known).fit(pairs, y)
+    assert (
+        irregular.score(
+            new,
+            truth,
+        )
+        > 0.75
+    )
+    short = LocalCurveClassifier(epsilon=4.0, **known).fit(X[:, ::10], y)
+    assert short.score(new[:, ::10], truth) > 0.75
+
+
+def test_a_classifier_compares_itself_with_squares_that_saw_every_curve() -> None:
+    X, y = curves(1500, 0)
+    known: Any = {"value_range": (-6, 6), "spread_differs": True, "random_state": 0}
+    fitted = LocalCurveClassifier(epsilon=4.0, **known).fit(X, y)
+    result = fitted.evaluate(*curves(1500, 1))
+    assert result.errors["non-private"] < 0.08  # a line alone errs every second time
+    assert result.errors["private"] < 0.15
+    assert any("their squares" in note for note in result.notes)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_tables_and_several_classes(n_classes: int) -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, n_classes, 12_000)
+    X = 2 + rng.normal(size=(12_000, 4)) * 4.0 ** y[:, None]
+    plan = plan_study(
+        6000,
+        4.0,
+        feature_ranges=[(-40, 60)] * 4,
+        classes=tuple(range(n_classes)),
+        spread_differs=True,
+    )
+    assert plan.design["name"] == "linear"
+    model = simulate(plan, people_from(plan, X[:6000], y[:6000]), source=SimulationSource(0)).model
+    assert np.mean(model.decide(plan.encoder.encode(X[6000:])) != y[6000:]) < (
+        0.1 if n_classes == 2 else 0.3
+    )
+
+
+def test_where_it_makes_no_sense_it_is_refused() -> None:
+    facts: Any = {"value_range": (0, 1), "spread_differs": True}
+    with pytest.raises(InvalidParameter, match="spread_differs"):
+        plan_study(5000, 2.0, target_range=(0, 1), **facts)
+    with pytest.raises(InvalidParameter, match="spread_differs"):
+        plan_study(5000, 2.0, classes=(0, 1), protects="labels", **facts)
+
+
+# -- how far people are from the middle ----------------------------------------------------------
+
+
+def answered(widths: Widths, true: FloatArray, people: int, *, alpha: float) -> Widths:
+    """Normal features whose median distances are `true`, everybody asked about all of them."""
+    rng = np.random.default_rng(0)
+    features = np.tile(np.arange(len(true)), (people, 1))
+    asked = widths.thresholds(SCALES, features, rng.random(features.shape))
+    distances = np.abs(rng.normal(size=features.shape)) * true / 0.6745
+    reply = np.where(distances > asked, 1.0, -1.0)
+    reply = np.where(rng.random(reply.shape) < alpha, reply, rng.choice([-1.0, 1.0], reply.shape))
+    widths.counts += widths.counted(features, asked, reply)
+    return widths
+
+
+def test_median_distances_are_found() -> None:
+    true = np.array([0.02, 0.01, 0.2])
+    widths = Widths(3, alpha=0.6, alike=True)
+    for _ in range(3):
+        widths = answered(widths, true, 2000, alpha=0.6)
+    found, unsure = widths.found(SCALES)
+    assert_allclose(found, true, rtol=0.12)
+    assert np.all(unsure < 0.1)
+    assert np.all(widths.posterior(SCALES).sum(axis=1).round(9) == 1)
+
+
+def test_a_feature_nobody_was_asked_about_follows_the_others() -> None:
+    widths = answered(Widths(3, alpha=0.6, alike=True), 0.1 * SCALES, 1500, alpha=0.6)
+    widths.counts[2] = 0
+    before = Widths(3, alpha=0.6, alike=True).found(SCALES)[0]
+    assert_allclose(before, 0.42 * np.exp(-0.3) * SCALES, rtol=0.05)
+    found, unsure = widths.found(SCALES)
+    assert_allclose(found[2] / SCALES[2], found[:2].mean() / SCALES[:2].mean(), rtol=0.25)
+    assert unsure[2] > 2.5 * unsure[:2].max()
+
+
+def test_the_posterior_of_distances_is_that_of_bayes() -> None:
+    widths = Widths(1, alpha=0.5, alike=False)
+    widths.counts[0, 60] = 3, 9
+    above = 0.5 + 0.5 * 0.98 * (expit((_GRID - _GRID[60]) / 0.6) - 0.5)
+    prior = np.exp(-0.5 * (_GRID - np.log(0.42 * 0.4) + 0.3) ** 2 / (0.5**2 + 0.7**2))
+    wanted = prior * above**9 * (1 - above) ** 3
+    assert_allclose(widths.posterior(SCALES[:1])[0], wanted / wanted.sum(), atol=2e-4)
+
+
+def test_answers_are_counted_where_they_were_asked() -> None:
+    counts = Widths(2, alpha=0.5, alike=True).counted(
+        np.array([[0, 1], [1, 0]]),
+        np.exp(_GRID[[[3, 7], [7, 3]]]),
+        np.array([[1.0, -1.0], [1.0, -1.0]]),
+    )
+    assert counts[0, 3].tolist() == [1, 1]
+    assert counts[1, 7].tolist() == [1, 1]
+    assert counts.sum() == 4
+
+
+# -- two runs of features ------------------------------------------------------------------------
+
+
+def test_runs_of_features_have_an_order_each() -> None:
+    raw, precision = np.array([0.05, 0.02, 0.5, 0.02]), np.full(4, 100.0)
+    together = estimation._shrinkage(raw, precision, ordered=True, room=1.0)
+    apart = estimation._shrinkage(raw, precision, ordered=True, room=1.0, runs=2)
+    assert_allclose(apart[:2], 0)
+    assert np.all(together[:2] > 0.5), (
+        "a late feature carries earlier ones where they have one order"
+    )
+    assert apart[2] == together[2] > 0.9
+
+
+def test_evidence_of_runs_is_that_of_any_or_all() -> None:
+    signal = estimation._Signal(0.5, (0.2,), {1.0: 1.0})
+    raw, precision = np.array([0.1, 0.0, 0.4, 0.2]), np.full(4, 50.0)
+
+    def odds(variances: list[float]) -> float:
+        total = np.array(variances) + 1 / precision
+        fit = np.exp(-0.5 * raw**2 / total) / np.sqrt(total)
+        none = np.exp(-0.5 * raw**2 * precision) * np.sqrt(precision)
+        return float(np.prod(fit / none))
+
+    wanted = np.mean([odds([0.2, 0.1, 0.2, 0.1]), odds([0.2, 0.1, 0, 0]), odds([0, 0, 0.2, 0.1])])
+    told = estimation._evidence(raw, precision, signal=signal, room=1.0, runs=2)
+    assert told / (1 - told) == pytest.approx(wanted)
