@@ -274,10 +274,12 @@ def test_no_link_stays_where_other_people_do(tmp_path: Path) -> None:
     storage = open_storage(f"sqlite:///{path}")
     for name in ("study", "other"):
         storage.create(record(name, quota=people), model(name))
-    for i in range(people):
-        crowd = [("study", token(i)), ("other", token(people + i))]
+    for start in range(0, people, 40):
+        those = range(start, start + 40)
+        crowd = [one for i in those for one in (("study", token(i)), ("other", token(people + i)))]
         storage.enrol(crowd)
         storage.issue(crowd, now=1.0)
+    assert remains(path, people) > people
     storage.begin_closing("study", 0)
     storage.advance("study", 0, Ended(following=FINISHED, model=model(phase=0)))
     forget_all(storage, most=50)
