@@ -51,6 +51,13 @@ def test_people_or_epsilon_for_an_error_and_what_else_an_organizer_asks(
     assert "n_people, epsilon and error must be two of the three" in page
 
 
+def test_a_study_of_numbers(organizer: Organizer) -> None:
+    filled = {"target_range-0": "0", "target_range-1": "50", "n_people-0": "60", "epsilon-0": "1"}
+    _, page = organizer.forecast(**filled)
+    assert "This study cannot work: 9 effective people" in page
+    assert "the private mean gives" in page
+
+
 def test_what_was_forecast_is_remembered(organizer: Organizer) -> None:
     first = organizer.forecast(**{"n_people-0": "1234"})
     began = time.monotonic()

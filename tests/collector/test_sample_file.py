@@ -111,7 +111,7 @@ def test_nothing_is_kept(organizer: Organizer, folder: Path) -> None:
         ((b"F17;", b"F17;"), {"read-fill": "7654"}, "--fill must be yes or no"),
         ((b"F17;", b"F17;"), {"read-grid": "0:9"}, "inside the domain"),
         ((b"F17;", b"F17;"), {"classes-0": "no, yes, 3"}, "12 rows or more of each class"),
-        ((b"F17;", b"F17;"), NUMBERS, "classes must be given: only errors of labels"),
+        ((b"F17;", b"F17;"), NUMBERS, "row 1, column 'ill' must be a number"),
         ((CSV[150:], b""), {}, "cells in row 2, where there are 10 columns"),
     ],
 )

@@ -12,13 +12,11 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.linear_model import RidgeCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from dpfda._validate import FloatArray
-from dpfda.mechanisms.question_response import QuestionResponse, best_questions
+from dpfda.face.comparison import non_private_regression
 from dpfda.noise import SimulationSource
+from dpfda.planner.numbers import private_mean
 from dpfda.protocol.person import target_places
 from dpfda.recipe import plan_study
 from dpfda.simulate import people_from, simulate
@@ -29,7 +27,6 @@ Draw = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 """People who are asked, their numbers, other people, theirs."""
 _EXPLAINED = 0.8
 _SCORES = 50
-_MEAN_QUESTIONS = 4
 
 
 @dataclass(frozen=True)
@@ -103,12 +100,11 @@ def study(task: Numbers, epsilon: float, seed: int) -> dict[str, float]:
     X, y, others, truth = task.draw(seed)
     plan = plan_study(len(y), epsilon, seed=seed, force=True, **task.facts)
     model = simulate(plan, people_from(plan, X, y), source=SimulationSource(seed)).model
-    ridge = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 3, 7)))
     seen, unseen = plan.encoder.encode(X), plan.encoder.encode(others)
     found = {
         "study": model.values(unseen),
-        "private mean": private_mean(y, epsilon, task.facts["target_range"], seed),
-        "ridge": ridge.fit(seen, y).predict(unseen),
+        "private mean": _private_mean(y, epsilon, task.facts["target_range"], seed),
+        "ridge": non_private_regression(seen, y).predict(unseen),
     }
     return {
         name: float(np.mean((values - truth) ** 2) / np.var(truth))
@@ -116,15 +112,11 @@ def study(task: Numbers, epsilon: float, seed: int) -> dict[str, float]:
     }
 
 
-def private_mean(y: FloatArray, epsilon: float, target: tuple[float, float], seed: int) -> float:
-    """What everybody's answers to "is your number above t?", t uniform on its range, tell of it."""
-    k = best_questions(epsilon, most=_MEAN_QUESTIONS)
-    dithers = np.random.default_rng(seed).uniform(-1, 1, (len(y), k))
-    bits = np.where(target_places(y, target)[:, None] > dithers, 1.0, -1.0)
-    response = QuestionResponse(epsilon=epsilon, questions=k)
-    told = response.randomize(bits, SimulationSource(seed)).mean() / response.truth_probability
+def _private_mean(y: FloatArray, epsilon: float, target: tuple[float, float], seed: int) -> float:
+    """The mean of everybody's number, as they tell it privately."""
     low, high = target
-    return float(np.clip((low + high) / 2 + (high - low) / 2 * told, low, high))
+    told = private_mean(target_places(y, target), epsilon, seed)
+    return (low + high) / 2 + (high - low) / 2 * told
 
 
 def _simulated(

@@ -28,7 +28,9 @@ _ABOUT_FORECASTS = ("non_private_error", "sample", "studies", *_NEED_FORECASTS)
 @click.command()
 @click.option("--people", "n_people", type=int, help="How many take part.")
 @click.option("--epsilon", type=float, help="What each of them spends, once.")
-@click.option("--error", type=float, help="The error to reach, where people or ε is left out.")
+@click.option("--error", type=float,
+    help="The error to reach, where people or ε is left out; of a number, 1 is that of its "
+    "mean.")  # fmt: skip
 @click.option("--classes", metavar="A,B,...", help="The labels.")
 @click.option("--target-range", type=(float, float), metavar="LOW HIGH",
     help="Public range of a number to predict, instead of labels.")  # fmt: skip
@@ -53,7 +55,8 @@ _ABOUT_FORECASTS = ("non_private_error", "sample", "studies", *_NEED_FORECASTS)
 @click.option("--force", is_flag=True,
     help="Plan the regression of a number even of too few people.")  # fmt: skip
 @click.option("--non-private-error", type=float,
-    help="Forecast: what you expect a classifier without privacy to err.")  # fmt: skip
+    help="Forecast: what you expect a classifier without privacy to err, or which part of a "
+    "number's variance a regression leaves.")  # fmt: skip
 @click.option("--family", type=click.Choice(list(FAMILIES)),
     help="Forecast: what people look like. Default: smooth curves, or a table.")  # fmt: skip
 @click.option("--typical", type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -137,6 +140,8 @@ def _forecast(facts: dict[str, Any], told: dict[str, Any], reading: Reading) -> 
         except ValueError:
             raise InvalidParameter("--shares", "numbers like 0.7,0.3", shares) from None
     known: dict[str, Any] = {name: facts.get(name) for name in ("classes", "feature_ranges")}
+    if "target_range" in facts:
+        facts = {**facts, "force": True}  # the forecast says whether so few people are enough
     for name, path in paths.items():
         asked[name], said = public_people(path, reading, **known)
         click.echo(said, err=True)

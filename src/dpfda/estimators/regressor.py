@@ -6,10 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.linear_model import RidgeCV
 from sklearn.metrics import r2_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils import RegressorTags
 
 from dpfda._validate import AnyArray, FloatArray
@@ -17,6 +14,7 @@ from dpfda.curves.observations import with_own_grids
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.estimators.base import StudyEstimator
 from dpfda.estimators.result import StudyResult
+from dpfda.face.comparison import non_private_regression
 from dpfda.protocol.estimate import Estimate
 from dpfda.protocol.person import one_by_one
 from dpfda.recipe import plan_study
@@ -120,9 +118,8 @@ class LocalCurveRegressor(StudyEstimator):
         self._hold(rows, targets, grid_points, source=self._source())
         self._non_private: Any = None
         if self._is_simulation:
-            ridge = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 3, 7)))
             features = self.plan_.encoder.coefficients(rows, grid_points, strict=False)
-            self._non_private = ridge.fit(features, targets)
+            self._non_private = non_private_regression(features, targets)
         return self
 
     def predict(self, X: Any, *, grid_points: Any = None) -> FloatArray:

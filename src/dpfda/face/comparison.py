@@ -60,6 +60,21 @@ def _with_squares(features: Any) -> Any:
     return np.hstack([features, np.square(features)])
 
 
+def non_private_regression(X: Any, y: Any) -> Pipeline:
+    """A ridge regression without privacy on standardized features, its penalty by cross-validation.
+
+    Example:
+        >>> x = np.random.default_rng(0).normal(size=(300, 2))
+        >>> bool(non_private_regression(x, 5 * x[:, 0] + 1).score(x, 5 * x[:, 0] + 1) > 0.99)
+        True
+    """
+    from sklearn.linear_model import RidgeCV
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    return make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 3, 7))).fit(X, y)
+
+
 def majority_error(labels: Any) -> float:
     """The error of always naming the most frequent label.
 

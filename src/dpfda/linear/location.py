@@ -8,6 +8,7 @@ of one table resemble each other, so each begins from a prior that is fitted to 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
@@ -68,8 +69,7 @@ class Whereabouts:
 
     def _likelihood(self) -> FloatArray:
         """Of the answers about each column under each shape, the largest being 1."""
-        above = self.alpha * (1 - _OUTLIERS) * (shapes().above - 0.5)
-        yes, no = np.log(0.5 + above), np.log(0.5 - above)
+        yes, no = _answers(self.alpha)
         log = self.counts[..., 1] @ yes.T + self.counts[..., 0] @ no.T
         return np.asarray(np.exp(log - log.max(axis=1, keepdims=True)))
 
@@ -92,6 +92,13 @@ class Whereabouts:
             _quantile(posterior, logs, 0.5) if alike is None else _alike(posterior, logs, alike)
         )
         return location, doubt, np.hypot(width, np.sqrt((high - location) * (location - low)))
+
+
+@lru_cache(maxsize=8)
+def _answers(alpha: float) -> tuple[FloatArray, FloatArray]:
+    """Logarithms of the probabilities of yes and no, by shape and threshold."""
+    above = alpha * (1 - _OUTLIERS) * (shapes().above - 0.5)
+    return np.log(0.5 + above), np.log(0.5 - above)
 
 
 def _alike(posterior: FloatArray, values: FloatArray, spread: float) -> FloatArray:

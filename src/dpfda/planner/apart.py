@@ -30,7 +30,7 @@ class _Asked(msgspec.Struct):
     name: str
     content: bytes
     reading: dict[str, Any]
-    classes: list[str]
+    classes: list[str] | None
 
 
 class _Told(msgspec.Struct):
@@ -38,14 +38,14 @@ class _Told(msgspec.Struct):
 
     refusal: str = ""
     said: str = ""
-    labels: list[str] = []
+    labels: list[str | float] = []
     block: bytes = b""
     pairs: list[tuple[bytes, bytes]] = []
     points: list[float] | None = None
 
 
 def public_people_apart(
-    file: Handed, reading: Reading, *, classes: list[str]
+    file: Handed, reading: Reading, *, classes: list[str] | None
 ) -> tuple[tuple[Any, ...], str]:
     """What `public_people` finds, from a file that nobody has looked at; it is written nowhere."""
     asked = _Asked(file.name, file.content, asdict(reading), classes)
@@ -71,7 +71,8 @@ def public_people_apart(
     X: Any = np.frombuffer(told.block).reshape(len(told.labels), -1)
     if told.pairs:
         X = [(np.frombuffer(t), np.frombuffer(x)) for t, x in told.pairs]
-    return (X, np.array(told.labels, dtype=object), told.points), told.said
+    labels = np.array(told.labels, dtype=np.float64 if classes is None else object)
+    return (X, labels, told.points), told.said
 
 
 def _limit() -> None:

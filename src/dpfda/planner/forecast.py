@@ -8,8 +8,9 @@ from typing import Any
 
 from dpfda import _validate
 from dpfda.errors import InvalidParameter
+from dpfda.linear.reports import effective_people
 from dpfda.mechanisms.question_response import effective_answers
-from dpfda.planner import world
+from dpfda.planner import numbers, world
 from dpfda.planner.separation import expected_by_theory
 from dpfda.planner.trials import Expected, Planned, Trials
 from dpfda.planner.variations import EPSILONS, PEOPLE, by_epsilon, by_people, detectable, reached
@@ -31,8 +32,9 @@ class Forecast:
     Attributes:
         plan: the study.
         expected: its error.
-        guessing: the error of always naming the most frequent class.
-        non_private: the error of a classifier that sees everything.
+        guessing: the error of always naming the most frequent class; of numbers, that of their
+            mean as people would tell it privately.
+        non_private: the error of a model that sees everything.
         effective: how many answers without noise all replies are worth.
         by_epsilon: the same people at other ε; empty where it was not asked for.
         by_people: other numbers of people; likewise.
@@ -41,8 +43,9 @@ class Forecast:
         interval: of what was sought. Of an error where nine of ten studies lie, of the others where
             nine of ten repetitions of the search would end.
         detectable: the largest error without privacy at which four of five such studies are still
-            better than guessing, and the distance of normal classes that goes with it; None where
-            it was not asked for, or where four of five find no difference whatever.
+            better than guessing, and the distance of normal classes, or the correlation of a
+            number with its prediction, that goes with it; None where it was not asked for, or where
+            four of five find nothing whatever.
         also: what was asked for beside the error, of `ALSO`.
         theory: the error by `expected_by_theory`, where it applies.
         basis: what people were drawn from.
@@ -83,7 +86,8 @@ def forecast(
 ) -> Forecast:
     """The error of the study that `plan_study` makes of the facts, or what it takes to reach one.
 
-    Of people, ε and error two are given, and the third is found.
+    Of people, ε and error two are given, and the third is found. With `target_range` a number is
+    predicted: then errors are mean squared ones in units of its variance, and its mean leaves 1.
 
     Args:
         n_people: how many take part. Or a whole plan, such as one that was read from a file: then
@@ -96,8 +100,9 @@ def forecast(
             (X, y) or (X, y, grid_points). Where classes differ then need not be guessed.
         sample: instead, *public* people: (X, y) or (X, y, grid_points), a hundred rows or more.
             It says most.
-        non_private_error: what a classifier without privacy is expected to err. Needed with a
-            family; makes the forecast from a sample better.
+        non_private_error: what a classifier without privacy is expected to err, or which part of
+            the variance of a number a regression leaves. Needed with a family; makes the forecast
+            from a sample better.
         class_shares: how frequent each class will be, in the order of the sorted labels (of two,
             that of the last is enough); by default `class_share`, as in the sample, or equally.
         studies: how many are simulated for each figure.
@@ -119,9 +124,6 @@ def forecast(
     _validate.whole("studies", studies, least=2, most=10_000)
     for name in also:
         _validate.one_of("also", name, ALSO)
-    given = n_people.target_range if isinstance(n_people, StudyPlan) else facts.get("target_range")
-    if given is not None:
-        raise InvalidParameter("target_range", "None: only errors of labels are forecast", given)
     size: int | None
     if isinstance(n_people, StudyPlan):
         rest = {"epsilon": epsilon, "error": error, "classes": classes, **facts}
@@ -132,15 +134,22 @@ def forecast(
         planned = _by_recipe(classes, facts)
         plan = planned(*first)
         size, class_share = n_people, facts.get("class_share")
-    shares = world.class_shares(class_shares, stated=class_share, classes=plan.n_classes)
-    known: dict[str, Any] = {"shares": shares, "non_private_error": non_private_error}
-    if sample is None:
-        place = world.made_up(plan, family, typical=typical, **known)
+    if sample is not None:
+        _leave_out("with a sample", family=family, typical=typical)
+    if plan.target_range is not None:
+        _leave_out("with target_range", class_shares=class_shares, typical=typical)
+        limit = {"non_private_error": non_private_error}
+        if sample is None:
+            place = numbers.numbers_made_up(plan, family, **limit)
+        else:
+            place = numbers.numbers_redrawn(plan, sample, **limit)
     else:
-        for name, value in {"family": family, "typical": typical}.items():
-            if value is not None:
-                raise InvalidParameter(name, "left out with a sample", "given")
-        place = world.redrawn(plan, sample, **known)
+        shares = world.class_shares(class_shares, stated=class_share, classes=plan.n_classes)
+        known: dict[str, Any] = {"shares": shares, "non_private_error": non_private_error}
+        if sample is None:
+            place = world.made_up(plan, family, typical=typical, **known)
+        else:
+            place = world.redrawn(plan, sample, **known)
     steps = 1 + len(PEOPLE) * (error is not None) + sum(_STEPS[name] for name in also)
     trials = Trials(place, planned, studies=studies, most=most, tell=_share_of(steps, tell))
     people, price, interval = plan.n_people, plan.epsilon, None
@@ -148,12 +157,13 @@ def forecast(
         people, price, interval = reached(trials, size, epsilon, error)
     expected = trials.expected(people, price)
     here = planned(people, price)
+    effective = (effective_people if place.numbers else effective_answers)(people, price)
     found = Forecast(
         plan=here,
         expected=expected,
-        guessing=place.guessing,
+        guessing=trials.guessing(people, price),
         non_private=place.limit,
-        effective=effective_answers(people, price),
+        effective=effective,
         by_epsilon=by_epsilon(trials, people, price) if "epsilons" in also else (),
         by_people=by_people(trials, people, price) if "people" in also else (),
         second=second_study(trials, people, price) if "second" in also else (),
@@ -161,7 +171,7 @@ def forecast(
         interval=interval or (expected.low, expected.high),
         detectable=detectable(trials, people, price) if "difference" in also else None,
         also=tuple(also),
-        theory=_theory(here, place, effective_answers(people, price)),
+        theory=_theory(here, place, effective),
         basis=place.basis,
     )
     if tell is not None:
@@ -180,13 +190,21 @@ def _left_open(
     return missing[0], (1000 if n_people is None else n_people, 1.0 if epsilon is None else epsilon)
 
 
+def _leave_out(why: str, **given: Any) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise InvalidParameter(name, f"left out {why}", "given")
+
+
 def _by_recipe(classes: Sequence[Label] | None, facts: dict[str, Any]) -> Planned:
-    if classes is None:
-        raise InvalidParameter("classes", "given: the labels (or pass a whole plan)", None)
-    labels = classes
+    if facts.get("target_range") is not None:
+        facts = {**facts, "force": True}  # whether so few people are enough is the question
+    elif classes is None:
+        rule = "given: the labels (or target_range for a number, or a whole plan)"
+        raise InvalidParameter("classes", rule, None)
 
     def planned(people: int, epsilon: float) -> StudyPlan:
-        return plan_study(people, epsilon, classes=labels, **facts)
+        return plan_study(people, epsilon, classes=classes, **facts)
 
     return planned
 
@@ -215,7 +233,7 @@ def _share_of(steps: int, tell: Callable[[float], None] | None) -> Callable[[int
 
 def _theory(plan: StudyPlan, place: world.World, effective: float) -> float | None:
     """Of two classes that are both hidden: the formula is about reports of one answer each."""
-    if plan.n_classes > 2 or plan.protects == "labels":
+    if plan.n_classes != 2 or plan.protects == "labels":
         return None
     return expected_by_theory(
         place.limit,

@@ -17,19 +17,19 @@ from dpfda.study.results import to_json
 
 CAPTION = (
     "Expected error and where nine of ten studies lie, for other ε and other numbers of people, "
-    "between guessing (dashed) and no privacy (dotted)."
+    "between guessing, or the private mean (dashed), and no privacy (dotted)."
 )
 
 
 def outcome(found: Forecast) -> Outcome:
     """The rows, the notes and the picture."""
-    rows = [_row("this study", found.expected)]
-    rows += [_row(f"a second one, {whom}", second) for whom, second in found.second]
-    shown = [found.expected, *(one for _, one in found.second)]
-    rows += [_row("other ε", one) for one in found.by_epsilon if one not in shown]
-    rows += [_row("other numbers", one) for one in found.by_people if one not in shown]
+    named = [("this study", found.expected)]
+    named += [(f"a second one, {whom}", second) for whom, second in found.second]
+    shown = [one for _, one in named]
+    named += [("other ε", one) for one in found.by_epsilon if one not in shown]
+    named += [("other numbers", one) for one in found.by_people if one not in shown]
     return Outcome(
-        rows=rows,
+        rows=[_row(name, one, than=words.guess(found)) for name, one in named],
         notes=words.notes(found),
         plot=partial(draw, found) if found.by_epsilon and found.by_people else None,
     )
@@ -71,14 +71,14 @@ def write_folder(
     write_report(outcome(found), folder / "forecast.html", title=title, caption=CAPTION)
 
 
-def _row(name: str, one: Expected) -> dict[str, Any]:
+def _row(name: str, one: Expected, *, than: str) -> dict[str, Any]:
     return {
         "study": name,
         "people": one.people,
         "ε": one.epsilon,
         "error, %": round(100 * one.error, 1),
         "nine of ten, %": f"{100 * one.low:.1f} to {100 * one.high:.1f}",
-        "better than guessing": f"{one.better:.0%}",
+        f"better than {than}": f"{one.better:.0%}",
     }
 
 
@@ -97,14 +97,15 @@ def draw(found: Forecast) -> Any:
         low, high, mean = ([100 * getattr(one, part) for one in points] for part in _BAND)
         ax.fill_between(x, low, high, alpha=0.25, linewidth=0, label="nine of ten studies")
         ax.plot(x, mean, marker="o", markersize=4, label="expected")
-        ax.axhline(100 * found.guessing, color="0.5", linestyle="--", label="guessing")
+        ax.axhline(100 * found.guessing, color="0.5", linestyle="--", label=words.guess(found))
         ax.axhline(100 * found.non_private, color="0.5", linestyle=":", label="no privacy")
         ax.axvline(getattr(found.expected, name), color="0.5", linewidth=0.8)
         ax.set(xscale="log", xlabel=label, title=title)
         ax.set_xticks(x, [f"{value:,g}" for value in x], fontsize="small")
         ax.minorticks_off()
         ax.spines[["top", "right"]].set_visible(False)
-    axes[0].set(ylabel="error, %", ylim=(0, None))
+    numbers = found.plan.target_range is not None
+    axes[0].set(ylabel="% of the variance left" if numbers else "error, %", ylim=(0, None))
     handles, names = axes[0].get_legend_handles_labels()
     figure.legend(
         handles, names, loc="outside lower center", ncols=4, fontsize="small", frameon=False

@@ -73,7 +73,7 @@ class Trials:
         self._populations = place.populations(studies, place.limit if limit is None else limit)
         self._people: dict[int, Rows] = {}
         self._others: dict[int, Rows] = {}
-        self._known: dict[tuple[int, float], FloatArray] = {}
+        self._known: dict[tuple[int, float], tuple[FloatArray, FloatArray]] = {}
         self._simulations = 0
 
     def apart(self, limit: float) -> Trials:
@@ -83,17 +83,24 @@ class Trials:
 
     def errors(self, n_people: int, epsilon: float) -> FloatArray:
         """The errors of whole studies on people who were not asked, one for each population."""
+        return self._both(n_people, epsilon)[0]
+
+    def guessing(self, n_people: int, epsilon: float) -> float:
+        """What those err who learn nothing of features: a median, as few tell a mean badly."""
+        return float(np.median(self._both(n_people, epsilon)[1]))
+
+    def _both(self, n_people: int, epsilon: float) -> tuple[FloatArray, FloatArray]:
         if (n_people, epsilon) not in self._known:
             plan = self._planned(*tractable(n_people, epsilon, most=self._most))
             studies = range(len(self._populations))
-            errors = np.array([self._study(plan, number) for number in studies])
-            self._known[n_people, epsilon] = self.place.told(errors)
+            errors, guesses = np.array([self._study(plan, number) for number in studies]).T
+            self._known[n_people, epsilon] = self.place.told(errors), guesses
             self._one_more()
         return self._known[n_people, epsilon]
 
     def expected(self, n_people: int, epsilon: float) -> Expected:
         """Those errors in short."""
-        errors = self.errors(n_people, epsilon)
+        errors, guesses = self._both(n_people, epsilon)
         mean, low, high = errors.mean(), *np.quantile(errors, [0.05, 0.95])
         # A sample's own luck comes on top of that of the study.
         apart = 1.645 * self.place.doubt
@@ -102,20 +109,17 @@ class Trials:
             epsilon=epsilon,
             error=float(mean),
             low=float(max(0, mean - np.hypot(mean - low, apart))),
-            high=float(min(1, mean + np.hypot(high - mean, apart))),
+            high=float(min(self.place.most, mean + np.hypot(high - mean, apart))),
             standard_error=float(errors.std(ddof=1) / np.sqrt(len(errors))),
-            better=self.better(errors),
+            better=float(np.mean(errors < guesses - _MARGIN)),
         )
-
-    def better(self, errors: FloatArray) -> float:
-        """Share of the studies that are better than guessing, by a point at least."""
-        return float(np.mean(errors < self.place.guessing - _MARGIN))
 
     def _one_more(self) -> None:
         self._simulations += 1
         self._tell(self._simulations)
 
-    def _study(self, plan: StudyPlan, number: int) -> float:
+    def _study(self, plan: StudyPlan, number: int) -> tuple[float, float]:
+        """Its error, and that of guessing."""
         population = self._populations[number]
         if len(self._people.get(number, ((), ()))[1]) < plan.n_people:
             self._people[number] = population.people(plan.n_people, [number, 0])
@@ -129,8 +133,9 @@ class Trials:
         # Nobody is charged: these people are public.
         own = replace(plan, seed=number)
         model = ask_everybody(own, people, source=SimulationSource(number)).model
-        tested, truth = self._others[number]
-        return float(np.mean(model.decide(tested) != truth))
+        asked, others = people(0, plan.n_people), self._others[number]
+        guess = self.place.guess(asked, others, epsilon=plan.epsilon, seed=number)
+        return self.place.judged(model, others), guess
 
 
 def tractable(n_people: int, epsilon: float, *, most: int) -> tuple[int, float]:

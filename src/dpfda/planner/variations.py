@@ -9,7 +9,6 @@ import numpy as np
 from dpfda import _validate
 from dpfda.errors import InvalidParameter
 from dpfda.planner import search
-from dpfda.planner.separation import distance_of
 from dpfda.planner.trials import Expected, Trials
 from dpfda.protocol.plan import MOST_PEOPLE
 
@@ -26,7 +25,8 @@ def reached(
     """People and ε at which the mean error is reached, and the interval of the one sought."""
     place, wanted = trials.place, _validate.fraction("error", error)
     if not place.limit < wanted < place.guessing:
-        rule = f"above {place.limit:.3g} (no privacy) and below {place.guessing:.3g} (guessing)"
+        guess = "the mean" if place.numbers else "guessing"
+        rule = f"above {place.limit:.3g} (no privacy) and below {place.guessing:.3g} ({guess})"
         raise InvalidParameter("error", rule, wanted)
     levels: Sequence[float] = PEOPLE if people is None else EPSILONS
     pairs = [(int(n), epsilon) if people is None else (people, n) for n in levels]
@@ -68,16 +68,17 @@ def detectable(trials: Trials, people: int, epsilon: float) -> tuple[float, floa
 
     Returns:
         Its error without privacy, and how many standard deviations apart normal classes of that
-        error are; None if none is found so often.
+        error are, or the correlation of a number with its prediction; None if none is found so
+        often.
     """
     place = trials.place
     limits = [place.guessing * (1 - strength) for strength in _STRENGTHS]
-    found = [trials.better(trials.apart(limit).errors(people, epsilon)) for limit in limits]
+    found = [trials.apart(limit).expected(people, epsilon).better for limit in limits]
     rates = search.falling(np.array(found))
     if rates[0] < _SURE:
         return None
     weakest = float(np.interp(-_SURE, -rates, limits)) if rates[-1] < _SURE else limits[-1]
-    return weakest, distance_of(weakest, float(place.shares[-1]))
+    return weakest, place.distance(weakest)
 
 
 def _round_up(people: float) -> int:

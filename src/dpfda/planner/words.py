@@ -32,24 +32,35 @@ def verdict(found: Forecast) -> str:
         This study cannot work: 9 effective people. Expect ... wrong, where guessing gives 50.0 %.
     """
     expected = found.expected
-    told = f"Expect {_percent(expected.error)} wrong"
+    told = f"Expect {_percent(expected.error)} {_off(found)}"
     effective = f"{found.effective:.0f} effective people"
-    gain = (found.guessing - expected.error) / (found.guessing - found.non_private)
+    # Who explains nothing of a number leaves all of its variance, however badly its mean is known.
+    nothing = found.guessing if found.plan.target_range is None else 1.0
+    gain = (nothing - expected.error) / (nothing - found.non_private)
     if expected.better < _COIN or gain < _LEAST:
         return (
-            f"This study cannot work: {effective}. {told}, where guessing gives "
+            f"This study cannot work: {effective}. {told}, where {guess(found)} gives "
             f"{_percent(found.guessing)}."
         )
     between = (
-        f"between guessing ({_percent(found.guessing)}) and no privacy "
+        f"between {guess(found)} ({_percent(found.guessing)}) and no privacy "
         f"({_percent(found.non_private)})"
     )
     if expected.better < _SURE:
         return (
             f"This study may work: {effective}; {expected.better:.0%} of such studies are better "
-            f"than guessing. {told}, {between}."
+            f"than {guess(found)}. {told}, {between}."
         )
     return f"This study works: {effective}. {told}, {between}."
+
+
+def guess(found: Forecast) -> str:
+    """What a study stands beside."""
+    return "guessing" if found.plan.target_range is None else "the private mean"
+
+
+def _off(found: Forecast) -> str:
+    return "wrong" if found.plan.target_range is None else "of the number's variance left"
 
 
 def notes(found: Forecast) -> list[str]:
@@ -69,20 +80,18 @@ def notes(found: Forecast) -> list[str]:
         f"points. People were drawn from {found.basis}."
     )
     if "family" in found.basis and "typical" not in found.basis:
-        said.append(
-            "A family does not know where your classes differ, so the interval is wide. What makes "
-            "it narrower: "
-            + ("" if "tables" in found.basis else "a typical curve of each class, ")
-            + "a public sample of a hundred rows."
-        )
+        said.append(_family(found))
     if found.detectable is not None:
         error, distance = found.detectable
-        said.append(
-            f"Smallest difference that four of five such studies find: classes {distance:.1f} "
-            f"standard deviations apart ({_percent(error)} wrong without privacy)."
-        )
+        what = f"Smallest difference that four of five such studies find: classes {distance:.1f} "
+        what += "standard deviations apart"
+        if found.plan.target_range is not None:
+            what = "Weakest relation that four of five such studies find: a correlation of "
+            what += f"{distance:.2f} with what can be predicted"
+        said.append(f"{what} ({_percent(error)} {_off(found)} without privacy).")
     elif "difference" in found.also:
-        said.append("No difference is so large that four of five such studies would find it.")
+        what = "relation is so close" if found.plan.target_range else "difference is so large"
+        said.append(f"No {what} that four of five such studies would find it.")
     for whom, second in found.second:
         price = "" if second.epsilon == expected.epsilon else f", at ε = {second.epsilon:g} in all"
         said.append(
@@ -92,6 +101,17 @@ def notes(found: Forecast) -> list[str]:
     if found.theory is not None:
         said.append(_theory(found))
     return said
+
+
+def _family(found: Forecast) -> str:
+    unknown = "where your classes differ"
+    more = "" if "tables" in found.basis else "a typical curve of each class, "
+    if found.plan.target_range is not None:
+        unknown, more = "what your number goes with", ""
+    return (
+        f"A family does not know {unknown}, so the interval is wide. What makes it narrower: "
+        f"{more}a public sample of a hundred rows."
+    )
 
 
 def _theory(found: Forecast) -> str:
@@ -209,14 +229,14 @@ def organizer(plan: StudyPlan) -> str:
 def take_part(plan: StudyPlan) -> str:
     """What everybody runs who takes part."""
     # As JSON, because a label with a line break would end the comment.
-    own = " or ".join(json.dumps(str(label)) for label in plan.classes[:9])
+    what, own = "label", " or ".join(json.dumps(str(label)) for label in plan.classes[:9])
     if plan.target_range is not None:
-        own = "a number from {:g} to {:g}".format(*plan.target_range)
+        what, own = "number", "one from {:g} to {:g}".format(*plan.target_range)
     accepted = "".join(f" --accept {shlex.quote(one)}" for one in plan.guarantee.assumptions)
     return (
         "#!/bin/sh\n"
-        "# Whoever takes part runs this once: sh take-part.sh ADDRESS my-data.csv LABEL\n"
-        f"# Your label is {own}. You see what would be sent before it is sent.\n"
+        f"# Whoever takes part runs this once: sh take-part.sh ADDRESS my-data.csv {what.upper()}\n"
+        f"# Your {what} is {own}. You see what would be sent before it is sent.\n"
         "# Your invitation, one line of text, is in invitation.txt.\n"
         "set -eu\n"
         f'dpfda join "$1" {plan.hash} --most-epsilon {plan.epsilon!r} \\\n'

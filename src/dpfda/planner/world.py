@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import InvalidParameter
-from dpfda.planner.families import FAMILIES, Known, Population, Tables
+from dpfda.planner.families import FAMILIES, Curves, Known, Population, Tables
 from dpfda.planner.sample import Pilot, public_labels
-from dpfda.planner.separation import set_apart, set_wide
+from dpfda.planner.separation import distance_of, set_apart, set_wide
 from dpfda.protocol.plan import StudyPlan
 
 _TRIED = 3  # populations around typical curves for each that is kept: those of a usual width
@@ -51,10 +51,39 @@ class World:
     told: Callable[[FloatArray], FloatArray] = lambda errors: errors
     doubt: float = 0.0
 
+    numbers: ClassVar[bool] = False
+    """Whether people hold numbers instead of labels."""
+    most: ClassVar[float] = 1.0
+    """The largest error."""
+
     @property
     def guessing(self) -> float:
         """The error of always naming the most frequent class."""
         return 1 - float(self.shares.max())
+
+    def guess(self, rows: Rows, others: Rows, *, epsilon: float, seed: int) -> float:
+        """The error of whoever learns no more than that from these people."""
+        return self.guessing
+
+    def judged(self, model: Any, others: Rows) -> float:
+        """The error of a finished study on other people."""
+        tested, truth = others
+        return float(np.mean(model.decide(tested) != truth))
+
+    def distance(self, error: float) -> float:
+        """How many standard deviations apart normal classes of this error are."""
+        return distance_of(error, float(self.shares[-1]))
+
+
+def family_for(plan: StudyPlan, family: str | None) -> tuple[str, Curves | Tables]:
+    """The family by its name, or the usual one for curves or tables."""
+    curves = plan.encoder.basis.functional
+    kind = _validate.one_of("family", family or ("smooth" if curves else "table"), FAMILIES)
+    generator = FAMILIES[kind]
+    if isinstance(generator, Tables) == curves:
+        fitting = [name for name, one in FAMILIES.items() if isinstance(one, Tables) != curves]
+        raise InvalidParameter("family", f"one of {', '.join(fitting)} for these ranges", family)
+    return kind, generator
 
 
 def made_up(
@@ -66,12 +95,7 @@ def made_up(
     typical: Any = None,
 ) -> World:
     """People of a family, as far apart as the user expects."""
-    curves = plan.encoder.basis.functional
-    kind = _validate.one_of("family", family or ("smooth" if curves else "table"), FAMILIES)
-    generator = FAMILIES[kind]
-    if isinstance(generator, Tables) == curves:
-        fitting = [name for name, one in FAMILIES.items() if isinstance(one, Tables) != curves]
-        raise InvalidParameter("family", f"one of {', '.join(fitting)} for these ranges", family)
+    kind, generator = family_for(plan, family)
     if non_private_error is None:
         rule = "given: the error you expect of a classifier without privacy (or pass a sample)"
         raise InvalidParameter("non_private_error", rule, None)

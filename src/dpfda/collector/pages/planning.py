@@ -21,7 +21,7 @@ from dpfda.recipe import plan_from_facts
 
 _FAMILIES = ("smooth", "rough", "spectra")
 ERRORS = {
-    "non_private_error": ("Error that you expect without privacy", "0.1"),
+    "non_private_error": ("Error that you expect without privacy (1: that of a mean)", "0.1"),
     "error": ("Error to reach (then leave people or ε empty)", ""),
 }
 """Each further number that a forecast takes, and what is in its input at first."""
@@ -137,13 +137,10 @@ def _from_file(
     said: list[str] = []
 
     def sample() -> dict[str, Any]:
-        if "classes" not in facts:
-            rule = "given: only errors of labels are forecast from a file"
-            raise InvalidParameter("classes", rule, None)
         if len(file.content) > MOST_BYTES:
             rule = f"at most {MOST_BYTES >> 20} MB (dpfda plan --sample takes more)"
             raise InvalidParameter(file.name, rule, f"{len(file.content) / (1 << 20):.1f} MB")
-        people, how = public_people_apart(file, reading_of(form), classes=facts["classes"])
+        people, how = public_people_apart(file, reading_of(form), classes=facts.get("classes"))
         said.append(how)
         return {"sample": people} | {name: asked[name] for name in asked if name == "error"}
 
@@ -153,7 +150,8 @@ def _from_file(
 
 def _told(facts: dict[str, Any], people: Callable[[], dict[str, Any]]) -> str:
     try:
-        plan_from_facts(_ANY | facts)  # refuses what is not of its kind
+        any_size = {"force": True} if "target_range" in facts else {}
+        plan_from_facts(_ANY | facts | any_size)  # refuses what is not of its kind
         if len(facts.get("classes") or ()) > _CLASSES:
             raise InvalidParameter("classes", f"at most {_CLASSES} for a forecast", "more")
         also = ("second", "difference")
