@@ -85,7 +85,7 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any], Any]] = [
     ("PrivateKernelMachine", OF_FIRST | TARGET, SEEN_AS_POINTS, TABLE[:, 0]),
     ("PrivateKernelMachine", OF_FIRST | {"loss": "logistic"}, SEEN_AS_POINTS, LABELS),
     ("PrivateLinearRegression", OF_ROWS | TARGET, SEEN_AS_ROWS, TABLE[:, 0]),
-    ("PrivateLinearRegression", OF_CURVES | TARGET, SEEN_AS_CURVES, TABLE[:, 0]),
+    ("PrivateCurveRegression", OF_CURVES | TARGET, SEEN_AS_CURVES, TABLE[:, 0]),
     ("PrivateLogisticRegression", OF_ROWS, SEEN_AS_ROWS, LABELS),
     ("PrivateLogisticRegression", OF_CURVES, SEEN_AS_CURVES, LABELS),
     ("PrivateCurveClassifier", OF_CURVES, SEEN_AS_CURVES, LABELS),

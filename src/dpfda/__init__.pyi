@@ -17,6 +17,7 @@ from dpfda.estimators.regressor import LocalCurveRegressor as LocalCurveRegresso
 from dpfda.mechanisms import Mechanism as Mechanism
 from dpfda.moments.classifier import PrivateCurveClassifier as PrivateCurveClassifier
 from dpfda.moments.comparison import PrivateGroupComparison as PrivateGroupComparison
+from dpfda.moments.curve_regression import PrivateCurveRegression as PrivateCurveRegression
 from dpfda.moments.estimator import PrivateMoments as PrivateMoments
 from dpfda.moments.mean_estimator import PrivateMean as PrivateMean
 from dpfda.mrma.classifier import MRMAClassifier as MRMAClassifier

@@ -39,7 +39,7 @@ CASES: dict[str, tuple[str, dict[str, Any], Any]] = {
     "means of groups": ("PrivateMoments", OF_CURVES | {"groups": ("no", "yes")}, WORDS),
     "comparison": ("PrivateGroupComparison", OF_CURVES | {"groups": ("no", "yes")}, WORDS),
     "linear, rows": ("PrivateLinearRegression", OF_ROWS | OF_TARGET, TARGET),
-    "linear, curves": ("PrivateLinearRegression", OF_CURVES | OF_TARGET, TARGET),
+    "linear, curves": ("PrivateCurveRegression", OF_CURVES | OF_TARGET, TARGET),
     "logistic, rows": ("PrivateLogisticRegression", OF_ROWS, WORDS),
     "logistic, curves": ("PrivateLogisticRegression", OF_CURVES, WORDS),
     "curves of a curator": ("PrivateCurveClassifier", OF_CURVES, WORDS),

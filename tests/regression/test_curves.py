@@ -13,8 +13,8 @@ from dpfda import (
     CurveEncoder,
     DecentralizedRegression,
     PrivateCovariance,
+    PrivateCurveRegression,
     PrivateFunctionOnScalar,
-    PrivateLinearRegression,
     PrivateLogisticRegression,
 )
 from dpfda.datasets import simulate_001
@@ -29,7 +29,7 @@ BOTH = np.stack([NOISE.X, DATA.X], axis=2)  # the second channel tells the label
 MODELS: list[Any] = [
     PrivateLogisticRegression(8.0, value_range=(-6, 6), random_state=0),
     DecentralizedRegression(8.0, value_range=(-6, 6), link="logistic", random_state=0),
-    PrivateLinearRegression(8.0, value_range=(-6, 6), target_range=(-1, 1), random_state=0),
+    PrivateCurveRegression(8.0, value_range=(-6, 6), target_range=(-1, 1), random_state=0),
 ]
 models = pytest.mark.parametrize("model", MODELS, ids=lambda one: type(one).__name__)
 

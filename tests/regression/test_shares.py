@@ -151,7 +151,8 @@ def test_limits_are_exact_decimals():
 
 
 def test_how_much_clipping_steepens_slopes():
-    location = Location(bounds=Bounds(center=np.zeros(2), radius=3.0), spread=18.0)
+    ball = Bounds(center=np.zeros(2), radius=3.0)
+    location = Location(bounds=ball, spread=18.0, target_variance=1.0)
 
     def steeper(trace, sigma=0.01):
         moments = Moments(np.zeros(2), np.diag([trace, 0.0]), 0.1, sigma)

@@ -62,9 +62,9 @@ def regressions() -> list[Numbers]:
     known = [*people, (30, 85), (15, 60), (0, 1), (80, 400)]
     hdl = (0.0, 100.0)
     return [
-        Numbers("regression", partial(_simulated, **wrong), public, goals, tuned=True),
-        Numbers("regression_centered", _simulated, public, dict.fromkeys(goals)),
-        Numbers("regression_skewed", partial(_simulated, **wrong, skewed=True), public,
+        Numbers("regression", partial(simulated, **wrong), public, goals, tuned=True),
+        Numbers("regression_centered", simulated, public, dict.fromkeys(goals)),
+        Numbers("regression_skewed", partial(simulated, **wrong, skewed=True), public,
                 dict.fromkeys(goals), tuned=True),
         Numbers("nhanes_hdl", partial(_split, _activity, 0.8),
                 {"feature_ranges": known, "target_range": hdl}, dict.fromkeys((1.0, 2.0, 5.0), 1.0),
@@ -119,8 +119,22 @@ def _private_mean(y: FloatArray, epsilon: float, target: tuple[float, float], se
     return (low + high) / 2 + (high - low) / 2 * told
 
 
-def _simulated(
-    seed: int, *, level: float = 0.0, offset: float = 0.0, skewed: bool = False, n: int = 5000
+def slope(points: FloatArray) -> FloatArray:
+    """β of `simulated`."""
+    j = np.arange(1, _SCORES + 1)
+    waves = np.sqrt(2) * np.cos(np.pi * np.outer(j - 1, points))
+    waves[0] = 1.0
+    return np.asarray((4 * (-1.0) ** (j + 1) / j**2) @ waves)
+
+
+def simulated(
+    seed: int,
+    *,
+    level: float = 0.0,
+    offset: float = 0.0,
+    skewed: bool = False,
+    n: int = 5000,
+    explained: float = _EXPLAINED,
 ) -> Draw:
     """The curves of 001 §6.1; they explain 80 % of a number, or half of it if noise is skewed."""
     parts: list[FloatArray] = []
@@ -133,8 +147,8 @@ def _simulated(
         signs = (-1.0) ** (j + 1)
         scores = rng.uniform(-(3**0.5), 3**0.5, (n, _SCORES)) * signs / j
         signal = scores @ (4 * signs / j**2)
-        explained = 0.5 if skewed else _EXPLAINED
-        spread = np.sqrt(np.sum(16.0 / j**6.0) * (1 / explained - 1))
+        told = 0.5 if skewed else explained
+        spread = np.sqrt(np.sum(16.0 / j**6.0) * (1 / told - 1))
         noise = rng.exponential(size=n) - 1 if skewed else rng.normal(size=n)
         parts += [scores @ waves + level, signal + spread * noise + offset]
     return parts[0], parts[1], parts[2], parts[3]

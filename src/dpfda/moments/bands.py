@@ -67,15 +67,20 @@ def band(
     level = _validate.fraction("level", level)
     sampling = whose(of) == "population"
     paths = np.einsum("g,sgm->sm", contrast, errors(moments, sampling=sampling))
+    middle = np.asarray((contrast @ moments.coefficients) @ moments.basis.functions)
     curves = paths @ moments.basis.functions
-    spread = np.sqrt((curves**2).mean(axis=0))
-    ratio = np.abs(curves) / np.maximum(spread, 1e-300)
+    return around(middle, curves, level=level, simultaneous=simultaneous)
+
+
+def around(middle: FloatArray, paths: FloatArray, *, level: float, simultaneous: bool) -> Band:
+    """A band about a curve that simulated errors (draws, ...) leave with probability 1 - level."""
+    spread = np.sqrt((paths**2).mean(axis=0))
+    ratio = np.abs(paths) / np.maximum(spread, 1e-300)
     factor: Any
     if simultaneous:
-        factor = np.quantile(ratio.max(axis=1), level)
+        factor = np.quantile(ratio.reshape(len(ratio), -1).max(axis=1), level)
     else:
         factor = np.quantile(ratio, level, axis=0)
-    middle = np.asarray((contrast @ moments.coefficients) @ moments.basis.functions)
     return Band(middle, middle - factor * spread, middle + factor * spread)
 
 

@@ -137,11 +137,12 @@ class PrivateLinearRegression(CuratedRegression):
         random_state: None for exact noise; a seed for simulations.
 
     Attributes:
-        coef_, intercept_: in the units of X (of encoded features for curves; `encoder.slope` makes
-            a function of them). They are those of the line inside the clipping ball; `predict`
-            clips as in training. ``moments`` shortens rows, so its `coef_` is too large as a
-            statement about unclipped rows: use it to predict, and ``gaussian_fm`` (clips at the
-            public ranges only) where coefficients are the question.
+        coef_, intercept_: in the units of X (of encoded features for curves;
+            `PrivateCurveRegression` makes a function of them, with a band). They are those of the
+            line inside the clipping ball; `predict` clips as in training. ``moments`` shortens
+            rows, so its `coef_` is too large as a statement about unclipped rows: use it to
+            predict, and ``gaussian_fm`` (clips at the public ranges only) where coefficients are
+            the question.
         clipping_inflation_: how many times too large, about; 1.0 where nothing is clipped. A
             warning, not a correction: single coefficients differ.
         coef_standard_error_: from the known privacy noise alone, to first order; None where it has

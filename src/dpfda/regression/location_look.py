@@ -34,10 +34,12 @@ class Location:
     Attributes:
         bounds: where the second stage clips rows and targets.
         spread: noisy estimate of the mean squared distance of rows from the center.
+        target_variance: the same of targets.
     """
 
     bounds: Bounds
     spread: float
+    target_variance: float
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -109,7 +111,11 @@ class LocationLook(RowSums, ProblemLook, name="regression_location"):
             target_center=bounds.target_center + bounds.target_radius * v,
             target_radius=target_radius * bounds.target_radius,
         )
-        return Location(bounds=clipped, spread=spread * bounds.radius**2)
+        return Location(
+            bounds=clipped,
+            spread=spread * bounds.radius**2,
+            target_variance=variance * bounds.target_radius**2,
+        )
 
 
 def radius_factor(answer: Answer, dimension: int) -> float:

@@ -35,6 +35,7 @@ class FitBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     inflation: float
     clips: bool
     covariance: list[list[float]] | None
+    sampling: list[list[float]] | None
     warnings: tuple[str, ...]
 
 

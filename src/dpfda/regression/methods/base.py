@@ -37,6 +37,7 @@ class Fitted:
         clips: whether rows inside the public bounds may be clipped.
         covariance: of `slope`, from the known privacy noise alone; None if it has no simple form.
             It knows nothing of the bias of clipping.
+        sampling: the same because others might have been asked; None if it is not known.
         warnings: what a reader of the numbers should know.
     """
 
@@ -47,6 +48,7 @@ class Fitted:
     inflation: float = 1.0
     clips: bool = False
     covariance: FloatArray | None = None
+    sampling: FloatArray | None = None
     warnings: tuple[str, ...] = ()
 
     @property

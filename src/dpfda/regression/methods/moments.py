@@ -26,6 +26,7 @@ _PURE_SHARE = Fraction(1, 4)
 _FEW = 10.0  # nμ/√D below which one question is better than two
 _WARNING = "too few rows for this budget: expect a fit hardly better than a constant"
 _NEWTON_FROM = 1200.0  # nμ/√D from which one more pass pays
+_LEAST_LEFT = 0.05  # of a target's variance that a line is believed to leave
 _STEP = 0.6  # part of a Newton step; a whole one overshoots with this Hessian
 
 
@@ -141,8 +142,24 @@ def solve(regression: Regression, location: Location, moments: Moments, *, n: in
         clips=clips,
         # The noise of the log-odds' scale has no simple form; half an error bar would mislead.
         covariance=covariance * unit**2 if problem.link == "linear" else None,
+        sampling=sampling(location, moments, inverse, n=n) if problem.link == "linear" else None,
         warnings=() if regression.clarity(n) >= _FEW else (_WARNING,),
     )
+
+
+def sampling(location: Location, moments: Moments, inverse: FloatArray, *, n: int) -> FloatArray:
+    """Covariance of slopes because others might have been asked (post-processing).
+
+    σ²M⁻¹MM⁻¹/n with the regularized inverse and the released M, σ² what the line leaves of the
+    targets' variance.
+    """
+    ball = location.bounds
+    trace = float(np.trace(inverse))
+    explained = float(moments.linear @ inverse @ moments.linear) - moments.linear_sigma**2 * trace
+    whole = location.target_variance / ball.target_radius**2
+    left = min(max(whole - explained, _LEAST_LEFT * whole), whole)
+    spread = inverse @ floored(moments.quadratic, 0.0) @ inverse
+    return np.asarray(left * spread / n * (ball.target_radius / ball.radius) ** 2)
 
 
 def inflation(location: Location, moments: Moments) -> float:

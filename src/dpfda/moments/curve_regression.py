@@ -1,0 +1,95 @@
+"""`PrivateCurveRegression`: a number predicted from a curve, and the slope function with a band."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpfda import _validate
+from dpfda.central.release import Of, whose
+from dpfda.errors import InvalidParameter
+from dpfda.moments.bands import PATHS, Band, around
+from dpfda.noise.law import NoiseLaw
+from dpfda.regression.estimators import PrivateLinearRegression
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class PrivateCurveRegression(PrivateLinearRegression):
+    """Predict a number from a curve that a curator holds: y ≈ a + ∫ β(t) x(t) dt.
+
+    Privacy:
+        (ε, δ)-DP (pure ε for δ = 0) for replacing one person, curve and number. Ranges are public
+        arguments; what lies outside is moved to the nearest end.
+
+    Args:
+        epsilon, delta: the budget of the whole fit.
+        value_range: public range (low, high) of x(t), or one pair a channel.
+        target_range: public range (low, high) of y.
+        domain_range: public range of t, where the data do not bring it.
+        encoder, mechanism, fit_intercept: for experts, as in `PrivateLinearRegression`.
+        feature_ranges, feature_norm_bound, feature_center: of tables, which
+            `PrivateLinearRegression` is for; refused.
+        unit, ledger, random_state: as in `PrivateLinearRegression`.
+
+    Attributes:
+        model_: a public `RegressionModel` that can be saved.
+        guarantee_: what the fit promises.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> t = np.linspace(0, 24, 49)
+        >>> day = rng.normal(size=(8000, 1)) + rng.normal(size=(8000, 1)) * np.sin(t / 4)
+        >>> y = np.trapezoid(day * (t > 12), t, axis=1) + rng.normal(size=8000)
+        >>> model = PrivateCurveRegression(
+        ...     epsilon=1.0, value_range=(-5, 5), target_range=(-60, 60), random_state=0
+        ... ).fit(day, y, grid_points=t)
+        >>> bool(np.mean((model.predict(day) - y) ** 2) < 0.1 * y.var())
+        True
+        >>> beta = model.slope(points=[6.0, 18.0])  # of an hour
+        >>> bool(beta.middle[1] > beta.high[0])
+        True
+    """
+
+    def _require_one_way(self) -> None:
+        for name in ("feature_ranges", "feature_norm_bound"):
+            if getattr(self, name) is not None:
+                rule = "left out: X are curves (PrivateLinearRegression is for tables)"
+                raise InvalidParameter(name, rule, getattr(self, name))
+        if self.value_range is None and self.encoder is None:
+            raise InvalidParameter("value_range", "given: the public (low, high) of curves", None)
+        super()._require_one_way()
+
+    def slope(
+        self,
+        level: float = 0.95,
+        *,
+        points: Any = None,
+        of: Of = "population",
+        simultaneous: bool = True,
+    ) -> Band:
+        """The slope function β(t), by default at 101 points, with a band.
+
+        β is in units of the target over those of x and t. It is made of a few smooth functions and
+        pulled towards 0 where noise hides how curves vary; the factor by which shortened curves
+        make it too large (`clipping_inflation_`) is taken out. The band speaks of privacy noise and
+        sampling error, not of these.
+
+        Args:
+            level: probability of the band.
+            points: where.
+            of: ``population``, noise and sampling error; ``sample``, noise alone.
+            simultaneous: for the whole curve at once (all channels); otherwise point by point.
+        """
+        level = _validate.fraction("level", level)
+        model, encoder = self.model_, self.model_.encoder
+        assert encoder is not None
+        fit = model.fit
+        if fit.covariance is None or fit.sampling is None:
+            rule = "'moments' for a band: what the others' noise does to slopes is not known"
+            raise InvalidParameter("mechanism", rule, model.mechanism)
+        covariance = fit.covariance + fit.sampling * (whose(of) == "population")
+        drawn = NoiseLaw.normal(covariance).draw(PATHS, np.random.default_rng(0))
+        paths, middle = (encoder.slope(one, points) / fit.inflation for one in (drawn, fit.slope))
+        return around(middle, paths, level=level, simultaneous=simultaneous)

@@ -1,0 +1,121 @@
+"""A number from a curve: predictions, and the slope function with a band in the units of t."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpfda import PrivateCurveRegression
+from dpfda.errors import InvalidParameter
+from dpfda.regression.location_look import Location
+from dpfda.regression.methods.moments import sampling
+from dpfda.regression.model import RegressionModel
+from dpfda.regression.moment_look import Moments
+from dpfda.regression.problem import Bounds
+
+T = np.linspace(0, 1, 41)
+WAVES = np.sqrt(2) * np.cos(np.pi * np.outer(np.arange(8), T))
+WAVES[0] = 1.0
+WEIGHTS = np.array([1.0, 2.0, -1.0, 0, 0, 0, 0, 0])
+SLOPE = WEIGHTS @ WAVES
+
+
+def people(n: int, seed: int, *, noise: float = 0.5) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    scores = rng.normal(size=(n, 8)) / np.arange(1, 9) ** 0.5
+    return scores @ WAVES, 5 + scores @ WEIGHTS + noise * rng.normal(size=n)
+
+
+def fitted(n: int = 20_000, seed: int = 0, **given: Any) -> PrivateCurveRegression:
+    known: dict[str, Any] = {"value_range": (-6, 6), "target_range": (-5, 15)}
+    model = PrivateCurveRegression(8.0, random_state=seed, **(known | given))
+    X, y = people(n, seed)
+    return model.fit(X, y, grid_points=T)
+
+
+def test_it_predicts_and_shows_the_slope() -> None:
+    model = fitted()
+    X, y = people(5000, 1)
+    assert np.mean((model.predict(X) - y) ** 2) < 0.25 * 1.15
+    beta = model.slope(points=T)
+    assert np.abs(beta.middle - SLOPE).mean() < 0.15 * np.abs(SLOPE).mean()
+    assert np.all((beta.low < beta.middle) & (beta.middle < beta.high))
+    assert model.slope().middle.shape == (101,)
+
+
+def test_the_slope_is_in_units_of_t() -> None:
+    X, y = people(20_000, 0)
+    known: dict[str, Any] = {"value_range": (-6, 6), "target_range": (-5, 15), "random_state": 0}
+    day = PrivateCurveRegression(8.0, **known).fit(X, y, grid_points=24 * T)
+    found, wanted = day.slope(points=24 * T), fitted().slope(points=T)
+    for one, other in zip(found, wanted, strict=True):
+        assert one == pytest.approx(other / 24, rel=1e-6)
+
+
+def test_bands_hold_the_slope_about_as_often_as_they_say() -> None:
+    encoder: Any = fitted(500).model_.encoder
+    X, y = people(60_000, 99)
+    rows = np.column_stack([np.ones(len(y)), encoder.encode(X, T)])
+    truth = encoder.slope(np.linalg.lstsq(rows, y)[0][1:], T)  # of these eight functions
+    whole, points = [], []
+    for seed in range(40):
+        model = fitted(4000, seed)
+        whole.append(_holds(model.slope(0.9, points=T), truth).all())
+        points.append(_holds(model.slope(0.9, points=T, simultaneous=False), truth).mean())
+    # 36 of 40 are expected, 3 standard deviations are 6.
+    assert sum(whole) >= 30
+    assert 0.82 < np.mean(points) < 0.97
+
+
+def _holds(band: Any, truth: Any) -> Any:
+    return (band.low <= truth) & (band.high >= truth)
+
+
+def test_bands_of_the_sample_are_narrower() -> None:
+    model = fitted(4000)
+    both, noise = model.slope(of="population"), model.slope(of="sample")
+    assert np.mean(noise.high - noise.low) < 0.97 * np.mean(both.high - both.low)
+    wider = model.slope(0.99)
+    assert np.all(wider.high - wider.low > both.high - both.low)
+    with pytest.raises(InvalidParameter, match="of must be"):
+        model.slope(of="people")  # type: ignore[arg-type]
+
+
+def test_what_clipping_added_is_taken_out() -> None:
+    model = fitted(1500)
+    model.model_.fit.__dict__["inflation"] = 2.0  # of a frozen fit, as a small budget would give
+    assert model.slope(points=T).middle == pytest.approx(model.model_.slope(T) / 2.0)
+
+
+def test_sampling_error_is_that_of_least_squares() -> None:
+    quadratic, w = np.diag([0.4, 0.1]), np.array([0.3, -0.2])
+    moments = Moments(
+        linear=quadratic @ w, quadratic=quadratic, linear_sigma=0.0, quadratic_sigma=0.0
+    )
+    ball = Bounds(center=np.zeros(2), radius=3.0, target_radius=5.0)
+    location = Location(bounds=ball, spread=9 * 0.5, target_variance=25 * 0.2)
+    found = sampling(location, moments, np.linalg.inv(quadratic), n=100)
+    left = 0.2 - w @ quadratic @ w
+    assert found == pytest.approx(left / 100 * np.linalg.inv(quadratic) * (5 / 3) ** 2)
+    # A line that seems to explain more than there is leaves a twentieth.
+    sure = Location(bounds=ball, spread=4.5, target_variance=25 * 0.01)
+    found = sampling(sure, moments, np.linalg.inv(quadratic), n=100)
+    assert found == pytest.approx(0.05 * 0.01 / 100 * np.linalg.inv(quadratic) * (5 / 3) ** 2)
+
+
+def test_saved_models_know_their_errors() -> None:
+    model = fitted(2000).model_
+    again = RegressionModel.from_json(model.to_json())
+    assert np.array_equal(again.fit.sampling, model.fit.sampling)  # type: ignore[arg-type]
+
+
+def test_it_is_for_curves() -> None:
+    X, y = people(50, 0)
+    with pytest.raises(InvalidParameter, match="feature_ranges must be left out: X are curves"):
+        PrivateCurveRegression(1.0, feature_ranges=(-1, 1), target_range=(0, 1)).fit(X, y)
+    with pytest.raises(InvalidParameter, match="value_range must be given: the public"):
+        PrivateCurveRegression(1.0, target_range=(0, 1)).fit(X, y)
+    with pytest.raises(InvalidParameter, match="mechanism must be 'moments' for a band"):
+        fitted(500, mechanism="objective_perturbation").slope()
