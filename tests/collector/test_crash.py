@@ -6,8 +6,13 @@ import pytest
 from forked_collector import ForkedCollector
 
 from dpfda.client.http import Connection
-from dpfda.study.running import CollectorProcess
 from dpfda_bench.benchmarks import _killed_conclusions, crash
+
+
+class Alone(ForkedCollector):
+    """Concludes in the process that is killed."""
+
+    alone = True
 
 
 @pytest.mark.slow
@@ -39,7 +44,7 @@ def test_a_restart_goes_on_at_the_same_point(database: str, make_plan) -> None:
     models = []
     for kill in (False, True):
         url = database if kill else database + ".undisturbed"
-        collector = CollectorProcess(url).start()
+        collector = Alone(url).start()
         try:
             first = collector.create(plan)["phase"]
             path = f"/api/studies/{plan.hash[:16]}"

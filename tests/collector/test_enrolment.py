@@ -31,6 +31,7 @@ class Guarded(ForkedCollector):
     """With the limits that everybody has."""
 
     enrolments = 20
+    alone = True
 
 
 class Caller:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forked_collector import ForkedCollector
 from sqlalchemy.exc import OperationalError
 
 from dpfda.collector import pulse
@@ -27,6 +28,12 @@ from dpfda.collector.storage import open_storage
 from dpfda.collector.storage.base import Unavailable
 from dpfda.collector.storage.trouble import FULL, LOCKED, reason
 from dpfda.study.running import CollectorProcess
+
+
+class Alone(ForkedCollector):
+    """Plans are read in the server's own process."""
+
+    alone = True
 
 
 def asked(collector: CollectorProcess, path: str, body: Any = None) -> tuple[int, Any]:
@@ -67,7 +74,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_full_disk_is_told_and_recovered_from(small_disk: Path, make_plan: Any) -> None:
     database = f"sqlite:///{small_disk / 'study.db'}"
-    with CollectorProcess(database, options=["--quiet"]) as collector:
+    with Alone(database) as collector:
         study = collector.create(make_plan(200))["id"]
         invited = {"count": 3}
         assert asked(collector, f"/api/studies/{study}/tokens", invited)[0] == 200
@@ -106,7 +113,7 @@ def fill(path: Path) -> None:
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
 def test_a_locked_database_is_told_and_recovered_from(database: str, make_plan: Any) -> None:
-    with CollectorProcess(database, options=["--quiet"]) as collector:
+    with Alone(database) as collector:
         study = collector.create(make_plan(200))["id"]
         recovered(collector)
         with locked(database):

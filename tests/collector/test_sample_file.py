@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hostile_files import HOSTILE
-from organizer import ENOUGH, Organizer
+from organizer import ENOUGH, STUDIES, Organizer, QuickForecasts
 
 from dpfda import forecast
 from dpfda.client.http import Connection
@@ -44,7 +44,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def collector(folder: Path) -> Iterator[CollectorProcess]:
-    with CollectorProcess(
+    with QuickForecasts(
         f"sqlite:///{folder}/x.db", log=folder / "log", options=["--rate", "100"]
     ) as found:
         yield found
@@ -75,7 +75,7 @@ def test_the_form_forecasts_what_the_command_forecasts(organizer: Organizer) -> 
     )
     expected = forecast(
         2000, 1.0, classes=["no", "yes"], value_range=[-1, 1], domain_range=[0, 1], seed=0,
-        title="", evaluation_share=0.15, sample=people, studies=16, most=2000, also=(),
+        title="", evaluation_share=0.15, sample=people, studies=STUDIES, most=2000, also=(),
     )  # fmt: skip
     assert verdict(expected) in told
     assert "People were drawn from a public sample of 200 rows" in told

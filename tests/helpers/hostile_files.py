@@ -24,6 +24,11 @@ def zipped(**members: bytes) -> bytes:
     return stream.getvalue()
 
 
+def _packed(text: bytes, times: int) -> bytes:
+    """The same text many times: packed once, as parts of a packed file may follow each other."""
+    return gzip.compress(text * (1 << 20), 1) * (times >> 20)
+
+
 def array(shape: tuple[int, ...], content: bytes = b"", kind: str = "<f8") -> bytes:
     """An NPY file whose head may claim more than there is."""
     stream = io.BytesIO()
@@ -100,8 +105,8 @@ HOSTILE: dict[str, tuple[str, Callable[[], bytes]]] = {
     "rubbish as an archive": ("a.npz", lambda: b"PK\x03\x04" + RUBBISH),
     "rubbish as a workbook": ("a.xlsx", lambda: RUBBISH),
     "rubbish as Parquet": ("a.parquet", lambda: b"PAR1" + RUBBISH + b"PAR1"),
-    "packed text": ("a.csv.gz", lambda: gzip.compress(b"sex,0\n" + b"no,1\n" * (1 << 27), 1)),
-    "a line without an end": ("a.csv.gz", lambda: gzip.compress(b"1," * (1 << 29), 1)),
+    "packed text": ("a.csv.gz", lambda: gzip.compress(b"sex,0\n") + _packed(b"no,1\n", 1 << 27)),
+    "a line without an end": ("a.csv.gz", lambda: _packed(b"1,", 1 << 29)),
     "a packed archive": ("a.npz", lambda: zipped(**{"X.npy": array((1 << 25, 4), bytes(1 << 30))})),
     "a claim": ("a.npz", lambda: zipped(**{"X.npy": array((10**12, 9))})),
     "words of no length": ("a.npz", lambda: zipped(**{"sex.npy": array((1 << 33,), b"", "<U0")})),

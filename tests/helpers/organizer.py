@@ -14,6 +14,20 @@ from dpfda.study.running import CollectorProcess
 ENOUGH = 120  # seconds, on a machine that does other things, too
 
 
+STUDIES, SECONDS = 4, 5
+
+
+class QuickForecasts(CollectorProcess):
+    """Simulates fewer studies, and reads a file for a shorter time, than others do."""
+
+    program = (
+        "-c",
+        "import runpy; from dpfda.collector.pages import planning; from dpfda.planner import apart;"
+        f"planning._STUDIES, apart._SECONDS = {STUDIES}, {SECONDS};"
+        "runpy.run_module('dpfda.cli', run_name='__main__')",
+    )
+
+
 class Organizer:
     """Somebody who is signed in and sends forms."""
 
