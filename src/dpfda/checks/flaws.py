@@ -14,6 +14,7 @@ import numpy as np
 from dpfda.checks import audits, conversations, expect, mechanisms, neighbors, queries
 from dpfda.checks.planted import plant
 from dpfda.mechanisms import Mechanism, budgeted
+from dpfda.moments.look import WEIGHTS
 from dpfda.noise import SimulationSource, uniform
 from dpfda.privacy.cost import Cost
 from dpfda.privacy.events import PureEvent
@@ -84,6 +85,7 @@ for _module, _kind, _names in (
     ("central.looks", "l1_noise", ("cell_counts", "nearest_mean")),
     ("central.looks", "l2_noise", ("cell_counts", "nearest_mean")),
     ("central.looks", "l2_noise", ("radius_count",)),
+    ("central.looks", "l2_noise", ("joint_moments",)),
     ("central.looks", "l1_noise", ("shrunk_mean",)),
     ("central.looks", "l2_noise", ("shrunk_mean",)),
     ("central.looks", "l1_noise", ("box_mean",)),
@@ -134,6 +136,26 @@ for _title, _name in (("covariance", "ball_products"), ("covariates", "covariate
         _asked(queries.check_sensitivity, _name),
     )
 plant(
+    "second_moments_for_nothing",
+    "second moments of full weight are taken to ride on a mean for nothing: 2 instead of √4.5",
+    lambda: _property("moments.look.Weights", "width", lambda weights: 2.0),
+    _asked(queries.check_sensitivity, "joint_moments"),
+)
+
+
+def _heavy_sizes() -> list[Any]:
+    heavy = {"means": WEIGHTS["means"]._replace(size=1.0)}
+    alike = _property("moments.look.Weights", "width", lambda it: 2.0 if it.size == 1 else 2.2)
+    return [patch.dict(WEIGHTS, heavy), *alike]
+
+
+plant(
+    "another_group_for_nothing",
+    "sizes weigh as much as means, and who changes the group is forgotten: 2 instead of √5",
+    _heavy_sizes,
+    _asked(queries.check_sensitivity, "joint_moments"),
+)
+plant(
     "newton_root_4.25",
     "the sensitivity of a half-Newton step is √4.25 instead of √8",
     lambda: _property("regression.newton_look.NewtonLook", "l2", lambda look: math.sqrt(4.25)),
@@ -141,6 +163,7 @@ plant(
 )
 for _module, _names in (
     ("central.looks", ("ball_mean",)),
+    ("central.looks", ("joint_moments",)),
     ("central.shrunk_mean", ("shrunk_mean",)),
     ("central.pair_looks", ("covariate_products", "cross_products")),
 ):
@@ -238,7 +261,7 @@ plant(
 )
 
 
-_WHOLE = ("mean", "covariance", "function_on_scalar", "regression")
+_WHOLE = ("mean", "covariance", "function_on_scalar", "regression", "moments", "discriminant")
 for _name in _WHOLE:
     plant(
         f"share_not_divided: {_name}",

@@ -65,7 +65,7 @@ class Discriminant(JointRelease[Fitted], name="discriminant"):
         """Three classes."""
         names = ("a", "b", "c")
         known: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "n": n, "groups": names}
-        return [cls(**known, bound=1.0, features=size) for size in (2, 4)]
+        return [cls(**known, bound=1.0, features=3)]
 
 
 def _solved(found: JointAnswer, warnings: tuple[str, ...]) -> Fitted:

@@ -165,7 +165,7 @@ class JointMoments(BallLook, name="joint_moments"):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """One group, and two with products pooled and apart; either emphasis; pure and Gaussian."""
+        """One group and two, products pooled and apart, either emphasis; pure and Gaussian."""
         pure, gaussian = Cost(epsilon=1.0), Cost(epsilon=1.0, delta=0.05)
         center, axes = np.array([0.3, -0.2, 0.1]), np.arange(1.0, 4.0) ** -0.5
         return [
@@ -181,6 +181,10 @@ class JointMoments(BallLook, name="joint_moments"):
                 emphasis=emphasis,
             )
             for cost in (pure, gaussian)
-            for groups, separate in ((1, False), (2, False), (2, True))
-            for emphasis in WEIGHTS
+            for groups, separate, emphasis in (
+                (1, False, "means"),
+                (2, True, "means"),
+                (1, False, "covariances"),
+                (2, False, "covariances"),
+            )
         ]
