@@ -17,7 +17,7 @@ TASKS = {problem.name: problem for problem in problems()}
 
 def test_every_figure_has_a_goal() -> None:
     assert len(TASKS) == len(problems())
-    assert {name for name in local.GOALS if name.startswith("corr8")} == {
+    assert {name for name in local.GOALS if name.startswith("corr8_eps")} == {
         "corr8_eps0.5", "corr8_eps1", "corr8_eps2", "corr8_eps5"
     }  # fmt: skip
 
@@ -42,6 +42,15 @@ def test_a_task_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = local.run(quick=True)
     assert list(outcome.figures) == ["corr8_eps2"]
     assert 20 < outcome.figures["corr8_eps2"] < 60
+
+
+def test_classes_that_differ_in_spread_stand_beside_a_quadratic_rule() -> None:
+    found = local.limits(TASKS["wide_level"])
+    assert 20 < found["non_private"] < 35 < 45 < found["guessing"] <= 50
+    assert {name for name, task in TASKS.items() if task.facts.get("spread_differs")} == {
+        "wide_curves", "wide_level", "wide_table", "rough_curves", "tailed_table",
+        "simulation_spread", "corr8_spread",
+    }  # fmt: skip
 
 
 def test_both_designs_are_measured_on_the_same_people(monkeypatch: pytest.MonkeyPatch) -> None:

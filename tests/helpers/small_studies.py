@@ -52,7 +52,7 @@ def small_studies() -> dict[str, StudyPlan]:
     return {
         "moments": _plan(3, 1.0, _THREE, name="moments"),
         "noisy_labels": _plan(4, 1.0, _THREE, name="noisy_labels"),
-        "questions": _plan(36, 30.0, name="questions", evaluation_share=0.1, spread_differs=True),
+        "questions": _plan(52, 11.0, name="questions", evaluation_share=0.1, spread_differs=True),
         "questions, loose": _plan(40, 8.0, name="questions", range_is_loose=True),
         "questions, three classes": _plan(
             12, 1.0, _THREE, name="questions", center_known=True, evaluation_share=0.2

@@ -23,6 +23,7 @@ from dpfda.planner.separation import discriminant_error, expected_by_theory, set
 from dpfda.planner.trials import tractable
 from dpfda.planner.words import notes, verdict
 from dpfda.planner.world import World, made_up, redrawn
+from dpfda.protocol.folds import folded
 from dpfda.protocol.plan import StudyPlan
 
 KNOWN = {"value_range": (-6, 6), "classes": (-1, 1), "non_private_error": 0.1, "also": ()}
@@ -297,3 +298,25 @@ def test_extreme_studies_are_simulated_in_bounded_time(people: int, epsilon: flo
     found = forecast(people, epsilon, studies=2, most=500, **KNOWN)
     assert 0 <= found.expected.error <= 1
     assert found.plan.n_people == people
+
+
+@pytest.mark.parametrize("family", ["smooth", "table"])
+def test_classes_that_differ_in_spread_are_forecast(family: str) -> None:
+    ranges = {"smooth": {"value_range": (-6, 6)}, "table": {"feature_ranges": [(-1, 1)] * 4}}[
+        family
+    ]
+    facts = {**ranges, "classes": (0, 1), "non_private_error": 0.15, "also": (), "family": family}
+    found = forecast(6000, 5.0, studies=4, spread_differs=True, **facts)
+    assert found.expected.error < 0.35
+    assert found.theory is None
+    assert "differ in spread" in found.basis
+    known = Known(encoder=found.plan.encoder, shares=np.full(2, 0.5), spread_differs=True)
+    for number in range(3):
+        rng = np.random.default_rng([number, 2])
+        one = set_apart(FAMILIES[family].population(known, rng), 0.15, number)
+        assert one.spread_differs
+        z, y = one.people(6000, 1)
+        line = discriminant_error(z, y, known.shares)
+        both = discriminant_error(folded(z, z.mean(axis=0)), y, known.shares)
+        assert abs(both - 0.15) < 0.03
+        assert line >= both - 0.01

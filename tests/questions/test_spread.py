@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.special import expit
+from scipy.stats import multivariate_normal
 
 from dpfda import LocalCurveClassifier, plan_study
 from dpfda._validate import FloatArray, IntArray
@@ -214,6 +215,21 @@ def test_runs_of_features_have_an_order_each() -> None:
     assert apart[2] == together[2] > 0.9
 
 
+def test_correlations_of_distances_learn_from_each_other() -> None:
+    raw, precision = np.array([0.3, 0.3, 0.4, 0.0]), np.full(4, 12.0)
+    found, better = estimation._alike(raw, precision, room=1.0)
+    signal = 0.08 + 0.01 * np.eye(4)
+    assert_allclose(found, signal @ np.linalg.inv(signal + np.eye(4) / 12) @ raw)
+    assert better > 0
+    assert estimation._alike(0 * raw, precision, room=1.0)[1] < 0
+    few = np.r_[np.zeros(4), raw]
+    told = estimation._wider(few, np.full(8, 12.0), np.zeros(8), room=1.0)
+    assert np.all((told > 0.1) & (told < found)), "mostly alike, as far as the answers bear it out"
+    mixed = np.r_[np.zeros(4), 0.9, -0.9, 0.9, -0.9]
+    own = np.r_[np.zeros(4), 0.8, -0.8, 0.8, -0.8]
+    assert_allclose(estimation._wider(mixed, np.full(8, 12.0), own, room=1.0), own[4:], atol=0.1)
+
+
 def test_evidence_of_runs_is_that_of_any_or_all() -> None:
     signal = estimation._Signal(0.5, (0.2,), {1.0: 1.0})
     raw, precision = np.array([0.1, 0.0, 0.4, 0.2]), np.full(4, 50.0)
@@ -225,5 +241,10 @@ def test_evidence_of_runs_is_that_of_any_or_all() -> None:
         return float(np.prod(fit / none))
 
     wanted = np.mean([odds([0.2, 0.1, 0.2, 0.1]), odds([0.2, 0.1, 0, 0]), odds([0, 0, 0.2, 0.1])])
+    together = 0.08 + np.diag([0.01, 0.01]) + np.diag(1 / precision[2:])
+    alike, none = (
+        multivariate_normal.pdf(raw[2:], cov=c) for c in (together, np.diag(1 / precision[2:]))
+    )
+    wanted = 0.7 * wanted + 0.3 * alike / none
     told = estimation._evidence(raw, precision, signal=signal, room=1.0, runs=2)
     assert told / (1 - told) == pytest.approx(wanted)

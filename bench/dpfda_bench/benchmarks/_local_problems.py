@@ -14,6 +14,7 @@ from dpfda._validate import FloatArray, IntArray
 from dpfda.datasets import Dataset
 from dpfda_bench.benchmarks._local_curves import simulations, speech
 from dpfda_bench.benchmarks._local_problem import Draw, Problem, at, split
+from dpfda_bench.benchmarks._local_spread import spreads
 from dpfda_bench.datasets.curve_sets import load_phoneme
 from dpfda_bench.datasets.vector_sets import (
     load_adult,
@@ -28,7 +29,8 @@ _OTHERS = 5000
 
 def problems() -> list[Problem]:
     """All of them; what needs no file comes first."""
-    return [*simulations(), *_simulated(), *_tables(), *speech(), *_curves()]
+    made = [*simulations(), *_simulated()]
+    return [*made, *spreads(made), *_tables(), *speech(), *_curves()]
 
 
 def _simulated() -> list[Problem]:

@@ -12,6 +12,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from dpfda._validate import FloatArray
+from dpfda.face.comparison import majority_error, non_private_classifier
 from dpfda.noise import SimulationSource
 from dpfda.recipe import plan_study
 from dpfda.simulate import people_from, simulate
@@ -91,14 +92,26 @@ def run(quick: bool = False, *, only: tuple[str, ...] = ()) -> Outcome:
 def _row(problem: Problem, workers: Parallel, replications: int) -> list[dict[str, Any]]:
     """One row an ε."""
     rows = []
+    beside = limits(problem) if problem.facts.get("spread_differs") else {}
     for epsilon in problem.goals:
         found = workers(delayed(study)(problem, epsilon, seed) for seed in range(replications))
         errors, off, untempered, designs = zip(*found, strict=True)
         row = {"task": problem.name, "epsilon": epsilon, "design": designs[0]}
         row |= mean_and_error(errors) | {"tuned": problem.tuned}
         row |= {"calibration": float(np.mean(off)), "untempered": float(np.mean(untempered))}
+        row |= beside
         rows.append(row)
     return rows
+
+
+def limits(problem: Problem) -> dict[str, float]:
+    """What a quadratic rule without privacy errs, and what guessing does, in %."""
+    X, y, others, truth = problem.draw(0)
+    encoder = plan_study(len(y), 1.0, classes=(0, 1), **problem.facts).encoder
+    rule = non_private_classifier(encoder.encode(X), y, squares=True)
+    assert rule is not None
+    wrong = float(np.mean(rule.predict(encoder.encode(others)) != truth))
+    return {"non_private": 100 * wrong, "guessing": 100 * majority_error(truth)}
 
 
 def study(problem: Problem, epsilon: float, seed: int) -> tuple[float, float, float, str]:

@@ -85,6 +85,7 @@ def with_design(plan: StudyPlan, name: str) -> StudyPlan:
     """The same study with the other design, told the same facts."""
     if plan.design["name"] == name:
         return plan
-    facts = ("ordered", "center_known", "evaluation_share", "n_features", "class_share")
+    facts = ["ordered", "center_known", "evaluation_share", "n_features", "class_share"]
+    facts.append("spread_differs")
     told = {fact: plan.design[fact] for fact in facts if plan.design.get(fact) is not None}
     return replace(plan, design=_DESIGNS[name](**told).settled(plan.encoder).to_dict())

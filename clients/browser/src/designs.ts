@@ -98,7 +98,7 @@ function questionFeatures(plan: Plan, most: number): number {
   const count = channels(plan.encoder.basis).length;
   let effective = all;
   if (design.range_is_loose) effective *= 1 - share(60 * count, 0.08, 0.33);
-  if (design.spread_differs) effective *= 1 - share(30, 0.06, 0.2);
+  if (design.spread_differs) effective *= 1 - share(15, 0.04, 0.1);
   const allowed = FEATURES_FROM.filter((least) => effective / scoresOf(plan) >= least).length;
   return Math.max(1, Math.min(most, allowed));
 }

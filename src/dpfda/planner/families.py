@@ -41,6 +41,7 @@ class Known:
         shares: how frequent each class is.
         center_known: the middle of the range is the middle of the people.
         range_is_loose: they may lie anywhere in it, and be far narrower.
+        spread_differs: classes may differ in how far people are from the middle.
         typical: coefficients of a typical curve of each class, (K, d).
     """
 
@@ -48,6 +49,7 @@ class Known:
     shares: FloatArray
     center_known: bool = False
     range_is_loose: bool = False
+    spread_differs: bool = False
     typical: FloatArray | None = None
 
 
@@ -60,17 +62,29 @@ class Population:
         root: latent noise is normal numbers times this, (m, r).
         shares: how frequent each class is.
         features: what is encoded of the latent numbers.
+        stretch: logarithm of how much wider each class is than this, (K, m), or the same for all.
     """
 
     means: FloatArray
     root: FloatArray
     shares: FloatArray
     features: Features
+    stretch: FloatArray | float = 0.0
 
     def people(self, n: int, seed: Any) -> tuple[FloatArray, IntArray]:
         """Encoded features and label numbers; fewer people are the first of more people."""
         labels, noise = self.parts(n, seed)
-        return self.features(self.means[labels] + noise), labels
+        return self.seen(labels, noise), labels
+
+    def seen(self, labels: IntArray, noise: FloatArray) -> FloatArray:
+        """Encoded features of people with these labels and latent noise."""
+        wider = np.broadcast_to(np.exp(self.stretch), self.means.shape)
+        return self.features(self.means[labels] + wider[labels] * noise)
+
+    @property
+    def spread_differs(self) -> bool:
+        """Whether one class is wider than another."""
+        return bool(np.any(np.ptp(np.broadcast_to(self.stretch, self.means.shape), axis=0)))
 
     def others(self, n: int, seed: Any) -> tuple[FloatArray, IntArray]:
         """People who are not asked."""
@@ -118,6 +132,12 @@ class Curves:
             narrower = np.exp(rng.uniform(np.log(0.1), 0))
             root, apart, middle = root * narrower, apart * narrower, middle * narrower
             middle[:, 0] = rng.uniform(-0.8, 0.8, channels)
+        stretch: FloatArray | float = 0.0
+        if known.spread_differs:
+            turns = np.arange(known.encoder.n_features) // channels
+            falls = (1.0 + turns) ** -rng.uniform(*self.tilt)
+            stretch = falls * _wider(len(known.shares), len(turns), rng)
+            apart *= _sometimes(rng)
         center, waves = _in_coefficients(known.encoder)
         means = center + (middle.ravel() + apart) @ waves
         return Population(
@@ -125,6 +145,7 @@ class Curves:
             root=waves.T @ root,
             shares=known.shares,
             features=known.encoder.rescaler.rescale,
+            stretch=stretch,
         )
 
 
@@ -194,11 +215,16 @@ class Tables:
         if known.range_is_loose:
             narrower = np.exp(rng.uniform(np.log(0.1), 0, d))
             moved = rng.uniform(-1, 1, d) * (1 - narrower)
+        stretch: FloatArray | float = 0.0
+        if known.spread_differs:
+            stretch = _wider(classes, d, rng) * rng.standard_gamma(0.5, d) ** 0.5
+            apart, together = (_sometimes(rng) * part for part in (apart, together))
         return Population(
             means=apart + together,
             root=root,
             shares=known.shares,
             features=features,
+            stretch=stretch,
         )
 
 
@@ -214,6 +240,16 @@ def _factors(size: int, rng: Generator, *, most: float) -> FloatArray:
     covariance = np.eye(size) + loading @ loading.T
     scale = np.sqrt(np.diag(covariance))
     return np.linalg.cholesky(covariance / np.outer(scale, scale))
+
+
+def _wider(classes: int, size: int, rng: Generator) -> FloatArray:
+    """How much wider classes are: partly in all features, partly in each."""
+    return _differences(classes, 1, rng) + _differences(classes, size, rng)
+
+
+def _sometimes(rng: Generator) -> float:
+    """How much of the means' difference is left where spreads differ: as often none as some."""
+    return max(0.0, float(rng.uniform(-1, 1)))
 
 
 def _differences(classes: int, size: int, rng: Generator) -> FloatArray:

@@ -233,7 +233,7 @@ def _share_of(steps: int, tell: Callable[[float], None] | None) -> Callable[[int
 
 def _theory(plan: StudyPlan, place: world.World, effective: float) -> float | None:
     """Of two classes that are both hidden: the formula is about reports of one answer each."""
-    if plan.n_classes != 2 or plan.protects == "labels":
+    if plan.n_classes != 2 or plan.protects == "labels" or plan.design.get("spread_differs"):
         return None
     return expected_by_theory(
         place.limit,

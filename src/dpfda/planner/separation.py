@@ -12,21 +12,28 @@ from scipy.special import ndtr
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.planner.families import Population
+from dpfda.protocol.folds import folded
 
 _ROWS = 3000
 _STEPS = 12
 _FARTHEST = 64.0
+_WIDEST = math.log(8.0)  # of a class, in units of the others
 
 
 def set_apart(population: Population, error: float, seed: Any) -> Population:
     """Pull class means apart, or together, until Fisher's rule errs so often.
 
-    As far as possible where it cannot.
+    As far as possible where it cannot. Classes that differ in spread are made to do so more, or
+    less, at the same time, and then Fisher's rule knows distances from the middle too.
     """
     middle = population.shares @ population.means
-    apart = population.means - middle
-    scale = _solved(population, error, seed, lambda scale: (middle + scale * apart, 1.0))
-    return replace(population, means=middle + scale * apart)
+    apart, wider = population.means - middle, np.asarray(population.stretch)
+
+    def at(scale: float) -> Population:
+        stretch = np.clip(scale * wider, -_WIDEST, _WIDEST)
+        return replace(population, means=middle + scale * apart, stretch=stretch)
+
+    return at(_solved(population, error, seed, at))
 
 
 def set_wide(population: Population, error: float, seed: Any) -> tuple[Population, float]:
@@ -35,25 +42,30 @@ def set_wide(population: Population, error: float, seed: Any) -> tuple[Populatio
     Returns:
         The population, and how much wider it is than it was.
     """
-    narrow = _solved(population, error, seed, lambda scale: (population.means, 1 / scale))
-    return replace(population, root=population.root / narrow), 1 / narrow
+
+    def at(scale: float) -> Population:
+        return replace(population, stretch=population.stretch - math.log(scale))
+
+    narrow = _solved(population, error, seed, at)
+    return at(narrow), 1 / narrow
 
 
 def _solved(
     population: Population,
     error: float,
     seed: Any,
-    at: Callable[[float], tuple[FloatArray, float]],
+    at: Callable[[float], Population],
 ) -> float:
-    """The scale at which Fisher's rule errs so often; means and width are those `at` a scale."""
+    """The scale at which Fisher's rule errs so often in the population `at` it."""
     labels, noise = population.parts(_ROWS, seed)
     if len(np.unique(labels)) < len(population.shares):
         return 1.0
     low, high = 1 / _FARTHEST, _FARTHEST
     for _ in range(_STEPS):
         scale = math.sqrt(low * high)
-        means, width = at(scale)
-        rows = population.features(means[labels] + width * noise)
+        rows = at(scale).seen(labels, noise)
+        if population.spread_differs:
+            rows = folded(rows, rows.mean(axis=0))
         wrong = discriminant_error(rows, labels, population.shares)
         low, high = (scale, high) if wrong > error else (low, scale)
     return math.sqrt(low * high)

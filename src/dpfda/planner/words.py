@@ -85,6 +85,10 @@ def notes(found: Forecast) -> list[str]:
         error, distance = found.detectable
         what = f"Smallest difference that four of five such studies find: classes {distance:.1f} "
         what += "standard deviations apart"
+        if found.plan.design.get("spread_differs"):
+            what = (
+                "Smallest difference in spread, or mean, that four of five such studies find: one"
+            )
         if found.plan.target_range is not None:
             what = "Weakest relation that four of five such studies find: a correlation of "
             what += f"{distance:.2f} with what can be predicted"

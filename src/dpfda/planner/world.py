@@ -106,6 +106,7 @@ def made_up(
         shares=shares,
         center_known=bool(plan.design.get("center_known")),
         range_is_loose=bool(plan.design.get("range_is_loose")),
+        spread_differs=bool(plan.design.get("spread_differs")),
         typical=None if typical is None else _typical(plan, typical),
     )
 
@@ -119,6 +120,8 @@ def made_up(
         return [one for one, _ in sorted(tried, key=lambda pair: abs(np.log(pair[1])))[:count]]
 
     basis = "a family of tables" if kind == "table" else f"the family of curves {kind!r}"
+    if known.spread_differs:
+        basis += " whose classes differ in spread"
     return World(
         shares=shares,
         limit=_below(non_private_error, shares),

@@ -29,7 +29,7 @@ from dpfda.questions.widths import Widths
 _CENTER_WIDTHS = (1 / 3, 1 / 4)  # of the scale h, batch after batch
 _DIRECTION_BATCHES = 3  # where the first say how often to ask about the constant stump
 _INTERCEPT_BATCHES = 4
-_REACH = 1.5  # half-width of a distance, in units of its median
+_REACH = 2.5  # half-width of a distance, in units of its median
 _BELOW = -2.0  # a threshold that every feature exceeds: this stump's answer is the label
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import isotonic_regression
-from scipy.special import softmax
+from scipy.special import expit, softmax
 
 from dpfda._validate import AnyArray, FloatArray
 
@@ -21,6 +21,9 @@ _DOUBT = 2.5  # evidence that an ordered feature must bring before it is believe
 _PAIR_PRIOR = 0.02  # variance of the correlation of two stumps before any answer
 _BLIND = 0.4  # by what to take scores times where products of stumps are unknown
 _RIDGE = 0.1
+_ALIKE = (0.08, 0.01)  # variances of what distances' correlations have in common, and of the rest
+_APART = 0.05  # variance where they have nothing in common
+_ALL_WIDER = 0.3  # how likely it is that one class is wider in all features, if there is a signal
 _SMALLEST_EIGENVALUE = 0.2
 
 
@@ -130,6 +133,8 @@ def direction(
     room = (1 - abs(off)) ** 2
     believed = _shrinkage(raw, precision, ordered=ordered, runs=runs, room=room)
     r = raw * believed
+    if runs > 1:
+        r[len(r) // 2 :] = _wider(raw, precision, r, room=room)
     u = np.linalg.solve(_correlations(pair_total, pair_asked, alpha), r) if whiten else r
     spread = 1 - off**2
     evidence = 1.0
@@ -171,6 +176,39 @@ def _shrinkage(
     return np.asarray(believed)
 
 
+def _wider(raw: FloatArray, precision: FloatArray, own: FloatArray, *, room: float) -> FloatArray:
+    """Correlations of label and distances, the later half, where one class may be wider in all.
+
+    If it is, r_j = μ + e_j with few people enough for μ; else they are those that are their `own`.
+    """
+    half = len(raw) // 2
+    alike, fit = _alike(raw[half:], precision[half:], room=room)
+    apart = _fits(raw[half:], precision[half:], np.full((1, half), _APART * room))[0]
+    weight = expit(fit - apart)
+    return np.asarray(weight * alike + (1 - weight) * own[half:])
+
+
+def _alike(raw: FloatArray, precision: FloatArray, *, room: float) -> tuple[FloatArray, float]:
+    """Posterior means of correlations around a common one, and how much better that explains them.
+
+    The second is a logarithm, in comparison with none of them being there.
+    """
+    common, own = _ALIKE
+    signal = room * (common + own * np.eye(len(raw)))
+    total = signal + np.diag(1 / precision)
+    solved = np.linalg.solve(total, raw)
+    worse = precision * raw**2 + np.log(1 / precision)
+    fit = 0.5 * (worse.sum() - raw @ solved - np.linalg.slogdet(total)[1])
+    return np.asarray(signal @ solved), float(fit)
+
+
+def _fits(raw: FloatArray, precision: FloatArray, variance: FloatArray) -> FloatArray:
+    """How much better each row of variances explains correlations than none of them being there."""
+    gain = variance / (variance + 1 / precision)
+    fit = precision * raw**2 * gain - np.log1p(variance * precision)
+    return np.asarray(0.5 * fit.sum(axis=1))
+
+
 def _evidence(
     raw: FloatArray, precision: FloatArray, *, signal: _Signal, room: float, runs: int = 1
 ) -> float:
@@ -187,8 +225,11 @@ def _evidence(
         alone = np.repeat(np.vstack([np.ones(runs), np.eye(runs)]), len(raw) // runs, axis=1)
         variance = (alone[:, None] * variance).reshape(-1, len(raw))
         prior = np.tile(prior, 1 + runs) / (1 + runs)
-    gain = variance / (variance + 1 / precision)
-    fit = 0.5 * (precision * raw**2 * gain - np.log1p(variance * precision)).sum(axis=1)
+    fit = _fits(raw, precision, variance)
+    if runs > 1:
+        half = len(raw) // 2
+        fit = np.append(fit, _alike(raw[half:], precision[half:], room=room)[1])
+        prior = np.append((1 - _ALL_WIDER) * prior, _ALL_WIDER * signal.expected)
     return float(softmax(np.append(np.log(prior) + fit, np.log(1 - signal.expected)))[:-1].sum())
 
 

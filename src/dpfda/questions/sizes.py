@@ -63,9 +63,9 @@ def width_share(effective: float) -> float:
 
     Example:
         >>> width_share(150), width_share(10_000)
-        (0.2, 0.06)
+        (0.1, 0.04)
     """
-    return min(max(30 / max(effective, 1e-9), 0.06), 0.2)
+    return min(max(15 / max(effective, 1e-9), 0.04), 0.1)
 
 
 def groups(
