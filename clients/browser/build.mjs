@@ -1,16 +1,23 @@
-/** Builds the bundle that pages load, or the tests (`node build.mjs test`). */
+/** Builds what pages load, into a folder (by default the package's), or the tests: `node build.mjs test`. */
 
-import { mkdirSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { build } from "esbuild";
 
 const common = { bundle: true, format: "esm", target: "es2022", charset: "utf8", legalComments: "none" };
+const [what = "../../src/dpfda/collector/pages/static"] = process.argv.slice(2); // in the wheel: nobody needs Node
 
-const [what] = process.argv.slice(2);
+/** A page loads the client as the file that other pages may load too. */
+const apart = {
+  name: "apart",
+  setup(made) {
+    made.onResolve({ filter: /src\/index\.ts$/ }, ({ kind }) => (kind === "entry-point" ? null : { path: "./client.js", external: true }));
+  },
+};
 
 if (what === "test") {
-  mkdirSync("out", { recursive: true });
-  await build({ ...common, entryPoints: ["test/vectors.test.ts", "test/client.test.ts"], platform: "node", outdir: "out", outExtension: { ".js": ".mjs" } });
+  const tests = readdirSync("test").map((name) => `test/${name}`);
+  await build({ ...common, entryPoints: tests, platform: "node", outdir: "out", outExtension: { ".js": ".mjs" } });
 } else {
-  const target = what ?? "../../src/dpfda/collector/pages/static/client.js"; // in the wheel: Python users need no Node
-  await build({ ...common, entryPoints: ["src/index.ts"], minify: true, outfile: target });
+  await build({ ...common, minify: true, entryPoints: ["src/index.ts"], outfile: `${what}/client.js` });
+  await build({ ...common, minify: true, entryPoints: ["page/take_part.ts"], plugins: [apart], outfile: `${what}/take-part.js` });
 }

@@ -12,8 +12,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 CLIENT = ROOT / "clients" / "browser"
-BUNDLE = ROOT / "src" / "dpfda" / "collector" / "pages" / "static" / "client.js"
-LARGEST = 40_000  # bytes, compressed
+STATIC = ROOT / "src" / "dpfda" / "collector" / "pages" / "static"
+BUNDLES = {"client.js": 40_000, "take-part.js": 8_000}  # and the most bytes, compressed
 
 
 @pytest.fixture(scope="module")
@@ -34,16 +34,18 @@ def run(*command: str) -> str:
     return done.stdout
 
 
-def test_the_bundle_is_small_and_loads_nothing() -> None:
-    bundle = BUNDLE.read_bytes()
-    assert len(gzip.compress(bundle, mtime=0)) < LARGEST
+@pytest.mark.parametrize("name", BUNDLES)
+def test_bundles_are_small_and_load_nothing_from_elsewhere(name: str) -> None:
+    bundle = (STATIC / name).read_bytes()
+    assert len(gzip.compress(bundle, mtime=0)) < BUNDLES[name]
     assert b"import(" not in bundle
     assert b"https://" not in bundle.replace(b"an https:// address", b"")
 
 
-def test_the_bundle_is_that_of_its_source(node: str, tmp_path: Path) -> None:
-    run(node, "build.mjs", str(tmp_path / "client.js"))
-    assert (tmp_path / "client.js").read_bytes() == BUNDLE.read_bytes(), "npm run build"
+def test_bundles_are_those_of_their_source(node: str, tmp_path: Path) -> None:
+    run(node, "build.mjs", str(tmp_path))
+    for name in BUNDLES:
+        assert (tmp_path / name).read_bytes() == (STATIC / name).read_bytes(), "npm run build"
 
 
 def test_the_client_replays_every_vector_and_refuses_what_it_must(node: str) -> None:

@@ -15,7 +15,7 @@ import dpfda
 
 ROOT = Path(__file__).resolve().parents[2]
 HOMES = {"dpfda": ROOT / "src" / "dpfda", "dpfda_bench": ROOT / "bench" / "dpfda_bench"}
-SOURCE = {".py", ".pyi", ".typed", ".css", ".js", ".mako", ".toml"}
+SOURCE = {".py", ".pyi", ".typed", ".css", ".js", ".html", ".mako", ".toml"}
 KINDS = {"dpfda": SOURCE, "dpfda_bench": SOURCE | {".csv"}}  # figures that papers print
 LARGEST_FILE = 8_000  # bytes in a wheel: a file of 400 lines takes 5 000
 LARGER = {"dpfda/collector/pages/static/client.js": 16_000}  # all of the browser client
@@ -65,6 +65,8 @@ def test_the_collector_brings_its_pages_and_tables(distributions: Path) -> None:
         f"{collector}/pages/static/style.css",
         f"{collector}/pages/static/script.js",
         f"{collector}/pages/static/client.js",
+        f"{collector}/pages/static/take-part.html",
+        f"{collector}/pages/static/take-part.js",
         f"{collector}/storage/migrations/script.py.mako",
     } <= held
     assert any(path.startswith(f"{collector}/storage/migrations/versions/") for path in held)

@@ -18,7 +18,7 @@ from dpfda.collector.key import Keyhole
 from dpfda.collector.metrics import failure
 from dpfda.collector.pages import planning, session, views
 from dpfda.collector.pages.posted import posted
-from dpfda.collector.refusal import Refused
+from dpfda.collector.refusal import Refused, no_study
 from dpfda.collector.service import Collector
 from dpfda.collector.settings import Settings, StudySettings
 from dpfda.collector.storage.base import StudyRecord
@@ -53,10 +53,21 @@ async def static(name: FromPath[str]) -> Response[bytes]:
         "style.css": "text/css",
         "script.js": "text/javascript",
         "client.js": "text/javascript",
+        "take-part.js": "text/javascript",
     }
     if name not in kinds:
         raise Refused(404, "not_found", "there is no such file")
     return Response((_STATIC / name).read_bytes(), media_type=kinds[name])
+
+
+@get("/take-part/{study:str}", include_in_schema=False)
+async def take_part(study: FromPath[str], collector: NamedDependency[Collector]) -> Page:
+    """Where somebody with a link and a file takes part; all of it happens on their device."""
+    record = await collector.study(study[:16])
+    if study != record.hash:  # a name that is cut short could be another study's
+        raise no_study()
+    text = (_STATIC / "take-part.html").read_text(encoding="utf-8")
+    return _html(text.replace("{hash}", record.hash))
 
 
 @get("/login", include_in_schema=False)
@@ -274,7 +285,7 @@ async def _everything(collector: Collector, study: str) -> tuple[Any, int, Any]:
 
 
 HANDLERS = [
-    static, login_form, login, logout, list_studies, show_study, live_study, download_report,
-    invite, close_phase, purge_study, delete_study, new_form, show_plan, create_study,
-    forecast_study, interface,
+    static, take_part, login_form, login, logout, list_studies, show_study, live_study,
+    download_report, invite, close_phase, purge_study, delete_study, new_form, show_plan,
+    create_study, forecast_study, interface,
 ]  # fmt: skip

@@ -116,7 +116,7 @@ def invitations_page(record: StudyRecord, tokens: list[str], *, csrf: str) -> st
     body = (
         "<p>Give one line to each person. It is good for one reply, and shown this once.</p>"
         '<textarea readonly rows="20" cols="46" aria-label="Invitations">'
-        f"{escape(chr(10).join(tokens))}</textarea><p>They join with {_joining(record)}</p>"
+        f"{escape(chr(10).join(tokens))}</textarea><p>They take part on {_joining(record)}</p>"
         f"<p>{link(f'/study/{record.id}', 'Back to the study')}</p>"
     )
     return page("Invitations", body, session=True, csrf=csrf)
@@ -127,9 +127,12 @@ def _how(record: StudyRecord) -> StudySettings:
 
 
 def _joining(record: StudyRecord) -> str:
-    """What people type to take part."""
+    """Where people take part with a browser, and what others type."""
     invited = "" if _how(record).open else " --invitation FILE"
-    return f"<code>dpfda join URL {escape(record.hash)}{invited}</code>"
+    by_link = link(f"/take-part/{record.hash}", "this page")
+    with_token = "" if _how(record).open else " (with #invitation=TOKEN after its address)"
+    typed = f"dpfda join URL {escape(record.hash)}{invited}"
+    return f"{by_link}{with_token}, or by <code>{typed}</code>"
 
 
 def _forget_card(record: StudyRecord, csrf: str) -> str:
@@ -263,7 +266,7 @@ def _plan_card(record: StudyRecord, plan: StudyPlan) -> str:
         f"<p>design <code>{escape(str(plan.design.get('name')))}</code>, basis "
         f"<code>{escape(plan.encoder.basis.name)}</code> with {plan.encoder.n_features} features, "
         f"{escape(plan.what_is_learnt)}, {plan.n_people} people</p>{follow}"
-        f"<p class='soft'>People join with {_joining(record)}</p>",
+        f"<p class='soft'>People take part on {_joining(record)}</p>",
         wide=True,
     )
 

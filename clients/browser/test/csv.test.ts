@@ -1,0 +1,59 @@
+/** Files as people have them, and what is said about those that cannot be used. */
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+
+import { column, numberOf, readTable, Unreadable } from "../page/csv.ts";
+import { readCurve, readRow } from "../page/reading.ts";
+
+const plans = JSON.parse(readFileSync("../vectors/plans.json", "utf8"));
+const CURVES = plans.questions.plan; // t from 0 to 24
+const ROWS = plans.linear.plan; // three numbers
+const both = { t: 0, x: 1 };
+
+const says = (words: RegExp) => (error: unknown) => error instanceof Unreadable && words.test(error.message);
+
+test("separators, decimals and names", () => {
+  assert.deepEqual(readTable("t,x\n0,1.5\n1,2").rows, [["0", "1.5"], ["1", "2"]]);
+  assert.deepEqual(column(readTable("t;x\r\n0;1,5\r\n1;2"), 1), [1.5, 2]);
+  assert.deepEqual(column(readTable("\ufeff1,5\n"), 0), [1], "a comma alone separates");
+  assert.deepEqual(column(readTable('"a"\t"b"\n1\t-2,5e1'), 1), [-25]);
+  assert.deepEqual(readTable("1\n2\n\n3").names, ["column 1"]);
+  assert.deepEqual(column(readTable("x\n1\nNA\n3"), 0), [1, NaN, 3]);
+  for (const text of ["", "1.2.3", "0x10", "Infinity", "1 2", "e5", "--1"]) assert(Number.isNaN(numberOf(text, false)), text);
+});
+
+test("what is wrong with a file is said in its own terms", () => {
+  assert.throws(() => readTable(" \n"), says(/empty/));
+  assert.throws(() => readTable("t,x"), says(/no line of numbers/));
+  assert.throws(() => readTable("1,2\n3"), says(/Line 2 has 1 columns.*semicolons/));
+  assert.throws(() => readTable("PK\u0003\u0004"), says(/no text file/));
+  assert.throws(() => column(readTable("x\n1\nhigh\n3"), 0), says(/"x".*line 2/));
+});
+
+test("a curve with its points", () => {
+  const found = readCurve(CURVES, readTable("t;x\n0;1\n12;2\n24;3\n30;9\n13;\n"), both);
+  assert.deepEqual(found.curve, { points: [0, 12, 24, 30, 13], values: [1, 2, 3, 9, NaN] });
+  assert.match(found.said.join(" "), /^3 points between t = 0 and t = 24\. 1 points have no value.*1 points lie outside/);
+  assert.match(found.said.join(" "), /6 features/);
+  assert.throws(() => readCurve(CURVES, readTable("t,x\n50,1\n60,2"), both), says(/No point lies between t = 0 and t = 24/));
+  assert.match(readCurve(CURVES, readTable("1,5\n2,5\n1,7"), both).said.join(" "), /decimal commas/);
+});
+
+test("a curve at equal distances", () => {
+  const found = readCurve(CURVES, readTable("x\n1\n2\n3"), { t: null, x: 0 });
+  assert.deepEqual([found.curve, found.points], [{ values: [1, 2, 3] }, [0, 12, 24]]);
+  assert.throws(() => readCurve(CURVES, readTable("x\nNA\nNA"), { t: null, x: 0 }), says(/no number/));
+});
+
+test("a row, across or down", () => {
+  for (const text of ["1,2,3", "1\n2\n3", "a;b;c\n1;2;3"]) assert.deepEqual(readRow(ROWS, readTable(text)).values, [1, 2, 3]);
+  assert.throws(() => readRow(ROWS, readTable("1,2")), says(/3 numbers, and the file has 2/));
+  assert.throws(() => readRow(ROWS, readTable("1,2,3\n4,5,6")), says(/2 lines/));
+  const named = structuredClone(ROWS);
+  named.encoder.table = { named: true, columns: [{ key: "age", low: 0, high: 9, categories: [] }, { key: "sex", low: 0, high: 1, categories: ["f", "m"] }] };
+  assert.deepEqual(readRow(named, readTable("sex,age,name\nm,7,Ann")).curve.values, [7, "m"]);
+  assert.throws(() => readRow(named, readTable("sex,name\nm,Ann")), says(/column "age"/));
+  assert.throws(() => readRow(named, readTable("sex,age\nx,7")), says(/"x" is none of: f, m/));
+});

@@ -1,0 +1,253 @@
+"""Somebody with a link and a file takes part, in a real browser."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forked_collector import ForkedCollector
+
+from dpfda import plan_study
+from dpfda.client.http import Connection
+from dpfda.protocol.plan import StudyPlan
+from dpfda.study.running import CollectorProcess
+
+SCREENSHOTS = Path(os.environ.get("DPFDA_SCREENSHOTS", "out/screenshots"))
+GOOD = "hour;pulse\n0;-1,5\n6;-0,5\n12;1,2\n18;0,8\n24;-1,1\n"
+
+
+@pytest.fixture(scope="module")
+def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorProcess]:
+    folder = tmp_path_factory.mktemp("take-part")
+    found = ForkedCollector(f"sqlite:///{folder}/x.db")
+    found.alone = True
+    with found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    if program is None:
+        pytest.skip("Chromium is not installed")
+    flags = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with playwright.sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=program, args=flags)
+        yield opened
+        opened.close()
+
+
+def study(collector: CollectorProcess, title: str, *, anybody: bool = True, **facts: Any) -> Any:
+    known: dict[str, Any] = {"value_range": (-2, 2), "domain_range": (0, 24), "title": title}
+    plan: StudyPlan = plan_study(40, 4.0, classes=("well", "ill"), **known | facts)
+    collector.create(plan, open=anybody, deadline=3600)
+    return plan
+
+
+class Device:
+    """A browser of one person, with tabs; whatever is asked of another host fails the test."""
+
+    def __init__(self, browser: Any, collector: CollectorProcess, *, width: int = 800) -> None:
+        self.context = browser.new_context(
+            base_url=collector.url, viewport={"width": width, "height": 900}
+        )
+        self.problems: list[str] = []
+        self.posted: list[str] = []
+        self.url = collector.url
+
+    def tab(self, plan: StudyPlan, fragment: str = "") -> Any:
+        page = self.context.new_page()
+        page.set_default_timeout(20_000)
+        page.on("pageerror", lambda error: self.problems.append(str(error)))
+        page.on("console", lambda line: line.type == "error" and self.problems.append(line.text))
+        page.on("request", self._note)
+        page.goto(f"/take-part/{plan.hash}{fragment}")
+        page.wait_for_function("() => document.querySelector('#title').textContent != '…'")
+        return page
+
+    def _note(self, request: Any) -> None:
+        if not request.url.startswith((self.url, "data:")):
+            self.problems.append(request.url)
+        if request.method != "GET":
+            self.posted.append(request.url.rpartition("/")[2])
+
+
+@pytest.fixture
+def device(browser: Any, collector: CollectorProcess) -> Iterator[Device]:
+    found = Device(browser, collector)
+    yield found
+    assert found.problems == []
+    found.context.close()
+
+
+def choose(page: Any, content: str, label: str | None = "ill") -> None:
+    page.wait_for_selector("#yours:not([hidden])")  # before, nobody could choose one
+    file = {"name": "mine.csv", "mimeType": "text/csv", "buffer": content.encode()}
+    page.set_input_files("#file", file)
+    if label is not None:
+        page.select_option("#label", label=label)
+
+
+def say_yes(page: Any) -> str:
+    page.click("#yes:enabled")
+    page.wait_for_selector("#leaves:not([hidden])")
+    text: str = page.inner_text("#bytes")
+    return text
+
+
+def keep(page: Any, name: str) -> None:
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=str(SCREENSHOTS / f"{name}.png"), full_page=True)
+
+
+def answered(collector: CollectorProcess, plan: StudyPlan) -> int:
+    found: int = collector.request("GET", f"/api/studies/{plan.hash[:16]}")["answered"]
+    return found
+
+
+def test_from_the_link_to_the_receipt(collector: CollectorProcess, device: Device) -> None:
+    plan = study(collector, "Pulse <b>over</b> a day")
+    page = device.tab(plan)
+    assert page.inner_text("h1") == "Pulse <b>over</b> a day"
+    assert "at most 54.6 times as likely" in page.inner_text("#promise")
+    assert page.inner_text("#stays").startswith("Your data and your label stay on this device")
+    assert "weak protection" in page.inner_text("#verdict")
+    assert page.inner_text("#if-yes-words") == "98 times out of 100, if your true answer is yes"
+    assert "spent nothing yet" in page.inner_text("#spent")
+    assert not page.is_visible("#accepted"), "there is nothing to accept"
+    assert page.is_disabled("#yes")
+    choose(page, GOOD)
+    page.wait_for_selector("#yes:enabled")
+    assert page.inner_text("#read").startswith("5 points between t = 0 and t = 24.")
+    assert page.is_visible("#curve polyline")
+    keep(page, "take-part")
+    assert device.posted == [], "nothing is sent before a yes"
+    body = say_yes(page)
+    assert device.posted == ["enrol"]
+    assert "spent ε = 4 in 1 study, of at most ε = 5" in page.inner_text("#spent")
+    assert answered(collector, plan) == 0
+    keep(page, "take-part-what-leaves")
+    page.reload()  # in the middle: the reply exists, and stays what it is
+    page.wait_for_selector("#leaves:not([hidden])")
+    assert page.inner_text("#bytes") == body
+    assert "drawn before" in page.inner_text("#again")
+    page.click("#send")
+    page.wait_for_selector("#done:not([hidden])")
+    receipt = page.inner_text("#receipt")
+    sent, home = json.loads(body), f"/api/studies/{plan.hash[:16]}"
+    stored = collector.read("GET", f"{home}/phases/{sent['phase']}/replies")
+    assert json.loads(stored)["values"] == sent["values"]
+    assert device.posted == ["enrol", "reply"]
+    with Connection(collector.url) as connection:
+        told = connection.ask("GET", f"{home}/receipts/{receipt}").json()
+    assert told == {"phase": sent["phase"], "counted": False}
+    again = device.tab(plan)  # and for ever
+    again.wait_for_selector("#done:not([hidden])")
+    assert again.inner_text("#receipt") == receipt
+    assert again.inner_text("#sent") == body
+    assert device.posted == ["enrol", "reply"]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", "The file is empty."),
+        ("t,x\n30,1\n40,2\n", "No point lies between t = 0 and t = 24"),
+        ("t,x\n0,1\n1,high\n", '"x" has something that is no number'),
+        ("t,x\n0,1,5\n", "If commas are decimal commas"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_said_before_anything_happens(
+    collector: CollectorProcess, device: Device, content: str, words: str
+) -> None:
+    plan = study(collector, f"Files {len(content)}")
+    page = device.tab(plan)
+    choose(page, content)
+    page.wait_for_selector("#problem:not(:empty)")
+    assert words in page.inner_text("#problem")
+    assert page.is_disabled("#yes")
+    choose(page, GOOD, label=None)  # put right
+    page.wait_for_selector("#yes:enabled")
+    assert page.inner_text("#problem") == ""
+    page.select_option("#label", value="")
+    assert page.is_disabled("#yes"), "a label is chosen, not taken for granted"
+    assert device.posted == []
+
+
+def test_two_tabs_at_once_answer_once(collector: CollectorProcess, device: Device) -> None:
+    plan = study(collector, "Two tabs")
+    tabs = [device.tab(plan), device.tab(plan)]
+    for page in tabs:
+        choose(page, GOOD)
+        page.wait_for_selector("#yes:enabled")
+    for page in tabs:
+        page.evaluate("document.querySelector('#yes').click()")
+    for page in tabs:
+        page.wait_for_selector("#leaves:not([hidden])")
+    assert tabs[0].inner_text("#bytes") == tabs[1].inner_text("#bytes")
+    for page in tabs:
+        page.evaluate("document.querySelector('#send').click()")
+    for page in tabs:
+        page.wait_for_selector("#done:not([hidden])")
+    assert sorted(device.posted) == ["enrol", "reply"]
+    assert answered(collector, plan) == 1
+    # The limit of ε = 5 is for all studies of this browser: a second one of ε = 4 is refused.
+    page = device.tab(study(collector, "One too many"))
+    choose(page, GOOD)
+    page.click("#yes:enabled")
+    page.wait_for_selector("#problem:not(:empty)")
+    assert "more than is left of the limit" in page.inner_text("#problem")
+    assert sorted(device.posted) == ["enrol", "reply"]
+
+
+def test_by_invitation_on_a_phone(browser: Any, collector: CollectorProcess) -> None:
+    plan = study(collector, "By invitation", anybody=False)
+    (token,) = collector.invite(plan.hash, 1)
+    phone = Device(browser, collector, width=360)
+    page = phone.tab(plan, f"#invitation={token}")
+    choose(page, "x\n" + "\n".join(["0.5"] * 30))
+    page.wait_for_selector("#yes:enabled")
+    assert "30 points at equal distances" in page.inner_text("#read")
+    assert not page.evaluate("document.documentElement.scrollWidth > window.innerWidth")
+    keep(page, "take-part-360")
+    say_yes(page)
+    assert not page.evaluate("document.documentElement.scrollWidth > window.innerWidth")
+    page.click("#send")
+    page.wait_for_selector("#done:not([hidden])")
+    assert phone.posted == ["reply"]
+    assert answered(collector, plan) == 1
+    assert phone.problems == []
+    phone.context.close()
+
+
+def test_what_a_study_takes_for_granted_is_agreed_to_first(
+    collector: CollectorProcess, device: Device
+) -> None:
+    plan = study(collector, "Public curves", protects="labels")
+    page = device.tab(plan)
+    assert page.inner_text("#stays") == (
+        "Your data would leave as they are: this study takes for granted that curves are public. "
+        "Only your label is protected."
+    )
+    choose(page, GOOD)
+    page.wait_for_selector("#curve:not([hidden])")
+    assert page.is_disabled("#yes")
+    page.check("#accepted")
+    values = json.loads(say_yes(page))["values"]
+    assert len(values) == plan.encoder.n_features + 1
+    page.click("#send")
+    page.wait_for_selector("#done:not([hidden])")
+
+
+def test_a_page_for_whole_hashes_of_known_studies(collector: CollectorProcess) -> None:
+    plan = study(collector, "Addresses")
+    with Connection(collector.url) as connection:
+        assert connection.ask("GET", f"/take-part/{plan.hash}").status == 200
+        for name in (plan.hash[:16], "0" * 64, "x", plan.hash[:16] + "0" * 48):
+            assert connection.ask("GET", f"/take-part/{name}").status == 404, name
