@@ -55,6 +55,10 @@ def test_code_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
         else:
             # Blank lines in front make a traceback show the line of the page.
             exec(compile("\n" * line + text, str(page), "exec"), namespace)
+    shown = re.findall(r"!\[[^]]*\]\(([^):]+\.png)\)", page.read_text(encoding="utf-8"))
+    assert [name for name in shown if not (page.parent / name).is_file()] == []
+    drawn = [path.name for path in tmp_path.glob("*.png")]
+    assert [name for name in drawn if name not in shown] == []
 
 
 @pytest.mark.parametrize("name", ["dpfda", "dpfda_bench", *MODULES])

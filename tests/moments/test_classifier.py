@@ -70,6 +70,32 @@ def test_channels_and_tables(delta: float) -> None:
     assert rows.score(table, y) > 0.85
 
 
+def test_curves_with_points_of_their_own() -> None:
+    X, y = people(4000)
+    rng = np.random.default_rng(1)
+    kept = [np.sort(rng.permutation(40)[:30]) for _ in X]
+    ragged = [(T[own], x[own]) for own, x in zip(kept, X, strict=True)]
+    model = PrivateCurveClassifier(
+        2.0, value_range=(-4, 4), domain_range=(0, 2), random_state=0
+    ).fit(ragged, y)
+    assert model.score(ragged, y) > 0.93
+    grid = model.predict_proba(X[:500], grid_points=T)
+    own = model.predict_proba(ragged[:500])
+    assert np.abs(grid - own).mean() < 0.05
+
+
+def test_probabilities_are_about_as_sure_as_they_are_right() -> None:
+    X, y = people(6000)
+    rng = np.random.default_rng(3)
+    blurred = X + rng.normal(size=(6000, 3)) @ np.stack([np.cos(2 * T), T - 1, np.sin(2 * T)])
+    model = PrivateCurveClassifier(2.0, value_range=(-6, 6), random_state=0)
+    model.fit(blurred[:4000], y[:4000], grid_points=T)
+    chances = model.predict_proba(blurred[4000:], grid_points=T)
+    right = np.mean(model.predict(blurred[4000:], grid_points=T) == y[4000:])
+    assert right < 0.97  # there is something to be unsure of
+    assert chances.max(axis=1).mean() == pytest.approx(right, abs=0.12)
+
+
 def test_discriminant_analysis_of_exact_moments() -> None:
     # The same scores as linear discriminant analysis with the rows that the look sees.
     rng = np.random.default_rng(0)

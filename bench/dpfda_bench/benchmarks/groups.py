@@ -59,12 +59,13 @@ EQUAL = {
     "300 against 3000, the many twice as wide": Case((3000, 300), factor=2.0),
     "exponential": Case(family="exponential"),
     "exponential, 300 against 3000": Case((300, 3000), family="exponential"),
-    "exponential, twice as wide": Case(family="exponential", factor=2.0),
     "lognormal": Case(family="lognormal"),
     "t(3)": Case(family="t3"),
 }
+SHAPED = {"exponential, one group twice as wide": Case(family="exponential", factor=2.0)}
+"""One mean, but clipping moves the means of skewed groups apart where one scatters more."""
 DIFFERENT = {
-    "shift": Case(effect=np.full(T.size, 0.15)),
+    "shift": Case(effect=np.full(T.size, 0.16)),
     "bump": Case(effect=0.3 * np.exp(-((T - 0.5) ** 2) / (2 * 0.1**2))),
 }
 _EPSILONS = (0.5, 1.0, 2.0)
@@ -75,7 +76,7 @@ def run(quick: bool = False) -> Outcome:
     replications = _FEW if quick else _REPLICATIONS
     rows: list[dict[str, Any]] = []
     with Parallel(n_jobs=2) as workers:
-        for name, case in (EQUAL | DIFFERENT).items():
+        for name, case in (EQUAL | SHAPED | DIFFERENT).items():
             for epsilon in _EPSILONS[1:2] if quick else _EPSILONS:
                 one = partial(pvalues, case, epsilon)
                 found = np.array(workers(delayed(one)(seed) for seed in range(replications)))
@@ -93,7 +94,8 @@ def run(quick: bool = False) -> Outcome:
         f"Shares of {replications} replications with p ≤ {_LEVEL}; of groups that are alike "
         f"{_most(replications):.3f} would be two standard errors too many.",
         "non-private: the same statistic from the sample's own means and covariances.",
-        f"Public range {RANGE}, δ = 1e-5.",
+        f"Public range {RANGE}, δ = 1e-5. {', '.join(SHAPED)}: no part of type_one_most; clipping "
+        "moves such means apart.",
     ]
     return Outcome(rows=rows, figures=figures, notes=notes)
 
