@@ -373,6 +373,10 @@ def encoders() -> list[Case]:
         (CurveEncoder("identity", feature_ranges=[(20, 80), (0, 200)]), [
             (None, [50, 50]), (None, [nan, 300]), (None, [1.0]),
         ]),
+        (CurveEncoder("identity", feature_ranges={"age": (20, 80), "sex": ["f", "m"], 7: (0, 1)}), [
+            (None, [50, "m", 0.25]), (None, ["65", "f", 9]), (None, [None, "x", nan]),
+            (None, ["old", "", True]), (None, [-1e9, "m", float("inf")]),
+        ]),
         (CurveEncoder.side_by_side([CurveEncoder("cosine", n_basis=2)] * 2), [
             (None, [[0.0, 1.0], [0.5, 0.2], [1.0, nan]]),
         ]),
@@ -382,6 +386,8 @@ def encoders() -> list[Case]:
         seen = []
         for points, values in curves:
             curve = values if points is None else (np.array(points), np.array(values, dtype=float))
+            if encoder.table is not None:  # a row: its cells in the order of the public columns
+                curve = dict(zip((c.key for c in encoder.table.columns), values, strict=True))
             plan = StudyPlan(
                 epsilon=1.0, n_people=1, encoder=encoder, classes=(0, 1), design={"name": "moments"}
             )

@@ -50,8 +50,8 @@ export function readRow(plan: Plan, table: Table): Read {
   }
   if (known?.named) {
     const cells = known.columns.map(({ key, categories }) => {
-      const place = table.names.indexOf(String(key));
-      if (place < 0) throw new Unreadable(`The study asks for a column "${key}", and the file has none.`);
+      const place = typeof key === "number" ? key : table.names.indexOf(key); // a number is a column's place, from 0 on
+      if (place < 0 || place >= table.names.length) throw new Unreadable(`The study asks for a column "${key}", and the file has none.`);
       return categories.length ? category(table.rows[0]![place]!, categories) : column(table, place)[0]!;
     });
     return { curve: { values: cells }, points: [], values: cells.filter((x): x is number => typeof x === "number"), said: [`${cells.length} columns.`] };

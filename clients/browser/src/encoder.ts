@@ -62,7 +62,7 @@ function tableRow(columns: Column[], cells: unknown[]): number[] {
   return columns.flatMap((column, k) => {
     const cell = cells[k];
     if (column.categories.length) return column.categories.map((category) => (cell === category ? 1 : 0));
-    const value = typeof cell === "number" ? cell : NaN;
+    const value = typeof cell === "number" || typeof cell === "boolean" || (typeof cell === "string" && cell.trim()) ? Number(cell) : NaN;
     return [Number.isNaN(value) ? NaN : Math.min(Math.max(value, column.low), column.high)];
   });
 }

@@ -55,5 +55,9 @@ test("a row, across or down", () => {
   named.encoder.table = { named: true, columns: [{ key: "age", low: 0, high: 9, categories: [] }, { key: "sex", low: 0, high: 1, categories: ["f", "m"] }] };
   assert.deepEqual(readRow(named, readTable("sex,age,name\nm,7,Ann")).curve.values, [7, "m"]);
   assert.throws(() => readRow(named, readTable("sex,name\nm,Ann")), says(/column "age"/));
+  named.encoder.table.columns[0].key = 2;
+  assert.deepEqual(readRow(named, readTable("sex;x;y\nm;7;8,5")).curve.values, [8.5, "m"]);
+  assert.throws(() => readRow(named, readTable("sex,x\nm,7")), says(/column "2"/));
+  named.encoder.table.columns[0].key = "age";
   assert.throws(() => readRow(named, readTable("sex,age\nx,7")), says(/"x" is none of: f, m/));
 });

@@ -81,11 +81,13 @@ test("tasks", () => {
 
 const told = (values: any[]): any[] => values.map((one) => (Array.isArray(one) ? told(one) : Number(one)));
 
+const cell = (value: any): any => (["NaN", "Infinity"].includes(value) ? Number(value) : value);
+
 test("encoder", () => {
   const { tolerance, cases } = vectors("encoder");
   for (const { encoder, curves } of cases) {
     for (const { points, values, features } of curves) {
-      const found = encode(encoder, { points, values: told(values) });
+      const found = encode(encoder, { points, values: encoder.table ? values.map(cell) : told(values) });
       assert.equal(found.length, features.length);
       found.forEach((x, k) => assert(Math.abs(x - features[k]) <= tolerance, `${encoder.basis.name} ${found} ${features}`));
     }
