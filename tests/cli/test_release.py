@@ -45,6 +45,17 @@ def test_mean_as_table_json_and_picture(csv: Path, tmp_path: Path) -> None:
     assert picture.stat().st_size > 1000
 
 
+def test_a_mean_says_what_its_band_covers(csv: Path) -> None:
+    asked = ("mean", csv, "--epsilon", 4, "--bound", 1.2, "--seed", 1)
+    plain, inferred = invoke(*asked), invoke(*asked, "--inference")
+    assert "band of the privacy noise" in " ".join(plain.output.split())
+    assert "noise and sampling" in " ".join(inferred.output.split())
+    document = json.loads(invoke(*asked, "--inference", "--json").stdout)
+    assert len(document["sampling"]) == 1
+    refused = invoke("covariance", csv, "--epsilon", 1, "--bound", 1, "--inference")
+    assert "--inference must be left out: it is for mean" in refused.stderr
+
+
 def test_the_same_curves_from_every_format(csv: Path, tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas")
     pandas.DataFrame(CURVES).rename(columns=str).to_parquet(tmp_path / "c.parquet")

@@ -108,7 +108,16 @@ def test_sampling_error_is_that_of_least_squares() -> None:
 def test_saved_models_know_their_errors() -> None:
     model = fitted(2000).model_
     again = RegressionModel.from_json(model.to_json())
-    assert np.array_equal(again.fit.sampling, model.fit.sampling)  # type: ignore[arg-type]
+    assert np.array_equal(again.slope_band(), model.slope_band())
+
+
+def test_the_picture_shows_the_band() -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    axes = fitted(2000).model_.plot(level=0.9)
+    assert len(axes.collections) == 1
+    told = axes.get_legend().get_texts()[0].get_text()
+    assert told == "90 % band of noise and sampling, whole curve"
 
 
 def test_it_is_for_curves() -> None:
@@ -117,5 +126,5 @@ def test_it_is_for_curves() -> None:
         PrivateCurveRegression(1.0, feature_ranges=(-1, 1), target_range=(0, 1)).fit(X, y)
     with pytest.raises(InvalidParameter, match="value_range must be given: the public"):
         PrivateCurveRegression(1.0, target_range=(0, 1)).fit(X, y)
-    with pytest.raises(InvalidParameter, match="mechanism must be 'moments' for a band"):
+    with pytest.raises(InvalidParameter, match="mechanism must be 'moments', and linear"):
         fitted(500, mechanism="objective_perturbation").slope()

@@ -15,7 +15,7 @@ from joblib import Parallel, delayed
 from sklearn.linear_model import LinearRegression
 
 from dpfda._validate import FloatArray
-from dpfda.moments.bands import Band
+from dpfda.curves.band import Band
 from dpfda.moments.curve_regression import PrivateCurveRegression
 from dpfda.regression.recipe import public_encoder
 from dpfda.study.outcome import Outcome

@@ -15,6 +15,7 @@ from dpfda._registry import plain
 from dpfda._validate import FloatArray
 from dpfda.central.functions import FunctionBasis
 from dpfda.central.quadrature import as_grid, as_places
+from dpfda.curves.band import Of, whose
 from dpfda.documents import Body, Documented
 from dpfda.errors import InvalidData, InvalidParameter, MissingExtra
 from dpfda.noise.law import NoiseLaw
@@ -24,8 +25,6 @@ _PATHS = 4000  # simulated noise curves behind a band; their seed is public and 
 
 
 Numbers = list[float | list[float]]
-Of = Literal["population", "sample"]
-"""Whose mean a band holds: of everybody who might have been asked, or of those who were."""
 
 
 class NoiseBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -293,12 +292,6 @@ class Release(Documented):
             return flat
         axes = self.basis.grid if grid_points is None else as_places(grid_points)
         return flat.reshape(*flat.shape[:-1], *(np.size(axis) for axis in axes))
-
-
-def whose(of: Of) -> Of:
-    """Whose mean is asked for, or a refusal."""
-    _validate.one_of("of", of, ("population", "sample"))
-    return of
 
 
 def _variance(laws: tuple[NoiseLaw, ...], functions: FloatArray) -> FloatArray:

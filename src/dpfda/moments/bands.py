@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
-from dpfda.central.release import Of, whose
+from dpfda.curves.band import PATHS, Band, Of, around, whose
 from dpfda.moments.curve_moments import CurveMoments
 from dpfda.noise.law import NoiseLaw
-
-PATHS = 2000  # simulated errors behind a band; their seed is public and fixed
-
-
-class Band(NamedTuple):
-    """A curve between two others, on the grid."""
-
-    middle: FloatArray
-    low: FloatArray
-    high: FloatArray
-
-    def about(self, center: FloatArray) -> Band:
-        """The same band with a public function added."""
-        return Band(*(curve + center for curve in self))
 
 
 def errors(moments: CurveMoments, *, sampling: bool = True, size: int = PATHS) -> FloatArray:
@@ -70,18 +56,6 @@ def band(
     middle = np.asarray((contrast @ moments.coefficients) @ moments.basis.functions)
     curves = paths @ moments.basis.functions
     return around(middle, curves, level=level, simultaneous=simultaneous)
-
-
-def around(middle: FloatArray, paths: FloatArray, *, level: float, simultaneous: bool) -> Band:
-    """A band about a curve that simulated errors (draws, ...) leave with probability 1 - level."""
-    spread = np.sqrt((paths**2).mean(axis=0))
-    ratio = np.abs(paths) / np.maximum(spread, 1e-300)
-    factor: Any
-    if simultaneous:
-        factor = np.quantile(ratio.reshape(len(ratio), -1).max(axis=1), level)
-    else:
-        factor = np.quantile(ratio, level, axis=0)
-    return Band(middle, middle - factor * spread, middle + factor * spread)
 
 
 def interval(

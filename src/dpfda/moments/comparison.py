@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from dpfda.central.estimator import HeldRecords
+from dpfda.curves.band import Band
 from dpfda.moments import anova, bands, report
-from dpfda.moments.bands import Band
 from dpfda.moments.estimator import PrivateMoments
 from dpfda.moments.three_looks import FOR_TESTS, Course
 from dpfda.protocol.plan import Label

@@ -5,13 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from dpfda import _validate
-from dpfda.central.release import Of, whose
+from dpfda.curves.band import Band, Of
 from dpfda.errors import InvalidParameter
-from dpfda.moments.bands import PATHS, Band, around
-from dpfda.noise.law import NoiseLaw
 from dpfda.regression.estimators import PrivateLinearRegression
 
 
@@ -71,25 +66,7 @@ class PrivateCurveRegression(PrivateLinearRegression):
     ) -> Band:
         """The slope function β(t), by default at 101 points, with a band.
 
-        β is in units of the target over those of x and t. It is made of a few smooth functions and
-        pulled towards 0 where noise hides how curves vary; the factor by which shortened curves
-        make it too large (`clipping_inflation_`) is taken out. The band speaks of privacy noise and
-        sampling error, not of these.
-
-        Args:
-            level: probability of the band.
-            points: where.
-            of: ``population``, noise and sampling error; ``sample``, noise alone.
-            simultaneous: for the whole curve at once (all channels); otherwise point by point.
+        In units of the target over those of x and t. What it holds: see
+        `RegressionModel.slope_band`, which this is of the fitted model.
         """
-        level = _validate.fraction("level", level)
-        model, encoder = self.model_, self.model_.encoder
-        assert encoder is not None
-        fit = model.fit
-        if fit.covariance is None or fit.sampling is None:
-            rule = "'moments' for a band: what the others' noise does to slopes is not known"
-            raise InvalidParameter("mechanism", rule, model.mechanism)
-        covariance = fit.covariance + fit.sampling * (whose(of) == "population")
-        drawn = NoiseLaw.normal(covariance).draw(PATHS, np.random.default_rng(0))
-        paths, middle = (encoder.slope(one, points) / fit.inflation for one in (drawn, fit.slope))
-        return around(middle, paths, level=level, simultaneous=simultaneous)
+        return self.model_.slope_band(level, points=points, of=of, simultaneous=simultaneous)

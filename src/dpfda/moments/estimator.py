@@ -12,10 +12,9 @@ from dpfda._validate import FloatArray, IntArray
 from dpfda.central.estimator import CuratedCurveEstimator, HeldRecords
 from dpfda.central.functions import spline_basis
 from dpfda.central.quadrature import norm_bound
-from dpfda.central.release import Of
+from dpfda.curves.band import Band, Of
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.moments import bands, synthetic
-from dpfda.moments.bands import Band
 from dpfda.moments.curve_moments import CurveMoments
 from dpfda.moments.release import MomentsRelease
 from dpfda.moments.three_looks import FOR_MOMENTS, Course, too_few

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
+from dpfda.curves.band import Band
 from dpfda.moments.anova import pvalue
-from dpfda.moments.bands import Band, difference, interval
+from dpfda.moments.bands import difference, interval
 from dpfda.moments.curve_moments import CurveMoments
 from dpfda.protocol.plan import Label
 

@@ -10,12 +10,15 @@ from typing import Any, ClassVar, Literal, Self
 import msgspec
 import numpy as np
 
+from dpfda import _validate
 from dpfda._registry import plain
 from dpfda._validate import AnyArray, FloatArray
 from dpfda.curves import CurveEncoder
+from dpfda.curves.band import PATHS, Band, Of, around, whose
 from dpfda.curves.ranges import PublicColumns
 from dpfda.documents import Body, Documented
-from dpfda.errors import InvalidData
+from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.noise.law import NoiseLaw
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.linear_scores import chances, decided
 from dpfda.regression.methods import Fitted, RegressionMechanism
@@ -190,17 +193,61 @@ class RegressionModel(Documented):
         assert self.encoder is not None
         return self.encoder.slope(self.fit.slope, points)
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the slope function, or the coefficients; returns the axes."""
+    def slope_band(
+        self,
+        level: float = 0.95,
+        *,
+        points: Any = None,
+        of: Of = "population",
+        simultaneous: bool = True,
+    ) -> Band:
+        """The slope function of a linear model of curves with a band, by default at 101 points.
+
+        It is made of a few smooth functions and pulled towards 0 where noise hides how curves vary;
+        the factor by which shortened curves make it too large (`fit.inflation`) is taken out. The
+        band speaks of privacy noise and sampling error, not of these.
+
+        Args:
+            level: probability of the band.
+            points: where.
+            of: ``population``, noise and sampling error; ``sample``, noise alone.
+            simultaneous: for the whole curve at once (all channels); otherwise point by point.
+        """
+        level = _validate.fraction("level", level)
+        fit = self.fit
+        if self.encoder is None or fit.covariance is None or fit.sampling is None:
+            rule = "'moments', and linear, for a band of a slope: others do not know their errors"
+            raise InvalidParameter("mechanism", rule, self.mechanism)
+        covariance = fit.covariance + fit.sampling * (whose(of) == "population")
+        drawn = NoiseLaw.normal(covariance).draw(PATHS, np.random.default_rng(0))
+        paths, middle = (
+            self.encoder.slope(one, points) / fit.inflation for one in (drawn, fit.slope)
+        )
+        return around(middle, paths, level=level, simultaneous=simultaneous)
+
+    def plot(self, ax: Any = None, *, level: float = 0.95) -> Any:
+        """Draw the slope function, with its band where that is known, or the coefficients.
+
+        Returns the axes.
+        """
         import matplotlib.pyplot as plt
 
         ax = plt.subplots()[1] if ax is None else ax
         if self.encoder is not None and self.of_curves:
-            slope = self.slope()
-            lines = slope.reshape(-1, slope.shape[-1])  # one a channel
-            ax.plot(np.linspace(*self.encoder.basis.domain_range, slope.shape[-1]), lines.T)
+            known = self.fit.sampling is not None and self.fit.covariance is not None
+            band = self.slope_band(level) if known else Band(*[self.slope()] * 3)
+            t = np.linspace(*self.encoder.basis.domain_range, band.middle.shape[-1])
+            rows = (part.reshape(-1, len(t)) for part in band)  # one a channel
+            for line, low, high in zip(*rows, strict=True):
+                (drawn,) = ax.plot(t, line)
+                if known:
+                    shade = {"color": drawn.get_color(), "alpha": 0.15, "linewidth": 0}
+                    told = f"{100 * level:g} % band of noise and sampling, whole curve"
+                    ax.fill_between(t, low, high, label=told, **shade)
             ax.axhline(0, color="0.6", linewidth=0.8)
             ax.set(xlabel="t", ylabel="slope function β(t)")
+            if known:
+                ax.legend(fontsize="small")
         else:
             found = self.coefficients()[1]
             bars = {"xerr": [row.privacy_standard_error or 0.0 for row in found]}

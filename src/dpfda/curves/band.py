@@ -1,0 +1,45 @@
+"""Bands about curves, from simulated errors."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from dpfda import _validate
+from dpfda._validate import FloatArray
+
+PATHS = 2000  # simulated errors behind a band; their seed is public and fixed
+
+Of = Literal["population", "sample"]
+"""Whose curve a band holds: of everybody who might have been asked, or of those who were."""
+
+
+class Band(NamedTuple):
+    """A curve between two others, on the grid."""
+
+    middle: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+    def about(self, center: FloatArray) -> Band:
+        """The same band with a public function added."""
+        return Band(*(curve + center for curve in self))
+
+
+def whose(of: Of) -> Of:
+    """Whose curve is asked for, or a refusal."""
+    _validate.one_of("of", of, ("population", "sample"))
+    return of
+
+
+def around(middle: FloatArray, paths: FloatArray, *, level: float, simultaneous: bool) -> Band:
+    """A band about a curve that simulated errors (draws, ...) leave with probability 1 - level."""
+    spread = np.sqrt((paths**2).mean(axis=0))
+    ratio = np.abs(paths) / np.maximum(spread, 1e-300)
+    factor: Any
+    if simultaneous:
+        factor = np.quantile(ratio.reshape(len(ratio), -1).max(axis=1), level)
+    else:
+        factor = np.quantile(ratio, level, axis=0)
+    return Band(middle, middle - factor * spread, middle + factor * spread)
