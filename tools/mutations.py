@@ -59,6 +59,7 @@ PLACES = [
     Place("protocol/server.py protocol/wire.py protocol/canonical.py", WORDS),
     Place("protocol/secure_sum/*.py", edges=True),
     Place("central/*look*.py central/radius.py central/shrunk_mean.py central/losses.py"),
+    Place("central/scouting.py"),
     Place("central/records.py central/bernstein.py", WORDS),
     Place("central/*.py", COSTS, "questions look *_look* of _budget layout ask whole_ball allows"),
     Place("moments/look.py"),

@@ -208,9 +208,12 @@ def test_a_range_is_a_center_and_a_bound() -> None:
     np.testing.assert_allclose(by_range.mean_, by_bound.mean_)
     beyond = CURVES.copy()
     beyond[0] = 50.0
-    clipped = beyond.clip(-1, 2)
+    # What is far outside counts as 1½ widths beyond the range; a mechanism with no search clips it.
     far = PrivateMean(1.0, value_range=(-1, 2), random_state=3)
-    np.testing.assert_allclose(far.fit(beyond).mean_, far.fit(clipped).mean_)
+    assert np.array_equal(far.fit(beyond).mean_, far.fit(beyond.clip(-5.5, 6.5)).mean_)
+    assert not np.array_equal(far.fit(beyond).mean_, far.fit(beyond.clip(-5, 6)).mean_)
+    plain = PrivateMean(1.0, value_range=(-1, 2), mechanism="allocation", random_state=3)
+    assert np.array_equal(plain.fit(beyond).mean_, plain.fit(beyond.clip(-1, 2)).mean_)
 
 
 def test_a_range_and_a_bound_are_not_both_given() -> None:
@@ -276,7 +279,7 @@ def test_coefficients_are_told_in_the_units_of_the_covariates() -> None:
 @pytest.mark.parametrize(
     ("parameters", "rule"),
     [
-        ({"bound": None}, "bound"),
+        ({"bound": None}, "value_range"),
         ({"bound": -1.0}, "bound"),
         ({"bound": 1.0, "epsilon": 0}, "epsilon"),
         ({"bound": 1.0, "epsilon": float("nan")}, "epsilon"),

@@ -32,7 +32,7 @@ DOSES = "a.csv --epsilon 1 --target dose --drop ill"
         ("release mean", "FILE must be given (see dpfda release --help)"),
         ("release mean a.csv", "--epsilon must be given (see dpfda release --help)"),
         ("release mean b.csv --epsilon 1", "'b.csv' does not exist (see dpfda release --help)"),
-        (f"release mean {CURVES}", "--range must be given, or --bound, and not both"),
+        (f"release mean {CURVES} --range 0 1 --bound 1", "--bound must be left out with --range"),
         ("release mean a.csv --epsilon -1 --drop ill --range 0 9", "--epsilon must be a finite"),
         (f"release mean {CURVES} --range 9 0", "--range must be a pair"),
         (f"release mean {CURVES} --range 0 9 --seed -1", "--seed must be"),

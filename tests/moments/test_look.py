@@ -142,18 +142,20 @@ COURSES = {
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 def test_what_is_asked_for_which_share(delta: float, name: str) -> None:
     course, first, search, widened, tilt = COURSES[name]
-    asked = MomentsRelease(epsilon=1.0, delta=delta, n=2000, bound=1.0, basis=BASIS, course=course)
-    holder = Rehearsal(asked, 2000)
+    # Pure: too few curves to search for a range that seems loose, as nobody is within a radius.
+    n = 2000 if delta else 999
+    asked = MomentsRelease(epsilon=1.0, delta=delta, n=n, bound=1.0, basis=BASIS, course=course)
+    holder = Rehearsal(asked, n)
     moments = converse(asked, lambda query, number: holder.answer(query, number=number))
     queries: list[Any] = [exchange.query for exchange in holder.transcript]
-    shares = [0.2, 0.05, 0.75]
+    shares = [0.2, 90 / 999, 0.8 - 90 / 999]
     if delta:
         shares = [first, *[search / 5] * 5, 1 - first - search]
     assert [float(query.cost.share) for query in queries] == pytest.approx(shares)
     joint = queries[-1]
     assert joint.to_dict() == moments.look.to_dict()
-    # 45 coefficients would be worth it, 12 there are; 9 have products.
-    assert (len(joint.center), joint.second) == (12, 9)
+    # 45 coefficients would be worth it, 12 there are; 9 have products, 7 of fewer curves.
+    assert (len(joint.center), joint.second) == (12, 9 if delta else 7)
     assert joint.axes == pytest.approx(np.arange(1, 13) ** -tilt)
     assert widened_by(holder.transcript) == pytest.approx(widened)
     assert replace(asked, n=100).sizes == (10, 4)

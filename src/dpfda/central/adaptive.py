@@ -9,13 +9,14 @@ from typing import ClassVar, Self
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.central.conversation import far_apart, too_small
+from dpfda.central.conversation import far_apart
 from dpfda.central.functions import FunctionBasis, spline_basis
 from dpfda.central.looks import BallMean
 from dpfda.central.mean import FunctionMechanism, MeanRelease
 from dpfda.central.quadrature import Grid, norm_bound
-from dpfda.central.radius import RADII, SEARCH_STEPS, find_radius, outermost
+from dpfda.central.radius import RADII, SEARCH_STEPS
 from dpfda.central.release import Release
+from dpfda.central.scouting import Scouting
 from dpfda.central.shrinkage import monotone_shrinkage
 from dpfda.noise.law import NoiseLaw, padded
 from dpfda.privacy.cost import Cost
@@ -99,6 +100,7 @@ class Adaptive(FunctionMechanism, name="adaptive"):
     """
 
     takes_delta: ClassVar[bool] = True
+    finds_bound: ClassVar[bool] = True
 
     def basis(self, grid: Grid) -> FunctionBasis:
         """As many splines as there are points."""
@@ -110,7 +112,8 @@ class Adaptive(FunctionMechanism, name="adaptive"):
 
     def questions(self, mean: MeanRelease) -> Questions[Release]:
         """One look for few curves, otherwise two and a search between them."""
-        return self._one_look(mean) if mean.strength < ONE_LOOK else self._two_looks(mean)
+        few = mean.strength < ONE_LOOK and math.isfinite(mean.bound)
+        return self._one_look(mean) if few else self._two_looks(mean)
 
     def _one_look(self, mean: MeanRelease) -> Questions[Release]:
         basis = self.basis(mean.grid)
@@ -121,24 +124,24 @@ class Adaptive(FunctionMechanism, name="adaptive"):
     def _two_looks(self, mean: MeanRelease) -> Questions[Release]:
         basis = self.basis(mean.grid)
         schedule = Schedule.of(mean.whole, n=mean.n, most=basis.size)
-        first, search = mean.whole.part(schedule.first), mean.whole.part(schedule.radius)
-        look = yield mean.whole_ball(first, schedule.coarse)
-        shrunk = monotone_shrinkage(look.values, look.noise.variance) * look.values
-        center = padded(shrunk, schedule.fine)
-        # How far curves lie from it.
-        axes = np.arange(1, schedule.fine + 1, dtype=np.float64) ** -_TILT
-        place = mean.place(center, axes)
-        radius = yield from find_radius(
-            search, place, bound=mean.bound, outside=schedule.outside, steepness=schedule.steepness
+        scouting = Scouting(
+            axes=np.arange(1, schedule.fine + 1, dtype=np.float64) ** -_TILT,
+            first=schedule.first,
+            search=schedule.radius,
+            coarse=schedule.coarse,
+            outside=schedule.outside,
+            steepness=schedule.steepness,
         )
-        second = yield BallMean(cost=mean.whole.rest(first, search), **place, radius=radius)
-        fine = center + second.values
-        noisy, laws = combined((fine, second.noise), (look.values, look.noise))
-        return _finish(mean, basis, noisy, laws, stages=2, radius=radius)
+        found = yield from scouting.questions(mean)
+        radius, told = found.radius, found.warnings
+        second = yield BallMean(cost=found.left, **found.place, radius=radius)
+        fine = found.place["center"] + second.values
+        noisy, laws = combined((fine, second.noise), found.coarse)
+        return _finish(mean, basis, noisy, laws, stages=2, radius=radius, warnings=told)
 
     def neighbors(self, mean: MeanRelease) -> tuple[Records, Records]:
         """One curve at either end of the ball."""
-        return far_apart(mean.n, np.ones(self.basis(mean.grid).size), mean.bound)
+        return far_apart(mean.n, np.ones(self.basis(mean.grid).size), mean.reach)
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -168,6 +171,7 @@ def _finish(
     *,
     stages: int,
     radius: float,
+    warnings: tuple[str, ...] = (),
 ) -> Release:
     variance = np.asarray(sum(law.variance for law in laws))
     return mean.conclude(
@@ -176,7 +180,7 @@ def _finish(
         *laws,
         shrunk=monotone_shrinkage(noisy, variance) * noisy,
         sensitivity=2 * radius / mean.n,
-        warnings=(too_small("their public bound"),) * (radius >= outermost(mean.bound)),
+        warnings=warnings,
         mechanism="adaptive",
         components=noisy.size,
         stages=stages,

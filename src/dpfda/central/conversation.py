@@ -29,6 +29,11 @@ EDGE = 0.95  # of a bound: a mean as long as that is made of vectors that reach 
 _BLUR = 0.1  # of a bound: with more noise nothing can be told
 _LARGEST_BOUND = 1e40  # and 1e-40: powers of it stay within what queries allow
 
+OUTSIDE = (
+    "more than a few curves lie outside their public range: it is probably too small, and what is "
+    "outside was pulled into it"
+)
+
 Kept = TypeVar("Kept")
 """What is released, with a guarantee on it."""
 
@@ -81,7 +86,9 @@ class CentralConversation(Conversation[Kept]):
             parameters=parameters,
             sampling=sampling,
         )
-        return replace(release, warnings=tuple({*warnings, *self.doubts(release)}))
+        doubts = self.doubts(release)  # which say more than that some curves are outside
+        told = tuple(text for text in warnings if not (doubts and text in (OUTSIDE, *doubts)))
+        return replace(release, warnings=(*doubts, *told))
 
     def doubts(self, release: Release) -> tuple[str, ...]:
         """What the release itself shows to be wrong with the public bounds."""
@@ -103,13 +110,28 @@ class CentralConversation(Conversation[Kept]):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CurveConversation(CentralConversation[Kept]):
-    """Questions about curves with a public bound on their norm, by their coefficients."""
+    """Questions about curves with a public bound on their norm, by their coefficients.
+
+    Attributes:
+        bound: on the norm; infinity where nothing is known, which not all conversations allow.
+    """
 
     bound: float
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checked_bound(self.bound)
+        if not (self.finds_bound and self.bound == math.inf):
+            checked_bound(self.bound)
+
+    @property
+    def finds_bound(self) -> bool:
+        """Whether its questions find a bound where none is known."""
+        return False
+
+    @property
+    def reach(self) -> float:
+        """The bound, or for audits some length where there is none."""
+        return self.bound if math.isfinite(self.bound) else 1.0
 
     def place(self, center: FloatArray, axes: FloatArray) -> Place:
         """Where the curves are looked at."""

@@ -11,13 +11,13 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.central.adaptive import Schedule
-from dpfda.central.conversation import CurveConversation, far_apart, reaches, too_small
+from dpfda.central.conversation import CurveConversation, far_apart
 from dpfda.central.estimator import CuratedCurveEstimator, HeldRecords
 from dpfda.central.functions import FunctionBasis, spline_basis
 from dpfda.central.looks import BallMean, BallProducts
 from dpfda.central.quadrature import as_grid, norm_bound
-from dpfda.central.radius import find_radius, outermost
 from dpfda.central.release import Release
+from dpfda.central.scouting import Scouting
 from dpfda.central.shrinkage import monotone_shrinkage
 from dpfda.curves.symmetric import Triangle, floored
 from dpfda.protocol.answer import Answer
@@ -46,6 +46,11 @@ class CovarianceRelease(CurveConversation[Release], name="covariance"):
     basis: FunctionBasis
 
     @property
+    def finds_bound(self) -> bool:
+        """By the search for a center and a radius."""
+        return True
+
+    @property
     def axes(self) -> FloatArray:
         """Shape of the clipping region, one for each coefficient that is used."""
         size = min(self.basis.size, math.ceil(1.2 * self.strength**0.25))
@@ -55,25 +60,25 @@ class CovarianceRelease(CurveConversation[Release], name="covariance"):
         """Center and radius, for few curves how far the mean still is from the center; products."""
         axes = self.axes
         few = self.strength < _FEW
-        shares = (0.25, 0.15, 0.15) if few else (0.2, 0.15)
-        first, search, *more = (self.whole.part(share) for share in shares)
-        look = yield self.whole_ball(first, axes.size)
-        center = monotone_shrinkage(look.values, look.noise.variance) * look.values
-        place = self.place(center, axes)
         schedule = Schedule.of(self.whole, n=self.n, most=self.basis.size)
-        radius = yield from find_radius(
-            search, place, bound=self.bound, outside=schedule.outside, steepness=schedule.steepness
+        scouting = Scouting(
+            axes=axes,
+            first=0.25 if few else 0.2,
+            search=0.15,
+            coarse=axes.size,
+            outside=schedule.outside,
+            steepness=schedule.steepness,
         )
-        shift = np.zeros(axes.size)
-        for cost in more:
-            step = yield BallMean(cost=cost, **place, radius=radius)
+        found = yield from scouting.questions(self)
+        place, radius = found.place, found.radius
+        shift, left = np.zeros(axes.size), found.left
+        if few:
+            rest = found.budget.part(0.15)
+            left = left.rest(rest)
+            step = yield BallMean(cost=rest, **place, radius=radius)
             shift = monotone_shrinkage(step.values, step.noise.variance) * step.values
-        products = BallProducts(cost=self.whole.rest(first, search, *more), **place, radius=radius)
-        seen = radius >= outermost(self.bound)
-        seen = seen or reaches(look.values, look.noise.variance, self.bound)
-        return self._release(
-            products, (yield products), shift, (too_small("their public bound"),) * seen
-        )
+        products = BallProducts(cost=left, **place, radius=radius)
+        return self._release(products, (yield products), shift, found.warnings)
 
     def _release(
         self, look: BallProducts, answer: Answer, shift: FloatArray, warnings: tuple[str, ...]
@@ -108,17 +113,17 @@ class CovarianceRelease(CurveConversation[Release], name="covariance"):
 
     def neighbors(self, n: int) -> tuple[Records, Records]:
         """One curve turned by a right angle, as far out as allowed."""
-        (here,), (there,) = far_apart(n, np.ones(self.basis.size), self.bound)
+        (here,), (there,) = far_apart(n, np.ones(self.basis.size), self.reach)
         there[0] *= np.where(np.arange(self.basis.size) % 2, -1.0, 1.0) * -1.0
         return (here,), (there,)
 
     @classmethod
     def examples(cls, *, n: int, epsilon: float, delta: float) -> list[Self]:
-        """Two functions, and several."""
+        """Two functions, and several; no bound known."""
         grid = as_grid(np.linspace(0.0, 1.0, 9))
         return [
-            cls(epsilon=epsilon, delta=delta, n=n, bound=1.0, basis=spline_basis(grid, size=size))
-            for size in (2, 8)
+            cls(epsilon=epsilon, delta=delta, n=n, bound=bound, basis=spline_basis(grid, size=size))
+            for size, bound in ((2, 1.0), (8, 1.0), (8, math.inf))
         ]
 
 
@@ -137,7 +142,8 @@ class PrivateCovariance(CuratedCurveEstimator):
     Args:
         epsilon: ε.
         delta: δ; 0 for pure ε.
-        value_range: public range (low, high) of X(t); values outside are clipped.
+        value_range: public range (low, high) of X(t), or None to find it privately: as for
+            `PrivateMean`.
         domain_range: public range of t, where the data do not bring it.
         bound, center: instead of a range, for experts: as for `PrivateMean`.
         unit: whose data one row is.
@@ -157,9 +163,11 @@ class PrivateCovariance(CuratedCurveEstimator):
         ((30, 30), True)
     """
 
+    _finds_range = True
+
     def _conversation(self, read: HeldRecords, n: int) -> CovarianceRelease:
         basis = spline_basis(read.grid, size=read.grid[0].size)
-        bound = norm_bound(read.bounds[0], read.grid)
+        bound = self._norm_bound(read.bounds[0], read.grid, n=n)
         return CovarianceRelease(**self._budget, n=n, bound=bound, basis=basis)
 
     def _records(self, asked: CovarianceRelease, read: HeldRecords) -> Records:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -13,21 +14,27 @@ import numpy as np
 from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.central.conversation import CentralConversation, Kept
-from dpfda.central.quadrature import Grid
+from dpfda.central.quadrature import Grid, norm_bound
 from dpfda.central.records import as_function, of_surfaces, read_records
 from dpfda.central.release import Release
+from dpfda.central.scouting import SEARCH_FROM
 from dpfda.curate import Passes, curate
 from dpfda.curves.observations import read_channels
 from dpfda.curves.ranges import middle
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.face.curves import count_channels, value_ranges
 from dpfda.face.estimator import PrivateEstimator
+from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.public_randomness import one_row_each
 from dpfda.protocol.query import Records
 
 Chunks = Callable[[], Iterable[Any]]
 """A function that starts a new pass over chunks of rows."""
 
+
+_ROOM = 1.5
+"""How far beyond a range, in its widths, values count where a radius about their mean is found: it
+cuts off the few that are far out, and shows if they are many."""
 
 _ONE_CHANNEL = "of one channel (release each by itself, all inside one `dpfda.budget`)"
 
@@ -103,7 +110,7 @@ class CentralEstimator(PrivateEstimator):
         """A release with public parameters first on its record, and with where noise came from."""
         one: Any = found
         parameters = {"n": asked.n, **self._public(read), **one.parameters}
-        self.guarantee_ = one.guarantee.drawn_from(self._source())
+        self.guarantee_: Guarantee = one.guarantee.drawn_from(self._source())
         for text in one.warnings:
             warnings.warn(text, UserWarning, stacklevel=4)
         kept: Kept = replace(one, parameters=parameters, guarantee=self.guarantee_)
@@ -136,6 +143,7 @@ class CuratedCurveEstimator(CentralEstimator):
     """An estimator that reads curves."""
 
     reads: ClassVar[tuple[str, ...]] = ()  # besides curves of one channel
+    _finds_range = False  # whether it can do without a range, as its conversation can
 
     value_range: tuple[float, float] | Sequence[tuple[float, float]] | None = None
     domain_range: tuple[float, float] | None = None
@@ -198,15 +206,19 @@ class CuratedCurveEstimator(CentralEstimator):
             curves, grid_points, domain_range=self.domain_range, least=least
         )
         if value_range is not None:
-            records = np.clip(records, *_validate.interval("value_range", value_range))
+            low, high = _validate.interval("value_range", value_range)
+            room = _ROOM * (high - low) * self._finds_range
+            records = np.clip(records, low - room, high + room)
         middle_curve = as_function(center, records.shape[1])
         return HeldRecords((records - middle_curve,), grid, (bound,), middle_curve)
 
     def _ball(self, value_range: Any) -> tuple[Any, float]:
         """Public center and bound: of the range, or given by an expert."""
         if value_range is None and self.bound is None:
-            rule = "given: the public (low, high) of curves; or else bound (and center)"
-            raise InvalidParameter("value_range", rule, None)
+            if not self._finds_range:
+                rule = "given: the public (low, high) of curves; or else bound (and center)"
+                raise InvalidParameter("value_range", rule, None)
+            return 0.0 if self.center is None else self.center, math.inf
         if value_range is not None and self.bound is not None:
             rule = "left out where value_range is given: both say how large curves are"
             raise InvalidParameter("bound", rule, self.bound)
@@ -217,9 +229,20 @@ class CuratedCurveEstimator(CentralEstimator):
             raise InvalidParameter("center", "left out where value_range says it", self.center)
         return middle("value_range", value_range)
 
+    def _norm_bound(self, bound: float, grid: Grid, *, n: int, channels: int = 1) -> float:
+        """A bound in the norm of the questions; where it must be found, of curves enough."""
+        if math.isfinite(bound):
+            return norm_bound(bound, grid)
+        strength = n * self.epsilon / (channels**0.5 if self.delta else channels)
+        least = SEARCH_FROM[not self.delta]
+        if strength < least:
+            rule = f"given where n·epsilon is below {least}: too few curves to find it privately"
+            raise InvalidParameter("value_range", rule, None)
+        return bound
+
     def _public(self, read: HeldRecords) -> dict[str, Any]:
         if self.value_range is None:
-            return {"bound": self.bound}
+            return {"bound": "found privately" if self.bound is None else self.bound}
         ranges = value_ranges(self.value_range, len(read.bounds))
         plain = tuple(tuple(map(float, pair)) for pair in ranges)
         return {"value_range": plain[0] if len(set(plain)) == 1 else plain}

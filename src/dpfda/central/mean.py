@@ -40,6 +40,7 @@ class FunctionMechanism(
 
     needs_delta: ClassVar[bool] = False
     takes_delta: ClassVar[bool] = False
+    finds_bound: ClassVar[bool] = False  # its questions find one where none is known
     bounds_largest: ClassVar[bool] = False  # its bound is on the largest |X(t)|, not on the norm
 
     @abstractmethod
@@ -120,6 +121,11 @@ class MeanRelease(CurveConversation[Release], name="mean"):
         return tuple(replace(self, bound=bound, share=share) for bound in bounds)
 
     @property
+    def finds_bound(self) -> bool:
+        """What the mechanism can do."""
+        return self.mechanism.finds_bound
+
+    @property
     def assumptions(self) -> tuple[str, ...]:
         """A public n, and what the mechanism adds."""
         return (*super().assumptions, *self.mechanism.assumptions)
@@ -142,11 +148,12 @@ class MeanRelease(CurveConversation[Release], name="mean"):
 
     @classmethod
     def examples(cls, *, n: int, epsilon: float, delta: float) -> list[Self]:
-        """Every mechanism, on nine points."""
+        """Every mechanism, on nine points; without a bound, those that can."""
         grid = as_grid(np.linspace(0.0, 1.0, 9))
         return [
-            cls(epsilon=epsilon, delta=delta, n=n, bound=1.0, grid=grid, mechanism=mechanism)
+            cls(epsilon=epsilon, delta=delta, n=n, bound=bound, grid=grid, mechanism=mechanism)
             for member in FunctionMechanism.members().values()
             for mechanism in member.examples()
+            for bound in ((1.0, math.inf) if member.finds_bound else (1.0,))
             if member.allows(delta)
         ]

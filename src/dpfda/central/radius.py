@@ -131,10 +131,21 @@ def find_radius(
         )
         chosen = yield choice
         return float(candidates[int(chosen.values[0])])
-    count = cost.part(Fraction(1, SEARCH_STEPS))
-    rising = candidates[::-1]
-    low, high = 0, RADII - 1
-    while low < high:  # `SEARCH_STEPS` times
+    return (yield from halved(cost, place, candidates[::-1], wanted=wanted))
+
+
+def halved(cost: Cost, place: Place, rising: FloatArray, *, wanted: float) -> Questions[float]:
+    """The smallest of some rising radii that holds as many records as wanted, by noisy halvings.
+
+    Args:
+        cost: for all counts, which share it equally.
+        place: where curves are looked at.
+        rising: public radii, a power of two of them.
+        wanted: how many records it should hold.
+    """
+    count = cost.part(Fraction(1, steps(rising)))
+    low, high = 0, len(rising) - 1
+    while low < high:
         middle = (low + high) // 2
         inside = yield RadiusCount(cost=count, **place, radius=float(rising[middle]))
         if inside.values[0] >= wanted:
@@ -142,3 +153,8 @@ def find_radius(
         else:
             low = middle + 1
     return float(rising[high])
+
+
+def steps(rising: FloatArray) -> int:
+    """How many halvings find one of them."""
+    return len(rising).bit_length() - 1

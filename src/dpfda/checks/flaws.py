@@ -272,6 +272,13 @@ for _name in _WHOLE:
         ],
         _held(conversations.check_price, _name),
     )
+for _name in ("mean", "covariance", "moments"):
+    plant(
+        f"search_for_nothing: {_name}",
+        f"what a search for the range of {_name} cost is not taken off",
+        lambda: [patch("dpfda.central.scouting._left", lambda budget, search: budget)],
+        _held(conversations.check_price, _name),
+    )
 plant(
     "rest_not_reduced",
     "a label's share is not taken off the curve's: ε + ε/2 instead of ε (C22)",

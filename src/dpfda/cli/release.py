@@ -52,7 +52,7 @@ _MODELS: dict[str, Any] = {
 @click.option("--delta", type=float,
     help="δ; by default 1e-05 for moments and groups, otherwise 0: pure ε.")  # fmt: skip
 @click.option("--range", "--value-range", "value_range", type=(float, float), metavar="LOW HIGH",
-    help="Public range of the values of a curve.")  # fmt: skip
+    help="Public range of the values of a curve; if left out, found privately.")  # fmt: skip
 @click.option("--bound", type=float,
     help="Instead of --range: public bound on √(average of X(t)²), minus --center.")  # fmt: skip
 @click.option("--center", type=float, help="Public level to subtract, with --bound.")
@@ -91,9 +91,9 @@ def command(
     """Release a summary of a file of curves or points.
 
     FILE is CSV, TSV, Parquet, NPZ or XLSX. A row is a curve (or a point, for densities and kernel
-    machines); its columns are grid points. SUMMARY is mean, covariance, density, function-on-scalar
-    or kernel-machine. Bounds and ranges are public knowledge and must be given. Without --ledger
-    every run spends its budget anew.
+    machines); its columns are grid points. Bounds and ranges are public knowledge; --range, if left
+    out, is found privately, from n·ε = 500 on with a δ and 1000 without. Without --ledger every run
+    spends its budget anew.
     """
     _refuse_foreign(context, summary)
     check_outputs(out, plot)
@@ -190,7 +190,9 @@ def _check_ball(rows: Rows, options: dict[str, Any]) -> None:
     """Refuse, by the names of options, what says too little of curves or too much."""
     span, bound, center = (options[key] for key in ("value_range", "bound", "center"))
     public_domain(rows, options["domain_range"])
-    if (span is None) == (bound is None):
-        raise InvalidParameter("--range", "given, or --bound, and not both", span)
+    if span is not None and bound is not None:
+        raise InvalidParameter(
+            "--bound", "left out with --range: both say how large curves are", bound
+        )
     if span is not None and center is not None:
         raise InvalidParameter("--center", "left out with --range, whose middle it is", center)

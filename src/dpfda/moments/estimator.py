@@ -35,7 +35,8 @@ class PrivateMoments(CuratedCurveEstimator):
     Args:
         epsilon: ε.
         delta: δ; 0 for pure ε, which makes bands 1.2 to 2.2 times wider.
-        value_range: public range (low, high) of X(t); values outside are clipped.
+        value_range: public range (low, high) of X(t), or None to find it privately: as for
+            `PrivateMean`.
         groups: public names of the groups, where `y` says who is in which.
         separate: covariances for each group instead of one for all.
         domain_range: public range of t, where the data do not bring it.
@@ -55,6 +56,7 @@ class PrivateMoments(CuratedCurveEstimator):
         ((2, 40), True)
     """
 
+    _finds_range = True
     course: ClassVar[Course] = FOR_MOMENTS
 
     delta: float = 1e-5
@@ -102,7 +104,7 @@ class PrivateMoments(CuratedCurveEstimator):
         return MomentsRelease(
             **self._budget,
             n=n,
-            bound=norm_bound(read.bounds[0], read.grid),
+            bound=self._norm_bound(read.bounds[0], read.grid, n=n),
             basis=spline_basis(read.grid, size=read.grid[0].size),
             groups=names,
             separate=self.separate and self._grouped,

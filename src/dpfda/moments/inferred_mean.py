@@ -47,7 +47,7 @@ class Inferred(Adaptive, name="moments"):
         answer, look = found.answer, found.answer.look
         fine = look.center + answer.shift[0] * answer.unit
         law = answer.law.first(size).times(answer.unit)
-        noisy, laws = combined((fine, law), (found.first.values, found.first.noise))
+        noisy, laws = combined((fine, law), found.coarse)
         variance = np.asarray(sum(law.variance for law in laws))
         return mean.conclude(
             basis.first(size),

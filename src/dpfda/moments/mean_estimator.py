@@ -9,7 +9,6 @@ from dpfda._validate import FloatArray
 from dpfda.central.channels import ChannelMeans
 from dpfda.central.estimator import CuratedCurveEstimator, HeldRecords
 from dpfda.central.mean import FunctionMechanism, MeanRelease
-from dpfda.central.quadrature import norm_bound
 from dpfda.central.release import Release
 from dpfda.errors import InvalidParameter
 from dpfda.face.groups import averages
@@ -34,7 +33,9 @@ class PrivateMean(CuratedCurveEstimator):
     Args:
         epsilon: ε.
         delta: δ; 0 for pure ε.
-        value_range: public range (low, high) of X(t), or one pair a channel.
+        value_range: public range (low, high) of X(t), or one pair a channel. A curve outside is
+            pulled into it. None: location and scale are found privately, from n·ε = 500 on (with a
+            δ; 1000 without), by the default mechanism.
         domain_range: public range of t, where the data do not bring it.
         bound: instead of a range, for experts: public bound τ on the norm √(average of X(t)²) of a
             curve minus the center, for ``mechanism="bernstein"`` on its largest absolute value.
@@ -67,13 +68,20 @@ assuming the number of records is public
     mechanism: str | FunctionMechanism = "adaptive"
     inference: bool = False
 
+    @property
+    def _finds_range(self) -> bool:  # type: ignore[override]
+        return self._mechanism().finds_bound
+
     def _one_each(self, rows: Records, groups: Any) -> Records:
         return tuple(averages(channel, groups) for channel in rows)
 
     def _conversation(self, read: HeldRecords, n: int) -> MeanRelease | ChannelMeans:
-        mechanism = self._mechanism()
+        mechanism, count = self._mechanism(), len(read.bounds)
         largest = mechanism.bounds_largest
-        bounds = [one if largest else norm_bound(one, read.grid) for one in read.bounds]
+        bounds = [
+            one if largest else self._norm_bound(one, read.grid, n=n, channels=count)
+            for one in read.bounds
+        ]
         known: dict[str, Any] = {**self._budget, "n": n}
         mean = MeanRelease(**known, bound=bounds[0], grid=read.grid, mechanism=mechanism)
         if len(bounds) == 1:

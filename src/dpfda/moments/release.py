@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -44,7 +45,7 @@ class JointRelease(CurveConversation[Kept]):
 
     def neighbors(self, n: int) -> tuple[Records, Records]:
         """One vector at either end of the ball; with groups, in another one too."""
-        (here,), (there,) = far_apart(n, np.ones(self.width), self.bound)
+        (here,), (there,) = far_apart(n, np.ones(self.width), self.reach)
         if len(self.groups) < 2:
             return (here,), (there,)
         group = np.arange(n) % 2
@@ -69,6 +70,11 @@ class MomentsRelease(JointRelease[CurveMoments], name="moments"):
     separate: bool = False
     emphasis: str = "means"
     course: Course = FOR_MOMENTS
+
+    @property
+    def finds_bound(self) -> bool:
+        """By the search for a center and a radius."""
+        return True
 
     @property
     def width(self) -> int:
@@ -102,15 +108,14 @@ class MomentsRelease(JointRelease[CurveMoments], name="moments"):
 
     @classmethod
     def examples(cls, *, n: int, epsilon: float, delta: float) -> list[Self]:
-        """One group, and three with covariances pooled and apart."""
+        """One group, three with covariances pooled and apart, two of which nothing is known."""
         basis = spline_basis(as_grid(np.linspace(0.0, 1.0, 9)), size=9)
         courses: list[dict[str, Any]] = [
             {},
             {"groups": ("a", "b", "c")},
             {"groups": ("a", "b", "c"), "separate": True, "course": FOR_TESTS},
             {"emphasis": "covariances"},
+            {"bound": math.inf, "groups": ("a", "b")},
         ]
-        return [
-            cls(epsilon=epsilon, delta=delta, n=n, bound=1.0, basis=basis, **course)
-            for course in courses
-        ]
+        known: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "n": n, "basis": basis}
+        return [cls(**known | {"bound": 1.0} | course) for course in courses]

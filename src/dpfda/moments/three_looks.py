@@ -9,14 +9,13 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.central.adaptive import Schedule
-from dpfda.central.conversation import CurveConversation, reaches, too_small
-from dpfda.central.radius import SEARCH_STEPS, find_radius, outermost
-from dpfda.central.shrinkage import monotone_shrinkage
+from dpfda.central.conversation import CurveConversation
+from dpfda.central.radius import SEARCH_STEPS
+from dpfda.central.scouting import Scouting
 from dpfda.moments.joint import JointAnswer
 from dpfda.moments.look import JointMoments
-from dpfda.noise.law import padded
+from dpfda.noise.law import NoiseLaw
 from dpfda.privacy.cost import Cost
-from dpfda.protocol.answer import Answer
 from dpfda.protocol.conversation import Questions
 
 _CERTAIN = 3.0  # deviations of noise that a count must be wrong by to mislead the search
@@ -67,12 +66,12 @@ class JointFound(NamedTuple):
     """What the three looks gave.
 
     Attributes:
-        first: the answer to the first, a mean of all that the bound allows.
+        coarse: the first, a mean of all that the bound allows, and the law of its noise.
         answer: the joint one.
         warnings: what they show to be wrong with the bound.
     """
 
-    first: Answer
+    coarse: tuple[FloatArray, NoiseLaw]
     answer: JointAnswer
     warnings: tuple[str, ...]
 
@@ -97,33 +96,23 @@ def joint(
         asked: more fields of `JointMoments`.
     """
     schedule, axes = Schedule.of(about.whole, n=about.n, most=most), course.axes(size)
-    coarse = min(size, schedule.coarse)
     pure = about.whole.pure
-    first = about.whole.part(schedule.first if pure else course.first)
-    search = about.whole.part(schedule.radius if pure else course.search)
-    look = yield about.whole_ball(first, coarse)
-    kept = monotone_shrinkage(look.values, _DOUBT * look.noise.variance)
-    center = padded(kept * look.values, size)
-    place = about.place(center, axes)
-    radius = yield from find_radius(
-        search,
-        place,
-        bound=about.bound,
-        outside=schedule.outside if pure else _outside(search, about.n),
+    search = schedule.radius if pure else course.search
+    scouting = Scouting(
+        axes=axes,
+        first=schedule.first if pure else course.first,
+        search=search,
+        coarse=min(size, schedule.coarse),
+        doubt=_DOUBT,
+        outside=schedule.outside if pure else _outside(about.whole.part(search), about.n),
         steepness=schedule.steepness,
     )
-    seen = radius >= outermost(about.bound)
-    seen = seen or reaches(look.values, look.noise.variance, about.bound)
-    last = JointMoments(
-        cost=about.whole.rest(first, search),
-        **place,
-        radius=course.widened * radius,
-        groups=groups,
-        **asked,
-    )
+    found = yield from scouting.questions(about)
+    radius = course.widened * found.radius
+    last = JointMoments(cost=found.left, **found.place, radius=radius, groups=groups, **asked)
     answer = yield last
-    warnings = (too_small("their public bound"),) * seen
-    return JointFound(look, JointAnswer(look=last, noisy=answer.values), warnings)
+    joint_answer = JointAnswer(look=last, noisy=answer.values)
+    return JointFound(found.coarse, joint_answer, found.warnings)
 
 
 def _outside(search: Cost, n: int) -> float:

@@ -1,0 +1,100 @@
+"""What it costs to know no range, or one far too wide; and who is told that it is too small."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from dpfda._validate import FloatArray
+from dpfda.moments.estimator import PrivateMoments
+from dpfda.study.outcome import Outcome
+from dpfda_bench.benchmarks._curve_families import FAMILIES, curves
+from dpfda_bench.goals import Goal, at_least, at_most
+
+GOALS: dict[str, Goal] = {
+    "mean_cost_n1000": at_most(1.2),
+    "mean_cost_n5000": at_most(1.2),
+    "loose_cost": at_most(1.2),
+    "warning_half_norm": at_least(0.9),
+    "warning_right": at_most(0.02),
+}
+_LEVELS = (0.0, 5.0)  # where the curves lie in their range: in the middle, and far from it
+_LOOSE = 100
+_SIZES = (1000, 5000)
+_REPLICATIONS, _FEW = 100, 5
+_EPSILON = 1.0
+Span = tuple[float, float] | None
+
+
+def run(quick: bool = False) -> Outcome:
+    """Squared errors of a mean over those with the right range; how often warnings are told."""
+    seeds = range(_FEW if quick else _REPLICATIONS)
+    cells = [
+        (family, level, n, delta)
+        for n in _SIZES[: 1 if quick else 2]
+        for delta in (1e-5, 0.0)
+        for family in FAMILIES
+        for level in _LEVELS
+    ]
+    with Parallel(n_jobs=2) as workers:
+        rows = [_row(cell, workers(delayed(_one)(*cell, seed) for seed in seeds)) for cell in cells]
+    figures = {}
+    for n in sorted({row["n"] for row in rows}):
+        figures[f"mean_cost_n{n}"] = _average(rows, n, 1e-5, "no range")
+    for n in sorted({row["n"] for row in rows}):
+        figures[f"mean_cost_pure_n{n}"] = _average(rows, n, 0.0, "no range")
+    figures["loose_cost"] = _average(rows, 1000, 1e-5, "range 100 times too wide")
+    figures["warning_half_norm"] = min(row["told at half"] for row in rows if row["delta"])
+    figures["warning_right"] = max(row["told if right"] for row in rows if row["delta"])
+    notes = [
+        f"{len(seeds)} replications a row, ε = {_EPSILON:g}. The right range about 0 holds "
+        "99.9 % of all values; half the norm is half of √(average of X²) about 0.",
+        "Costs are mean squared errors over those with the right range, averaged over the rows; "
+        "warnings are the worst row's, with δ.",
+        "Constants of the search were chosen on the Gaussian and exponential curves of this file.",
+    ]
+    return Outcome(rows=rows, figures=figures, notes=notes)
+
+
+def _average(rows: list[dict[str, Any]], n: int, delta: float, kind: str) -> float:
+    return float(np.mean([row[kind] for row in rows if row["n"] == n and row["delta"] == delta]))
+
+
+def _one(family: str, level: float, n: int, delta: float, seed: int) -> list[float]:
+    """Squared errors with the right range, a loose one and none; warnings if right and at half."""
+    many = curves(family, 20_000, 10_000) + level
+    most = float(np.quantile(np.abs(many), 0.999))
+    norm = float(np.sqrt(np.mean(many**2)))
+    rows = curves(family, n, seed) + level
+    right, loose, none, small = (
+        _released(rows, None if half is None else (-half, half), delta, seed)
+        for half in (most, _LOOSE * most, None, norm / 2)
+    )
+    return [right[0], loose[0], none[0], right[1], small[1]]
+
+
+def _released(rows: FloatArray, span: Span, delta: float, seed: int) -> tuple[float, float]:
+    model = PrivateMoments(_EPSILON, value_range=span, delta=delta, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # counted below
+        model.fit(rows)
+    told = any("too small" in text for text in model.moments_.warnings)
+    return float(np.mean((model.means_[0] - rows.mean(axis=0)) ** 2)), float(told)
+
+
+def _row(cell: tuple[str, float, int, float], found: list[list[float]]) -> dict[str, Any]:
+    right, loose, none, told, small = np.mean(found, axis=0)
+    family, level, n, delta = cell
+    return {
+        "family": family,
+        "level": level,
+        "n": n,
+        "delta": delta,
+        "no range": float(none / right),
+        "range 100 times too wide": float(loose / right),
+        "told if right": float(told),
+        "told at half": float(small),
+    }

@@ -1,0 +1,187 @@
+"""Where curves lie: a center and a radius about it, found before the look that counts.
+
+A public bound says where to begin. Where nothing is known, or where the bound turns out to be far
+wider than the curves, location and scale are found by noisy halvings: a bound that is 100 times too
+wide would cost hundreds of times the squared error, the search costs little (methods.md 9.6).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dpfda._validate import FloatArray
+from dpfda.central.conversation import OUTSIDE, CurveConversation, reaches, too_small
+from dpfda.central.looks import BallMean
+from dpfda.central.radius import Place, find_radius, halved, outermost, steps
+from dpfda.central.shrinkage import monotone_shrinkage
+from dpfda.noise.law import NoiseLaw, padded
+from dpfda.privacy.cost import Cost
+from dpfda.protocol.conversation import Questions
+
+MAGNITUDES = np.ldexp(1.0, np.arange(-32, 32))
+"""Norms that are tried where nothing is known: public and fixed, whatever the data."""
+SEARCH_FROM = {False: 500, True: 1000}
+"""n·ε from which a search finds what it looks for, by whether ε is pure."""
+_WITHIN = np.ldexp(1.0, np.arange(-62, 2))  # of a public bound: norms that are tried below it
+_NEAR = 2.0 ** (np.arange(-29, 3) / 2)  # of a norm: how far curves may lie from a guess
+_CERTAIN = 4.0  # deviations of noise that a count must be wrong by to mislead a search
+_MISLED = 0.01  # and with pure ε, the probability that some count of a search does
+_SPARE = 2.0  # by how much a radius that was found is widened: some curves were left outside
+_GUESSED = 2  # coefficients of the guess: level and slope
+_LOOSE = 8.0  # a bound that many times a radius
+_DROWNED = 0.45  # of a radius: a center that is noisier makes the radius by itself
+
+
+class Region(NamedTuple):
+    """Where curves are thought to lie, and what is left to find out more."""
+
+    center: FloatArray
+    bound: float
+    budget: Cost
+    warnings: tuple[str, ...]
+
+
+class Scouted(NamedTuple):
+    """What was found.
+
+    Attributes:
+        place: center and axes for the looks that follow.
+        radius: holds most curves about the center, along the axes.
+        coarse: the last mean of what the bound allows, and the law of its noise.
+        budget: what there was before it, of which shares are taken.
+        left: what is left now.
+        loose: whether the bound is far wider than the curves.
+        warnings: what is wrong with the public bound.
+    """
+
+    place: Place
+    radius: float
+    coarse: tuple[FloatArray, NoiseLaw]
+    budget: Cost
+    left: Cost
+    loose: bool
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Scouting:
+    """How a center and a radius are looked for: public numbers.
+
+    Attributes:
+        axes: shape of the region that is to hold most curves.
+        first: share of the mean that becomes the center.
+        search: share of the search for a radius.
+        coarse: coefficients of the mean.
+        outside: share of the curves that the radius should leave outside.
+        steepness: p of the prior R^-p over radii, with pure ε.
+        doubt: how many times its variance noise counts where a mean is shrunk into a center.
+    """
+
+    axes: FloatArray
+    first: float
+    search: float
+    coarse: int
+    outside: float
+    steepness: float
+    doubt: float = 1.0
+
+    def questions(self, asked: CurveConversation[Any]) -> Questions[Scouted]:
+        """A mean and a radius; a search before, if no bound is known, and after, if it is loose."""
+        known = math.isfinite(asked.bound)
+        able = asked.finds_bound and asked.strength >= SEARCH_FROM[asked.whole.pure]
+        region = Region(np.zeros(len(self.axes)), asked.bound, asked.whole, ())
+        if known:
+            found = yield from self._round(asked, region)
+            if not (able and found.loose):
+                return found
+            # Curves at the edge of the bound are there whatever the radius, which may be noise.
+            told = found.warnings if found.radius < outermost(region.bound) else ()
+            region = region._replace(budget=found.left, warnings=told)
+        region = yield from located(asked, region)
+        found = yield from self._round(asked, region)
+        return found._replace(warnings=region.warnings)
+
+    def _round(self, asked: CurveConversation[Any], region: Region) -> Questions[Scouted]:
+        """A mean of what the bound allows, shrunk into a center; a radius about it."""
+        budget, size = region.budget, len(self.axes)
+        first, search = budget.part(self.first), budget.part(self.search)
+        place = asked.place(region.center[: self.coarse], np.ones(self.coarse))
+        look = yield BallMean(cost=first, **place, radius=region.bound)
+        shrinkage = monotone_shrinkage(look.values, self.doubt * look.noise.variance)
+        place = asked.place(region.center + padded(shrinkage * look.values, size), self.axes)
+        radius = yield from find_radius(
+            search, place, bound=region.bound, outside=self.outside, steepness=self.steepness
+        )
+        noise = look.noise.variance * (shrinkage / self.axes[: self.coarse]) ** 2
+        seen = radius >= outermost(region.bound)
+        seen = seen or reaches(look.values, look.noise.variance, region.bound)
+        return Scouted(
+            place=place,
+            radius=radius,
+            coarse=(region.center[: self.coarse] + look.values, look.noise),
+            budget=budget,
+            left=budget.rest(first, search),
+            loose=bool(noise.sum() > (_DROWNED * radius) ** 2 or radius < region.bound / _LOOSE),
+            warnings=(too_small("their public bound"),) * seen,
+        )
+
+
+def located(asked: CurveConversation[Any], region: Region) -> Questions[Region]:
+    """Where curves lie: their norm, a guess at their mean, their distance from it.
+
+    Args:
+        asked: the conversation.
+        region: a public bound, if any, and what may be spent.
+    """
+    budget, size = region.budget, len(region.center)
+    search = budget.part(_search_share(asked, budget))
+    left = _left(budget, search)
+    nowhere, round_ = np.zeros(size), np.ones(size)
+    known = math.isfinite(region.bound)
+    norms = np.asarray(region.bound * _WITHIN) if known else MAGNITUDES
+    norm, bound = yield from _magnitude(search, asked.place(nowhere, round_), norms)
+    told = region.warnings or (_outside(known),) * bool(norm >= norms[-1])
+    bound = min(bound, region.bound)
+    few = min(_GUESSED, size)
+    look = yield BallMean(cost=search, **asked.place(nowhere[:few], round_[:few]), radius=bound)
+    guess = padded(look.values, size)
+    _, near = yield from _magnitude(search, asked.place(guess, round_), np.asarray(bound * _NEAR))
+    if near < bound:
+        return Region(guess, near, left, told)
+    return Region(nowhere, bound, left, told)
+
+
+def _left(budget: Cost, search: Cost) -> Cost:
+    """After three steps."""
+    return budget.rest(search, search, search)
+
+
+def _search_share(asked: CurveConversation[Any], budget: Cost) -> float:
+    """Of each of three steps: what a count needs to be right to a few in a hundred."""
+    if budget.pure:
+        return min(0.2, max(0.05, 100 / asked.strength))
+    return min(0.05, max(0.005, (150 / (budget.mu * asked.n)) ** 2))
+
+
+def _magnitude(cost: Cost, place: Place, rising: FloatArray) -> Questions[tuple[float, float]]:
+    """The smallest of some radii that holds nearly all curves, and the same with some room."""
+    each = cost.part(Fraction(1, steps(rising)))
+    if cost.pure:
+        wrong = math.log(steps(rising) / _MISLED) / each.epsilon_spent
+    else:
+        wrong = _CERTAIN / each.mu
+    outside = min(0.5, max(0.02, wrong / place["n"]))
+    found = yield from halved(cost, place, rising, wanted=(1 - outside) * place["n"])
+    return found, found * (_SPARE if outside < 0.25 else 1.5 * _SPARE)
+
+
+def _outside(known: bool) -> str:
+    """The warning about curves beyond all radii that were tried."""
+    if not known:
+        return too_small(f"{MAGNITUDES[-1]:.1g}, the largest norm that is looked for")
+    return OUTSIDE
