@@ -67,6 +67,8 @@ def test_every_part_is_in_the_hash(changes) -> None:
         ({"seed": True}, "seed"),
         ({"classes": (0.0, float("nan"))}, "classes must be words, finite numbers"),
         ({"classes": (0.0, float("inf"))}, "classes"),
+        ({"classes": (0, 2**53)}, "classes must be at most 9007199254740991 in size"),
+        ({"classes": (-(2**53), 0)}, "classes must be at most 9007199254740991 in size"),
         ({"classes": (None, "a")}, "classes"),
         ({"classes": ("a", ["b"])}, "classes"),
         ({"classes": "ab"}, "classes must be a list"),
@@ -78,6 +80,10 @@ def test_every_part_is_in_the_hash(changes) -> None:
 def test_impossible_plans_are_refused(changes, name: str) -> None:
     with pytest.raises(InvalidParameter, match=name):
         plan(**changes)
+
+
+def test_the_largest_integers_that_every_reader_holds() -> None:
+    assert plan(classes=(2**53 - 1, 1 - 2**53), seed=2**53 - 1).seed == 2**53 - 1
 
 
 def test_unknown_and_missing_parts_are_refused() -> None:
