@@ -265,3 +265,40 @@ def test_ranges_by_name_choose_the_features(patients):
     assert (patients / "a.svg").exists()
     refused = run(patients / "dated.csv", *ONE, "--feature-ranges", "0:150")
     assert "column 'day', which looks like dates" in refused.stderr
+
+
+@pytest.fixture
+def days(tmp_path):
+    rng = np.random.default_rng(0)
+    t = np.linspace(0, 1, 20)
+    X = rng.normal(size=(3000, 1)) + rng.normal(size=(3000, 1)) * np.sin(3 * t)
+    y = X.mean(axis=1) + 0.1 * rng.normal(size=3000)
+    header = "dose," + ",".join(f"{point:.4f}" for point in t)
+    rows = np.column_stack([y, X])
+    path = tmp_path / "days.csv"
+    np.savetxt(path, rows, delimiter=",", header=header, comments="", fmt="%.5f")
+    return path
+
+
+def test_curves(days, tmp_path):
+    asked = (days, *ONE[:4], "--target-range", "-4", "4", "--range", "-5", "5", "--seed", "0")
+    shown = run(*asked, "--plot", tmp_path / "slope.png")
+    assert shown.exit_code == 0, shown.output
+    assert "95 % band of noise and sampling" in " ".join(shown.output.split())
+    assert (tmp_path / "slope.png").stat().st_size > 1000
+    document = json.loads(run(*asked, "--json").stdout)
+    assert document["recipe"]["encoder"] is not None
+    assert len(document["coefficients"]) == 8
+
+
+@pytest.mark.parametrize(
+    ("more", "rule"),
+    [
+        (("--range", "-5", "5", "--feature-ranges", "0:1"), "--feature-ranges must be left out"),
+        (("--range", "5", "-5"), "--range must be a pair"),
+        (("--feature-ranges", "0:1", "--domain-range", "0", "1"), "--domain-range must be left"),
+        (("--range", "-5", "5", "--link", "logistic"), "--link must be linear with --range"),
+    ],
+)
+def test_curves_and_tables_are_kept_apart(days, more, rule):
+    assert rule in run(days, *ONE, *more).stderr

@@ -22,7 +22,10 @@ def print_regression(model: RegressionModel) -> None:
     stages = f"{model.stages} stage{'s' * (model.stages != 1)}"
     title = f"{model.link} by {model.mechanism}, {model.rows} rows, {stages}"
     console.print(title, markup=False)
-    console.print(_slopes(model, model.slope) if model.of_curves else _table(model))
+    if model.has_band:
+        console.print(_banded_slopes(model))
+    else:
+        console.print(_slopes(model, model.slope) if model.of_curves else _table(model))
     console.print(str(model.guarantee), markup=False)
     if model.classes is not None:
         console.print(f"classes: {', '.join(map(str, model.classes))}", markup=False)
@@ -63,6 +66,26 @@ def _slopes(model: Any, slope: Any) -> Table:
         table.add_column("slope β(t)" if len(rows) == 1 else f"slope {place + 1}", justify="right")
     for place, point in enumerate(points):
         table.add_row(f"{point:.4g}", *(f"{row[place]:.4g}" for row in rows))
+    return table
+
+
+def _banded_slopes(model: RegressionModel) -> Table:
+    """The slope function at a few points, each with its part of the band of the whole."""
+    assert model.encoder is not None
+    points = np.linspace(*model.encoder.basis.domain_range, _POINTS)
+    band = model.slope_band(points=points)
+    rows = [part.reshape(-1, len(points)) for part in band]
+    table = Table()
+    table.add_column("t", justify="right")
+    for place in range(len(rows[0])):
+        name = "slope β(t)" if len(rows[0]) == 1 else f"slope {place + 1}"
+        table.add_column(name, justify="right")
+        table.add_column("95 % band of noise and sampling", justify="right")
+    for place, point in enumerate(points):
+        cells = [f"{point:.4g}"]
+        for middle, low, high in zip(*rows, strict=True):
+            cells += [f"{middle[place]:.4g}", f"{low[place]:.4g} … {high[place]:.4g}"]
+        table.add_row(*cells)
     return table
 
 

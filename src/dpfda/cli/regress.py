@@ -16,6 +16,7 @@ from dpfda.cli._model_view import print_regression
 from dpfda.cli._output import check_outputs, draw, output_options, publish
 from dpfda.cli._reading import (
     feature_ranges,
+    public_domain,
     read_ranges,
     reading_from,
     reading_options,
@@ -25,6 +26,7 @@ from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidParameter
 from dpfda.face.from_files import check_labels, frame
 from dpfda.files import Opened, Reading, Table
+from dpfda.moments.curve_regression import PrivateCurveRegression
 from dpfda.regression.estimators import PrivateLinearRegression, PrivateLogisticRegression
 from dpfda.regression.methods import RegressionMechanism
 
@@ -46,6 +48,11 @@ _STREAMED = {".csv", ".tsv", ".txt", ".parquet"}
     "categories of words, for the columns that they name.")  # fmt: skip
 @click.option("--feature-norm-bound", type=float,
     help="Instead of --feature-ranges: public bound on a row's length.")  # fmt: skip
+@click.option("--range", "--value-range", "value_range", type=(float, float), metavar="LOW HIGH",
+    help="Instead of --feature-ranges, where a row is a curve: the public range of its "
+    "values.")  # fmt: skip
+@click.option("--domain-range", type=(float, float), metavar="START END",
+    help="Public domain of curves. Default: that of the grid points.")  # fmt: skip
 @click.option("--target-range", type=(float, float), metavar="LOW HIGH",
     help="Public range of the target (linear); values outside are moved to its ends.")  # fmt: skip
 @click.option("--classes", help="The two public labels (logistic): no,yes.")
@@ -63,12 +70,46 @@ def command(file: Path, as_json: bool, out: Path | None, plot: Path | None, **op
     scaled already; values outside are moved to the bound. CSV and Parquet files are read in chunks,
     once for each stage of the mechanism. Without --ledger every run spends its budget anew.
 
+    With --range a row is a curve, its other columns are points in the order of the file, and the
+    result is a slope function with a band.
+
     The default mechanism is made for prediction and clips rows; where coefficients are the
     question, choose --mechanism gaussian_fm.
     """
     _check(options)
     check_outputs(out, plot)
     reading = reading_from(options)
+    if options["value_range"] is not None:
+        found: Any = _curve_model(file, reading, options)
+    else:
+        found = _table_model(file, reading, options)
+    publish(found, out, as_json, print_regression)
+    if plot is not None:
+        draw(found, plot)
+
+
+def _curve_model(file: Path, reading: Reading, options: dict[str, Any]) -> Any:
+    """A number from curves."""
+    target = options["target"]
+    rows = reading.rows(file, aside={target: "--target"})
+    click.echo(rows.said, err=True)
+    given = ("epsilon", "delta", "unit", "mechanism", "value_range", "target_range")
+    estimator = PrivateCurveRegression(
+        **{name: options[name] for name in given},
+        domain_range=public_domain(rows, options["domain_range"]),
+        ledger=open_ledger(options),
+        random_state=options["seed"],
+    )
+    persons = None if reading.groups is None else rows.text(reading.groups)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # printed with the result
+        y = rows.numbers([target])[:, 0]
+        estimator.fit(rows.X, y, grid_points=rows.grid_points, groups=persons)
+    return estimator.model_
+
+
+def _table_model(file: Path, reading: Reading, options: dict[str, Any]) -> Any:
+    """A number, or a class, from the columns of a table."""
     named = options["feature_ranges"] and read_ranges(options["feature_ranges"])
     if isinstance(named, dict) and reading.columns is None:
         reading = reading.choosing(list(named))  # those that ranges are given for
@@ -81,10 +122,7 @@ def command(file: Path, as_json: bool, out: Path | None, plot: Path | None, **op
     options |= {"feature_ranges": ranges, "public": PublicColumns.of(ranges or {})}
     estimator = _estimator(options)
     _fit(estimator, opened, reading, features, options)
-    found = estimator.model_ if ranges is not None else estimator.model_.named(features)
-    publish(found, out, as_json, print_regression)
-    if plot is not None:
-        draw(found, plot)
+    return estimator.model_ if ranges is not None else estimator.model_.named(features)
 
 
 def _fit(
@@ -137,6 +175,18 @@ def _check(options: dict[str, Any]) -> None:
         _validate.fraction("--delta", options["delta"])
     if options["feature_norm_bound"] is not None:
         _validate.positive("--feature-norm-bound", options["feature_norm_bound"])
+    if options["value_range"] is not None:
+        _validate.interval("--range", options["value_range"])
+        for name in ("feature_ranges", "feature_norm_bound"):
+            if options[name] is not None:
+                rule = "left out with --range, which says that rows are curves"
+                raise InvalidParameter("--" + name.replace("_", "-"), rule, options[name])
+        if options["link"] == "logistic":
+            rule = "linear with --range (dpfda classify is for classes of curves)"
+            raise InvalidParameter("--link", rule, options["link"])
+    elif options["domain_range"] is not None:
+        rule = "left out without --range: a table has no domain"
+        raise InvalidParameter("--domain-range", rule, options["domain_range"])
     if options["link"] == "logistic":
         options["classes"] = two_classes(options["classes"])
     elif options["target_range"] is None:

@@ -33,6 +33,7 @@ class PrivateCurveRegression(PrivateLinearRegression):
         guarantee_: what the fit promises.
 
     Example:
+        >>> import numpy as np
         >>> rng = np.random.default_rng(0)
         >>> t = np.linspace(0, 24, 49)
         >>> day = rng.normal(size=(8000, 1)) + rng.normal(size=(8000, 1)) * np.sin(t / 4)

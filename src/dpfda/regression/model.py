@@ -193,6 +193,12 @@ class RegressionModel(Documented):
         assert self.encoder is not None
         return self.encoder.slope(self.fit.slope, points)
 
+    @property
+    def has_band(self) -> bool:
+        """Whether `slope_band` is known: of a linear model of curves by `moments`."""
+        known = self.fit.covariance is not None and self.fit.sampling is not None
+        return self.encoder is not None and known
+
     def slope_band(
         self,
         level: float = 0.95,
@@ -215,10 +221,13 @@ class RegressionModel(Documented):
         """
         level = _validate.fraction("level", level)
         fit = self.fit
-        if self.encoder is None or fit.covariance is None or fit.sampling is None:
+        if not self.has_band:
             rule = "'moments', and linear, for a band of a slope: others do not know their errors"
             raise InvalidParameter("mechanism", rule, self.mechanism)
-        covariance = fit.covariance + fit.sampling * (whose(of) == "population")
+        assert self.encoder is not None
+        covariance = np.asarray(fit.covariance)
+        if whose(of) == "population":
+            covariance = covariance + fit.sampling
         drawn = NoiseLaw.normal(covariance).draw(PATHS, np.random.default_rng(0))
         paths, middle = (
             self.encoder.slope(one, points) / fit.inflation for one in (drawn, fit.slope)
@@ -234,7 +243,7 @@ class RegressionModel(Documented):
 
         ax = plt.subplots()[1] if ax is None else ax
         if self.encoder is not None and self.of_curves:
-            known = self.fit.sampling is not None and self.fit.covariance is not None
+            known = self.has_band
             band = self.slope_band(level) if known else Band(*[self.slope()] * 3)
             t = np.linspace(*self.encoder.basis.domain_range, band.middle.shape[-1])
             rows = (part.reshape(-1, len(t)) for part in band)  # one a channel
