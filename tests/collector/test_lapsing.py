@@ -126,6 +126,23 @@ def test_a_ticket_that_was_given_back_is_found_at_once(storage: Storage) -> None
 
 
 @every_storage
+def test_no_more_tickets_are_taken_than_are_handed_out(storage: Storage) -> None:
+    enrolled(storage, 5, quota=4)
+    assert ask(storage, 0, 1, 2, now=0.0) == [0, 1, 2]
+    assert ask(storage, 3, 4, now=126.0) == [3, 0]
+    assert [answer(storage, person, person) for person in (0, 1, 2)] == ["lapsed"] + ["stored"] * 2
+
+
+@every_storage
+def test_studies_that_are_not_here(storage: Storage) -> None:
+    enrolled(storage, 1, quota=1)
+    asked = [("other", token(0)), ("other", token(1)), ("study", token(1))]
+    assert storage.issue(asked, now=0.0) == ["foreign", "unknown", "unknown"]
+    assert storage.delete("study")
+    assert storage.issue([("study", token(0)), ("other", token(1))], now=0.0) == ["gone", "unknown"]
+
+
+@every_storage
 def test_phases_do_not_lapse_into_each_other(storage: Storage) -> None:
     enrolled(storage, 5, quota=1)
     assert ask(storage, 0, 1, now=0.0) == [0, "wait"]

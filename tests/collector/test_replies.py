@@ -6,6 +6,7 @@ import hashlib
 import hmac
 from typing import Any
 
+import msgspec
 from one_process import (
     OPEN,
     TWO_PHASES,
@@ -24,7 +25,7 @@ from one_process import (
 from dpfda.collector.refusal import no_ticket, not_stored
 from dpfda.collector.sent import Sent
 from dpfda.collector.service import Collector
-from dpfda.protocol.wire import token_hash
+from dpfda.protocol.wire import ReplyMessage, token_hash
 
 
 def test_nobody_finds_out_what_another_person_replied(make_plan: Any) -> None:
@@ -63,6 +64,16 @@ def test_padding_is_not_stored(make_plan: Any) -> None:
         )
 
     with_collector(course)
+
+
+def test_how_long_what_is_stored_may_be() -> None:
+    """512 bytes, and 32 for each value."""
+    message = ReplyMessage("0" * 64, 0, 2**40, [0.5] * 3)
+    body = msgspec.json.encode(message)
+    for length, stored in ((608, body.ljust(608)), (609, body)):
+        kept = sent_by(b"?", message, body.ljust(length)).stored("study")
+        assert kept.body == stored
+        assert (kept.study, kept.phase, kept.number) == ("study", 0, 2**31 - 1)
 
 
 def test_one_reply_a_person(make_plan: Any) -> None:

@@ -58,7 +58,7 @@ class Issuing:
         lapse: Mapping[str, Lapse],
     ) -> list[Issued]:
         """The ticket of each person."""
-        asked = sorted({study for study, _ in people})
+        asked = list({study for study, _ in people})
         rows = {row.id: row for row in connection.execute(_LOCKED, {"studies": asked})}
         held = bulk.tickets(connection, [token for _, token in people])
         past = forgetting.served(connection, [one for one in people if one[1] not in held])
