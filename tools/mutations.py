@@ -54,6 +54,7 @@ PLACES = [
     Place("privacy/cost.py privacy/filter.py privacy/price.py privacy/ledger*.py", edges=True),
     Place("protocol/holder.py protocol/person.py protocol/site.py", edges=True),
     Place("protocol/query.py protocol/task.py protocol/tasks/*.py protocol/fields.py"),
+    Place("protocol/folds.py"),
     Place("protocol/account.py protocol/consortium.py protocol/plan.py", WORDS, edges=True),
     Place("protocol/answer.py protocol/conversation.py protocol/design.py", WORDS),
     Place("protocol/server.py protocol/wire.py protocol/canonical.py", WORDS),

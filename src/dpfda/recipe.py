@@ -85,8 +85,8 @@ def plan_study(
             anywhere in them: the first people say where, so that fewer are left where the ranges
             were right after all.
         spread_differs: classes may differ in how far people are from the middle of a feature, not
-            only in where they are: then distances are asked for beside features, which costs a
-            little where means say everything.
+            only in where they are: then distances are asked for beside features, which costs up to
+            five points at small ε where means say everything.
         force: make a plan of a regression even where too few people take part to learn from them.
         unit: whose data one report covers.
         seed: of the study's public randomness (who is asked what).

@@ -10,7 +10,7 @@ import pytest
 from dpfda_bench.benchmarks import guessing, local, local_choice, mrma_classes, mrma_numbers
 from dpfda_bench.benchmarks._local_problem import Problem
 from dpfda_bench.benchmarks._local_problems import problems
-from dpfda_bench.benchmarks._local_regression import private_mean, regressions
+from dpfda_bench.benchmarks._local_regression import _private_mean, regressions
 
 TASKS = {problem.name: problem for problem in problems()}
 
@@ -92,7 +92,7 @@ def test_a_number_is_measured_beside_the_private_mean(monkeypatch: pytest.Monkey
     low, high = task.facts["target_range"]
     assert np.mean((low <= y) & (y <= high)) > 0.999
     assert abs(np.mean(y)) > 5
-    assert abs(private_mean(y, 5.0, (low, high), 0) - np.mean(y)) < 1
+    assert abs(_private_mean(y, 5.0, (low, high), 0) - np.mean(y)) < 1
     few = replace(task, draw=lambda seed: tuple(part[:900] for part in task.draw(seed)))
     few = replace(few, goals={3.0: 0.5})
     monkeypatch.setattr(local, "problems", list)

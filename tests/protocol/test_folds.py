@@ -125,8 +125,10 @@ def test_folds_that_do_not_fit_a_task_are_refused() -> None:
         StumpTask(
             epsilon=1.0, people=1, coordinates=[[2]], thresholds=[[0.0]], positive=[1], folds=[0.1]
         )  # type: ignore[arg-type]
-    with pytest.raises(InvalidParameter, match="folds"):
-        EvaluationTask(**line, folds=[1.5])
+    for outside in (1.001, -1.001):
+        with pytest.raises(InvalidParameter, match="folds"):
+            EvaluationTask(**line, folds=[outside])
+    assert EvaluationTask(**line, folds=[1.0, -1.0]).columns == 2
     terms = {"dimension": 2, "m": 1, "epsilon": 1.0, "unit": "person"}
     check_terms(EvaluationTask(**line), terms)
     check_terms(EvaluationTask(**line, folds=[0.1]), terms | {"f": 1})
