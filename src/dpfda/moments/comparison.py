@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
-from dpfda.central.estimator import HeldRecords
 from dpfda.curves.band import Band
 from dpfda.moments import anova, bands, report
 from dpfda.moments.estimator import PrivateMoments
@@ -49,10 +48,10 @@ t = 18.
     def _grouped(self) -> bool:
         return True
 
-    def _keep(self, asked: Any, read: HeldRecords, found: Any) -> Self:
-        super()._keep(asked, read, found)
-        self.pvalue_: float = anova.pvalue(self.moments_)
-        return self
+    @property
+    def pvalue_(self) -> float:
+        """Of the hypothesis that all groups have one mean curve; free, from the release."""
+        return anova.pvalue(self.moments_)
 
     def difference(
         self, one: Label, other: Label, level: float = 0.95, *, simultaneous: bool = True

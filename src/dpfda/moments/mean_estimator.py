@@ -104,7 +104,8 @@ assuming the number of records is public
         return asked.records(read.rows[0])
 
     def _keep(self, asked: Any, read: HeldRecords, found: Release) -> Self:
-        return super()._keep(asked, read, replace(found, center=read.center))
+        self.release_ = self._stamped(asked, read, replace(found, center=read.center))
+        return self
 
     @property
     def mean_(self) -> FloatArray:
