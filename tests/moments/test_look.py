@@ -159,6 +159,9 @@ def test_what_is_asked_for_which_share(delta: float, name: str) -> None:
     assert joint.axes == pytest.approx(np.arange(1, 13) ** -tilt)
     assert widened_by(holder.transcript) == pytest.approx(widened)
     assert replace(asked, n=100).sizes == (10, 4)
+    assert replace(asked, emphasis="covariances").sizes == (12, 12)
+    long = spline_basis(as_grid(np.linspace(0, 1, 30)), size=30)
+    assert replace(asked, emphasis="covariances", basis=long).sizes == (16, 16)
 
 
 def widened_by(transcript: Any) -> float:
@@ -170,6 +173,14 @@ def widened_by(transcript: Any) -> float:
 
 def test_each_estimator_asks_in_its_way() -> None:
     assert PrivateMoments.course is FOR_MOMENTS
+    rows = np.random.default_rng(0).normal(size=(600, 20))
+    told = PrivateMoments(1.0, value_range=(-4, 4), emphasis="covariances", random_state=0)
+    look = told.fit(rows).moments_.look
+    assert (look.emphasis, look.second, len(look.axes)) == ("covariances", 16, 16)
+    radii = 0.7 * outermost(4.0) * 2.0 ** (-np.arange(32) / 4)
+    assert np.isclose(look.radius, radii).any()
+    with pytest.raises(InvalidParameter, match="emphasis must be"):
+        PrivateMoments(1.0, value_range=(-4, 4), emphasis="all").fit(rows)  # type: ignore[arg-type]
     assert PrivateGroupComparison.course is FOR_TESTS
     discriminant = Discriminant(
         epsilon=1.0, delta=1e-5, n=2000, bound=1.0, groups=("a", "b", "c"), features=4

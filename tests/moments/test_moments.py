@@ -122,16 +122,37 @@ def test_a_picture_shows_the_bands() -> None:
 
 def test_synthetic_curves_are_like_the_people() -> None:
     found = two_groups(9000, apart=1.0)
-    rows, numbers = found.sample(6000, seed=1)
+    drawn = found.sample(6000, seed=1)
+    rows, numbers = drawn.curves, (drawn.groups == "b").astype(int)
     assert np.mean(numbers) == pytest.approx(2 / 3, abs=0.03)
     for number, factor, shift in ((0, 1.0, 0.0), (1, 2.0, 1.0)):
         own = rows[numbers == number]
         assert np.abs(own.mean(axis=0) - MEAN - shift).max() < 0.25
         spread = np.sqrt((factor**2 * SPREAD**2) @ SHAPES**2)
         assert np.abs(own.std(axis=0) / spread - 1).mean() < 0.15
-    only, numbers = found.sample(10, group="b", seed=1)
-    assert only.shape == (10, 30)
-    assert set(numbers) == {1}
+    only = found.sample(10, group="b", seed=1)
+    assert (len(only), only.curves.shape, set(only.groups)) == (10, (10, 30), {"b"})
+    assert repr(only) == "SyntheticCurves(10 curves at 30 points)"
+
+
+def test_synthetic_curves_are_handed_around() -> None:
+    pytest.importorskip("pandas")
+    pytest.importorskip("skfda")
+    drawn = two_groups(1500).moments_.sample(50, seed=1)
+    frame = drawn.to_frame()
+    assert list(frame.columns[:2]) == ["group", "0"]
+    assert frame.shape == (50, 31)
+    assert np.array_equal(frame.iloc[:, 1:], drawn.curves)
+    assert frame["group"].tolist() == drawn.groups.tolist()
+    fda = drawn.to_skfda()
+    assert np.array_equal(fda.data_matrix[..., 0], drawn.curves)
+    assert fda.grid_points[0] == pytest.approx(T)
+    axes = drawn.plot()
+    assert {text.get_text() for text in axes.get_legend().get_texts()} == {"a", "b"}
+    assert len(axes.lines) == 40 + 2
+    one = fitted(1000).sample(7)
+    assert list(one.to_frame().columns[:1]) == ["0"]
+    assert one.plot().get_legend() is None
 
 
 def test_it_can_be_saved_and_read_again(tmp_path: Any) -> None:

@@ -69,6 +69,7 @@ class PrivateFPCA(TransformerMixin, PrivateCovariance):
             most = len(self.explained_variance_)
             wanted = _validate.whole("n_components", self.n_components, most=most)
         self.n_components_ = wanted
+        self._total = float(self.explained_variance_.sum())
         self.explained_variance_ = self.explained_variance_[:wanted]
         self.components_ = self.components_[:wanted]
         self._weights = trapezoid(read.grid)
@@ -88,6 +89,34 @@ class PrivateFPCA(TransformerMixin, PrivateCovariance):
         """Curves on the grid of the fit that have these scores."""
         check_is_fitted(self, "components_")
         return np.asarray(np.asarray(scores) @ self.components_ + self.mean_)
+
+    def in_words(self) -> str:
+        """How many components there are, what they explain and what may be done with scores."""
+        shares = 100 * self.explained_variance_ / max(self._total, 1e-300)
+        each = ", ".join(f"{share:.0f} %" for share in shares)
+        kept = "were asked for" if self.n_components is not None else "stand out of the noise"
+        return (
+            f"{self.n_components_} component(s) {kept}, with {each} of the released variance. "
+            "Scores of private curves are as private as the curves."
+        )
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the components, each as long as its deviation; returns the axes."""
+        import matplotlib.pyplot as plt
+
+        ax = plt.subplots()[1] if ax is None else ax
+        t = self.release_.basis.grid[0]
+        for name, values, variance in zip(
+            self.get_feature_names_out(), self.components_, self.explained_variance_, strict=True
+        ):
+            share = 100 * variance / max(self._total, 1e-300)
+            ax.plot(t, np.sqrt(variance) * values, label=f"{name}: {share:.0f} % of variance")
+        ax.axhline(0.0, color="0.5", linewidth=0.8)
+        ax.set_xlabel("t")
+        ax.set_ylabel("one standard deviation along it")
+        ax.set_title(str(self.guarantee_), fontsize="small")
+        ax.legend(fontsize="small")
+        return ax
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """component 1, component 2, ..."""

@@ -10,6 +10,7 @@ from dpfda.cli._release_view import print_public
 from dpfda.moments.bands import interval
 from dpfda.moments.curve_moments import CurveMoments
 from dpfda.moments.report import differences_in_words
+from dpfda.moments.synthetic import SyntheticCurves
 
 _ROWS = 10  # points shown of a curve
 
@@ -24,6 +25,16 @@ def print_moments(moments: CurveMoments) -> None:
         console.print(f"sizes: {told}", markup=False)
         console.print(differences_in_words(moments), markup=False)
     print_public(console, moments)
+
+
+def print_synthetic(moments: CurveMoments, drawn: SyntheticCurves) -> None:
+    """What curves were drawn from, and what they are good for."""
+    print_moments(moments)
+    Console().print(
+        f"{len(drawn)} synthetic curves were drawn from this release: they reveal no more than it "
+        "does, hold means and covariances, and nothing else of the people.",
+        markup=False,
+    )
 
 
 def _means(moments: CurveMoments) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,11 @@ from dpfda.central import (
     PrivateFunctionOnScalar,
     PrivateKernelMachine,
 )
+from dpfda.central.fpca import PrivateFPCA
+from dpfda.cli._components_view import print_components
 from dpfda.cli._ledger import ledger_options, open_ledger
-from dpfda.cli._moments_view import print_moments
-from dpfda.cli._output import check_outputs, draw, output_options, publish
+from dpfda.cli._moments_view import print_moments, print_synthetic
+from dpfda.cli._output import check_outputs, check_writable, draw, output_options, publish
 from dpfda.cli._reading import (
     feature_ranges,
     public_domain,
@@ -42,6 +45,8 @@ _MODELS: dict[str, Any] = {
     "kernel-machine": PrivateKernelMachine,
     "moments": PrivateMoments,
     "groups": PrivateGroupComparison,
+    "fpca": PrivateFPCA,
+    "synthetic": PrivateMoments,
 }
 
 
@@ -50,7 +55,7 @@ _MODELS: dict[str, Any] = {
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--epsilon", type=float, required=True, help="Privacy budget ε.")
 @click.option("--delta", type=float,
-    help="δ; by default 1e-05 for moments and groups, otherwise 0: pure ε.")  # fmt: skip
+    help="δ; by default 0 for mean, covariance, density and regressions, else 1e-05.")  # fmt: skip
 @click.option("--range", "--value-range", "value_range", type=(float, float), metavar="LOW HIGH",
     help="Public range of the values of a curve; if left out, found privately.")  # fmt: skip
 @click.option("--bound", type=float,
@@ -69,7 +74,13 @@ _MODELS: dict[str, Any] = {
     help="Public range of the target, for squared loss.")  # fmt: skip
 @click.option("--classes", help="The public labels of --label, or the two of the target for other "
     "losses than squared: no,yes.")  # fmt: skip
-@click.option("--label", metavar="LABEL", help="Column of groups (moments, groups).")
+@click.option("--label", metavar="LABEL", help="Column of groups (moments, groups, synthetic).")
+@click.option("--components", "n_components", type=int,
+    help="How many components (fpca); by default those that stand out of the noise.")  # fmt: skip
+@click.option("--curves", type=click.IntRange(min=1),
+    help="How many synthetic curves; by default as many as there are rows.")  # fmt: skip
+@click.option("--csv", type=click.Path(dir_okay=False, path_type=Path),
+    help="Write synthetic curves here.")  # fmt: skip
 @click.option("--loss", type=click.Choice(["squared", "logistic", "smoothed_hinge"]),
     default="squared", show_default=True, help="Loss of the kernel machine.")  # fmt: skip
 @reading_options(own=("label",))
@@ -97,6 +108,7 @@ def command(
     """
     _refuse_foreign(context, summary)
     check_outputs(out, plot)
+    check_writable("--csv", options["csv"])
     covariates = [name.strip() for name in (options["covariates"] or "").split(",") if name.strip()]
     label = options.pop("label")  # of groups, not of classes to predict
     reading = reading_from(options)
@@ -114,14 +126,29 @@ def command(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # printed with the release
         model.fit(*data, grid_points=points, groups=persons)
-    grouped = summary in _GROUPED
-    release: Any = model.moments_ if grouped else model.release_
-    publish(release, out, as_json, print_moments if grouped else print_release)
+    release: Any = model.moments_ if summary in _GROUPED else model.release_
+    shown: Any = model if summary in ("groups", "fpca") else release
+    drawn = None
+    if summary == "synthetic":
+        drawn = shown = release.sample(options["curves"] or release.n, seed=options["seed"])
+    publish(release, out, as_json, _view(summary, model, drawn))
+    if drawn is not None and options["csv"] is not None:
+        drawn.to_frame().to_csv(options["csv"], index=False)
+        click.echo(f"{len(drawn)} synthetic curves written to {options['csv']}", err=True)
     if plot is not None:  # last: whatever goes wrong with it, the release has been shown
-        draw(model if summary == "groups" else release, plot)
+        draw(shown, plot)
 
 
-_GROUPED = ("moments", "groups")
+def _view(summary: str, model: Any, drawn: Any) -> Callable[[Any], None]:
+    """How a summary is printed."""
+    if summary == "fpca":
+        return lambda _: print_components(model)
+    if summary == "synthetic":
+        return lambda moments: print_synthetic(moments, drawn)
+    return print_moments if summary in _GROUPED else print_release
+
+
+_GROUPED = ("moments", "groups", "synthetic")
 _CURVES = {"bound", "center", "value_range", "domain_range", "fill", "grid", "id"}
 _OWN = {
     "mean": _CURVES | {"mechanism", "inference"},
@@ -131,6 +158,8 @@ _OWN = {
     "kernel-machine": {"classes", "feature_ranges", "target", "target_range", "loss"},
     "moments": _CURVES | {"label", "classes"},
     "groups": _CURVES | {"label", "classes"},
+    "fpca": _CURVES | {"n_components"},
+    "synthetic": _CURVES | {"label", "classes", "curves", "csv"},
 }
 
 
@@ -163,6 +192,8 @@ def _asked(
             rule = "given: public ranges of points or covariates"
             raise InvalidParameter("--feature-ranges", rule, None)
         shared["feature_ranges"] = list(ranges.values())
+    if summary == "synthetic":
+        shared["emphasis"] = "covariances"
     if "value_range" in _OWN[summary]:
         _check_ball(rows, options)
     if summary == "function-on-scalar":

@@ -104,6 +104,12 @@ class CurveMoments(JointAnswer, Documented):
             raise InvalidParameter("group", f"one of {self.groups}", group)
         return self.groups.index(group)
 
+    def sample(self, size: int, *, group: Label | None = None, seed: int | None = None) -> Any:
+        """Synthetic curves, `SyntheticCurves`, of one group or of all: they cost nothing."""
+        from dpfda.moments.synthetic import sample  # which stands on this file
+
+        return sample(self, size, group=group, seed=seed)
+
     def plot(self, ax: Any = None, *, level: float = 0.95) -> Any:
         """Draw the mean of every group with its band; returns the axes."""
         from dpfda.moments.report import plot_means  # which stands on this file

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from dpfda._validate import FloatArray, IntArray
+from dpfda import _validate
+from dpfda._validate import FloatArray
 from dpfda.central.estimator import CuratedCurveEstimator, HeldRecords
 from dpfda.central.functions import spline_basis
 from dpfda.central.quadrature import norm_bound
@@ -17,7 +18,8 @@ from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.moments import bands, synthetic
 from dpfda.moments.curve_moments import CurveMoments
 from dpfda.moments.release import MomentsRelease
-from dpfda.moments.three_looks import FOR_MOMENTS, Course, too_few
+from dpfda.moments.synthetic import SyntheticCurves
+from dpfda.moments.three_looks import FOR_CLASSES, FOR_MOMENTS, Course, too_few
 from dpfda.protocol.person import label_numbers, one_by_one
 from dpfda.protocol.plan import Label
 from dpfda.protocol.query import Records
@@ -39,6 +41,8 @@ class PrivateMoments(CuratedCurveEstimator):
             `PrivateMean`.
         groups: public names of the groups, where `y` says who is in which.
         separate: covariances for each group instead of one for all.
+        emphasis: what is to be exact: ``means`` with their bands, or ``covariances`` of 16 smooth
+            functions, for synthetic curves and whatever tells groups apart.
         domain_range: public range of t, where the data do not bring it.
         bound, center: instead of a range, for experts: as for `PrivateMean`.
         unit: whose data one row is.
@@ -62,6 +66,7 @@ class PrivateMoments(CuratedCurveEstimator):
     delta: float = 1e-5
     groups: Sequence[Label] | None = None
     separate: bool = True
+    emphasis: Literal["means", "covariances"] = "means"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -101,6 +106,7 @@ class PrivateMoments(CuratedCurveEstimator):
 
     def _conversation(self, read: HeldRecords, n: int) -> MomentsRelease:
         names = self.groups_ if self._grouped else ()
+        emphasis = _validate.one_of("emphasis", self.emphasis, ("means", "covariances"))
         return MomentsRelease(
             **self._budget,
             n=n,
@@ -108,7 +114,8 @@ class PrivateMoments(CuratedCurveEstimator):
             basis=spline_basis(read.grid, size=read.grid[0].size),
             groups=names,
             separate=self.separate and self._grouped,
-            course=self.course,
+            emphasis=emphasis,
+            course=self.course if emphasis == "means" else FOR_CLASSES,
         )
 
     def _records(self, asked: MomentsRelease, read: HeldRecords) -> Records:
@@ -155,6 +162,12 @@ class PrivateMoments(CuratedCurveEstimator):
 
     def sample(
         self, size: int, *, group: Label | None = None, seed: int | None = None
-    ) -> tuple[FloatArray, IntArray]:
-        """Synthetic curves on the grid, and the number of each one's group: free, any number."""
+    ) -> SyntheticCurves:
+        """Synthetic curves: they cost nothing, draw any number.
+
+        Args:
+            size: how many.
+            group: of one group only; otherwise of all, in the proportion of their sizes.
+            seed: of the drawing, which protects nobody.
+        """
         return synthetic.sample(self.moments_, size, group=group, seed=seed)

@@ -18,6 +18,8 @@ from dpfda.protocol.conversation import Questions
 from dpfda.protocol.plan import Label
 from dpfda.protocol.query import Records
 
+_SMOOTH = 16  # functions of which covariances are worth more than rougher means
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class JointRelease(CurveConversation[Kept]):
@@ -84,6 +86,9 @@ class MomentsRelease(JointRelease[CurveMoments], name="moments"):
     @property
     def sizes(self) -> tuple[int, int]:
         """How many coefficients have means, and how many of these covariances."""
+        if self.emphasis == "covariances":
+            few = min(self.width, _SMOOTH)
+            return few, few
         return sizes(self, most=self.width)
 
     def questions(self) -> Questions[CurveMoments]:
