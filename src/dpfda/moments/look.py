@@ -184,7 +184,6 @@ class JointMoments(BallLook, name="joint_moments"):
             for groups, separate, emphasis in (
                 (1, False, "means"),
                 (2, True, "means"),
-                (1, False, "covariances"),
                 (2, False, "covariances"),
             )
         ]

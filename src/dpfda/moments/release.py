@@ -113,13 +113,11 @@ class MomentsRelease(JointRelease[CurveMoments], name="moments"):
 
     @classmethod
     def examples(cls, *, n: int, epsilon: float, delta: float) -> list[Self]:
-        """One group, three with covariances pooled and apart, two of which nothing is known."""
+        """One group, three that are compared, two of which nothing is known."""
         basis = spline_basis(as_grid(np.linspace(0.0, 1.0, 9)), size=9)
         courses: list[dict[str, Any]] = [
             {},
-            {"groups": ("a", "b", "c")},
             {"groups": ("a", "b", "c"), "separate": True, "course": FOR_TESTS},
-            {"emphasis": "covariances"},
             {"bound": math.inf, "groups": ("a", "b")},
         ]
         known: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "n": n, "basis": basis}
