@@ -121,7 +121,7 @@ TABLE, CURVE = {"feature_ranges": [(0, 1)] * 3}, {"value_range": (0, 1)}
     ("facts", "classes", "least"),
     [
         (TABLE, 2, 400),
-        (TABLE | {"center_known": True}, 2, 4000),
+        (TABLE | {"center_known": True}, 2, 800),
         (TABLE, 3, 300),
         (CURVE, 3, 400),
         (CURVE, 2, None),
