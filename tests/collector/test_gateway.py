@@ -185,12 +185,9 @@ def test_a_token_that_asks_too_often_waits_in_a_batch_too() -> None:
         def allows(self, key: bytes, seen: set[bytes] = set()) -> bool:  # noqa: B006
             return key not in seen and not seen.add(key)
 
-    class State:
-        limit = Once()
-
     brought = people.Delivery("a", msgspec.Raw(b'{"plan":"p","phase":0,"ticket":0,"values":[]}'))
-    door = people.People(None, State(), {})
-    first, second = door._open(brought), door._open(brought)
+    limit: Any = Once()
+    first, second = (people._opened(brought, limit) for _ in range(2))
     assert getattr(first, "message", None) == ReplyMessage("p", 0, 0, [])
     assert getattr(second, "status", None) == 429
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import urllib.error
 from collections.abc import Iterator
 from pathlib import Path
@@ -297,6 +298,18 @@ def test_strict_json(body: bytes, said: str) -> None:
         strict_json(body)
     assert refused.value.status == 400
     assert said in str(refused.value)
+
+
+def test_numbers_at_their_bounds() -> None:
+    for good in (1e30, -1e30, 1e-30, -1e-30, 0.0):
+        check_shape({"epsilon": good})
+    for bad in (1.1e30, -1.1e30, math.nan, math.inf, -math.inf, 0.9e-30, -0.9e-30):
+        with pytest.raises(InvalidParameter, match="epsilon must be"):
+            check_shape({"epsilon": bad})
+    check_shape({"design": {"scale": 1e-40}, "encoder": {"centers": [1e-40]}})
+    check_shape({"encoder": {"n_basis": 1000}})
+    with pytest.raises(InvalidParameter, match=r"encoder.n_basis must be at most 1000"):
+        check_shape({"encoder": {"n_basis": 1001}})
 
 
 def test_json_as_it_should_be() -> None:

@@ -322,3 +322,23 @@ def test_an_unknown_scheme_does_not_show_the_password(tmp_path: Path) -> None:
     with pytest.raises(UnknownName) as refusal:
         open_storage("mysql://someone:secret@localhost/x")
     assert "secret" not in str(refusal.value)
+
+
+@every_storage
+@pytest.mark.parametrize("odd", ["ticket", "token", "twice", "phase", "study"])
+def test_one_odd_reply_among_good_ones_is_found(storage: Storage, odd: str) -> None:
+    """Replies of one phase are compared all at once, where each is as it should be."""
+    begun(storage, people=5, quota=5)
+    storage.create(record("other"), model("other"))
+    sent = [reply(number) for number in range(4)]
+    change, verdict = {
+        "ticket": ({"number": 4}, "foreign"),
+        "token": ({"token": token(9)}, "unknown"),
+        "twice": ({"token": token(0)}, "foreign"),
+        "phase": ({"phase": 1}, "foreign"),
+        "study": ({"study": "other"}, "foreign"),
+    }[odd]
+    sent[2] = msgspec.structs.replace(sent[2], **change)
+    assert storage.add_replies(sent) == ["stored", "stored", verdict, "stored"]
+    assert storage.add_replies([reply(2), reply(3), reply(4)]) == ["stored", "same", "stored"]
+    assert [number for number, _ in storage.replies("study", 0)] == list(range(5))

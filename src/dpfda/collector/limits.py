@@ -33,8 +33,8 @@ class RateLimit:
         """Take one request from the key's bucket, if it holds one."""
         left, now = self._filled(key)
         granted = left >= 1
-        self._left.pop(key, None)
         self._left[key] = (left - 1 if granted else left, now)
+        self._left.move_to_end(key)
         if len(self._left) > _KEPT:
             self._left.popitem(last=False)  # the longest silent one, whose bucket is full by now
         return granted

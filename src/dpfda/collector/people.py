@@ -122,14 +122,15 @@ class People:
 
     async def _take_one(self, study: str, scope: Scope, receive: Receive) -> bytes:
         token = _bearer(scope)
-        self._token(token)
+        hashed = self._token(token)
         body = await _read(receive, most=SMALL)
-        sent = Sent.by(token, _read_reply(body), body)
+        sent = Sent.by(token, _read_reply(body), body, hashed=hashed)
         return _ENCODE(await self._collector.reply(study, sent))
 
     async def _take_many(self, study: str, scope: Scope, receive: Receive) -> bytes:
         brought = _read_deliveries(await _read(receive, most=MOST_BYTES))
-        judged = [self._open(one) for one in brought]
+        limit: RateLimit = self._state.limit  # once, not for each of a thousand
+        judged = [_opened(one, limit) for one in brought]
         sent = [one for one in judged if isinstance(one, Sent)]
         taken = iter(await self._collector.take(study, sent) if sent else [])
         return _ENCODE(
@@ -143,23 +144,7 @@ class People:
 
     def _token(self, token: str) -> bytes:
         """The hash of a token, unless it asks too often."""
-        found = token_hash(token)
-        limit: RateLimit = self._state.limit
-        if not limit.allows(found):
-            raise Refused(429, "too_fast", "this token asks too often", retry_after=1)
-        return found
-
-    def _open(self, brought: Delivery | Exception) -> Sent | Exception:
-        if isinstance(brought, Exception):
-            return brought
-        try:
-            body = bytes(brought.reply)
-            if len(body) > SMALL:
-                raise _too_large()
-            self._token(brought.token)
-            return Sent.by(brought.token, _read_reply(body), body)
-        except Exception as error:
-            return error
+        return _limited(token, self._state.limit)
 
     def _verdict(self, found: Receipt | Exception) -> Verdict:
         if isinstance(found, Receipt):
@@ -170,6 +155,26 @@ class People:
 
 
 _Serve = Callable[[str, Scope, Receive], Awaitable[bytes]]
+
+
+def _limited(token: str, limit: RateLimit) -> bytes:
+    found = token_hash(token)
+    if not limit.allows(found):
+        raise Refused(429, "too_fast", "this token asks too often", retry_after=1)
+    return found
+
+
+def _opened(brought: Delivery | Exception, limit: RateLimit) -> Sent | Exception:
+    if isinstance(brought, Exception):
+        return brought
+    try:
+        body = bytes(brought.reply)
+        if len(body) > SMALL:
+            raise _too_large()
+        hashed = _limited(brought.token, limit)
+        return Sent.by(brought.token, _read_reply(body), body, hashed=hashed)
+    except Exception as error:
+        return error
 
 
 def _bearer(scope: Scope) -> str:

@@ -30,10 +30,12 @@ class Sent(msgspec.Struct, frozen=True, gc=False):
     digest: bytes
 
     @classmethod
-    def by(cls, token: str, message: ReplyMessage, body: bytes) -> Self:
-        """Of whoever has the token."""
+    def by(
+        cls, token: str, message: ReplyMessage, body: bytes, *, hashed: bytes | None = None
+    ) -> Self:
+        """Of whoever has the token; `hashed` is its hash, where that is known."""
         digest = hmac.digest(token.encode(), body, "sha256")
-        return cls(token_hash(token), message, body, digest)
+        return cls(hashed or token_hash(token), message, body, digest)
 
     def stored(self, study: str) -> NewReply:
         """The same as it is kept."""

@@ -65,7 +65,7 @@ def receipt_of(phase: int, ticket: int, digest: bytes, *, seal: str) -> Receipt:
     """
     named = f"{phase}-{ticket}"
     mark = hmac.digest(seal.encode(), f"{named}-{digest.hex()}".encode(), "sha256")
-    return Receipt(f"{named}-{mark.hex()[:32]}")
+    return Receipt(f"{named}-{mark[:16].hex()}")
 
 
 def token_hash(token: str) -> bytes:

@@ -60,6 +60,23 @@ def tickets(connection: Connection, tokens: Sequence[bytes]) -> dict[bytes, Held
     return {bytes.fromhex(token): held for token, held in _FOUND(told.scalar_one())}
 
 
+def all_hold(connection: Connection, replies: Sequence[NewReply]) -> bool:
+    """Whether each of these replies, all of one phase, is to the ticket that its person holds.
+
+    Where it is so, one number comes back and not a row a person. False says nothing.
+    """
+    if not _is_sqlite(connection):
+        return False
+    given = ",".join(["(?,?)"] * len(replies))
+    matching = (
+        f"WITH given(whose, wanted) AS (VALUES {given}) SELECT count(*) FROM given "
+        "JOIN person ON token = whose WHERE study = ? AND phase = ? AND number = wanted"
+    )
+    rows = chain.from_iterable((reply.token, reply.number) for reply in replies)
+    told = connection.exec_driver_sql(matching, (*rows, replies[0].study, replies[0].phase))
+    return bool(told.scalar_one() == len(replies))
+
+
 def assign(connection: Connection, served: Mapping[bytes, Ticket], *, until: float | None) -> None:
     """Give people their tickets."""
     if _is_sqlite(connection):
