@@ -46,6 +46,13 @@ async def _form(request: Asked) -> dict[str, str]:
     return posted(await request.body(), request.headers.get("content-type", ""))[0]
 
 
+async def _own_form(request: Asked, csrf: str) -> dict[str, str]:
+    """What was typed into a form of ours; one of elsewhere is refused."""
+    form = await _form(request)
+    session.check_form(csrf, form, request)
+    return form
+
+
 @get("/static/{name:str}", include_in_schema=False)
 async def static(name: FromPath[str]) -> Response[bytes]:
     """The style sheet, the scripts, and the client that browsers take part with."""
@@ -96,7 +103,7 @@ async def logout(
     csrf: NamedDependency[str],
 ) -> Page:
     """End the session, here and wherever its cookie was copied to."""
-    session.check_form(csrf, await _form(request), request)
+    await _own_form(request, csrf)
     ended = session.require_session(request, configuration)
     await collector.end_session(ended.name, until=ended.until)
     answer = _go("/login")
@@ -151,8 +158,7 @@ async def invite(
     csrf: NamedDependency[str],
 ) -> Page:
     """Make invitations and show them."""
-    form = await _form(request)
-    session.check_form(csrf, form, request)
+    form = await _own_form(request, csrf)
     count = form.get("count", "")
     many = int(count) if count.isdecimal() and len(count) < 9 else 0
     if not 1 <= many <= views.MOST_INVITED:
@@ -170,8 +176,7 @@ async def close_phase(
     csrf: NamedDependency[str],
 ) -> Page:
     """End a phase with the replies it has."""
-    form = await _form(request)
-    session.check_form(csrf, form, request)
+    form = await _own_form(request, csrf)
     phase = form.get("phase", "")
     await collector.close_phase(study, int(phase) if phase.isdecimal() else -1)
     return _go(f"/study/{study}")
@@ -205,8 +210,7 @@ async def delete_study(
 
 async def _sure(request: Asked, csrf: str) -> None:
     """Refuse a form of elsewhere, or one without the tick that what is meant is meant."""
-    form = await _form(request)
-    session.check_form(csrf, form, request)
+    form = await _own_form(request, csrf)
     if form.get("sure") != "yes":
         raise Refused(422, "not_sure", "tick the box: this cannot be undone")
 
@@ -229,8 +233,7 @@ async def create_study(
     request: Asked, collector: NamedDependency[Collector], csrf: NamedDependency[str]
 ) -> Page:
     """Create a study from the form."""
-    form = await _form(request)
-    session.check_form(csrf, form, request)
+    form = await _own_form(request, csrf)
     try:
         deadline = views.number(form.get("deadline-0"))
         chosen = {"deadline": deadline, "open": form.get("open") == "yes"}
