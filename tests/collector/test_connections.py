@@ -63,6 +63,7 @@ ENDLESS = {
     "what follows a body": (CHUNKED + b"1\r\na\r\n0\r\nX: ", b"a" * 4096),
     "many that follow a body": (CHUNKED + b"1\r\na\r\n0\r\n", b"a: b\r\n" * 1000),
     "the size of a chunk": (CHUNKED + b"1;", b"a" * 4096),
+    "a body of crumbs": (CHUNKED.replace(b"/login", b"/api/studies/a/replies"), b"1\r\na\r\n" * 99),
     "nothing": (b"", b"\r\n" * 2048),
 }
 
@@ -80,6 +81,17 @@ def test_what_is_endless_is_refused(collector: CollectorProcess, what: str) -> N
                 sent += len(more)
         assert sent < ENOUGH, "it was read to the end"
     assert seconds(collector, times=5) < 5 * usual + 0.05
+
+
+@pytest.mark.parametrize(("crumbs", "status"), [(1003, b"401"), (1004, b"400")])
+def test_a_body_may_come_in_many_pieces(
+    collector: CollectorProcess, crumbs: int, status: bytes
+) -> None:
+    """A thousand, and one for each 256 bytes."""
+    body = b"4\r\nkey=\r\n" + b"1\r\na\r\n" * (crumbs - 1) + b"0\r\n\r\n"
+    form = CHUNKED.replace(b"\r\n\r\n", b"\r\nContent-Type: application/x-www-form-urlencoded\r\n")
+    found = answer_to(dial(collector, form + b"Connection: close\r\n\r\n" + body))
+    assert found.split()[1] == status
 
 
 def head(size: int = 0, headers: int = 0) -> bytes:

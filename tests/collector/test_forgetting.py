@@ -15,7 +15,7 @@ import pytest
 import sqlalchemy as sa
 from stored_studies import FINISHED, begun, every_storage, model, record, reply, stored, token
 
-from dpfda.collector.storage import open_storage, sqlite, tables
+from dpfda.collector.storage import open_storage, postgresql, sqlite, tables
 from dpfda.collector.storage.base import Ended, Storage, Totals
 
 NEXT = {"phase": 1, "kind": "check", "quota": 5, "status": "open", "state": "{1}"}
@@ -298,10 +298,10 @@ def test_a_large_file_is_not_written_anew(tmp_path: Path, monkeypatch: pytest.Mo
         "checkout",
         lambda raw, *_: raw.set_trace_callback(told.append),  # type: ignore[attr-defined]
     )
-    monkeypatch.setattr(sqlite, "_SMALL", path.stat().st_size - 1)
+    monkeypatch.setattr(sqlite, "SMALL", path.stat().st_size - 1)
     forget_all(storage)
     assert "VACUUM" not in told
-    monkeypatch.setattr(sqlite, "_SMALL", path.stat().st_size)
+    monkeypatch.setattr(sqlite, "SMALL", path.stat().st_size)
     storage._dirty = True  # type: ignore[attr-defined]
     forget_all(storage)
     assert told.count("VACUUM") == 1
@@ -309,6 +309,49 @@ def test_a_large_file_is_not_written_anew(tmp_path: Path, monkeypatch: pytest.Mo
     forget_all(storage)
     assert told.count("VACUUM") == 1, "once for what was forgotten, however often it is tried"
     storage.close()
+
+
+@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("small", [True, False])
+def test_no_link_stays_in_the_files_of_a_server(
+    database: str, small: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plain VACUUM leaves the bytes of rows behind which others stand."""
+    people = 200
+    storage = open_storage(database)
+    for name in ("study", "other"):
+        storage.create(record(name, quota=people), model(name))
+    for name, first in (("study", 0), ("other", people)):
+        crowd = [(name, token(first + i)) for i in range(people)]
+        storage.enrol(crowd)
+        storage.issue(crowd, now=1.0)
+    storage.add_replies([reply(i, body=b"reply %d." % i) for i in range(people)])
+    assert left_in_files(storage, people) == (people, people)
+    if not small:
+        monkeypatch.setattr(postgresql, "SMALL", 1)
+    storage.begin_closing("study", 0)
+    storage.advance("study", 0, Ended(following=FINISHED, model=model(phase=0)))
+    storage.purge("study")
+    forget_all(storage)
+    assert (left_in_files(storage, people) == (0, 0)) == small
+    assert len(rows(storage, "person")) == people
+    storage.close()
+
+
+def left_in_files(storage: Any, people: int) -> tuple[int, int]:
+    """How many tokens and replies of the first people are in any byte of their tables."""
+    with storage._engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(sa.text("CHECKPOINT"))
+        folder = Path(connection.execute(sa.text("SHOW data_directory")).scalar_one())
+        where = sa.text("SELECT pg_relation_filepath(:name)")
+        person, replies = (
+            (folder / connection.execute(where, {"name": name}).scalar_one()).read_bytes()
+            for name in ("person", "reply")
+        )
+    return (
+        sum(token(i) in person for i in range(people)),
+        sum(b"reply %d." % i in replies for i in range(people)),
+    )
 
 
 @pytest.mark.skipif(os.name != "posix", reason="rights of files")

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
+import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +157,44 @@ def test_too_many_or_too_much_is_refused_as_a_whole(gateway: Gateway, plan: Stud
     assert gateway.bring([]) == []
     assert len(gateway.bring([good] * people.MOST_REPLIES)) == people.MOST_REPLIES
     assert len(gateway.kept()) == 1
+
+
+def test_millions_of_nothings_are_counted_before_they_are_read(
+    gateway: Gateway, plan: StudyPlan
+) -> None:
+    """One request without a token kept the collector busy for six seconds."""
+    gateway.begin(plan, 1)
+    before = seconds_of(gateway.collector)
+    body = b'{"replies":[' + b"1," * 2_000_000 + b"1]}"
+    assert gateway.ask("POST", "/replies", body).status == 413
+    assert seconds_of(gateway.collector) - before < 2
+
+
+def seconds_of(collector: ForkedCollector) -> float:
+    """What a process has computed."""
+    spent = Path(f"/proc/{collector.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(spent[11]) + int(spent[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_one_address_brings_a_few_at_a_time(gateway: Gateway, plan: StudyPlan) -> None:
+    """Each may hold megabytes until it is whole."""
+    brought = gateway.begin(plan, 1)
+    with ExitStack() as stack:
+        for _ in range(people.MOST_AT_ONCE):
+            slow = socket.create_connection(("127.0.0.1", gateway.collector.port))
+            stack.enter_context(slow)
+            slow.sendall(
+                f"POST {gateway.path}/replies HTTP/1.1\r\nHost: x\r\n"
+                "Content-Length: 100000\r\n\r\n{".encode()
+            )
+        body = json.dumps({"replies": brought}).encode()
+        deadline = time.monotonic() + 10
+        while gateway.ask("POST", "/replies", b"[]").status != 429:  # until all have arrived
+            assert time.monotonic() < deadline
+        assert gateway.ask("POST", "/replies", body).status == 429
+    while (answer := gateway.ask("POST", "/replies", body)).status == 429:
+        assert time.monotonic() < deadline + 10
+    assert "receipt" in answer.json()["verdicts"][0]
 
 
 def test_a_reply_may_be_so_long_and_no_longer(gateway: Gateway, plan: StudyPlan) -> None:

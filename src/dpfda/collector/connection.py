@@ -10,11 +10,12 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 MOST_HEAD = 16 * 1024  # bytes of a request's first line and headers, as in many servers
 MOST_HEADERS = 100
+_PIECES, _PIECE = 1000, 256  # a body may come in so many pieces, and one for so many bytes
 _SPARE = 64  # files that are no connections: database, sockets, log
 
 
 class _TooLarge(Exception):
-    """A head that goes on and on; the parser turns it into an error of its own."""
+    """A head that goes on and on, or a body of crumbs: an error, which the parser passes on."""
 
 
 class PatientProtocol(HttpToolsProtocol):
@@ -28,6 +29,7 @@ class PatientProtocol(HttpToolsProtocol):
     _waiting: ClassVar[dict[PatientProtocol, None]] = {}  # without a whole request, oldest first
     _timer: asyncio.TimerHandle | None = None
     _head = 0  # bytes of this request's first line and headers
+    _pieces = _body = 0  # of this request's body, and their bytes
     _silent = 0  # bytes since the parser last found anything
     _unread = 0  # bytes of answers that the other side had not read at the last look
 
@@ -68,7 +70,7 @@ class PatientProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         """The first byte of a request."""
-        self._head = self._silent = 0
+        self._head = self._silent = self._pieces = self._body = 0
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -88,8 +90,12 @@ class PatientProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """A piece of the body, whose size each route bounds."""
+        """A piece of the body, whose size each route bounds; it may not come crumb by crumb."""
         self._silent = 0
+        self._pieces += 1
+        self._body += len(body)
+        if self._pieces > _PIECES + self._body // _PIECE:
+            raise _TooLarge
         super().on_body(body)
 
     def on_message_complete(self) -> None:

@@ -7,12 +7,14 @@ served here. `api.py` declares them, for the description of the interface.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import msgspec
 
-from dpfda.collector.limits import RateLimit
+from dpfda.collector.limits import RateLimit, origin
 from dpfda.collector.observed import Receive, Scope, Send
 from dpfda.collector.refusal import Refused, no_token
 from dpfda.collector.sent import Sent
@@ -24,7 +26,9 @@ SMALL = 64 * 1024
 MOST_REPLIES = 1000
 """No gateway sends more at once,"""
 MOST_BYTES = 4 * 1024 * 1024
-"""nor more than this."""
+"""nor more than this,"""
+MOST_AT_ONCE = 8
+"""nor, from one address, so many requests at the same time: each may hold that much memory."""
 
 _ROUTE = re.compile(r"/+api/+studies/+([0-9a-f]{1,64})/+(task|reply|replies)/*")
 _ENCODE = msgspec.json.Encoder().encode
@@ -90,6 +94,7 @@ class People:
         self.application = application
         self._state = state
         self._handlers = handlers
+        self._bringing: Counter[str] = Counter()  # gateways' requests by address
         self._served: dict[tuple[str, str], _Serve] = {
             ("GET", "task"): self._task,
             ("POST", "reply"): self._take_one,
@@ -128,7 +133,8 @@ class People:
         return _ENCODE(await self._collector.reply(study, sent))
 
     async def _take_many(self, study: str, scope: Scope, receive: Receive) -> bytes:
-        brought = _read_deliveries(await _read(receive, most=MOST_BYTES))
+        with self._one_of_few(scope):
+            brought = _read_deliveries(await _read(receive, most=MOST_BYTES))
         limit: RateLimit = self._state.limit  # once, not for each of a thousand
         judged = [_opened(one, limit) for one in brought]
         sent = [one for one in judged if isinstance(one, Sent)]
@@ -136,6 +142,19 @@ class People:
         return _ENCODE(
             Verdicts([self._verdict(next(taken) if isinstance(o, Sent) else o) for o in judged])
         )
+
+    @contextmanager
+    def _one_of_few(self, scope: Scope) -> Iterator[None]:
+        place = origin(str(scope["client"][0]) if scope.get("client") else "")
+        if self._bringing[place] >= MOST_AT_ONCE:
+            told = "this address brings too many at the same time"
+            raise Refused(429, "too_fast", told, retry_after=1)
+        self._bringing[place] += 1
+        try:
+            yield
+        finally:
+            self._bringing[place] -= 1
+            self._bringing += Counter()  # forget who brings nothing
 
     @property
     def _collector(self) -> Collector:
@@ -221,12 +240,18 @@ def _read_deliveries(body: bytes) -> list[Delivery | Exception]:
         try:
             found: list[Delivery | Exception] = [*_deliveries(body).replies]
         except msgspec.ValidationError:
-            found = [_read_delivery(one) for one in _any_deliveries(body).replies]
+            each = _any_deliveries(body).replies
+            _require_few(len(each))  # before any is read: millions of ones took a minute
+            found = [_read_delivery(one) for one in each]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise _malformed() from None
-    if len(found) > MOST_REPLIES:
-        raise Refused(413, "too_many", f"at most {MOST_REPLIES} replies go in one request")
+    _require_few(len(found))
     return found
+
+
+def _require_few(replies: int) -> None:
+    if replies > MOST_REPLIES:
+        raise Refused(413, "too_many", f"at most {MOST_REPLIES} replies go in one request")
 
 
 def _read_delivery(one: msgspec.Raw) -> Delivery | Exception:

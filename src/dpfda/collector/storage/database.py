@@ -18,6 +18,7 @@ from dpfda.collector.storage.migration import migrate
 from dpfda.collector.storage.trouble import told
 
 PATIENCE = 10.0  # seconds to wait for whoever has locked something
+SMALL = 16 << 20  # bytes of tables that are written anew in a moment
 _HURRY = 1.0  # the same where somebody asks whether all is well
 _PULSE = sa.text(
     "INSERT INTO pulse (id, at) VALUES (1, :now) ON CONFLICT (id) DO UPDATE SET at = excluded.at"

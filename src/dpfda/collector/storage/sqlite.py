@@ -12,11 +12,9 @@ import sqlalchemy as sa
 from sqlalchemy import Connection, Engine, event, make_url
 
 from dpfda.collector.storage.base import Unavailable
-from dpfda.collector.storage.database import PATIENCE
+from dpfda.collector.storage.database import PATIENCE, SMALL
 from dpfda.collector.storage.sql import SqlStorage
 from dpfda.collector.storage.trouble import FULL, LITTLE
-
-_SMALL = 16 << 20  # bytes of a file that is written anew in a moment
 
 
 class SqliteStorage(SqlStorage, name="sqlite"):
@@ -73,7 +71,7 @@ class SqliteStorage(SqlStorage, name="sqlite"):
 
     def _is_small(self) -> bool:
         path = self._engine.url.database
-        return self._file is not None and Path(str(path)).stat().st_size <= _SMALL
+        return self._file is not None and Path(str(path)).stat().st_size <= SMALL
 
 
 def _identity(path: str | None) -> tuple[int, int] | None:
