@@ -227,6 +227,13 @@ def test_curves_at_the_edge_of_a_bound_are_told_whatever_the_radius() -> None:
         assert len(result.warnings) == told
 
 
+def test_many_curves_are_clipped_further_out() -> None:
+    """Where noise is small, what clipping does to skewed curves is what is left."""
+    for n, factor in ((4999, 1.0), (5000, 1.25)):
+        looks, _ = course(asked(bound=1.0, delta=0.0, n=n).questions(), [0.0, 14], n=n)
+        assert looks[-1].radius == pytest.approx(0.25 * factor)
+
+
 def error(model: Any, rows: np.ndarray) -> float:
     with warnings.catch_warnings():
         warnings.simplefilter("error")

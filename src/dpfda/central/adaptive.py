@@ -24,6 +24,8 @@ from dpfda.protocol.conversation import Questions
 from dpfda.protocol.query import Records
 
 _TILT = 0.5  # a_j = j^-tilt: the shape of the clipping region
+CLIPPING_FROM = 5000  # nε from which skewed curves lose more by clipping than by noise
+WIDENED = 1.25  # of the radius then (methods.md 9.8)
 ONE_LOOK = 200  # nε below which a second look is not worth its budget
 
 
@@ -133,7 +135,8 @@ class Adaptive(FunctionMechanism, name="adaptive"):
             steepness=schedule.steepness,
         )
         found = yield from scouting.questions(mean)
-        radius, told = found.radius, found.warnings
+        wide = mean.strength >= CLIPPING_FROM
+        radius, told = found.radius * (WIDENED if wide else 1.0), found.warnings
         second = yield BallMean(cost=found.left, **found.place, radius=radius)
         fine = found.place["center"] + second.values
         noisy, laws = combined((fine, second.noise), found.coarse)
