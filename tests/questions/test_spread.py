@@ -137,6 +137,29 @@ def test_tables_and_several_classes(n_classes: int) -> None:
     )
 
 
+def test_noise_takes_no_middle_out_of_the_range() -> None:
+    """A task whose middles lie outside is refused, after people have spent their ε."""
+    plan = plan_study(
+        6000, 4.0, feature_ranges=[(-40, 60)] * 4, classes=(0, 1), spread_differs=True
+    )
+    linear: Any = Server(plan).progress
+    linear.mean = linear.mean + 3 * np.array([1, -1, 0, 0]) / linear.width
+    assert_allclose(linear._told()[0].folds, [1, -1, *linear.location[2:]])
+    asking: Any = Server(plan_study(300, 3.0, value_range=(-6, 6), classes=(0, 1),
+        spread_differs=True)).progress  # fmt: skip
+    asking.centers = np.where(np.arange(asking.d) == 0, 1.5, asking.centers)
+    assert asking.folds[0] == 1
+
+
+def test_who_told_the_distances(held: Server) -> None:
+    f, told = len(held.model.folds), held.findings.estimates()
+    people = {phase.kind: 0 for phase in held.progress.phases}
+    for phase in held.progress.phases:
+        people[phase.kind] += phase.people
+    assert told[f"center {f}"].people == people["center"]
+    assert told[f"center distance {f}"].people == people["width"]
+
+
 def test_where_it_makes_no_sense_it_is_refused() -> None:
     facts: Any = {"value_range": (0, 1), "spread_differs": True}
     with pytest.raises(InvalidParameter, match="spread_differs"):

@@ -65,7 +65,9 @@ class LinearProgress(FeatureProgress, name="linear"):
         features, covariance = super()._told()
         if not self.design.spread_differs:
             return features, covariance
-        middle, deviation = self.location + self.width * self.mean, self.width * self.deviation
+        # Where a column is nearly constant, noise takes its middle out of the range of features.
+        middle = np.clip(self.location + self.width * self.mean, -1, 1)
+        deviation = self.width * self.deviation
         far = spread.distances_correlated(covariance)
         return (
             FeatureMap.with_distances(middle, deviation, self.schedule.clip),

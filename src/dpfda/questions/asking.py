@@ -212,7 +212,7 @@ class AskedProgress(ScoredProgress):
     @property
     def folds(self) -> FloatArray:
         """The middles that distances are from."""
-        return self.centers[: self.own if self.design.spread_differs else 0]
+        return np.clip(self.centers[: self.own if self.design.spread_differs else 0], -1, 1)
 
     def _place(self, centers: FloatArray, scales: FloatArray, doubt: FloatArray) -> None:
         """Where features lie; and distances, as far as that is known."""

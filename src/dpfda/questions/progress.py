@@ -179,6 +179,7 @@ class QuestionProgress(AskedProgress, name="questions"):
         helped = dict.fromkeys((phase.kind for phase in self.phases), 0)
         for phase in self.phases:
             helped[phase.kind] += phase.people
+        placed = [helped["center"]] * self.own + [helped.get("width", 0)] * len(self.folds)
         return Findings(
             classes=self.plan.classes,
             phases=self.phases,
@@ -186,8 +187,8 @@ class QuestionProgress(AskedProgress, name="questions"):
             title="is this stump right?",
             features=self.correlations,
             centers=[
-                Estimate(float(c), float(v**0.5), helped["center"])
-                for c, v in zip(self.centers, self.center_variance, strict=True)
+                Estimate(float(c), float(v**0.5), people)
+                for c, v, people in zip(self.centers, self.center_variance, placed, strict=True)
             ],
             intercepts=[
                 Estimate(belief.mean, belief.variance**0.5, helped["intercept"])
