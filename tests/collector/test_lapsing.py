@@ -95,6 +95,31 @@ def test_who_was_invited_may_take_their_time(storage: Storage) -> None:
 
 
 @every_storage
+def test_nobody_keeps_a_ticket_that_another_waits_for(storage: Storage) -> None:
+    """Whoever asked every now and then had it for ever, and the study stood still."""
+    enrolled(storage, 2, quota=1)
+    assert ask(storage, 0, now=0.0) == [0]
+    assert ask(storage, 1, now=90.0) == ["wait"]
+    assert ask(storage, 0, now=100.0) == [0], "its time is not over"
+    assert ask(storage, 0, now=101.0) == ["wait"]
+    assert ask(storage, 0, now=190.0) == ["wait"]
+    assert ask(storage, 1, now=125.1) == [0]
+    assert ask(storage, 1, now=225.2) == [0], (
+        "who waited has left: 0 was not sent away for a ticket"
+    )
+
+
+@every_storage
+def test_who_waits_no_more_is_not_waited_for(storage: Storage) -> None:
+    enrolled(storage, 2, quota=1)
+    assert ask(storage, 0, now=0.0) == [0]
+    assert ask(storage, 1, now=90.0) == ["wait"]
+    assert ask(storage, 0, now=190.1) == [0]
+    assert ask(storage, 1, now=290.1 + 25.0) == ["wait"], "its time began anew"
+    assert ask(storage, 1, now=290.1 + 25.1) == [0]
+
+
+@every_storage
 def test_a_token_that_asked_for_nothing_is_over(storage: Storage) -> None:
     enrolled(storage, 3, quota=3, p0=50.0, p1=50.0)
     assert ask(storage, 0, now=50.0, lapse=OPEN) == [0]

@@ -15,6 +15,7 @@ from sqlalchemy import Connection
 
 from dpfda.collector.storage import bulk, forgetting, tables
 from dpfda.collector.storage.base import Issued, Lapse, Ticket, timed
+from dpfda.collector.storage.waiting import Waiting
 
 _study, _person, _reply = tables.study, tables.person, tables.reply
 _LOCKED = (
@@ -48,6 +49,7 @@ class Issuing:
 
     def __init__(self) -> None:
         self._idle: dict[str, tuple[int, float]] = {}  # study: phase, and when the next may lapse
+        self._waiting = Waiting()
 
     def issue(
         self,
@@ -73,7 +75,9 @@ class Issuing:
             elif mine.study != study:
                 verdicts.append("foreign")
             elif mine.number is not None:
-                verdicts.append(_kept(connection, token, mine, row, now=now, lapse=rule))
+                wanted = self._waiting.is_somebody(study, now, rule)
+                kept = _kept(connection, token, mine, row, now=now, lapse=rule, wanted=wanted)
+                verdicts.append(kept)
             elif rule.is_over(mine.until, now):
                 verdicts.append("lapsed")
             else:
@@ -105,6 +109,8 @@ class Issuing:
         if served:
             bulk.assign(connection, served, until=lapse.until(now))
         nobody = _NOBODY.get(row.status, "wait")
+        if row.status == "open" and len(served) < len(tokens):
+            self._waiting.sent_away(row.id, now)
         return {token: served.get(token, nobody) for token in tokens}
 
     def _lapsed(
@@ -128,9 +134,19 @@ class Issuing:
 
 
 def _kept(
-    connection: Connection, token: bytes, mine: bulk.Held, row: Any, *, now: float, lapse: Lapse
+    connection: Connection,
+    token: bytes,
+    mine: bulk.Held,
+    row: Any,
+    *,
+    now: float,
+    lapse: Lapse,
+    wanted: bool,
 ) -> Issued:
-    """What somebody with a ticket is told: the same as before, unless they have let it lapse."""
+    """What somebody with a ticket is told: the same as before, unless they have let it lapse.
+
+    Where nobody else wants it, it is theirs again.
+    """
     ticket = Ticket(mine.study, mine.phase, mine.number)
     present = row is not None and (mine.phase, "open") == (row.phase, row.status)
     if not present or not lapse.has_ended(mine.until, now):
@@ -141,5 +157,7 @@ def _kept(
         return ticket  # it was answered
     if lapse.final:
         return "lapsed"
+    if wanted:
+        return "wait"
     bulk.assign(connection, {token: ticket}, until=lapse.until(now))
     return ticket

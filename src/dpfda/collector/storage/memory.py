@@ -25,6 +25,7 @@ from dpfda.collector.storage.base import (
     Totals,
     timed,
 )
+from dpfda.collector.storage.waiting import Waiting
 
 _NEVER: Mapping[Any, Any] = MappingProxyType({})
 
@@ -47,6 +48,7 @@ class MemoryStorage(Storage, name="memory"):
         self._replies: dict[tuple[str, int], dict[int, NewReply]] = {}
         self._models: dict[str, list[ModelRecord]] = {}
         self._ended: dict[bytes, float] = {}
+        self._waiting = Waiting()
 
     @classmethod
     def open(cls, url: str) -> Self:
@@ -150,6 +152,8 @@ class MemoryStorage(Storage, name="memory"):
             if over and held.number not in self._replies.get((study, record.phase), {}):
                 if lapse.final:
                     return "lapsed"
+                if self._waiting.is_somebody(study, now, lapse):
+                    return "wait"
                 self._until[token] = lapse.until(now)
             return held
         if lapse.is_over(until, now):
@@ -164,6 +168,7 @@ class MemoryStorage(Storage, name="memory"):
         else:
             number = self._take_lapsed(record, now, lapse)
         if number is None:
+            self._waiting.sent_away(study, now)
             return "wait"
         ticket = self._people[token] = Ticket(study, record.phase, number)
         self._until[token] = lapse.until(now)
