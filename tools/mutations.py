@@ -88,7 +88,10 @@ PLACES = [
         "collector/peers.py collector/limits.py collector/places.py collector/key.py", edges=True
     ),
     Place("collector/plans.py collector/watcher.py collector/stuck.py", edges=True),
-    Place("collector/storage/issuing.py collector/storage/forgetting.py", edges=True),
+    Place(
+        "collector/storage/issuing.py collector/storage/waiting.py collector/storage/forgetting.py",
+        edges=True,
+    ),
     Place("client/remote.py client/outbox.py curate.py simulate.py"),
 ]
 HARMLESS = {

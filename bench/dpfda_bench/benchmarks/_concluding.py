@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import statistics
 import threading
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -41,10 +43,16 @@ def concluding(folder: Path, *, replies: int, rounds: int = 3) -> dict[str, floa
             crowd.ask()
             found.append(_one_round(collector, crowd, large.hash[:16]))
     return {
-        "p99_before_ms": statistics.median(before for before, *_ in found),
-        "p99_concluding_over_before": statistics.median(b / a for a, b, _ in found),
-        "p99_forgetting_over_before": statistics.median(c / a for a, _, c in found),
+        "p99_before_ms": _middle(before for before, *_ in found),
+        "p99_concluding_over_before": _middle(b / a for a, b, _ in found),
+        "p99_forgetting_over_before": _middle(c / a for a, _, c in found),
     }
+
+
+def _middle(ratios: Iterable[float]) -> float:
+    """The median of those that there are."""
+    there = [ratio for ratio in ratios if not math.isnan(ratio)]
+    return statistics.median(there) if there else math.nan
 
 
 def _one_round(collector: CollectorProcess, crowd: Crowd, study: str) -> tuple[float, ...]:
@@ -67,7 +75,11 @@ def _one_round(collector: CollectorProcess, crowd: Crowd, study: str) -> tuple[f
     during = (began + took / 1000 > ended[0]) & (began < ended[1])
     before = began + took / 1000 <= ended[0]
     after = began >= ended[1]  # who answered in that phase is being forgotten
-    return tuple(float(np.quantile(took[when], 0.99)) for when in (before, during, after))
+    # A small load may be over before conclusions are drawn: then there is nothing to compare.
+    return tuple(
+        float(np.quantile(took[when], 0.99)) if when.any() else math.nan
+        for when in (before, during, after)
+    )
 
 
 def _fill(database: str, plan: StudyPlan) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import math
 import os
 import secrets
 from pathlib import Path
@@ -19,6 +20,18 @@ _EXPOSED = (
     "warning: other machines reach {} without encryption; give --tls-certificate and --tls-key, "
     "or put a proxy that speaks TLS before it (--proxy)"
 )
+
+
+class _Finite(click.FloatRange):
+    """A positive number; ranges of click let NaN through."""
+
+    def __init__(self, most: float) -> None:
+        super().__init__(0, most, min_open=True)
+
+    def convert(self, *given: Any) -> float:
+        """Read it."""
+        found: float = super().convert(*given)
+        return found if math.isfinite(found) else self.fail(f"{found} is not a finite number.")
 
 
 @click.command()
@@ -44,9 +57,10 @@ _EXPOSED = (
 @click.option("--secure-cookies/--no-secure-cookies", default=None,
     help="Whether browsers keep the dashboard's cookie to https.  "
     "[default: with a certificate or a proxy]")  # fmt: skip
-@click.option("--patience", default=10.0, show_default=True,
+@click.option("--patience", type=_Finite(1e6), default=10.0, show_default=True,
     help="Seconds that a client may take to send a request.")  # fmt: skip
-@click.option("--rate", default=5.0, show_default=True, help="Requests a second of one token.")
+@click.option("--rate", type=_Finite(1e9), default=5.0, show_default=True,
+    help="Requests a second of one token.")  # fmt: skip
 @click.option("--enrolments", type=click.IntRange(0), default=20, show_default=True,
     help="People of one address who may take part in an open study at once; 0 for any number."
     )  # fmt: skip
@@ -126,9 +140,11 @@ def _database(given: str | None, file: Path | None) -> str:
 
 def _network(proxy: str) -> str:
     try:
-        ipaddress.ip_network(proxy)
+        everybody = ipaddress.ip_network(proxy).prefixlen == 0
     except ValueError:
         raise InvalidParameter("--proxy", "an IP address or network", proxy) from None
+    if everybody:  # whoever comes could say that they come from anywhere
+        raise InvalidParameter("--proxy", "a network that is not everybody's", proxy)
     return proxy
 
 

@@ -178,7 +178,7 @@ async def close_phase(
     """End a phase with the replies it has."""
     form = await _own_form(request, csrf)
     phase = form.get("phase", "")
-    await collector.close_phase(study, int(phase) if phase.isdecimal() else -1)
+    await collector.close_phase(study, int(phase) if phase.isdecimal() and len(phase) < 9 else -1)
     return _go(f"/study/{study}")
 
 
