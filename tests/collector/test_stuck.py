@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from dpfda.collector import health
+from dpfda.collector.health import LONG
 from dpfda.collector.metrics import Metrics, WorkFailed, failure
 from dpfda.collector.refusal import Refused
 from dpfda.collector.service import Collector, StudySettings
@@ -21,6 +23,7 @@ from dpfda.collector.storage.memory import MemoryStorage
 from dpfda.collector.storage.postgresql import PostgresqlStorage
 from dpfda.collector.storage.sqlite import SqliteStorage
 from dpfda.collector.stuck import StuckStudies
+from dpfda.collector.watcher import AtWork, Watcher
 from dpfda.collector.worker import Worker
 from dpfda.errors import InvalidParameter
 from dpfda.study.running import CollectorProcess
@@ -139,6 +142,7 @@ def test_older_and_younger_studies_go_on(
     assert (health["status"], health["studies_stuck"]) == ("stuck", 1)
     metrics = collector.read("GET", "/metrics").decode()
     assert "\ndpfda_studies_stuck 1\n" in metrics
+    assert "\ndpfda_concluding_seconds 0" in metrics
     assert f'\ndpfda_study_stuck_seconds{{study="{broken}"}} ' in metrics
 
     first = told[0]["attempts"]
@@ -232,6 +236,43 @@ def test_gauges_with_labels_have_one_type() -> None:
         '# TYPE dpfda_late gauge\ndpfda_late{study="a"} 1.5\ndpfda_late{study="b"} 2\n'
         "# TYPE dpfda_open gauge\ndpfda_open 3\n"
     )
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_is_being_concluded_is_known(make_plan: Any, fails: bool) -> None:
+    async def main() -> None:
+        collector = Collector(MemoryStorage())
+        record = await collector.create(make_plan(4).to_dict(), StudySettings())
+        seen: list[Any] = []
+
+        async def conclude(_: Any) -> None:
+            seen.append(watcher.at_work)
+            if fails:
+                raise ValueError
+
+        async def due() -> list[Any]:
+            return [record]
+
+        watcher = Watcher(due, conclude)
+        began = time.time()
+        await watcher.look()
+        ((study, phase, since),) = seen
+        assert (study, phase) == (record.id, 0)
+        assert began <= since <= time.time()
+        assert watcher.at_work is None
+        await collector.stop()
+
+    asyncio.run(main())
+
+
+def test_a_study_that_takes_long_is_told() -> None:
+    """The phases of others wait for it."""
+    assert LONG == 60
+    assert health._slow(None) is None
+    assert health._slow(AtWork("a", 3, time.time() - LONG + 5)) is None
+    told = health._slow(AtWork("a", 3, 1e9))
+    assert told is not None
+    assert (told.study, told.phase, told.since) == ("a", 3, "2001-09-09T01:46:40Z")
 
 
 def test_a_study_is_created_while_another_is_concluded(make_plan: Any) -> None:

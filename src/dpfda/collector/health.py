@@ -10,6 +10,9 @@ from litestar.di import NamedDependency
 
 from dpfda.collector.metrics import Metrics
 from dpfda.collector.service import Collector
+from dpfda.collector.watcher import AtWork
+
+LONG = 60.0  # seconds
 
 
 class Stuck(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,6 +25,14 @@ class Stuck(msgspec.Struct, frozen=True, kw_only=True):
     error: str
 
 
+class Slow(msgspec.Struct, frozen=True, kw_only=True):
+    """A study whose phase has been concluded for long; the phases of others wait for it."""
+
+    study: str
+    phase: int
+    since: str
+
+
 class Failing(msgspec.Struct, frozen=True):
     """Nothing can be stored; why."""
 
@@ -30,9 +41,13 @@ class Failing(msgspec.Struct, frozen=True):
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``ok``; or ``stuck`` if some studies cannot go on: the others can, so this is no failure."""
+    """``ok``; or ``stuck`` if some studies cannot go on: the others can, so this is no failure.
+
+    ``slow`` if conclusions have been drawn from one phase for more than a minute.
+    """
 
     status: str
+    slow: Slow | None = None
     studies_stuck: int = 0
     stuck: list[Stuck] = []
 
@@ -44,14 +59,16 @@ async def health(collector: NamedDependency[Collector]) -> Response[Health | Fai
     if trouble:
         return Response(Failing(trouble), status_code=503, headers={"Retry-After": "1"})
     known = collector.watcher.stuck.listed()
+    slow = _slow(collector.watcher.at_work)
     found = Health(
-        status="stuck" if known else "ok",
+        status="stuck" if known else "slow" if slow else "ok",
+        slow=slow,
         studies_stuck=len(collector.watcher.stuck),
         stuck=[
             Stuck(
                 study=one.study,
                 phase=one.phase,
-                since=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(one.since)),
+                since=_written(one.since),
                 attempts=one.attempts,
                 error=one.error,
             )
@@ -61,15 +78,27 @@ async def health(collector: NamedDependency[Collector]) -> Response[Health | Fai
     return Response(found)
 
 
+def _slow(at_work: AtWork | None) -> Slow | None:
+    if at_work is None or time.time() - at_work.since <= LONG:
+        return None
+    study, phase, since = at_work
+    return Slow(study=study, phase=phase, since=_written(since))
+
+
+def _written(moment: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(moment))
+
+
 @get("/metrics", media_type="text/plain; version=0.0.4")
 async def show_metrics(
     collector: NamedDependency[Collector], metrics: NamedDependency[Metrics]
 ) -> str:
     """Numbers for Prometheus: requests and commits are of this process, since it started."""
-    works = not await collector.pulse.trouble()
+    works, at_work = not await collector.pulse.trouble(), collector.watcher.at_work
     gauges: dict[str, float] = {
         "storage_up": works,
         "studies_stuck": len(collector.watcher.stuck),
+        "concluding_seconds": 0.0 if at_work is None else round(time.time() - at_work.since, 3),
         "reply_commits": collector.replies.groups,
         "replies_committed": collector.replies.items,
     }

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from typing import NamedTuple
 
 from dpfda.collector.metrics import failure
 from dpfda.collector.storage.base import StudyRecord
@@ -14,6 +15,14 @@ from dpfda.collector.stuck import StuckStudies
 _TICK = 1.0  # seconds between looks at deadlines
 
 log = logging.getLogger("dpfda.collector")
+
+
+class AtWork(NamedTuple):
+    """A phase that is being concluded, since a time in seconds since 1970."""
+
+    study: str
+    phase: int
+    since: float
 
 
 class Watcher:
@@ -25,6 +34,7 @@ class Watcher:
 
     Attributes:
         stuck: those that could not be concluded.
+        at_work: the study whose phase is being concluded now, and since when; others wait.
         called: whether somebody has called since the last look.
     """
 
@@ -36,6 +46,7 @@ class Watcher:
         self._due = due
         self._conclude = conclude
         self.stuck = StuckStudies()
+        self.at_work: AtWork | None = None
         self.called = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -73,6 +84,7 @@ class Watcher:
             if self.stuck.must_wait(record.id):
                 continue
             began = time.monotonic()
+            self.at_work = AtWork(record.id, record.phase, time.time())
             try:
                 await self._conclude(record)
             except Exception as error:
@@ -82,3 +94,5 @@ class Watcher:
                 log.error("a study could not be advanced", extra={"fields": {**fields, **what}})
             else:
                 self.stuck.freed(record.id)
+            finally:
+                self.at_work = None
