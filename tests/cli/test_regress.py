@@ -284,7 +284,7 @@ def test_curves(days, tmp_path):
     asked = (days, *ONE[:4], "--target-range", "-4", "4", "--range", "-5", "5", "--seed", "0")
     shown = run(*asked, "--plot", tmp_path / "slope.png")
     assert shown.exit_code == 0, shown.output
-    assert "95 % band of noise and sampling" in " ".join(shown.output.split())
+    assert "95 % band of noise, sampling and pull" in " ".join(shown.output.split())
     assert (tmp_path / "slope.png").stat().st_size > 1000
     document = json.loads(run(*asked, "--json").stdout)
     assert document["recipe"]["encoder"] is not None

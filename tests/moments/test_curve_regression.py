@@ -10,7 +10,7 @@ import pytest
 from dpfda import PrivateCurveRegression
 from dpfda.errors import InvalidParameter
 from dpfda.regression.location_look import Location
-from dpfda.regression.methods.moments import sampling
+from dpfda.regression.methods.moments import explains, sampling
 from dpfda.regression.model import RegressionModel
 from dpfda.regression.moment_look import Moments
 from dpfda.regression.problem import Bounds
@@ -105,6 +105,60 @@ def test_sampling_error_is_that_of_least_squares() -> None:
     assert found == pytest.approx(0.05 * 0.01 / 100 * np.linalg.inv(quadratic) * (5 / 3) ** 2)
 
 
+HOURS = np.linspace(0, 24, 25)
+
+
+def day(n: int, seed: int, **given: Any) -> Any:
+    """The slope .4 + .4 cos of a day; curves about 1 with seven waves of deviation .3 to .05."""
+    rng, angle = np.random.default_rng(seed), 2 * np.pi * HOURS / 24
+    waves = [np.ones(25)] + [wave(k * angle) for k in (1, 2, 3) for wave in (np.cos, np.sin)]
+    X = 1 + rng.normal(size=(n, 7)) * np.linspace(0.3, 0.05, 7) @ np.stack(waves)
+    slope = 0.4 + 0.4 * np.cos(angle)
+    y = np.trapezoid(X * slope, HOURS, axis=1) + rng.normal(size=n)
+    model = PrivateCurveRegression(1.0, target_range=(0, 60), random_state=seed, **given)
+    return model.fit(X, y, grid_points=HOURS), slope
+
+
+def test_a_generous_range_does_not_make_bands_too_narrow() -> None:
+    held = []
+    for seed in range(12):
+        model, truth = day(8000, seed, value_range=(-6, 8))
+        held.append(_holds(model.slope(points=HOURS), truth).all())
+    assert sum(held) >= 9  # 0 where the factor of shortened curves was taken from a floor
+
+
+def test_a_slope_that_noise_hides_is_said_to_be_pulled() -> None:
+    model, _ = day(500, 0, value_range=(-20, 22))
+    with pytest.warns(UserWarning, match="pulled towards 0: noise hides most"):
+        model.slope()
+    clear = fitted(2000)
+    assert clear.model_.pulled is None
+    assert clear.model_.fit.lost == pytest.approx(clear.model_.fit.lost.T, abs=1e-9)
+
+
+def test_the_band_of_a_hidden_slope_is_as_wide_as_targets_allow() -> None:
+    quadratic = np.diag([0.4, 0.001])
+    moments = Moments(
+        linear=np.zeros(2), quadratic=quadratic, linear_sigma=0.0, quadratic_sigma=0.01
+    )
+    ball = Bounds(center=np.zeros(2), radius=3.0, target_radius=5.0)
+    found = explains(Location(bounds=ball, spread=3.6, target_variance=2.0), moments)
+    assert found == pytest.approx([9 * 0.4 / 2, 9 * 0.01 / 2])  # noise is the least
+
+    model = fitted(2000).model_
+    size = len(model.fit.slope)
+    hidden = {"covariance": np.zeros((size, size)), "sampling": np.zeros((size, size))}
+    model.fit.__dict__.update(hidden, lost=np.eye(size))
+    with pytest.warns(UserWarning, match="pulled"):
+        band = model.slope_band(points=T)
+    assert model._likely @ model.fit.explains == pytest.approx(1.0)
+    assert model.encoder is not None
+    spread = [model.encoder.slope(row, T) for row in np.diag(np.sqrt(model._likely))]
+    half = (band.high - band.low) / 2 / np.linalg.norm(spread, axis=0)
+    assert half.min() > 1.96
+    assert half.max() < 4.5
+
+
 def test_saved_models_know_their_errors() -> None:
     model = fitted(2000).model_
     again = RegressionModel.from_json(model.to_json())
@@ -117,7 +171,7 @@ def test_the_picture_shows_the_band() -> None:
     axes = fitted(2000).model_.plot(level=0.9)
     assert len(axes.collections) == 1
     told = axes.get_legend().get_texts()[0].get_text()
-    assert told == "90 % band of noise and sampling, whole curve"
+    assert told == "90 % band of noise, sampling and pull, whole curve"
 
 
 def test_it_is_for_curves() -> None:

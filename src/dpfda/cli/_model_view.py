@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ def print_regression(model: RegressionModel) -> None:
         console.print("target: {:g} to {:g}".format(*model.target_range), markup=False)
     for note in model.notes if not model.of_curves else ():
         console.print(f"note: {note}", markup=False)
-    for warning in model.fit.warnings:
+    for warning in filter(None, (*model.fit.warnings, model.pulled)):
         console.print(f"warning: {warning}", markup=False)
 
 
@@ -73,14 +74,16 @@ def _banded_slopes(model: RegressionModel) -> Table:
     """The slope function at a few points, each with its part of the band of the whole."""
     assert model.encoder is not None
     points = np.linspace(*model.encoder.basis.domain_range, _POINTS)
-    band = model.slope_band(points=points)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # said below the table
+        band = model.slope_band(points=points)
     rows = [part.reshape(-1, len(points)) for part in band]
     table = Table()
     table.add_column("t", justify="right")
     for place in range(len(rows[0])):
         name = "slope β(t)" if len(rows[0]) == 1 else f"slope {place + 1}"
         table.add_column(name, justify="right")
-        table.add_column("95 % band of noise and sampling", justify="right")
+        table.add_column("95 % band of noise, sampling and pull", justify="right")
     for place, point in enumerate(points):
         cells = [f"{point:.4g}"]
         for middle, low, high in zip(*rows, strict=True):

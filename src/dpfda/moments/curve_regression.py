@@ -67,7 +67,8 @@ class PrivateCurveRegression(PrivateLinearRegression):
     ) -> Band:
         """The slope function β(t), by default at 101 points, with a band.
 
-        In units of the target over those of x and t. What it holds: see
-        `RegressionModel.slope_band`, which this is of the fitted model.
+        In units of the target over those of x and t. The band counts privacy noise, sampling error
+        and what the fit takes from slopes that noise hides, and warns where the latter is nearly
+        all: see `RegressionModel.slope_band`, which this is of the fitted model.
         """
         return self.model_.slope_band(level, points=points, of=of, simultaneous=simultaneous)

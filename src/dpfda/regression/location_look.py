@@ -33,7 +33,7 @@ class Location:
 
     Attributes:
         bounds: where the second stage clips rows and targets.
-        spread: noisy estimate of the mean squared distance of rows from the center.
+        spread: noisy estimate of the mean squared distance of rows from the center; may be below 0.
         target_variance: the same of targets.
     """
 
@@ -102,12 +102,13 @@ class LocationLook(RowSums, ProblemLook, name="regression_location"):
             shift, kept, v = np.zeros(dimension), 0.0, 0.0
         # E|z - c|², with the noise that z and c share taken out of their product
         shared = float(z @ shift) - kept * dimension * noise**2
-        spread = max(square - 2 * shared + float(shift @ shift), _LEAST_SPREAD)
+        spread = square - 2 * shared + float(shift @ shift)
+        reach = math.sqrt(max(spread, _LEAST_SPREAD))
         variance = max(v_square - v * v, _LEAST_TARGET_SPREAD)
         target_radius = min(_TARGET_RADIUS * math.sqrt(variance), 1 + abs(v))
         clipped = Bounds(
             center=bounds.center + bounds.radius * shift,
-            radius=radius_factor(answer, dimension) * math.sqrt(spread) * bounds.radius,
+            radius=radius_factor(answer, dimension) * reach * bounds.radius,
             target_center=bounds.target_center + bounds.target_radius * v,
             target_radius=target_radius * bounds.target_radius,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal, Self
@@ -15,6 +16,7 @@ from dpfda._registry import plain
 from dpfda._validate import AnyArray, FloatArray
 from dpfda.curves import CurveEncoder
 from dpfda.curves.band import PATHS, Band, Of, around, whose
+from dpfda.curves.channels import ChannelBasis
 from dpfda.curves.ranges import PublicColumns
 from dpfda.documents import Body, Documented
 from dpfda.errors import InvalidData, InvalidParameter
@@ -26,6 +28,12 @@ from dpfda.regression.recipe import Recipe
 
 Label = str | int | float | bool
 ModelLink = Literal["linear", "logistic", "discriminant"]
+_MOSTLY = 0.5  # of what a slope function could explain, hidden by noise
+_PULLED = (
+    "the slope is pulled towards 0: noise hides most of how curves vary, so its band rests on a "
+    "guess of how large a slope may be more than on data, and may miss the slope. Ask more people, "
+    "allow a larger epsilon or give a narrower value_range"
+)
 
 
 class FitBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -39,6 +47,8 @@ class FitBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     clips: bool
     covariance: list[list[float]] | None
     sampling: list[list[float]] | None
+    lost: list[list[float]] | None
+    explains: list[float] | None
     warnings: tuple[str, ...]
 
 
@@ -196,8 +206,9 @@ class RegressionModel(Documented):
     @property
     def has_band(self) -> bool:
         """Whether `slope_band` is known: of a linear model of curves by `moments`."""
-        known = self.fit.covariance is not None and self.fit.sampling is not None
-        return self.encoder is not None and known
+        fit = self.fit
+        parts = (self.encoder, fit.covariance, fit.sampling, fit.lost, fit.explains)
+        return all(part is not None for part in parts)
 
     def slope_band(
         self,
@@ -211,12 +222,14 @@ class RegressionModel(Documented):
 
         It is made of a few smooth functions and pulled towards 0 where noise hides how curves vary;
         the factor by which shortened curves make it too large (`fit.inflation`) is taken out. The
-        band speaks of privacy noise and sampling error, not of these.
+        band speaks of privacy noise, of sampling error and of the pull. How large a hidden slope is
+        no answer says: the band takes one that is of like size in all functions and explains all of
+        the target together. Where most of it is hidden, a `UserWarning` says so (`pulled`).
 
         Args:
             level: probability of the band.
             points: where.
-            of: ``population``, noise and sampling error; ``sample``, noise alone.
+            of: ``population``, noise, pull and sampling error; ``sample``, without sampling error.
             simultaneous: for the whole curve at once (all channels); otherwise point by point.
         """
         level = _validate.fraction("level", level)
@@ -228,11 +241,33 @@ class RegressionModel(Documented):
         covariance = np.asarray(fit.covariance)
         if whose(of) == "population":
             covariance = covariance + fit.sampling
-        drawn = NoiseLaw.normal(covariance).draw(PATHS, np.random.default_rng(0))
-        paths, middle = (
-            self.encoder.slope(one, points) / fit.inflation for one in (drawn, fit.slope)
+        if self.pulled:
+            warnings.warn(self.pulled, UserWarning, stacklevel=3)
+        lost: FloatArray = np.asarray(fit.lost)
+        whole = covariance / fit.inflation**2 + (lost * self._likely) @ lost.T
+        drawn = NoiseLaw.normal(whole).draw(PATHS, np.random.default_rng(0))
+        middle, paths = (
+            self.encoder.slope(one, points) for one in (fit.slope / fit.inflation, drawn)
         )
         return around(middle, paths, level=level, simultaneous=simultaneous)
+
+    @property
+    def _likely(self) -> FloatArray:
+        """Variances of slopes of like size in all functions that explain the targets together."""
+        assert self.encoder is not None
+        basis = self.encoder.basis
+        scales = np.asarray(self.encoder.rescaler.scales(len(self.fit.slope)), dtype=np.float64)
+        if isinstance(basis, ChannelBasis):  # whose units have nothing to do with each other
+            scales = basis.in_turns([one / one.max() for one in basis.apart(scales)])
+        return np.asarray(scales**2 / float(scales**2 @ np.asarray(self.fit.explains)))
+
+    @property
+    def pulled(self) -> str | None:
+        """A warning where noise hides most of what a slope function could explain, or None."""
+        if not self.has_band:
+            return None
+        told = self._likely * np.asarray(self.fit.explains)  # adds up to 1
+        return _PULLED if float(told @ np.diag(np.asarray(self.fit.lost))) > _MOSTLY else None
 
     def plot(self, ax: Any = None, *, level: float = 0.95) -> Any:
         """Draw the slope function, with its band where that is known, or the coefficients.
@@ -251,7 +286,7 @@ class RegressionModel(Documented):
                 (drawn,) = ax.plot(t, line)
                 if known:
                     shade = {"color": drawn.get_color(), "alpha": 0.15, "linewidth": 0}
-                    told = f"{100 * level:g} % band of noise and sampling, whole curve"
+                    told = f"{100 * level:g} % band of noise, sampling and pull, whole curve"
                     ax.fill_between(t, low, high, label=told, **shade)
             ax.axhline(0, color="0.6", linewidth=0.8)
             ax.set(xlabel="t", ylabel="slope function β(t)")

@@ -38,6 +38,9 @@ class Fitted:
         covariance: of `slope`, from the known privacy noise alone; None if it has no simple form.
             It knows nothing of the bias of clipping.
         sampling: the same because others might have been asked; None if it is not known.
+        lost: matrix that takes a true slope to the part that a ridge leaves out of `slope`.
+        explains: for each feature the part of the targets' variance that a slope of 1 would
+            explain. None, as `lost`, if it is not known.
         warnings: what a reader of the numbers should know.
     """
 
@@ -49,6 +52,8 @@ class Fitted:
     clips: bool = False
     covariance: FloatArray | None = None
     sampling: FloatArray | None = None
+    lost: FloatArray | None = None
+    explains: FloatArray | None = None
     warnings: tuple[str, ...] = ()
 
     @property

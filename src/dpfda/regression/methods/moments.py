@@ -143,6 +143,8 @@ def solve(regression: Regression, location: Location, moments: Moments, *, n: in
         # The noise of the log-odds' scale has no simple form; half an error bar would mislead.
         covariance=covariance * unit**2 if problem.link == "linear" else None,
         sampling=sampling(location, moments, inverse, n=n) if problem.link == "linear" else None,
+        lost=np.eye(len(w)) - inverse @ moments.quadratic if problem.link == "linear" else None,
+        explains=explains(location, moments) if problem.link == "linear" else None,
         warnings=() if regression.clarity(n) >= _FEW else (_WARNING,),
     )
 
@@ -160,6 +162,15 @@ def sampling(location: Location, moments: Moments, inverse: FloatArray, *, n: in
     left = min(max(whole - explained, _LEAST_LEFT * whole), whole)
     spread = inverse @ floored(moments.quadratic, 0.0) @ inverse
     return np.asarray(left * spread / n * (ball.target_radius / ball.radius) ** 2)
+
+
+def explains(location: Location, moments: Moments) -> FloatArray:
+    """What a slope of 1 of each feature explains, as a part of the targets' variance.
+
+    Not less than noise would let pass for something (post-processing).
+    """
+    seen = np.maximum(np.diag(moments.quadratic), moments.quadratic_sigma)
+    return np.asarray(seen * location.bounds.radius**2 / location.target_variance)
 
 
 def inflation(location: Location, moments: Moments) -> float:
