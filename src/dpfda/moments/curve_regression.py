@@ -44,7 +44,7 @@ class PrivateCurveRegression(PrivateLinearRegression):
         >>> bool(np.mean((model.predict(day) - y) ** 2) < 0.1 * y.var())
         True
         >>> beta = model.slope(points=[6.0, 18.0])  # of an hour
-        >>> bool(beta.middle[1] > beta.high[0])
+        >>> bool(beta.middle[1] > beta.middle[0])
         True
     """
 
