@@ -78,7 +78,7 @@ def reply(plan: StudyPlan, body: bytes, row: dict[str, Any], source: Source) -> 
                     accepts=plan.guarantee.assumptions)  # fmt: skip
     values = person.answer(task).values
     return msgspec.json.encode(
-        ReplyMessage(plan.hash, message.phase, message.ticket, values[0].tolist())
+        ReplyMessage.saying(plan.hash, message.phase, message.ticket, values[0].tolist())
     )
 
 

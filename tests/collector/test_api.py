@@ -74,7 +74,7 @@ class Person:
         message = self.task().json()
         task = Task.from_dict(message["task"])
         values = task.answer((np.array([[0.5, 0.0]]), np.array([1])), SimulationSource(seed)).values
-        reply = ReplyMessage(
+        reply = ReplyMessage.saying(
             message["plan"], message["phase"], message["ticket"], values[0].tolist()
         )
         return msgspec.json.encode(reply)
@@ -155,9 +155,19 @@ def test_replies_that_belong_elsewhere(
         ({"values": [1e400, 0.0]}, (400, "malformed")),
         ({"values": "x"}, (400, "malformed")),
         ({"more": 1}, (400, "malformed")),
+        ({"nonce": message["nonce"][:-1]}, (400, "bad_nonce")),
+        ({"nonce": message["nonce"] + "0"}, (400, "bad_nonce")),
+        ({"nonce": message["nonce"] + "\n"}, (400, "bad_nonce")),
+        ({"nonce": message["nonce"][:-1] + "\n"}, (400, "bad_nonce")),
+        ({"nonce": "A" * 32}, (400, "bad_nonce")),
+        ({"nonce": None}, (400, "bad_nonce")),
     ]:
         changed = json.dumps(message | change).replace("Infinity", "1e999").encode()
         assert code(person.send(changed)) == expected, change
+    del message["nonce"]
+    missing = person.send(json.dumps(message).encode())
+    assert code(missing) == (400, "bad_nonce")
+    assert "needs a nonce: 32 hexadecimal digits" in missing.json()["error"]["message"]
     assert person.send(body).status == 200, "nothing of that was counted"
 
 
@@ -195,7 +205,8 @@ def test_only_the_administrator_changes_or_sees(
             assert wire.getresponse().status == 401, (method, place)
             wire.close()
     seen = http("GET", path + "/phases/0/replies", token=collector.admin_key)
-    assert seen.body == body + b"\n"
+    kept = msgspec.json.decode(body, type=ReplyMessage).kept()
+    assert seen.body == msgspec.json.encode(kept) + b"\n"
 
 
 def test_invitations(collector: CollectorProcess, http: Any, make_plan: Any) -> None:
@@ -319,8 +330,11 @@ def test_the_log_holds_neither_tokens_nor_replies(
     assert any(line.get("route") == "/api/studies/{study}/reply" for line in lines)
     values = [str(value) for value in json.loads(body)["values"] if len(str(value)) > 6]
     assert values
-    for secret in (person.token, collector.admin_key, *values):
+    nonce = json.loads(body)["nonce"]
+    for secret in (person.token, collector.admin_key, nonce, *values):
         assert secret not in log
     stored = (folder / "study.db").read_bytes() + (folder / "study.db-wal").read_bytes()
     assert person.token.encode() not in stored, "only hashes are stored"
+    assert nonce.encode() not in stored
+    assert bytes.fromhex(nonce) not in stored
     assert collector.admin_key.encode() not in stored

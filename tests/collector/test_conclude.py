@@ -22,7 +22,7 @@ from dpfda.collector.worker import Worker
 from dpfda.noise import SimulationSource
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server
-from dpfda.protocol.wire import ReplyMessage
+from dpfda.protocol.wire import Reply
 
 
 def begun(plan: StudyPlan) -> Conclusion:
@@ -33,8 +33,7 @@ def begun(plan: StudyPlan) -> Conclusion:
 
 def bodies(plan: StudyPlan, phase: int, values: Any, numbers: Sequence[int]) -> Any:
     return [
-        (n, msgspec.json.encode(ReplyMessage(plan.hash, phase, n, values[n].tolist())))
-        for n in numbers
+        (n, msgspec.json.encode(Reply(plan.hash, phase, n, values[n].tolist()))) for n in numbers
     ]
 
 

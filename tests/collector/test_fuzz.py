@@ -117,6 +117,7 @@ def messages(plan_hash: str) -> st.SearchStrategy[dict[str, Any]]:
             "phase": st.one_of(st.just(0), numbers, values),
             "ticket": st.one_of(st.just(0), numbers, values),
             "values": st.one_of(st.lists(numbers, max_size=4), values),
+            "nonce": st.one_of(st.just("0" * 32), values),
             "count": st.one_of(st.integers(-3, 3), values),
             "more": values,
         },

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import socket
 import time
 from collections.abc import Iterator
@@ -45,7 +46,7 @@ class Gateway:
     def honest(self, token: str) -> dict[str, Any]:
         ticket = self.ask("GET", "/task", token=token).json()["ticket"]
         reply = {"plan": self.plan.hash, "phase": 0, "ticket": ticket, "values": [0.25, ticket]}
-        return {"token": token, "reply": reply}
+        return {"token": token, "reply": {**reply, "nonce": secrets.token_hex(16)}}
 
     def bring(self, deliveries: list[Any]) -> list[Any]:
         answer = self.ask("POST", "/replies", json.dumps({"replies": deliveries}).encode())
@@ -66,6 +67,10 @@ class Gateway:
     def kept(self) -> list[dict[str, Any]]:
         lines = self.collector.read("GET", f"{self.path}/phases/0/replies").splitlines()
         return [json.loads(line) for line in lines]
+
+
+def without_nonce(reply: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in reply.items() if name != "nonce"}
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
@@ -95,7 +100,7 @@ def test_the_same_batch_again_gets_the_same_receipts(gateway: Gateway, plan: Stu
     assert gateway.bring(brought) == verdicts
     assert gateway.bring(brought[::-1] + brought) == verdicts[::-1] + verdicts
     assert [gateway.alone(one) for one in brought] == verdicts, "the single route knows them"
-    assert gateway.kept() == [one["reply"] for one in brought]
+    assert gateway.kept() == [without_nonce(one["reply"]) for one in brought]
 
 
 def test_a_bad_reply_harms_no_other(gateway: Gateway, plan: StudyPlan, make_plan: Any) -> None:
@@ -121,6 +126,7 @@ def test_a_bad_reply_harms_no_other(gateway: Gateway, plan: StudyPlan, make_plan
         "a phase to come": (409, but(first, phase=1)),
         "no number": (400, but(first, values=["a", "b"])),
         "more than a reply": (400, but(first, more=1)),
+        "a nonce too short": (400, but(first, nonce="0" * 31)),
     }
     mixed = good[:3] + [delivery for _, delivery in bad.values()] + good[3:]
     told = gateway.bring(mixed)
@@ -227,10 +233,11 @@ def test_a_token_that_asks_too_often_waits_in_a_batch_too() -> None:
         def allows(self, key: bytes, seen: set[bytes] = set()) -> bool:  # noqa: B006
             return key not in seen and not seen.add(key)
 
-    brought = people.Delivery("a", msgspec.Raw(b'{"plan":"p","phase":0,"ticket":0,"values":[]}'))
+    said = ReplyMessage.saying("p", 0, 0, [])
+    brought = people.Delivery("a", msgspec.Raw(msgspec.json.encode(said)))
     limit: Any = Once()
     first, second = (people._opened(brought, limit) for _ in range(2))
-    assert getattr(first, "message", None) == ReplyMessage("p", 0, 0, [])
+    assert getattr(first, "message", None) == said
     assert getattr(second, "status", None) == 429
 
 
@@ -248,9 +255,9 @@ def test_killed_before_anybody_was_told(database: str, make_plan: Any, tmp_path:
             gateway.bring(brought)
         collector.await_death()
         collector.start()
-        assert gateway.kept() == [one["reply"] for one in brought]
+        assert gateway.kept() == [without_nonce(one["reply"]) for one in brought]
         verdicts = gateway.bring(brought)
         assert [list(verdict) for verdict in verdicts] == [["receipt"]] * 20
-        assert gateway.kept() == [one["reply"] for one in brought]
+        assert gateway.kept() == [without_nonce(one["reply"]) for one in brought]
     finally:
         collector.stop()

@@ -33,7 +33,7 @@ from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidParameter
 from dpfda.noise import SimulationSource
 from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.wire import ReplyMessage
+from dpfda.protocol.wire import Reply
 from dpfda.study.running import CollectorProcess
 
 TABLE = CurveEncoder("identity", feature_ranges=[(-1, 1)] * 2)
@@ -124,7 +124,7 @@ def answers(contract: StudyPlan, phase: OpenPhase) -> list[tuple[int, bytes]]:
         features = np.column_stack([rng.uniform(-1, 1, people), features])
     values = task.answer((features, labels), SimulationSource(0)).values
     known = contract.hash, phase.record.phase
-    sent = [ReplyMessage(*known, number, row.tolist()) for number, row in enumerate(values)]
+    sent = [Reply(*known, number, row.tolist()) for number, row in enumerate(values)]
     return [(one.ticket, msgspec.json.encode(one)) for one in sent]
 
 

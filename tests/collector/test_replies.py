@@ -56,7 +56,7 @@ def test_padding_is_not_stored(make_plan: Any) -> None:
         said, body = reply_to(message)
         padded = body + b" " * 60_000
         receipt = await collector.reply(study, sent_by(token, said, padded))
-        assert storage.received[-1].body == body
+        assert storage.received[-1].body == msgspec.json.encode(said.kept())
         assert await collector.reply(study, sent_by(token, said, padded)) == receipt
         assert await refusal(collector.reply(study, sent_by(token, said, body))) == (
             409,
@@ -66,14 +66,20 @@ def test_padding_is_not_stored(make_plan: Any) -> None:
     with_collector(course)
 
 
-def test_how_long_what_is_stored_may_be() -> None:
-    """512 bytes, and 32 for each value."""
-    message = ReplyMessage("0" * 64, 0, 2**40, [0.5] * 3)
-    body = msgspec.json.encode(message)
-    for length, stored in ((608, body.ljust(608)), (609, body)):
-        kept = sent_by(b"?", message, body.ljust(length)).stored("study")
-        assert kept.body == stored
-        assert (kept.study, kept.phase, kept.number) == ("study", 0, 2**31 - 1)
+def test_what_is_stored_of_a_reply() -> None:
+    message = ReplyMessage.saying("0" * 64, 0, 2**40, [0.5] * 3)
+    kept = sent_by(b"?", message, msgspec.json.encode(message)).stored("study")
+    said = {"plan": "0" * 64, "phase": 0, "ticket": 2**40, "values": [0.5] * 3}
+    assert msgspec.json.decode(kept.body) == said
+    assert (kept.study, kept.phase, kept.number) == ("study", 0, 2**31 - 1)
+
+
+def test_every_message_has_a_nonce_of_its_own() -> None:
+    """Of 16 bytes, each of which takes many values."""
+    drawn = [bytes.fromhex(ReplyMessage.saying("p", 0, 0, []).nonce) for _ in range(200)]
+    assert len(set(drawn)) == 200
+    assert all(len(set(column)) > 50 for column in zip(*drawn, strict=True))
+    assert {len(one) for one in drawn} == {16}
 
 
 def test_one_reply_a_person(make_plan: Any) -> None:

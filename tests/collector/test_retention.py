@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import secrets
 import urllib.error
 from collections import Counter
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+import sqlalchemy as sa
 from one_process import Here
 
 from dpfda.client.http import Answer, Connection
@@ -22,6 +24,7 @@ from dpfda.collector.refusal import Refused
 from dpfda.collector.sent import Sent
 from dpfda.collector.service import Collector
 from dpfda.collector.settings import StudySettings
+from dpfda.collector.storage import open_storage, tables
 from dpfda.collector.storage.memory import MemoryStorage
 from dpfda.noise import SimulationSource
 from dpfda.protocol.task import Task
@@ -63,7 +66,9 @@ def ask(
 def reply_to(message: dict[str, Any]) -> bytes:
     task = Task.from_dict(message["task"])
     values = task.answer((np.array([[0.5, 0.0]]), np.array([1])), SimulationSource(0)).values
-    sent = ReplyMessage(message["plan"], message["phase"], message["ticket"], values[0].tolist())
+    sent = ReplyMessage.saying(
+        message["plan"], message["phase"], message["ticket"], values[0].tolist()
+    )
     return msgspec.json.encode(sent)
 
 
@@ -101,6 +106,68 @@ def test_a_receipt_shows_that_a_reply_was_counted(collector: CollectorProcess, s
         assert ask(collector, "GET", f"{path}/receipts/{wrong}").status == 404
     for odd in ("x", "1-2-3", receipt + "0", receipt.upper() + "'"):
         assert ask(collector, "GET", f"{path}/receipts/{odd}").status in (400, 404)
+
+
+def test_who_gave_out_tokens_cannot_join_them_with_replies(
+    collector: CollectorProcess, make_plan: Any
+) -> None:
+    """Before: stored replies sent with each token got 200 if they were theirs, and 410 if not."""
+    study = str(collector.create(make_plan(4, seed=next(SEEDS)))["id"])
+    path = f"/api/studies/{study}"
+    tokens = collector.invite(study, 4)
+    sent = {token: reply_to(ask(collector, "GET", path + "/task", token=token).json())
+            for token in tokens}  # fmt: skip
+    receipts = {token: ask(collector, "POST", path + "/reply", body, token).json()
+                for token, body in sent.items()}  # fmt: skip
+    collector.wait_until(study)
+    storage = open_storage(collector.database)
+    while storage.forget():
+        pass
+    lines = collector.read("GET", path + "/phases/0/replies").splitlines()
+    assert [json.loads(line)["ticket"] for line in lines] == [0, 1, 2, 3]
+    others = [body for token, body in sent.items() if token != tokens[0]]
+    nonces = [json.loads(body)["nonce"] for body in sent.values()]
+    for token in tokens:
+        for line in lines:
+            assert code(ask(collector, "POST", path + "/reply", line, token)) == (400, "bad_nonce")
+            for guess in ("0" * 32, secrets.token_hex(16)):
+                for tried in (
+                    line[:-1] + b',"nonce":"%s"}' % guess.encode(),
+                    json.dumps(json.loads(line) | {"nonce": guess}).encode(),
+                ):
+                    answer = ask(collector, "POST", path + "/reply", tried, token)
+                    assert code(answer) == (410, "late"), "whoever it is"
+    for body in others:
+        assert code(ask(collector, "POST", path + "/reply", body, tokens[0])) == (410, "late")
+    for token, body in sent.items():
+        answer = ask(collector, "POST", path + "/reply", body, token)
+        assert (answer.status, answer.json()) == (200, receipts[token]), "the device, once more"
+
+    kept = everything(storage, collector)
+    storage.close()
+    assert lines[0] in kept
+    for nonce in nonces:
+        assert nonce.encode() not in kept
+        assert bytes.fromhex(nonce) not in kept
+        assert not any(nonce.encode() in line for line in lines)
+
+
+def code(answer: Answer) -> tuple[int, str]:
+    return answer.status, answer.json()["error"]["code"]
+
+
+def everything(storage: Any, collector: CollectorProcess) -> bytes:
+    """What the collector stores and logs, as far as it can be read."""
+    assert collector.log is not None
+    found = [collector.log.read_bytes()]
+    with storage._engine.connect() as connection:
+        for table in tables.metadata.tables.values():
+            for row in connection.execute(sa.select(table)):
+                found += [cell if isinstance(cell, bytes) else str(cell).encode() for cell in row]
+    if collector.database.startswith("sqlite"):
+        path = Path(collector.database.removeprefix("sqlite:///"))
+        found += [one.read_bytes() for one in path.parent.glob("study.db*")]
+    return b"\0".join(found)
 
 
 def test_a_deleted_study_is_gone_for_everybody(
@@ -216,7 +283,7 @@ def test_a_study_that_another_process_deleted(make_plan: Any) -> None:
                 assert await refused(here.task(record.id, token)) == 404
             elif asked == "reply":
                 sent = msgspec.json.decode(body, type=ReplyMessage)
-                again = Sent(token, sent, body, bytes(32))
+                again = Sent(token, sent, bytes(32))
                 assert await refused(here.reply(record.id, again)) == 404
             else:
                 await here._conclude(record)

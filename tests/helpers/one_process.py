@@ -60,7 +60,7 @@ class Recording(MemoryStorage):
 
 def sent_by(token: bytes, message: Any, body: bytes) -> Sent:
     """A reply of somebody of whom only the token's hash is known here."""
-    return Sent(token, message, body, hmac.digest(token, body, "sha256"))
+    return Sent(token, message, hmac.digest(token, body, "sha256"))
 
 
 class Here(Worker):
@@ -117,7 +117,7 @@ read_task = msgspec.json.Decoder(TaskMessage).decode
 def reply_to(message: TaskMessage, **other: Any) -> tuple[ReplyMessage, bytes]:
     task = Task.from_dict(message.task)
     values = task.answer((np.array([[0.5, 0.0]]), np.array([1])), SimulationSource(0)).values[0]
-    sent = ReplyMessage(message.plan, message.phase, message.ticket, values.tolist())
+    sent = ReplyMessage.saying(message.plan, message.phase, message.ticket, values.tolist())
     sent = msgspec.structs.replace(sent, **other)
     return sent, msgspec.json.encode(sent)
 

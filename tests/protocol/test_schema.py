@@ -67,8 +67,11 @@ def test_plans_and_models_fit(plan: StudyPlan) -> None:
 def test_rows_and_messages_fit() -> None:
     of("Encoder").validate(RowEncoder(3).to_dict())
     asked = {"plan": "0" * 64, "phase": 0, "ticket": 3}
-    of("ReplyMessage").validate(asked | {"values": [1.0, -1]})
-    assert not of("ReplyMessage").is_valid(asked | {"values": ["1"]})
+    said = asked | {"values": [1.0, -1], "nonce": "0f" * 16}
+    of("ReplyMessage").validate(said)
+    for wrong in ({"values": ["1"]}, {"nonce": "0" * 31}, {"nonce": "0" * 33}, {"nonce": "F" * 32}):
+        assert not of("ReplyMessage").is_valid(said | wrong)
+    assert not of("ReplyMessage").is_valid(asked | {"values": [1.0]})
     task = plain(Task.named("stump").examples()[0].to_dict())
     of("TaskMessage").validate(asked | {"task": task})
     assert not of("TaskMessage").is_valid(asked | {"task": {"name": "stump"}})

@@ -69,7 +69,7 @@ class Crowd:
         for body in found.bodies:
             task = _task(body)
             values = rng.normal(size=FEATURES).tolist()
-            message = ReplyMessage(task.plan, task.phase, task.ticket, values)
+            message = ReplyMessage.saying(task.plan, task.phase, task.ticket, values)
             self._bodies.append(msgspec.json.encode(message))
         return found
 

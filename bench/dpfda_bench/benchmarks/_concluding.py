@@ -16,7 +16,7 @@ import numpy as np
 from dpfda.collector.storage import open_storage
 from dpfda.collector.storage.base import NewReply
 from dpfda.protocol.plan import StudyPlan
-from dpfda.protocol.wire import ReplyMessage
+from dpfda.protocol.wire import Reply
 from dpfda.study.running import CollectorProcess
 from dpfda_bench.benchmarks._collector_crowd import FEATURES, Crowd, plan_for
 from dpfda_bench.load import load
@@ -96,7 +96,7 @@ def _fill(database: str, plan: StudyPlan) -> None:
         replies = []
         for number, token in zip(numbers, tokens, strict=True):
             values = rng.normal(size=FEATURES).tolist()
-            body = msgspec.json.encode(ReplyMessage(plan.hash, 0, number, values))
+            body = msgspec.json.encode(Reply(plan.hash, 0, number, values))
             digest = hashlib.sha256(body).digest()
             replies.append(NewReply(token, study, 0, number, digest, body))
         assert set(storage.add_replies(replies)) == {"stored"}

@@ -79,7 +79,7 @@ def _phase(collector: CollectorProcess, plan: StudyPlan, people: int) -> int:
         message = msgspec.json.decode(body, type=TaskMessage)
         width = Task.from_dict(message.task).width
         values = rng.choice([-1.0, 1.0], width).tolist()  # a possible reply to anything
-        reply = ReplyMessage(message.plan, message.phase, message.ticket, values)
+        reply = ReplyMessage.saying(message.plan, message.phase, message.ticket, values)
         brought.append({"token": token, "reply": reply})
     requests = [
         request_bytes("POST", path + "/replies", msgspec.json.encode({"replies": some}))

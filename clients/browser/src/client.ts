@@ -9,7 +9,7 @@ import { refusal, spend } from "./ledger.ts";
 import { Refused } from "./refusal.ts";
 import type { Letter, Store } from "./store.ts";
 import { answer } from "./tasks.ts";
-import { secure, type Source } from "./words.ts";
+import { nonce, secure, type Source } from "./words.ts";
 
 export type Options = {
   url: string;
@@ -89,7 +89,7 @@ export class Client {
       checkAccepted(plan, letter.accepts);
       await spend(this.#store, hash, task.fields.epsilon);
       const values = answer(task, features(plan, given.curve, given.label), labelNumber(plan, given.label), this.#source);
-      const body = JSON.stringify({ plan: hash, phase: message.phase, ticket: message.ticket, values });
+      const body = JSON.stringify({ plan: hash, phase: message.phase, ticket: message.ticket, values, nonce: nonce() });
       await this.#keep(hash, { ...letter, token, task: message.task, body });
       return body;
     });

@@ -15,6 +15,12 @@ export const secure: Source = {
   },
 };
 
+/** 16 bytes of that generator, as hexadecimal digits: what makes a message one that nobody can make again. */
+export function nonce(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
 const WORD = 1n << 64n;
 
 /** Integers, uniform on {0, …, bound - 1}. */

@@ -65,6 +65,17 @@ async function device(answers: Answers = {}, store: Store = new MemoryStore(), l
 const refuses = (why: Refused["why"]) => (error: unknown) => error instanceof Refused && error.why === why;
 const spentBy = async (store: Store) => (await budget(store)).spent;
 
+test("every reply has a nonce of its own, whatever the noise is drawn from", async () => {
+  const drawn: string[] = [];
+  for (let k = 0; k < 20; k++) {
+    const { client } = await device();
+    await client.join(HASH, { mostEpsilon: 1 });
+    drawn.push(JSON.parse(await client.prepare(HASH, GIVEN)).nonce);
+  }
+  assert.equal(new Set(drawn).size, 20);
+  assert(new Set(drawn.join("")).size === 16 && drawn.every((one) => one.length === 32));
+});
+
 test("a person takes part", async () => {
   const { client, seen, store } = await device();
   assert.equal((await client.join(HASH, { mostEpsilon: 1 })).epsilon, 1);
@@ -75,6 +86,7 @@ test("a person takes part", async () => {
   const message = JSON.parse(body);
   assert.deepEqual([message.plan, message.phase, message.ticket], [HASH, 0, 3]);
   assert.deepEqual(message.values.map(Math.abs), TASK.thresholds[0].map(() => 1));
+  assert.match(message.nonce, /^[0-9a-f]{32}$/);
   assert.equal(await client.send(HASH), "0-3-abc");
   assert.equal(seen.at(-1)!.body, body);
   assert.match(seen.at(-1)!.token!, /^Bearer token/);

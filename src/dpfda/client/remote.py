@@ -172,7 +172,7 @@ class RemoteClient:
             plan, **given, ledger=self.ledger, accepts=letter.accepts, source=self.source
         )
         values = person.answer(task).values
-        reply = ReplyMessage(plan_hash, message.phase, message.ticket, values[0].tolist())
+        reply = ReplyMessage.saying(plan_hash, message.phase, message.ticket, values[0].tolist())
         body = msgspec.json.encode(reply).decode()
         return msgspec.structs.replace(letter, task=message.task, body=body)
 

@@ -24,7 +24,7 @@ from dpfda.collector.summary import summarize
 from dpfda.errors import DpfdaError, InvalidParameter
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import BLOCK, Server
-from dpfda.protocol.wire import ReplyMessage
+from dpfda.protocol.wire import Reply
 
 
 class Conclusion(msgspec.Struct, frozen=True):
@@ -127,9 +127,7 @@ def conclude(
     server.issued = quota
     if replies:
         numbers = np.array([number for number, _ in replies], dtype=np.int64)
-        values = np.array(
-            [msgspec.json.decode(body, type=ReplyMessage).values for _, body in replies]
-        )
+        values = np.array([msgspec.json.decode(body, type=Reply).values for _, body in replies])
         _receive(server, numbers, values, quota)
     if server.progress.phase == phase and not server.finished:
         server.close_phase()

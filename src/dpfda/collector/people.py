@@ -31,6 +31,8 @@ MOST_AT_ONCE = 8
 """nor, from one address, so many requests at the same time: each may hold that much memory."""
 
 _ROUTE = re.compile(r"/+api/+studies/+([0-9a-f]{1,64})/+(task|reply|replies)/*")
+_ABOUT_NONCE = ("`nonce`", "`$.nonce`")  # how the decoder's words end: missing, or of another form
+_NONCE = "a reply needs a nonce: 32 hexadecimal digits, in lower case, drawn at random for it alone"
 _ENCODE = msgspec.json.Encoder().encode
 
 
@@ -230,6 +232,10 @@ async def _read(receive: Receive, *, most: int) -> bytes:
 def _read_reply(body: bytes) -> ReplyMessage:
     try:
         return _reply(body)
+    except msgspec.ValidationError as error:
+        if str(error).endswith(_ABOUT_NONCE):
+            raise Refused(400, "bad_nonce", _NONCE) from None
+        raise _malformed() from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise _malformed() from None
 

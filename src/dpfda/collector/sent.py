@@ -13,20 +13,20 @@ from dpfda.collector.refusal import Refused
 from dpfda.collector.storage.base import NewReply, Storage, Stored
 from dpfda.protocol.wire import ReplyMessage, token_hash
 
-_ROOM, _ROOM_A_VALUE = 512, 32  # bytes that a reply needs at most, and each of its values
 _LARGEST = 2**31 - 1  # number that every database can hold
+_encode = msgspec.json.Encoder().encode
 
 
 class Sent(msgspec.Struct, frozen=True, gc=False):
-    """A reply as it came: hash of the token, what it says, the bytes that said it, and a digest.
+    """A reply as it came: hash of the token, what it says, and a digest of the bytes that said it.
 
-    The digest is keyed with the token itself, which the storage does not have: neither whoever asks
-    with another token nor whoever reads the storage can try which reply it belongs to.
+    The digest is keyed with the token itself, which the storage does not have, and covers the
+    nonce, which is not kept: neither whoever asks with another token, nor whoever has the token and
+    reads the storage, can try which reply it belongs to.
     """
 
     token: bytes
     message: ReplyMessage
-    body: bytes
     digest: bytes
 
     @classmethod
@@ -35,14 +35,13 @@ class Sent(msgspec.Struct, frozen=True, gc=False):
     ) -> Self:
         """Of whoever has the token; `hashed` is its hash, where that is known."""
         digest = hmac.digest(token.encode(), body, "sha256")
-        return cls(hashed or token_hash(token), message, body, digest)
+        return cls(hashed or token_hash(token), message, digest)
 
     def stored(self, study: str) -> NewReply:
-        """The same as it is kept."""
-        message, body = self.message, self.body
+        """The same as it is kept: what it says, without nonce, spaces, or digits without end."""
+        message = self.message
         number = min(message.ticket, _LARGEST)
-        if len(body) > _ROOM + _ROOM_A_VALUE * len(message.values):  # spaces, or digits without end
-            body = msgspec.json.encode(message)
+        body = _encode(message.kept())
         return NewReply(self.token, study, message.phase, number, self.digest, body)
 
 

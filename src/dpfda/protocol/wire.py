@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from typing import Any
+import secrets
+from typing import Annotated, Any, Self
 
 import msgspec
 
@@ -29,10 +30,42 @@ class TaskMessage(Ticketed, frozen=True):
     task: dict[str, Any]
 
 
-class ReplyMessage(Ticketed, frozen=True, gc=False):
-    """What a person sends: the randomized values."""
+class Reply(Ticketed, frozen=True, gc=False):
+    """What is kept of a reply: the randomized values."""
 
     values: list[float]
+
+
+# `$` lets a line's end follow: the length does not.
+Nonce = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$", max_length=32)]
+"""Random hexadecimal digits that a device draws for one reply, and nobody keeps but the device."""
+
+
+class ReplyMessage(Reply, frozen=True, gc=False):
+    """What a person sends: the randomized values, and a secret that nobody else can guess.
+
+    A collector recognizes a repeated message by a digest of all of it. Without the nonce whoever
+    gave out a token could send a stored reply with it, and see whether it is recognized.
+
+    Attributes:
+        nonce: 16 random bytes as hexadecimal digits, drawn for this message alone.
+    """
+
+    nonce: Nonce
+
+    @classmethod
+    def saying(cls, plan: str, phase: int, ticket: int, values: list[float]) -> Self:
+        """A message with a nonce of its own, drawn from the operating system.
+
+        Example:
+            >>> len(ReplyMessage.saying("0" * 64, 0, 17, [0.5]).nonce)
+            32
+        """
+        return cls(plan, phase, ticket, values, secrets.token_hex(16))
+
+    def kept(self) -> Reply:
+        """The same without the nonce."""
+        return Reply(self.plan, self.phase, self.ticket, self.values)
 
 
 class Receipt(msgspec.Struct, frozen=True, gc=False):

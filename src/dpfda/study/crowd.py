@@ -88,7 +88,9 @@ def reply_body(
     message = msgspec.json.decode(asked, type=TaskMessage)
     person = Crowd(plan, lambda start, stop: (features[start:stop], labels), source=source)
     values = person.answer(plan.read_task(message.task)).values[0].tolist()
-    return msgspec.json.encode(ReplyMessage(message.plan, message.phase, message.ticket, values))
+    return msgspec.json.encode(
+        ReplyMessage.saying(message.plan, message.phase, message.ticket, values)
+    )
 
 
 @dataclass(eq=False)
