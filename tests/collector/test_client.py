@@ -384,10 +384,9 @@ def test_a_second_question_is_not_answered(client: RemoteClient, villain: Villai
 def test_the_overall_limit_holds(client: RemoteClient, villain: Villain, make_plan: Any) -> None:
     big = make_plan(10, epsilon=5.0)
     villain.plan, villain.hash = big.to_dict(), big.hash
-    villain.task = Server(big).issue(1).to_dict()
-    client.join(villain.url, big.hash, most_epsilon=9.0)
-    with pytest.raises(BudgetExceeded):
-        client.prepare(big.hash, curve=CURVE, label="yes")
+    with pytest.raises(BudgetExceeded, match="ε = 5 does not fit into ε = 3"):
+        client.join(villain.url, big.hash, most_epsilon=9.0)
+    assert client.studies() == []
 
 
 def test_the_preview_is_what_is_sent(client: RemoteClient, villain: Villain) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TextIO
 
@@ -44,7 +45,8 @@ def command(
 
     The study is the one with this HASH at the collector URL. Nothing about you is sent yet.
     """
-    client = RemoteClient(home, limit_epsilon=limit_epsilon, certificates=certificates)
+    told = partial(click.echo, err=True)
+    client = RemoteClient(home, limit_epsilon=limit_epsilon, certificates=certificates, told=told)
     plan = client.join(
         url,
         plan_hash,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from dpfda.files import Reading
 from dpfda.study.results import to_json
 
 _ROWS = 12
+_BEFORE = "this study was answered before: its reply stays the same bytes, nothing of {} is used"
 
 
 @click.command()
@@ -35,7 +37,8 @@ _ROWS = 12
     "grid": "t is a column of its own, beside x(t)",
     "fill": "a row is a point: leave out those without a value",
 })  # fmt: skip
-@click.option("--show", is_flag=True, help="Show what would be sent beside what it hides; ask.")
+@click.option("--show", is_flag=True,
+    help='Show what would be sent and what it hides; ask. After "no" ε stays spent.')  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the receipt as JSON.")
 def command(
     plan_hash: str,
@@ -55,20 +58,31 @@ def command(
     """
     curve = read_curve(file, reading_from(options))
     client = client_at(home, certificates)
-    preview = client.prepare(plan_hash, curve=curve, label=_typed(client, plan_hash, label))
+    stage = client.stage(plan_hash)
+    if stage == "joined":
+        own = _typed(client, plan_hash, label)
+        notes = _looked_over(client, plan_hash, file, curve, own)
+        if notes and show and not click.confirm("Answer with it? Nothing is spent yet.", err=True):
+            click.echo("nothing was spent or sent")
+            return
+    else:
+        own = label
+        click.echo(_BEFORE.format(file.name), err=True)
+    preview = client.prepare(plan_hash, curve=curve, label=own)
     if show:
         _print(preview)
-        if not click.confirm("Send it?", err=True):
+        if stage != "sent" and not click.confirm("Send it?", err=True):
             click.echo("nothing was sent; the budget stays spent, as the reply exists")
             return
     receipt = client.send(plan_hash)
-    click.echo(to_json({"receipt": receipt}) if as_json else f"sent; receipt {receipt}")
+    told = "answered before" if stage == "sent" else "sent"
+    click.echo(to_json({"receipt": receipt}) if as_json else f"{told}; receipt {receipt}")
 
 
 def client_at(home: Path, certificates: str | None) -> RemoteClient:
     """The device whose budget is in a folder already."""
     try:
-        return RemoteClient(home, certificates=certificates)
+        return RemoteClient(home, certificates=certificates, told=partial(click.echo, err=True))
     except InvalidParameter as error:
         if error.name != "limit_epsilon":
             raise
@@ -95,23 +109,36 @@ def _typed(client: RemoteClient, plan_hash: str, label: str) -> Any:
     for known in client.fetch_plan("", plan_hash).classes:
         if str(known) == label:
             return known
-    return label  # counts as the first label: refusing would reveal something
+    return label
+
+
+def _looked_over(
+    client: RemoteClient, plan_hash: str, file: Path, curve: Any, label: Any
+) -> list[str]:
+    """Say what of the data does not fit; this console is the person's own, and may show theirs."""
+    try:
+        notes = client.look_over(plan_hash, curve=curve, label=label)
+    except InvalidData as error:
+        if error.name == "label":
+            raise InvalidParameter("--label", error.rule, label) from None
+        raise
+    for note in notes:
+        click.echo(f"{file.name}: {note}", err=True)
+    return notes
 
 
 def _print(preview: Preview) -> None:
     console = Console(stderr=True)
+    columns = {"yours": preview.original, "what the reply shows": preview.perturbed}
+    shown = {name: values for name, values in columns.items() if values is not None}
     table = Table(title=f"task: {preview.kind}", title_justify="left")
     table.add_column("t" if len(preview.points) else "feature", justify="right")
-    table.add_column("yours", justify="right")
-    if preview.perturbed is not None:
-        table.add_column("what the reply shows", justify="right")
-    step = max(1, len(preview.original) // _ROWS)
-    for i in range(0, len(preview.original), step):
+    for name in shown:
+        table.add_column(name, justify="right")
+    size = max((len(values) for values in shown.values()), default=0)
+    for i in range(0, size, max(1, size // _ROWS)):
         place = f"{preview.points[i]:.3g}" if len(preview.points) else str(i + 1)
-        cells = [place, f"{preview.original[i]:.4g}"]
-        if preview.perturbed is not None:
-            cells.append(f"{preview.perturbed[i]:.4g}")
-        table.add_row(*cells)
+        table.add_row(place, *(f"{values[i]:.4g}" for values in shown.values()))
     console.print(table)
     console.print(Text("bytes: " + json.dumps(json.loads(preview.body))))
     console.print(Text(preview.hides))

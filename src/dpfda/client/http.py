@@ -188,6 +188,7 @@ def persistently(
     *,
     once: bool = False,
     sleep: Callable[[float], None] = time.sleep,
+    told: Callable[[str], object] = lambda words: None,
 ) -> Answer:
     """Repeat a request until it is granted or refused: lost connections, 5xx and 429 are neither.
 
@@ -195,6 +196,7 @@ def persistently(
         request: what to do.
         once: repeat it after 429 alone, which says that nothing was done.
         sleep: how to wait.
+        told: gets one line for people, when the first attempt fails and others follow.
 
     Example:
         >>> answers = iter([Answer(503, b""), Answer(200, b"{}")])
@@ -204,13 +206,17 @@ def persistently(
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             answer = request()
-        except Unreachable:
+        except Unreachable as error:
             if once or attempt == _ATTEMPTS:
                 raise
+            trouble = str(error)
         else:
             if answer.status != 429 and (once or answer.status < 500):
                 return answer
+            trouble = f"the collector answered {answer.reason!r}"
             if attempt == _ATTEMPTS:
-                raise Unreachable(f"the collector answered {answer.reason!r} {attempt} times")
+                raise Unreachable(f"{trouble} {attempt} times")
+        if attempt == 1:
+            told(f"{trouble}: trying again, up to {_ATTEMPTS - 1} times")
         sleep(min(_PAUSE * 2 ** (attempt - 1), 10.0))
     raise AssertionError

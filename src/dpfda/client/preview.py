@@ -27,7 +27,8 @@ class Preview:
         kind: what was asked.
         body: the exact bytes.
         points: where curves are drawn; empty for plain vectors.
-        original: the person's curve as the encoder sees it; an owner's rows.
+        original: the person's curve as the encoder sees it; an owner's rows. None where the reply
+            was drawn before: what it was drawn from is not kept.
         perturbed: the curve that the reply shows, if the reply is a noisy curve; else None.
         hides: one sentence on what a reader of the reply can conclude.
     """
@@ -35,7 +36,7 @@ class Preview:
     kind: str
     body: bytes
     points: FloatArray
-    original: FloatArray
+    original: FloatArray | None
     perturbed: FloatArray | None
     hides: str
 
@@ -43,14 +44,10 @@ class Preview:
 def describe(
     plan: StudyPlan, task: Mapping[str, Any], body: bytes, *, curve: Any, grid_points: Any = None
 ) -> Preview:
-    """The preview of a stored reply."""
+    """The preview of a stored reply; `curve` is None where it was not drawn from this one."""
     kind = str(task.get("name", ""))
-    features = plan.encoder.encode(
-        one_curve(curve, channels=plan.encoder.channels), grid_points, strict=False
-    )
     values = np.array(msgspec.json.decode(body, type=ReplyMessage).values)
     functional = plan.encoder.basis.functional
-    plain_rows = isinstance(plan.encoder, RowEncoder)  # an owner's, as many as there are
     points = np.linspace(*plan.encoder.basis.domain_range, _POINTS) if functional else np.empty(0)
     shown = values[: plan.encoder.n_features]
     noisy = kind in ("vector", "moment") and len(shown) == plan.encoder.n_features
@@ -58,13 +55,21 @@ def describe(
         kind=kind,
         body=body,
         points=points,
-        original=features if plain_rows else _drawn(plan, features[0], points),
+        original=None if curve is None else _own(plan, curve, grid_points, points),
         perturbed=_drawn(plan, shown, points) if noisy else None,
         hides=(
             f"Whatever your data are, this reply is at most e^ε = {np.exp(plan.epsilon):.3g} "
             "times as likely as for anybody else's."
         ),
     )
+
+
+def _own(plan: StudyPlan, curve: Any, grid_points: Any, points: FloatArray) -> FloatArray:
+    batch = one_curve(curve, channels=plan.encoder.channels)
+    features = plan.encoder.encode(batch, grid_points, strict=False)
+    if isinstance(plan.encoder, RowEncoder):  # an owner's, as many as there are
+        return features
+    return _drawn(plan, features[0], points)
 
 
 def _drawn(plan: StudyPlan, z_star: FloatArray, points: FloatArray) -> FloatArray:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote
 
 import msgspec
@@ -14,8 +15,10 @@ import msgspec
 from dpfda import _validate
 from dpfda.client.http import Answer, Connection, persistently
 from dpfda.client.outbox import Letter, Outbox
+from dpfda.client.own_data import look_over
 from dpfda.client.preview import Preview, describe
 from dpfda.errors import (
+    AlreadySpent,
     BudgetExceeded,
     DpfdaError,
     InvalidParameter,
@@ -23,7 +26,8 @@ from dpfda.errors import (
     ProtocolError,
 )
 from dpfda.noise import SecureSource, Source
-from dpfda.privacy.ledger import BaseLedger
+from dpfda.privacy.cost import limit
+from dpfda.privacy.ledger import BaseLedger, Ledger
 from dpfda.privacy.ledger_file import FileLedger
 from dpfda.protocol.person import Person
 from dpfda.protocol.plan import StudyPlan
@@ -40,11 +44,13 @@ class RemoteClient:
 
     Args:
         folder: where ledger and replies are kept; readable by the person only.
-        limit_epsilon: what all studies together may cost; must be given the first time.
+        limit_epsilon: what all studies together may cost; must be given the first time. It is
+            kept for good once a study is joined that fits into it.
         source: where randomness comes from; the operating system by default.
         certificates: file of certificates to trust instead of the system's.
         patience: seconds to wait until the collector wants somebody.
         holder: what answers: a person with a curve, or another kind of `Person`.
+        told: gets lines for people, such as that the collector is asked again.
 
     Example:
         >>> import tempfile
@@ -63,15 +69,29 @@ class RemoteClient:
         certificates: str | None = None,
         patience: float = 60.0,
         holder: Callable[..., Person] = Person,
+        told: Callable[[str], object] = lambda words: None,
     ) -> None:
         place = Path(folder)
         self._outbox = Outbox(place / "studies")
-        self.ledger: BaseLedger = FileLedger(place / "ledger", limit_epsilon=limit_epsilon)
+        self._path = place / "ledger"
+        self._limit = limit_epsilon
+        self._told = told
+        self._unkept: BaseLedger | None = None  # a limit that may still be another one
+        if limit_epsilon is None or self._path.exists():
+            _ = self.ledger  # refused now, if it is none or has another limit
+        else:
+            self._unkept = Ledger(limit_epsilon)
         self.source: Source = SecureSource() if source is None else source
         self._certificates = certificates
         self._patience = patience
         self._holder = holder
         self._sleep: Callable[[float], None] = time.sleep
+
+    @cached_property
+    def ledger(self) -> BaseLedger:
+        """The budget on disk: begun here, if there is none yet."""
+        self._unkept = None
+        return FileLedger(self._path, limit_epsilon=self._limit)
 
     def studies(self) -> list[str]:
         """Hashes of the studies that were joined."""
@@ -105,6 +125,8 @@ class RemoteClient:
     ) -> StudyPlan:
         """Agree to a plan and get a token for it; joining again changes nothing.
 
+        A study that does not fit into what is left of the limit is refused, and nothing is stored.
+
         Args:
             url: the collector.
             plan_hash: the hash the person was given, from somewhere they trust.
@@ -125,6 +147,7 @@ class RemoteClient:
             plan.check_accepted(agreed)
             if invitation is not None and not _WORD.fullmatch(invitation):
                 raise InvalidParameter("invitation", "one word", "something else")
+            self._afford(plan)
             token = invitation or self._enrolled(url, insecure, plan_hash)
             letter = Letter(
                 url=url, plan=plan.to_dict(), token=token, accepts=agreed, insecure=insecure
@@ -132,10 +155,29 @@ class RemoteClient:
             self._outbox.keep(plan_hash, letter)
         return plan
 
+    def stage(self, plan_hash: str) -> Literal["joined", "drawn", "sent"]:
+        """How far this device is with a study: its reply exists, or is acknowledged, or neither."""
+        letter = self._letter(plan_hash)
+        return "joined" if letter.body is None else "drawn" if letter.receipt is None else "sent"
+
+    def look_over(
+        self, plan_hash: str, *, curve: Any, label: Any, grid_points: Any = None
+    ) -> list[str]:
+        """What of these data the study would leave out or change; nothing is asked, spent or sent.
+
+        Raises:
+            InvalidData: they would be no answer; `prepare` refuses them too.
+        """
+        plan = _agreed(self._letter(plan_hash), plan_hash)
+        return look_over(plan, curve=curve, label=label, grid_points=grid_points)
+
     def prepare(
         self, plan_hash: str, *, curve: Any, label: Any, grid_points: Any = None
     ) -> Preview:
         """Get the task, spend, draw the reply and store it, without sending it.
+
+        What would be no answer (`look_over`) or cannot be paid is refused before that. A reply
+        that exists already stays as it is, whatever the data are now.
 
         Returns:
             What would be sent and what it hides. Whether it is then sent or not, ε is spent: the
@@ -144,14 +186,29 @@ class RemoteClient:
         with self._outbox.alone(_checked(plan_hash)):
             letter = self._letter(plan_hash)
             plan = _agreed(letter, plan_hash)
-            if letter.body is None:
+            if letter.body is not None:
+                curve = None  # the reply may come from another one
+            else:
                 given = {"curve": curve, "label": label, "grid_points": grid_points}
+                look_over(plan, **given)
+                self._afford(plan)
                 letter = self._answered(letter, plan, plan_hash, given)
                 self._outbox.keep(plan_hash, letter)
         assert letter.body is not None
         return describe(
             plan, letter.task or {}, letter.body.encode(), curve=curve, grid_points=grid_points
         )
+
+    def _afford(self, plan: StudyPlan) -> None:
+        """Refuse what cannot be paid before the collector gives one of its places away."""
+        ledger = self.ledger if self._unkept is None else self._unkept
+        if any(entry.key == plan.hash for entry in ledger.entries):
+            raise AlreadySpent("this study was paid for before, and no reply to it is stored")
+        # Who has a budget of their own may answer for less than the plan's ε.
+        reason = ledger.refusal(limit(epsilon=plan.epsilon, delta=0.0))
+        if reason and not plan.design.get("own_budgets"):
+            raise BudgetExceeded(reason)
+        _ = self.ledger  # from here on the limit is kept
 
     def _answered(
         self, letter: Letter, plan: StudyPlan, plan_hash: str, given: dict[str, Any]
@@ -238,7 +295,7 @@ class RemoteClient:
     def _letter(self, plan_hash: str) -> Letter:
         letter = self._outbox.find(_checked(plan_hash))
         if letter is None:
-            raise ProtocolError("this device has not joined the study")
+            raise ProtocolError("this device has not joined the study: join it first")
         return letter
 
     def _connect(self, url: str, insecure: bool) -> Connection:
@@ -250,7 +307,7 @@ class RemoteClient:
             return self._granted(lambda: connection.ask(method, path, **how))
 
     def _granted(self, request: Callable[[], Answer]) -> Answer:
-        answer = persistently(request, sleep=self._sleep)
+        answer = persistently(request, sleep=self._sleep, told=self._told)
         if answer.status not in (200, 201, 202):
             raise NotGranted(answer.status, answer.reason, answer.code)
         return answer

@@ -1,0 +1,109 @@
+"""What a person should know of their own data before they answer: for their eyes only."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dpfda.curves import CurveEncoder, RowEncoder
+from dpfda.curves.observations import read_channels, read_curves, read_vectors
+from dpfda.errors import InvalidData
+from dpfda.protocol.person import equal, one_by_one, one_curve
+from dpfda.protocol.plan import StudyPlan
+
+_ANYWHERE = (-1e300, 1e300)
+_ROUNDING = 1 + 1e-9  # of least squares: a curve along the edge lies inside
+
+
+def look_over(plan: StudyPlan, *, curve: Any, label: Any, grid_points: Any = None) -> list[str]:
+    """What of the data is left out or changed by a plan; refuse what would be no answer at all.
+
+    A `Person` answers with whatever there is, as a missing answer would itself reveal something.
+    But who sits before their device with a wrong file would lose ε for nothing: they are told
+    before anybody is asked for anything.
+
+    Raises:
+        InvalidData: the label is none of the study's, or of the curve nothing is left.
+    """
+    if isinstance(plan.encoder, RowEncoder):
+        return []  # an owner's rows: each of them may be anything
+    _check_label(plan, label)
+    batch = one_curve(curve, channels=plan.encoder.channels)
+    if plan.encoder.table is not None:
+        return _cells(plan.encoder, batch)
+    if plan.encoder.basis.functional:
+        said = _points(plan.encoder, batch, grid_points)
+    else:
+        said = _numbers(plan.encoder, batch)
+    return said + _far_away(plan.encoder, batch, grid_points)
+
+
+def _check_label(plan: StudyPlan, label: Any) -> None:
+    if plan.target_range is None:
+        if not equal(one_by_one([label]), one_by_one(plan.classes)).any():
+            raise InvalidData("label", f"one of {', '.join(map(str, plan.classes))}")
+        return
+    low, high = plan.target_range
+    try:
+        number = float(label)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not low <= number <= high:
+        raise InvalidData("label", f"a number from {low:g} to {high:g}")
+
+
+def _points(encoder: CurveEncoder, batch: Any, grid_points: Any) -> list[str]:
+    said = []
+    channels = read_channels(batch, grid_points, count=encoder.channels, strict=False)
+    for part, one in zip(encoder.basis.parts, channels, strict=True):
+        low, high = part.domain_range
+        # Twice: what has a value anywhere, and what of it the study sees.
+        _, anywhere = read_curves(*one, domain_range=_ANYWHERE, strict=False)
+        _, inside = read_curves(*one, domain_range=(low, high), strict=False)
+        total, valued, seen = (
+            anywhere.size,
+            *(int((~np.isnan(x)).sum()) for x in (anywhere, inside)),
+        )
+        if seen < max(1, min(2, total)):
+            rule = f"seen at two points at least between {low:g} and {high:g}"
+            raise InvalidData("curve", rule, f"{seen} of {total} points there")
+        if total > valued:
+            said.append(f"{total - valued} of {total} points have no value and are left out")
+        if valued > seen:
+            lost = valued - seen
+            said.append(f"{lost} of {total} points lie outside {low:g}…{high:g} and are left out")
+    return said
+
+
+def _numbers(encoder: CurveEncoder, batch: Any) -> list[str]:
+    size, found = encoder.n_features, np.shape(batch)
+    if found != (1, size):
+        raise InvalidData("curve", f"{size} numbers, as the study asks for", f"shape {found[1:]}")
+    unknown = int(np.isnan(read_vectors(batch, n_basis=size, strict=False)).sum())
+    if unknown == size:
+        raise InvalidData("curve", "finite numbers, one at least (NaN marks what is missing)")
+    return [f"{unknown} of {size} numbers are unknown"] if unknown else []
+
+
+def _cells(encoder: CurveEncoder, batch: Any) -> list[str]:
+    assert encoder.table is not None
+    encoder.table.check(batch)
+    try:
+        encoder.table.read(batch)
+    except InvalidData as error:
+        return [f"{error}: it counts as unknown"]
+    return []
+
+
+def _far_away(encoder: CurveEncoder, batch: Any, grid_points: Any) -> list[str]:
+    """Only `clip` has edges; other rescalers bend what is large, as everybody's."""
+    scales = encoder.rescaler.scales(encoder.n_features)
+    if encoder.rescaler.name != "clip" or scales is None:
+        return []
+    z = encoder.coefficients(batch, grid_points, strict=False)[0]
+    far = abs(z - encoder.rescaler.centers(encoder.n_features)) > scales * _ROUNDING
+    what = "features of the curve" if encoder.basis.functional else "numbers"
+    told = f"{far.sum()} of {len(far)} {what} lie outside the study's range: its edge counts"
+    return [told] if far.any() else []
