@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dpfda import CurveEncoder, Ledger
+from dpfda import CurveEncoder, Ledger, plan_study
 from dpfda.errors import DpfdaError
 from dpfda.mechanisms import Mechanism
 from dpfda.mechanisms.codeword_report import CodewordReport
@@ -98,6 +98,8 @@ def plans() -> dict[str, StudyPlan]:
         "regression": StudyPlan(
             epsilon=1.0, n_people=4000, encoder=table, target_range=(0, 100),
             design={"name": "local_regression", "evaluation_share": 0.1}),
+        "loose regression": plan_study(
+            4000, 2.0, target_range=(0, 100), value_range=(0, 1), range_is_loose=True),
     }  # fmt: skip
 
 

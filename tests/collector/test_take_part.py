@@ -235,6 +235,9 @@ def test_what_a_study_takes_for_granted_is_agreed_to_first(
         "Your data would leave as they are: this study takes for granted that curves are public. "
         "Only your label is protected."
     )
+    promise = page.inner_text("#promise")
+    assert "whatever your label is, your reply is at most" in promise
+    assert "times as likely as with another label." in promise
     choose(page, GOOD)
     page.wait_for_selector("#curve:not([hidden])")
     assert page.is_disabled("#yes")

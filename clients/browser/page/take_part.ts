@@ -48,7 +48,11 @@ function describe(plan: Plan): void {
   say("asked", isCurve(plan)
     ? "You are asked one thing about a curve of yours, such as a measurement over a day, and about your label. Your device answers it by chance."
     : "You are asked one thing about a row of your numbers and about your label. Your device answers it by chance.");
-  say("promise", `ε = ${plan.epsilon}: whatever your data are, your reply is at most ${times} times as likely as with anybody else's. `
+  const [whatever, other] = {
+    both: ["your data are", "anybody else's"],
+    labels: ["your label is", "another label"],
+  }[plan.protects as string] ?? ["your data are", "other data and the same label"];
+  say("promise", `ε = ${plan.epsilon}: whatever ${whatever}, your reply is at most ${times} times as likely as with ${other}. `
     + `If it were a single yes/no question, this is how often the reply would say yes:`);
   chance("if-yes", "if your true answer is yes", likely);
   chance("if-no", "if your true answer is no", 1 - likely);

@@ -68,6 +68,11 @@ function confidence(plan: Plan, dimension: number, f: number): Record<string, Te
   return { confidence: { dimension, f, known: dimension + 1, clipped: true, m, k, damping: range(1e6 + 1) } };
 }
 
+/** How many waves beside its level the longest channel of curves has. */
+function waves(basis: Parameters<typeof channels>[0]): number {
+  return Math.max(0, ...channels(basis).map((part) => size(part) - 1));
+}
+
 const FEATURES_FROM = [0, 20, 40, 60, 300, 1000, 2000, 3500];
 
 function questions(plan: Plan): Record<string, Terms> {
@@ -79,7 +84,7 @@ function questions(plan: Plan): Record<string, Terms> {
   const asked = { positive: positives(plan) };
   const f = design.spread_differs ? d : 0;
   const rule = { dimension: d + f, f, clipped: true };
-  const width = Math.max(0, ...channels(basis).map((part) => size(part) - 1));
+  const width = waves(basis);
   const reach = { k, coordinates: range(all), w: width };
   return {
     ...(design.range_is_loose && width ? { reach } : {}),
@@ -141,9 +146,14 @@ function linear(plan: Plan): Record<string, Terms> {
 }
 
 function regression(plan: Plan): Record<string, Terms> {
-  const d = 1 + (plan.design.n_features ?? size(plan.encoder.basis));
+  const { basis } = plan.encoder;
+  const d = 1 + (plan.design.n_features ?? size(basis));
+  const k = bestQuestions(plan.epsilon, d);
+  const width = waves(basis);
+  const reach = { k, coordinates: range(1 + size(basis)), w: width };
   return {
-    stump: { k: bestQuestions(plan.epsilon, d), coordinates: range(d), positive: 1, uses_label: false },
+    ...(plan.design.range_is_loose && width ? { reach } : {}),
+    stump: { k, coordinates: range(d), positive: 1, uses_label: false },
     summary: {
       classes: 1, d, q: range(d + 1, 1), statistic: oneOf("products", "cross"), clip: 3, c: 1,
       w: range(d + 1, 1), t: 1, reach: ANY_LENGTH, limit: ANY_LENGTH,

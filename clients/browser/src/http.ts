@@ -51,12 +51,29 @@ export class Collector {
         method, headers, ...(body === undefined ? {} : { body }),
         cache: "no-store", credentials: "omit", redirect: "error", referrerPolicy: "no-referrer",
       });
-      const text = await answer.text();
-      return { status: answer.status, document: text.length > MOST ? null : parsed(text) };
+      return { status: answer.status, document: parsed(await read(answer)) };
     } catch {
       return null;
     }
   }
+}
+
+/** The body, as far as it is no longer than allowed; else nothing. */
+async function read(answer: Response): Promise<string> {
+  const reader = answer.body?.getReader();
+  const decoder = new TextDecoder();
+  let text = "";
+  for (let bytes = 0; reader !== undefined; ) {
+    const { done, value } = await reader.read();
+    if (done) return text + decoder.decode();
+    bytes += value.length;
+    if (bytes > MOST) {
+      await reader.cancel();
+      return "";
+    }
+    text += decoder.decode(value, { stream: true });
+  }
+  return text;
 }
 
 function parsed(text: string): any {
