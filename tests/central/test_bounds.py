@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from dpfda import (
+    Ledger,
     PrivateCovariance,
     PrivateDensity,
     PrivateFunctionOnScalar,
@@ -19,10 +20,12 @@ from dpfda import (
     PrivateLinearRegression,
     PrivateLogisticRegression,
     PrivateMean,
+    PrivateMoments,
 )
 from dpfda.central.conversation import reaches
 from dpfda.central.mean import FunctionMechanism
 from dpfda.cli._group import dpfda
+from dpfda.errors import InvalidParameter
 from dpfda.regression.methods import RegressionMechanism
 
 T = np.linspace(0, 1, 40)
@@ -73,7 +76,8 @@ def test_ranges_that_are_too_small() -> None:
 
 def test_a_search_that_finds_nobody() -> None:
     """Curves of mean 0 leave their trace in the radius alone, where it is found by counts."""
-    assert told(PrivateMean(1.0, delta=1e-5, bound=1.0, random_state=0), PHASES)
+    (warning,) = told(PrivateMean(1.0, delta=1e-5, bound=1.0, random_state=0), PHASES)
+    assert "more than a few curves reach their public bound" in warning
     assert not told(PrivateMean(1.0, delta=1e-5, bound=100.0, random_state=0), PHASES)
 
 
@@ -255,3 +259,15 @@ def test_commands_print_it(tmp_path: Path) -> None:
             "--feature-ranges", "age=18:100,weight=30:150", "--seed", "0"]  # fmt: skip
     done = CliRunner().invoke(dpfda, call, catch_exceptions=False)
     assert "warning: nearly all targets are at one end" in done.stdout
+
+
+@pytest.mark.parametrize("bound", [9e-26, 1.1e40])
+def test_bounds_beyond_numbers_are_refused_before_anything_is_spent(bound: float) -> None:
+    ledger = Ledger(9.0, limit_delta=1e-3)
+    for kind in (PrivateMean, PrivateMoments, PrivateCovariance):
+        model = kind(2.0, delta=1e-5, bound=bound, ledger=ledger)
+        with pytest.raises(InvalidParameter, match="bound must be from 1e-25 to 1e40"):
+            model.fit(bound * SMALL)
+    assert not ledger.entries
+    for kind in (PrivateMean, PrivateMoments, PrivateCovariance):
+        kind(2.0, delta=1e-5, bound=1.1e-25, random_state=0).fit(1e-27 * SMALL)

@@ -282,7 +282,8 @@ def test_few_curves_are_refused() -> None:
             PrivateMean(1.0, delta=delta).fit(curves(least - 1))
         PrivateMean(1.0, delta=delta, random_state=0).fit(curves(least))
     two = np.stack([curves(1400)] * 2, axis=2)
-    with pytest.raises(InvalidParameter, match="value_range must be given where"):
+    each = "given where each channel's share of n·epsilon, here 494.975, is below 500"
+    with pytest.raises(InvalidParameter, match=each):
         PrivateMean(0.5, delta=1e-5).fit(two)  # each channel has half of μ²
     PrivateMean(0.51, delta=1e-5, random_state=0).fit(two)
     with pytest.raises(InvalidParameter, match="value_range must be given: the public"):

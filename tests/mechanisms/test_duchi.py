@@ -28,7 +28,7 @@ def exact_probabilities(epsilon: float, x: np.ndarray) -> np.ndarray:
 
 
 def paper_bound(epsilon: float, d: int) -> float:
-    """B of methods.md §2, odd and even d."""
+    """The constant B, odd and even d."""
     e = math.exp(epsilon)
     if d % 2:
         return 2 ** (d - 1) / math.comb(d - 1, (d - 1) // 2) * (e + 1) / (e - 1)

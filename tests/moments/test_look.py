@@ -17,9 +17,9 @@ from dpfda.errors import InvalidParameter
 from dpfda.moments.comparison import PrivateGroupComparison
 from dpfda.moments.discriminant import Discriminant
 from dpfda.moments.estimator import PrivateMoments
+from dpfda.moments.joint_looks import FOR_BANDS, FOR_MOMENTS, FOR_TESTS
 from dpfda.moments.look import WEIGHTS, JointMoments
 from dpfda.moments.release import MomentsRelease
-from dpfda.moments.three_looks import FOR_BANDS, FOR_MOMENTS, FOR_TESTS
 from dpfda.noise import SimulationSource
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.answer import Answer

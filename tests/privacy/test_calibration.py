@@ -35,7 +35,7 @@ def exact_delta(epsilon: float, multiplier: float) -> mpmath.mpf:
     ("epsilon", "mu"), [(0.1, 0.0325), (0.5, 0.1422), (1.0, 0.2681), (2.0, 0.5016)]
 )
 def test_mu_of_the_specification(epsilon, mu):
-    assert round(gaussian_mu(epsilon=epsilon, delta=1e-5), 4) == mu  # methods.md 8.9
+    assert round(gaussian_mu(epsilon=epsilon, delta=1e-5), 4) == mu
 
 
 @given(epsilons, deltas)

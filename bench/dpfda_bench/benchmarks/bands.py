@@ -8,8 +8,8 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from dpfda._validate import FloatArray
+from dpfda.moments.joint_looks import BANDS_FROM
 from dpfda.moments.mean_estimator import PrivateMean
-from dpfda.moments.three_looks import BANDS_FROM
 from dpfda.noise.law import NoiseLaw
 from dpfda.study.outcome import Outcome
 from dpfda_bench.benchmarks._curve_families import FAMILIES, MEAN, RANGE, curves

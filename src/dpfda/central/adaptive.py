@@ -25,7 +25,7 @@ from dpfda.protocol.query import Records
 
 _TILT = 0.5  # a_j = j^-tilt: the shape of the clipping region
 CLIPPING_FROM = 5000  # nε from which skewed curves lose more by clipping than by noise
-WIDENED = 1.25  # of the radius then (methods.md 9.8)
+WIDENED = 1.25  # of the radius then
 ONE_LOOK = 200  # nε below which a second look is not worth its budget
 
 
@@ -55,7 +55,7 @@ class Schedule:
 
     @classmethod
     def of(cls, budget: Cost, *, n: int, most: int) -> Schedule:
-        """Rules in the manner of methods.md 8.5, for pure ε and for (ε, δ).
+        """Rules for pure ε and for (ε, δ).
 
         The prior prefers small radii: those are cheap, and without it a radius that holds every
         curve wins once in a hundred releases. It may weigh half as much as the evidence: a
@@ -84,7 +84,7 @@ class Schedule:
 
 @dataclass(frozen=True, kw_only=True)
 class Adaptive(FunctionMechanism, name="adaptive"):
-    """Three private looks at the same curves; the default for means.
+    """A few private looks at the same curves; the default for means.
 
     1. A coarse mean from all of ‖X‖ ≤ τ, shrunk into a center c.
     2. A radius R that holds most curves around c, by the exponential mechanism.
@@ -92,9 +92,9 @@ class Adaptive(FunctionMechanism, name="adaptive"):
     4. For free: both looks combined by inverse variance, then shrunk.
 
     Privacy:
-        ε-DP by adaptive composition: the three budgets add up to ε. (ε, δ) with Gaussian noise:
-        shares of μ² add up to that of one Gaussian mechanism. Below nε = 200 a single look. Every
-        choice is a function of n, ε, the grid and earlier releases.
+        ε-DP by adaptive composition: the budgets of all looks add up to ε. (ε, δ) with Gaussian
+        noise: shares of μ² add up to that of one Gaussian mechanism. Below nε = 200 a single look.
+        Every choice is a function of n, ε, the grid and earlier releases.
 
     Example:
         >>> Adaptive().name

@@ -27,8 +27,12 @@ from dpfda.protocol.query import Records
 _SMALLEST = 1e-4  # ε, or μ: below, a share of it may not pay for rounding to a lattice
 EDGE = 0.95  # of a bound: a mean as long as that is made of vectors that reach it
 _BLUR = 0.1  # of a bound: with more noise nothing can be told
-_LARGEST_BOUND = 1e40  # and 1e-40: powers of it stay within what queries allow
+_BOUNDS = 1e-25, 1e40  # squares, and parts of them, stay within what queries allow
 
+BEYOND = (
+    "more than a few curves reach their public bound: it is probably too small, and then the "
+    "result is wrong whatever its band says"
+)
 OUTSIDE = (
     "more than a few curves lie outside their public range: it is probably too small, and what is "
     "outside was pulled into it"
@@ -87,7 +91,9 @@ class CentralConversation(Conversation[Kept]):
             sampling=sampling,
         )
         doubts = self.doubts(release)  # which say more than that some curves are outside
-        told = tuple(text for text in warnings if not (doubts and text in (OUTSIDE, *doubts)))
+        told = tuple(
+            text for text in warnings if not (doubts and text in (OUTSIDE, BEYOND, *doubts))
+        )
         return replace(release, warnings=(*doubts, *told))
 
     def doubts(self, release: Release) -> tuple[str, ...]:
@@ -164,8 +170,8 @@ class BoxConversation(CentralConversation[Release]):
 
 def checked_bound(bound: float) -> float:
     """A public bound whose powers are numbers."""
-    if not 1 / _LARGEST_BOUND <= _validate.positive("bound", bound) <= _LARGEST_BOUND:
-        raise InvalidParameter("bound", "from 1e-40 to 1e40", bound)
+    if not _BOUNDS[0] <= _validate.positive("bound", bound) <= _BOUNDS[1]:
+        raise InvalidParameter("bound", "from 1e-25 to 1e40", bound)
     return float(bound)
 
 

@@ -237,6 +237,9 @@ class CuratedCurveEstimator(CentralEstimator):
         least = SEARCH_FROM[not self.delta]
         if strength < least:
             rule = f"given where n·epsilon is below {least}: too few curves to find it privately"
+            if channels > 1:
+                each = f"each channel's share of n·epsilon, here {strength:g}, is below {least}"
+                rule = f"given where {each}: too few curves to find it privately"
             raise InvalidParameter("value_range", rule, None)
         return bound
 

@@ -2,7 +2,7 @@
 
 All take coefficients in the eigenbasis of a kernel, clip each curve to ‖X‖ ≤ τ, shrink their mean
 by public factors and add independent noise along public axes: one `ShrunkMean` each. Sensitivities
-are the tight ones (Cauchy–Schwarz, methods.md 8.3); ``published=True`` uses the larger bounds of
+are the tight ones (Cauchy–Schwarz); ``published=True`` uses the larger bounds of
 003 instead.
 """
 
@@ -242,7 +242,7 @@ class QuadraticRegularization(LinearMechanism, name="iclp_qr"):
 
 @dataclass(frozen=True, kw_only=True)
 class OptimalAllocation(QuadraticRegularization, name="allocation"):
-    """ICLP-QR's summary with the axes of least total noise, √s_j (methods.md 8.4).
+    """ICLP-QR's summary with the axes of least total noise, √s_j.
 
     Privacy:
         ε-DP: Σ s_j|c_j|/√s_j ≤ ‖c‖ (Σ s_j)^{1/2}, so Δ = (2τ/n)(Σ s_j)^{1/2}; attained.

@@ -2,7 +2,7 @@
 
 A public bound says where to begin. Where nothing is known, or where the bound turns out to be far
 wider than the curves, location and scale are found by noisy halvings: a bound that is 100 times too
-wide would cost hundreds of times the squared error, the search costs little (methods.md 9.6).
+wide would cost hundreds of times the squared error, the search costs little.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.central.conversation import OUTSIDE, CurveConversation, reaches, too_small
+from dpfda.central.conversation import BEYOND, OUTSIDE, CurveConversation, reaches, too_small
 from dpfda.central.looks import BallMean
 from dpfda.central.radius import Place, find_radius, halved, outermost, steps
 from dpfda.central.shrinkage import monotone_shrinkage
@@ -118,8 +118,9 @@ class Scouting:
             search, place, bound=region.bound, outside=self.outside, steepness=self.steepness
         )
         noise = look.noise.variance * (shrinkage / self.axes[: self.coarse]) ** 2
-        seen = radius >= outermost(region.bound)
-        seen = seen or reaches(look.values, look.noise.variance, region.bound)
+        nearly_all = reaches(look.values, look.noise.variance, region.bound)
+        told = too_small("their public bound") if nearly_all else BEYOND
+        seen = nearly_all or radius >= outermost(region.bound)
         return Scouted(
             place=place,
             radius=radius,
@@ -127,7 +128,7 @@ class Scouting:
             budget=budget,
             left=budget.rest(first, search),
             loose=bool(noise.sum() > (_DROWNED * radius) ** 2 or radius < region.bound / _LOOSE),
-            warnings=(too_small("their public bound"),) * seen,
+            warnings=(told,) * seen,
         )
 
 

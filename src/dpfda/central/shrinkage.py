@@ -14,7 +14,7 @@ def monotone_shrinkage(noisy: FloatArray, variance: FloatArray) -> FloatArray:
     """Factors in [0, 1], not increasing along the coefficients, of least estimated risk.
 
     For factors s the unbiased estimate of risk is Σ y²(s - (1 - v/y²))² + const: a weighted
-    isotonic regression of 1 - v/y² (methods.md 8.5, step 4). Smooth-first bases make "not
+    isotonic regression of 1 - v/y². Smooth-first bases make "not
     increasing" right.
 
     Example:

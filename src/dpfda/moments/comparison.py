@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from dpfda.curves.band import Band
 from dpfda.moments import anova, bands, report
 from dpfda.moments.estimator import PrivateMoments
-from dpfda.moments.three_looks import FOR_TESTS, Course
+from dpfda.moments.joint_looks import FOR_TESTS, Course
 from dpfda.protocol.plan import Label
 
 
@@ -25,7 +25,8 @@ class PrivateGroupComparison(PrivateMoments):
         unit, ledger, random_state: as for `PrivateMoments`.
 
     Attributes:
-        pvalue_: of the hypothesis that all groups have one mean curve.
+        pvalue_: of the hypothesis that all groups have one mean curve. Groups too small to tell
+            anything of them are left out, with a warning.
         sizes_: released sizes.
 
     Example:

@@ -10,8 +10,8 @@ import numpy as np
 from dpfda._validate import whole
 from dpfda.curves.symmetric import floored
 from dpfda.moments.joint import JointAnswer
+from dpfda.moments.joint_looks import Course
 from dpfda.moments.release import JointRelease
-from dpfda.moments.three_looks import Course
 from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC
 from dpfda.protocol.conversation import Questions
 from dpfda.regression.methods import Fitted
@@ -50,7 +50,7 @@ class Discriminant(JointRelease[Fitted], name="discriminant"):
         return (*super().assumptions, *(CLASSES_ARE_PUBLIC,) * self.found_classes)
 
     def questions(self) -> Questions[Fitted]:
-        """Three looks, then algebra."""
+        """A center, a radius, the joint look; then algebra."""
         found = yield from self.joint(
             Course(widened=_NARROWED, tilt=0.0),
             size=self.features,

@@ -16,10 +16,11 @@ from dpfda.central.quadrature import norm_bound
 from dpfda.curves.band import Band, Of
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.moments import bands, synthetic
+from dpfda.moments.anova import about_small
 from dpfda.moments.curve_moments import CurveMoments
+from dpfda.moments.joint_looks import FOR_CLASSES, FOR_MOMENTS, Course, too_few
 from dpfda.moments.release import MomentsRelease
 from dpfda.moments.synthetic import SyntheticCurves
-from dpfda.moments.three_looks import FOR_CLASSES, FOR_MOMENTS, Course, too_few
 from dpfda.protocol.person import label_numbers, one_by_one
 from dpfda.protocol.plan import Label
 from dpfda.protocol.query import Records
@@ -30,13 +31,14 @@ class PrivateMoments(CuratedCurveEstimator):
     """Release means, sizes and covariances of groups of curves, all for the price of one mean.
 
     Privacy:
-        (ε, δ)-DP for replacing one person, curve and group; pure ε with ``delta=0``. Values are
-        clipped to `value_range`; n, the grid, the range and the *names* of groups are public, who
-        is in which is private. Bands, tests and synthetic curves are computed from the release.
+        (ε, δ)-DP for replacing one person, curve and group; pure ε with ``delta=0``. Curves are
+        pulled into the ball of `value_range` (its half-width in root mean square); n, the grid, the
+        range and the *names* of groups are public, who is in which is private. Bands, tests and
+        synthetic curves are computed from the release.
 
     Args:
         epsilon: ε.
-        delta: δ; 0 for pure ε, which makes bands 1.2 to 2.2 times wider.
+        delta: δ; 0 for pure ε, which makes bands wider.
         value_range: public range (low, high) of X(t), or None to find it privately: as for
             `PrivateMean`.
         groups: public names of the groups, where `y` says who is in which.
@@ -126,7 +128,7 @@ class PrivateMoments(CuratedCurveEstimator):
         told = {
             "parameters": {"radius": radius},
             "center": read.center,
-            "warnings": (*found.warnings, *too_few(asked)),
+            "warnings": (*found.warnings, *too_few(asked), *about_small(found)),
         }
         self.moments_: CurveMoments = self._stamped(asked, read, replace(found, **told))
         return self

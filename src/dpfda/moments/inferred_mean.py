@@ -11,7 +11,7 @@ from dpfda.central.mean import MeanRelease
 from dpfda.central.quadrature import norm_bound
 from dpfda.central.release import Release
 from dpfda.central.shrinkage import monotone_shrinkage
-from dpfda.moments.three_looks import FOR_BANDS, joint, sizes, too_few
+from dpfda.moments.joint_looks import FOR_BANDS, joint, sizes, too_few
 from dpfda.noise.law import NoiseLaw
 from dpfda.protocol.conversation import Questions
 
@@ -24,7 +24,7 @@ class Inferred(Adaptive, name="moments"):
     people might lie, so that a band holds the mean of the population.
 
     Privacy:
-        That of `Adaptive`: the budgets of three looks add up.
+        That of `Adaptive`: the budgets of all looks add up.
 
     Example:
         >>> Inferred().name
@@ -32,7 +32,7 @@ class Inferred(Adaptive, name="moments"):
     """
 
     def questions(self, mean: MeanRelease) -> Questions[Release]:
-        """Three looks, however few curves there are."""
+        """A center, a radius and a joint look, however few curves there are."""
         basis = self.basis(mean.grid)
         size, second = sizes(mean, most=basis.size)
         found = yield from joint(

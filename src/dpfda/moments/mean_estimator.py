@@ -25,10 +25,10 @@ class PrivateMean(CuratedCurveEstimator):
     A surface must be asked for: an array (n, T1, T2) with ``grid_points=(s, t)``, two axes.
 
     Privacy:
-        (ε, δ)-DP for replacing one person's curves (pure ε with ``delta=0``). Values are clipped to
-        `value_range`; n, the grid and the range are public. With ``random_state=None`` noise is
-        exact and from the operating system; anything else seeds a simulation, and the guarantee
-        says so.
+        (ε, δ)-DP for replacing one person's curves (pure ε with ``delta=0``). Curves are pulled
+        into the ball of `value_range` (its half-width in root mean square); n, the grid and the
+        range are public. With ``random_state=None`` noise is exact and from the operating system;
+        anything else seeds a simulation, and the guarantee says so.
 
     Args:
         epsilon: ε.

@@ -13,7 +13,7 @@ from dpfda.central.conversation import CurveConversation, Kept, far_apart
 from dpfda.central.functions import FunctionBasis, spline_basis
 from dpfda.central.quadrature import as_grid
 from dpfda.moments.curve_moments import CurveMoments
-from dpfda.moments.three_looks import FOR_MOMENTS, FOR_TESTS, Course, JointFound, joint, sizes
+from dpfda.moments.joint_looks import FOR_MOMENTS, FOR_TESTS, Course, JointFound, joint, sizes
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.plan import Label
 from dpfda.protocol.query import Records
@@ -26,8 +26,8 @@ class JointRelease(CurveConversation[Kept]):
     """Questions that end in one joint look at n vectors with ‖x‖ ≤ bound, and at their groups.
 
     Privacy:
-        The budgets of center, radius and the joint look add up; the last one moves by no more than
-        a mean of the vectors alone would (`JointMoments`).
+        The budgets of all looks (center, steps of a search for a radius, the joint one) add up; the
+        last one moves by no more than a mean of the vectors alone would (`JointMoments`).
 
     Attributes:
         groups: names of the groups; with fewer than two nobody is asked for theirs.
@@ -41,7 +41,7 @@ class JointRelease(CurveConversation[Kept]):
         """Numbers in a vector."""
 
     def joint(self, course: Course, *, size: int, **asked: Any) -> Questions[JointFound]:
-        """The three looks, at all groups."""
+        """The looks of `joint_looks`, at all groups."""
         many = max(1, len(self.groups))
         return joint(self, course, size=size, most=self.width, groups=many, **asked)
 
@@ -92,7 +92,7 @@ class MomentsRelease(JointRelease[CurveMoments], name="moments"):
         return sizes(self, most=self.width)
 
     def questions(self) -> Questions[CurveMoments]:
-        """Three looks."""
+        """A center, a radius, and the joint look."""
         size, second = self.sizes
         found = yield from self.joint(
             self.course,

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.curves.band import Band
-from dpfda.moments.anova import pvalue
+from dpfda.moments.anova import about_small, large, pvalue
 from dpfda.moments.bands import difference, interval
 from dpfda.moments.curve_moments import CurveMoments
 from dpfda.protocol.plan import Label
@@ -18,19 +18,25 @@ _SURE = 0.05  # p-value below which groups are said to differ
 
 
 def pairs(moments: CurveMoments) -> list[tuple[Label, Label]]:
-    """Every two groups, the later one first: it is compared with the earlier."""
-    return list(combinations(reversed(moments.groups), 2))
+    """Every two groups that are large enough, the later first: it is compared with the earlier."""
+    names = [moments.groups[place] for place in large(moments)]
+    return list(combinations(reversed(names), 2))
 
 
 def differences_in_words(moments: CurveMoments, level: float = 0.95) -> str:
     """Whether groups differ, and where, in a sentence or two; also when nothing was found."""
-    p = pvalue(moments)
+    p, left_out = pvalue(moments), about_small(moments)
+    told = [f"{text[0].upper()}{text[1:]}." for text in left_out]
+    if len(large(moments)) < 2:
+        return " ".join([*told, "Nothing can be compared."])
+    which = "other groups" if left_out else "groups"
     if p > _SURE:
-        return (
-            f"No difference between the groups was found (p = {p:.2g}): they may be alike, or too "
+        told.append(
+            f"No difference between the {which} was found (p = {p:.2g}): they may be alike, or too "
             "few people or too small an ε hide it."
         )
-    told = [f"The groups differ (p = {p:.2g})."]
+        return " ".join(told)
+    told.append(f"The {which} differ (p = {p:.2g}).")
     for one, other in pairs(moments):
         found = difference(moments, one, other, level)
         places = "; ".join(_where(moments.grid_points, found)) or "nowhere beyond its band"

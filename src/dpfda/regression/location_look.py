@@ -44,7 +44,7 @@ class Location:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LocationLook(RowSums, ProblemLook, name="regression_location"):
-    """Σ (z, 1.6|z|², ½v, 0.8v²) with z, v the row and target in their public balls (methods 8.9).
+    """Σ (z, 1.6|z|², ½v, 0.8v²) with z, v the row and target in their public balls.
 
     Privacy:
         Euclidean sensitivity √(2² + 1²): (z, 1.6|z|²) moves by at most 2, the squared norm rides

@@ -89,7 +89,7 @@ def public_encoder(
 
     Smooth functions first, `most` in all channels together, in such units that the features of
     nearly every curve lie in the unit ball: a curve has about half its range in the first one, and
-    the j-th coefficient of a smooth curve falls faster than j^-½ (methods.md 9.4).
+    the j-th coefficient of a smooth curve falls faster than j^-½.
     """
     size = max(_LEAST, most // len(value_ranges))
     length = math.sqrt(domain[1] - domain[0])

@@ -32,7 +32,7 @@ _STEP = 0.6  # part of a Newton step; a whole one overshoots with this Hessian
 
 @dataclass(frozen=True, kw_only=True)
 class TwoStageMoments(RegressionMechanism, name="moments"):
-    """Two-stage moment release (methods 8.9): the strongest one-shot design known here.
+    """Two-stage moment release: the strongest one-shot design known here.
 
     Privacy:
         Stage 1 spends `share` of μ², stage 2 the rest; Gaussian parts compose exactly, Σμ_i² = μ²,

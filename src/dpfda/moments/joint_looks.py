@@ -54,7 +54,7 @@ whole curves wide. Chosen on simulated curves, normal and exponential, whose coe
 j^-0.8, j^-1.2 and j^-2."""
 
 FOR_MOMENTS = Course(widened=1.25, tilt=0.5)
-"""Of means, covariances and synthetic curves together (methods.md 9.2)."""
+"""Of means, covariances and synthetic curves together."""
 
 FOR_CLASSES = Course(widened=0.7, tilt=0.5)
 """Of covariances that tell groups apart, and of synthetic curves. Chosen on
@@ -67,7 +67,7 @@ that are smaller still, those would be found to differ.)"""
 
 
 class JointFound(NamedTuple):
-    """What the three looks gave.
+    """What the looks gave.
 
     Attributes:
         coarse: the first, a mean of all that the bound allows, and the law of its noise.
@@ -89,7 +89,7 @@ def joint(
     groups: int = 1,
     **asked: Any,
 ) -> Questions[JointFound]:
-    """Three looks at vectors: a center, a radius about it, and then everything else in one.
+    """Looks at vectors: a center, a radius about it, and then everything else in one.
 
     Args:
         about: whose vectors, for which budget.

@@ -1,0 +1,65 @@
+"""Groups too small to tell anything of them are named, and left out of the test."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpfda import PrivateGroupComparison, PrivateMoments
+from dpfda.moments.anova import large
+
+T = np.linspace(0, 1, 20)
+
+
+def compared(sizes: dict[str, int], *, groups: Any = None, apart: float = 0.5) -> Any:
+    """Groups of given sizes, the second of them `apart`."""
+    labels = np.repeat(list(sizes), list(sizes.values()))
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(len(labels), 1)) + 0.3 * rng.normal(size=(len(labels), 1)) * T
+    rows += apart * (labels == list(sizes)[1])[:, None]
+    model = PrivateGroupComparison(
+        2.0, value_range=(-4, 4), groups=groups or tuple(sizes), random_state=0
+    )
+    return model.fit(rows, labels)
+
+
+def test_a_tiny_group_does_not_hide_the_others() -> None:
+    with pytest.warns(UserWarning, match="group 'c' has about .* too few to tell anything of it"):
+        found = compared({"a": 1000, "b": 997, "c": 3})
+    assert large(found.moments_) == [0, 1]
+    assert found.pvalue_ < 0.01
+    told = found.in_words()
+    assert told.startswith("Group 'c' has about ")
+    assert "The other groups differ (p = 0.0005). b minus a: above 0" in told
+    assert "c minus" not in told
+
+
+def test_groups_that_are_large_enough_are_all_compared() -> None:
+    found = compared({"a": 1000, "b": 900, "c": 100})
+    assert found.moments_.warnings == ()
+    assert large(found.moments_) == [0, 1, 2]
+    assert found.in_words().startswith("The groups differ")
+    with pytest.warns(UserWarning, match="group 'c' has about"):
+        found = compared({"a": 1000, "b": 900, "c": 26})
+    assert "spelt" not in " ".join(found.moments_.warnings)
+
+
+def test_a_name_that_nobody_has_hints_at_its_spelling() -> None:
+    rows = np.random.default_rng(0).normal(size=(2000, 1)) + T
+    labels = np.repeat(["day", "nigth"], [1999, 1])
+    model = PrivateGroupComparison(
+        2.0, value_range=(-4, 5), groups=("day", "nigth"), random_state=0
+    )
+    with pytest.warns(UserWarning, match="group 'nigth' .* is it spelt as in the data"):
+        model.fit(rows, labels)
+    assert model.pvalue_ == 1.0
+    assert model.in_words().endswith("Nothing can be compared.")
+
+
+def test_one_group_needs_no_size() -> None:
+    rows = np.random.default_rng(0).normal(size=(600, 1)) + T
+    assert (
+        PrivateMoments(2.0, value_range=(-4, 5), random_state=0).fit(rows).moments_.warnings == ()
+    )
