@@ -15,14 +15,16 @@ from dpfda.regression.model import RegressionModel
 from dpfda.regression.recipe import value_range_of
 
 _POINTS = 10  # of a slope function
+_NOTHING = 1e-9  # of a range's width: what rounding leaves of an end at 0
 
 
 def print_regression(model: RegressionModel) -> None:
     """Coefficients in the units of the features, the promise, and how to read them."""
     console = Console()
     stages = f"{model.stages} stage{'s' * (model.stages != 1)}"
-    title = f"{model.link} by {model.mechanism}, {model.rows} rows, {stages}"
-    console.print(title, markup=False)
+    same = model.link == model.mechanism  # as discriminants have no other way
+    how = f"{model.link} analysis" if same else f"{model.link} by {model.mechanism}"
+    console.print(f"{how}, {model.rows} rows, {stages}", markup=False)
     if model.has_band:
         console.print(_banded_slopes(model))
     else:
@@ -59,15 +61,28 @@ def _slopes(model: Any, slope: Any) -> Table:
     start, end = model.encoder.basis.domain_range
     points = np.linspace(start, end, _POINTS)
     low, high = _range(model.encoder)
-    caption = f"values from {low:g} to {high:g}" if low < high else None
+    ends = (0.0 if abs(end) < _NOTHING * (high - low) else end for end in (low, high))
+    caption = "values from {:g} to {:g}".format(*ends) if low < high else None
     table = Table(caption=caption)
     table.add_column("t", justify="right")
     rows = slope(points).reshape(-1, len(points))
-    for place in range(len(rows)):
-        table.add_column("slope β(t)" if len(rows) == 1 else f"slope {place + 1}", justify="right")
+    for name in _names(model, len(rows)):
+        table.add_column(name, justify="right")
     for place, point in enumerate(points):
         table.add_row(f"{point:.4g}", *(f"{row[place]:.4g}" for row in rows))
     return table
+
+
+def _names(model: Any, slopes: int) -> list[str]:
+    """Of one slope function, or of one for each class."""
+    classes = getattr(model, "classes", None) or ()
+    if slopes == 1:
+        return ["slope β(t)"]
+    return (
+        [f"slope of {one}" for one in classes]
+        if len(classes) == slopes
+        else [f"slope {place + 1}" for place in range(slopes)]
+    )
 
 
 def _banded_slopes(model: RegressionModel) -> Table:
@@ -80,8 +95,7 @@ def _banded_slopes(model: RegressionModel) -> Table:
     rows = [part.reshape(-1, len(points)) for part in band]
     table = Table()
     table.add_column("t", justify="right")
-    for place in range(len(rows[0])):
-        name = "slope β(t)" if len(rows[0]) == 1 else f"slope {place + 1}"
+    for name in _names(model, len(rows[0])):
         table.add_column(name, justify="right")
         table.add_column("95 % band of noise, sampling and pull", justify="right")
     for place, point in enumerate(points):
