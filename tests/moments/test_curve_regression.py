@@ -129,8 +129,15 @@ def test_a_generous_range_does_not_make_bands_too_narrow() -> None:
 
 def test_a_slope_that_noise_hides_is_said_to_be_pulled() -> None:
     model, _ = day(500, 0, value_range=(-20, 22))
-    with pytest.warns(UserWarning, match="pulled towards 0: noise hides most"):
+    with pytest.warns(UserWarning, match="pulled towards 0: noise hides most|common factor"):
         model.slope()
+    vague, _ = day(2000, 1, value_range=(-6, 8))
+    with pytest.warns(UserWarning, match="wrong by a common factor, so that the band may miss"):
+        narrow = vague.slope()
+    vague.model_.fit.__dict__["inflation_error"] *= 2
+    with pytest.warns(UserWarning, match="common factor"):
+        wide = vague.slope()
+    assert np.mean(wide.high - wide.low) > 1.1 * np.mean(narrow.high - narrow.low)
     clear = fitted(2000)
     assert clear.model_.pulled is None
     assert clear.model_.fit.lost == pytest.approx(clear.model_.fit.lost.T, abs=1e-9)

@@ -35,11 +35,13 @@ class Location:
         bounds: where the second stage clips rows and targets.
         spread: noisy estimate of the mean squared distance of rows from the center; may be below 0.
         target_variance: the same of targets.
+        spread_noise: standard deviation of the noise on `spread`.
     """
 
     bounds: Bounds
     spread: float
     target_variance: float
+    spread_noise: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -103,6 +105,7 @@ class LocationLook(RowSums, ProblemLook, name="regression_location"):
         # E|z - c|², with the noise that z and c share taken out of their product
         shared = float(z @ shift) - kept * dimension * noise**2
         spread = square - 2 * shared + float(shift @ shift)
+        blur = noise * math.hypot(1 / LOCATION_WEIGHT, 2 * float(np.linalg.norm(shift)))
         reach = math.sqrt(max(spread, _LEAST_SPREAD))
         variance = max(v_square - v * v, _LEAST_TARGET_SPREAD)
         target_radius = min(_TARGET_RADIUS * math.sqrt(variance), 1 + abs(v))
@@ -116,6 +119,7 @@ class LocationLook(RowSums, ProblemLook, name="regression_location"):
             bounds=clipped,
             spread=spread * bounds.radius**2,
             target_variance=variance * bounds.target_radius**2,
+            spread_noise=blur * bounds.radius**2,
         )
 
 

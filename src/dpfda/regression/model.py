@@ -29,6 +29,12 @@ from dpfda.regression.recipe import Recipe
 Label = str | int | float | bool
 ModelLink = Literal["linear", "logistic", "discriminant"]
 _MOSTLY = 0.5  # of what a slope function could explain, hidden by noise
+_VAGUE = 0.3  # of the factor that shortened curves make slopes too large by
+_HIDDEN = (
+    "noise hides how far curves scatter in their value_range: the slope and its band may be wrong "
+    "by a common factor, so that the band may miss the slope. Ask more people, allow a larger "
+    "epsilon or give a narrower value_range"
+)
 _PULLED = (
     "the slope is pulled towards 0: noise hides most of how curves vary, so its band rests on a "
     "guess of how large a slope may be more than on data, and may miss the slope. Ask more people, "
@@ -44,6 +50,7 @@ class FitBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     center: list[float]
     radius: float | None
     inflation: float
+    inflation_error: float
     clips: bool
     covariance: list[list[float]] | None
     sampling: list[list[float]] | None
@@ -238,9 +245,10 @@ class RegressionModel(Documented):
             rule = "'moments', and linear, for a band of a slope: others do not know their errors"
             raise InvalidParameter("mechanism", rule, self.mechanism)
         assert self.encoder is not None
-        covariance = np.asarray(fit.covariance)
+        factor = fit.inflation_error**2 * np.outer(fit.slope, fit.slope)
+        covariance = np.asarray(fit.covariance) + factor
         if whose(of) == "population":
-            covariance = covariance + fit.sampling
+            covariance = covariance + np.asarray(fit.sampling)
         if self.pulled:
             warnings.warn(self.pulled, UserWarning, stacklevel=3)
         lost: FloatArray = np.asarray(fit.lost)
@@ -263,9 +271,11 @@ class RegressionModel(Documented):
 
     @property
     def pulled(self) -> str | None:
-        """A warning where noise hides most of what a slope function could explain, or None."""
+        """A warning where noise hides how curves vary, so that a band may miss; or None."""
         if not self.has_band:
             return None
+        if self.fit.inflation_error > _VAGUE:
+            return _HIDDEN
         told = self._likely * np.asarray(self.fit.explains)  # adds up to 1
         return _PULLED if float(told @ np.diag(np.asarray(self.fit.lost))) > _MOSTLY else None
 

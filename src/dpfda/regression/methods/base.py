@@ -34,6 +34,7 @@ class Fitted:
         center, radius: the ball; `radius` may be infinite (no clipping).
         inflation: how many times larger `slope` is, about, than a slope for rows that nothing
             shortens; from released numbers. 1.0 where no row inside the public bounds is clipped.
+        inflation_error: its standard deviation because of noise, as a part of it.
         clips: whether rows inside the public bounds may be clipped.
         covariance: of `slope`, from the known privacy noise alone; None if it has no simple form.
             It knows nothing of the bias of clipping.
@@ -49,6 +50,7 @@ class Fitted:
     center: FloatArray
     radius: float = float("inf")
     inflation: float = 1.0
+    inflation_error: float = 0.0
     clips: bool = False
     covariance: FloatArray | None = None
     sampling: FloatArray | None = None

@@ -133,12 +133,14 @@ def solve(regression: Regression, location: Location, moments: Moments, *, n: in
     # Whether the released ball leaves out any part of the public one.
     shift = float(np.linalg.norm(ball.center - public.center))
     clips = ball.radius < public.radius + shift
+    factor = inflation(location, moments) if clips else 1.0
     return Fitted(
         slope=w * unit * scale,
         offset=offset,
         center=ball.center,
         radius=ball.radius,
-        inflation=inflation(location, moments) if clips else 1.0,
+        inflation=factor,
+        inflation_error=inflation_error(location, moments, factor) if clips else 0.0,
         clips=clips,
         # The noise of the log-odds' scale has no simple form; half an error bar would mislead.
         covariance=covariance * unit**2 if problem.link == "linear" else None,
@@ -181,8 +183,18 @@ def inflation(location: Location, moments: Moments) -> float:
     directions, which is at most √(E|x|²/E[c²|x|²]) (Cauchy-Schwarz). Single slopes differ from it
     where rows spread unevenly, so it serves as a warning and not as a correction.
     """
+    return math.sqrt(max(location.spread / _kept(location, moments), 1.0))
+
+
+def inflation_error(location: Location, moments: Moments, factor: float) -> float:
+    """Its standard deviation from the noise of the spread, as a part of it; 1 at most."""
+    return min(location.spread_noise / (2 * factor**2 * _kept(location, moments)), 1.0)
+
+
+def _kept(location: Location, moments: Moments) -> float:
+    """E[c²|x|²], not less than noise would let pass for it."""
     kept = max(float(np.trace(moments.quadratic)), moments.quadratic_sigma)
-    return math.sqrt(max(location.spread / (kept * location.bounds.radius**2), 1.0))
+    return kept * location.bounds.radius**2
 
 
 def residual_variance(ball: Bounds, moments: Moments, w: FloatArray, trace: float) -> float:
