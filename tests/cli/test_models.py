@@ -216,3 +216,16 @@ def test_a_studys_model_is_shown(tmp_path: Path, channels: int) -> None:
     done = invoke("show", tmp_path / "study.json")
     assert done.exit_code == 0, done.output
     assert ("slope 2" if channels == 2 else "slope β(t)") in done.stdout
+
+
+def test_slopes_of_several_classes_are_named_by_them(tmp_path: Path) -> None:
+    kinds = np.array(["a", "b", "c"])[np.arange(900) % 3]
+    X = 1.5 + np.random.default_rng(0).normal(scale=0.2, size=(900, 20))
+    model = dpfda.PrivateCurveClassifier(
+        2.0, value_range=(0, 3), classes=("a", "b", "c"), random_state=0
+    )
+    model.fit(X, kinds).model_.save(tmp_path / "three.json")
+    shown = invoke("show", tmp_path / "three.json").stdout
+    assert shown.startswith("discriminant analysis, 900 rows, ")
+    assert all(f"slope of {kind}" in shown for kind in "abc")
+    assert "values from 0 to 3" in shown

@@ -74,15 +74,13 @@ def _slopes(model: Any, slope: Any) -> Table:
 
 
 def _names(model: Any, slopes: int) -> list[str]:
-    """Of one slope function, or of one for each class."""
+    """Of one slope function, of one for each of several classes, or of channels."""
     classes = getattr(model, "classes", None) or ()
     if slopes == 1:
         return ["slope β(t)"]
-    return (
-        [f"slope of {one}" for one in classes]
-        if len(classes) == slopes
-        else [f"slope {place + 1}" for place in range(slopes)]
-    )
+    if slopes == len(classes) > 2:  # two classes share one function of each channel
+        return [f"slope of {one}" for one in classes]
+    return [f"slope {place + 1}" for place in range(slopes)]
 
 
 def _banded_slopes(model: RegressionModel) -> Table:
