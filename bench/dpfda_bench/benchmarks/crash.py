@@ -8,11 +8,13 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from dpfda.curves import CurveEncoder
 from dpfda.noise import SimulationSource
 from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.wire import ReplyMessage
 from dpfda.study.crowd import Wire, reply_body
 from dpfda.study.outcome import Outcome
 from dpfda.study.running import CollectorProcess
@@ -73,7 +75,7 @@ class Crash:
 
     Attributes:
         acknowledged: receipt of each ticket that the collector acknowledged.
-        sent: what was sent last with each ticket.
+        sent: what was sent last with each ticket, as it is kept: without its nonce.
         kills: how often it was killed.
         repeated: replies that were sent again.
         lost: acknowledged replies that are not in the database, or are different there.
@@ -176,8 +178,9 @@ class _Person:
 
     async def _send(self, wire: Wire, found: Crash) -> None:
         assert self._body is not None
-        ticket = json.loads(self._body)["ticket"]
-        found.sent[ticket] = self._body
+        message = msgspec.json.decode(self._body, type=ReplyMessage)
+        ticket = message.ticket
+        found.sent[ticket] = msgspec.json.encode(message.kept())
         status, body = await wire.ask("POST", self._path + "/reply", self._body, token=self._token)
         assert status == 200, status
         if ticket in found.acknowledged:
