@@ -12,11 +12,11 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from stored_studies import study_of
 
 from dpfda.collector import conclude as conclusions
 from dpfda.collector.conclude import Conclusion, begin, conclude, conclude_stored
 from dpfda.collector.group_commit import GroupCommit
-from dpfda.collector.storage.base import StudyRecord
 from dpfda.collector.storage.memory import MemoryStorage
 from dpfda.collector.worker import Worker
 from dpfda.noise import SimulationSource
@@ -99,15 +99,7 @@ def test_stored_replies_are_read_where_they_are(
     """Another process opens the storage; the same replies teach the same."""
     plan = make_plan(900)
     found = begun(plan)
-    record = StudyRecord(
-        id="a",
-        hash=plan.hash,
-        plan=msgspec.json.encode(plan.to_dict()).decode(),
-        settings="{}",
-        created=0.0,
-        seal="s",
-        **found.following,
-    )
+    record = study_of(plan, found)
     values = np.random.default_rng(0).laplace(scale=5.0, size=(900, 2))
     answers = bodies(plan, 0, values, range(3, 900))
     asked: list[Any] = []

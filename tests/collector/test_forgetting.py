@@ -338,6 +338,36 @@ def test_no_link_stays_in_the_files_of_a_server(
     storage.close()
 
 
+@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+def test_tables_in_use_are_written_anew_later(database: str) -> None:
+    storage: Any = open_storage(database)
+    concluded(storage)
+    with storage._engine.begin() as somebody:
+        somebody.execute(sa.text("LOCK TABLE reply IN ROW EXCLUSIVE MODE"))
+        assert not storage._scrub(), "whoever writes is not waited for"
+        assert somebody.execute(sa.text("SELECT 1")).scalar_one() == 1
+    assert storage._scrub()
+    with storage._engine.connect() as connection:
+        assert connection.execute(sa.text("SHOW lock_timeout")).scalar_one() == "10s"
+    storage.close()
+
+
+def test_a_file_in_use_is_written_anew_later(tmp_path: Path) -> None:
+    path = tmp_path / "study.db"
+    storage: Any = open_storage(f"sqlite:///{path}")
+    concluded(storage)
+    storage._forgotten += 1
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    assert not storage._scrub(), "whoever writes is not waited for"
+    assert storage._written_anew != storage._forgotten
+    other.execute("ROLLBACK")
+    other.close()
+    assert storage._scrub()
+    assert storage._written_anew == storage._forgotten
+    storage.close()
+
+
 def left_in_files(storage: Any, people: int) -> tuple[int, int]:
     """How many tokens and replies of the first people are in any byte of their tables."""
     with storage._engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:

@@ -6,29 +6,13 @@ from typing import Any
 
 import msgspec
 import pytest
-from one_process import (
-    read_task,
-    reply_to,
-)
+from one_process import read_task, reply_to
+from stored_studies import study_of
 
 from dpfda.collector import open_phase
-from dpfda.collector.conclude import Conclusion, begin
+from dpfda.collector.conclude import begin
 from dpfda.collector.open_phase import OpenPhase
-from dpfda.collector.storage.base import StudyRecord
-from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server
-
-
-def study_of(plan: StudyPlan, first: Conclusion) -> StudyRecord:
-    return StudyRecord(
-        id="a",
-        hash=plan.hash,
-        plan=msgspec.json.encode(plan.to_dict()).decode(),
-        settings="{}",
-        created=0.0,
-        seal="s",
-        **first.following,
-    )
 
 
 class TestOpenPhase:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import shutil
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -63,19 +62,6 @@ def finished(collector: CollectorProcess) -> StudyPlan:
         thread.submit(asyncio.run, crowd.take_part(connections=8)).result()
     collector.wait_until(plan.hash[:16])
     return plan
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
-    if program is None:
-        pytest.skip("Chromium is not installed")
-    flags = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with playwright.sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=program, args=flags)
-        yield opened
-        opened.close()
 
 
 @pytest.fixture

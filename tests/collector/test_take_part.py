@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,19 +27,6 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorPro
     found.alone = True
     with found:
         yield found
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
-    if program is None:
-        pytest.skip("Chromium is not installed")
-    flags = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with playwright.sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=program, args=flags)
-        yield opened
-        opened.close()
 
 
 def study(collector: CollectorProcess, title: str, *, anybody: bool = True, **facts: Any) -> Any:

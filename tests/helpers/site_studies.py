@@ -110,7 +110,10 @@ class Means(Conversation):
         return [cls(epsilon=epsilon, delta=delta)]
 
     def neighbors(self, n):
-        raise NotImplementedError
+        here = np.zeros((n, self.dimension))
+        there = here.copy()
+        there[0, 0] = 1.0
+        return (here,), (there,)
 
 
 class Study:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 
+import msgspec
 import pytest
 
+from dpfda.collector.conclude import Conclusion
 from dpfda.collector.storage.base import ModelRecord, NewReply, Storage, StudyRecord
+from dpfda.protocol.plan import StudyPlan
 
 every_storage = pytest.mark.parametrize(
     "database", ["memory", "sqlite", "postgresql"], indirect=True
@@ -29,6 +32,19 @@ def record(name: str = "study", *, quota: int = 3, created: float = 1.0) -> Stud
         seal="s",
         title="a title",
         epsilon=0.5,
+    )
+
+
+def study_of(plan: StudyPlan, first: Conclusion) -> StudyRecord:
+    """A study that was just begun."""
+    return StudyRecord(
+        id="a",
+        hash=plan.hash,
+        plan=msgspec.json.encode(plan.to_dict()).decode(),
+        settings="{}",
+        created=0.0,
+        seal="s",
+        **first.following,
     )
 
 

@@ -247,7 +247,7 @@ def _read_deliveries(body: bytes) -> list[Delivery | Exception]:
             found: list[Delivery | Exception] = [*_deliveries(body).replies]
         except msgspec.ValidationError:
             each = _any_deliveries(body).replies
-            _require_few(len(each))  # before any is read: millions of ones took a minute
+            _require_few(len(each))  # before any is read: there may be millions
             found = [_read_delivery(one) for one in each]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise _malformed() from None

@@ -17,7 +17,7 @@ class Places:
 
     A place is taken with a token and kept as long as that token can hold a ticket: a token may be
     shown at the end of its time, and its ticket lasts that long again. A place whose time were the
-    ticket's alone would be free while the ticket is held: 65 of 100 tickets were one address's.
+    ticket's alone would be free while the ticket is held.
 
     Which token came from where is known to this process alone, and is forgotten with the place.
 

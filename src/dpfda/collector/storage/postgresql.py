@@ -42,8 +42,8 @@ class PostgresqlStorage(SqlStorage, name="postgresql"):
     def _scrub(self) -> bool:
         """Write the tables anew, as far as that is quick: a copy of their files holds old rows.
 
-        A plain ``VACUUM`` frees the room of old rows and leaves their bytes there: 167 of 200 links
-        were still in the files. To write a table anew is to shut it for a moment.
+        A plain ``VACUUM`` frees the room of old rows and leaves their bytes there. To write a table
+        anew is to shut it for a moment.
         """
         with self._engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             connection.execute(sa.text("VACUUM (SKIP_LOCKED) person, reply, model, study"))
