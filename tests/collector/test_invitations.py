@@ -17,6 +17,7 @@ from dpfda.client import RemoteClient
 from dpfda.client.http import Connection
 from dpfda.client.remote import NotGranted
 from dpfda.collector.pages import views
+from dpfda.collector.pages.form import PRESETS
 from dpfda.collector.settings import StudySettings
 from dpfda.study.running import CollectorProcess
 
@@ -106,7 +107,7 @@ def test_an_open_study_without_a_deadline_warns(
 
 def test_the_form_invites_unless_it_is_told(collector: CollectorProcess) -> None:
     organizer = Organizer(collector)
-    form = views.PRESETS | {"csrf": organizer.csrf}
+    form = PRESETS | {"csrf": organizer.csrf}
     for number, (chosen, is_open) in enumerate((({}, False), ({"open": "yes"}, True))):
         sent = form | chosen | {"seed-0": str(number)}
         status, _, headers = organizer.post("/new", sent, organizer.cookie)

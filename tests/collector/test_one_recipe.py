@@ -22,6 +22,8 @@ from dpfda import LocalCurveClassifier, LocalCurveRegressor, plan_study
 from dpfda.cli._group import dpfda
 from dpfda.client.http import Connection
 from dpfda.collector.pages import views
+from dpfda.collector.pages.form import PRESETS, facts_of
+from dpfda.collector.pages.templating import text
 from dpfda.datasets import simulate_001
 from dpfda.estimators import base
 from dpfda.noise import source_for
@@ -183,9 +185,9 @@ def test_every_door_can_say_more_of_the_curves(fact: str, tmp_path: Path) -> Non
     CliRunner().invoke(dpfda, ["plan", *given, "--out", str(path)], catch_exceptions=False)
     filled = {"n_people-0": str(PEOPLE), "epsilon-0": "2", "classes-0": "no, yes"}
     filled |= {"value_range-0": "-60", "value_range-1": "20", "evaluation_share-0": ".2"}
-    form = views.PRESETS | filled | {"seed-0": str(SEED), fact: "yes"}
+    form = PRESETS | filled | {"seed-0": str(SEED), fact: "yes"}
     written = StudyPlan.from_dict(json.loads(path.read_text()))
-    sent = plan_from_facts(views.facts_of(form))
+    sent = plan_from_facts(facts_of(form))
     assert plan.hash == fitted.plan_.hash == written.hash == sent.hash
 
 
@@ -203,9 +205,9 @@ def test_every_door_can_say_that_the_ranges_of_a_regression_are_loose(tmp_path: 
     filled = {"n_people-0": str(PEOPLE), "epsilon-0": "2", "classes-0": ""}
     filled |= {"value_range-0": "-60", "value_range-1": "20", "evaluation_share-0": ".2"}
     filled |= {"target_range-0": "0", "target_range-1": "50"}
-    form = views.PRESETS | filled | {"seed-0": str(SEED), "range_is_loose": "yes"}
+    form = PRESETS | filled | {"seed-0": str(SEED), "range_is_loose": "yes"}
     written = StudyPlan.from_dict(json.loads(path.read_text()))
-    sent = plan_from_facts(views.facts_of(form))
+    sent = plan_from_facts(facts_of(form))
     assert plan.hash == fitted.plan_.hash == written.hash == sent.hash
 
 
@@ -213,11 +215,11 @@ def test_every_door_can_say_that_the_ranges_of_a_regression_are_loose(tmp_path: 
     ("fact", "asked"), [("range_is_loose", "ups and downs"), ("spread_differs", "farther from")]
 )
 def test_the_form_says_more_of_the_curves(fact: str, asked: str) -> None:
-    assert fact not in views.facts_of(views.PRESETS)
-    assert asked not in views.new_page(views.PRESETS, csrf="")
-    form = views.PRESETS | {fact: "yes"}
-    assert views.facts_of(form) == views.facts_of(views.PRESETS) | {fact: True}
-    page = views.new_page(form, csrf="")
+    assert fact not in facts_of(PRESETS)
+    assert asked not in text(views.new_page(PRESETS, csrf=""))
+    form = PRESETS | {fact: "yes"}
+    assert facts_of(form) == facts_of(PRESETS) | {fact: True}
+    page = text(views.new_page(form, csrf=""))
     assert f'name="{fact}" value="yes" checked' in page
     assert asked in page
     assert 'name="open" value="yes">' in page

@@ -14,7 +14,7 @@ from organizer import ENOUGH, Organizer, QuickForecasts
 
 from dpfda.client.http import Connection
 from dpfda.collector.pages import planning
-from dpfda.collector.pages.views import PRESETS
+from dpfda.collector.pages.form import PRESETS
 from dpfda.errors import InvalidParameter
 from dpfda.study.running import CollectorProcess
 

@@ -26,6 +26,7 @@ from dpfda.client.http import Connection
 from dpfda.collector.conclude import Conclusion, begin, conclude
 from dpfda.collector.open_phase import OpenPhase, opened
 from dpfda.collector.pages import views
+from dpfda.collector.pages.templating import text as shown
 from dpfda.collector.plans import check_shape, strict_json
 from dpfda.collector.refusal import Refused
 from dpfda.collector.storage.base import ModelRecord, StudyLine, StudyRecord
@@ -137,9 +138,9 @@ def taken_to_its_end(contract: StudyPlan, first: Conclusion) -> None:
     for _ in range(12):
         stored = {"plan": text, "settings": "{}", "title": contract.title}
         record = StudyRecord(**known, **stored, **now.following)
-        views.list_page([_line(record)], csrf="")
-        views.study_page(record, 0, history, csrf="")
-        views.report_page(record, 0, history, "")
+        shown(views.list_page([_line(record)], csrf=""))
+        shown(views.study_page(record, 0, history, csrf=""))
+        shown(views.report_page(record, 0, history, ""))
         if record.status == "finished":
             break
         phase = opened(record)

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from dpfda.client.http import Connection
-from dpfda.collector.pages.views import PRESETS
+from dpfda.collector.pages.form import PRESETS
 from dpfda.study.running import CollectorProcess
 
 ENOUGH = 120  # seconds, on a machine that does other things, too

@@ -62,6 +62,8 @@ def test_the_collector_brings_its_pages_and_tables(distributions: Path) -> None:
         held = set(archive.namelist())
     collector = "dpfda/collector"
     assert {
+        f"{collector}/pages/templates/base.html",
+        f"{collector}/pages/templates/study.html",
         f"{collector}/pages/static/style.css",
         f"{collector}/pages/static/script.js",
         f"{collector}/pages/static/client.js",

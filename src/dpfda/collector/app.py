@@ -16,6 +16,7 @@ from litestar.di import Provide
 from litestar.exceptions import HTTPException
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.spec import Components
+from litestar.template import TemplateConfig
 
 from dpfda._version import __version__
 from dpfda.collector import api
@@ -27,6 +28,7 @@ from dpfda.collector.observed import Observed
 from dpfda.collector.openapi import SECURITY, WORDS, Described
 from dpfda.collector.pages import routes
 from dpfda.collector.pages.session import NotSignedIn
+from dpfda.collector.pages.templating import ENGINE
 from dpfda.collector.people import People
 from dpfda.collector.places import Places
 from dpfda.collector.refusal import Refused, error_body
@@ -74,6 +76,7 @@ def create_app(settings: Settings) -> Observed:
             "metrics": Provide(lambda: metrics, sync_to_thread=False),
         },
         exception_handlers=_HANDLERS,
+        template_config=TemplateConfig(instance=ENGINE),
         openapi_config=OpenAPIConfig(
             title="dpfda collector",
             version=__version__,

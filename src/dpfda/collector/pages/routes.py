@@ -12,12 +12,15 @@ from litestar import MediaType, Request, Response, get, post
 from litestar.datastructures import State
 from litestar.di import NamedDependency
 from litestar.params import FromPath
+from litestar.response import Template
 
 from dpfda.collector.api import After, StudyName, host_of, page_of
 from dpfda.collector.key import Keyhole
 from dpfda.collector.metrics import failure
 from dpfda.collector.pages import planning, session, views
+from dpfda.collector.pages.form import PRESETS, facts_of, number
 from dpfda.collector.pages.posted import posted
+from dpfda.collector.pages.templating import text
 from dpfda.collector.refusal import Refused, no_study
 from dpfda.collector.service import Collector
 from dpfda.collector.settings import Settings, StudySettings
@@ -26,16 +29,12 @@ from dpfda.errors import DpfdaError
 from dpfda.recipe import plan_from_facts
 
 Asked = Request[Any, Any, State]
-Page = Response[str]
+Page = Response[Any]
 _STATIC = Path(__file__).parent / "static"
 log = logging.getLogger("dpfda.collector")
 
 _MOST = 16 * 1024
 _LINES = 50  # studies on a page
-
-
-def _html(text: str, status: int = 200) -> Page:
-    return Response(text, media_type=MediaType.HTML, status_code=status)
 
 
 def _go(address: str) -> Page:
@@ -73,14 +72,14 @@ async def take_part(study: FromPath[str], collector: NamedDependency[Collector])
     record = await collector.study(study[:16])
     if study != record.hash:  # a name that is cut short could be another study's
         raise no_study()
-    text = (_STATIC / "take-part.html").read_text(encoding="utf-8")
-    return _html(text.replace("{hash}", record.hash))
+    shown = (_STATIC / "take-part.html").read_text(encoding="utf-8")
+    return Response(shown.replace("{hash}", record.hash), media_type=MediaType.HTML)
 
 
 @get("/login", include_in_schema=False)
 async def login_form() -> Page:
     """Ask for the key."""
-    return _html(views.login_page())
+    return views.login_page()
 
 
 @post("/login", include_in_schema=False, request_max_body_size=_MOST)
@@ -89,7 +88,7 @@ async def login(request: Asked, configuration: NamedDependency[Settings]) -> Pag
     keyhole: Keyhole = request.app.state.keyhole
     typed = (await _form(request)).get("key", "")
     if not await keyhole.fits(typed, host_of(request)):
-        return _html(views.login_page(wrong=True), 401)
+        return views.login_page(wrong=True)
     answer = _go("/")
     answer.set_cookie(session.new_session(configuration))
     return answer
@@ -117,7 +116,7 @@ async def list_studies(
 ) -> Page:
     """The newest studies, or older ones."""
     lines, following = await page_of(collector, after, _LINES)
-    return _html(views.list_page(lines, older=following, newest=after is None, csrf=csrf))
+    return views.list_page(lines, older=following, newest=after is None, csrf=csrf)
 
 
 @get("/study/{study:str}", include_in_schema=False)
@@ -165,7 +164,7 @@ async def invite(
         told = f"between 1 and {views.MOST_INVITED} people can be invited at once"
         raise Refused(422, "bad_count", told)
     record = await collector.study(study)
-    return _html(views.invitations_page(record, await collector.invite(study, many), csrf=csrf))
+    return views.invitations_page(record, await collector.invite(study, many), csrf=csrf)
 
 
 @post("/study/{study:str}/close", include_in_schema=False, request_max_body_size=_MOST)
@@ -218,14 +217,14 @@ async def _sure(request: Asked, csrf: str) -> None:
 @get("/new", include_in_schema=False)
 async def new_form(csrf: NamedDependency[str]) -> Page:
     """The form for a new study."""
-    return _html(views.new_page(views.PRESETS, csrf=csrf))
+    return views.new_page(PRESETS, csrf=csrf)
 
 
 @get("/planned", include_in_schema=False)
 async def show_plan(request: Asked, csrf: NamedDependency[str]) -> Page:
     """What people would be asked if the form were sent like this."""
     form = {key: str(value) for key, value in request.query_params.items()}
-    return _html(views.planned(form))
+    return views.planned_part(form)
 
 
 @post("/new", include_in_schema=False, request_max_body_size=_MOST)
@@ -235,12 +234,12 @@ async def create_study(
     """Create a study from the form."""
     form = await _own_form(request, csrf)
     try:
-        deadline = views.number(form.get("deadline-0"))
+        deadline = number(form.get("deadline-0"))
         chosen = {"deadline": deadline, "open": form.get("open") == "yes"}
         how = msgspec.convert(chosen, StudySettings)
-        record = await collector.create(plan_from_facts(views.facts_of(form)).to_dict(), how)
+        record = await collector.create(plan_from_facts(facts_of(form)).to_dict(), how)
     except (DpfdaError, msgspec.ValidationError) as error:
-        return _html(views.new_page(form, csrf=csrf, complaint=str(error)[:300]), 422)
+        return views.new_page(form, csrf=csrf, complaint=str(error)[:300])
     return _go(f"/study/{record.id}")
 
 
@@ -249,15 +248,15 @@ async def forecast_study(request: Asked, csrf: NamedDependency[str]) -> Page:
     """The form again, with what the study in it would be worth."""
     form, file = posted(await request.body(), request.headers.get("content-type", ""))
     session.check_form(csrf, form, request)
-    numbers = {name: views.number(form.get(name)) for name in planning.ERRORS}
-    outlook = await planning.outlook(views.facts_of(form), form, numbers, file)
-    return _html(views.new_page(form, csrf=csrf, outlook=outlook))
+    numbers = {name: number(form.get(name)) for name in planning.ERRORS}
+    outlook = await planning.outlook(facts_of(form), form, numbers, file)
+    return views.new_page(form, csrf=csrf, outlook=outlook)
 
 
 @get("/interface", include_in_schema=False)
 async def interface(request: Asked, csrf: NamedDependency[str]) -> Page:
     """The HTTP interface, for people."""
-    return _html(views.interface_page(request.app.openapi_schema.to_schema(), csrf=csrf))
+    return views.interface_page(request.app.openapi_schema.to_schema(), csrf=csrf)
 
 
 async def signed_in(
@@ -272,14 +271,14 @@ async def signed_in(
     return found.csrf
 
 
-def _shown(record: StudyRecord, draw: Callable[[], str], csrf: str = "") -> Page:
+def _shown(record: StudyRecord, draw: Callable[[], Template], csrf: str = "") -> Page:
     """A page; or one that says so where this release cannot read what another has stored."""
     try:
-        return _html(draw())
+        return Response(text(draw()), media_type=MediaType.HTML)
     except Exception as error:
         fields = {"study": record.id, **failure(error)}
         log.error("a study cannot be shown", extra={"fields": fields})
-        return _html(views.unreadable_page(record, csrf=csrf))
+        return views.unreadable_page(record, csrf=csrf)
 
 
 async def _everything(collector: Collector, study: str) -> tuple[Any, int, Any]:
