@@ -38,6 +38,12 @@ def shared_data() -> Path:
     return folder
 
 
+@pytest.fixture(scope="session", autouse=True)
+def sweeps_elsewhere(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Nothing that the user's own commands keep is used here, or changed."""
+    os.environ["DPFDA_SWEEPS"] = str(tmp_path_factory.mktemp("sweeps"))
+
+
 @pytest.fixture(autouse=True)
 def fresh_tally(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing was released yet: the second release without a ledger warns, in every test anew."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeVar
 
-Item = TypeVar("Item")
+from dpfda.study.sweep import ALONE, Sweep
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,7 +14,7 @@ class Effort:
     Attributes:
         replications: how often to repeat the study; None leaves it to the study.
         quick: a look, not a result.
-        progress: is told the share that is done.
+        sweep: where and by how many processes, and what is kept.
 
     Example:
         >>> Effort().repeats(100, quick=5), Effort(quick=True).repeats(100, quick=5)
@@ -25,25 +23,13 @@ class Effort:
 
     replications: int | None = None
     quick: bool = False
-    progress: Callable[[float], None] | None = None
+    sweep: Sweep = ALONE
 
     def repeats(self, full: int, *, quick: int) -> int:
         """How often: as asked for, or by default."""
         if self.replications is not None:
             return self.replications
         return quick if self.quick else full
-
-    def done(self, share: float) -> None:
-        """Say how far it is."""
-        if self.progress is not None:
-            self.progress(share)
-
-    def over(self, items: Iterable[Item]) -> Iterator[Item]:
-        """The items one by one, saying how many are done."""
-        everything = list(items)
-        for number, item in enumerate(everything):
-            yield item
-            self.done((number + 1) / len(everything))
 
 
 FULL = Effort()

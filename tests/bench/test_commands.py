@@ -27,6 +27,10 @@ def invoke(*arguments: str) -> Any:
     return CliRunner().invoke(command_line, list(arguments), catch_exceptions=False)
 
 
+def halved(x: int) -> float:
+    return x / 2
+
+
 def drawing() -> Any:
     from matplotlib import pyplot
 
@@ -46,7 +50,7 @@ def planted(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
     def reproduce(effort: Effort) -> Outcome:
         calls.append({"replications": effort.replications, "quick": effort.quick})
-        effort.done(0.5)
+        assert effort.sweep.run(halved, [(7,)]) == [3.5]
         rows = [{"method": "one", "error": 0.125}, {"method": "two", "error": None}]
         return Outcome(rows=rows, figures={"gap": 0.25}, notes=["a note"], plot=drawing)
 

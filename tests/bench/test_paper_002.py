@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from dpfda.cli._group import dpfda
+from dpfda.study.sweep import Sweep
 from dpfda_bench.effort import Effort
 from dpfda_bench.reproductions import _p002 as common
 
@@ -90,7 +91,8 @@ def test_quick_runs_on_public_data(name, shared_data, monkeypatch):
     monkeypatch.setenv("DPFDA_DATA", str(shared_data))
     monkeypatch.setattr(common, "_SLOW_STEPS", 5)
     shares = []
-    outcome = module(name).run(Effort(replications=1, quick=True, progress=shares.append))
+    effort = Effort(replications=1, quick=True, sweep=Sweep(tell=shares.append))
+    outcome = module(name).run(effort)
     assert outcome.rows
     assert shares[-1] == pytest.approx(1.0)
     for row in outcome.rows:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 
 from dpfda.study.outcome import Outcome
+from dpfda.study.sweep import Sweep
+from dpfda_bench.effort import Effort
 from dpfda_bench.goals import at_most
 from dpfda_bench.reproductions import _p001 as common
 from dpfda_bench.reproductions import p001_figure_2
@@ -29,12 +31,13 @@ def run(quick: bool = False) -> Outcome:
 
 def _measure() -> float:
     start = time.perf_counter()
-    p001_figure_2.measure(_REPLICATIONS, rules=_RULES, n_jobs=_CORES)
+    effort = Effort(sweep=Sweep(jobs=_CORES))
+    p001_figure_2.measure(_REPLICATIONS, rules=_RULES, effort=effort)
     return time.perf_counter() - start
 
 
 def _estimate(studies: int = 10) -> float:
-    p001_figure_2.measure(1, rules=_RULES, epsilons=(1.0,), n_jobs=1)  # tables are built once
+    p001_figure_2.measure(1, rules=_RULES, epsilons=(1.0,))  # tables are built once
     start = time.process_time()
-    p001_figure_2.measure(studies, rules=_RULES, n_jobs=1)
+    p001_figure_2.measure(studies, rules=_RULES)
     return (time.process_time() - start) * _REPLICATIONS / studies / _CORES

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
 
-from dpfda.cli._progress import progress_bar
+from dpfda.cli._sweep import sweep_options, sweeping
 from dpfda.study.results import machine, rows_table, to_json
 from dpfda_bench import catalog
 from dpfda_bench.effort import Effort
@@ -24,6 +25,7 @@ from dpfda_bench.goals import goals_table
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), help="Write PNG and CSV here."
 )
+@sweep_options(kept=True)
 def command(
     name: str | None,
     listing: bool,
@@ -31,6 +33,7 @@ def command(
     quick: bool,
     as_json: bool,
     out: Path | None,
+    **options: Any,
 ) -> None:
     """Recompute a published table or figure, for example 003-table-2."""
     if listing:
@@ -44,9 +47,8 @@ def command(
         raise click.UsageError("name a table or figure, or pass --list")
     module = catalog.reproduction(name)
     goals = getattr(module, "GOALS", {})
-    with progress_bar(f"reproduce {name}") as progress:
-        effort = Effort(replications=replications, quick=quick, progress=progress)
-        outcome = module.run(effort)
+    with sweeping(f"reproduce {name}", options) as sweep:
+        outcome = module.run(Effort(replications=replications, quick=quick, sweep=sweep))
     written = write_files(outcome, out, stem=name) if out else []
     if as_json:
         report = {

@@ -7,14 +7,12 @@ from its 50 scores, by the same encoder that a study would use.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from dpfda._validate import FloatArray
 from dpfda.curves import CurveEncoder
@@ -27,6 +25,7 @@ from dpfda.learners.linear_svm import LinearSVM
 from dpfda.learners.logistic import Logistic
 from dpfda.mrma.designs import MRMADesign
 from dpfda.mrma.members import DEFAULT_SPREAD
+from dpfda.study.sweep import Name
 from dpfda_bench.baselines import Setting
 from dpfda_bench.effort import Effort
 
@@ -34,9 +33,6 @@ EPSILONS = (0.1, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 10.0)
 """The eight budgets of Figures 2, 3 and A.1."""
 
 LEARNERS = ("Logistic", "SVM", "DWD", "CG")
-
-_LITTLE = 2
-"""Pieces of work that are not worth starting processes for."""
 
 GRID = np.linspace(0, 1, 101)
 FUNCTIONS = CosineBasis(n_basis=50).evaluate(GRID).T
@@ -195,23 +191,13 @@ def under_rule(setting: Setting, rule: str, *, cutoff: float) -> Setting:
 
 
 def collected(
-    work: Sequence[tuple[tuple[Any, ...], Callable[[], dict[Any, FloatArray]]]],
-    effort: Effort,
-    *,
-    n_jobs: int | None = None,
+    effort: Effort, work: Callable[..., dict[Any, FloatArray]], names: Iterable[Name]
 ) -> dict[Any, FloatArray]:
-    """Errors that pieces of work found, joined by key; on all cores, unless there is little to do.
-
-    A piece is what its keys begin with, and a function that finds errors by the rest of the key.
-    """
-    jobs = (os.cpu_count() or 1) if n_jobs is None else n_jobs
-    jobs = 1 if len(work) <= _LITTLE else jobs
-    results = Parallel(n_jobs=jobs, return_as="generator")(delayed(task)() for _, task in work)
+    """Errors that cells have found, joined by key."""
     found: dict[Any, list[FloatArray]] = {}
-    for done, ((first, _), part) in enumerate(zip(work, results, strict=True), start=1):
+    for part in effort.sweep.run(work, names):
         for key, errors in part.items():
-            found.setdefault((*first, *key), []).append(errors)
-        effort.done(done / len(work))
+            found.setdefault(key, []).append(errors)
     return {key: np.concatenate(parts) for key, parts in found.items()}
 
 

@@ -7,6 +7,8 @@ result carries the ε it really has.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,12 +17,14 @@ from scipy.special import expit
 from dpfda._validate import FloatArray
 from dpfda.privacy.calibration import gaussian_epsilon
 from dpfda.regression.empirical_risk import CURVATURE, minimize_risk
-from dpfda_bench.preparation import Prepared
+from dpfda_bench.preparation import Prepared, prepare
 from dpfda_bench.reproductions._p002_published import published_epsilon, published_sensitivity
 
 DELTA = 1e-5
 FM_FAMILY = ("fm", "relaxed_fm", "gaussian_fm")
 PUBLISHED = (*FM_FAMILY, "noisy_gradient", "objective_perturbation")
+LOW, LOW_TWITTER = 0.1, "twitter, y ≤ 0.1"
+"""A public bound of the target, and the data with it."""
 _STEPS = 1000
 _SLOW_STEPS = 100  # for a logistic loss every step is a pass over the rows
 
@@ -118,6 +122,18 @@ def true_epsilon(method: str, claimed: float, *, delta: float, link: Any) -> flo
         multiplier = classic_tau(1.0, claimed, delta) / math.sqrt(steps)
         return gaussian_epsilon(delta=delta, multiplier=multiplier)
     return None
+
+
+@lru_cache(maxsize=2)
+def data_of(name: str) -> Prepared:
+    """A data set by the name that a table gives it."""
+    if name == LOW_TWITTER:
+        data = data_of("twitter")
+        return replace(data, y=np.minimum(data.y, LOW) / LOW)
+    if name.startswith("synthetic"):
+        linear = name == "synthetic, D = 20"
+        return synthetic("linear" if linear else "logistic", dimension=20 if linear else 50)
+    return prepare(name)
 
 
 def synthetic(link: Any, *, dimension: int, n: int = 10_000, seed: int = 0) -> Prepared:

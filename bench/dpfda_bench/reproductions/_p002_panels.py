@@ -13,11 +13,11 @@ from dpfda.study.outcome import Outcome
 from dpfda_bench.benchmarks.regression_utility import Split
 from dpfda_bench.effort import Effort
 from dpfda_bench.measuring import gathered
-from dpfda_bench.preparation import Prepared, prepare
 from dpfda_bench.reproductions._p002 import (
     DELTA,
     FM_FAMILY,
     PUBLISHED,
+    data_of,
     positive_rows,
     published_guess,
     published_weights,
@@ -58,8 +58,8 @@ def logistic_or_linear(
 ) -> Outcome:
     """Ten splits by default, as in 002, of each data set; the first one only for a quick look."""
     repeats = effort.repeats(10, quick=1)
-    datasets = {name: prepare(name) for name in (names[:1] if effort.quick else names)}
-    rows = figure(datasets, repeats=repeats, effort=effort, sites=sites)
+    panels = {name: (name, sites) for name in (names[:1] if effort.quick else names)}
+    rows = figure(panels, repeats=repeats, effort=effort)
     where = f", {sites} sites" if sites else ""
     return Outcome(
         rows=rows,
@@ -69,31 +69,29 @@ def logistic_or_linear(
 
 
 def figure(
-    datasets: dict[str, Prepared],
-    *,
-    repeats: int,
-    effort: Effort,
-    sites: int | None = None,
+    panels: dict[str, tuple[str, int | None]], *, repeats: int, effort: Effort
 ) -> list[dict[str, Any]]:
     """One row for each data set, setting and method: score, claimed and true ε.
 
     Args:
-        datasets: prepared data by name.
+        panels: by label, a data set (see `data_of`), and the number of sites that it is dealt out
+            to; None: pooled.
         repeats: random splits.
         effort: quick: two values of ε only.
-        sites: None: pooled data. S: dealt out to S sites.
     """
     settings = list(panel_settings(effort.quick))
+    names = [
+        (*place, setting[1:], seed)
+        for place in panels.values()
+        for setting in settings
+        for seed in range(repeats)
+    ]
+    splits = iter(effort.sweep.run(scores_of, names))
     rows: list[dict[str, Any]] = []
-    for number, (name, data) in enumerate(datasets.items()):
-        for place, (panel, epsilon, share, delta) in enumerate(settings):
-            scores = gathered(
-                found
-                for seed in range(repeats)
-                for found in one_split(
-                    Split(data, seed=seed, share=share), epsilon, delta, sites=sites
-                )
-            )
+    for label, (name, sites) in panels.items():
+        data = data_of(name)
+        for panel, epsilon, share, delta in settings:
+            scores = gathered(found for _ in range(repeats) for found in next(splits))
             for (form, method), values in scores.items():
                 private = form != "reference"
                 true = true_epsilon(method, epsilon, delta=delta, link=data.link)
@@ -101,7 +99,7 @@ def figure(
                     true = published_cape_epsilon(epsilon, delta=delta, sites=sites, link=data.link)
                 rows.append(
                     {
-                        "data": name,
+                        "data": label,
                         "panel": panel,
                         "epsilon": epsilon if private else None,
                         "train_share": share,
@@ -114,8 +112,16 @@ def figure(
                         data.measure: float(np.mean(values)),
                     }
                 )
-            effort.done((number + (place + 1) / len(settings)) / len(datasets))
     return rows
+
+
+def scores_of(
+    name: str, sites: int | None, setting: tuple[float, float, float], seed: int
+) -> list[tuple[tuple[str, str], float]]:
+    """Scores of every predictor on one random 90:10 split of a data set."""
+    epsilon, share, delta = setting
+    split = Split(data_of(name), seed=seed, share=share)
+    return list(one_split(split, epsilon, delta, sites=sites))
 
 
 def one_split(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache, partial
 from itertools import repeat
 from typing import Any
 
@@ -25,6 +26,8 @@ from dpfda_bench.effort import Effort
 EPSILONS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
 DEMAND_UNIT = 2500.0
 """Megawatts: half-hourly demand in Adelaide is divided by this public figure."""
+PUBLIC = {"scans": 1.0, "electricity": 2.0}
+"""Anisotropy is in [0, 1]; demand in [0, 2] units: |X| ≤ 1 or 2, |X - ½ range| ≤ ½ range."""
 
 
 def scans() -> tuple[FloatArray, Grid]:
@@ -38,6 +41,12 @@ def mondays() -> tuple[FloatArray, Grid]:
     data = load_adelaide_demand()
     rows = data.X[data.extra["weekday"] == 1] / DEMAND_UNIT
     return rows, as_grid(np.linspace(0, 1, rows.shape[1]))
+
+
+@lru_cache
+def curves(name: str) -> tuple[FloatArray, Grid]:
+    """``scans`` or ``electricity``."""
+    return scans() if name == "scans" else mondays()
 
 
 def release_of(
@@ -96,13 +105,24 @@ def released(
     effort: Effort,
 ) -> dict[str, FloatArray]:
     """Releases of each density from one sample at ε = 1, evaluated `at` a grid: (times, points)."""
-    found = {}
-    for number, (label, mechanism) in effort.over(enumerate(mechanisms.items())):
-        source = SimulationSource(number)
-        release = DensityRelease(epsilon=1.0, n=len(points), box=box, mechanism=mechanism)
-        drawn = [release.ask((points,), source=source).values(at).ravel() for _ in range(times)]
-        found[label] = np.array(drawn)
-    return found
+    draw = partial(_drawn, mechanisms=mechanisms, points=points, box=box, at=at)
+    found = effort.sweep.run(draw, [(label, times) for label in mechanisms])
+    return dict(zip(mechanisms, found, strict=True))
+
+
+def _drawn(
+    label: str,
+    times: int,
+    *,
+    mechanisms: dict[str, DensityMechanism],
+    points: FloatArray,
+    box: Box,
+    at: Any,
+) -> FloatArray:
+    source, mechanism = SimulationSource(list(mechanisms).index(label)), mechanisms[label]
+    release = DensityRelease(epsilon=1.0, n=len(points), box=box, mechanism=mechanism)
+    drawn = [release.ask((points,), source=source).values(at).ravel() for _ in range(times)]
+    return np.array(drawn)
 
 
 def largest_norm(records: FloatArray, grid: Grid) -> float:

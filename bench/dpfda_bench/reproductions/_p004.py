@@ -223,23 +223,24 @@ def error(progress: BoostingProgress, data: Data) -> float:
     return float(np.mean(progress.boosted.decide(data.test) != data.test_labels))
 
 
-Cell = Callable[[Data, str, str, float], dict[str, float]]
-"""``cell(data, name, mechanism, epsilon)``: what was measured for one number of a table."""
+Cell = Callable[[Name, str, float, int], dict[str, float]]
+"""``cell(data, mechanism, epsilon, runs)``: what was measured for one number of a table."""
 
 
-def table(name: str, cell: Cell, effort: Effort) -> list[dict[str, Any]]:
+def table(name: str, cell: Cell, effort: Effort, *, runs: int) -> list[dict[str, Any]]:
     """What 004 prints beside what `cell` measures; the first data set only for a quick look."""
     lines = printed(name)
     if effort.quick:
         lines = [line for line in lines if line["data"] == lines[0]["data"]]
-    rows: list[dict[str, Any]] = []
-    for line in effort.over(lines):
-        where = {key: line[key] for key in ("data", "mechanism")}
-        data = load(line["data"])
-        for epsilon in EPSILONS:
-            row = where | {"epsilon": epsilon, "printed": line[f"{epsilon:g}"]}
-            rows.append(row | cell(data, line["data"], line["mechanism"], epsilon))
-    return rows
+    rows = [
+        {key: line[key] for key in ("data", "mechanism")}
+        | {"epsilon": epsilon, "printed": line[f"{epsilon:g}"]}
+        for line in lines
+        for epsilon in EPSILONS
+    ]
+    names = [(row["data"], row["mechanism"], row["epsilon"], runs) for row in rows]
+    found = effort.sweep.run(cell, names)
+    return [row | measured for row, measured in zip(rows, found, strict=True)]
 
 
 def in_order(rows: list[dict[str, Any]], column: str) -> dict[str, float]:

@@ -41,10 +41,10 @@ Errors = dict[tuple[str, float, str, str], Any]
 """Errors of replications by (learner, ε, rule, method)."""
 
 
-def run(effort: Effort = FULL, *, n_jobs: int | None = None) -> Outcome:
+def run(effort: Effort = FULL) -> Outcome:
     """Repeat the experiment, 500 times by default, all of them in batches."""
     studies = effort.repeats(500, quick=10)
-    means, spread = measure(studies, n_jobs=n_jobs, effort=effort)
+    means, spread = measure(studies, effort=effort)
     rows = [
         {"learner": name, "epsilon": epsilon, "rule": rule}
         | {
@@ -67,27 +67,26 @@ def run(effort: Effort = FULL, *, n_jobs: int | None = None) -> Outcome:
 def measure(
     studies: int,
     *,
-    n_jobs: int | None = None,
     rules: tuple[str, ...] = common.RULES,
     epsilons: tuple[float, ...] = common.EPSILONS,
     effort: Effort = FULL,
 ) -> tuple[dict[Any, float], dict[Any, float]]:
     """Mean errors and their standard deviations over replications, for every combination."""
-    work = [
-        ((), partial(_chunk, min(_CHUNK, studies - start), (2, start), epsilons, rules))
+    names = [
+        (start, min(_CHUNK, studies - start), epsilons, rules)
         for start in range(0, studies, _CHUNK)
     ]
-    joined = common.collected(work, effort, n_jobs=n_jobs)
+    joined = common.collected(effort, _chunk, names)
     return (
         {key: float(errors.mean()) for key, errors in joined.items()},
         {key: float(errors.std()) for key, errors in joined.items()},
     )
 
 
-def _chunk(studies: int, seed: Any, epsilons: tuple[float, ...], rules: tuple[str, ...]) -> Errors:
+def _chunk(start: int, studies: int, epsilons: tuple[float, ...], rules: tuple[str, ...]) -> Errors:
     """Errors of all methods and learners in some replications; the same people at every budget."""
     code = common.encoding(_DIMENSION)
-    source = SimulationSource(np.random.SeedSequence(seed))
+    source = SimulationSource(np.random.SeedSequence((2, start)))
     scores, labels = scores_001((studies, _PEOPLE), source.generator)
     test, truth = scores_001((studies, _TEST), source.generator)
     encoded = np.tanh(scores @ code.coefficients)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -34,15 +35,11 @@ _SERVERS, _PEOPLE, _TEST, _DIMENSION = 25, 3000, 500, 4
 _COMPARED = np.r_[0:10, 15:25]
 
 
-def run(effort: Effort = FULL, *, n_jobs: int | None = None) -> Outcome:
+def run(effort: Effort = FULL) -> Outcome:
     """Repeat the experiment, 20 times by default (400 servers of groups 1 and 3)."""
     studies = effort.repeats(20, quick=1)
-    work = [
-        ((), partial(_replication, seed=(3, number, place), epsilon=epsilon))
-        for number in range(studies)
-        for place, epsilon in enumerate(common.EPSILONS)
-    ]
-    errors = common.collected(work, effort, n_jobs=n_jobs)
+    names = product(range(studies), range(len(common.EPSILONS)))
+    errors = common.collected(effort, _replication, names)
     means = {key: 100 * float(values.mean()) for key, values in errors.items()}
     rows = [
         {"learner": name, "epsilon": epsilon, "rule": rule}
@@ -76,10 +73,10 @@ def slopes(rng: np.random.Generator) -> FloatArray:
     )
 
 
-def _replication(*, seed: Any, epsilon: float) -> dict[Any, FloatArray]:
+def _replication(number: int, place: int) -> dict[Any, FloatArray]:
     """Errors of the servers of groups 1 and 3; every server is a study of one batch."""
-    code = common.encoding(_DIMENSION)
-    source = SimulationSource(np.random.SeedSequence(seed))
+    epsilon, code = common.EPSILONS[place], common.encoding(_DIMENSION)
+    source = SimulationSource(np.random.SeedSequence((3, number, place)))
     beta = slopes(source.generator)
     scores, labels = scores_001((_SERVERS, _PEOPLE), source.generator, slope=beta)
     test, truth = scores_001((_SERVERS, _TEST), source.generator, slope=beta)

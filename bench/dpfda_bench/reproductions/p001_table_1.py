@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -58,16 +58,12 @@ class Version:
     """People in all, those who report, members."""
 
 
-def run(effort: Effort = FULL, *, n_jobs: int | None = None) -> Outcome:
+def run(effort: Effort = FULL) -> Outcome:
     """Repeat the random split: 1000 times as published, 200 times for the other versions."""
     versions = _versions()
     asked = 20 if effort.quick and effort.replications is None else effort.replications
-    work = [
-        ((name,), partial(_chunk, version, size, seed=(4, start)))
-        for name, version in versions.items()
-        for start, size in _pieces(name, asked)
-    ]
-    errors = common.collected(work, effort, n_jobs=n_jobs)
+    names = [(name, *piece) for name in versions for piece in _pieces(name, asked)]
+    errors = common.collected(effort, _chunk, names)
     means = {key: 100 * float(values.mean()) for key, values in errors.items()}
     columns = (*METHODS, "majority class", "non-private")
     rows: list[dict[str, Any]] = []
@@ -102,6 +98,7 @@ def _pieces(name: str, replications: int | None) -> list[tuple[int, int]]:
     return [(start, min(_CHUNK, studies - start)) for start in range(0, studies, _CHUNK)]
 
 
+@lru_cache
 def _versions() -> dict[str, Version]:
     data, distinct = load_diabetes(), load_diabetes(deduplicate=True)
     labels, labels_distinct = np.asarray(data.y), np.asarray(distinct.y)
@@ -122,14 +119,13 @@ def _public(rows: FloatArray) -> FloatArray:
     return np.asarray(np.clip(2 * (rows - low) / (high - low) - 1, -1, 1))
 
 
-def _chunk(
-    version: Version, studies: int, *, seed: Any, epsilons: tuple[float, ...] = tuple(PUBLISHED)
-) -> dict[tuple[float, str], Any]:
+def _chunk(name: str, start: int, studies: int) -> dict[tuple[str, float, str], Any]:
     """Errors of all methods in some random splits, at every budget."""
+    version = _versions()[name]
     people_in_all, training, members = version.splits
-    found: dict[tuple[float, str], Any] = {}
-    for place, epsilon in enumerate(epsilons):
-        source = SimulationSource(np.random.SeedSequence([*seed, place]))
+    found: dict[tuple[str, float, str], Any] = {}
+    for place, epsilon in enumerate(PUBLISHED):
+        source = SimulationSource(np.random.SeedSequence([4, start, place]))
         keys = source.generator.random((studies, len(version.labels)))
         order = np.argsort(keys, axis=1)
         inside, outside = order[:, :people_in_all], order[:, people_in_all:]
@@ -145,7 +141,7 @@ def _chunk(
         rules = _rules(setting, people, source, published=version.rule == "as published")
         test = version.features[outside], version.labels[outside]
         for method, rule in rules.items():
-            found[epsilon, method] = rule.errors(*test)
+            found[name, epsilon, method] = rule.errors(*test)
     return found
 
 

@@ -46,13 +46,9 @@ _RESCALED: dict[str, Callable[[FloatArray], FloatArray]] = {
 def run(effort: Effort = FULL) -> Outcome:
     """Repeat the experiment, 2000 times by default: four times as often as the paper."""
     studies = effort.repeats(2000, quick=40)
-    sums: dict[tuple[str, str, str], float] = {}
-    for start in range(0, studies, _CHUNK):
-        size = min(_CHUNK, studies - start)
-        for key, errors in _chunk(size, np.random.default_rng([1, start])):
-            sums[key] = sums.get(key, 0.0) + float(errors.sum())
-        effort.done((start + size) / studies)
-    means = {key: 100 * total / studies for key, total in sums.items()}
+    names = [(start, min(_CHUNK, studies - start)) for start in range(0, studies, _CHUNK)]
+    errors = common.collected(effort, _chunk, names)
+    means = {key: 100 * float(values.mean()) for key, values in errors.items()}
     shown = [
         _row(name, column, published, means)
         for name, columns in PUBLISHED.items()
@@ -85,8 +81,12 @@ def _row(
     }
 
 
-def _chunk(studies: int, rng: np.random.Generator) -> Iterator[tuple[tuple[str, str, str], Any]]:
-    """Errors of every cell of the table, for some replications."""
+def _chunk(start: int, studies: int) -> dict[tuple[str, str, str], Any]:
+    """Errors of every number of the table, for some replications."""
+    return dict(_errors(studies, np.random.default_rng([1, start])))
+
+
+def _errors(studies: int, rng: np.random.Generator) -> Iterator[tuple[tuple[str, str, str], Any]]:
     scores, labels = scores_001((studies, _TRAINING), rng)
     test, truth = scores_001((studies, _TEST), rng)
     bayes = np.where(0.1 + np.matmul(test, SLOPE_001) >= 0, 1.0, -1.0)

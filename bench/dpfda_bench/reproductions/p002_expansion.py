@@ -11,7 +11,7 @@ from dpfda.regression.methods.gaussian_fm import GaussianFM
 from dpfda.study.outcome import Outcome
 from dpfda_bench.benchmarks.regression_utility import Split
 from dpfda_bench.effort import FULL, Effort
-from dpfda_bench.preparation import prepare
+from dpfda_bench.reproductions._p002 import data_of
 
 TITLE = "Taylor or Chebyshev expansion of the logistic loss, ε = 0.5 (002 §4.2)"
 METHODS: dict[str, Any] = {
@@ -26,16 +26,10 @@ def run(effort: Effort = FULL) -> Outcome:
     """Ten splits by default."""
     repeats = effort.repeats(10, quick=2)
     names = ("phishing",) if effort.quick else ("phishing", "adult", "kdd")
-    loaded = {name: prepare(name) for name in names}
+    splits = iter(effort.sweep.run(one_split, product(names, METHODS, range(repeats))))
     rows: list[dict[str, Any]] = []
-    for name, (label, method) in effort.over(product(names, METHODS.items())):
-        found = []
-        for seed in range(repeats):
-            split = Split(loaded[name], seed=seed)
-            guess = split.guess(method, 0.5)
-            likely = np.clip(guess, 1e-6, 1 - 1e-6)
-            chance = np.where(split.truth > 0.5, likely, 1 - likely)
-            found.append((split.score(guess), float(-np.log(chance).mean())))
+    for name, label in product(names, METHODS):
+        found = [next(splits) for _ in range(repeats)]
         accuracy, loss = np.mean(found, axis=0).tolist()
         rows.append({"data": name, "expansion": label, "accuracy": accuracy, "log_loss": loss})
     return Outcome(
@@ -46,3 +40,12 @@ def run(effort: Effort = FULL) -> Outcome:
             "probabilities do not.",
         ],
     )
+
+
+def one_split(name: str, label: str, seed: int) -> tuple[float, float]:
+    """Accuracy and log-loss on one random 90:10 split."""
+    split = Split(data_of(name), seed=seed)
+    guess = split.guess(METHODS[label], 0.5)
+    likely = np.clip(guess, 1e-6, 1 - 1e-6)
+    chance = np.where(split.truth > 0.5, likely, 1 - likely)
+    return split.score(guess), float(-np.log(chance).mean())

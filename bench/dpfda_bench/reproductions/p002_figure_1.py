@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
-
-import numpy as np
 
 from dpfda.study.outcome import Outcome
 from dpfda_bench.effort import FULL, Effort
-from dpfda_bench.preparation import prepare
-from dpfda_bench.reproductions._p002 import renyi_epsilon
+from dpfda_bench.reproductions._p002 import LOW, LOW_TWITTER, renyi_epsilon
 from dpfda_bench.reproductions._p002_panels import FORMS, figure, plot_panels
 
 TITLE = "Mean squared error of private linear regression (002 Figure 1)"
@@ -21,21 +17,16 @@ NOTES = [
     "`twitter, y ≤ 0.1` is the same data with a public bound of 0.1 on the target: its 1 % largest "
     "targets count as 0.1, in training and in the score, so compare it with its own trivial row.",
 ]
-_BOUND = 0.1
 
 
 def run(effort: Effort = FULL) -> Outcome:
     """Ten splits by default, as in 002."""
     repeats = effort.repeats(10, quick=2)
-    names = ("warfarin",) if effort.quick else ("warfarin", "crime", "twitter")
-    datasets = {name: prepare(name) for name in names}
-    if "twitter" in datasets:
-        data = datasets["twitter"]
-        datasets["twitter, y ≤ 0.1"] = replace(data, y=np.minimum(data.y, _BOUND) / _BOUND)
-    rows = figure(datasets, repeats=repeats, effort=effort)
+    names = ("warfarin",) if effort.quick else ("warfarin", "crime", "twitter", LOW_TWITTER)
+    rows = figure({name: (name, None) for name in names}, repeats=repeats, effort=effort)
     for row in rows:
-        if row["data"] == "twitter, y ≤ 0.1":
-            row["mse"] *= _BOUND**2  # back to the units of twitter
+        if row["data"] == LOW_TWITTER:
+            row["mse"] *= LOW**2  # back to the units of twitter
     worst = renyi_epsilon(4.8448 / 0.5, steps=1000, delta=1e-5)
     return Outcome(
         rows=rows,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from functools import partial
 from itertools import product
 from typing import Any
@@ -15,8 +14,7 @@ from dpfda_bench.benchmarks.regression_utility import Split
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.measuring import gathered
 from dpfda_bench.plots import lines
-from dpfda_bench.preparation import Prepared, prepare
-from dpfda_bench.reproductions._p002 import DELTA, synthetic
+from dpfda_bench.reproductions._p002 import DELTA, data_of
 from dpfda_bench.reproductions._p002_panels import among_sites, published_score
 from dpfda_bench.reproductions._p002_published import published_cape_epsilon
 
@@ -36,16 +34,13 @@ def run(effort: Effort = FULL) -> Outcome:
     repeats = effort.repeats(3, quick=1)
     names = ("warfarin",) if effort.quick else ("warfarin", "crime", "phishing", "adult")
     counts = (2, 10) if effort.quick else (2, 5, 10, 20, 50)
-    rows: list[dict[str, Any]] = []
-    loaded = {name: prepare(name) for name in names}
     if not effort.quick:  # Figure A4
-        loaded["synthetic, D = 20"] = synthetic("linear", dimension=20)
-        loaded["synthetic, D = 50"] = synthetic("logistic", dimension=50)
-    for name, count in effort.over(product(loaded, counts)):
-        data = loaded[name]
-        scores = gathered(
-            found for seed in range(repeats) for found in one_split(data, count, seed=seed)
-        )
+        names = (*names, "synthetic, D = 20", "synthetic, D = 50")
+    rows: list[dict[str, Any]] = []
+    splits = iter(effort.sweep.run(one_split, product(names, counts, range(repeats))))
+    for name, count in product(names, counts):
+        data = data_of(name)
+        scores = gathered(found for _ in range(repeats) for found in next(splits))
         for label, values in scores.items():
             true = None if label == "trivial" else EPSILON
             if label == "cape as published":
@@ -62,17 +57,19 @@ def run(effort: Effort = FULL) -> Outcome:
     )
 
 
-def one_split(data: Prepared, count: int, *, seed: int) -> Iterator[tuple[str, float]]:
+def one_split(name: str, count: int, seed: int) -> list[tuple[str, float]]:
     """Scores of every scheme with the rows dealt out to `count` sites."""
-    split, colluders = Split(data, seed=seed), math.ceil(count / 3) - 1
+    split, colluders = Split(data_of(name), seed=seed), math.ceil(count / 3) - 1
     rng = np.random.default_rng(seed)
     published = published_score(split, "gaussian_fm", epsilon=EPSILON, delta=DELTA, rng=rng)
-    yield "trivial", split.trivial()
-    yield "cape as published", published
-    yield "sound, c = 0", among_sites(split, count, epsilon=EPSILON)
-    yield "sound, paper's c", among_sites(split, count, epsilon=EPSILON, colluders=colluders)
-    alone = among_sites(split, count, epsilon=EPSILON, aggregation="conventional")
-    yield "conventional", alone
+    sound = partial(among_sites, split, count, epsilon=EPSILON)
+    return [
+        ("trivial", split.trivial()),
+        ("cape as published", published),
+        ("sound, c = 0", sound()),
+        ("sound, paper's c", sound(colluders=colluders)),
+        ("conventional", sound(aggregation="conventional")),
+    ]
 
 
 def _spread(rows: list[dict[str, Any]]) -> dict[str, float]:

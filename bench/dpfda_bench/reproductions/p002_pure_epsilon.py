@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,8 @@ from dpfda.study.outcome import Outcome
 from dpfda_bench.benchmarks.regression_utility import Split
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.measuring import gathered
-from dpfda_bench.preparation import Prepared, prepare
+from dpfda_bench.preparation import Prepared
+from dpfda_bench.reproductions._p002 import data_of
 
 TITLE = "Pure ε: exact Laplace, and a simulated matrix Laplace (extends 002)"
 EPSILONS = (0.5, 1.0, 2.0)
@@ -32,11 +34,11 @@ def run(effort: Effort = FULL) -> Outcome:
     repeats = effort.repeats(10, quick=2)
     names = ("warfarin",) if effort.quick else ("warfarin", "crime", "phishing", "adult")
     rows: list[dict[str, Any]] = []
-    for name in effort.over(names):
-        data = prepare(name)
-        scores = gathered(found for seed in range(repeats) for found in one_split(data, seed=seed))
+    splits = iter(effort.sweep.run(scores_of, product(names, range(repeats))))
+    for name in names:
+        scores = gathered(found for _ in range(repeats) for found in next(splits))
         rows += [
-            {"data": name, "method": method, "epsilon": epsilon, "measure": data.measure}
+            {"data": name, "method": method, "epsilon": epsilon, "measure": data_of(name).measure}
             | {"value": float(np.mean(values))}
             for (method, epsilon), values in scores.items()
         ]
@@ -50,6 +52,11 @@ def run(effort: Effort = FULL) -> Outcome:
             "nuclear norm; no exact lattice sampler is known, so the package does not offer it.",
         ],
     )
+
+
+def scores_of(name: str, seed: int) -> list[tuple[tuple[str, float | None], float]]:
+    """Scores on one random 90:10 split of a data set."""
+    return list(one_split(data_of(name), seed=seed))
 
 
 def one_split(data: Prepared, *, seed: int) -> Iterator[tuple[tuple[str, float | None], float]]:

@@ -39,10 +39,12 @@ def run(effort: Effort = FULL) -> Outcome:
     times = effort.repeats(20, quick=2)
     sizes = _SIZES[::2] if effort.quick else _SIZES
     rows: list[dict[str, Any]] = []
-    for name, n in effort.over(product(TAU, sizes)):
+    grid = product(TAU, sizes, MECHANISMS, range(times))
+    errors = iter(effort.sweep.run(_errors, grid))
+    for name, n in product(TAU, sizes):
         row: dict[str, Any] = {"mean": name, "n": n}
-        for label, mechanism in MECHANISMS.items():
-            pairs = [_errors(mechanism, name, n, seed) for seed in range(times)]
+        for label in MECHANISMS:
+            pairs = [next(errors) for _ in range(times)]
             row[f"{label} PSS"], row[f"{label} PCV"] = np.mean(pairs, axis=0).tolist()
         rows.append(row)
     ratios = {
@@ -58,7 +60,8 @@ def run(effort: Effort = FULL) -> Outcome:
     return Outcome(rows=rows, figures=figures, notes=notes, plot=plot)
 
 
-def _errors(mechanism: LinearMechanism, name: str, n: int, seed: int) -> tuple[float, float]:
+def _errors(name: str, n: int, label: str, seed: int) -> tuple[float, float]:
+    mechanism = MECHANISMS[label]
     data = simulate_003(name, n, np.random.default_rng([1, n, seed]))
     release = common.release_of(mechanism, data.X, _GRID, bound=TAU[name], epsilon=1.0)
     found = []

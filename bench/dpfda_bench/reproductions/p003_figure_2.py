@@ -21,14 +21,9 @@ def run(effort: Effort = FULL) -> Outcome:
     """S-1 to S-4 at ε = 1 (GP: δ = 0.01)."""
     times = effort.repeats(20, quick=2)
     sizes = _SIZES[:3] if effort.quick else _SIZES
-    rows: list[dict[str, Any]] = []
-    for name, n in effort.over(product(TAU, sizes)):
-        few = max(2, times // 4) if n > 2000 else times
-        errors = {
-            label: float(total_error(mechanism, name, n, replications=few).mean())
-            for label, mechanism in MECHANISMS.items()
-        }
-        rows.append({"mean": name, "n": n} | errors)
+    few = max(2, times // 4)
+    names = [(name, n, few if n > 2000 else times) for name, n in product(TAU, sizes)]
+    rows = effort.sweep.run(_row, names)
     pure = [label for label in MECHANISMS if not label.startswith("GP")]
     figures = {
         "rows_where_adaptive_is_best_pure": float(
@@ -45,3 +40,11 @@ def run(effort: Effort = FULL) -> Outcome:
     ]
     plot = partial(lines, rows, "n", panel="mean")
     return Outcome(rows=rows, figures=figures, notes=notes, plot=plot)
+
+
+def _row(name: str, n: int, replications: int) -> dict[str, Any]:
+    errors = {
+        label: float(total_error(mechanism, name, n, replications=replications).mean())
+        for label, mechanism in MECHANISMS.items()
+    }
+    return {"mean": name, "n": n} | errors

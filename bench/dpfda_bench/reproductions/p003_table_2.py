@@ -50,25 +50,7 @@ NOTES = [
 def run(effort: Effort = FULL) -> Outcome:
     """Exact expectations for additive mechanisms, simulation for the adaptive one."""
     times = effort.repeats(60, quick=5)
-    rows = []
-    sets = {"scans": common.scans(), "electricity": common.mondays()}
-    # Anisotropy is in [0, 1]; demand in [0, 2] units: |X| ≤ 1 or 2, |X - ½ range| ≤ ½ range.
-    public = {"scans": 1.0, "electricity": 2.0}
-    for published in effort.over(PUBLISHED):
-        name, nu, epsilon = (published[key] for key in ("data", "nu", "epsilon"))
-        records, grid = sets[name]
-        row: dict[str, Any] = {"data": name, "ν": nu, "ε": epsilon}
-        row |= _labeled("published", tuple(published[column] for column in _NAMES))
-        row |= _labeled("as published", _as_published(records, grid, nu, epsilon))
-        row |= _labeled("sound", _sound(records, grid, nu, epsilon, public[name]))
-        half = public[name] / 2
-        shifted = records - half
-        release = partial(common.release_of, records=shifted, grid=grid, bound=half)
-        allocation = release(OptimalAllocation(kernel=Matern(nu=nu)), epsilon=epsilon)
-        row["allocation"] = common.expected_distance(allocation, shifted)
-        adaptive = release(Adaptive(), epsilon=epsilon)
-        row["adaptive"] = common.simulated_distance(adaptive, shifted, replications=times)
-        rows.append(row)
+    rows = effort.sweep.run(_row, [(place, times) for place in range(len(PUBLISHED))])
     main = next(r for r in rows if r["data"] == "scans" and r["ν"] == 1.5 and r["ε"] == 1.0)
     figures = {
         "scans_eps1_qr_as_published": main["as published ICLP-QR"],
@@ -88,6 +70,25 @@ def run(effort: Effort = FULL) -> Outcome:
 
 
 _NAMES = ("FRL", "Bernstein", "ICLP-AR", "ICLP-QR")
+
+
+def _row(place: int, times: int) -> dict[str, Any]:
+    """A line of the table."""
+    published = PUBLISHED[place]
+    name, nu, epsilon = (published[key] for key in ("data", "nu", "epsilon"))
+    records, grid = common.curves(name)
+    row: dict[str, Any] = {"data": name, "ν": nu, "ε": epsilon}
+    row |= _labeled("published", tuple(published[column] for column in _NAMES))
+    row |= _labeled("as published", _as_published(records, grid, nu, epsilon))
+    row |= _labeled("sound", _sound(records, grid, nu, epsilon, common.PUBLIC[name]))
+    half = common.PUBLIC[name] / 2
+    shifted = records - half
+    release = partial(common.release_of, records=shifted, grid=grid, bound=half)
+    allocation = release(OptimalAllocation(kernel=Matern(nu=nu)), epsilon=epsilon)
+    row["allocation"] = common.expected_distance(allocation, shifted)
+    adaptive = release(Adaptive(), epsilon=epsilon)
+    row["adaptive"] = common.simulated_distance(adaptive, shifted, replications=times)
+    return row
 
 
 def _labeled(prefix: str, values: tuple[float, ...]) -> dict[str, float]:

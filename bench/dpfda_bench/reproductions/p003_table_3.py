@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -49,24 +50,26 @@ NOTES = [
 def run(effort: Effort = FULL) -> Outcome:
     """Exact expectations; simulation for the histogram."""
     times = effort.repeats(100, quick=5)
-    counts = regional_counts()
-    rows: list[dict[str, Any]] = []
-    for region, published in effort.over(PUBLISHED.items()):
-        ages = spread(counts[region])
-        row: dict[str, Any] = {"region": region, "n": len(ages)}
-        row |= {f"published {name}": value for name, value in published.items()}
-        row |= dict(zip(COLUMNS, _distances(ages), strict=True))
-        row["histogram"] = _histogram(ages, times)
-        rows.append(row)
+    rows = effort.sweep.run(_row, [(region, times) for region in PUBLISHED])
     figures = {
         f"rank_correlation_{name}": float(
             spearmanr([r[name] for r in rows], [r[f"published {name}"] for r in rows]).statistic
         )
         for name in COLUMNS
     }
-    return Outcome(rows=rows, figures=figures, notes=NOTES, plot=lambda: _plot(counts))
+    return Outcome(rows=rows, figures=figures, notes=NOTES, plot=lambda: _plot(regional_counts()))
 
 
+def _row(region: str, times: int) -> dict[str, Any]:
+    """A line of the table."""
+    ages = spread(regional_counts()[region])
+    row: dict[str, Any] = {"region": region, "n": len(ages)}
+    row |= {f"published {name}": value for name, value in PUBLISHED[region].items()}
+    row |= dict(zip(COLUMNS, _distances(ages), strict=True))
+    return row | {"histogram": _histogram(ages, times)}
+
+
+@lru_cache
 def regional_counts() -> dict[str, FloatArray]:
     """Thousands of deaths by age group for each region of the table."""
     data = read("un_deaths", None, verify=True)

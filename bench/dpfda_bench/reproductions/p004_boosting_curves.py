@@ -52,9 +52,9 @@ def run(effort: Effort = FULL) -> Outcome:
     epsilons = (5.0,) if effort.quick else (5.0, 7.0)
     rows: list[dict[str, Any]] = []
     curves: dict[Any, Any] = {}
-    for name, kind, epsilon in effort.over(product(names, NAMES, epsilons)):
-        data = common.load(name)
-        found = [_curve(data, name, kind, epsilon, seed) for seed in range(runs)]
+    runs_of = iter(effort.sweep.run(_curve, product(names, NAMES, epsilons, range(runs))))
+    for name, kind, epsilon in product(names, NAMES, epsilons):
+        found = [next(runs_of) for _ in range(runs)]
         length = min(len(errors) for errors, _ in found)
         mean = 100 * np.mean([errors[:length] for errors, _ in found], axis=0)
         curves[name, kind, epsilon] = mean, found[0][1]
@@ -82,8 +82,9 @@ def run(effort: Effort = FULL) -> Outcome:
 
 
 def _curve(
-    data: common.Data, name: str, kind: str, epsilon: float, seed: int
+    name: common.Name, kind: str, epsilon: float, seed: int
 ) -> tuple[list[float], list[dict[str, Any]]]:
+    data = common.load(name)
     owners, size = OWNERS.get(kind, OWNERS["sample"])[name]
     rows = data.grouped(owners * (_ROUNDS + 2), size, seed=seed)
     if kind != "gradient":

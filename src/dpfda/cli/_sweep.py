@@ -1,0 +1,76 @@
+"""What commands that simulate grids of studies share: processes, progress, what is kept."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dpfda.cli._progress import progress_bar
+from dpfda.errors import MissingExtra
+from dpfda.study.sweep import Sweep
+
+Command = Callable[..., Any]
+
+
+def sweep_options(*, kept: bool) -> Callable[[Command], Command]:
+    """Add ``--jobs`` and ``--backend``, and where cells are `kept`, ``--fresh`` and ``--store``."""
+
+    def add(command: Command) -> Command:
+        if kept:
+            store = click.Path(file_okay=False, path_type=Path)
+            command = click.option("--store", type=store, envvar="DPFDA_SWEEPS",
+                help="Folder that keeps finished simulations. [default: a folder of the user's "
+                "cache]")(command)  # fmt: skip
+            command = click.option("--resume/--fresh", "resume", default=True,
+                help="Go on where an earlier run of the same code was ended, or begin anew. "
+                "[default: resume]")(command)  # fmt: skip
+        command = click.option("--backend", type=click.Choice(["loky", "dask"]), default="loky",
+            show_default=True, help="Processes of this machine, or of the dask cluster at "
+            "DASK_SCHEDULER_ADDRESS.")(command)  # fmt: skip
+        return click.option("--jobs", type=click.IntRange(min=1), metavar="N",
+            help="How many processes. [default: one a core]")(command)  # fmt: skip
+
+    return add
+
+
+@contextmanager
+def sweeping(name: str, options: dict[str, Any]) -> Iterator[Sweep]:
+    """The sweep of a command, with a progress bar; takes its own options out of all `options`."""
+    jobs, backend = options.pop("jobs"), options.pop("backend")
+    path = None
+    if "resume" in options:
+        path = (options.pop("store") or _usual_folder()) / f"{name.replace(' ', '-')}.jsonl"
+        if not options.pop("resume"):
+            path.unlink(missing_ok=True)
+    jobs = jobs or _cores()
+    with _cluster(jobs) if backend == "dask" else nullcontext(), progress_bar(name) as tell:
+        yield Sweep(jobs=jobs, backend=backend, store=path, tell=tell)
+
+
+def _usual_folder() -> Path:
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache, "dpfda", "sweeps")
+
+
+def _cores() -> int:
+    try:
+        from joblib import cpu_count
+    except ImportError:
+        return 1
+    return int(cpu_count())
+
+
+def _cluster(jobs: int) -> Any:
+    """A connection to the cluster that is named in the environment, or one of this machine."""
+    try:
+        from distributed import Client
+    except ImportError:
+        raise MissingExtra("distributed", "cluster") from None
+    if os.environ.get("DASK_SCHEDULER_ADDRESS"):
+        return Client()
+    return Client(n_workers=jobs, threads_per_worker=1, dashboard_address=None)
