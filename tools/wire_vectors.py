@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from wire_plans import Case, plans, refused_plans
+from wire_refusals import refusals
 
-from dpfda import CurveEncoder, Ledger, plan_study
-from dpfda.errors import DpfdaError
+from dpfda import CurveEncoder
+from dpfda.curves import CustomBasis
 from dpfda.mechanisms import Mechanism
 from dpfda.mechanisms.codeword_report import CodewordReport
 from dpfda.mechanisms.duchi import Duchi
@@ -26,12 +28,11 @@ from dpfda.mechanisms.question_response import QuestionResponse
 from dpfda.mechanisms.randomized_response import RandomizedResponse
 from dpfda.noise import SimulationSource
 from dpfda.noise.discrete import _geometric_digits
-from dpfda.protocol import Server, StudyPlan
+from dpfda.protocol import StudyPlan
 from dpfda.protocol.canonical import canonical, number_text
-from dpfda.protocol.person import Person, encode_people, one_curve
+from dpfda.protocol.person import encode_people, one_curve
 from dpfda.protocol.task import Task
 
-Case = dict[str, Any]
 FOLDER = Path(__file__).resolve().parent.parent / "clients" / "vectors"
 
 
@@ -59,153 +60,6 @@ def numbers() -> list[Case]:
     odd = [0.0, -0.0, 1.0, -1.5, 0.1, 1e20, 1e21, 123456789012345680000.0, 1e-6, 1e-7, 5e-324]
     odd += [1.7976931348623157e308, 2.0**53, 0.000001234, 333333333.33333325, 1 / 3, 1e23]
     return [{"bits": struct.pack(">d", value).hex(), "text": number_text(value)} for value in odd]
-
-
-def plans() -> dict[str, StudyPlan]:
-    """A study of each design that a person may meet."""
-    waves = CurveEncoder("cosine", n_basis=6, feature_ranges=(-2, 2), domain_range=(0, 24))
-    table = CurveEncoder("identity", feature_ranges=[(0, 10), (-1, 1), (0, 1)])
-    spline = CurveEncoder("bspline", n_basis=4, scale=2.0)
-    two: Any = {"classes": ("no", "yes")}
-    return {
-        "questions": StudyPlan(
-            epsilon=2.0, n_people=3000, encoder=waves, design={"name": "questions",
-            "evaluation_share": 0.1, "temperature_share": 0.1, "range_is_loose": True},
-            title="Puls über den Tag", **two),
-        "three classes": StudyPlan(
-            epsilon=1.0, n_people=900, encoder=waves, classes=(0, 1, 2.5), seed=2**53 - 1,
-            design={"name": "questions", "evaluation_share": 0.25}),
-        "spread": StudyPlan(
-            epsilon=2.0, n_people=900, encoder=waves, design={"name": "questions",
-            "evaluation_share": 0.1, "temperature_share": 0.1, "spread_differs": True}, **two),
-        "moments": StudyPlan(
-            epsilon=1.0, n_people=500, encoder=spline, design={"name": "moments"}, **two),
-        "mrma": StudyPlan(
-            epsilon=4.0, n_people=600, encoder=spline, unit="heart",
-            design={"name": "mrma", "n_classifiers": 9, "mechanism": "hybrid"}, **two),
-        "labels": StudyPlan(
-            epsilon=0.5, n_people=200, encoder=table, protects="labels",
-            design={"name": "noisy_labels"}, **two),
-        "linear": StudyPlan(
-            epsilon=1.0, n_people=4000, encoder=table,
-            design={"name": "linear", "evaluation_share": 0.1}, **two),
-        "linear classes": StudyPlan(
-            epsilon=3.0, n_people=4000, encoder=table, classes=("a", "b", "c"),
-            design={"name": "linear"}),
-        "linear spread": StudyPlan(
-            epsilon=1.0, n_people=500, encoder=table,
-            design={"name": "linear", "spread_differs": True}, **two),
-        "regression": StudyPlan(
-            epsilon=1.0, n_people=4000, encoder=table, target_range=(0, 100),
-            design={"name": "local_regression", "evaluation_share": 0.1}),
-        "loose regression": plan_study(
-            4000, 2.0, target_range=(0, 100), value_range=(0, 1), range_is_loose=True),
-    }  # fmt: skip
-
-
-def asked(plan: StudyPlan) -> Iterator[Task]:
-    """One task of every kind of phase, of a study in which nobody answers."""
-    server, seen = Server(plan), set()
-    while not server.finished:
-        task = server.progress.tasks(0, 1)
-        fixed = {name for name, value in task.to_dict().items() if isinstance(value, (str, bool))}
-        kind = (task.name, *(str(getattr(task, name, "")) for name in sorted(fixed)))
-        kind += (str(len(getattr(task, "folds", ()))),)
-        if kind not in seen:
-            seen.add(kind)
-            yield task
-        server.close_phase()
-
-
-def changes(plan: StudyPlan, task: Case) -> Iterator[tuple[str, Any]]:
-    """What a collector might ask instead."""
-    yield "costs more", task | {"epsilon": 2 * task["epsilon"]}
-    yield "costs less", task | {"epsilon": task["epsilon"] / 2}
-    yield "about somebody else", task | {"unit": "household"}
-    yield "for two people", task | {"people": 2}
-    yield "of another kind", task | {"name": "statistic"}
-    yield "of no kind", {name: value for name, value in task.items() if name != "name"}
-    yield "with a field nobody knows", task | {"backdoor": 1}
-    yield "without its price", {name: value for name, value in task.items() if name != "epsilon"}
-    yield "with a price in words", task | {"epsilon": str(task["epsilon"])}
-    for name, value in task.items():
-        if isinstance(value, bool):
-            yield f"{name} turned round", task | {name: not value}
-            yield f"{name} as a number", task | {name: int(value)}
-        elif isinstance(value, list) and value and isinstance(value[0], (list, int, float)):
-            yield f"{name} of no length", task | {name: []}
-            yield f"{name} of more rows", task | {name: value + value}
-            yield f"{name} in words", task | {name: "x"}
-            if isinstance(value[0], list):
-                yield f"{name} a row longer", task | {name: [value[0] + value[0][:1]]}
-                yield f"{name} of nothing", task | {name: [[None] * len(value[0])]}
-        elif isinstance(value, int) and name not in ("people",):
-            yield f"{name} one more", task | {name: value + 1}
-    for both in (("coordinates", "thresholds"), ("dithers",)):
-        if all(name in task for name in both):
-            more = {name: [task[name][0] + task[name][0][:1]] for name in both}
-            yield "one question more", task | more
-    if "coordinates" in task:
-        shape = np.shape(task["coordinates"])
-        for place in (*range(len(task), 0, -1), 1000):  # the first of them that may not be asked
-            other = task | {"coordinates": np.full(shape, place).tolist()}
-            yield f"about feature {place}", other
-    if "folds" in task:
-        yield "one fold more", task | {"folds": [*task["folds"], 0.0]}
-    if "mechanism_name" in task:
-        yield "through another mechanism", task | {"mechanism_name": "duchi"}
-    if "protects" in task:
-        other = "features" if plan.protects != "features" else "labels"
-        yield "protecting something else", task | {"protects": other}
-        yield "with another share for the label", task | {"label_share": 0.25}
-    if "positive" in task:
-        for label in (plan.n_classes, 7):
-            many = np.full(np.shape(task["positive"]), label).tolist()
-            yield f"about label {label}, which is none", task | {"positive": many}
-    if "clip" in task:
-        yield "cut elsewhere", task | {"clip": task["clip"] + 1}
-    if "scales" in task:
-        yield "divided by nothing", task | {"scales": np.zeros(np.shape(task["scales"])).tolist()}
-
-
-def refusals() -> Case:
-    """Tasks that may be asked, and neighbors of them that may not."""
-    found = []
-    for name, plan in plans().items():
-        for task in asked(plan):
-            sent = json.loads(json.dumps(task.to_dict()))
-            cases = [("as it is", sent), *changes(plan, sent)]
-            wrong = []
-            for what, other in cases:
-                reason = refusal(plan, other)
-                if what == "as it is":
-                    assert reason is None, (name, reason)
-                elif reason is not None or what.startswith(("uses_label turned", "about feature")):
-                    changed = _difference(sent, other)
-                    wrong.append({"what": what, **changed, "reason": reason})
-            found.append({"plan": name, "task": sent, "others": wrong})
-    return {"cases": found}
-
-
-def _difference(sent: Case, other: Case) -> Case:
-    """What is set to another value, and what is left out."""
-    told: Case = {"set": {k: v for k, v in other.items() if k not in sent or sent[k] is not v}}
-    without = [name for name in sent if name not in other]
-    return told | ({"without": without} if without else {})
-
-
-def refusal(plan: StudyPlan, sent: Any) -> str | None:
-    """What a person's device says to it."""
-    label = 5.0 if plan.target_range else plan.classes[0]
-    person = Person(
-        plan, curve=[0.0] * plan.encoder.n_features, label=label, ledger=Ledger(1e6),
-        accepts=plan.guarantee.assumptions,
-    )  # fmt: skip
-    try:
-        person.answer(plan.read_task(sent))
-    except DpfdaError as error:
-        return str(error)
-    return None
 
 
 def mechanisms() -> list[Case]:
@@ -351,6 +205,7 @@ def encoders() -> list[Case]:
     """Curves and rows, and what becomes of them."""
     nan = float("nan")
     day = {"domain_range": (0, 24)}
+    lines = CustomBasis(points=(0, 1, 4), values=((1, 0), (0, 1), (1, 0.5)))
     made: list[tuple[CurveEncoder, list[Any]]] = [
         (CurveEncoder("cosine", n_basis=4, feature_ranges=(-3, 3)), [
             (None, [0.0, 1.0, 2.0, 1.5, 0.5]),
@@ -382,6 +237,27 @@ def encoders() -> list[Case]:
         (CurveEncoder.side_by_side([CurveEncoder("cosine", n_basis=2)] * 2), [
             (None, [[0.0, 1.0], [0.5, 0.2], [1.0, nan]]),
         ]),
+        (CurveEncoder.side_by_side([
+            CurveEncoder("smooth", n_basis=3, feature_ranges=(-2, 2), **day),
+            CurveEncoder("bspline", n_basis=4, feature_ranges=(0, 9), **day),
+            CurveEncoder("cosine", n_basis=1, feature_ranges=(0, 1), **day),
+        ]), [
+            (
+                [0, 5, 6, 11.5, 20, 30],
+                [[1, 2, 3], [0, nan, 1], [2, 2, nan], [nan, 1, 0], [1, 5, 2], [9, 9, 9]],
+            ),
+            (None, [[1, 2, nan], [0, 3, nan], [2, 2, nan]]),
+            (None, [[1, float("inf"), 0.1], [0, 3, 0.2], [2, 2, 0.3]]),
+            (None, [[1, 2], [0, 3]]),
+        ]),
+        (CurveEncoder("smooth", n_basis=7, feature_ranges=(-2, 2), **day), [
+            ([0, 3, 6, 9, 12, 15, 18, 21, 24], [0.1, 0.4, 0.3, 0.9, 1.2, 1.1, 1.5, 1.9, 2.2]),
+            (None, [0.1, 0.2, nan, 0.9]),
+        ]),
+        (CurveEncoder("smooth", n_basis=64, scale=0.1), [(None, _points(200))]),
+        (CurveEncoder(lines, rescale="clip"), [
+            ([0, 0.5, 1, 2, 4, 5], [0.3, 0.2, nan, 0.7, 0.4, 9.0]),
+        ]),
     ]  # fmt: skip
     found = []
     for encoder, curves in made:
@@ -411,6 +287,7 @@ def main() -> None:
     files: dict[str, Any] = {
         "numbers": numbers(),
         "plans": hashes,
+        "refused_plans": refused_plans(),
         "refused": refusals(),
         "mechanisms": mechanisms(),
         "tasks": answers(),

@@ -52,7 +52,7 @@ def test_the_client_replays_every_vector_and_refuses_what_it_must(node: str) -> 
     run(node, "build.mjs", "test")
     said = run(node, "--test", "out/")
     assert "# fail 0" in said
-    for name in ("numbers", "plans", "mechanisms", "tasks", "encoder", "refusals"):
+    for name in ("numbers", "plans", "refused plans", "mechanisms", "tasks", "encoder", "refusals"):
         assert f" - {name}\n" in said
 
 

@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 from scipy.interpolate import BSpline
 
-from dpfda.curves import Basis, BSplineBasis, CosineBasis, CustomBasis, FourierBasis, IdentityBasis
+from dpfda.curves import (
+    Basis,
+    BSplineBasis,
+    CosineBasis,
+    CustomBasis,
+    FourierBasis,
+    IdentityBasis,
+    SmoothBasis,
+)
+from dpfda.curves.smooth import demmler_reinsch
 from dpfda.errors import InvalidData, InvalidParameter
 
 
@@ -120,3 +129,20 @@ def test_wrong_parameters_are_named(build, message):
 def test_plain_vectors_have_no_functions():
     with pytest.raises(InvalidParameter, match="functions of t"):
         IdentityBasis(n_basis=2).evaluate([0.5])
+
+
+def test_smooth_functions_are_orthonormal_and_free_at_their_ends():
+    basis = SmoothBasis(n_basis=64, domain_range=(1.0, 4.0))
+    np.testing.assert_allclose(basis.gram(), np.eye(64), atol=1e-12)
+    end = basis.evaluate([4.0])[0] * np.sqrt(3)
+    np.testing.assert_allclose(end, [1, np.sqrt(3)] + [2] * 62, atol=1e-12)
+    h = 1e-3  # second and third derivatives are 0 there: a line up to h⁴
+    near = SmoothBasis(n_basis=6).evaluate([0.0, h, 2 * h])
+    np.testing.assert_allclose(near[0] - 2 * near[1] + near[2], 0, atol=1e-6)
+
+
+def test_smooth_functions_are_those_of_growing_roughness():
+    axis = np.linspace(0, 1, 401)
+    table = demmler_reinsch(axis)[:8].T  # by eigenvalues, up to the grid
+    table *= np.sign(table[-1])
+    np.testing.assert_allclose(SmoothBasis(n_basis=8).evaluate(axis), table, atol=2e-3)

@@ -18,7 +18,7 @@ HOMES = {"dpfda": ROOT / "src" / "dpfda", "dpfda_bench": ROOT / "bench" / "dpfda
 SOURCE = {".py", ".pyi", ".typed", ".css", ".js", ".html", ".mako", ".toml"}
 KINDS = {"dpfda": SOURCE, "dpfda_bench": SOURCE | {".csv"}}  # figures that papers print
 LARGEST_FILE = 8_000  # bytes in a wheel: a file of 400 lines takes 5 000
-LARGER = {"dpfda/collector/pages/static/client.js": 16_000}  # all of the browser client
+LARGER = {"dpfda/collector/pages/static/client.js": 20_000}  # all of the browser client
 LARGEST = {"dpfda": 1_000_000, "dpfda_bench": 220_000}  # 911 kB: modules, a browser client of 20 kB
 
 
@@ -69,6 +69,7 @@ def test_the_collector_brings_its_pages_and_tables(distributions: Path) -> None:
         f"{collector}/pages/static/client.js",
         f"{collector}/pages/static/take-part.html",
         f"{collector}/pages/static/take-part.js",
+        f"{collector}/pages/static/take-part.css",
         f"{collector}/storage/migrations/script.py.mako",
     } <= held
     assert any(path.startswith(f"{collector}/storage/migrations/versions/") for path in held)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import math
 from typing import Any
 
@@ -36,6 +38,17 @@ def test_plans(name: str) -> None:
     case = vectors("plans")[name]
     assert PLANS[name].hash == case["hash"]
     assert canonical(case["plan"]) == canonical(PLANS[name].to_dict())
+
+
+@pytest.mark.parametrize("case", vectors("refused_plans"), ids=lambda case: case["what"])
+def test_refused_plans(case: Any) -> None:
+    assert hashlib.sha256(canonical(case["plan"])).hexdigest() == case["hash"]
+    # As a device reads what a collector sends: another hash is another plan.
+    found = ""
+    with contextlib.suppress(Exception):
+        plan = StudyPlan.from_dict(case["plan"])
+        found = plan.hash if plan.asks else ""
+    assert found != case["hash"]
 
 
 @pytest.mark.parametrize("case", MECHANISMS, ids=lambda case: case["mechanism"]["name"])

@@ -1,7 +1,5 @@
 /** The functions in which every curve of a study is written. */
 
-import { Refused } from "./refusal.ts";
-
 export type Basis = {
   name: string;
   n_basis?: number;
@@ -12,14 +10,6 @@ export type Basis = {
   values?: number[][];
   parts?: Basis[];
 };
-
-const KNOWN = ["cosine", "fourier", "bspline", "custom", "identity", "channels"];
-
-/** Refuse a basis that this client does not know. */
-export function checkBasis(basis: Basis): void {
-  if (!KNOWN.includes(basis.name)) throw new Refused("plan", `curves on the basis ${basis.name} cannot be encoded here`);
-  basis.parts?.forEach(checkBasis);
-}
 
 /** The basis of each channel of a curve. */
 export function channels(basis: Basis): Basis[] {
@@ -59,21 +49,34 @@ export function evaluate(basis: Basis, t: number): number[] {
   switch (basis.name) {
     case "cosine":
     case "fourier":
+    case "smooth":
       return Array.from({ length: basis.n_basis! }, (_, k) => wave(basis.name, unit, k) / Math.sqrt(high - low));
     case "bspline":
       return splines(basis, point);
     case "custom":
       return tabulated(basis, point);
     default:
-      throw new Refused("plan", `curves on the basis ${basis.name} cannot be encoded here`);
+      throw new Error("a plan's basis is checked before");
   }
 }
 
 function wave(name: string, unit: number, k: number): number {
   if (k === 0) return 1;
+  if (name === "smooth") return swing(2 * unit - 1, k);
   if (name === "cosine") return Math.SQRT2 * Math.cos(Math.PI * unit * k);
   const angle = 2 * Math.PI * unit * Math.floor((k + 1) / 2);
   return Math.SQRT2 * (k % 2 === 1 ? Math.sin(angle) : Math.cos(angle));
+}
+
+/** The shapes in which a free rod swings, on [-1, 1]: a line, then waves, even for even k. */
+function swing(x: number, k: number): number {
+  if (k === 1) return Math.sqrt(3) * x;
+  const half = Math.PI * Math.floor(k / 2);
+  let m = half;
+  for (let step = 0; step < 20; step += 1) m = half + (k % 2 ? 1 : -1) * Math.atan(Math.tanh(m));
+  return k % 2
+    ? Math.sin(m * x) / Math.sin(m) + Math.sinh(m * x) / Math.sinh(m)
+    : Math.cos(m * x) / Math.cos(m) + Math.cosh(m * x) / Math.cosh(m);
 }
 
 function splines(basis: Basis, t: number): number[] {

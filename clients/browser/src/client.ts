@@ -1,11 +1,12 @@
 /** One person's device: joins studies, answers one task of each, and never twice. */
 
-import { checkBasis, size } from "./basis.ts";
+import { size } from "./basis.ts";
 import { hashOf, type Json } from "./canonical.ts";
-import { asks, readTask, type Plan } from "./designs.ts";
+import { readTask } from "./designs.ts";
 import { encode, type Curve } from "./encoder.ts";
 import { Collector, NotGranted, type Fetch } from "./http.ts";
 import { refusal, spend } from "./ledger.ts";
+import { readPlan, type Plan } from "./plan.ts";
 import { Refused } from "./refusal.ts";
 import type { Letter, Store } from "./store.ts";
 import { answer } from "./tasks.ts";
@@ -22,7 +23,6 @@ export type Options = {
 };
 
 const WORD = /^[!-~]{1,200}$/;
-const FIELDS = ["epsilon", "n_people", "encoder", "classes", "design", "protects", "unit", "seed", "title", "target_range"];
 const ASSUMED = { both: [], features: ["labels are public"], labels: ["curves are public"] };
 
 /** What a plan takes for granted: a person accepts it, or does not take part. */
@@ -72,6 +72,8 @@ export class Client {
       const accepts = how.accepts ?? [];
       checkAccepted(plan, accepts);
       if (how.invitation !== undefined && !WORD.test(how.invitation)) throw new Refused("form", "an invitation is one word");
+      const reason = await this.refusal(hash, plan); // before the collector gives one of its places away
+      if (reason) throw new Refused("budget", reason);
       const token = how.invitation ?? (await this.#enrolled(hash));
       await this.#keep(hash, { url: this.#collector.url, plan: plan as unknown as Json, token, accepts });
       return plan;
@@ -188,20 +190,6 @@ function checkedMessage(document: any, hash: string): any {
   if (names !== "phase,plan,task,ticket" || !whole) throw new Refused("form", "the collector's message cannot be understood");
   if (document.plan !== hash) throw new Refused("terms", "the task belongs to another study");
   return document;
-}
-
-/** A plan that this client can take part in; its hash was checked before. */
-export function readPlan(found: any): Plan {
-  const known = Object.keys(found).length === FIELDS.length && FIELDS.every((name) => Object.hasOwn(found, name));
-  const plan = found as Plan;
-  const sound = known && Number.isFinite(plan.epsilon) && plan.epsilon > 0 && Object.hasOwn(ASSUMED, plan.protects)
-    && Array.isArray(plan.classes) && typeof plan.unit === "string" && typeof plan.title === "string"
-    && typeof plan.design?.name === "string" && typeof plan.encoder?.basis?.name === "string"
-    && ["clip", "tanh", "max_abs"].includes(plan.encoder.rescale?.name);
-  if (!sound) throw new Refused("plan", "this client cannot take part in such a study");
-  checkBasis(plan.encoder.basis);
-  asks(plan);
-  return plan;
 }
 
 /** The place of a label among the plan's; 0 for whatever is none of them: refusing would tell. */

@@ -1,25 +1,12 @@
 /** What a study may ask: every task of its design, and what is fixed of each. */
 
-import { channels, ordered, size, type Basis } from "./basis.ts";
+import { channels, ordered, size } from "./basis.ts";
 import type { Json } from "./canonical.ts";
-import type { Encoder } from "./encoder.ts";
 import { readFields, TASKS } from "./fields.ts";
+import type { Plan } from "./plan.ts";
 import { Refused } from "./refusal.ts";
 import { bestCap, codebookSize, gain } from "./sizes.ts";
 import { columns, looksAt, type Task } from "./tasks.ts";
-
-export type Plan = {
-  epsilon: number;
-  n_people: number;
-  encoder: Encoder;
-  classes: (string | number | boolean)[];
-  design: { name: string } & Record<string, any>;
-  protects: "both" | "features" | "labels";
-  unit: string;
-  seed: number;
-  title: string;
-  target_range: [number, number] | null;
-};
 
 /** Values from `from` on, below `to`. */
 class Range {
@@ -69,7 +56,8 @@ function confidence(plan: Plan, dimension: number, f: number): Record<string, Te
 }
 
 /** How many waves beside its level the longest channel of curves has. */
-function waves(basis: Parameters<typeof channels>[0]): number {
+function waves({ encoder: { basis } }: Plan): number {
+  if (basis.name === "identity") return 0; // a table's columns are asked about one by one
   return Math.max(0, ...channels(basis).map((part) => size(part) - 1));
 }
 
@@ -84,7 +72,7 @@ function questions(plan: Plan): Record<string, Terms> {
   const asked = { positive: positives(plan) };
   const f = design.spread_differs ? d : 0;
   const rule = { dimension: d + f, f, clipped: true };
-  const width = waves(basis);
+  const width = waves(plan);
   const reach = { k, coordinates: range(all), w: width };
   return {
     ...(design.range_is_loose && width ? { reach } : {}),
@@ -149,7 +137,7 @@ function regression(plan: Plan): Record<string, Terms> {
   const { basis } = plan.encoder;
   const d = 1 + (plan.design.n_features ?? size(basis));
   const k = bestQuestions(plan.epsilon, d);
-  const width = waves(basis);
+  const width = waves(plan);
   const reach = { k, coordinates: range(1 + size(basis)), w: width };
   return {
     ...(plan.design.range_is_loose && width ? { reach } : {}),
@@ -187,11 +175,9 @@ const DESIGNS: Record<string, (plan: Plan) => Record<string, Terms>> = {
       mechanism_name: plan.design.mechanism ?? "piecewise",
     },
   }),
-  noisy_labels: (plan) => {
-    if (plan.protects !== "labels") throw new Refused("plan", "such a study protects labels alone");
-    const dimension = size(plan.encoder.basis);
-    return { vector: { dimension, positive: positives(plan), positives: 1, protects: "labels" } };
-  },
+  noisy_labels: (plan) => ({
+    vector: { dimension: size(plan.encoder.basis), positive: positives(plan), positives: 1, protects: "labels" },
+  }),
   mrma: (plan) => ({
     ...reports(plan),
     ...verdicts(plan, plan.design.n_classifiers ?? 50, plan.epsilon * (plan.design.verdict_share ?? 1)),
@@ -205,13 +191,8 @@ const DESIGNS: Record<string, (plan: Plan) => Record<string, Terms>> = {
 
 /** Every task that people may be asked in this study, and what is fixed of each. */
 export function asks(plan: Plan): Record<string, Terms> {
-  const found = Object.hasOwn(DESIGNS, plan.design.name) ? DESIGNS[plan.design.name] : undefined;
-  if (!found) throw new Refused("plan", `this client takes no part in studies of design ${plan.design.name}`);
-  if ((plan.design.name === "local_regression") !== (plan.target_range !== null)) {
-    throw new Refused("plan", "the plan's design and target_range do not go together");
-  }
   const common: Terms = { epsilon: plan.epsilon, unit: plan.unit };
-  return Object.fromEntries(Object.entries(found(plan)).map(([name, terms]) => [name, { ...common, ...terms }]));
+  return Object.fromEntries(Object.entries(DESIGNS[plan.design.name]!(plan)).map(([name, terms]) => [name, { ...common, ...terms }]));
 }
 
 /** A task that somebody sent, if this study may ask one person for it. */
@@ -260,5 +241,3 @@ function agrees(given: any, wanted: Wanted): boolean {
   }
   return wanted instanceof Range ? given >= wanted.from && given < wanted.to : given === wanted;
 }
-
-export type { Basis };

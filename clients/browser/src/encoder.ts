@@ -20,6 +20,33 @@ export function encode(encoder: Encoder, curve: Curve): number[] {
   return squashed(encoder, z, centers).map((value) => (Number.isNaN(value) ? 0 : Math.min(Math.max(value, -1), 1)));
 }
 
+/** How many of the features lie outside the public range, whose edge then counts, and of how many. */
+export function outside(encoder: Encoder, curve: Curve): [number, number] {
+  const d = size(encoder.basis);
+  if (encoder.rescale.name !== "clip") return [0, d]; // others bend what is large, as everybody's
+  const centers = spread(encoder.rescale.center ?? 0, d);
+  const scales = spread(encoder.rescale.scale ?? 1, d);
+  const rounding = 1 + 1e-9; // of least squares: a curve along the edge lies inside
+  const z = encoder.table ? clippedNever(encoder.table.columns, curve.values) : coefficients(encoder, curve, d);
+  return [z.filter((x, k) => Math.abs(x - centers[k]!) > scales[k]! * rounding).length, d];
+}
+
+function clippedNever(columns: Column[], cells: unknown[]): number[] {
+  return tableRow(columns.map((column) => ({ ...column, low: -Infinity, high: Infinity })), cells);
+}
+
+/** The curve that features stand for at points of the domain; noise beyond the box is cut. */
+export function drawn(encoder: Encoder, features: number[], points: number[]): number[] {
+  const { name, scale = 1, center = 0 } = encoder.rescale;
+  const [scales, centers] = [spread(scale, features.length), spread(center, features.length)];
+  const z = features.map((x, k) => {
+    const inside = Math.min(Math.max(x, -1), 1) * (1 - 1e-9);
+    if (name === "max_abs") return inside; // its shape is all that is known
+    return centers[k]! + scales[k]! * (name === "tanh" ? Math.atanh(inside) : inside);
+  });
+  return points.map((t) => evaluate(encoder.basis, t).reduce((sum, value, k) => sum + value * z[k]!, 0));
+}
+
 function coefficients(encoder: Encoder, curve: Curve, d: number): number[] {
   const nothing = new Array<number>(d).fill(NaN);
   if (encoder.table) return tableRow(encoder.table.columns, curve.values);

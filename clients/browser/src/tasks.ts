@@ -30,10 +30,32 @@ function folded(z: number[], folds: number[] = []): number[] {
   return folds.length ? [...own, ...own.map((x, j) => Math.abs(x - folds[j]!))] : z;
 }
 
+/** The answers as they are, of tasks that ask yes or no: for the person's own eyes. Null for others. */
+export function truth(task: Task, features: number[], label: number): number[] | null {
+  const { name, fields } = task;
+  const z = folded(boxed(features), fields.folds);
+  switch (name) {
+    case "stump":
+    case "reach":
+    case "calibration":
+    case "confidence":
+      return questions(task, z, label);
+    case "evaluation":
+      return [sign(decided(scores(fields, z)) === label)];
+    case "member":
+      return [sign(decided(scores(fields, z)) === (fields.positive[0].includes(label) ? 1 : 0))];
+  }
+  return null;
+}
+
+function boxed(features: number[]): number[] {
+  return features.map((x) => clamp(Number.isNaN(x) ? 0 : x, 1));
+}
+
 /** The values of the reply: whatever happens inside, they went through the mechanism. */
 export function answer(task: Task, features: number[], label: number, source: Source): number[] {
   const { name, fields } = task;
-  const inside = features.map((x) => clamp(Number.isNaN(x) ? 0 : x, 1));
+  const inside = boxed(features);
   if (inside.length < columns(task)) throw new Refused("form", "the task asks about more features than there are");
   const z = folded(inside, fields.folds);
   const epsilon: number = fields.epsilon;
@@ -42,13 +64,10 @@ export function answer(task: Task, features: number[], label: number, source: So
     case "reach":
     case "calibration":
     case "confidence":
-      return questionResponse(epsilon, questions(task, z, label), source);
+      return questionResponse(epsilon, truth(task, features, label)!, source);
     case "evaluation":
-      return [randomizedResponse(epsilon, sign(decided(scores(fields, z)) === label), source)];
-    case "member": {
-      const mine = fields.positive[0].includes(label) ? 1 : 0;
-      return [randomizedResponse(epsilon, sign(decided(scores(fields, z)) === mine), source)];
-    }
+    case "member":
+      return [randomizedResponse(epsilon, truth(task, features, label)![0]!, source)];
     case "moment": {
       const y = sign(label === fields.positive[0]);
       return boxMechanism(fields.mechanism_name, epsilon, z.slice(0, fields.dimension).map((x) => y * x), source);

@@ -5,12 +5,13 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
 import { column, numberOf, readTable, Unreadable } from "../page/csv.ts";
-import { readCurve, readRow } from "../page/reading.ts";
+import { readCurve, readRow, usual } from "../page/reading.ts";
 
 const plans = JSON.parse(readFileSync("../vectors/plans.json", "utf8"));
 const CURVES = plans.questions.plan; // t from 0 to 24
 const ROWS = plans.linear.plan; // three numbers
-const both = { t: 0, x: 1 };
+const CHANNELS = plans.channels.plan; // two of them, t from 0 to 1
+const both = { t: 0, x: [1] };
 
 const says = (words: RegExp) => (error: unknown) => error instanceof Unreadable && words.test(error.message);
 
@@ -21,13 +22,14 @@ test("separators, decimals and names", () => {
   assert.deepEqual(column(readTable('"a"\t"b"\n1\t-2,5e1'), 1), [-25]);
   assert.deepEqual(readTable("1\n2\n\n3").names, ["column 1"]);
   assert.deepEqual(column(readTable("x\n1\nNA\n3"), 0), [1, NaN, 3]);
+  assert.deepEqual(readTable('"Time, local";"a ""b"""\n1;2').names, ["Time, local", "a b"]);
   for (const text of ["", "1.2.3", "0x10", "Infinity", "1 2", "e5", "--1"]) assert(Number.isNaN(numberOf(text, false)), text);
 });
 
 test("what is wrong with a file is said in its own terms", () => {
   assert.throws(() => readTable(" \n"), says(/empty/));
   assert.throws(() => readTable("t,x"), says(/no line of numbers/));
-  assert.throws(() => readTable("1,2\n3"), says(/Line 2 has 1 columns.*semicolons/));
+  assert.throws(() => readTable("1,2\n3"), says(/Line 2 has 1 column, the first has 2.*semicolons/));
   assert.throws(() => readTable("PK\u0003\u0004"), says(/no text file/));
   assert.throws(() => column(readTable("x\n1\nhigh\n3"), 0), says(/"x".*line 2/));
 });
@@ -35,20 +37,50 @@ test("what is wrong with a file is said in its own terms", () => {
 test("a curve with its points", () => {
   const found = readCurve(CURVES, readTable("t;x\n0;1\n12;2\n24;3\n30;9\n13;\n"), both);
   assert.deepEqual(found.curve, { points: [0, 12, 24, 30, 13], values: [1, 2, 3, 9, NaN] });
-  assert.match(found.said.join(" "), /^3 points between t = 0 and t = 24\. 1 points have no value.*1 points lie outside/);
-  assert.match(found.said.join(" "), /6 features/);
+  assert.match(found.said.join(" "), /^3 points between t = 0 and t = 24\. 1 without a value is left out\. 1 outside is left out\./);
+  assert.match(found.said.join(" "), /up to 6 features.*t does not grow/);
   assert.throws(() => readCurve(CURVES, readTable("t,x\n50,1\n60,2"), both), says(/No point lies between t = 0 and t = 24/));
   assert.match(readCurve(CURVES, readTable("1,5\n2,5\n1,7"), both).said.join(" "), /decimal commas/);
 });
 
 test("a curve at equal distances", () => {
-  const found = readCurve(CURVES, readTable("x\n1\n2\n3"), { t: null, x: 0 });
+  const found = readCurve(CURVES, readTable("x\n1\n2\n3"), { t: null, x: [0] });
   assert.deepEqual([found.curve, found.points], [{ values: [1, 2, 3] }, [0, 12, 24]]);
-  assert.throws(() => readCurve(CURVES, readTable("x\nNA\nNA"), { t: null, x: 0 }), says(/no number/));
+  assert.throws(() => readCurve(CURVES, readTable("x\nNA\nNA"), { t: null, x: [0] }), says(/no number/));
+});
+
+test("clock times are hours since midnight", () => {
+  const found = readCurve(CURVES, readTable("time,pulse\n2026-11-16 06:30:00,1\n2026-11-16 18:00,2\n2026-11-17T01:00:00Z,3"), both);
+  assert.deepEqual((found.curve as any).points, [6.5, 18, 25]);
+  assert.match(found.said.join(" "), /2 points.*1 outside.*hours since midnight/);
+  assert.deepEqual((readCurve(CURVES, readTable("06:15;1\n7:00;2"), both).curve as any).points, [6.25, 7]);
+  assert.throws(() => readCurve(CURVES, readTable("time,pulse\n06:15,1\nlater,2"), both), says(/"time" has something that is no number, in line 1/));
+});
+
+test("points outside, too few of them, and values of another unit are said", () => {
+  assert.throws(() => readCurve(CURVES, readTable("t,x\n0,1\n50,2"), both), says(/Only one point lies between/));
+  assert.match(readCurve(CURVES, readTable("t,x\n0,60\n12,70\n24,65"), both).said.join(" "), /6 of 6 features of the curve lie outside.*units/);
+  assert.doesNotMatch(readCurve(CURVES, readTable("t,x\n0,.1\n12,.2\n24,.1"), both).said.join(" "), /units/);
+  assert.match(readRow(ROWS, readTable("99,0,0")).said.join(" "), /1 of 3 numbers lie outside/);
+  assert.match(readRow(ROWS, readTable("9,NA,0")).said.join(" "), /1 of them is unknown/);
+  assert.throws(() => readRow(ROWS, readTable("x\nNA\nNA\nNA")), says(/no number/));
+});
+
+test("curves of several channels", () => {
+  const table = readTable("t;up;down\n0;0,5;1\n0,5;;2\n1;1;3");
+  assert.deepEqual(usual(CHANNELS, table), { t: 0, x: [1, 2] });
+  const found = readCurve(CHANNELS, table, usual(CHANNELS, table));
+  assert.deepEqual(found.curve, { points: [0, 0.5, 1], values: [[0.5, 1], [NaN, 2], [1, 3]] });
+  assert.deepEqual(found.lines, [[0.5, NaN, 1], [1, 2, 3]]);
+  const without = readTable("1;2\n3;4");
+  assert.deepEqual(usual(CHANNELS, without), { t: null, x: [0, 1] });
+  assert.deepEqual(readCurve(CHANNELS, without, usual(CHANNELS, without)).curve, { values: [[1, 2], [3, 4]] });
+  const narrow = readTable("x\n1\n2");
+  assert.throws(() => readCurve(CHANNELS, narrow, usual(CHANNELS, narrow)), says(/2 values at each t, and the file has 1 column\./));
 });
 
 test("a row, across or down", () => {
-  for (const text of ["1,2,3", "1\n2\n3", "a;b;c\n1;2;3"]) assert.deepEqual(readRow(ROWS, readTable(text)).values, [1, 2, 3]);
+  for (const text of ["1,2,3", "1\n2\n3", "a;b;c\n1;2;3"]) assert.deepEqual(readRow(ROWS, readTable(text)).lines, [[1, 2, 3]]);
   assert.throws(() => readRow(ROWS, readTable("1,2")), says(/3 numbers, and the file has 2/));
   assert.throws(() => readRow(ROWS, readTable("1,2,3\n4,5,6")), says(/2 lines/));
   const named = structuredClone(ROWS);

@@ -9,6 +9,7 @@ import { capIndex, classIndex } from "../src/codewords.ts";
 import { readTask } from "../src/designs.ts";
 import { encode } from "../src/encoder.ts";
 import { boxMechanism, questionResponse, randomizedResponse } from "../src/mechanisms.ts";
+import { readPlan } from "../src/plan.ts";
 import { Refused } from "../src/refusal.ts";
 import { bestCap } from "../src/sizes.ts";
 import { answer } from "../src/tasks.ts";
@@ -39,7 +40,19 @@ test("numbers", () => {
 });
 
 test("plans", async () => {
-  for (const { plan, hash } of Object.values<any>(vectors("plans"))) assert.equal(await hashOf(plan), hash);
+  for (const { plan, hash } of Object.values<any>(vectors("plans"))) {
+    assert.equal(await hashOf(plan), hash);
+    assert.equal(readPlan(plan), plan);
+  }
+});
+
+test("refused plans", async () => {
+  const cases = vectors("refused_plans");
+  assert(cases.length > 80);
+  for (const { what, plan, hash } of cases) {
+    assert.equal(await hashOf(plan), hash);
+    assert.throws(() => readPlan(plan), (error) => error instanceof Refused && error.why === "plan", what);
+  }
 });
 
 function report(mechanism: any, value: number[], source: Source): number[] {
@@ -114,5 +127,5 @@ test("refusals", () => {
       count += 1;
     }
   }
-  assert(count > 600);
+  assert(count > 1600);
 });

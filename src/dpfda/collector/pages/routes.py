@@ -19,9 +19,10 @@ from dpfda.collector.key import Keyhole
 from dpfda.collector.metrics import failure
 from dpfda.collector.pages import planning, session, views
 from dpfda.collector.pages.form import PRESETS, facts_of, number
+from dpfda.collector.pages.participant import take_part
 from dpfda.collector.pages.posted import posted
 from dpfda.collector.pages.templating import text
-from dpfda.collector.refusal import Refused, no_study
+from dpfda.collector.refusal import Refused
 from dpfda.collector.service import Collector
 from dpfda.collector.settings import Settings, StudySettings
 from dpfda.collector.storage.base import StudyRecord
@@ -60,20 +61,11 @@ async def static(name: FromPath[str]) -> Response[bytes]:
         "script.js": "text/javascript",
         "client.js": "text/javascript",
         "take-part.js": "text/javascript",
+        "take-part.css": "text/css",
     }
     if name not in kinds:
         raise Refused(404, "not_found", "there is no such file")
     return Response((_STATIC / name).read_bytes(), media_type=kinds[name])
-
-
-@get("/take-part/{study:str}", include_in_schema=False)
-async def take_part(study: FromPath[str], collector: NamedDependency[Collector]) -> Page:
-    """Where somebody with a link and a file takes part; all of it happens on their device."""
-    record = await collector.study(study[:16])
-    if study != record.hash:  # a name that is cut short could be another study's
-        raise no_study()
-    shown = (_STATIC / "take-part.html").read_text(encoding="utf-8")
-    return Response(shown.replace("{hash}", record.hash), media_type=MediaType.HTML)
 
 
 @get("/login", include_in_schema=False)

@@ -1,0 +1,183 @@
+"""The plans among the test vectors of the wire format: of studies, and those to be refused."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from dpfda import CurveEncoder, plan_study
+from dpfda.protocol import StudyPlan
+from dpfda.protocol.canonical import canonical
+
+Case = dict[str, Any]
+
+
+def plans() -> dict[str, StudyPlan]:
+    """A study of each design that a person may meet."""
+    waves = CurveEncoder("cosine", n_basis=6, feature_ranges=(-2, 2), domain_range=(0, 24))
+    table = CurveEncoder("identity", feature_ranges=[(0, 10), (-1, 1), (0, 1)])
+    spline = CurveEncoder("bspline", n_basis=4, scale=2.0)
+    two: Any = {"classes": ("no", "yes")}
+    return {
+        "questions": StudyPlan(
+            epsilon=2.0, n_people=3000, encoder=waves, design={"name": "questions",
+            "evaluation_share": 0.1, "temperature_share": 0.1, "range_is_loose": True},
+            title="Puls über den Tag", **two),
+        "three classes": StudyPlan(
+            epsilon=1.0, n_people=900, encoder=waves, classes=(0, 1, 2.5), seed=2**53 - 1,
+            design={"name": "questions", "evaluation_share": 0.25}),
+        "spread": StudyPlan(
+            epsilon=2.0, n_people=900, encoder=waves, design={"name": "questions",
+            "evaluation_share": 0.1, "temperature_share": 0.1, "spread_differs": True}, **two),
+        "moments": StudyPlan(
+            epsilon=1.0, n_people=500, encoder=spline, design={"name": "moments"}, **two),
+        "mrma": StudyPlan(
+            epsilon=4.0, n_people=600, encoder=spline, unit="heart",
+            design={"name": "mrma", "n_classifiers": 9, "mechanism": "hybrid"}, **two),
+        "labels": StudyPlan(
+            epsilon=0.5, n_people=200, encoder=table, protects="labels",
+            design={"name": "noisy_labels"}, **two),
+        "linear": StudyPlan(
+            epsilon=1.0, n_people=4000, encoder=table,
+            design={"name": "linear", "evaluation_share": 0.1}, **two),
+        "linear classes": StudyPlan(
+            epsilon=3.0, n_people=4000, encoder=table, classes=("a", "b", "c"),
+            design={"name": "linear"}),
+        "linear spread": StudyPlan(
+            epsilon=1.0, n_people=500, encoder=table,
+            design={"name": "linear", "spread_differs": True}, **two),
+        "regression": StudyPlan(
+            epsilon=1.0, n_people=4000, encoder=table, target_range=(0, 100),
+            design={"name": "local_regression", "evaluation_share": 0.1}),
+        "loose regression": plan_study(
+            4000, 2.0, target_range=(0, 100), value_range=(0, 1), range_is_loose=True),
+        "loose columns": StudyPlan(
+            epsilon=1.0, n_people=900, encoder=table, target_range=(-1, 1),
+            design={"name": "local_regression", "range_is_loose": True}),
+        "channels": plan_study(
+            2000, 2.0, classes=("no", "yes"), value_range=[(0, 1), (-5, 5)], range_is_loose=True),
+        "rising curves": StudyPlan(
+            epsilon=2.0, n_people=300, encoder=CurveEncoder("smooth", n_basis=8, scale=3.0),
+            design={"name": "questions", "center_known": True}, **two),
+        "loose columns of classes": StudyPlan(
+            epsilon=2.0, n_people=60, encoder=table,
+            design={"name": "linear", "range_is_loose": True, "temperature_share": 0.2}, **two),
+        "three averages": StudyPlan(
+            epsilon=2.0, n_people=300, encoder=spline, classes=(True, False, "unknown"),
+            design={"name": "mrma", "n_classifiers": 4, "label_share": 0.25, "verdict_share": 0.5}),
+        "public labels": StudyPlan(
+            epsilon=1.0, n_people=300, encoder=spline, protects="features",
+            design={"name": "mrma_stream", "n_classifiers": 4, "new_classifiers": 2}, **two),
+        "candidates": StudyPlan(
+            epsilon=1.0, n_people=90, encoder=table, design={"name": "exchange",
+            "intercepts": [0.0, 0.1], "coefficients": [[1, 0, 0], [0, 1, -1]],
+            "evaluation_share": 0.2}, **two),
+    }  # fmt: skip
+
+
+def refused_plans() -> list[Case]:
+    """Plans that nobody can take part in, each with the hash that it would have."""
+    known = {name: json.loads(canonical(plan.to_dict())) for name, plan in plans().items()}
+    found = []
+    for what, name, path, value in [*_odd_plans(), *_odd_parts()]:
+        plan = json.loads(json.dumps(known[name]))
+        place: Any = plan
+        for step in path[:-1]:
+            place = place[step]
+        if value is ...:
+            del place[path[-1]]
+        else:
+            place[path[-1]] = value
+        hashed = hashlib.sha256(canonical(plan)).hexdigest()
+        assert _refuses(plan, hashed), (what, name)
+        found.append({"what": what, "plan": plan, "hash": hashed})
+    return found
+
+
+def _refuses(plan: Any, hashed: str) -> bool:
+    """What a device does with the plan that a collector sent for a hash."""
+    try:
+        found = StudyPlan.from_dict(plan)
+        return not found.asks or found.hash != hashed
+    except Exception:  # as devices do: whatever a hostile collector sent
+        return True
+
+
+Odd = Iterator[tuple[str, str, tuple[str | int, ...], Any]]
+
+
+def _odd_plans() -> Odd:
+    """What is wrong, with which plan, where, and what stands there."""
+    yield "a field nobody knows", "questions", ("backdoor",), 1
+    for name in plans()["questions"].to_dict():
+        yield f"no {name}", "questions", (name,), ...
+    wrong: dict[str, list[Any]] = {
+        "epsilon": [0, -1, "1", None, True],
+        "n_people": [0, 1.5, 2e9, "9"],
+        "classes": [
+            ["no"],
+            [],
+            ["no", "no"],
+            [1, True],
+            "no",
+            ["no", None],
+            ["no", "a\nb"],
+            ["", []],
+        ],
+        "protects": ["nothing", None, "Both"],
+        "unit": ["", None, "x" * 101, "a\tb"],
+        "title": [None, "x" * 201, "a\u2028b"],
+        "seed": [-1, 0.5, None],
+        "target_range": [[0, 1], [1, 0]],
+        "design": [{}, {"name": "samme"}, {"name": "none"}, {"name": 1}, [], None],
+        "encoder": [{}, None, []],
+    }
+    for name, values in wrong.items():
+        for value in values:
+            yield f"{name} {json.dumps(value)[:30]}", "questions", (name,), value
+    yield "a number, and labels", "regression", ("classes",), ["a", "b"]
+    yield "neither a number nor labels", "regression", ("target_range",), None
+    yield "a range backwards", "regression", ("target_range",), [5, 5]
+    yield "labels in clear", "labels", ("protects",), "both"
+    yield "three of two", "candidates", ("classes",), ["a", "b", "c"]
+    yield "three in a stream", "public labels", ("classes",), ["a", "b", "c"]
+
+
+def _odd_parts() -> Odd:
+    basis, rescale = ("encoder", "basis"), ("encoder", "rescale")
+    yield "an encoder's secret", "questions", ("encoder", "more"), 1
+    for name, plan, values in (
+        ("n_basis", "questions", [0, 2.5, -1, None]), ("n_basis", "rising curves", [65]),
+        ("n_basis", "moments", [3]), ("knots", "moments", [[0.5], [2]]), ("order", "moments", [0]),
+        ("domain_range", "questions", [[1, 0], [0], [0, None], 3]),
+        ("name", "questions", ["wavelet", "__proto__", "identity", None]),
+        ("order", "questions", [4]),
+        ("parts", "channels", [[], [{"name": "identity", "n_basis": 1}]]),
+    ):  # fmt: skip
+        for value in values:
+            yield f"{name} {json.dumps(value)}", plan, (*basis, name), value
+    yield "channels on other domains", "channels", (*basis, "parts", 1, "domain_range"), [0, 2]
+    for name, value in (("scale", 0), ("scale", [1, 1]), ("center", "0"), ("name", "none")):
+        yield f"{name} {json.dumps(value)}", "questions", (*rescale, name), value
+    yield "a width of its own", "questions", (*rescale, "width"), 1
+    design: dict[str, list[tuple[str, Any]]] = {
+        "questions": [
+            ("evaluation_share", 1), ("temperature_share", 0.9), ("n_features", 0), ("more", 1),
+            ("scales", [0.1]), ("class_share", 1.5), ("spread_differs", 1.5), ("scales", [0] * 6),
+        ],
+        "three classes": [("class_share", 0.5)],
+        "moments": [("mechanism", "none")],
+        "mrma": [
+            ("training_share", 1), ("mechanism", "none"), ("cutoff", 0.2), ("n_classifiers", 0),
+        ],
+        "public labels": [("new_classifiers", 5), ("memory", 1)],
+        "candidates": [("intercepts", [0.0]), ("coefficients", [[1], [2]]), ("intercepts", ...)],
+        "regression": [("temperature_share", 0.1), ("reaches", [1.0])],
+    }  # fmt: skip
+    for plan, given in design.items():
+        for name, value in given:
+            told = "left out" if value is ... else json.dumps(value)
+            yield f"{name} {told}", plan, ("design", name), value
+    yield "loose on splines", "moments", ("design",), {"name": "questions", "range_is_loose": True}
