@@ -90,8 +90,6 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any], Any]] = [
     ("PrivateLogisticRegression", OF_CURVES, SEEN_AS_CURVES, LABELS),
     ("PrivateCurveClassifier", OF_CURVES, SEEN_AS_CURVES, LABELS),
     ("PrivateCurveClassifier", OF_CURVES, SEEN_AS_CURVES, np.arange(N) % 3),
-    ("DecentralizedRegression", OF_ROWS | TARGET, SEEN_AS_ROWS, TABLE[:, 0]),
-    ("DecentralizedRegression", OF_CURVES | {"link": "logistic"}, SEEN_AS_CURVES, LABELS),
     ("LocalCurveClassifier", OF_CURVES, SEEN_AS_CURVES, LABELS),
     ("LocalCurveClassifier", OF_ROWS, SEEN_AS_ROWS, LABELS),
     ("LocalCurveRegressor", OF_CURVES | TARGET | FORCED, SEEN_AS_CURVES, TABLE[:, 0]),

@@ -14,6 +14,7 @@ from dpfda.documents import load as load
 from dpfda.estimators.local import LocalCurveClassifier as LocalCurveClassifier
 from dpfda.estimators.moment import MomentClassifier as MomentClassifier
 from dpfda.estimators.regressor import LocalCurveRegressor as LocalCurveRegressor
+from dpfda.inquiry import Inquiry as Inquiry
 from dpfda.mechanisms import Mechanism as Mechanism
 from dpfda.moments.classifier import PrivateCurveClassifier as PrivateCurveClassifier
 from dpfda.moments.comparison import PrivateGroupComparison as PrivateGroupComparison
@@ -32,6 +33,6 @@ from dpfda.privacy.tally import budget as budget
 from dpfda.privacy.tally import spent as spent
 from dpfda.protocol.person import Person as Person
 from dpfda.recipe import plan_study as plan_study
-from dpfda.regression.decentralized import DecentralizedRegression as DecentralizedRegression
 from dpfda.regression.estimators import PrivateLinearRegression as PrivateLinearRegression
 from dpfda.regression.estimators import PrivateLogisticRegression as PrivateLogisticRegression
+from dpfda.rehearsal import rehearse as rehearse

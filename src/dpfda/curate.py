@@ -5,17 +5,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from typing import Generic, TypeVar
 
 from dpfda.noise import Source
 from dpfda.privacy import tally
 from dpfda.privacy.ledger import BaseLedger
 from dpfda.protocol.conversation import Conversation, converse
-from dpfda.protocol.holder import Curator, Stream
+from dpfda.protocol.holder import Curator, Gather, Gatherer, Holder, Stream
 from dpfda.protocol.query import Query, Records
 
 Result = TypeVar("Result")
+Held = TypeVar("Held", bound=Holder)
 
 
 def curate(
@@ -37,12 +40,43 @@ def curate(
     Returns:
         The public result, and the curator with its transcript.
     """
+    return _ask(conversation, partial(Curator, records), source, ledger)
+
+
+def gather(
+    conversation: Conversation[Result],
+    sums: Gather,
+    *,
+    n: int,
+    source: Source,
+    ledger: BaseLedger | None = None,
+) -> tuple[Result, Gatherer]:
+    """The same of records that are read elsewhere: what comes from there is sums.
+
+    Args:
+        conversation: public; its looks are additive.
+        sums: how many records there are and what they add up to; asked once for each question, when
+            that has been paid for.
+        n: how many records there are (public).
+        source: where noise comes from.
+        ledger: as in `curate`.
+    """
+    return _ask(conversation, partial(Gatherer, sums, n=n), source, ledger)
+
+
+def _ask(
+    conversation: Conversation[Result],
+    hold: Callable[..., Held],
+    source: Source,
+    ledger: BaseLedger | None,
+) -> tuple[Result, Held]:
+    """All questions to one holder, who pays for them."""
     paying = tally.payer(ledger, source)
     with nullcontext() if paying is None else paying.turn:
-        curator = Curator(records, **conversation.agreed(source, paying))
+        holder = hold(**conversation.agreed(source, paying))
         _note(conversation, source, paying)
-        result = converse(conversation, lambda query, number: curator.answer(query, number=number))
-    return result, curator
+        result = converse(conversation, lambda query, number: holder.answer(query, number=number))
+    return result, holder
 
 
 class Passes(Generic[Result]):

@@ -45,8 +45,6 @@ CASES: dict[str, tuple[str, dict[str, Any], Any]] = {
     "curves of a curator": ("PrivateCurveClassifier", OF_CURVES, WORDS),
     "three classes": ("PrivateCurveClassifier", OF_CURVES, THREE),
     "three classes, rows": ("PrivateCurveClassifier", OF_ROWS, THREE),
-    "sites, rows": ("DecentralizedRegression", OF_ROWS | OF_TARGET, TARGET),
-    "sites, curves": ("DecentralizedRegression", OF_CURVES | {"link": "logistic"}, WORDS),
     "local, curves": ("LocalCurveClassifier", OF_CURVES, WORDS),
     "local, rows": ("LocalCurveClassifier", OF_ROWS, WORDS),
     "local, numbers": ("LocalCurveRegressor", OF_CURVES | OF_TARGET, TARGET),

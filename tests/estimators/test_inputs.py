@@ -12,7 +12,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dpfda import (
-    DecentralizedRegression,
     LocalBoostingClassifier,
     LocalCurveClassifier,
     MomentClassifier,
@@ -64,7 +63,6 @@ def test_ranges_are_enough(classifier: Any) -> None:
 EVERY_CURVE = [
     *CURVES,
     PrivateLogisticRegression(8.0, value_range=(-6, 6), random_state=0),
-    DecentralizedRegression(8.0, value_range=(-6, 6), link="logistic", random_state=0),
     PrivateMean(8.0, value_range=(-6, 6), random_state=0),
 ]
 

@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 import dpfda
 from dpfda import (
-    DecentralizedRegression,
     Guarantee,
     Ledger,
     LocalBoostingClassifier,
@@ -81,7 +80,8 @@ assert_type(linear.predict(X), npt.NDArray[Any])
 PrivateLinearRegression(1.0, target_bound=9)  # wrong
 PrivateLogisticRegression(1.0, feature_ranges=(0, 1), classes=(0, 1)).fit(X, y)
 PrivateLogisticRegression(1.0, target_range=(0, 1))  # wrong
-DecentralizedRegression(1.0, aggregation="none")  # wrong
+assert_type(dpfda.rehearse(linear, {"a": (X, X[:, 0])})[0], PrivateLinearRegression)
+dpfda.rehearse(linear, {"a": (X, y)}, colluding=1)  # wrong
 
 # Budgets around ordinary use.
 with dpfda.budget(epsilon=2) as ledger:

@@ -80,7 +80,7 @@ LINE: dict[str, Any] = {"feature_norm_bound": 1.0, "target_range": (-1, 1)}
 
 def _sites(**more: Any) -> None:
     sites = {name: (X[k::3], X[k::3, 0]) for k, name in enumerate("ABC")}
-    dpfda.DecentralizedRegression(1.0, **LINE, **more).fit(sites)
+    dpfda.rehearse(dpfda.PrivateLinearRegression(1.0, **LINE, **more), sites)
 
 
 def _streamed(**more: Any) -> None:

@@ -14,7 +14,6 @@ from dpfda import budget
 from dpfda.errors import BudgetExceeded, InvalidData, InvalidParameter
 from dpfda.privacy.ledger import Ledger
 from dpfda.protocol.public_randomness import one_row_each
-from dpfda.regression.decentralized import DecentralizedRegression
 from dpfda.regression.estimators import PrivateLinearRegression, PrivateLogisticRegression
 from dpfda.regression.model import RegressionModel
 
@@ -27,8 +26,6 @@ TARGETS = {"target_range": (-100, 100)}
     [
         PrivateLinearRegression(**RANGES, **TARGETS),
         PrivateLogisticRegression(**RANGES),
-        DecentralizedRegression(**RANGES, **TARGETS),
-        DecentralizedRegression(**RANGES, link="logistic"),
         PrivateLinearRegression(feature_norm_bound=5.0, random_state=0, **TARGETS),
         PrivateLogisticRegression(value_range=(-5, 5), random_state=0),
     ],
@@ -212,9 +209,7 @@ def test_curves_need_their_range_only():
 
 def test_a_scaler_fitted_on_private_rows_is_refused_or_warned_about():
     X, y = rows(500)
-    sites = DecentralizedRegression(feature_norm_bound=1.0, target_range=(-1, 1))
-    for model in (linear(1.0), sites):
-        with pytest.raises(InvalidParameter, match="StandardScaler learned"):
-            make_pipeline(StandardScaler(), model).fit(X, y)
+    with pytest.raises(InvalidParameter, match="StandardScaler learned"):
+        make_pipeline(StandardScaler(), linear(1.0)).fit(X, y)
     with pytest.warns(UserWarning, match="StandardScaler learned"):
         make_pipeline(StandardScaler(), linear(1.0, random_state=0)).fit(X, y)

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dpfda.regression.decentralized import DecentralizedRegression
+from dpfda.regression.estimators import PrivateLinearRegression, PrivateLogisticRegression
+from dpfda.rehearsal import rehearse
 from dpfda.study.outcome import Outcome
 from dpfda_bench.benchmarks.regression_utility import Split
 from dpfda_bench.effort import Effort
@@ -48,7 +49,7 @@ FORMS = (
 AMONG_SITES = (
     "fm, relaxed_fm, gaussian_fm, noisy_gradient and objective_perturbation as published work at "
     "each site alone and are averaged; cape is 002's correlated noise, labeled with the ε it "
-    "really has against its coordinator. sound: DecentralizedRegression, real keys and masks."
+    "really has against its coordinator. sound: rehearse, real keys and masks."
 )
 SITES = 5
 
@@ -156,14 +157,19 @@ def published_score(split: Split, method: str, **options: Any) -> float:
     return split.score(published_guess(weights, rows[split.test], link))
 
 
-def among_sites(split: Split, sites: int, **options: Any) -> float:
+def among_sites(
+    split: Split, sites: int, *, colluders: int = 0, alone: bool = False, **options: Any
+) -> float:
     """The score of the sound capeFM: real keys, masks and shares, by default nobody colluding."""
-    model = DecentralizedRegression(
-        **{"colluders": 0} | options, link=split.data.link, feature_norm_bound=1.0,
-        target_range=(0, 1), random_state=split.seed,
-    )  # fmt: skip
-    parts = np.array_split(split.train, sites)
-    model.fit({f"{k}": (split.data.X[part], split.data.y[part]) for k, part in enumerate(parts)})
+    options |= {"feature_norm_bound": 1.0, "random_state": split.seed}
+    model: Any
+    if split.data.link == "linear":
+        model = PrivateLinearRegression(target_range=(0, 1), **options)
+    else:
+        model = PrivateLogisticRegression(classes=(0, 1), **options)
+    parts = enumerate(np.array_split(split.train, sites))
+    tables = {f"{k}": (split.data.X[part], split.data.y[part]) for k, part in parts}
+    rehearse(model, tables, colluders=colluders, alone=alone)
     return split.score(model.predict(split.unseen))
 
 

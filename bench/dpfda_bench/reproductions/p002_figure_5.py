@@ -68,7 +68,7 @@ def one_split(name: str, count: int, seed: int) -> list[tuple[str, float]]:
         ("cape as published", published),
         ("sound, c = 0", sound()),
         ("sound, paper's c", sound(colluders=colluders)),
-        ("conventional", sound(aggregation="conventional")),
+        ("conventional", sound(alone=True)),
     ]
 
 

@@ -45,7 +45,7 @@ def run(effort: Effort = FULL) -> Outcome:
             "the broadcast sum, can tell: v'Σ⁻¹v = S(1 + S/H)/((S+1)τ²), H = S - c (C8).",
             "theorem 1: as printed, with σ_z² = 2μ_z (its σ_z = 2μ_z is a misprint).",
             "masks mod 2^64: the sound scheme reaches the target, because single messages are "
-            "uniform (DecentralizedRegression).",
+            "uniform (rehearse).",
         ],
     )
 

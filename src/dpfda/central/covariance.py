@@ -183,7 +183,7 @@ class PrivateCovariance(CuratedCurveEstimator):
         self._functions, self._middle = asked.basis.functions, read.center
         if asked.strength < USEFUL:
             told = f"n·epsilon is below {USEFUL}: a surface of zeros may be as close"
-            warnings.warn(told, stacklevel=3)
+            warnings.warn(told, stacklevel=4)
         triangle = Triangle(asked.axes)
         values, vectors = np.linalg.eigh(triangle.matrix(found.coefficients))
         self.explained_variance_: FloatArray = np.maximum(values[::-1], 0.0)

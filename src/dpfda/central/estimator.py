@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -18,19 +18,16 @@ from dpfda.central.quadrature import Grid, norm_bound
 from dpfda.central.records import as_function, of_surfaces, read_records
 from dpfda.central.release import Release
 from dpfda.central.scouting import SEARCH_FROM
-from dpfda.curate import Passes, curate
+from dpfda.curate import curate
 from dpfda.curves.observations import read_channels
 from dpfda.curves.ranges import middle
 from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.face.carried import Carried
 from dpfda.face.curves import count_channels, value_ranges
-from dpfda.face.estimator import PrivateEstimator
 from dpfda.privacy.guarantee import Guarantee
+from dpfda.protocol.holder import Exchange
 from dpfda.protocol.public_randomness import one_row_each
 from dpfda.protocol.query import Records
-
-Chunks = Callable[[], Iterable[Any]]
-"""A function that starts a new pass over chunks of rows."""
-
 
 _ROOM = 1.5
 """How far beyond a range, in its widths, values count where a radius about their mean is found: it
@@ -53,7 +50,7 @@ class HeldRecords(NamedTuple):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class CentralEstimator(PrivateEstimator):
+class CentralEstimator(Carried):
     """Holds public parameters; `fit` reads data and asks one conversation about them."""
 
     delta: float = 0.0
@@ -72,30 +69,35 @@ class CentralEstimator(PrivateEstimator):
         if groups is not None:
             read = read._replace(rows=self._one_each(read.rows, groups))
         asked = self._conversation(read, len(read.rows[0]))
-        records = self._records(asked, read)
-        released, _ = curate(asked, records, source=self._source(), ledger=self.ledger)
-        return self._keep(asked, read, released)
+        records, source = self._records(asked, read), self._source()
+        released, curator = curate(asked, records, source=source, ledger=self.ledger)
+        promise = asked.guarantee.drawn_from(source)
+        transcript = curator.transcript
+        return self._concluded(asked, read, released, transcript=transcript, guarantee=promise)
 
-    def fit_stream(self, chunks: Chunks, *, grid_points: Any = None) -> Self:
-        """Release it from chunks X, or (X, y), in little memory: a pass for every question.
+    def _form(self, X: Any, y: Any, *, grid_points: Any) -> HeldRecords:
+        read = self._read(X, y, grid_points=grid_points, reset=True)
+        return read._replace(rows=tuple(part[:0] for part in read.rows))
 
-        Args:
-            chunks: starts a new pass; rows are counted in the first one, their number is public.
-            grid_points: as in `fit`.
-        """
-        n = sum(len(_pair(chunk)[0]) for chunk in chunks())
-        if not n:
-            raise InvalidParameter("chunks", "a function that starts a pass over rows", chunks)
-        first = next(iter(chunks()))
-        read = self._read(*_pair(first), grid_points=grid_points, reset=True)
-        asked = self._conversation(read, n)
-        passes = Passes(asked, source=self._source(), ledger=self.ledger)
-        while passes.result is None:
-            for chunk in chunks():
-                part = self._read(*_pair(chunk), grid_points=grid_points, reset=False)
-                passes.add(self._records(asked, part))
-            passes.release()
-        return self._keep(asked, read, passes.result)
+    def _asks(self, form: HeldRecords, *, rows: int) -> Any:
+        return self._conversation(form, rows)
+
+    def _chunk(self, X: Any, y: Any, *, grid_points: Any) -> HeldRecords:
+        return self._read(X, y, grid_points=grid_points, reset=False)
+
+    def _held(self, asked: Any, chunk: HeldRecords) -> Records:
+        return self._records(asked, chunk)
+
+    def _concluded(
+        self,
+        asked: Any,
+        form: Any,
+        result: Any,
+        *,
+        transcript: Sequence[Exchange],
+        guarantee: Guarantee,
+    ) -> Self:
+        return self._keep(asked, form, replace(result, guarantee=guarantee))
 
     @property
     def _budget(self) -> dict[str, Any]:
@@ -107,13 +109,13 @@ class CentralEstimator(PrivateEstimator):
         return self
 
     def _stamped(self, asked: CentralConversation[Any], read: HeldRecords, found: Kept) -> Kept:
-        """A release with public parameters first on its record, and with where noise came from."""
+        """A release with public parameters first on its record."""
         one: Any = found
         parameters = {"n": asked.n, **self._public(read), **one.parameters}
-        self.guarantee_: Guarantee = one.guarantee.drawn_from(self._source())
+        self.guarantee_: Guarantee = one.guarantee
         for text in one.warnings:
-            warnings.warn(text, UserWarning, stacklevel=4)
-        kept: Kept = replace(one, parameters=parameters, guarantee=self.guarantee_)
+            warnings.warn(text, UserWarning, stacklevel=5)
+        kept: Kept = replace(one, parameters=parameters)
         return kept
 
     def _one_each(self, rows: Records, groups: Any) -> Records:
@@ -157,8 +159,9 @@ class CuratedCurveEstimator(CentralEstimator):
         return tags
 
     def _read(self, X: Any, y: Any, *, grid_points: Any, reset: bool) -> HeldRecords:
-        curves = self._array(X, reset=reset, least=2)
-        read = self._read_curves(curves, grid_points)
+        least = 2 if reset else 1  # a chunk may be short
+        curves = self._array(X, reset=reset, least=least)
+        read = self._read_curves(curves, grid_points, least=least)
         self.n_features_in_ = read.rows[0].shape[1]
         return read
 
@@ -249,8 +252,3 @@ class CuratedCurveEstimator(CentralEstimator):
         ranges = value_ranges(self.value_range, len(read.bounds))
         plain = tuple(tuple(map(float, pair)) for pair in ranges)
         return {"value_range": plain[0] if len(set(plain)) == 1 else plain}
-
-
-def _pair(chunk: Any) -> tuple[Any, Any]:
-    """X and y of a chunk; a chunk that is not a pair is X alone."""
-    return chunk if isinstance(chunk, tuple) and len(chunk) == 2 else (chunk, None)

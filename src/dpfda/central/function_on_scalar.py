@@ -203,7 +203,7 @@ class PrivateFunctionOnScalar(CuratedCurveEstimator):
         rows, self._shift, self._unit_of = self._covariates(X, reset=reset)
         if y is None:
             raise ValueError("This estimator requires y to be passed, but the target y is None")
-        read = self._read_curves(_with_points(y), grid_points)
+        read = self._read_curves(_with_points(y), grid_points, least=2 if reset else 1)
         if len(rows) != len(read.rows[0]):
             raise InvalidData("X", "one row a curve", f"{len(rows)} rows")
         return read._replace(rows=((rows - self._shift) / self._unit_of, *read.rows))

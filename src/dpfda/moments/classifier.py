@@ -8,13 +8,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from dpfda.face.curves import count_rows
+from dpfda.errors import InvalidData
 from dpfda.moments.discriminant import Discriminant
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.holder import Exchange
 from dpfda.protocol.person import label_numbers
 from dpfda.protocol.query import Records
-from dpfda.regression.estimators import Chunks, PrivateLogisticRegression
+from dpfda.regression.estimators import PrivateLogisticRegression
 from dpfda.regression.methods import Fitted
 
 
@@ -73,23 +73,18 @@ class PrivateCurveClassifier(PrivateLogisticRegression):
         numbers = label_numbers(values, self.classes_)
         return (np.column_stack([rows - self._bounds().center, numbers]),)
 
-    def fit_stream(self, chunks: Chunks, *, grid_points: Any = None) -> Self:
-        """Fit from a function that starts a new pass over chunks (X, y), as of regressions.
-
-        Rows are counted in the first pass: their number is public.
-        """
-        self._announced = sum(count_rows(X) for X, _ in chunks())
-        return super().fit_stream(chunks, grid_points=grid_points)
-
     def _regression(self, *, rows: int | None = None) -> Any:
         if not self._several:
             return super()._regression(rows=rows)
+        if rows is None:
+            rule = "given at once or through fit_stream: several classes need the number of rows"
+            raise InvalidData("X", rule)
         bounds = self._bounds()
         return Discriminant(
             epsilon=self.epsilon,
             delta=self.delta,
             unit=self.unit,
-            n=self._announced if rows is None else rows,
+            n=rows,
             bound=bounds.radius,
             groups=tuple(np.asarray(self.classes_).tolist()),
             features=bounds.dimension,

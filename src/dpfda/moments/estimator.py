@@ -96,6 +96,11 @@ class PrivateMoments(CuratedCurveEstimator):
             raise InvalidData("y", "among the given groups")
         return read._replace(rows=(*read.rows, label_numbers(labels, self.groups_)))
 
+    def _require_names(self) -> None:
+        if self._grouped and self.groups is None:
+            rule = "given: the groups of all sites; nobody sees them together"
+            raise InvalidParameter("groups", rule, None)
+
     def _names(self, labels: Any) -> tuple[Label, ...]:
         """The groups, in the order they were named; in a simulation those that occur will do."""
         if self.groups is None and not self._is_simulation:

@@ -16,7 +16,12 @@ from dpfda.errors import BudgetExceeded, DpfdaError, InvalidParameter, ProtocolE
 from dpfda.mechanisms.gaussian import Gaussian
 from dpfda.noise import SecureSource, SimulationSource, Source
 from dpfda.privacy import tally
-from dpfda.privacy.guarantee import SITE_SIZES_ARE_PUBLIC, SITES_DRAW_THEIR_NOISE, Guarantee
+from dpfda.privacy.guarantee import (
+    ONE_PROCESS_SEES_ALL,
+    SITE_SIZES_ARE_PUBLIC,
+    SITES_DRAW_THEIR_NOISE,
+    Guarantee,
+)
 from dpfda.privacy.ledger import BaseLedger
 from dpfda.protocol.answer import Answer
 from dpfda.protocol.conversation import Conversation, converse
@@ -100,14 +105,15 @@ class Consortium:
         return receipts, refusals
 
     def guarantee(self, promise: Guarantee) -> Guarantee:
-        """A conversation's promise, kept among these sites, whose sources are known here."""
+        """A conversation's promise, kept among these sites; a rehearsal, since all are here."""
         sites = self.sites.values()
-        return decentralized(
+        kept = decentralized(
             promise,
             self.terms,
             alone=all(site.alone for site in sites),
             sources=[site.source for site in sites],
         )
+        return kept.assuming(ONE_PROCESS_SEES_ALL)
 
 
 def convene(
@@ -122,7 +128,7 @@ def convene(
     ledgers: Mapping[str, BaseLedger] | None = None,
     silent: Silence | None = None,
 ) -> tuple[Result, Consortium]:
-    """Ask sites all questions of a conversation, in one process.
+    """Ask sites all questions of a conversation: a rehearsal, since one process holds all records.
 
     Args:
         conversation: public; its looks are sums with Gaussian noise.
@@ -151,17 +157,13 @@ def convene(
         colluders=colluders,
         dropouts=dropouts,
     )
-    sites = [
-        Site(
-            held,
-            member=Member(name, identities[name], terms),
-            alone=alone,
-            **conversation.agreed(own, budgets.get(name)),
-        )
-        for (name, held), own in zip(
-            records.items(), sources_like(source, len(records)), strict=True
-        )
-    ]
+    sites = []
+    own = zip(records.items(), sources_like(source, len(records)), strict=True)
+    for (name, held), drawn in own:
+        agreed = conversation.agreed(drawn, budgets.get(name))
+        agreed["accepts"] = (*agreed["accepts"], ONE_PROCESS_SEES_ALL)
+        member = Member(name, identities[name], terms)
+        sites.append(Site(held, member=member, alone=alone, **agreed))
     consortium = Consortium(sites, coordinator, silent=silent)
     promise, label = consortium.guarantee(conversation.guarantee), type(conversation).__name__
     if len(budgets) < len(sites):

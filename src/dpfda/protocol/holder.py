@@ -9,6 +9,7 @@ answer. Nothing that a record holds decides whether an answer leaves.
 | `Crowd` (`protocol.person`) | many simulated people | tasks, each person once |
 | `Curator` | everybody's rows | the looks of a conversation |
 | `Stream` | none: sums of rows that pass by | additive looks |
+| `Gatherer` | none: sums of rows that others read | additive looks |
 | `Site` (`protocol.site`) | one hospital's rows | additive looks; it sends masked shares |
 """
 
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Required, TypedDict, Unpack
 
@@ -217,3 +218,34 @@ class Stream(Holder):
 
     def _respond(self, query: Query, number: int) -> Answer:
         return self._query.release(self._totals, n=self._n, source=self.source)
+
+
+Gather = Callable[[AdditiveLook], tuple[int, IntArray]]
+"""How many records there are, and their sums, from wherever they are read."""
+
+
+class Gatherer(Holder):
+    """Holds no record: after it has spent, it has sums made wherever records are, and adds noise.
+
+    Args:
+        gather: makes the sums.
+        n: how many records there are: counted before anything is spent, and never another number.
+        agreed: as in `Holder`.
+    """
+
+    def __init__(self, gather: Gather, *, n: int, **agreed: Unpack[Agreed]) -> None:
+        super().__init__(**agreed)
+        self._require_all()
+        self.n, self._gather = n, gather
+
+    def _check(self, query: Query) -> None:
+        if not isinstance(query, AdditiveLook):
+            raise InvalidData("X", f"given as a whole: {query.name} does not work from sums")
+        query.count(self.n)
+
+    def _respond(self, query: Query, number: int) -> Answer:
+        assert isinstance(query, AdditiveLook)
+        n, totals = self._gather(query)
+        if n != self.n:
+            raise ProtocolError(f"{self.n} records were counted, and {n} were read")
+        return query.release(totals, n=n, source=self.source)

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from dpfda.curate import Passes, curate
 from dpfda.curves.observations import with_own_grids
-from dpfda.errors import InvalidData
+from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.face.blocks import Block
+from dpfda.face.carried import Carried
 from dpfda.noise import Source
+from dpfda.privacy.guarantee import Guarantee
+from dpfda.protocol.holder import Exchange
 from dpfda.protocol.query import Records
+from dpfda.regression.methods import Regression
 from dpfda.regression.private_regression import PrivateRegression, stated_range
 from dpfda.regression.problem import Link
 
-Chunks = Callable[[], Iterable[tuple[Any, Any]]]
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class CuratedRegression(PrivateRegression):
+class CuratedRegression(PrivateRegression, Carried):
     """A regression of one curator's rows, at once or in chunks. Not for use by itself."""
 
     def fit(self, X: Any, y: Any, *, grid_points: Any = None, groups: Any = None) -> Self:
@@ -81,15 +84,52 @@ class CuratedRegression(PrivateRegression):
         self._finish(passes.result, regression, stream.transcript, promise)
         return False
 
-    def fit_stream(self, chunks: Chunks, *, grid_points: Any = None) -> Self:
-        """Fit from a function that starts a new pass over chunks (X, y); memory O(D²)."""
+    def fit_stream(self, chunks: Block, *, grid_points: Any = None) -> Self:
+        """Fit from a function that starts a new pass over chunks (X, y), to the same bits as `fit`.
+
+        Args:
+            chunks: starts a pass; there is one for every question, and a first one that reads and
+                counts rows. Their number is public.
+            grid_points: as in `fit`.
+        """
         self._begin_anew()
-        more = True
-        while more:
-            for X, y in chunks():
-                self.partial_fit(X, y, grid_points=grid_points)
-            more = self.next_stage()
-        return self
+        return super().fit_stream(chunks, grid_points=grid_points)
+
+    def _form(self, X: Any, y: Any, *, grid_points: Any) -> None:
+        X, grid_points = with_own_grids(X, grid_points)
+        X = self._checked(X, reset=True)
+        self._recipe = self._make_recipe(X, grid_points)
+        if self._classifies:
+            self._set_classes(self._read(X, y, grid_points)[1])
+
+    def _asks(self, form: None, *, rows: int) -> Regression:
+        return self._regression(rows=rows)
+
+    def _chunk(self, X: Any, y: Any, *, grid_points: Any) -> Records:
+        X, grid_points = with_own_grids(X, grid_points)
+        rows, values = self._read(self._checked(X, reset=False), y, grid_points)
+        if self._classifies:
+            self._check_labels(values)
+        return rows, values
+
+    def _held(self, asked: Any, chunk: Records) -> Records:
+        return self._records(*chunk)
+
+    def _concluded(
+        self,
+        asked: Any,
+        form: None,
+        result: Any,
+        *,
+        transcript: Sequence[Exchange],
+        guarantee: Guarantee,
+    ) -> Self:
+        return self._finish(result, asked, transcript, guarantee)
+
+    def _require_names(self) -> None:
+        if self._classifies and self.classes is None:
+            rule = "given: the labels of all sites; nobody sees them together"
+            raise InvalidParameter("classes", rule, None)
 
     def _records(self, rows: Any, values: Any) -> Records:
         """As the questions need them."""

@@ -1,0 +1,161 @@
+"""Every estimator that works from sums is fitted among sites, and agreed on as JSON."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpfda
+from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.inquiry import Inquiry
+from dpfda.noise import SimulationSource
+from dpfda.privacy.ledger import Ledger
+from dpfda.protocol.consortium import convene
+from dpfda.rehearsal import rehearse
+
+N = 3000
+T = np.linspace(0.0, 1.0, 12)
+RNG = np.random.default_rng(0)
+GROUP = RNG.integers(3, size=N)
+TABLE = RNG.uniform(-1, 1, (N, 3))
+CURVES = np.sin(3 * T) + RNG.normal(0, 0.3, (N, 1)) + np.outer(GROUP - 1 + TABLE[:, 0], 0.4 * T)
+TARGET = TABLE @ [0.6, -0.3, 0.0]
+LABEL = (TARGET > 0).astype(int)
+OF_CURVES: dict[str, Any] = {"value_range": [-3, 3]}
+OF_ROWS: dict[str, Any] = {"feature_ranges": [-1, 1]}
+WORDS = np.array(["no", "yes", "maybe"])[GROUP]
+
+# name, parameters, X, y, grid points, what a fit leaves
+CASES: dict[str, tuple[str, dict[str, Any], Any, Any, Any, str]] = {
+    "mean": ("PrivateMean", OF_CURVES, CURVES, None, T, "mean_"),
+    "mean with bands": ("PrivateMean", OF_CURVES | {"inference": True}, CURVES, None, T, "mean_"),
+    "covariance": ("PrivateCovariance", OF_CURVES, CURVES, None, T, "covariance_"),
+    "components": ("PrivateFPCA", OF_CURVES, CURVES, None, T, "components_"),
+    "density": ("PrivateDensity", OF_ROWS, TABLE[:, :1], None, None, "density_"),
+    "function on scalar": (
+        "PrivateFunctionOnScalar", OF_CURVES | OF_ROWS, TABLE[:, :2], CURVES, T, "coef_"
+    ),
+    "moments": ("PrivateMoments", OF_CURVES | {"groups": [0, 1, 2]}, CURVES, GROUP, T, "means_"),
+    "groups": (
+        "PrivateGroupComparison", OF_CURVES | {"groups": ["no", "yes", "maybe"]}, CURVES, WORDS, T,
+        "means_",
+    ),
+    "classes": (
+        "PrivateCurveClassifier", OF_CURVES | {"classes": [0, 1, 2]}, CURVES, GROUP, T, "coef_"
+    ),
+    "two classes": (
+        "PrivateCurveClassifier", OF_CURVES | {"classes": [0, 1]}, CURVES, LABEL, T, "coef_"
+    ),
+    "number from curves": (
+        "PrivateCurveRegression", OF_CURVES | {"target_range": [-1, 1]}, CURVES, TARGET, T, "coef_"
+    ),
+    "linear": (
+        "PrivateLinearRegression", OF_ROWS | {"target_range": [-1, 1]}, TABLE, TARGET, None, "coef_"
+    ),
+    "logistic": (
+        "PrivateLogisticRegression", OF_ROWS | {"classes": [0, 1]}, TABLE, LABEL, None, "coef_"
+    ),
+}  # fmt: skip
+cases = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+PRICE = {"epsilon": 2.0, "delta": 1e-5}
+
+
+def inquiry_of(case: Any) -> Inquiry:
+    name, parameters, X, _, points, _ = case
+    return Inquiry(
+        estimator=name,
+        parameters=PRICE | parameters,
+        rows=N,
+        columns=tuple(map(str, range(X.shape[1]))),
+        grid_points=None if points is None else tuple(points.tolist()),
+    )
+
+
+def tables(case: Any, cuts: Any = (700, 1900)) -> dict[str, Any]:
+    _, _, X, y, _, _ = case
+    ys = [None] * (len(cuts) + 1) if y is None else np.split(y, cuts)
+    return dict(zip("ABCDEF", zip(np.split(X, cuts), ys, strict=True), strict=False))
+
+
+@cases
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_an_inquiry_that_travels_is_the_same_fit(case: Any) -> None:
+    name, parameters, _, _, points, left = case
+    model = getattr(dpfda, name)(**PRICE, **parameters, random_state=7)
+    fitted, consortium = rehearse(model, tables(case), grid_points=points, colluders=0)
+    assert fitted is model
+    assert consortium.noise_ratio == pytest.approx([1.0] * len(consortium.transcript), rel=1e-6)
+    assert fitted.guarantee_.model == "decentralized"
+    sent = json.loads(json.dumps(inquiry_of(case).to_dict()))
+    coordinator, *hospitals = [Inquiry.from_dict(sent) for _ in range(4)]
+    assert len({one.digest for one in (coordinator, *hospitals)}) == 1
+    held = {
+        site: own.records(*table)
+        for own, (site, table) in zip(hospitals, tables(case).items(), strict=True)
+    }
+    asked = coordinator.conversation
+    result, sites = convene(asked, held, source=SimulationSource(7))
+    known: Any = {"transcript": sites.transcript, "guarantee": sites.guarantee(asked.guarantee)}
+    again = coordinator.conclude(result, **known)
+    assert np.array_equal(getattr(again, left), getattr(fitted, left))
+    assert again.guarantee_ == fitted.guarantee_
+
+
+@cases
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_sites_learn_what_a_curator_does(case: Any) -> None:
+    name, parameters, X, y, points, left = case
+    model = getattr(dpfda, name)
+    pooled = model(50.0, delta=1e-3, **parameters, random_state=0).fit(X, y, grid_points=points)
+    among, _ = rehearse(
+        model(50.0, delta=1e-3, **parameters, random_state=0), tables(case), grid_points=points
+    )
+    one, other = getattr(pooled, left), getattr(among, left)
+    if left == "coef_" and points is T:  # of functions that tell nearly the same
+        assert among.score(X, y, grid_points=T) > pooled.score(X, y, grid_points=T) - 0.02
+    elif left != "components_":  # whose signs are free
+        assert np.abs(one - other).max() < 0.15 * np.abs(one).max()
+
+
+def test_what_no_site_could_answer_is_refused_before_anything_is_spent() -> None:
+    ledger = Ledger(2.0)
+    model = dpfda.PrivateMean(1.0, value_range=(-3, 3), ledger=ledger, random_state=0)
+    with pytest.raises(InvalidParameter, match=r"sums with Gaussian noise \(delta above 0\)"):
+        rehearse(model, tables(CASES["mean"]))
+    assert ledger.entries == ()
+    groups = dpfda.PrivateGroupComparison(1.0, value_range=(-3, 3), random_state=0)
+    with pytest.raises(InvalidParameter, match="groups must be given: the groups of all sites"):
+        rehearse(groups, tables(CASES["groups"]))
+
+
+def test_an_inquiry_says_nothing_that_is_somebodys_own() -> None:
+    known = {"estimator": "PrivateMean", "rows": 10, "columns": ("a", "b")}
+    for name, value in (("ledger", None), ("random_state", 3)):
+        with pytest.raises(InvalidParameter, match="everybody's own"):
+            Inquiry(**known, parameters=PRICE | OF_CURVES | {name: value})
+    for wrong in ("Ledger", "LocalCurveClassifier", "os"):
+        with pytest.raises(InvalidParameter, match="one that works from sums"):
+            Inquiry(**known | {"estimator": wrong}, parameters=PRICE)
+    with pytest.raises(InvalidParameter, match="rows must be"):
+        Inquiry(**known | {"rows": 1}, parameters=PRICE | OF_CURVES)
+    one, other = (Inquiry(**known | {"rows": n}, parameters=PRICE | OF_CURVES) for n in (10, 11))
+    assert one.digest != other.digest
+
+
+def test_named_columns() -> None:
+    import pandas as pd
+
+    ranges = {"age": [0, 100], "sex": ["f", "m"]}
+    inquiry = Inquiry(
+        estimator="PrivateLinearRegression",
+        parameters=PRICE | {"feature_ranges": ranges, "target_range": [0, 1]},
+        rows=100,
+        columns=("age", "sex"),
+    )
+    patients = pd.DataFrame({"sex": ["m", "f"], "age": [20.0, 30.0]})
+    rows, targets = inquiry.records(patients, [0.5, 1.0])
+    assert rows.shape == (2, 3)
+    assert targets.tolist() == [0.5, 1.0]
+    with pytest.raises(InvalidData, match="a table with the column 'sex'"):
+        inquiry.records(patients[["age"]], [0.5, 1.0])
