@@ -9,7 +9,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
 
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -36,6 +39,20 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("no data sets here: set DPFDA_DATA to their folder")
     return folder
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium without a window."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    if program is None:
+        pytest.skip("Chromium is not installed")
+    flags = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with playwright.sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=program, args=flags)
+        yield opened
+        opened.close()
 
 
 @pytest.fixture(scope="session", autouse=True)

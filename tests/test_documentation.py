@@ -116,3 +116,9 @@ def test_pages_load_nothing_from_elsewhere() -> None:
     configuration = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     assert "http" not in configuration
     assert "font: false" in configuration
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    configuration = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    named = re.findall(r"^ +- (\S+\.md)$", configuration, re.MULTILINE)
+    assert sorted(named) == sorted(page.name for page in (ROOT / "docs").glob("*.md"))

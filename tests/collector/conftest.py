@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import secrets
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -29,20 +26,6 @@ def postgresql() -> Iterator[str]:
             yield url
     except NoPostgreSQL as reason:
         pytest.skip(str(reason))
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Chromium without a window."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
-    if program is None:
-        pytest.skip("Chromium is not installed")
-    flags = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with playwright.sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=program, args=flags)
-        yield opened
-        opened.close()
 
 
 @pytest.fixture

@@ -42,6 +42,10 @@ def test_what_a_fit_brings_is_missing_before_it_in_scikit_learns_words():
     assert not hasattr(Nothing(), "done_")
     with pytest.raises(AttributeError, match="no attribute 'dnoe'"):
         _ = Nothing().dnoe
+    fitted = PrivateMean(epsilon=1, value_range=(-1, 1), random_state=0).fit(np.zeros((20, 5)))
+    with pytest.raises(AttributeError, match="no attribute 'releases_'") as raised:
+        _ = fitted.releases_
+    assert not isinstance(raised.value, NotFittedError)
 
 
 def test_a_step_that_learned_from_private_rows_is_refused():
