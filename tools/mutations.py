@@ -87,6 +87,7 @@ PLACES = [
     Place(
         "collector/peers.py collector/limits.py collector/places.py collector/key.py", edges=True
     ),
+    Place("collector/origins.py", edges=True),
     Place("collector/plans.py collector/watcher.py collector/stuck.py", edges=True),
     Place(
         "collector/storage/issuing.py collector/storage/waiting.py collector/storage/forgetting.py",

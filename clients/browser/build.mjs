@@ -15,7 +15,7 @@ const apart = {
 };
 
 if (what === "test") {
-  const tests = readdirSync("test").map((name) => `test/${name}`);
+  const tests = readdirSync("test").filter((name) => name.endsWith(".test.ts")).map((name) => `test/${name}`);
   await build({ ...common, entryPoints: tests, platform: "node", outdir: "out", outExtension: { ".js": ".mjs" } });
 } else {
   await build({ ...common, minify: true, entryPoints: ["src/index.ts"], outfile: `${what}/client.js` });

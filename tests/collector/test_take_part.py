@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
+from devices import GOOD, Device, answered, choose, keep, say_yes, send, study
 from forked_collector import ForkedCollector
 
-from dpfda import plan_study
 from dpfda.client.http import Connection
-from dpfda.protocol.plan import StudyPlan
 from dpfda.study.running import CollectorProcess
-
-SCREENSHOTS = Path(os.environ.get("DPFDA_SCREENSHOTS", "out/screenshots"))
-GOOD = "hour;pulse\n0;-1,5\n6;-0,5\n12;1,2\n18;0,8\n24;-1,1\n"
 
 
 @pytest.fixture(scope="module")
@@ -29,72 +23,12 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorPro
         yield found
 
 
-def study(collector: CollectorProcess, title: str, *, anybody: bool = True, **facts: Any) -> Any:
-    known: dict[str, Any] = {"value_range": (-2, 2), "domain_range": (0, 24), "title": title}
-    plan: StudyPlan = plan_study(40, 4.0, classes=("well", "ill"), **known | facts)
-    collector.create(plan, open=anybody, deadline=3600)
-    return plan
-
-
-class Device:
-    """A browser of one person, with tabs; whatever is asked of another host fails the test."""
-
-    def __init__(self, browser: Any, collector: CollectorProcess, *, width: int = 800) -> None:
-        self.context = browser.new_context(
-            base_url=collector.url, viewport={"width": width, "height": 900}
-        )
-        self.problems: list[str] = []
-        self.posted: list[str] = []
-        self.url = collector.url
-
-    def tab(self, plan: StudyPlan, fragment: str = "") -> Any:
-        page = self.context.new_page()
-        page.set_default_timeout(20_000)
-        page.on("pageerror", lambda error: self.problems.append(str(error)))
-        page.on("console", lambda line: line.type == "error" and self.problems.append(line.text))
-        page.on("request", self._note)
-        page.goto(f"/take-part/{plan.hash}{fragment}")
-        page.wait_for_function("() => document.querySelector('#title').textContent != '…'")
-        return page
-
-    def _note(self, request: Any) -> None:
-        if not request.url.startswith((self.url, "data:")):
-            self.problems.append(request.url)
-        if request.method != "GET":
-            self.posted.append(request.url.rpartition("/")[2])
-
-
 @pytest.fixture
 def device(browser: Any, collector: CollectorProcess) -> Iterator[Device]:
-    found = Device(browser, collector)
+    found = Device(browser, collector.url)
     yield found
     assert found.problems == []
     found.context.close()
-
-
-def choose(page: Any, content: str, label: str | None = "ill") -> None:
-    page.wait_for_selector("#yours:not([hidden])")  # before, nobody could choose one
-    file = {"name": "mine.csv", "mimeType": "text/csv", "buffer": content.encode()}
-    page.set_input_files("#file", file)
-    if label is not None:
-        page.select_option("#label", label=label)
-
-
-def say_yes(page: Any) -> str:
-    page.click("#yes:enabled")
-    page.wait_for_selector("#leaves:not([hidden])")
-    text: str = page.inner_text("#bytes")
-    return text
-
-
-def keep(page: Any, name: str) -> None:
-    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=str(SCREENSHOTS / f"{name}.png"), full_page=True)
-
-
-def answered(collector: CollectorProcess, plan: StudyPlan) -> int:
-    found: int = collector.request("GET", f"/api/studies/{plan.hash[:16]}")["answered"]
-    return found
 
 
 def test_from_the_link_to_the_receipt(collector: CollectorProcess, device: Device) -> None:
@@ -124,9 +58,7 @@ def test_from_the_link_to_the_receipt(collector: CollectorProcess, device: Devic
     page.wait_for_selector("#leaves:not([hidden])")
     assert page.inner_text("#bytes") == body
     assert "drawn before" in page.inner_text("#again")
-    page.click("#send")
-    page.wait_for_selector("#done:not([hidden])")
-    receipt = page.inner_text("#receipt")
+    receipt = send(page)
     sent, home = json.loads(body), f"/api/studies/{plan.hash[:16]}"
     stored = collector.read("GET", f"{home}/phases/{sent['phase']}/replies")
     assert json.loads(stored)["values"] == sent["values"]
@@ -194,17 +126,14 @@ def test_two_tabs_at_once_answer_once(collector: CollectorProcess, device: Devic
 def test_by_invitation_on_a_phone(browser: Any, collector: CollectorProcess) -> None:
     plan = study(collector, "By invitation", anybody=False)
     (token,) = collector.invite(plan.hash, 1)
-    phone = Device(browser, collector, width=360)
+    phone = Device(browser, collector.url, width=360)
     page = phone.tab(plan, f"#invitation={token}")
     choose(page, "x\n" + "\n".join(["0.5"] * 30))
     page.wait_for_selector("#yes:enabled")
     assert "30 points at equal distances" in page.inner_text("#read")
-    assert not page.evaluate("document.documentElement.scrollWidth > window.innerWidth")
     keep(page, "take-part-360")
     say_yes(page)
-    assert not page.evaluate("document.documentElement.scrollWidth > window.innerWidth")
-    page.click("#send")
-    page.wait_for_selector("#done:not([hidden])")
+    send(page)
     assert phone.posted == ["reply"]
     assert answered(collector, plan) == 1
     assert phone.problems == []
@@ -229,8 +158,7 @@ def test_what_a_study_takes_for_granted_is_agreed_to_first(
     page.check("#accepted")
     values = json.loads(say_yes(page))["values"]
     assert len(values) == plan.encoder.n_features + 1
-    page.click("#send")
-    page.wait_for_selector("#done:not([hidden])")
+    send(page)
 
 
 def test_a_page_for_whole_hashes_of_known_studies(collector: CollectorProcess) -> None:

@@ -47,12 +47,14 @@ class ForkedCollector(CollectorProcess):
     """Forked from a process that has imported everything.
 
     Attributes:
+        origins: of pages elsewhere that may be used.
         enrolments: people of one address who may have a place and no reply yet; 0: any number.
         alone: compute in the server's own process, which spares the start of others; one that is
             to die in the middle always does.
     """
 
     enrolments = 0
+    origins: tuple[str, ...] = ()
     alone = False
 
     def start(self, death: Death | None = None) -> Self:
@@ -63,6 +65,7 @@ class ForkedCollector(CollectorProcess):
             admin_key=self.admin_key,
             rate=1000.0,
             enrolments=self.enrolments,
+            origins=self.origins,
             quiet=True,
         )
         self._forked = FORKS.Process(

@@ -22,7 +22,9 @@ async function begin(): Promise<void> {
   if (!/^[0-9a-f]{64}$/.test(hash)) throw new Refused("form", "This link names no study. Open the link that you were given, whole.");
   const store = await BrowserStore.open();
   const person = new Client({ url: home, store });
-  const plan = await person.fetchPlan(hash);
+  const slow = setTimeout(() => problem("The collector does not answer. It is asked again for a while."), 2_000);
+  const plan = await person.fetchPlan(hash).finally(() => clearTimeout(slow));
+  say("problem", "");
   describe(plan);
   await describeBudget(store, plan);
   const letter = await store.change((state) => state.letters[hash]);

@@ -53,8 +53,8 @@ export class Client {
   async fetchPlan(hash: string): Promise<Plan> {
     const known = await this.#letter(hash);
     const found = known?.plan ?? (await this.#collector.ask("GET", path(hash))).document?.plan;
-    if (found === null || typeof found !== "object") throw new Refused("plan", "the collector's plan cannot be understood");
-    if ((await hashOf(found as Json)) !== hash) throw new Refused("plan", "the collector's plan is not the one with this hash");
+    const named = await hashOf(found as Json).catch(() => null); // nested without end, or no document at all
+    if (named !== hash) throw new Refused("plan", "the collector's plan is not the one with this hash");
     return readPlan(found);
   }
 
@@ -67,7 +67,7 @@ export class Client {
   async join(hash: string, how: { mostEpsilon: number; accepts?: string[]; invitation?: string }): Promise<Plan> {
     const plan = await this.fetchPlan(hash);
     if (!(plan.epsilon <= how.mostEpsilon)) throw new Refused("budget", `the study costs ε = ${plan.epsilon}, above the ceiling`);
-    return alone(hash, async () => {
+    return this.#alone(hash, async () => {
       if (await this.#letter(hash)) return plan;
       const accepts = how.accepts ?? [];
       checkAccepted(plan, accepts);
@@ -82,7 +82,7 @@ export class Client {
 
   /** Get the task, spend, draw the reply and store it, without sending it: the exact bytes. */
   async prepare(hash: string, given: { curve: Curve; label: unknown }): Promise<string> {
-    return alone(hash, async () => {
+    return this.#alone(hash, async () => {
       const letter = await this.#joined(hash);
       if (letter.body !== undefined) return letter.body;
       const plan = await this.fetchPlan(hash);
@@ -99,7 +99,7 @@ export class Client {
 
   /** Send the stored bytes until they are acknowledged; returns the receipt. */
   async send(hash: string): Promise<string> {
-    return alone(hash, async () => {
+    return this.#alone(hash, async () => {
       const letter = await this.#joined(hash);
       if (letter.receipt !== undefined) return letter.receipt;
       if (letter.body === undefined) throw new Refused("form", "nothing was prepared for this study");
@@ -144,6 +144,14 @@ export class Client {
     return word((await this.#collector.ask("POST", `${path(hash)}/enrol`)).document, "token");
   }
 
+  /** No other tab of this browser works on the study meanwhile. */
+  async #alone<T>(hash: string, work: () => Promise<T>): Promise<T> {
+    if (typeof navigator === "undefined" || !navigator.locks) {
+      throw new Refused("budget", "this browser cannot keep two tabs apart: no budget can be kept");
+    }
+    return navigator.locks.request(`${this.#store.name} ${hash}`, work) as Promise<T>;
+  }
+
   #letter(hash: string): Promise<Letter | undefined> {
     if (!/^[0-9a-f]{64}$/.test(hash)) throw new Refused("form", "a study is named by 64 hexadecimal digits");
     return this.#store.change((state) => state.letters[hash]);
@@ -158,14 +166,6 @@ export class Client {
   #keep(hash: string, letter: Letter): Promise<void> {
     return this.#store.change((state) => void (state.letters[hash] = letter));
   }
-}
-
-/** No other tab of this browser works on the study meanwhile. */
-async function alone<T>(hash: string, work: () => Promise<T>): Promise<T> {
-  if (typeof navigator === "undefined" || !navigator.locks) {
-    throw new Refused("budget", "this browser cannot keep two tabs apart: no budget can be kept");
-  }
-  return navigator.locks.request(`dpfda ${hash}`, work) as Promise<T>;
 }
 
 function path(hash: string): string {

@@ -1,10 +1,11 @@
 /** Requests to one collector: bounded answers, nothing but the token told, the same bytes again. */
 
-import { Refused } from "./refusal.ts";
+import { printable, Refused } from "./refusal.ts";
 
 const ATTEMPTS = 8;
 const PAUSE = 200; // milliseconds, doubled every time
-const MOST = 8 << 20; // characters of an answer
+const PATIENCE = 120_000; // milliseconds for all of an answer
+const MOST = 8 << 20; // bytes of an answer
 
 export type Fetch = (url: string, how: RequestInit) => Promise<Response>;
 export type Asked = { status: number; document: any };
@@ -33,7 +34,7 @@ export class Collector {
         if (![200, 201, 202].includes(found.status)) throw new NotGranted(found);
         return found;
       }
-      if (attempt === ATTEMPTS) throw new Refused("collector", "the collector cannot be reached: try again later");
+      if (attempt === ATTEMPTS || offline()) throw new Refused("collector", "the collector cannot be reached: try again later");
       await this.pause(Math.min(PAUSE * 2 ** (attempt - 1), 10_000));
     }
   }
@@ -49,6 +50,7 @@ export class Collector {
     try {
       const answer = await this.#fetch(this.url + path, {
         method, headers, ...(body === undefined ? {} : { body }),
+        signal: AbortSignal.timeout(PATIENCE),
         cache: "no-store", credentials: "omit", redirect: "error", referrerPolicy: "no-referrer",
       });
       return { status: answer.status, document: parsed(await read(answer)) };
@@ -56,6 +58,11 @@ export class Collector {
       return null;
     }
   }
+}
+
+/** No use in trying again before the browser says that it is online. */
+function offline(): boolean {
+  return typeof navigator !== "undefined" && navigator.onLine === false;
 }
 
 /** The body, as far as it is no longer than allowed; else nothing. */
@@ -91,7 +98,7 @@ export class NotGranted extends Refused {
 
   constructor({ status, document }: Asked) {
     const message = document?.error?.message;
-    super("collector", `the collector refused: ${typeof message === "string" ? message.slice(0, 300) : `HTTP status ${status}`}`);
+    super("collector", `the collector refused: ${typeof message === "string" && message ? printable(message) : `HTTP status ${status}`}`);
     this.status = status;
     this.code = String(document?.error?.code ?? "").slice(0, 40);
   }

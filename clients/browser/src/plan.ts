@@ -2,7 +2,7 @@
 
 import { channels, domain, ordered, size, type Basis } from "./basis.ts";
 import type { Encoder } from "./encoder.ts";
-import { Refused } from "./refusal.ts";
+import { printable, Refused } from "./refusal.ts";
 
 export type Plan = {
   epsilon: number;
@@ -73,7 +73,7 @@ const BASES: Record<string, Rules> = {
 function checkBasis(basis: any, alone = true): void {
   const { name, ...given } = basis;
   const known = typeof name === "string" && Object.hasOwn(BASES, name) && (alone || !["identity", "channels"].includes(name));
-  if (!known || !made(given, BASES[name]!)) throw new Refused("plan", `curves on the basis ${String(name).slice(0, 40)} cannot be encoded here`);
+  if (!known || !made(given, BASES[name]!)) throw new Refused("plan", `curves on the basis ${printable(String(name), 40)} cannot be encoded here`);
   basis.parts?.forEach((part: any) => checkBasis(part, false));
   if (!fitting(basis as Basis) || size(basis) > MOST_FEATURES) throw new Refused("plan", "the plan's basis does not make sense");
 }
@@ -127,7 +127,7 @@ const DESIGNS: Record<string, Rules> = {
 
 function checkDesign(plan: Plan): void {
   const { name, ...given } = plan.design;
-  if (!Object.hasOwn(DESIGNS, name)) throw new Refused("plan", `this client takes no part in studies of design ${name.slice(0, 40)}`);
+  if (!Object.hasOwn(DESIGNS, name)) throw new Refused("plan", `this client takes no part in studies of design ${printable(name, 40)}`);
   const d = size(plan.encoder.basis);
   const k = plan.classes.length;
   const { basis } = plan.encoder;

@@ -9,3 +9,8 @@ export class Refused extends Error {
     this.why = why;
   }
 }
+
+/** A line of somebody else's words, without what could pass for something else. */
+export function printable(words: string, most = 300): string {
+  return words.slice(0, most).replace(/[\p{C}\p{Z}]/gu, " ");
+}

@@ -26,13 +26,18 @@ export type State = {
 
 /** Keeps the state. `change` reads, decides and writes in one step; what throws changes nothing. */
 export interface Store {
+  /** No two stores of a browser have the same: tabs that share a store wait for each other. */
+  readonly name: string;
   change<T>(work: (state: State) => T): Promise<T>;
 }
 
 export const nothing = (): State => ({ limit: null, spent: {}, letters: {} });
 
+let made = 0;
+
 /** In memory: for tests, and for people who only want to look. */
 export class MemoryStore implements Store {
+  readonly name = `memory ${(made += 1)}`;
   #kept = JSON.stringify(nothing());
 
   async change<T>(work: (state: State) => T): Promise<T> {
@@ -48,9 +53,11 @@ const KEY = "state";
 
 /** In the browser's own database, which other tabs of this page see too and sites elsewhere do not. */
 export class BrowserStore implements Store {
+  readonly name: string;
   #database: IDBDatabase;
 
   private constructor(database: IDBDatabase) {
+    this.name = database.name;
     this.#database = database;
   }
 

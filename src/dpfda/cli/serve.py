@@ -54,6 +54,9 @@ class _Finite(click.FloatRange):
 @click.option("--proxy", "proxies", multiple=True, metavar="ADDRESS",
     help="Address or network of a proxy before the collector, whose X-Forwarded headers are "
     "believed. May be repeated; without it nobody's are.")  # fmt: skip
+@click.option("--allow-origin", "origins", multiple=True, metavar="ORIGIN",
+    help="Origin of a page elsewhere on which people may take part in studies of this collector, "
+    "such as https://studies.example (see page). May be repeated.")  # fmt: skip
 @click.option("--secure-cookies/--no-secure-cookies", default=None,
     help="Whether browsers keep the dashboard's cookie to https.  "
     "[default: with a certificate or a proxy]")  # fmt: skip
@@ -77,6 +80,7 @@ def command(
     tls_certificate: str | None,
     tls_key: str | None,
     proxies: tuple[str, ...],
+    origins: tuple[str, ...],
     secure_cookies: bool | None,
     **options: Any,
 ) -> None:
@@ -91,11 +95,13 @@ def command(
     if workers > 1 and not url.startswith("postgresql"):
         raise InvalidParameter("--workers", "1 unless the database is PostgreSQL", workers)
     try:
+        from dpfda.collector.origins import checked_origin
         from dpfda.collector.run import check_certificate, check_storage, listen, serve
         from dpfda.collector.settings import SHORTEST_KEY, Settings
     except ModuleNotFoundError as error:
         raise MissingExtra(str(error.name), "service") from None
     trusted = tuple(map(_network, proxies))
+    elsewhere = tuple(map(checked_origin, origins))
     # Whatever can go wrong goes wrong before a key is made up and an address is shown.
     if tls_certificate is not None and tls_key is not None:
         check_certificate(tls_certificate, tls_key)
@@ -107,6 +113,7 @@ def command(
             admin_key=_admin_key(admin_key_file, SHORTEST_KEY),
             secure_cookies=behind_tls if secure_cookies is None else secure_cookies,
             proxies=trusted,
+            origins=elsewhere,
             processes=workers,
             **options,
         )

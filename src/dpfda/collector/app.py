@@ -26,6 +26,7 @@ from dpfda.collector.limits import RateLimit
 from dpfda.collector.metrics import Metrics, log_to_stderr
 from dpfda.collector.observed import Observed
 from dpfda.collector.openapi import SECURITY, WORDS, Described
+from dpfda.collector.origins import Origins
 from dpfda.collector.pages import routes
 from dpfda.collector.pages.session import NotSignedIn
 from dpfda.collector.pages.templating import ENGINE
@@ -88,7 +89,9 @@ def create_app(settings: Settings) -> Observed:
         debug=False,
         logging_config=None,
     )
-    people = People(application, application.state, _HANDLERS)
+    people: Any = People(application, application.state, _HANDLERS)
+    if settings.origins:
+        people = Origins(people, settings.origins)
     return Observed(people, metrics, quiet=settings.quiet)
 
 

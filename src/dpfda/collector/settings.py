@@ -60,6 +60,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         patience: seconds that a client may take to send a request.
         secure_cookies: set where the site is served over TLS.
         proxies: addresses and networks of proxies whose word is taken for where a request is from.
+        origins: of pages elsewhere on which people may take part here.
         quiet: write no log line for requests that were granted.
     """
 
@@ -73,6 +74,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     patience: float = 10.0
     secure_cookies: bool = False
     proxies: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
     quiet: bool = False
 
     def __post_init__(self) -> None:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from litestar import MediaType, Response, get
 from litestar.di import NamedDependency
 from litestar.params import FromPath
 
+from dpfda.collector.pages.files import PAGE
 from dpfda.collector.refusal import no_study
 from dpfda.collector.service import Collector
-
-STATIC = Path(__file__).parent / "static"
 
 
 @get("/take-part/{study:str}", include_in_schema=False)
@@ -20,4 +17,4 @@ async def take_part(study: FromPath[str], collector: NamedDependency[Collector])
     record = await collector.study(study[:16])
     if study != record.hash:  # a name that is cut short could be another study's
         raise no_study()
-    return Response((STATIC / "take-part.html").read_bytes(), media_type=MediaType.HTML)
+    return Response(PAGE.read_bytes(), media_type=MediaType.HTML)

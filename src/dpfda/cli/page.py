@@ -1,0 +1,30 @@
+"""``dpfda page``: the page on which people take part, for another host."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dpfda.collector.pages.files import write_files
+from dpfda.errors import InvalidParameter
+
+
+@click.command()
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--collector", required=True, metavar="URL", help="Where the studies are.")
+def command(folder: Path, collector: str) -> None:
+    """Write the page on which people take part into FOLDER.
+
+    Any web server can serve it: people then trust that host for the code that sees their data, and
+    the collector for nothing. The collector must allow it with --allow-origin.
+    """
+    try:
+        written = write_files(folder, collector)
+    except OSError as error:
+        rule = f"a folder that can be written ({error.strerror})"
+        raise InvalidParameter("folder", rule, str(folder)) from None
+    for path in written:
+        click.echo(str(path))
+    click.echo("people's link: https://YOUR-HOST/take-part/#study=HASH", err=True)
+    click.echo("the collector: dpfda serve --allow-origin https://YOUR-HOST", err=True)

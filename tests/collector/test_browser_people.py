@@ -1,0 +1,325 @@
+"""People in real browsers: a whole crowd, without a network, in many tabs, from elsewhere."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from devices import GOOD, Device, answered, choose, say_yes, send, study
+from forked_collector import ForkedCollector
+
+from dpfda.cli._group import dpfda
+from dpfda.client import RemoteClient
+from dpfda.client.http import Connection
+from dpfda.collector.origins import checked_origin
+from dpfda.curves import CurveEncoder
+from dpfda.documents import read
+from dpfda.protocol.plan import StudyPlan
+from dpfda.study.running import CollectorProcess
+
+HALF = 30
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Any web server of files."""
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing."""
+
+
+@pytest.fixture(scope="module")
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """Another host: its address, and the folder that it serves."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}", folder
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture(scope="module")
+def collector(
+    tmp_path_factory: pytest.TempPathFactory, elsewhere: tuple[str, Path]
+) -> Iterator[CollectorProcess]:
+    folder = tmp_path_factory.mktemp("browsers")
+    found = ForkedCollector(f"sqlite:///{folder}/x.db")
+    found.alone, found.origins = True, (elsewhere[0],)
+    with found:
+        yield found
+
+
+@pytest.fixture
+def device(browser: Any, collector: CollectorProcess) -> Iterator[Device]:
+    found = Device(browser, collector.url)
+    yield found
+    assert found.problems == []
+    found.context.close()
+
+
+IN_BROWSERS = """async ({ hash, people }) => {
+  const { BrowserStore, Client, setLimit } = await import("/static/client.js");
+  const sleep = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds / 10));
+  return Promise.all(people.map(async ({ values, label }, number) => {
+    const store = await BrowserStore.open(`person ${number}`);
+    await setLimit(store, 8);
+    const client = new Client({ url: location.origin, store, sleep, patience: 600_000 });
+    await client.join(hash, { mostEpsilon: 8 });
+    const body = JSON.parse(await client.prepare(hash, { curve: { values }, label }));
+    return { receipt: await client.send(hash), phase: body.phase };
+  }));
+}"""
+
+
+def with_python(url: str, plan: StudyPlan, folder: Path, person: dict[str, Any]) -> None:
+    client = RemoteClient(folder, limit_epsilon=8.0, patience=60.0)
+    client._sleep = lambda seconds: time.sleep(seconds / 10)
+    client.join(url, plan.hash, most_epsilon=8.0)
+    client.submit(plan.hash, curve=person["values"], label=person["label"])
+
+
+def test_thirty_browsers_and_thirty_pythons_make_one_model(
+    collector: CollectorProcess, device: Device, tmp_path: Path
+) -> None:
+    plan = StudyPlan(
+        epsilon=8.0,
+        n_people=2 * HALF,
+        classes=("well", "ill"),
+        encoder=CurveEncoder("cosine", n_basis=4, feature_ranges=(-2, 2)),
+        design={"name": "questions", "center_known": True, "evaluation_share": 0.2},
+    )
+    name = collector.create(plan, open=True, deadline=3600)["id"]
+    rng = np.random.default_rng(0)
+    people = [
+        {"values": ((0.7 if k % 2 else -0.7) + rng.normal(0, 0.1, 20)).tolist()}
+        | {"label": plan.classes[k % 2]}
+        for k in range(2 * HALF)
+    ]
+    page = device.tab(plan)
+    with ThreadPoolExecutor(6) as threads:
+        others = [
+            threads.submit(with_python, collector.url, plan, tmp_path / str(k), person)
+            for k, person in enumerate(people[HALF:])
+        ]
+        told = page.evaluate(IN_BROWSERS, {"hash": plan.hash, "people": people[:HALF]})
+        for other in others:
+            other.result()
+    assert collector.wait_until(name)["status"] == "finished"
+    model = read(collector.read("GET", f"/api/studies/{name}/model"))
+    assert model.guarantee.epsilon == 8.0
+    # A difference of 14 σ between the classes.
+    assert model.predict(np.array([[0.7] * 20, [-0.7] * 20])).tolist() == ["ill", "well"]
+    assert len({one["receipt"] for one in told}) == HALF
+    for one in told:
+        found = collector.request("GET", f"/api/studies/{name}/receipts/{one['receipt']}")
+        assert found == {"phase": one["phase"], "counted": True}
+
+
+def test_offline_in_the_middle(collector: CollectorProcess, device: Device) -> None:
+    plan = study(collector, "In a tunnel")
+    page = device.tab(plan)
+    choose(page, GOOD)
+    body = say_yes(page)
+    device.context.set_offline(True)
+    page.click("#send")
+    page.wait_for_selector("#waiting:not(:empty)")
+    assert "kept in this browser and will be sent" in page.inner_text("#waiting")
+    assert "spent ε = 4 in 1 study" in page.inner_text("#spent")
+    assert answered(collector, plan) == 0
+    assert page.inner_text("#bytes") == body
+    device.context.set_offline(False)  # nobody presses anything
+    page.wait_for_selector("#done:not([hidden])")
+    assert answered(collector, plan) == 1
+    assert {one for one in device.bodies if one} == {body}
+    device.problems.clear()  # the browser itself tells of the request that was lost
+
+
+def test_back_and_forward_again(collector: CollectorProcess, device: Device) -> None:
+    plan = study(collector, "There and back")
+    page = device.tab(plan)
+    choose(page, GOOD)
+    body = say_yes(page)
+    page.goto("about:blank")
+    page.go_back()
+    page.wait_for_selector("#leaves:not([hidden])")
+    assert page.inner_text("#bytes") == body
+    assert not page.is_visible("#stay"), "data are kept nowhere"
+    receipt = send(page)
+    page.goto("about:blank")
+    page.go_back()
+    page.wait_for_selector("#done:not([hidden])")
+    assert page.inner_text("#receipt") == receipt
+    assert device.posted == ["enrol", "reply"]
+    assert answered(collector, plan) == 1
+
+
+def test_two_tabs_never_overspend(collector: CollectorProcess, device: Device) -> None:
+    """Studies of ε = 4 each, and a limit of ε = 5 for all."""
+    plans = [study(collector, f"Half {number}") for number in range(2)]
+    tabs = [device.tab(plan) for plan in plans]
+    for page in tabs:
+        choose(page, GOOD)
+        page.wait_for_selector("#yes:enabled")
+    for page in tabs:
+        page.evaluate("document.querySelector('#yes').click()")
+    for page in tabs:
+        page.wait_for_selector("#leaves:not([hidden]), #problem:not(:empty)")
+    drawn = [page for page in tabs if page.is_visible("#leaves")]
+    assert len(drawn) == 1
+    (refused,) = (page for page in tabs if page not in drawn)
+    assert "more than is left of the limit" in refused.inner_text("#problem")
+    send(drawn[0])
+    assert sum(answered(collector, plan) for plan in plans) == 1
+
+
+def test_the_limit_is_what_the_person_sets(collector: CollectorProcess, device: Device) -> None:
+    cheap = [study(collector, f"Cheap {k}", epsilon=1.0) for k in range(3)]
+    page = device.tab(cheap[0])
+    choose(page, GOOD)
+    for wrong in ("", "0.5", "-1", "much", "0"):
+        page.fill("#limit", wrong)
+        assert page.is_disabled("#yes")
+        assert "limit that this study fits into, ε = 1" in page.inner_text("#missing")
+    page.fill("#limit", "2,5")
+    say_yes(page)
+    send(page)
+    page = device.tab(cheap[1])
+    page.wait_for_selector("#yours:not([hidden])")
+    assert page.is_disabled("#limit")
+    assert page.input_value("#limit") == "2.5"
+    assert "spent ε = 1 in 1 study, of at most ε = 2.5" in page.inner_text("#spent")
+    choose(page, GOOD)
+    say_yes(page)
+    page = device.tab(cheap[2])
+    page.wait_for_selector("#problem:not(:empty)")
+    assert "more than is left of the limit of ε = 2.5" in page.inner_text("#problem")
+    assert not page.is_visible("#yours")
+    assert device.posted == ["enrol", "reply", "enrol"]
+
+
+def test_from_another_host(
+    browser: Any, collector: CollectorProcess, elsewhere: tuple[str, Path]
+) -> None:
+    host, folder = elsewhere
+    made = CliRunner().invoke(dpfda, ["page", str(folder), "--collector", collector.url])
+    assert made.exit_code == 0, made.output
+    plan = study(collector, "From elsewhere")
+    person = Device(browser, host, collector.url)
+    page = person.open(f"/take-part/#study={plan.hash}")
+    assert page.inner_text("#who").startswith(f"Whoever runs {collector.url[7:]}")
+    choose(page, GOOD)
+    body = say_yes(page)
+    send(page)
+    page.click("#ask")
+    page.wait_for_selector("#counted:not(:empty)")
+    assert answered(collector, plan) == 1
+    assert body in person.bodies
+    asked = "fetch('http://127.0.0.1:9/').then(() => 'asked', () => 'refused')"
+    assert page.evaluate(asked) == "refused"
+    assert any("Content Security Policy" in told for told in person.problems)
+    person.context.close()
+    other = Device(browser, host.replace("127.0.0.1", "localhost"))  # which nobody has allowed
+    page = other.context.new_page()
+    page.goto(f"/take-part/#study={plan.hash}")
+    asked = f"fetch('{collector.url}/api/studies/{plan.hash[:16]}')"
+    assert page.evaluate(f"{asked}.then(() => 'heard', () => 'refused')") == "refused"
+    page.wait_for_selector("#problem:not(:empty)")
+    assert "does not answer" in page.inner_text("#problem")
+    other.context.close()
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("GET", "", True), ("GET", "/task", True), ("POST", "/enrol", True),
+        ("POST", "/reply", True), ("GET", "/receipts/0-0-ab", True), ("DELETE", "", False),
+        ("POST", "", False),
+        ("POST", "/replies", False), ("GET", "/model", False), ("POST", "/invitations", False),
+    ],
+)  # fmt: skip
+def test_what_is_open_to_pages_elsewhere(
+    collector: CollectorProcess, elsewhere: tuple[str, Path], method: str, path: str, allowed: bool
+) -> None:
+    address = f"/api/studies/{'0' * 16}{path}"
+    with Connection(collector.url) as connection:
+        for origin, heard in ((elsewhere[0], allowed), ("https://evil.example", False)):
+            told = heads(connection, "OPTIONS", address, origin, method)
+            assert told.get("access-control-allow-origin") == (origin if heard else None)
+            if heard:
+                assert told["access-control-allow-methods"] == method
+            told = heads(connection, method, address, origin)
+            assert told.get("access-control-allow-origin") == (origin if heard else None)
+            assert "access-control-allow-credentials" not in told
+
+
+def heads(
+    connection: Connection, method: str, path: str, origin: str, asked: str = ""
+) -> dict[str, str]:
+    given = {"Origin": origin} | ({"Access-Control-Request-Method": asked} if asked else {})
+    inner = connection._connection
+    inner.request(method, path, headers=given)
+    answer = inner.getresponse()
+    answer.read()
+    return {name.lower(): value for name, value in answer.getheaders()}
+
+
+def test_without_being_asked_no_page_elsewhere_is_heard(tmp_path: Path) -> None:
+    found = ForkedCollector(f"sqlite:///{tmp_path}/x.db")
+    found.alone = True
+    with found, Connection(found.url) as connection:
+        path = f"/api/studies/{'0' * 16}/task"
+        for asked in ("", "GET"):
+            told = heads(connection, "OPTIONS" if asked else "GET", path, found.url, asked)
+            assert not [name for name in told if name.startswith("access-control")]
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        *("*", "null", "", "studies.example", "http://studies.example", "https://Studies.example"),
+        *("https://studies.example/", "https://studies.example/a", "https://a@b.example", "https://"),
+        *("https://b.example:port", "ftp://b.example", "https://b.example?x", "https://bü.example"),
+    ],
+)  # fmt: skip
+def test_what_is_no_origin(origin: str) -> None:
+    said = CliRunner().invoke(dpfda, ["serve", "--port", "0", "--allow-origin", origin])
+    assert said.exit_code == 2, said.output
+    assert "--allow-origin must be such as https://studies.example" in said.output
+
+
+def test_what_is_an_origin() -> None:
+    for origin in (
+        "https://a.example:8443",
+        "http://127.0.0.1:1",
+        "http://localhost",
+        "http://[::1]",
+    ):
+        assert checked_origin(origin) == origin
+
+
+def test_files_for_another_host(tmp_path: Path) -> None:
+    told = ["page", str(tmp_path / "site"), "--collector"]
+    made = CliRunner().invoke(dpfda, [*told, "https://collector.example/base/"])
+    assert made.exit_code == 0, made.output
+    page = (tmp_path / "site" / "take-part" / "index.html").read_text(encoding="utf-8")
+    assert 'data-collector="https://collector.example/base"' in page
+    assert "connect-src https://collector.example;" in page
+    odd = ('https://a"b.example', "https://c.example?x", "https://c.example/#study=1")
+    for wrong in ("http://collector.example", "collector.example", "x y", *odd):
+        said = CliRunner().invoke(dpfda, [*told, wrong])
+        assert said.exit_code == 2, said.output
+    (tmp_path / "file").write_text("")
+    command = ["page", str(tmp_path / "file" / "x"), "--collector", "https://c.example"]
+    said = CliRunner().invoke(dpfda, command)
+    assert said.exit_code == 2, said.output
