@@ -14,6 +14,7 @@ from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.central.kernels import Kernel
 from dpfda.central.quadrature import Grid, as_places, trapezoid
+from dpfda.curves.rowwise import row_product
 from dpfda.curves.smooth import demmler_reinsch
 from dpfda.errors import InvalidParameter
 
@@ -57,8 +58,13 @@ class FunctionBasis:
         return np.asarray((self.functions * self.weights) @ self.functions.T)
 
     def project(self, values: FloatArray) -> FloatArray:
-        """Coefficients ∫ x φ_j of functions given on the grid, (..., points) to (..., J)."""
-        return np.asarray((values * self.weights) @ self.functions.T)
+        """Coefficients ∫ x φ_j of functions given on the grid, (..., points) to (..., J).
+
+        Those of a curve do not depend on the curves beside it, to the last bit.
+        """
+        rows = values.reshape(-1, self.weights.size)
+        found = row_product(rows, (self.functions * self.weights).T)
+        return found.reshape(*values.shape[:-1], self.size)
 
     def expand(self, coefficients: FloatArray) -> FloatArray:
         """Values on the grid, (..., J) to (..., points)."""

@@ -1,9 +1,9 @@
 """Least squares: the coefficients of a curve in a basis, z = argmin Σ_t (x(t) − Σ_k z_k φ_k(t))².
 
 On a shared grid the pseudo-inverse P⁺ (d × T) is public and computed once, so a batch of curves
-is one matrix product. Curves with missing points or own grids each have their own P⁺; they are
-solved many at a time, on the points they have, with the minimum-norm solution where these are
-too few.
+is one matrix product (`row_product`: no curve depends on those beside it). Curves with missing
+points or own grids each have their own P⁺; they are solved many at a time, on the points they have,
+with the minimum-norm solution where these are too few.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.curves.basis import Basis, frozen
+from dpfda.curves.rowwise import row_product
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -33,11 +34,12 @@ def project(basis: Basis, points: FloatArray, values: FloatArray) -> FloatArray:
     """
     seen = ~np.isnan(values)
     if points.ndim == 1 and points.size > 0 and seen.all():
-        return _multiply(lambda x: x @ projector(basis, points).T, values)
+        return _multiply(lambda x: row_product(x, projector(basis, points).T), values)
     z = np.full((values.shape[0], basis.n_basis), np.nan)
     complete = seen.all(axis=1) & (points.ndim == 1) & (points.size > 0)
     if complete.any():
-        z[complete] = _multiply(lambda x: x @ projector(basis, points).T, values[complete])
+        across = projector(basis, points).T
+        z[complete] = _multiply(lambda x: row_product(x, across), values[complete])
     for rows in _chunks(np.flatnonzero(~complete & seen.any(axis=1)), seen, basis.n_basis):
         z[rows] = _solve_each(basis, points, values[rows], seen[rows], rows)
     return z
@@ -80,12 +82,13 @@ def _multiply(product: Callable[[FloatArray], FloatArray], values: FloatArray) -
     """The linear map `product`, safe for curves so large that it would overflow."""
     with np.errstate(over="ignore", invalid="ignore"):
         z = product(values)
-        if np.isfinite(z).all():
-            return z
-        # Multiply at size 1, then scale back and stop at the largest float.
-        size = np.abs(values).max(axis=1, keepdims=True)
-        scaled_back: FloatArray = product(values / np.where(size > 0, size, 1.0)) * size
-        return np.clip(scaled_back, -_LARGEST, _LARGEST)
+        large = ~np.isfinite(z).all(axis=1)
+        if large.any():
+            # Multiply at size 1, then scale back and stop at the largest float.
+            size = np.abs(values).max(axis=1, keepdims=True)
+            scaled_back = product(values / np.where(size > 0, size, 1.0)) * size
+            z[large] = np.clip(scaled_back, -_LARGEST, _LARGEST)[large]
+        return z
 
 
 def _chunks(rows: IntArray, seen: BoolArray, n_basis: int) -> Iterator[IntArray]:

@@ -14,7 +14,7 @@ from dpfda.mechanisms.additive import Additive
 from dpfda.mechanisms.budgeted import l1_noise, l2_noise
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.fields import part
-from dpfda.protocol.query import AdditiveLook, Look, Records, finite
+from dpfda.protocol.query import AdditiveLook, Look, Records, finite, in_rows
 from dpfda.regression.fixed_point import BLOCK, MOST_ROWS
 from dpfda.regression.problem import Problem
 
@@ -136,8 +136,8 @@ class RowSums(RowLook, AdditiveLook):
         total = np.zeros(self.size, dtype=np.int64)
         step = max(_ROWS, BLOCK // self.dimension)
         for start in range(0, len(rows), step):
-            block = slice(start, start + step)
-            total += self.block((finite(rows[block]), finite(targets[block]))).astype(np.int64)
+            block = in_rows((rows, targets), slice(start, start + step))
+            total += self.block(tuple(map(finite, block))).astype(np.int64)
         return total
 
     def statistic(self, totals: IntArray) -> FloatArray:

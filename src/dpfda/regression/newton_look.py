@@ -78,7 +78,7 @@ class NewtonLook(RowSums, name="regression_newton"):
     def block(self, records: Records) -> FloatArray:
         """Exact sums; residual and curvature are cut to their grids."""
         x = self.bounds.rows(records[0])
-        likely = expit(x @ (self.theta / ONE) + self.offset)
+        likely = expit(np.einsum("ij,j->i", x, self.theta / ONE) + self.offset)  # row by row
         residual = np.trunc((likely - (records[1] > 0.5)) * ONE)
         curvature = np.trunc(likely * (1 - likely) * ONE**2)
         return np.concatenate([residual @ x, [residual.sum(), curvature.sum()]])
