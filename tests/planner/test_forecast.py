@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ from dpfda._validate import FloatArray
 from dpfda.datasets import simulate_001
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.mechanisms.question_response import effective_answers
-from dpfda.planner import search
+from dpfda.planner import search, trials
 from dpfda.planner.families import FAMILIES, Known, public_range
 from dpfda.planner.forecast import ALSO
 from dpfda.planner.sample import Pilot
@@ -25,6 +27,8 @@ from dpfda.planner.words import notes, verdict
 from dpfda.planner.world import World, made_up, redrawn
 from dpfda.protocol.folds import folded
 from dpfda.protocol.plan import StudyPlan
+from dpfda.simulate import ask_everybody
+from dpfda.study.sweep import Sweep
 
 KNOWN = {"value_range": (-6, 6), "classes": (-1, 1), "non_private_error": 0.1, "also": ()}
 
@@ -98,6 +102,39 @@ def test_the_range_of_an_encoder() -> None:
     assert half == pytest.approx([2, 10])
     with pytest.raises(InvalidParameter, match="pass a sample"):
         public_range(CurveEncoder("bspline", n_basis=4, rescale="max_abs"))
+
+
+def test_a_forecast_that_was_ended_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = KNOWN | {"studies": 4}
+    sweep = Sweep(store=tmp_path / "plan.jsonl")
+    whole = forecast(200, 1.0, **told)
+    asked: list[int] = []
+
+    def asks(plan: StudyPlan, *rest: Any, **more: Any) -> Any:
+        asked.append(plan.seed)
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+        return ask_everybody(plan, *rest, **more)
+
+    monkeypatch.setattr(trials, "ask_everybody", asks)
+    with pytest.raises(KeyboardInterrupt):
+        forecast(200, 1.0, sweep=sweep, **told)
+    assert forecast(200, 1.0, sweep=sweep, **told) == whole
+    assert asked == [0, 1, 2, 2, 3]
+    assert forecast(200, 1.0, sweep=sweep, **told) == whole
+    assert len(asked) == 5
+    # What else is supposed, of the people or of the plan, has a file of its own.
+    others = ({"non_private_error": 0.2}, {"family": "rough"}, {"class_shares": 0.3}, {"most": 100})
+    for other in (*others, {"studies": 5}, {"value_range": (-9, 9)}):
+        forecast(200, 1.0, sweep=sweep, **(told | other))
+    assert len(list(tmp_path.iterdir())) == 7
+    sweep.forget()
+    assert not list(tmp_path.iterdir())
+
+
+def test_forecasts_in_other_processes_are_the_same() -> None:
+    told = KNOWN | {"studies": 4}
+    assert forecast(200, 1.0, sweep=Sweep(jobs=2), **told) == forecast(200, 1.0, **told)
 
 
 def test_nobody_is_charged() -> None:

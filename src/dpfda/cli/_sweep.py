@@ -16,6 +16,8 @@ from dpfda.study.sweep import Sweep
 
 Command = Callable[..., Any]
 
+SWEEP_OPTIONS = ("jobs", "backend", "resume", "store")
+
 
 def sweep_options(*, kept: bool) -> Callable[[Command], Command]:
     """Add ``--jobs`` and ``--backend``, and where cells are `kept`, ``--fresh`` and ``--store``."""
@@ -40,16 +42,15 @@ def sweep_options(*, kept: bool) -> Callable[[Command], Command]:
 
 @contextmanager
 def sweeping(name: str, options: dict[str, Any]) -> Iterator[Sweep]:
-    """The sweep of a command, with a progress bar; takes its own options out of all `options`."""
-    jobs, backend = options.pop("jobs"), options.pop("backend")
-    path = None
+    """The sweep of a command, as its options say, with a progress bar."""
+    jobs, backend, path = options["jobs"] or _cores(), options["backend"], None
     if "resume" in options:
-        path = (options.pop("store") or _usual_folder()) / f"{name.replace(' ', '-')}.jsonl"
-        if not options.pop("resume"):
-            path.unlink(missing_ok=True)
-    jobs = jobs or _cores()
+        path = (options["store"] or _usual_folder()) / f"{name.replace(' ', '-')}.jsonl"
     with _cluster(jobs) if backend == "dask" else nullcontext(), progress_bar(name) as tell:
-        yield Sweep(jobs=jobs, backend=backend, store=path, tell=tell)
+        sweep = Sweep(jobs=jobs, backend=backend, store=path, tell=tell)
+        if not options.get("resume", True):
+            sweep.forget()
+        yield sweep
 
 
 def _usual_folder() -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,8 @@ import click
 from rich.console import Console
 
 from dpfda.cli._output import check_writable
-from dpfda.cli._progress import progress_bar
 from dpfda.cli._reading import read_ranges, reading_from, reading_options
+from dpfda.cli._sweep import SWEEP_OPTIONS, sweep_options, sweeping
 from dpfda.errors import InvalidParameter
 from dpfda.files import Reading
 from dpfda.planner import page
@@ -75,6 +76,7 @@ _ABOUT_FORECASTS = ("non_private_error", "sample", "studies", *_NEED_FORECASTS)
 @click.option("--folder", type=click.Path(file_okay=False, path_type=Path),
     help="Forecast: write plan, program, commands, consent text and page here.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the plan, or the forecast, as JSON.")
+@sweep_options(kept=True)
 def command(
     classes: str | None,
     feature_ranges: str | None,
@@ -91,6 +93,7 @@ def command(
     check_writable("--out", out)
     reading = reading_from(options)
     told = {name: options.pop(name) for name in _ABOUT_FORECASTS}
+    how = {name: options.pop(name) for name in SWEEP_OPTIONS}
     facts: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     if classes is not None:
         facts["classes"] = [label.strip() for label in classes.split(",")]
@@ -100,7 +103,7 @@ def command(
         facts["feature_ranges"] = read_ranges(feature_ranges)
     folder = told["folder"]
     if told["non_private_error"] is not None or told["sample"] is not None:
-        found = _forecast(facts, told, reading)
+        found = _forecast(facts, told, reading, how)
         plan, document = found.plan, page.document(found)
         shown = page.outcome(found)
     elif any(told[name] is not None for name in _NEED_FORECASTS):
@@ -129,7 +132,9 @@ def command(
         click.echo(f"written to {written}", err=True)
 
 
-def _forecast(facts: dict[str, Any], told: dict[str, Any], reading: Reading) -> Forecast:
+def _forecast(
+    facts: dict[str, Any], told: dict[str, Any], reading: Reading, how: dict[str, Any]
+) -> Forecast:
     """Simulate, and write the folder."""
     paths = {name: path for name in ("typical", "sample") if (path := told.pop(name))}
     shares, folder = told.pop("class_shares"), told.pop("folder")
@@ -145,8 +150,9 @@ def _forecast(facts: dict[str, Any], told: dict[str, Any], reading: Reading) -> 
     for name, path in paths.items():
         asked[name], said = public_people(path, reading, **known)
         click.echo(said, err=True)
-    with progress_bar("forecast") as tell:
-        found = forecast(**facts, **asked, tell=tell)
+    with sweeping("plan", how) as sweep:
+        still = replace(sweep, tell=None)
+        found = forecast(**facts, **asked, sweep=still, tell=sweep.tell)
     if folder is not None:
         own = {name: value for name, value in facts.items() if name not in ("n_people", "epsilon")}
         plain = {name: asked[name] for name in asked if name not in ("error", *paths)}

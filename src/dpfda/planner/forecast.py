@@ -17,6 +17,7 @@ from dpfda.planner.variations import EPSILONS, PEOPLE, by_epsilon, by_people, de
 from dpfda.planner.variations import second as second_study
 from dpfda.protocol.plan import Label, StudyPlan
 from dpfda.recipe import plan_study
+from dpfda.study.sweep import ALONE, Sweep
 
 ALSO = ("epsilons", "people", "second", "difference")
 """What else can be simulated: other ε, other numbers of people, a second study, and smaller
@@ -81,6 +82,7 @@ def forecast(
     studies: int = 40,
     also: Collection[str] = ALSO,
     most: int = 20_000,
+    sweep: Sweep = ALONE,
     tell: Callable[[float], None] | None = None,
     **facts: Any,
 ) -> Forecast:
@@ -109,6 +111,8 @@ def forecast(
         also: what to simulate beside the error, of ``epsilons``, ``people``, ``second`` and
             ``difference``; by default all of it.
         most: people in a simulated study; a larger one is replaced by one that learns as much.
+        sweep: where studies are simulated, and what is kept of them, so that a forecast which was
+            ended goes on: `dpfda.study.sweep.Sweep`. By default here, and nothing.
         tell: called with the share of the work that is done.
         facts: what else `plan_study` takes.
 
@@ -151,7 +155,10 @@ def forecast(
         else:
             place = world.redrawn(plan, sample, **known)
     steps = 1 + len(PEOPLE) * (error is not None) + sum(_STEPS[name] for name in also)
-    trials = Trials(place, planned, studies=studies, most=most, tell=_share_of(steps, tell))
+    supposed = (family, typical, sample, non_private_error, class_shares, studies, most)
+    own = sweep.of(plan.hash, classes, facts, supposed)
+    told = _share_of(steps, tell)
+    trials = Trials(place, planned, studies=studies, most=most, sweep=own, tell=told)
     people, price, interval = plan.n_people, plan.epsilon, None
     if error is not None:
         people, price, interval = reached(trials, size, epsilon, error)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -11,8 +12,10 @@ from dpfda._validate import FloatArray
 from dpfda.mechanisms.question_response import effective_answers
 from dpfda.noise import SimulationSource
 from dpfda.planner.world import Rows, World
+from dpfda.planner.world import Source as Population
 from dpfda.protocol.plan import StudyPlan
 from dpfda.simulate import ask_everybody
+from dpfda.study.sweep import ALONE, Sweep
 
 _OTHERS = 2000  # people who are not asked, and judge
 _MARGIN = 0.01  # what counts as better than guessing
@@ -56,6 +59,8 @@ class Trials:
         limit: how far the classes are apart, as an error without privacy; by default as the place
             says.
         tell: called after every simulation with how many there have been.
+        sweep: where studies are simulated, and what is kept of them: a store is of one place, one
+            `planned`, one number of studies and one `most`.
     """
 
     def __init__(
@@ -67,19 +72,26 @@ class Trials:
         most: int = 20_000,
         limit: float | None = None,
         tell: Callable[[int], None] = lambda simulations: None,
+        sweep: Sweep = ALONE,
     ) -> None:
         self.place = place
-        self._planned, self._most, self._tell = planned, most, tell
-        self._populations = place.populations(studies, place.limit if limit is None else limit)
-        self._people: dict[int, Rows] = {}
-        self._others: dict[int, Rows] = {}
+        self._most, self._tell, self._sweep = most, tell, sweep
+        self._limit = place.limit if limit is None else limit
+        self._crowd = _Crowd(place, planned, place.populations(studies, self._limit))
         self._known: dict[tuple[int, float], tuple[FloatArray, FloatArray]] = {}
         self._simulations = 0
 
     def apart(self, limit: float) -> Trials:
         """The same studies on classes that are nearer to each other, or farther apart."""
-        how = {"studies": len(self._populations), "most": self._most, "limit": limit}
-        return Trials(self.place, self._planned, tell=lambda _: self._one_more(), **how)  # type: ignore[arg-type]
+        return Trials(
+            self.place,
+            self._crowd.planned,
+            studies=len(self._crowd.populations),
+            most=self._most,
+            limit=limit,
+            tell=lambda _: self._one_more(),
+            sweep=self._sweep,
+        )
 
     def errors(self, n_people: int, epsilon: float) -> FloatArray:
         """The errors of whole studies on people who were not asked, one for each population."""
@@ -91,9 +103,11 @@ class Trials:
 
     def _both(self, n_people: int, epsilon: float) -> tuple[FloatArray, FloatArray]:
         if (n_people, epsilon) not in self._known:
-            plan = self._planned(*tractable(n_people, epsilon, most=self._most))
-            studies = range(len(self._populations))
-            errors, guesses = np.array([self._study(plan, number) for number in studies]).T
+            size = tractable(n_people, epsilon, most=self._most)
+            studies = range(len(self._crowd.populations))
+            names = [(*size, self._limit, number) for number in studies]
+            found = self._sweep.run(partial(_study, self._crowd), names, bound="a crowd")
+            errors, guesses = np.array(found).T
             self._known[n_people, epsilon] = self.place.told(errors), guesses
             self._one_more()
         return self._known[n_people, epsilon]
@@ -118,24 +132,54 @@ class Trials:
         self._simulations += 1
         self._tell(self._simulations)
 
-    def _study(self, plan: StudyPlan, number: int) -> tuple[float, float]:
-        """Its error, and that of guessing."""
-        population = self._populations[number]
-        if len(self._people.get(number, ((), ()))[1]) < plan.n_people:
-            self._people[number] = population.people(plan.n_people, [number, 0])
+
+class _Crowd:
+    """Who is asked in each study, and who judges it; drawn once where studies follow each other."""
+
+    def __init__(self, place: World, planned: Planned, populations: Sequence[Population]) -> None:
+        self.place, self.planned, self.populations = place, planned, populations
+        self._plans: dict[tuple[int, float], StudyPlan] = {}
+        self._asked: dict[int, Rows] = {}
+        self._others: dict[int, Rows] = {}
+
+    def plan(self, n_people: int, epsilon: float) -> StudyPlan:
+        """The plan of studies of so many people."""
+        if (n_people, epsilon) not in self._plans:
+            self._plans[n_people, epsilon] = self.planned(n_people, epsilon)
+        return self._plans[n_people, epsilon]
+
+    def asked(self, number: int, people: int) -> Rows:
+        """People of a study: fewer are the first of more."""
+        if len(self._asked.get(number, ((), ()))[1]) < people:
+            self._asked[number] = self.populations[number].people(people, [number, 0])
+        features, labels = self._asked[number]
+        return features[:people], labels[:people]
+
+    def others(self, number: int) -> Rows:
+        """People who are not asked."""
         if number not in self._others:
-            self._others[number] = population.others(_OTHERS, [number, 1])
-        features, labels = self._people[number]
+            self._others[number] = self.populations[number].others(_OTHERS, [number, 1])
+        return self._others[number]
 
-        def people(start: int, stop: int) -> Rows:
-            return features[start:stop], labels[start:stop]
+    def __reduce__(self) -> tuple[type[_Crowd], tuple[World, Planned, Sequence[Population]]]:
+        return _Crowd, (self.place, self.planned, self.populations)
 
-        # Nobody is charged: these people are public.
-        own = replace(plan, seed=number)
-        model = ask_everybody(own, people, source=SimulationSource(number)).model
-        asked, others = people(0, plan.n_people), self._others[number]
-        guess = self.place.guess(asked, others, epsilon=plan.epsilon, seed=number)
-        return self.place.judged(model, others), guess
+
+def _study(
+    crowd: _Crowd, n_people: int, epsilon: float, limit: float, number: int
+) -> tuple[float, float]:
+    """The error of a study, and that of guessing; the crowd is as far apart as `limit` says."""
+    plan = replace(crowd.plan(n_people, epsilon), seed=number)
+    features, labels = asked = crowd.asked(number, n_people)
+
+    def people(start: int, stop: int) -> Rows:
+        return features[start:stop], labels[start:stop]
+
+    # Nobody is charged: these people are public.
+    model = ask_everybody(plan, people, source=SimulationSource(number)).model
+    others = crowd.others(number)
+    guess = crowd.place.guess(asked, others, epsilon=epsilon, seed=number)
+    return crowd.place.judged(model, others), guess
 
 
 def tractable(n_people: int, epsilon: float, *, most: int) -> tuple[int, float]:

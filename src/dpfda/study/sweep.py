@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -45,19 +45,23 @@ class Sweep:
     store: Path | None = None
     tell: Callable[[float], None] | None = None
 
-    def run(self, work: Callable[..., Found], names: Iterable[Name]) -> list[Found]:
+    def run(
+        self, work: Callable[..., Found], names: Iterable[Name], *, bound: str | None = None
+    ) -> list[Found]:
         """What `work(*name)` finds, for every name, in their order.
 
         Args:
             work: a function of a module. What it is bound to (`functools.partial`) is part of the
                 name of its cells.
             names: arguments of plain values, of one cell each.
+            bound: what tells the things that it is bound to from others, where that is known better
+                than by looking at them.
         """
         wanted = list(names)
         if self.store is None:
             found = dict(self._computed(work, wanted, range(len(wanted)), known=0))
             return [found[place] for place in range(len(wanted))]
-        keys = _keys(work, wanted)
+        keys = _keys(work, wanted, bound)
         with opened(self.store, code=code_hash(_function(work))) as cells:
             first = {key: place for place, key in reversed(list(enumerate(keys)))}
             missing = sorted(place for key, place in first.items() if key not in cells)
@@ -65,6 +69,20 @@ class Sweep:
             for place, value in self._computed(work, wanted, missing, known=known):
                 cells.add(keys[place], wanted[place], value)
             return [cells[key] for key in keys]
+
+    def of(self, *settings: Any) -> Sweep:
+        """The same with a store of its own for these settings: arrays, tables and plain values."""
+        if self.store is None:
+            return self
+        name = f"{self.store.stem}@{_content_hash(settings)}{self.store.suffix}"
+        return replace(self, store=self.store.with_name(name))
+
+    def forget(self) -> None:
+        """Delete the store, and those of all settings."""
+        if self.store is not None:
+            pattern = f"{self.store.stem}@*{self.store.suffix}"
+            for path in (self.store, *self.store.parent.glob(pattern)):
+                path.unlink(missing_ok=True)
 
     def _computed(
         self, work: Callable[..., Found], names: Sequence[Name], places: Sequence[int], known: int
@@ -115,15 +133,18 @@ def _function(work: Callable[..., Any]) -> Callable[..., Any]:
     return _function(work.func) if isinstance(work, partial) else work
 
 
-def _keys(work: Callable[..., Any], names: Sequence[Name]) -> list[str]:
+def _content_hash(values: Any) -> str:
+    try:
+        from joblib import hash as hashed
+    except ImportError:
+        raise MissingExtra("joblib", "learn") from None
+    return str(hashed(values))
+
+
+def _keys(work: Callable[..., Any], names: Sequence[Name], bound: str | None) -> list[str]:
     """What tells a cell from all others of the same code."""
-    bound = ""
-    if isinstance(work, partial):
-        try:
-            from joblib import hash as joblib_hash
-        except ImportError:
-            raise MissingExtra("joblib", "learn") from None
-        bound = joblib_hash((work.args, work.keywords))
+    if bound is None and isinstance(work, partial):
+        bound = _content_hash((work.args, work.keywords))
     inner = _function(work)
     return [_digest((inner.__module__, inner.__qualname__, bound, *name)) for name in names]
 
