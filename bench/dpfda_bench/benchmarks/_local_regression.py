@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from dpfda._validate import FloatArray
 from dpfda.face.comparison import non_private_regression
@@ -20,6 +20,7 @@ from dpfda.planner.numbers import private_mean
 from dpfda.protocol.person import target_places
 from dpfda.recipe import plan_study
 from dpfda.simulate import people_from, simulate
+from dpfda.study.sweep import Sweep
 from dpfda_bench.datasets.curve_sets import load_activity, load_tecator
 from dpfda_bench.measuring import mean_and_error
 
@@ -74,11 +75,11 @@ def regressions() -> list[Numbers]:
     ]  # fmt: skip
 
 
-def rows_of(task: Numbers, workers: Parallel, replications: int) -> list[dict[str, Any]]:
+def rows_of(task: Numbers, sweep: Sweep, replications: int) -> list[dict[str, Any]]:
     """One row an ε."""
     rows = []
     for epsilon in task.goals:
-        found = workers(delayed(study)(task, epsilon, seed) for seed in range(replications))
+        found = sweep.run(partial(study, task, epsilon), product(range(replications)))
         errors = {name: [one[name] for one in found] for name in found[0]}
         row: dict[str, Any] = {"task": task.name, "epsilon": epsilon, "design": "local_regression"}
         row |= mean_and_error(errors.pop("study")) | {"tuned": task.tuned}

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from dpfda._validate import FloatArray
 from dpfda.moments.joint_looks import BANDS_FROM
 from dpfda.moments.mean_estimator import PrivateMean
 from dpfda.noise.law import NoiseLaw
 from dpfda.study.outcome import Outcome
+from dpfda.study.sweep import ALONE, Sweep
 from dpfda_bench.benchmarks._curve_families import FAMILIES, MEAN, RANGE, curves
 from dpfda_bench.goals import Goal, at_least, at_most
 
@@ -25,7 +27,7 @@ _REPLICATIONS, _FEW = 300, 30
 _PATHS, _DELTA = 500, 1e-5
 
 
-def run(quick: bool = False) -> Outcome:
+def run(quick: bool = False, *, sweep: Sweep = ALONE) -> Outcome:
     """Every family, n and ε with nε ≥ 500."""
     replications = _FEW if quick else _REPLICATIONS
     cells = [
@@ -35,11 +37,9 @@ def run(quick: bool = False) -> Outcome:
         for epsilon in _EPSILONS
         if n * epsilon >= BANDS_FROM
     ]
-    with Parallel(n_jobs=2, batch_size=10) as workers:
-        rows = [
-            _row(cell, workers(delayed(_one)(*cell, seed) for seed in range(replications)))
-            for cell in cells
-        ]
+    rows = [
+        _row(cell, sweep.run(partial(_one, *cell), product(range(replications)))) for cell in cells
+    ]
     held = [row[kind] for row in rows for kind in ("pointwise", "simultaneous")]
     figures = {"coverage_least": min(held), "coverage_most": max(held)}
     strong = [

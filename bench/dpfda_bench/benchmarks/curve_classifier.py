@@ -5,10 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from dpfda._validate import AnyArray, FloatArray
 from dpfda.datasets import simulate_001
@@ -16,6 +16,7 @@ from dpfda.face.comparison import majority_error, non_private_classifier
 from dpfda.moments.classifier import PrivateCurveClassifier
 from dpfda.regression.recipe import public_encoder
 from dpfda.study.outcome import Outcome
+from dpfda.study.sweep import ALONE, Sweep
 from dpfda_bench.datasets.catalogue import DataFileMissing
 from dpfda_bench.datasets.curve_sets import load_phoneme
 from dpfda_bench.goals import Goal, at_most
@@ -38,22 +39,21 @@ _REPLICATIONS, _FEW = 40, 3
 _LEARNED = 0.75  # share of the curves that are learned from; the others judge
 
 
-def run(quick: bool = False) -> Outcome:
+def run(quick: bool = False, *, sweep: Sweep = ALONE) -> Outcome:
     """Every task at every ε, beside the majority class and a classifier without privacy."""
     rows: list[dict[str, Any]] = []
     notes = ["Errors in %, means over replications, δ = 1e-5. Nothing was chosen by these runs."]
-    with Parallel(n_jobs=2) as workers:
-        for task, (draw, value_range) in _tasks().items():
-            try:
-                draw(0)
-            except DataFileMissing as missing:
-                notes.append(f"{task} left out: {missing}")
-                continue
-            for epsilon in _EPSILONS:
-                seeds = range(_FEW if quick else _REPLICATIONS)
-                found = workers(delayed(_one)(draw, value_range, epsilon, s) for s in seeds)
-                row = {"task": task, "epsilon": epsilon} | mean_and_error(found)
-                rows.append(row | _beside(draw, value_range))
+    for task, (draw, value_range) in _tasks().items():
+        try:
+            draw(0)
+        except DataFileMissing as missing:
+            notes.append(f"{task} left out: {missing}")
+            continue
+        for epsilon in _EPSILONS:
+            seeds = range(_FEW if quick else _REPLICATIONS)
+            found = sweep.run(partial(_one, draw, value_range, epsilon), product(seeds))
+            row = {"task": task, "epsilon": epsilon} | mean_and_error(found)
+            rows.append(row | _beside(draw, value_range))
     figures = {f"{row['task']}_eps{row['epsilon']:g}": row["error"] for row in rows}
     return Outcome(rows=rows, figures=figures, notes=notes)
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
 from sklearn.linear_model import LinearRegression
 
 from dpfda._validate import FloatArray
@@ -19,6 +19,7 @@ from dpfda.curves.band import Band
 from dpfda.moments.curve_regression import PrivateCurveRegression
 from dpfda.regression.recipe import public_encoder
 from dpfda.study.outcome import Outcome
+from dpfda.study.sweep import ALONE, Sweep
 from dpfda_bench.benchmarks._local_regression import Draw, simulated, slope
 from dpfda_bench.datasets.catalogue import DataFileMissing
 from dpfda_bench.datasets.curve_sets import load_activity
@@ -43,7 +44,7 @@ class Task(NamedTuple):
     slope: FloatArray | None = None
 
 
-def run(quick: bool = False) -> Outcome:
+def run(quick: bool = False, *, sweep: Sweep = ALONE) -> Outcome:
     """Both tasks at every ε, beside least squares without privacy."""
     tasks = {
         "simulation": Task(_CURVES, (-6.0, 6.0), (-20.0, 20.0), slope(_POINTS)),
@@ -51,20 +52,17 @@ def run(quick: bool = False) -> Outcome:
     }
     rows: list[dict[str, Any]] = []
     notes = ["δ = 1e-5. Bands are of 95 %: shares of points, and of whole functions, held."]
-    with Parallel(n_jobs=2) as workers:
-        for name, task in tasks.items():
-            try:
-                task.draw(0)
-            except DataFileMissing as missing:
-                notes.append(f"{name} left out: {missing}")
-                continue
-            for epsilon in _EPSILONS:
-                one = partial(_one, task, epsilon)
-                found = workers(
-                    delayed(one)(seed) for seed in range(_FEW if quick else _REPLICATIONS)
-                )
-                means = {key: float(np.mean([row[key] for row in found])) for key in found[0]}
-                rows.append({"task": name, "epsilon": epsilon, **means})
+    for name, task in tasks.items():
+        try:
+            task.draw(0)
+        except DataFileMissing as missing:
+            notes.append(f"{name} left out: {missing}")
+            continue
+        for epsilon in _EPSILONS:
+            one = partial(_one, task, epsilon)
+            found = sweep.run(one, product(range(_FEW if quick else _REPLICATIONS)))
+            means = {key: float(np.mean([row[key] for row in found])) for key in found[0]}
+            rows.append({"task": name, "epsilon": epsilon, **means})
     figures = {f"{row['task']}_eps{row['epsilon']:g}": row["error"] for row in rows}
     return Outcome(rows=rows, figures=figures, notes=notes)
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import product
+
 import numpy as np
-from joblib import Parallel, delayed
 
 from dpfda._validate import FloatArray
 from dpfda.central.fpca import PrivateFPCA
 from dpfda.central.quadrature import as_grid, trapezoid
 from dpfda.study.outcome import Outcome
+from dpfda.study.sweep import ALONE, Sweep
 from dpfda_bench.datasets.curve_sets import load_phoneme
 from dpfda_bench.goals import Goal, at_least
 from dpfda_bench.measuring import mean_and_error
@@ -22,7 +25,7 @@ _PEOPLE, _EPSILON, _MOST = 1000, 0.5, 3
 _REPLICATIONS, _FEW = 100, 5
 
 
-def run(quick: bool = False) -> Outcome:
+def run(quick: bool = False, *, sweep: Sweep = ALONE) -> Outcome:
     """1000 frames at ε = ½, δ = 1e-5; over what the best components would capture of all."""
     X = np.asarray(load_phoneme().X)
     weights = trapezoid(as_grid(np.linspace(0, 1, X.shape[1])))
@@ -30,9 +33,7 @@ def run(quick: bool = False) -> Outcome:
     surface = np.cov(X.T)
     best = np.linalg.eigvalsh(root[:, None] * surface * root)[::-1][:_MOST].cumsum()
     seeds = range(_FEW if quick else _REPLICATIONS)
-    found = np.array(
-        Parallel(n_jobs=2)(delayed(_captured)(X, surface, weights, seed) for seed in seeds)
-    )
+    found = np.array(sweep.run(partial(_captured, X, surface, weights), product(seeds)))
     rows = [
         {"components": k + 1, **mean_and_error((found[:, k] / best[k]).tolist(), "captured")}
         for k in range(_MOST)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.central.functions import spline_basis
@@ -16,6 +16,7 @@ from dpfda.moments.anova import chance
 from dpfda.moments.comparison import PrivateGroupComparison
 from dpfda.noise.law import NoiseLaw
 from dpfda.study.outcome import Outcome
+from dpfda.study.sweep import ALONE, Sweep
 from dpfda_bench.benchmarks._curve_families import RANGE, T, curves
 from dpfda_bench.goals import Goal, at_least, at_most
 
@@ -71,18 +72,17 @@ DIFFERENT = {
 _EPSILONS = (0.5, 1.0, 2.0)
 
 
-def run(quick: bool = False) -> Outcome:
+def run(quick: bool = False, *, sweep: Sweep = ALONE) -> Outcome:
     """Groups that are alike and groups that are not, at several ε."""
     replications = _FEW if quick else _REPLICATIONS
     rows: list[dict[str, Any]] = []
-    with Parallel(n_jobs=2) as workers:
-        for name, case in (EQUAL | SHAPED | DIFFERENT).items():
-            for epsilon in _EPSILONS[1:2] if quick else _EPSILONS:
-                one = partial(pvalues, case, epsilon)
-                found = np.array(workers(delayed(one)(seed) for seed in range(replications)))
-                private, plain = (found <= _LEVEL).mean(axis=0)
-                row = {"groups": name, "epsilon": epsilon, "found": private, "non-private": plain}
-                rows.append(row)
+    for name, case in (EQUAL | SHAPED | DIFFERENT).items():
+        for epsilon in _EPSILONS[1:2] if quick else _EPSILONS:
+            one = partial(pvalues, case, epsilon)
+            found = np.array(sweep.run(one, product(range(replications))))
+            private, plain = (found <= _LEVEL).mean(axis=0)
+            row = {"groups": name, "epsilon": epsilon, "found": private, "non-private": plain}
+            rows.append(row)
     alike = [row["found"] for row in rows if row["groups"] in EQUAL]
     shares = [
         row["found"] / row["non-private"]

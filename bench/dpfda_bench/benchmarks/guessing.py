@@ -13,7 +13,6 @@ from itertools import product, starmap
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.mechanisms.question_response import effective_answers
@@ -21,6 +20,7 @@ from dpfda.noise import SimulationSource
 from dpfda.recipe import plan_study
 from dpfda.simulate import simulate
 from dpfda.study.outcome import Outcome
+from dpfda.study.sweep import ALONE, Sweep
 from dpfda_bench.goals import Goal, at_least, at_most
 
 GOALS: dict[str, Goal] = {
@@ -80,12 +80,11 @@ class Setting(NamedTuple):
     effective: float
 
 
-def run(quick: bool = False) -> Outcome:
+def run(quick: bool = False, *, sweep: Sweep = ALONE) -> Outcome:
     """Excess in points by share, its mean, and how often studies say that they found nothing."""
     replications = _FEW if quick else _REPLICATIONS
     settings = starmap(Setting, product(("curve", "table"), (0.0, _CLEAR), (False, True), _PEOPLE))
-    with Parallel(n_jobs=2) as workers:
-        rows = [_row(setting, workers, replications) for setting in settings]
+    rows = [_row(setting, sweep, replications) for setting in settings]
     notes = [
         "Excess over the more frequent class in points, by the share of the smaller one.",
         f"ε = {_EPSILON:g}. said: how many studies call themselves no better than guessing; "
@@ -94,14 +93,14 @@ def run(quick: bool = False) -> Outcome:
     return Outcome(rows=rows, figures=_figures(rows), notes=notes)
 
 
-def _row(setting: Setting, workers: Parallel, replications: int) -> dict[str, Any]:
+def _row(setting: Setting, sweep: Sweep, replications: int) -> dict[str, Any]:
     kind, signal, known, effective = setting
     row: dict[str, Any] = {"kind": kind, "signal": signal, "share": "public" if known else "asked"}
     row["effective"] = effective
     found = {}
     for share in _SHARES:
         one = partial(study, Population(kind, share, signal), effective, known)
-        found[share] = np.array(workers(delayed(one)(seed) for seed in range(replications)))
+        found[share] = np.array(sweep.run(one, product(range(replications))))
         row[f"{share:.0%}"] = float(found[share][:, 0].mean())
     excess, said = np.concatenate(list(found.values())).T
     row |= {"mean": float(excess.mean()), "said": float(said.mean())}

@@ -6,10 +6,11 @@ Each figure is ``<task>_eps<ε>``, an error in %. A task is a row of `_local_pro
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from dpfda._validate import FloatArray
 from dpfda.face.comparison import majority_error, non_private_classifier
@@ -17,6 +18,7 @@ from dpfda.noise import SimulationSource
 from dpfda.recipe import plan_study
 from dpfda.simulate import people_from, simulate
 from dpfda.study.outcome import Outcome
+from dpfda.study.sweep import ALONE, Sweep
 from dpfda_bench.benchmarks._local_problem import Problem
 from dpfda_bench.benchmarks._local_problems import problems
 from dpfda_bench.benchmarks._local_regression import figures_of, regressions, rows_of
@@ -46,7 +48,7 @@ _REPLICATIONS, _FEW = 40, 3
 _TEMPERED = 0.1  # share of people who say how sure the classifier may be
 
 
-def run(quick: bool = False, *, only: tuple[str, ...] = ()) -> Outcome:
+def run(quick: bool = False, *, only: tuple[str, ...] = (), sweep: Sweep = ALONE) -> Outcome:
     """Mean error in % of each task at each ε; `only` some tasks where named."""
     rows: list[dict[str, Any]] = []
     figures: dict[str, float] = {}
@@ -55,46 +57,45 @@ def run(quick: bool = False, *, only: tuple[str, ...] = ()) -> Outcome:
         "Of local_regression: mean squared errors in units of the number's variance; the figure of "
         "nhanes_hdl is in units of the private mean's error.",
     ]
-    with Parallel(n_jobs=2) as workers:
-        for problem in problems():
-            if only and problem.name not in only:
-                continue
-            try:
-                found = _row(problem, workers, _FEW if quick else _REPLICATIONS)
-            except DataFileMissing as missing:
-                notes.append(f"{problem.name} left out: {missing}")
-                continue
-            rows += found
-            figures |= {f"{problem.name}_eps{row['epsilon']:g}": row["error"] for row in found}
-            figures |= {
-                f"{problem.name}_calibration_eps{row['epsilon']:g}": row["calibration"]
-                for row in found
-                if row["epsilon"] in problem.calibrated
-            }
-            figures |= {
-                f"{problem.name}_untempered_eps{row['epsilon']:g}": row["untempered"]
-                for row in found
-                if row["epsilon"] in problem.calibrated
-            }
-        for task in regressions():
-            if only and task.name not in only:
-                continue
-            try:
-                measured = rows_of(task, workers, _FEW if quick else _REPLICATIONS)
-            except DataFileMissing as missing:
-                notes.append(f"{task.name} left out: {missing}")
-                continue
-            rows += measured
-            figures |= figures_of(task, measured)
+    for problem in problems():
+        if only and problem.name not in only:
+            continue
+        try:
+            found = _row(problem, sweep, _FEW if quick else _REPLICATIONS)
+        except DataFileMissing as missing:
+            notes.append(f"{problem.name} left out: {missing}")
+            continue
+        rows += found
+        figures |= {f"{problem.name}_eps{row['epsilon']:g}": row["error"] for row in found}
+        figures |= {
+            f"{problem.name}_calibration_eps{row['epsilon']:g}": row["calibration"]
+            for row in found
+            if row["epsilon"] in problem.calibrated
+        }
+        figures |= {
+            f"{problem.name}_untempered_eps{row['epsilon']:g}": row["untempered"]
+            for row in found
+            if row["epsilon"] in problem.calibrated
+        }
+    for task in regressions():
+        if only and task.name not in only:
+            continue
+        try:
+            measured = rows_of(task, sweep, _FEW if quick else _REPLICATIONS)
+        except DataFileMissing as missing:
+            notes.append(f"{task.name} left out: {missing}")
+            continue
+        rows += measured
+        figures |= figures_of(task, measured)
     return Outcome(rows=rows, figures=figures, notes=notes)
 
 
-def _row(problem: Problem, workers: Parallel, replications: int) -> list[dict[str, Any]]:
+def _row(problem: Problem, sweep: Sweep, replications: int) -> list[dict[str, Any]]:
     """One row an ε."""
     rows = []
     beside = limits(problem) if problem.facts.get("spread_differs") else {}
     for epsilon in problem.goals:
-        found = workers(delayed(study)(problem, epsilon, seed) for seed in range(replications))
+        found = sweep.run(partial(study, problem, epsilon), product(range(replications)))
         errors, off, untempered, designs = zip(*found, strict=True)
         row = {"task": problem.name, "epsilon": epsilon, "design": designs[0]}
         row |= mean_and_error(errors) | {"tuned": problem.tuned}

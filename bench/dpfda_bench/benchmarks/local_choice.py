@@ -7,10 +7,11 @@ mean error of the design that `plan_study` chooses less that of the better one, 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from dpfda.linear.design import LinearDesign
 from dpfda.noise import SimulationSource
@@ -19,6 +20,7 @@ from dpfda.questions.design import QuestionDesign
 from dpfda.recipe import plan_study
 from dpfda.simulate import people_from, simulate
 from dpfda.study.outcome import Outcome
+from dpfda.study.sweep import ALONE, Sweep
 from dpfda_bench.benchmarks._local_problem import Problem
 from dpfda_bench.benchmarks._local_problems import problems
 from dpfda_bench.datasets.catalogue import DataFileMissing
@@ -32,26 +34,25 @@ _DESIGNS: dict[str, type[QuestionDesign | LinearDesign]] = {
 }
 
 
-def run(quick: bool = False, *, only: tuple[str, ...] = ()) -> Outcome:
+def run(quick: bool = False, *, only: tuple[str, ...] = (), sweep: Sweep = ALONE) -> Outcome:
     """Mean errors in % of both designs; `only` some tasks where named."""
     rows: list[dict[str, Any]] = []
     notes = ["Errors in %. Better of both by mean error, which flatters it by its own noise."]
     replications = _FEW if quick else _REPLICATIONS
-    with Parallel(n_jobs=2) as workers:
-        for problem in problems():
-            if problem.facts.get("range_is_loose") or (only and problem.name not in only):
-                continue  # only questions look for a range
-            try:
-                rows += [_row(problem, epsilon, workers, replications) for epsilon in problem.goals]
-            except DataFileMissing as missing:
-                notes.append(f"{problem.name} left out: {missing}")
+    for problem in problems():
+        if problem.facts.get("range_is_loose") or (only and problem.name not in only):
+            continue  # only questions look for a range
+        try:
+            rows += [_row(problem, epsilon, sweep, replications) for epsilon in problem.goals]
+        except DataFileMissing as missing:
+            notes.append(f"{problem.name} left out: {missing}")
     regrets = [row["regret"] for row in rows]
     figures = {"mean_regret": float(np.mean(regrets)), "worst_regret": float(np.max(regrets))}
     return Outcome(rows=rows, figures=figures if rows else {}, notes=notes)
 
 
-def _row(problem: Problem, epsilon: float, workers: Parallel, replications: int) -> dict[str, Any]:
-    found = workers(delayed(errors)(problem, epsilon, seed) for seed in range(replications))
+def _row(problem: Problem, epsilon: float, sweep: Sweep, replications: int) -> dict[str, Any]:
+    found = sweep.run(partial(errors, problem, epsilon), product(range(replications)))
     chosen = found[0][0]
     both = {name: np.array([one[name] for _, one in found]) for name in _DESIGNS}
     means = {name: float(values.mean()) for name, values in both.items()}

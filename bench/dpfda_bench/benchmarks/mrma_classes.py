@@ -5,12 +5,13 @@ Each figure is ``<task>_eps<ε>``, MRMA's error in %; there is no goal, since no
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import product
 from typing import Any
-
-from joblib import Parallel, delayed
 
 from dpfda import MRMAClassifier
 from dpfda.study.outcome import Outcome
+from dpfda.study.sweep import ALONE, Sweep
 from dpfda_bench.benchmarks._local_problem import Problem
 from dpfda_bench.benchmarks._local_problems import problems
 from dpfda_bench.benchmarks.local import study
@@ -24,25 +25,24 @@ _EPSILONS = (1.0, 2.0, 5.0)
 _REPLICATIONS, _FEW = 20, 2
 
 
-def run(quick: bool = False) -> Outcome:
+def run(quick: bool = False, *, sweep: Sweep = ALONE) -> Outcome:
     """Mean errors in % over replications."""
     rows: list[dict[str, Any]] = []
     notes = ["Errors in %; the recipe's study has the design that plan_study chooses."]
-    with Parallel(n_jobs=2) as workers:
-        for problem in problems():
-            try:
-                if problem.name in _TASKS:
-                    rows += _rows(problem, workers, _FEW if quick else _REPLICATIONS)
-            except DataFileMissing as missing:
-                notes.append(f"{problem.name} left out: {missing}")
+    for problem in problems():
+        try:
+            if problem.name in _TASKS:
+                rows += _rows(problem, sweep, _FEW if quick else _REPLICATIONS)
+        except DataFileMissing as missing:
+            notes.append(f"{problem.name} left out: {missing}")
     figures = {f"{row['task']}_eps{row['epsilon']:g}": row["mrma"] for row in rows}
     return Outcome(rows=rows, figures=figures, notes=notes)
 
 
-def _rows(problem: Problem, workers: Parallel, replications: int) -> list[dict[str, Any]]:
+def _rows(problem: Problem, sweep: Sweep, replications: int) -> list[dict[str, Any]]:
     rows = []
     for epsilon in _EPSILONS:
-        found = workers(delayed(_errors)(problem, epsilon, seed) for seed in range(replications))
+        found = sweep.run(partial(_errors, problem, epsilon), product(range(replications)))
         row: dict[str, Any] = {"task": problem.name, "epsilon": epsilon}
         row |= mean_and_error([one["mrma"] for one in found], "mrma")
         for name in ("recipe", "majority", "non_private"):

@@ -12,14 +12,16 @@ Each figure is ``<task>_eps<ε>``, a mean squared error relative to the variance
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from dpfda import LocalCurveRegressor, MRMAClassifier
 from dpfda._validate import FloatArray
 from dpfda.study.outcome import Outcome
+from dpfda.study.sweep import ALONE, Sweep
 from dpfda_bench.goals import Goal
 from dpfda_bench.measuring import mean_and_error
 
@@ -33,19 +35,18 @@ _EPSILONS = (1.0, 2.0, 5.0)
 _REPLICATIONS, _FEW = 20, 2
 
 
-def run(quick: bool = False) -> Outcome:
+def run(quick: bool = False, *, sweep: Sweep = ALONE) -> Outcome:
     """Mean relative squared errors over replications."""
     rows: list[dict[str, Any]] = []
     seeds = range(_FEW if quick else _REPLICATIONS)
-    with Parallel(n_jobs=2) as workers:
-        for task in _SLOPES:
-            for epsilon in _EPSILONS:
-                found = workers(delayed(errors)(task, epsilon, seed) for seed in seeds)
-                mrma, local, line = zip(*found, strict=True)
-                row: dict[str, Any] = {"task": task, "epsilon": epsilon}
-                row |= mean_and_error(mrma, "mrma")
-                row |= {"local_regressor": float(np.mean(local)), "mean": 1.0}
-                rows.append(row | {"non_private": float(np.mean(line))})
+    for task in _SLOPES:
+        for epsilon in _EPSILONS:
+            found = sweep.run(partial(errors, task, epsilon), product(seeds))
+            mrma, local, line = zip(*found, strict=True)
+            row: dict[str, Any] = {"task": task, "epsilon": epsilon}
+            row |= mean_and_error(mrma, "mrma")
+            row |= {"local_regressor": float(np.mean(local)), "mean": 1.0}
+            rows.append(row | {"non_private": float(np.mean(line))})
     figures = {f"{row['task']}_eps{row['epsilon']:g}": row["mrma"] for row in rows}
     notes = ["Means over replications; MRMA is given the best line in hindsight."]
     return Outcome(rows=rows, figures=figures, notes=notes)

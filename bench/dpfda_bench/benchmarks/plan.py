@@ -21,11 +21,10 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from functools import partial
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.curves import CurveEncoder
@@ -40,6 +39,7 @@ from dpfda.protocol.plan import StudyPlan
 from dpfda.recipe import plan_study
 from dpfda.simulate import ask_everybody
 from dpfda.study.outcome import Outcome
+from dpfda.study.sweep import ALONE, Sweep
 from dpfda_bench.benchmarks._plan_tasks import Case, tasks
 from dpfda_bench.datasets.catalogue import DataFileMissing
 from dpfda_bench.goals import Goal, at_least, at_most
@@ -69,7 +69,7 @@ _CASES_EPSILON = 0.5
 _PAPER_LIMIT = 0.1  # what a classifier without privacy errs on the paper's simulation
 
 
-def run(quick: bool = False) -> Outcome:
+def run(quick: bool = False, *, sweep: Sweep = ALONE) -> Outcome:
     """Every task at every ε, the cases of 001, and the time of one forecast."""
     studies = 4 if quick else 20
     notes = [f"Errors in %, means over {studies} studies of each kind."]
@@ -80,14 +80,11 @@ def run(quick: bool = False) -> Outcome:
         wanted = list(tasks(real=False))
     if quick:
         wanted = wanted[:3]
-    with Parallel(n_jobs=2) as workers:
-        known = workers(delayed(_known)(task) for task in wanted)
-        rows = workers(
-            delayed(_row)(task, facts, epsilon, studies)
-            for task, facts in zip(wanted, known, strict=True)
-            for epsilon in _EPSILONS
-        )
-        cases = workers(delayed(_case)(number, 2 * studies) for number in _CASES)
+    known = sweep.run(partial(_known, wanted), product(range(len(wanted))))
+    rows: list[dict[str, Any]] = []
+    for task, facts in zip(wanted, known, strict=True):
+        rows += sweep.run(partial(_row, task, facts), product(_EPSILONS, (studies,)))
+    cases = sweep.run(_case, product(_CASES, (2 * studies,)))
     figures = _figures(rows)
     ranked, told = _ranked(dict(zip(_CASES, cases, strict=True)))
     figures |= ranked
@@ -120,9 +117,9 @@ def _figures(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
     }
 
 
-def _known(task: Case) -> dict[str, Any]:
-    """What the user says, and a sample of people whom nobody will ask."""
-    found, shares = [], []
+def _known(tasks: list[Case], place: int) -> dict[str, Any]:
+    """What the user says of a task, and a sample of people whom nobody will ask."""
+    task, found, shares = tasks[place], [], []
     for seed in range(3):
         X, y, others, truth = task.draw(10_000 + seed)
         encoder = plan_study(len(y), 1.0, classes=_CLASSES, **task.facts).encoder

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import product
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from dpfda._validate import FloatArray
 from dpfda.central.adaptive import WIDENED
 from dpfda.moments.estimator import PrivateMoments
 from dpfda.moments.mean_estimator import PrivateMean
 from dpfda.study.outcome import Outcome
+from dpfda.study.sweep import ALONE, Sweep
 from dpfda_bench.benchmarks._curve_families import FAMILIES, MEAN, RANGE, curves
 from dpfda_bench.goals import Goal, at_least, at_most
 
@@ -35,7 +36,7 @@ _EPSILON = 1.0
 Span = tuple[float, float] | None
 
 
-def run(quick: bool = False) -> Outcome:
+def run(quick: bool = False, *, sweep: Sweep = ALONE) -> Outcome:
     """Squared errors of a mean over those with the right range; how often warnings are told."""
     seeds = range(_FEW if quick else _REPLICATIONS)
     cells = [
@@ -45,8 +46,7 @@ def run(quick: bool = False) -> Outcome:
         for family in FAMILIES
         for level in _LEVELS
     ]
-    with Parallel(n_jobs=2) as workers:
-        rows = [_row(cell, workers(delayed(_one)(*cell, seed) for seed in seeds)) for cell in cells]
+    rows = [_row(cell, sweep.run(partial(_one, *cell), product(seeds))) for cell in cells]
     figures = {}
     for n in sorted({row["n"] for row in rows}):
         figures[f"mean_cost_n{n}"] = _average(rows, n, 1e-5, "no range")

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import warnings
+from itertools import product
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from dpfda.face.comparison import non_private_classifier
 from dpfda.moments.classifier import PrivateCurveClassifier
 from dpfda.moments.estimator import PrivateMoments
 from dpfda.regression.recipe import public_encoder
 from dpfda.study.outcome import Outcome
+from dpfda.study.sweep import ALONE, Sweep
 from dpfda_bench.datasets.curve_sets import load_phoneme
 from dpfda_bench.goals import Goal, at_most
 
@@ -21,14 +22,11 @@ _RANGE, _LEARNED, _DRAWN = (0.0, 30.0), 0.75, 5000
 _REPLICATIONS, _FEW = 40, 3
 
 
-def run(quick: bool = False) -> Outcome:
+def run(quick: bool = False, *, sweep: Sweep = ALONE) -> Outcome:
     """Errors in % of both, on frames that neither saw."""
     seeds = range(_FEW if quick else _REPLICATIONS)
-    with Parallel(n_jobs=2) as workers:
-        found = {
-            epsilon: np.array(workers(delayed(_one)(epsilon, seed) for seed in seeds))
-            for epsilon in _EPSILONS
-        }
+    errors = np.array(sweep.run(_one, product(_EPSILONS, seeds)))
+    found = dict(zip(_EPSILONS, errors.reshape(len(_EPSILONS), -1, 2), strict=True))
     rows = [
         {
             "epsilon": epsilon,

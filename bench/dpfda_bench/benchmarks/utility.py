@@ -13,7 +13,6 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.curves import CurveEncoder
@@ -25,6 +24,7 @@ from dpfda.protocol.public_randomness import one_row_each
 from dpfda.recipe import plan_study
 from dpfda.simulate import simulate
 from dpfda.study.outcome import Outcome
+from dpfda.study.sweep import ALONE, Sweep
 from dpfda_bench.datasets.catalogue import DataFileMissing
 from dpfda_bench.datasets.curve_sets import (
     load_growth,
@@ -35,7 +35,6 @@ from dpfda_bench.datasets.curve_sets import (
 )
 from dpfda_bench.datasets.vector_sets import load_adult, load_diabetes
 from dpfda_bench.goals import Goal, at_most
-from dpfda_bench.measuring import gathered
 
 _EPSILONS = (0.1, 0.5, 1.0, 5.0)
 _BOUNDS = {
@@ -68,7 +67,7 @@ class Problem:
     epsilons: tuple[float, ...] = _EPSILONS
 
 
-def run(quick: bool = False) -> Outcome:
+def run(quick: bool = False, *, sweep: Sweep = ALONE) -> Outcome:
     """Mean error in % of each method on each problem."""
     sizes = (30, 3) if quick else (400, 40)
     rows: list[dict[str, Any]] = []
@@ -85,47 +84,38 @@ def run(quick: bool = False) -> Outcome:
         notes.append(f"Real data left out: {missing}")
     for problem in problems:
         groups.setdefault(problem.name, []).append(problem)
-    with Parallel(n_jobs=2) as workers:
-        for name, group in groups.items():
-            for epsilon in group[0].epsilons:
-                row = _cell(group, epsilon, sizes, workers)
-                figures[f"{name}_eps{epsilon:g}"] = row["questions"]
-                rows.append({"task": name, "epsilon": epsilon, **row})
+    for name, group in groups.items():
+        for epsilon in group[0].epsilons:
+            row = _cell(group, epsilon, sizes, sweep)
+            figures[f"{name}_eps{epsilon:g}"] = row["questions"]
+            rows.append({"task": name, "epsilon": epsilon, **row})
     return Outcome(rows=rows, figures=figures, notes=notes)
 
 
 def _cell(
-    problems: list[Problem], epsilon: float, sizes: tuple[int, int], workers: Parallel
+    problems: list[Problem], epsilon: float, sizes: tuple[int, int], sweep: Sweep
 ) -> dict[str, Any]:
     """One row: every method at one ε. At ε = 0.1 studies differ most, so there are more of them."""
     most, fewer = sizes
     most = max(2, (5 if epsilon < 0.2 else 1) * most // min(len(problems), 5))
     fewer = max(1, fewer // min(len(problems), 5))
     methods = {"questions": most, "moments": fewer, "MRMA": fewer, "comparison": fewer}
-    jobs = [
-        delayed(_errors)(problem, method, epsilon, seeds)
-        for problem in problems
-        for method, count in methods.items()
-        for seeds in np.array_split(np.arange(count), 2 if count > 1 else 1)
-    ]
     errors: dict[str, list[float]] = {}
-    for found in workers(jobs):
-        for method, values in found.items():
-            errors.setdefault(method, []).extend(values)
+    for problem in problems:
+        names = [(method, epsilon, seed) for method in methods for seed in range(methods[method])]
+        for found in sweep.run(partial(_errors, problem), names):
+            for method, value in found.items():
+                errors.setdefault(method, []).append(value)
     row = {method: 100 * float(np.mean(values)) for method, values in errors.items()}
     spread = 100 * float(np.std(errors["questions"])) / len(errors["questions"]) ** 0.5
     return row | {"standard error": spread, "replications": len(errors["questions"])}
 
 
-def _errors(problem: Problem, method: str, epsilon: float, seeds: Any) -> dict[str, list[float]]:
-    """Errors of one method over some replications, by method name."""
-
-    def once(seed: int) -> dict[str, float]:
-        if method == "comparison":
-            return _without_privacy(problem, seed)
-        return {method: _study(problem, method, epsilon, seed)}
-
-    return gathered(found for seed in map(int, seeds) for found in once(seed).items())
+def _errors(problem: Problem, method: str, epsilon: float, seed: int) -> dict[str, float]:
+    """The error of one study by a method, or what anybody would get, by method name."""
+    if method == "comparison":
+        return _without_privacy(problem, seed)
+    return {method: _study(problem, method, epsilon, seed)}
 
 
 def _without_privacy(problem: Problem, seed: int) -> dict[str, float]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any
 
 import click
 from rich.console import Console
 
+from dpfda.cli._sweep import sweep_options, sweeping
 from dpfda.study.results import machine, rows_table, to_json
 from dpfda_bench import catalog
 from dpfda_bench.goals import goals_table
@@ -18,8 +20,14 @@ from dpfda_bench.goals import goals_table
 @click.option("--all", "everything", is_flag=True, help="Run every benchmark.")
 @click.option("--quick", is_flag=True, help="Smaller sizes: a look, not a measurement.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@sweep_options(kept=False)
 def command(
-    names: tuple[str, ...], listing: bool, everything: bool, quick: bool, as_json: bool
+    names: tuple[str, ...],
+    listing: bool,
+    everything: bool,
+    quick: bool,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Measure a benchmark and compare it with its goals.
 
@@ -33,15 +41,17 @@ def command(
         names = tuple(catalog.benchmark_names())
     if not names:
         raise click.UsageError("name a benchmark, or pass --all or --list")
-    reports = [_run(name, quick=quick, as_json=as_json) for name in names]
+    reports = [_run(name, quick=quick, as_json=as_json, options=options) for name in names]
     if as_json:
         click.echo(to_json(reports[0] if len(reports) == 1 and not everything else reports))
 
 
-def _run(name: str, *, quick: bool, as_json: bool) -> dict[str, Any]:
+def _run(name: str, *, quick: bool, as_json: bool, options: dict[str, Any]) -> dict[str, Any]:
     module = catalog.benchmark(name)
-    with Console(stderr=True).status(f"bench {name}"):
-        outcome = module.run(quick=quick)
+    with sweeping(f"bench {name}", options) as sweep:
+        # What measures time has no grid, and runs undisturbed.
+        grid = "sweep" in signature(module.run).parameters
+        outcome = module.run(quick=quick, sweep=sweep) if grid else module.run(quick=quick)
     if not as_json:
         console = Console()
         console.print(goals_table(outcome, module.GOALS, title=f"bench {name}"))
