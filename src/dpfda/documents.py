@@ -18,6 +18,7 @@ import msgspec
 
 from dpfda._registry import Portable, plain
 from dpfda.errors import InvalidData
+from dpfda.privacy.deployment import Deployment
 from dpfda.privacy.guarantee import Guarantee
 
 HOMES = {
@@ -57,6 +58,27 @@ class Documented(Portable):
     def _from_body(cls, body: dict[str, Any]) -> Self:
         """The object that the fields of a checked body describe."""
         return cls(**body)
+
+    def _deployment(self) -> Deployment:
+        """The public facts that stand beside it."""
+        raise NotImplementedError
+
+    def method_paragraph(self) -> str:
+        """What was done and what is promised, to paste into a paper; with sources."""
+        return self._deployment().paragraph()
+
+    def deployment_record(
+        self, *, curator: str, data: str, date: str, **more: Any
+    ) -> dict[str, Any]:
+        """An entry for a public registry of deployments, of plain values; see `Deployment.record`.
+
+        Args:
+            curator: who holds the data and answers for the release.
+            data: whose data they are and what they say.
+            date: day of publication, as 2026-01-31.
+            more: `purpose`, `contact`, and the `ledger` that says what else was released.
+        """
+        return self._deployment().record(curator=curator, data=data, date=date, **more)
 
     def to_dict(self) -> dict[str, Any]:
         """The document as plain values."""

@@ -297,7 +297,7 @@ def test_curves(days, tmp_path):
         (("--range", "-5", "5", "--feature-ranges", "0:1"), "--feature-ranges must be left out"),
         (("--range", "5", "-5"), "--range must be a pair"),
         (("--feature-ranges", "0:1", "--domain-range", "0", "1"), "--domain-range must be left"),
-        (("--range", "-5", "5", "--link", "logistic"), "--link must be linear with --range"),
+        (("--range", "-5", "5", "--link", "logistic"), "--link must be linear for curves"),
     ],
 )
 def test_curves_and_tables_are_kept_apart(days, more, rule):

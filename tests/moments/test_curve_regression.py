@@ -185,7 +185,7 @@ def test_it_is_for_curves() -> None:
     X, y = people(50, 0)
     with pytest.raises(InvalidParameter, match="feature_ranges must be left out: X are curves"):
         PrivateCurveRegression(1.0, feature_ranges=(-1, 1), target_range=(0, 1)).fit(X, y)
-    with pytest.raises(InvalidParameter, match="value_range must be given: the public"):
+    with pytest.raises(InvalidParameter, match="value_range must be given where n·epsilon is bel"):
         PrivateCurveRegression(1.0, target_range=(0, 1)).fit(X, y)
     with pytest.raises(InvalidParameter, match="mechanism must be 'moments', and linear"):
         fitted(500, mechanism="objective_perturbation").slope()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
@@ -23,10 +23,12 @@ from dpfda.protocol.query import AdditiveLook, Query, Records
 
 _MOST_CHANNELS = 1 << 10
 
+Found = TypeVar("Found")
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ChannelLook(AdditiveLook, name="channel"):
-    """A look at one channel of records that have several.
+    """A look at one channel of records that have several, or numbers beside their curves.
 
     Privacy:
         That of the look: what a record holds in other channels does not enter the answer.
@@ -35,11 +37,13 @@ class ChannelLook(AdditiveLook, name="channel"):
         look: what is asked of the channel.
         channel: which one, counted from 0.
         channels: how many there are.
+        numbers: how many single numbers stand beside them, a regression's targets.
     """
 
     look: AdditiveLook = part(lambda: Query)
     channel: int = whole(least=0, most=_MOST_CHANNELS)
-    channels: int = whole(least=2, most=_MOST_CHANNELS)
+    channels: int = whole(least=1, most=_MOST_CHANNELS)
+    numbers: int = whole(least=0, most=_MOST_CHANNELS, default=0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -67,8 +71,8 @@ class ChannelLook(AdditiveLook, name="channel"):
 
     @property
     def columns(self) -> tuple[int, ...]:
-        """Of every channel what the look asks of one."""
-        return self.look.columns * self.channels
+        """Of every channel what the look asks of one; then the numbers."""
+        return self.look.columns * self.channels + (0,) * self.numbers
 
     @property
     def size(self) -> int:
@@ -95,10 +99,11 @@ class ChannelLook(AdditiveLook, name="channel"):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """The first and the last of some channels."""
+        """The first and the last of some channels; one with a number beside it."""
         place: dict[str, Any] = {"center": np.zeros(2), "axes": np.ones(2), "radius": 1.5}
         look = BallMean(cost=Cost(epsilon=1.0), n=4, **place)
-        return [cls(look=look, channel=k, channels=m) for k, m in ((0, 2), (2, 3))]
+        places = (0, 2, 0), (2, 3, 0), (0, 1, 1)
+        return [cls(look=look, channel=k, channels=m, numbers=more) for k, m, more in places]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -125,22 +130,11 @@ class ChannelMeans(CentralConversation[Release], name="channel_means"):
         """Those about the first channel, then those about the second one."""
         asked = [one.questions() for one in self.parts]
         first = [next(questions) for questions in asked]  # what is refused is refused before all
-        found = []
+        found, many = [], len(asked)
         for channel, (questions, look) in enumerate(zip(asked, first, strict=True)):
-            found.append((yield from self._about(channel, questions, look)))
+            release = yield from about(questions, look, channel=channel, channels=many)
+            found.append(release)
         return self._together(found)
-
-    def _about(
-        self, channel: int, questions: Questions[Release], look: Query
-    ) -> Questions[Release]:
-        where: dict[str, Any] = {"channel": channel, "channels": len(self.parts)}
-        while True:
-            assert isinstance(look, AdditiveLook)
-            answer = yield ChannelLook(unit=self.unit, look=look, **where)
-            try:
-                look = questions.send(answer)
-            except StopIteration as end:
-                return end.value  # type: ignore[no-any-return]
 
     def _together(self, found: Sequence[Release]) -> Release:
         basis = max((one.basis for one in found), key=lambda basis: basis.size)
@@ -193,6 +187,23 @@ class ChannelMeans(CentralConversation[Release], name="channel_means"):
         )
         each = one.divided((1.0, 2.0))
         return [cls(**known, parts=each)]
+
+
+def about(questions: Questions[Found], look: Query, **where: int) -> Questions[Found]:
+    """Questions, of which `look` is the first, asked about one part of a record only.
+
+    Args:
+        questions: about rows that have no other part.
+        look: the first of them.
+        where: channel, channels and numbers of `ChannelLook`.
+    """
+    while True:
+        assert isinstance(look, AdditiveLook)
+        answer = yield ChannelLook(unit=look.unit, look=look, **where)
+        try:
+            look = questions.send(answer)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
 
 
 def _alike(values: Sequence[Any]) -> bool:

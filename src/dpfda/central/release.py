@@ -19,10 +19,14 @@ from dpfda.curves.band import Of, whose
 from dpfda.documents import Body, Documented
 from dpfda.errors import InvalidData, InvalidParameter, MissingExtra
 from dpfda.noise.law import NoiseLaw
+from dpfda.privacy.deployment import Deployment
 from dpfda.privacy.guarantee import Guarantee
 
 _PATHS = 4000  # simulated noise curves behind a band; their seed is public and fixed
 
+
+DOMAIN = ("value_range", "bound", "feature_ranges", "target_range")
+"""Parameters that say what was public of the values."""
 
 Numbers = list[float | list[float]]
 
@@ -184,6 +188,18 @@ class Release(Documented):
             rule = "'sample': how far others would differ was not asked (inference=True asks it)"
             raise InvalidParameter("of", rule, of)
         return self.noise + self.sampling
+
+    def _deployment(self) -> Deployment:
+        known = self.parameters
+        return Deployment(
+            product=f"the {self.summary} of {'points' if self.density else 'curves'}",
+            mechanism=str(known.get("mechanism", self.summary)),
+            guarantee=self.guarantee,
+            records=known.get("n"),
+            domain={name: known[name] for name in DOMAIN if name in known},
+            computed=f"Bands speak {self.covered}; they are computed from the release and cost "
+            "nothing more.",
+        )
 
     def _fields(self) -> dict[str, Any]:
         return {

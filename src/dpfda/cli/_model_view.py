@@ -12,7 +12,7 @@ from rich.table import Table
 from dpfda.protocol.curve_regression import CurveRegression
 from dpfda.protocol.model import ClassModel, RuleModel, StudyModel
 from dpfda.regression.model import RegressionModel
-from dpfda.regression.recipe import value_range_of
+from dpfda.regression.recipe import ANY_VALUE, value_range_of
 
 _POINTS = 10  # of a slope function
 _NOTHING = 1e-9  # of a range's width: what rounding leaves of an end at 0
@@ -109,7 +109,8 @@ def _range(encoder: Any) -> tuple[float, float]:
     size = encoder.n_features
     scales, centers = encoder.rescaler.scales(size), encoder.rescaler.centers(size)
     if encoder.basis.name == "smooth":
-        return value_range_of(encoder)
+        ends = value_range_of(encoder)
+        return (0.0, 0.0) if ends == ANY_VALUE else ends
     if encoder.rescaler.name != "clip" or np.ptp(scales) or np.ptp(centers):
         return 0.0, 0.0
     return float(centers[0] - scales[0]), float(centers[0] + scales[0])

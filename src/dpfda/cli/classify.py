@@ -18,6 +18,7 @@ from dpfda.cli._reading import (
     reading_from,
     reading_options,
 )
+from dpfda.cli._record import check_record, record_options, write_record
 from dpfda.errors import InvalidParameter
 from dpfda.face.from_files import check_labels
 from dpfda.moments.classifier import PrivateCurveClassifier
@@ -30,8 +31,8 @@ from dpfda.moments.classifier import PrivateCurveClassifier
 )
 @click.option("--epsilon", type=float, required=True, help="Privacy budget ε of the whole fit.")
 @click.option("--delta", type=float, default=1e-5, show_default=True, help="δ; 0 for pure ε.")
-@click.option("--range", "--value-range", "value_range", type=(float, float), required=True,
-    metavar="LOW HIGH", help="Public range of the values of a curve.")  # fmt: skip
+@click.option("--range", "--value-range", "value_range", type=(float, float), metavar="LOW HIGH",
+    help="Public range of the values of a curve; if left out, found privately.")  # fmt: skip
 @click.option("--domain-range", type=(float, float), metavar="START END",
     help="Public domain of the curves. Default: that of the grid points.")  # fmt: skip
 @reading_options()
@@ -39,14 +40,17 @@ from dpfda.moments.classifier import PrivateCurveClassifier
 @click.option("--seed", type=int, help="Seeded simulation instead of exact noise: not private.")
 @ledger_options
 @output_options("model")
+@record_options
 def command(file: Path, as_json: bool, out: Path | None, plot: Path | None, **options: Any) -> None:
     """Fit a private classifier to a file of curves.
 
     FILE is CSV, TSV, Parquet, NPZ or XLSX; a row is a curve, and --label the column of its class.
-    The range of the values and the set of labels are public knowledge and must be given: a set
-    read off the file would not be private. Without --ledger every run spends its budget anew.
+    The set of labels is public knowledge and must be given: a set read off the file would not be
+    private. The range of the values, if left out, is found privately, from n·ε = 500 on with a δ
+    and 1000 without. Without --ledger every run spends its budget anew.
     """
     check_outputs(out, plot)
+    told = check_record(options)
     reading = reading_from(options)
     if reading.label is None:
         raise InvalidParameter("--label", "given: the column of classes", None)
@@ -54,7 +58,8 @@ def command(file: Path, as_json: bool, out: Path | None, plot: Path | None, **op
     if classes is not None or options["seed"] is None:
         classes = public_labels(classes)
     _validate.positive("--epsilon", options["epsilon"])
-    _validate.interval("--range", options["value_range"])
+    if options["value_range"] is not None:
+        _validate.interval("--range", options["value_range"])
     rows = reading.rows(file)
     labels = rows.text(reading.label)
     if classes is not None:
@@ -75,5 +80,6 @@ def command(file: Path, as_json: bool, out: Path | None, plot: Path | None, **op
         warnings.simplefilter("ignore", UserWarning)  # printed with the result
         classifier.fit(rows.X, labels.astype(str), grid_points=rows.grid_points, groups=persons)
     publish(classifier.model_, out, as_json, print_regression)
+    write_record(classifier.model_, told)
     if plot is not None:
         draw(classifier.model_, plot)

@@ -22,6 +22,7 @@ from dpfda.cli._reading import (
     reading_options,
     two_classes,
 )
+from dpfda.cli._record import check_record, record_options, write_record
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidParameter
 from dpfda.face.from_files import check_labels, frame
@@ -51,6 +52,8 @@ _STREAMED = {".csv", ".tsv", ".txt", ".parquet"}
 @click.option("--range", "--value-range", "value_range", type=(float, float), metavar="LOW HIGH",
     help="Instead of --feature-ranges, where a row is a curve: the public range of its "
     "values.")  # fmt: skip
+@click.option("--curves", is_flag=True,
+    help="A row is a curve, whose range is found privately if --range is left out.")  # fmt: skip
 @click.option("--domain-range", type=(float, float), metavar="START END",
     help="Public domain of curves. Default: that of the grid points.")  # fmt: skip
 @click.option("--target-range", type=(float, float), metavar="LOW HIGH",
@@ -62,6 +65,7 @@ _STREAMED = {".csv", ".tsv", ".txt", ".parquet"}
 @click.option("--seed", type=int, help="Seeded simulation instead of exact noise: not private.")
 @ledger_options
 @output_options("model")
+@record_options
 def command(file: Path, as_json: bool, out: Path | None, plot: Path | None, **options: Any) -> None:
     """Fit a private linear or logistic regression.
 
@@ -70,20 +74,22 @@ def command(file: Path, as_json: bool, out: Path | None, plot: Path | None, **op
     scaled already; values outside are moved to the bound. CSV and Parquet files are read in chunks,
     once for each stage of the mechanism. Without --ledger every run spends its budget anew.
 
-    With --range a row is a curve, its other columns are points in the order of the file, and the
-    result is a slope function with a band.
+    With --range or --curves a row is a curve, its other columns are points in the order of the
+    file, and the result is a slope function with a band.
 
     The default mechanism is made for prediction and clips rows; where coefficients are the
     question, choose --mechanism gaussian_fm.
     """
     _check(options)
     check_outputs(out, plot)
+    told = check_record(options)
     reading = reading_from(options)
-    if options["value_range"] is not None:
+    if options["curves"]:
         found: Any = _curve_model(file, reading, options)
     else:
         found = _table_model(file, reading, options)
     publish(found, out, as_json, print_regression)
+    write_record(found, told)
     if plot is not None:
         draw(found, plot)
 
@@ -177,15 +183,17 @@ def _check(options: dict[str, Any]) -> None:
         _validate.positive("--feature-norm-bound", options["feature_norm_bound"])
     if options["value_range"] is not None:
         _validate.interval("--range", options["value_range"])
+        options["curves"] = True
+    if options["curves"]:
         for name in ("feature_ranges", "feature_norm_bound"):
             if options[name] is not None:
-                rule = "left out with --range, which says that rows are curves"
+                rule = "left out with --range or --curves: rows are curves"
                 raise InvalidParameter("--" + name.replace("_", "-"), rule, options[name])
         if options["link"] == "logistic":
-            rule = "linear with --range (dpfda classify is for classes of curves)"
+            rule = "linear for curves (dpfda classify is for classes of curves)"
             raise InvalidParameter("--link", rule, options["link"])
     elif options["domain_range"] is not None:
-        rule = "left out without --range: a table has no domain"
+        rule = "left out without --range or --curves: a table has no domain"
         raise InvalidParameter("--domain-range", rule, options["domain_range"])
     if options["link"] == "logistic":
         options["classes"] = two_classes(options["classes"])

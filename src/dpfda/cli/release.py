@@ -29,6 +29,7 @@ from dpfda.cli._reading import (
     reading_options,
     two_classes,
 )
+from dpfda.cli._record import check_record, record_options, write_record
 from dpfda.cli._release_view import print_release
 from dpfda.errors import InvalidParameter
 from dpfda.face.from_files import check_labels
@@ -88,6 +89,7 @@ _MODELS: dict[str, Any] = {
 @click.option("--seed", type=int, help="Seeded simulation instead of exact noise: not private.")
 @ledger_options
 @output_options("release")
+@record_options
 @click.pass_context
 def command(
     context: click.Context,
@@ -109,6 +111,7 @@ def command(
     _refuse_foreign(context, summary)
     check_outputs(out, plot)
     check_writable("--csv", options["csv"])
+    told = check_record(options)
     covariates = [name.strip() for name in (options["covariates"] or "").split(",") if name.strip()]
     label = options.pop("label")  # of groups, not of classes to predict
     reading = reading_from(options)
@@ -132,6 +135,7 @@ def command(
     if summary == "synthetic":
         drawn = shown = release.sample(options["curves"] or release.n, seed=options["seed"])
     publish(release, out, as_json, _view(summary, model, drawn))
+    write_record(release, told)
     if drawn is not None and options["csv"] is not None:
         drawn.to_frame().to_csv(options["csv"], index=False)
         click.echo(f"{len(drawn)} synthetic curves written to {options['csv']}", err=True)

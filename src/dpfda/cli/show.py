@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -11,6 +12,7 @@ from dpfda.central.release import Release
 from dpfda.cli._model_view import print_regression, print_study_model
 from dpfda.cli._moments_view import print_moments
 from dpfda.cli._output import check_picture, draw
+from dpfda.cli._record import check_record, record_options, write_record
 from dpfda.cli._release_view import print_release
 from dpfda.errors import InvalidParameter
 from dpfda.moments.curve_moments import CurveMoments
@@ -22,12 +24,14 @@ from dpfda.regression.model import RegressionModel
 @click.option("--plot", type=click.Path(dir_okay=False, path_type=Path),
     help="Write a picture here (.png, .pdf or .svg).")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(model: Path, plot: Path | None, as_json: bool) -> None:
+@record_options
+def command(model: Path, plot: Path | None, as_json: bool, **options: Any) -> None:
     """Show a saved model or release: guarantee, ranges, numbers.
 
     MODEL is what --out of another command has written.
     """
     check_picture(plot)
+    told = check_record(options)
     loaded = documents.load(model)
     if plot is not None and not hasattr(loaded, "plot"):
         raise InvalidParameter("--plot", f"left out: a {loaded.kind} has no picture", str(plot))
@@ -41,5 +45,6 @@ def command(model: Path, plot: Path | None, as_json: bool) -> None:
         print_regression(loaded)
     else:
         print_study_model(loaded)
+    write_record(loaded, told)
     if plot is not None:
         draw(loaded, plot)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
-from dpfda.errors import InvalidData
 from dpfda.moments.discriminant import Discriminant
+from dpfda.moments.ranged_regression import FindsRange, in_features
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.holder import Exchange
 from dpfda.protocol.person import label_numbers
@@ -19,7 +20,7 @@ from dpfda.regression.methods import Fitted
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateCurveClassifier(PrivateLogisticRegression):
+class PrivateCurveClassifier(FindsRange, PrivateLogisticRegression):
     """Classify curves that a curator holds, with differential privacy.
 
     Two classes by logistic regression, more by discriminant analysis from one joint release of
@@ -32,7 +33,8 @@ class PrivateCurveClassifier(PrivateLogisticRegression):
 
     Args:
         epsilon, delta: the budget of the whole fit.
-        value_range: public range (low, high) of x(t), or one pair a channel.
+        value_range: public range (low, high) of x(t), or one pair a channel. None: found privately
+            for a part of the budget, from n·ε = 500 on (1000 with δ = 0), of one channel.
         classes: the public labels; only a seeded simulation may find them in the data.
         domain_range: public range of t, where the data do not bring it.
         feature_ranges: instead of `value_range`, where X is a table: as in
@@ -71,21 +73,20 @@ class PrivateCurveClassifier(PrivateLogisticRegression):
         if not self._several:
             return super()._records(rows, values)
         numbers = label_numbers(values, self.classes_)
-        return (np.column_stack([rows - self._bounds().center, numbers]),)
+        return (np.column_stack([self._in_units(rows) - self._bounds().center, numbers]),)
 
     def _regression(self, *, rows: int | None = None) -> Any:
         if not self._several:
             return super()._regression(rows=rows)
-        if rows is None:
-            rule = "given at once or through fit_stream: several classes need the number of rows"
-            raise InvalidData("X", rule)
-        bounds = self._bounds()
+        bounds, n = self._bounds(), self._count(rows)
+        if self._finds:
+            self._enough(n)
         return Discriminant(
             epsilon=self.epsilon,
             delta=self.delta,
             unit=self.unit,
-            n=rows,
-            bound=bounds.radius,
+            n=n,
+            bound=math.inf if self._finds else bounds.radius,
             groups=tuple(np.asarray(self.classes_).tolist()),
             features=bounds.dimension,
             found_classes=not self._classes_given,
@@ -102,4 +103,5 @@ class PrivateCurveClassifier(PrivateLogisticRegression):
             return super()._finish(fitted, regression, transcript, guarantee)
         center = fitted.center + self._bounds().center
         fitted = replace(fitted, center=center)
+        fitted = in_features(fitted) if self._finds else fitted
         return self._keep(fitted, "discriminant", regression.name, transcript, guarantee)

@@ -17,11 +17,13 @@ from dpfda._registry import plain
 from dpfda._validate import FloatArray
 from dpfda.central.functions import FunctionBasis
 from dpfda.central.quadrature import as_grid
+from dpfda.central.release import DOMAIN
 from dpfda.central.shrinkage import monotone_shrinkage
 from dpfda.documents import Body, Documented
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.moments.joint import BELIEVED, JointAnswer
 from dpfda.moments.look import JointMoments
+from dpfda.privacy.deployment import Deployment
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.plan import Label
 
@@ -117,6 +119,21 @@ class CurveMoments(JointAnswer, Documented):
         return plot_means(self, ax, level=level)
 
     # -- document ------------------------------------------------------------------------------
+
+    def _deployment(self) -> Deployment:
+        known, names = self.parameters, ", ".join(map(str, self.groups))
+        whose = "the mean and the covariance"
+        if names:
+            whose = f"sizes, means and covariances of groups ({names})"
+        return Deployment(
+            product=f"{whose} of curves",
+            mechanism="joint_moments",
+            guarantee=self.guarantee,
+            records=self.n,
+            domain={name: known[name] for name in DOMAIN if name in known},
+            computed="Bands hold the mean curves of the population and include privacy noise and "
+            "sampling error; bands, tests and synthetic curves are computed from the one release.",
+        )
 
     def _fields(self) -> dict[str, Any]:
         return {

@@ -7,11 +7,12 @@ from typing import Any
 
 from dpfda.curves.band import Band, Of
 from dpfda.errors import InvalidParameter
+from dpfda.moments.ranged_regression import FindsRange
 from dpfda.regression.estimators import PrivateLinearRegression
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateCurveRegression(PrivateLinearRegression):
+class PrivateCurveRegression(FindsRange, PrivateLinearRegression):
     """Predict a number from a curve that a curator holds: y ≈ a + ∫ β(t) x(t) dt.
 
     Privacy:
@@ -20,7 +21,8 @@ class PrivateCurveRegression(PrivateLinearRegression):
 
     Args:
         epsilon, delta: the budget of the whole fit.
-        value_range: public range (low, high) of x(t), or one pair a channel.
+        value_range: public range (low, high) of x(t), or one pair a channel. None: found privately
+            for a part of the budget, from n·ε = 500 on (1000 with δ = 0), of one channel.
         target_range: public range (low, high) of y.
         domain_range: public range of t, where the data do not bring it.
         encoder, mechanism, fit_intercept: for experts, as in `PrivateLinearRegression`.
@@ -53,8 +55,6 @@ class PrivateCurveRegression(PrivateLinearRegression):
             if getattr(self, name) is not None:
                 rule = "left out: X are curves (PrivateLinearRegression is for tables)"
                 raise InvalidParameter(name, rule, getattr(self, name))
-        if self.value_range is None and self.encoder is None:
-            raise InvalidParameter("value_range", "given: the public (low, high) of curves", None)
         super()._require_one_way()
 
     def slope(

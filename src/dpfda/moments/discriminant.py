@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -40,6 +41,11 @@ class Discriminant(JointRelease[Fitted], name="discriminant"):
         whole("features", self.features, most=MOST_FEATURES)
 
     @property
+    def finds_bound(self) -> bool:
+        """By the search for a center and a radius."""
+        return True
+
+    @property
     def width(self) -> int:
         """Numbers in a row."""
         return self.features
@@ -62,10 +68,10 @@ class Discriminant(JointRelease[Fitted], name="discriminant"):
 
     @classmethod
     def examples(cls, *, n: int, epsilon: float, delta: float) -> list[Self]:
-        """Three classes."""
+        """Three classes; of rows within a bound, and of rows of which nothing is known."""
         names = ("a", "b", "c")
         known: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "n": n, "groups": names}
-        return [cls(**known, bound=1.0, features=3)]
+        return [cls(**known, bound=bound, features=3) for bound in (1.0, math.inf)]
 
 
 def _solved(found: JointAnswer, warnings: tuple[str, ...]) -> Fitted:

@@ -13,6 +13,7 @@ from dpfda._validate import FloatArray, IntArray
 from dpfda.curves import CurveEncoder, read_encoder
 from dpfda.documents import Body, Documented
 from dpfda.errors import InvalidParameter
+from dpfda.privacy.deployment import Deployment
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.folds import folded
 from dpfda.protocol.linear_scores import NUMBERS, class_chances, decided, linear_scores
@@ -31,6 +32,16 @@ class StudyModel(Documented, ABC):
 
     def __post_init__(self) -> None:
         self._revive("guarantee", Guarantee.from_dict)
+
+    def _deployment(self) -> Deployment:
+        known = {name: getattr(self, name, None) for name in ("classes", "target_range")}
+        return Deployment(
+            product=f"a {self.kind} of a study",
+            mechanism="the study's reports",
+            guarantee=self.guarantee,
+            domain={name: value for name, value in known.items() if value is not None},
+            computed="Predictions for others are computed from the model and cost nothing more.",
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

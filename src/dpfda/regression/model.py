@@ -21,6 +21,7 @@ from dpfda.curves.ranges import PublicColumns
 from dpfda.documents import Body, Documented
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.noise.law import NoiseLaw
+from dpfda.privacy.deployment import Deployment
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.linear_scores import chances, decided
 from dpfda.regression.methods import Fitted, RegressionMechanism
@@ -342,6 +343,18 @@ class RegressionModel(Documented):
             "± is one standard deviation of the privacy noise alone, without the sampling error of "
             "the rows or the pull of a ridge. The intercept has none: it is the value where all "
             "features are 0, and mixes the errors of all coefficients"
+        )
+
+    def _deployment(self) -> Deployment:
+        known = {"target_range": self.target_range, "classes": self.classes, **self.recipe.stated}
+        what = "discriminant analysis" if self.link == "discriminant" else f"{self.link} regression"
+        return Deployment(
+            product=f"a {what} of {'curves' if self.of_curves else 'rows'}",
+            mechanism=self.mechanism,
+            guarantee=self.guarantee,
+            records=self.rows,
+            domain={name: value for name, value in known.items() if value is not None},
+            computed="Predictions for others are computed from the model and cost nothing more.",
         )
 
     def _fields(self) -> dict[str, Any]:

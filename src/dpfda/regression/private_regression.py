@@ -33,7 +33,7 @@ from dpfda.regression.model import ModelLink, RegressionModel
 from dpfda.regression.problem import Bounds, Problem
 from dpfda.regression.recipe import Recipe, public_encoder
 
-_WAYS = ("feature_ranges", "feature_norm_bound", "value_range", "encoder")
+WAYS = ("feature_ranges", "feature_norm_bound", "value_range", "encoder")
 _FUNCTIONS = {"linear": 8, "logistic": 16}  # that curves are written in
 _ONLY_WITH = {"feature_center": "feature_norm_bound", "domain_range": "value_range"}
 
@@ -97,7 +97,7 @@ class PrivateRegression(LabelsOrNumbers):
         """X as scikit-learn checks it: curves, a table with names, or an array of numbers."""
         if reset:
             self._require_one_way()
-        if self.value_range is not None or self.encoder is not None:
+        if self._of_curves:
             return self._read_curves(X, reset=reset, own_points=own_points)
         rules = {"ensure_min_samples": least}
         return self._checked_table(self.feature_ranges, X, reset=reset, **rules)
@@ -127,8 +127,13 @@ class PrivateRegression(LabelsOrNumbers):
     def _classifies(self) -> bool:
         return bool(self._link == "logistic")
 
+    @property
+    def _of_curves(self) -> bool:
+        """Whether X are curves: said by what is public of them."""
+        return self.value_range is not None or self.encoder is not None
+
     def _require_one_way(self) -> None:
-        given = [name for name in _WAYS if getattr(self, name) is not None]
+        given = [name for name in WAYS if getattr(self, name) is not None]
         if len(given) != 1:
             rule = "given: public ranges of columns, or else value_range for curves (for experts: "
             rule += "feature_norm_bound, encoder); one of them"
@@ -139,7 +144,7 @@ class PrivateRegression(LabelsOrNumbers):
 
     def _make_recipe(self, X: Any, grid_points: Any) -> Recipe:
         """How rows like X become features."""
-        if self.value_range is None and self.encoder is None:
+        if not self._of_curves:
             no_grid(grid_points, " (value_range says that X are curves)")
         names = getattr(self, "feature_names_in_", None)
         if self.feature_norm_bound is not None:
@@ -219,9 +224,14 @@ class PrivateRegression(LabelsOrNumbers):
         guarantee: Guarantee,
     ) -> Self:
         shape = self._recipe.shape
-        seen = doubts(transcript[0], fitted, problem=regression.problem, shape=shape)
+        first = self._telling(transcript)
+        seen = doubts(first, fitted, problem=regression.problem, shape=shape)
         fitted = replace(fitted, warnings=(*fitted.warnings, *seen))
         return self._keep(fitted, self._link, regression.mechanism.name, transcript, guarantee)
+
+    def _telling(self, transcript: Sequence[Exchange]) -> Exchange:
+        """The first answer that shows where rows and targets lie in their public ranges."""
+        return transcript[0]
 
     def _keep(
         self,
@@ -255,5 +265,5 @@ class PrivateRegression(LabelsOrNumbers):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self.value_range is not None or self.encoder is not None
+        tags.input_tags.allow_nan = self._of_curves
         return tags

@@ -16,6 +16,8 @@ from dpfda.curves import CurveEncoder
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidData
 
+ANY_VALUE = (-(2.0**31), 2.0**31)
+"""Instead of a public range where none is known: a ball is found privately in it."""
 _LEAST = 4  # basis functions of a channel
 _REACH = math.sqrt(3)  # half-ranges: a line from one end of the range to the other has such a slope
 
@@ -65,6 +67,17 @@ class Recipe(Portable):
     def shape(self) -> Literal["ball", "box", "curves"]:
         """Of what is public of rows: a length, a range for every column, one for all values."""
         return "curves" if self.encoder is not None else "box" if self.table is not None else "ball"
+
+    @property
+    def stated(self) -> dict[str, Any]:
+        """Public ranges, by the names that they are given under."""
+        if self.table is not None:
+            ends = zip(self.table.low.tolist(), self.table.high.tolist(), strict=True)
+            return {"feature_ranges": list(ends)}
+        if self.encoder is None or self.encoder.basis.name != "smooth":
+            return {}
+        found = value_range_of(self.encoder)
+        return {"value_range": "found privately" if found == ANY_VALUE else found}
 
     def features(self, X: Any, grid_points: Any = None, *, strict: bool = True) -> FloatArray:
         """Features (n, D) of private rows, tables or curves; `strict` as in `CurveEncoder`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from dpfda._registry import Registered
 from dpfda._validate import FloatArray
 from dpfda.errors import InvalidParameter
+from dpfda.privacy.cost import Cost
 from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC
 from dpfda.privacy.price import Price, exact
 from dpfda.protocol.conversation import Conversation, Questions
@@ -99,6 +101,7 @@ class Regression(Conversation[Fitted], name="regression"):
         problem: link and public bounds.
         mechanism: how the budget is spent.
         found_classes: whether labels that were not given were found in the data.
+        share: of the budget; the rest is for what was asked before.
 
     Example:
         >>> from dpfda.curate import curate
@@ -115,6 +118,7 @@ class Regression(Conversation[Fitted], name="regression"):
     problem: Problem
     mechanism: RegressionMechanism
     found_classes: bool = False
+    share: Fraction = Fraction(1)
 
     def __post_init__(self) -> None:
         if self.mechanism.pure:
@@ -124,13 +128,18 @@ class Regression(Conversation[Fitted], name="regression"):
             rule = f"above 0 for mechanism {self.mechanism.name!r}"
             raise InvalidParameter("delta", rule, self.delta)
 
+    @property
+    def whole(self) -> Cost:
+        """The share of the budget."""
+        return super().whole.part(self.share)
+
     def questions(self) -> Questions[Fitted]:
         """Those of the method."""
         return self.mechanism.questions(self)
 
     def clarity(self, rows: int) -> float:
         """nμ/√D: below 10, noise hides nearly everything; above 1000, very little."""
-        budget = self.whole.mu if self.delta else self.epsilon
+        budget = self.whole.mu if self.delta else self.epsilon * float(self.share)
         return rows * budget / math.sqrt(self.problem.dimension)
 
     @property

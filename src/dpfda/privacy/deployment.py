@@ -1,0 +1,225 @@
+"""What stands beside a release in public: a paragraph for a paper, a record for a registry.
+
+Both are made of public facts alone, and of the promise that the release carries.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dpfda._registry import plain
+from dpfda._version import __version__
+from dpfda.errors import InvalidParameter
+from dpfda.privacy.guarantee import Guarantee
+from dpfda.privacy.ledger import BaseLedger
+
+_DEFINITION = "Dwork, McSherry, Nissim & Smith, Calibrating noise to sensitivity, TCC 2006"
+_GAUSSIAN = "Balle & Wang, Improving the Gaussian mechanism, ICML 2018"
+_COMPOSED = "Dong, Roth & Su, Gaussian differential privacy, JRSS B 84, 2022"
+_LOCAL = "Kasiviswanathan et al., What can we learn privately?, SIAM J. Comput. 40, 2011"
+_EXACT = "Canonne, Kamath & Steinke, The discrete Gaussian for differential privacy, NeurIPS 2020"
+_TRUST = {
+    "central": "a trusted curator holds the data and adds the noise",
+    "local": "every person adds the noise before anything leaves their device",
+    "decentralized": "sites hold their own data and add shares of the noise under a secure sum",
+}
+_NOISE = {
+    "exact": "Noise was drawn exactly, on public lattices, from the operating system's entropy.",
+    "simulation": "Noise was drawn from a seed: this is a simulation and protects nobody.",
+    "unknown": "Noise was drawn by those who are protected.",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deployment:
+    """Public facts about one release.
+
+    Attributes:
+        product: what was released, in words: ``the mean of curves``.
+        mechanism: how the budget was spent, by its name.
+        guarantee: the promise.
+        records: how many records it is about, where that is public.
+        domain: what was public of the values: ranges and bounds, by name.
+        computed: what is read off the release at no further cost, in words.
+    """
+
+    product: str
+    mechanism: str
+    guarantee: Guarantee
+    records: int | None = None
+    domain: Mapping[str, Any]
+    computed: str = ""
+
+    @property
+    def flavor(self) -> str:
+        """ε-, or (ε, δ)-differential privacy."""
+        return f"{'(ε, δ)' if self.guarantee.delta else 'ε'}-differential privacy"
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """What the promise rests on in the literature."""
+        promise = self.guarantee
+        local = (_LOCAL,) * (promise.model == "local")
+        gaussian = (_GAUSSIAN, _COMPOSED) * bool(promise.delta)
+        exact = (_EXACT,) * (promise.model != "local")
+        return (_DEFINITION, *local, *gaussian, *exact)
+
+    def paragraph(self) -> str:
+        """To paste into a paper, with its sources.
+
+        Example:
+            >>> facts = Deployment(
+            ...     product="the mean of curves", mechanism="adaptive", records=500,
+            ...     guarantee=Guarantee(epsilon=1.0), domain={"value_range": (0, 6)},
+            ... )
+            >>> print(facts.paragraph().partition(".")[0])
+            We released the mean of curves (500 records) under ε-differential privacy with ε = 1
+        """
+        promise = self.guarantee
+        count = f" ({self.records} records)" if self.records is not None else ""
+        small = f" and δ = {promise.delta:g}" if promise.delta else ""
+        more = " up to δ" if promise.delta else ""
+        told = [
+            f"We released {self.product}{count} under {self.flavor} with ε = {promise.epsilon:g}"
+            f"{small}.",
+            f"Replacing all data of one {promise.unit} changes the probability of any result by a "
+            f"factor of e^ε at most{more}; {_TRUST[promise.model]}.",
+        ]
+        if self.domain:
+            stated = "; ".join(f"{_words(name)} {_shown(v)}" for name, v in self.domain.items())
+            told.append(f"Public beforehand: {stated}.")
+        if promise.assumptions:
+            told.append(f"The promise assumes that {'; that '.join(promise.assumptions)}.")
+        told.append(_NOISE[promise.sampler])
+        if self.computed:
+            told.append(self.computed)
+        told.append(f"Software: dpfda {__version__}, mechanism {self.mechanism}.")
+        return " ".join(told) + "\n\nSources: " + "; ".join(self.sources) + "."
+
+    def record(
+        self,
+        *,
+        curator: str,
+        data: str,
+        date: str,
+        purpose: str | None = None,
+        contact: str | None = None,
+        ledger: BaseLedger | None = None,
+    ) -> dict[str, Any]:
+        """An entry for a public registry of deployments, of plain values.
+
+        Its parts are those that registries ask for (registry.opendp.org, all three tiers).
+
+        Args:
+            curator: who holds the data and answers for the release.
+            data: whose data they are and what they say.
+            date: day of publication, as 2026-01-31.
+            purpose: what the release is for.
+            contact: where readers may ask.
+            ledger: the budget of the data, to say what else was released of them.
+        """
+        check_words(curator=curator, data=data, date=date)
+        promise = self.guarantee
+        about = {
+            "curator": curator,
+            "data": data,
+            "data_product": self.product,
+            "intended_use": purpose,
+            "publication_date": date,
+            "contact": contact,
+        }
+        loss = {
+            "flavor": self.flavor,
+            "epsilon": promise.epsilon,
+            "delta": promise.delta,
+            "privacy_unit": promise.unit,
+            "neighbors": f"{promise.relation} {promise.unit}'s data",
+            "model": promise.model,
+            "trust": _TRUST[promise.model],
+            "records": self.records,
+            "data_domain": {name: plain(value) for name, value in self.domain.items()},
+            "unprotected_quantities": list(promise.assumptions),
+        }
+        spent = None if ledger is None else [str(entry.label) for entry in ledger.entries]
+        made = {
+            "mechanism": self.mechanism,
+            "composition": "the budgets of all questions add up to the parameters above",
+            "post_processing": self.computed or None,
+            "other_releases": spent,
+            "software": f"dpfda {__version__}",
+            "noise": _NOISE[promise.sampler],
+            "method": self.paragraph(),
+            "sources": list(self.sources),
+        }
+        kept: dict[str, dict[str, Any]] = {
+            "deployment": about,
+            "privacy": loss,
+            "implementation": made,
+        }
+        return {
+            part: {name: value for name, value in facts.items() if value is not None}
+            for part, facts in kept.items()
+        }
+
+
+def check_words(*, curator: Any, data: Any, date: Any, mark: str = "") -> None:
+    """Refuse what a record cannot say; `mark` stands before the names of what is wrong."""
+    for name, text in (("curator", curator), ("data", data)):
+        if not isinstance(text, str) or not text.strip():
+            raise InvalidParameter(mark + name, "a few words", text)
+    try:
+        told = datetime.date.fromisoformat(date).isoformat()
+    except (TypeError, ValueError):
+        told = None
+    if told != date:
+        raise InvalidParameter(f"{mark}date", "a day like 2026-01-31", date)
+
+
+def to_yaml(record: Mapping[str, Any]) -> str:
+    """A record as YAML: a line a fact.
+
+    Example:
+        >>> print(to_yaml({"privacy": {"epsilon": 0.5, "neighbors": "replace one"}}), end="")
+        privacy:
+          epsilon: 0.5
+          neighbors: "replace one"
+    """
+    lines = []
+    for part, facts in record.items():
+        lines.append(f"{part}:")
+        for name, value in facts.items():
+            if isinstance(value, list) and value:
+                lines.append(f"  {name}:")
+                lines += [f"    - {_flow(one)}" for one in value]
+            else:
+                lines.append(f"  {name}: {_flow(value)}")
+    return "\n".join(lines) + "\n"
+
+
+def _flow(value: Any) -> str:
+    """A value on one line."""
+    if isinstance(value, Mapping):
+        parts = (f"{_flow(str(key))}: {_flow(one)}" for key, one in value.items())
+        return "{" + ", ".join(parts) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_flow, value)) + "]"
+    text = json.dumps(value, ensure_ascii=False)
+    # Old readers of YAML take 1e-05 for a word, 1.0e-05 for a number.
+    return text.replace("e", ".0e") if isinstance(value, float) and "." not in text else text
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _shown(value: Any) -> str:
+    """Numbers as readers write them."""
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, tuple | list):
+        return "(" + ", ".join(_shown(one) for one in value) + ")"
+    return str(value)
