@@ -4,12 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.setup-done
 DEMO_READY := .venv-demo/.setup-done
+FEDERATION_READY := .venv-federation/.setup-done
 
 # Small matrices on few cores: more threads only get in each other's way.
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-INSTALL = -m pip install -qq --disable-pip-version-check --root-user-action=ignore -c constraints.txt
+PIP = -m pip install -qq --disable-pip-version-check --root-user-action=ignore
+INSTALL = $(PIP) -c constraints.txt
 
 .PHONY: help setup demo test check format client bench mutants pythons lock docs clean
 .DEFAULT_GOAL := help
@@ -17,7 +19,7 @@ INSTALL = -m pip install -qq --disable-pip-version-check --root-user-action=igno
 help: ## show the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile
 
-setup: $(READY) ## create .venv with every extra but gpu, and the development tools
+setup: $(READY) $(FEDERATION_READY) ## create .venv with every extra but gpu, and the development tools
 
 $(READY): pyproject.toml bench/pyproject.toml constraints.txt
 	@echo "setting up $(VENV) (a few minutes the first time)"
@@ -31,6 +33,13 @@ $(DEMO_READY): pyproject.toml constraints.txt
 	@.venv-demo/bin/python $(INSTALL) --no-compile -e '.[demo]'
 	@touch $@
 
+# Flower wants older versions of what the collector needs: it has an environment of its own.
+$(FEDERATION_READY): pyproject.toml constraints-federation.txt
+	@echo "setting up .venv-federation (a minute the first time)"
+	@test -x .venv-federation/bin/python || $(PYTHON) -m venv .venv-federation
+	@.venv-federation/bin/python $(PIP) -c constraints-federation.txt -e '.[federation]'
+	@touch $@
+
 # The full environment serves the demo where it exists; otherwise a light one is made.
 ifneq ($(wildcard $(READY)),)
 demo: $(READY) ## install what the main job needs, and run it
@@ -40,7 +49,7 @@ demo: $(DEMO_READY)
 	@.venv-demo/bin/dpfda demo
 endif
 
-test: $(READY) ## run every test, documentation included
+test: $(READY) $(FEDERATION_READY) ## run every test, documentation included
 	@$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 check: $(READY) ## lint, formatting, types, layers
@@ -72,6 +81,6 @@ docs: $(READY) ## build the documentation into site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean: ## remove environments and everything that was built
-	@rm -rf .venv .venv-demo .pythons build dist site out .pytest_cache .mypy_cache .ruff_cache \
+	@rm -rf .venv .venv-demo .venv-federation .pythons build dist site out .pytest_cache .mypy_cache .ruff_cache \
 	  .hypothesis .import_linter_cache .mutants
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -30,6 +30,7 @@ _EXTRAS = {
     "fda": ("skfda",),
     "images": ("skimage",),
     "gpu": ("torch",),
+    "federation": ("flwr",),
     "service": (
         "litestar",
         "multipart",

@@ -87,17 +87,26 @@ def test_benchmarks_belong_to_this_version() -> None:
     assert (ROOT / "bench" / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
 
 
-def requirements() -> list[Requirement]:
-    """Everything that pyproject.toml names, but the extra that no target installs."""
+LOCKS = ("constraints.txt", "constraints-federation.txt")
+
+
+def requirements() -> list[tuple[str, Requirement]]:
+    """What pyproject.toml names, by lock, but the extra that no target installs."""
     extras = project(ROOT)["optional-dependencies"]
-    named = [line for extra, lines in extras.items() if extra != "gpu" for line in lines]
-    found = map(Requirement, [*project(ROOT)["dependencies"], *named])
-    return [requirement for requirement in found if requirement.name != "dpfda"]
+    elsewhere = {"gpu", "federation"}
+    named = [line for extra, lines in extras.items() if extra not in elsewhere for line in lines]
+    core = project(ROOT)["dependencies"]
+    found = [(LOCKS[0], line) for line in (*core, *named)]
+    found += [(LOCKS[1], line) for line in (*core, *extras["federation"])]
+    pairs = [(lock, Requirement(line)) for lock, line in found]
+    return [(lock, requirement) for lock, requirement in pairs if requirement.name != "dpfda"]
 
 
-@pytest.mark.parametrize("requirement", requirements(), ids=str)
-def test_the_lock_pins_every_dependency_within_its_bounds(requirement: Requirement) -> None:
-    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+@pytest.mark.parametrize(("lock", "requirement"), requirements(), ids=str)
+def test_the_lock_pins_every_dependency_within_its_bounds(
+    lock: str, requirement: Requirement
+) -> None:
+    lines = (ROOT / lock).read_text(encoding="utf-8").splitlines()
     pins = {
         canonicalize_name(name): version
         for name, _, version in (line.partition("==") for line in lines)
@@ -108,8 +117,9 @@ def test_the_lock_pins_every_dependency_within_its_bounds(requirement: Requireme
     assert requirement.specifier.contains(version)
 
 
-def test_the_lock_says_how_it_was_made_and_names_no_place() -> None:
-    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+@pytest.mark.parametrize("lock", LOCKS)
+def test_the_lock_says_how_it_was_made_and_names_no_place(lock: str) -> None:
+    lines = (ROOT / lock).read_text(encoding="utf-8").splitlines()
     header = [line for line in lines if line.startswith("#")]
     pins = lines[len(header) :]
     assert "make lock" in header[0]

@@ -8,15 +8,10 @@ from typing import Any
 import click
 
 from dpfda import documents
-from dpfda.central.release import Release
-from dpfda.cli._model_view import print_regression, print_study_model
-from dpfda.cli._moments_view import print_moments
+from dpfda.cli._document_view import print_document
 from dpfda.cli._output import check_picture, draw
 from dpfda.cli._record import check_record, record_options, write_record
-from dpfda.cli._release_view import print_release
 from dpfda.errors import InvalidParameter
-from dpfda.moments.curve_moments import CurveMoments
-from dpfda.regression.model import RegressionModel
 
 
 @click.command(name="show")
@@ -37,14 +32,8 @@ def command(model: Path, plot: Path | None, as_json: bool, **options: Any) -> No
         raise InvalidParameter("--plot", f"left out: a {loaded.kind} has no picture", str(plot))
     if as_json:
         click.echo(loaded.to_json(indent=2))
-    elif isinstance(loaded, Release):
-        print_release(loaded)
-    elif isinstance(loaded, CurveMoments):
-        print_moments(loaded)
-    elif isinstance(loaded, RegressionModel):
-        print_regression(loaded)
     else:
-        print_study_model(loaded)
+        print_document(loaded)
     write_record(loaded, told)
     if plot is not None:
         draw(loaded, plot)

@@ -8,13 +8,14 @@ from typing import Unpack
 
 import numpy as np
 
+from dpfda._validate import IntArray
 from dpfda.errors import AlreadySpent, ProtocolError
 from dpfda.mechanisms.gaussian import Gaussian
 from dpfda.noise import discrete_gaussian
 from dpfda.privacy.price import compose
 from dpfda.protocol.answer import Answer
 from dpfda.protocol.holder import Agreed, Holder
-from dpfda.protocol.query import AdditiveLook, Query, Records
+from dpfda.protocol.query import AdditiveLook, Look, Query, Records
 from dpfda.protocol.secure_sum.member import Member
 
 
@@ -129,6 +130,24 @@ def addable(query: Query) -> bool:
     """Whether sites can answer it together: a sum over records, with Gaussian noise (δ > 0)."""
     linear = isinstance(query, AdditiveLook) and query.linear
     return linear and isinstance(query.mechanism, Gaussian)
+
+
+def opened(query: Look, total: IntArray, *, survivors: int, sharing: int, n: int) -> Answer:
+    """The answer that an opened sum is, with the law of its noise.
+
+    Args:
+        query: what was asked.
+        total: the sum, in lattice steps.
+        survivors: how many sites' vectors are in it.
+        sharing: how many sites' noise reaches that of one curator: `Terms.noisy_sites`, or 1.
+        n: records of the survivors; where a look is about more, they stand for all.
+    """
+    mechanism = query.mechanism
+    assert isinstance(mechanism, Gaussian)  # sites refuse any other
+    share = site_sigma(mechanism.steps, sharing) / mechanism.steps
+    stand_for = 1.0 if query.announced is None else query.announced / n
+    law = mechanism.law.times(np.asarray(share * math.sqrt(survivors) * stand_for))
+    return Answer(values=np.asarray(total * mechanism.lattice_step * stand_for), n=n, law=law)
 
 
 def site_sigma(steps: int, sharing: int) -> int:

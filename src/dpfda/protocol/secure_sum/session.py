@@ -1,8 +1,9 @@
-"""Runs a secure sum in one process: the same roles that a network would carry."""
+"""Runs a secure sum: in one process, or over whatever carries its messages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from dpfda.protocol.secure_sum.aggregator import Aggregator, SecureSum
 from dpfda.protocol.secure_sum.keys import Identity
@@ -14,6 +15,9 @@ _ATTEMPTS = 3
 
 Silence = Callable[[str, int], set[str]]
 """(step, attempt) -> the sites that fall silent at this step; for tests and rehearsals."""
+
+Carry = Callable[[str, Mapping[str, Any]], Mapping[str, Any]]
+"""(step, message by site) -> what sites replied; those that fell silent are left out."""
 
 
 def add_up(
@@ -42,26 +46,39 @@ def add_up(
     """
     for attempt in range(1, _ATTEMPTS + 1):
         round_id = RoundId(stage=stage, attempt=attempt, question=question)
+        aggregator = Aggregator(terms, coordinator, round_id, size=size)
         try:
-            return _one_round(members, Aggregator(terms, coordinator, round_id, size=size), silent)
+            return one_round(
+                aggregator, [one.name for one in members], _called(members, attempt, silent)
+            )
         except RoundFailed as failure:
             if not failure.repeatable or attempt == _ATTEMPTS:
                 raise
     raise AssertionError  # the loop returns or raises
 
 
-def _one_round(
-    members: Sequence[Member], aggregator: Aggregator, silent: Silence | None
-) -> SecureSum:
-    alive = list(members)
+def one_round(aggregator: Aggregator, sites: Sequence[str], carry: Carry) -> SecureSum:
+    """The five steps of a round; whoever falls silent in one of them is not asked any more."""
+    offered = carry("advertise", dict.fromkeys(sites, aggregator.round))
+    offers = aggregator.offers(list(offered.values()))
+    shared = carry("share", dict.fromkeys(offered, offers))
+    masked = carry("mask", aggregator.route(list(shared.values())))
+    survivors = aggregator.collect(list(masked.values()))
+    signed = carry("confirm", dict.fromkeys(masked, survivors))
+    confirmed = aggregator.confirmations(list(signed.values()))
+    return aggregator.open(list(carry("unmask", dict.fromkeys(signed, confirmed)).values()))
 
-    def step(name: str) -> list[Member]:
-        gone = silent(name, aggregator.round.attempt) if silent is not None else set()
-        alive[:] = [member for member in alive if member.name not in gone]
-        return list(alive)
 
-    offers = aggregator.offers([one.advertise(aggregator.round) for one in step("advertise")])
-    routed = aggregator.route([one.share(offers) for one in step("share")])
-    survivors = aggregator.collect([one.mask(routed[one.name]) for one in step("mask")])
-    confirmed = aggregator.confirmations([one.confirm(survivors) for one in step("confirm")])
-    return aggregator.open([one.unmask(confirmed) for one in step("unmask")])
+def _called(members: Sequence[Member], attempt: int, silent: Silence | None) -> Carry:
+    """Members of this process, of whom some may rehearse to fall silent."""
+    by_name = {member.name: member for member in members}
+
+    def carry(step: str, messages: Mapping[str, Any]) -> dict[str, Any]:
+        gone = silent(step, attempt) if silent is not None else set()
+        return {
+            name: getattr(by_name[name], step)(message)
+            for name, message in messages.items()
+            if name not in gone
+        }
+
+    return carry

@@ -1,0 +1,126 @@
+"""Options that say what sites are asked together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import click
+import numpy as np
+
+from dpfda.cli._reading import public_labels, read_ranges
+from dpfda.errors import InvalidParameter
+from dpfda.federation.task import Task
+from dpfda.inquiry import Inquiry
+
+ESTIMATORS = {
+    "classes": "PrivateCurveClassifier",
+    "components": "PrivateFPCA",
+    "covariance": "PrivateCovariance",
+    "curve-regression": "PrivateCurveRegression",
+    "density": "PrivateDensity",
+    "groups": "PrivateGroupComparison",
+    "linear": "PrivateLinearRegression",
+    "logistic": "PrivateLogisticRegression",
+    "mean": "PrivateMean",
+}
+_LABELS = {"classes": "classes", "logistic": "classes", "groups": "groups"}
+_MOST = 10_000  # columns
+Command = Callable[..., Any]
+
+
+def inquiry_options(command: Command) -> Command:
+    """Add the options that `task_from` reads."""
+    pair: dict[str, Any] = {"type": (float, float), "metavar": "LOW HIGH"}
+    given: list[Callable[[Command], Command]] = [
+        click.option("--ask", "what", type=click.Choice(sorted(ESTIMATORS)), required=True,
+            help="What is wanted in the end."),
+        click.option("--target", help="Column to predict, of classes or of groups."),
+        click.option("--feature-ranges", metavar="RANGES",
+            help="Columns of a table with public ranges: age=18:99,weight=30:150, or a .json "
+            "file, which may list categories."),
+        click.option("--columns", metavar="COLUMNS",
+            help="Columns of curves, one a point: t0..t49, or a,b,c."),
+        click.option("--grid", metavar="START:END", default="0:1", show_default=True,
+            help="Where the first and the last of them are."),
+        click.option("--range", "value_range", **pair, help="Public range of curves' values."),
+        click.option("--target-range", **pair, help="Public range of the target."),
+        click.option("--classes", help="Public labels of the target: no,yes."),
+        click.option("--mechanism", help="How the budget is spent, where there is a choice."),
+        click.option("--epsilon", type=float, required=True,
+            help="ε of the study, for everybody's data."),
+        click.option("--delta", type=float, default=1e-6, show_default=True, help="δ likewise."),
+        click.option("--unit", default="person", show_default=True, help="Whose data one row is."),
+    ]  # fmt: skip
+    for option in reversed(given):
+        command = option(command)
+    return command
+
+
+def task_from(given: dict[str, Any], *, rows: int) -> Task:
+    """The task that the options describe."""
+    parameters = {name: given[name] for name in ("epsilon", "delta", "unit")}
+    for name in ("value_range", "target_range"):
+        if given[name] is not None:
+            parameters[name] = list(given[name])
+    if given["mechanism"] is not None:
+        parameters["mechanism"] = given["mechanism"]
+    columns, points = _columns(given, parameters)
+    if given["what"] in _LABELS:
+        parameters[_LABELS[given["what"]]] = list(public_labels(given["classes"]))
+    elif given["classes"] is not None:
+        rule = f"left out for --ask {given['what']}, which has no labels"
+        raise InvalidParameter("--classes", rule, given["classes"])
+    inquiry = Inquiry(
+        estimator=ESTIMATORS[given["what"]],
+        parameters=parameters,
+        rows=rows,
+        columns=columns,
+        grid_points=points,
+    )
+    return Task(inquiry, () if given["target"] is None else (given["target"],))
+
+
+def _columns(
+    given: dict[str, Any], parameters: dict[str, Any]
+) -> tuple[tuple[str, ...], tuple[float, ...] | None]:
+    """Columns of X, and where they are if they are points of curves."""
+    if (given["feature_ranges"] is None) == (given["columns"] is None):
+        rule = "given, one of them: the columns of a table, or of curves"
+        raise InvalidParameter("--feature-ranges or --columns", rule, None)
+    if given["feature_ranges"] is not None:
+        ranges = read_ranges(given["feature_ranges"])
+        if not isinstance(ranges, dict):
+            rule = "like age=18:99,weight=30:150, or a .json file: the columns by their names"
+            raise InvalidParameter("--feature-ranges", rule, given["feature_ranges"])
+        parameters["feature_ranges"] = {name: list(known) for name, known in ranges.items()}
+        return tuple(ranges), None
+    names = listed(given["columns"])
+    try:
+        start, end = map(float, given["grid"].split(":"))
+    except ValueError:
+        raise InvalidParameter("--grid", "like 0:24", given["grid"]) from None
+    return names, tuple(np.linspace(start, end, len(names)).tolist())
+
+
+def listed(text: str) -> tuple[str, ...]:
+    """Names of columns, some of them counted through.
+
+    Example:
+        >>> listed("t0..t3,last")
+        ('t0', 't1', 't2', 't3', 'last')
+    """
+    found: list[str] = []
+    for part in text.split(","):
+        counted = re.fullmatch(r"(\D*)(\d+)\.\.(\D*)(\d+)", part.strip())
+        if counted is None:
+            found.append(part.strip())
+            continue
+        first, last = int(counted[2]), int(counted[4])
+        if counted[1] != counted[3] or not first < last < first + _MOST:
+            raise InvalidParameter("--columns", "like t0..t49", part)
+        found += [f"{counted[1]}{number}" for number in range(first, last + 1)]
+    if not all(found):
+        raise InvalidParameter("--columns", "names of columns", text)
+    return tuple(found)

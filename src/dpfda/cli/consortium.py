@@ -1,0 +1,144 @@
+"""``dpfda consortium``: the coordinator's side of a study whose sites share nothing."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from dpfda.cli._document_view import print_document
+from dpfda.cli._inquiry import inquiry_options, task_from
+from dpfda.documents import Documented
+from dpfda.errors import InvalidParameter, printable
+from dpfda.federation import app
+from dpfda.federation.card import Card
+from dpfda.federation.certificates import Certificates
+from dpfda.federation.coordinator import Coordinator
+from dpfda.federation.link import FlowerCarrier, SuperLink
+from dpfda.federation.plan import Plan, PlanBody
+from dpfda.federation.study_folder import StudyFolder, read_card
+from dpfda.privacy import durable
+
+_FOLDER = click.Path(file_okay=False, path_type=Path)
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.group()
+def command() -> None:
+    """Lead a study among hospitals that share nothing."""
+
+
+@command.command()
+@click.argument("folder", type=_FOLDER)
+@click.option("--name", required=True, help="Who we are.")
+@click.option("--study", required=True, help="What the study is called.")
+@click.option("--site", "sites", type=_FILE, multiple=True, required=True, metavar="CARD",
+    help="Card of a site that is to take part; once for each.")  # fmt: skip
+@click.option("--address", default="127.0.0.1:8000", show_default=True, metavar="HOST:PORT",
+    help="Where sites reach us.")  # fmt: skip
+@inquiry_options
+@click.option("--colluders", type=int, default=1, show_default=True,
+    help="Sites that may pool what they know with us.")  # fmt: skip
+@click.option("--dropouts", type=int, default=0, show_default=True,
+    help="Sites that may fall silent during a question.")  # fmt: skip
+def plan(folder: Path, **given: Any) -> None:
+    """Write a plan for sites to sign; only what it says will be asked."""
+    cards = tuple(map(read_card, given["sites"]))
+    task = task_from(given, rows=sum(card.rows for card in cards))
+    host, colon, port = given["address"].rpartition(":")
+    if not colon or not host or not port.isdigit():
+        raise InvalidParameter("--address", "like 10.0.0.5:8000", given["address"])
+    place = StudyFolder(folder)
+    card = Card.signed_by(place.identity, name=given["name"])
+    made = Certificates.made_for(host)
+    body = PlanBody(
+        study=given["study"],
+        coordinator=card,
+        sites=cards,
+        colluders=given["colluders"],
+        dropouts=given["dropouts"],
+        inquiry=task.inquiry.to_dict(),
+        targets=task.targets,
+        address=given["address"],
+        certificate=made.authority.decode(),
+    )
+    written = Plan.signed_by(place.identity, body)
+    place.begin(written)
+    durable.keep(place.private / "server.pem", made.server)
+    durable.keep(place.private / "server.key", made.key)
+    durable.keep(place.card_path, msgspec.json.format(msgspec.json.encode(card), indent=2))
+    app.write_app(folder / "app")
+    for line in str(written).split("\n"):
+        click.echo(printable(line))
+    click.echo(f"give {place.plan_path} and {place.card_path} to every site; keep the rest")
+
+
+@command.command()
+@click.argument("folder", type=_FOLDER)
+@click.option("--wait", type=float, default=60.0, show_default=True,
+    help="Seconds after which a site that did not reply is silent.")  # fmt: skip
+@click.option("--gather", type=float, default=600.0, show_default=True,
+    help="Seconds to wait for sites to connect.")  # fmt: skip
+def run(folder: Path, wait: float, gather: float) -> None:
+    """Ask the sites everything that the plan says, and write the result."""
+    place = StudyFolder(folder)
+    found = place.plan()
+    if place.result_path.exists():
+        raise InvalidParameter("FOLDER", "one without a result", str(folder))
+    app.need_flower(place.private / "flower")
+    with (
+        SuperLink(place, found, say=_say) as link,
+        FlowerCarrier(link, found, wait=wait, say=_say) as carry,
+    ):
+        _await(carry, found, gather)
+        leader = Coordinator(found, identity=place.identity, folder=place, carrier=carry, say=_say)
+        result = _concluded(leader)
+    result.save(place.result_path)
+    print_document(result)
+    click.echo(f"written to {place.result_path}", err=True)
+
+
+@command.command()
+@click.argument("folder", type=_FOLDER)
+def status(folder: Path) -> None:
+    """Show who signed a plan, and how far its questions came."""
+    place = StudyFolder(folder)
+    found = place.plan()
+    for line in str(found).split("\n"):
+        click.echo(printable(line))
+    agreed = place.agreed
+    for name in found.terms.names:
+        click.echo(f"{printable(name)}: {'signed' if name in agreed else 'not heard of'}")
+    for number, attempts in enumerate(place.attempts):
+        told = place.told(number)
+        how = "no answer" if told is None else f"answered by {len(told.survivors)} sites"
+        click.echo(f"question {number}: {how}, {attempts} attempts")
+    click.echo("finished" if place.result_path.exists() else "not finished")
+
+
+def _concluded(leader: Coordinator) -> Documented:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # printed with the result
+        return leader.run()
+
+
+def _await(carry: FlowerCarrier, found: Plan, gather: float) -> None:
+    """Until every site is connected, or enough of them and time is up."""
+    end, said = time.monotonic() + gather, None
+    while True:
+        present = carry.present()
+        missing = [name for name in found.terms.names if name not in present]
+        if not missing or time.monotonic() >= end:
+            return
+        if missing != said:
+            _say(f"waiting for {', '.join(missing)}")
+            said = missing
+        time.sleep(0.5)
+
+
+def _say(text: str) -> None:
+    click.echo(printable(text), err=True)

@@ -1,0 +1,140 @@
+"""``dpfda site``: a hospital's side of a study whose sites share nothing."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dpfda.cli._reading import read_ranges
+from dpfda.errors import InvalidParameter, ProtocolError, printable
+from dpfda.federation import app
+from dpfda.federation.node import Node
+from dpfda.federation.plan import Plan
+from dpfda.federation.site_folder import SiteConfig, SiteFolder
+from dpfda.federation.study_folder import read_card
+from dpfda.privacy.ledger_file import FileLedger
+
+_FOLDER = click.Path(file_okay=False, path_type=Path)
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_trust = click.option(
+    "--trust", type=_FILE, multiple=True, metavar="CARD",
+    help="Card of another site or of the coordinator, whose fingerprint was compared.",
+)  # fmt: skip
+
+
+@click.group()
+def command() -> None:
+    """Take part, as a hospital, in studies whose sites share nothing."""
+
+
+@command.command()
+@click.argument("folder", type=_FOLDER)
+@click.option("--name", required=True, help="Who we are, in every roster.")
+@click.option("--data", type=_FILE, required=True, help="Our table; it is read here, never sent.")
+@click.option("--ranges", required=True, metavar="RANGES",
+    help="Columns that may be asked about, with their public ranges: age=18:99,dose=0:100 or a "
+    ".json file, which may list categories.")  # fmt: skip
+@click.option("--epsilon", type=float, required=True, help="ε of all studies together, for ever.")
+@click.option("--delta", type=float, default=1e-5, show_default=True, help="δ likewise.")
+@click.option("--unit", default="person", show_default=True, help="Whose data one row is.")
+@click.option("--ask", is_flag=True, help="Ask a person before each question is answered.")
+@_trust
+def init(folder: Path, trust: tuple[Path, ...], **given: Any) -> None:
+    """Make a site: its keys, its card for the others, its budget and its config file."""
+    ranges = read_ranges(given["ranges"])
+    if not isinstance(ranges, dict):
+        rule = "like age=18:99,dose=0:100, or a .json file: the columns by their names"
+        raise InvalidParameter("--ranges", rule, given["ranges"])
+    site = SiteFolder.begin(
+        folder,
+        SiteConfig(
+            name=given["name"],
+            data=str(given["data"].resolve()),
+            unit=given["unit"],
+            epsilon=given["epsilon"],
+            delta=given["delta"],
+            ask="every question" if given["ask"] else "never",
+            ranges={name: list(known) for name, known in ranges.items()},
+        ),
+    )
+    site.pin(map(read_card, trust))
+    card = site.card
+    click.echo(f"site {card.name}: {card.rows} rows, fingerprint {card.fingerprint}")
+    click.echo(f"give {site.card_path} to the coordinator and to the other sites; keep the rest")
+
+
+@command.command()
+@click.argument("folder", type=_FOLDER)
+@click.option("--plan", "plan_file", type=_FILE, required=True, help="What the coordinator sent.")
+@_trust
+@click.option("--agree", metavar="HASH", help="Sign the plan with this hash, without being asked.")
+@click.option("--every", type=float, default=0.5, show_default=True, help="Seconds between looks "
+    "for messages.")  # fmt: skip
+def serve(
+    folder: Path, plan_file: Path, trust: tuple[Path, ...], agree: str | None, every: float
+) -> None:
+    """Sign a plan, and answer its questions until Ctrl-C."""
+    app.need_flower(folder / "flower")
+    site, plan = SiteFolder(folder), Plan.load(plan_file)
+    site.pin(map(read_card, trust))
+    site.examine(plan)
+    if plan.digest not in site.config.agreed:
+        click.echo(printable_lines(str(plan)))
+        _sign(site, plan, agree)
+    approve = _approved if site.config.ask == "every question" else None
+    guard = site.guard(plan, approve=approve)
+    click.echo(f"site {site.config.name} serves plan {plan.digest[:16]}; its log: "
+        f"{site.journal.path}")  # fmt: skip
+    memory = folder / "flower" / f"{plan.digest}.node"
+    node = Node(plan, site.node_key, memory=memory, app=app.app_hash(), say=_say)
+    try:
+        node.serve(guard, every=every, until=lambda: False)
+    except KeyboardInterrupt:
+        click.echo("stopped; started again, it goes on where it was")
+
+
+@command.command()
+@click.argument("folder", type=_FOLDER)
+@click.option("--lines", type=int, default=10, show_default=True, help="Of the log.")
+def status(folder: Path, lines: int) -> None:
+    """Show what a site signed, spent, was asked and let go."""
+    site = SiteFolder(folder)
+    config = site.config
+    click.echo(f"site {config.name} ({site.card.fingerprint}), {site.card.rows} rows")
+    click.echo(f"trusts {', '.join(sorted(config.trust)) or 'nobody yet'}")
+    for digest in config.agreed:
+        plan = site.plans[digest]
+        click.echo(f"signed {digest[:16]}: {printable(plan.body.study)}, by "
+            f"{printable(plan.body.coordinator.name)}")  # fmt: skip
+        for number, how in enumerate(site.progress(plan)):
+            click.echo(f"  question {number}: {how}")
+    click.echo(FileLedger(site.ledger_path).table())
+    if lines > 0:
+        for line in site.journal.lines[-lines:]:
+            click.echo(printable(line))
+
+
+def _sign(site: SiteFolder, plan: Plan, agree: str | None) -> None:
+    if agree is None:
+        if not click.confirm("Sign this plan?", default=False):
+            raise ProtocolError("the plan was not signed")
+    elif agree != plan.digest:
+        raise InvalidParameter("--agree", f"the hash of the plan, {plan.digest}", agree)
+    site.agree(plan)
+
+
+def _approved(text: str) -> bool:
+    click.echo(printable(text, most=sys.maxsize))
+    return click.confirm("Answer it?", default=False)
+
+
+def _say(text: str) -> None:
+    click.echo(printable(text))
+
+
+def printable_lines(text: str) -> str:
+    """Lines that somebody else had a say in."""
+    return "\n".join(printable(line) for line in text.split("\n"))

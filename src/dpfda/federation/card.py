@@ -1,0 +1,100 @@
+"""A site's card: by which keys the others know it, and how many rows it has. Public."""
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from dpfda import _validate
+from dpfda.errors import InvalidParameter, ProtocolError
+from dpfda.protocol.secure_sum import Identity
+from dpfda.protocol.secure_sum.keys import signed
+
+_LONGEST_NAME = 60
+_KEY_BYTES = 32
+
+
+class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who a site, or a coordinator, is.
+
+    Attributes:
+        name: as it appears in the roster.
+        key: its lasting Ed25519 identity, in hexadecimal digits.
+        node: its key on the Flower network (PEM); empty for a coordinator.
+        rows: how many records it holds; public.
+        signature: of all this, by the identity: nobody else can have written the card.
+
+    Example:
+        >>> identity = Identity()
+        >>> card = Card.signed_by(identity, name="north", rows=400)
+        >>> card.check()
+        >>> msgspec.structs.replace(card, rows=4).check()
+        Traceback (most recent call last):
+        dpfda.errors.ProtocolError: the card of 'north' is not signed by its key
+    """
+
+    name: str
+    key: str
+    node: str = ""
+    rows: int = 0
+    signature: str = ""
+
+    @classmethod
+    def signed_by(cls, identity: Identity, *, name: str, node: str = "", rows: int = 0) -> Card:
+        """A new card."""
+        if not name.strip() or len(name) > _LONGEST_NAME or not name.isprintable():
+            raise InvalidParameter("name", f"a name of at most {_LONGEST_NAME} letters", name)
+        _validate.whole("rows", rows, least=0)
+        card = cls(name=name, key=identity.public.hex(), node=node, rows=rows)
+        return msgspec.structs.replace(card, signature=identity.sign(card.content).hex())
+
+    @property
+    def public(self) -> bytes:
+        """The identity key."""
+        return from_hex("key", self.key)
+
+    @property
+    def content(self) -> bytes:
+        """What is signed."""
+        unsigned = msgspec.structs.replace(self, signature="")
+        return b"dpfda card" + msgspec.json.encode(unsigned, order="sorted")
+
+    @property
+    def fingerprint(self) -> str:
+        """A few letters to read out on the telephone."""
+        digest = hashlib.sha256(self.public).hexdigest()
+        return "-".join(digest[k : k + 4] for k in range(0, 16, 4))
+
+    def check(self) -> None:
+        """Refuse a card that its owner did not sign."""
+        if len(self.public) != _KEY_BYTES or not signed(
+            self.public, from_hex("signature", self.signature), self.content
+        ):
+            raise ProtocolError(f"the card of {self.name!r} is not signed by its key")
+
+
+def from_hex(name: str, text: str) -> bytes:
+    """Bytes from hexadecimal digits."""
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        raise ProtocolError(f"{name} must be hexadecimal digits") from None
+
+
+def new_node_key() -> bytes:
+    """A private key for the Flower network (P-384, PEM)."""
+    return ec.generate_private_key(ec.SECP384R1()).private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+
+
+def node_public(private: bytes) -> str:
+    """The public half, as cards have it."""
+    key = serialization.load_pem_private_key(private, password=None)
+    form = serialization.PublicFormat.SubjectPublicKeyInfo
+    return key.public_key().public_bytes(serialization.Encoding.PEM, form).decode()

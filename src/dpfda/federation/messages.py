@@ -1,0 +1,96 @@
+"""What travels between coordinator and sites: data, read by its declared types and never run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from dpfda.errors import ProtocolError
+from dpfda.protocol.secure_sum.messages import (
+    Confirmation,
+    KeyOffer,
+    MaskedVector,
+    OfferList,
+    RoundId,
+    SealedShares,
+    Survivors,
+    Unmasking,
+)
+
+MOST_BYTES = 1 << 28
+"""No message is longer."""
+
+
+class Told(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An earlier question's opened sum: public, in lattice steps."""
+
+    question: str
+    total: tuple[int, ...]
+    survivors: tuple[str, ...]
+
+
+class Ask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A question, for one attempt at its secure sum, and what earlier ones were answered with."""
+
+    round: RoundId
+    query: dict[str, Any]
+    told: tuple[Told, ...]
+
+
+class Agreement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A site's signature on the plan."""
+
+    site: str
+    signature: bytes
+
+
+class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A step of a plan, from the coordinator to one site."""
+
+    plan: str
+    step: str
+    body: bytes
+
+
+class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A site's: what the step asks for, or why not."""
+
+    body: bytes = b""
+    refused: str = ""
+
+
+ASKED: dict[str, Any] = {
+    "agree": str,
+    "advertise": Ask,
+    "share": OfferList,
+    "mask": dict[str, bytes],
+    "confirm": Survivors,
+    "unmask": tuple[Confirmation, ...],
+}
+"""Step -> what the coordinator sends."""
+
+REPLIED: dict[str, Any] = {
+    "agree": Agreement,
+    "advertise": KeyOffer,
+    "share": SealedShares,
+    "mask": MaskedVector,
+    "confirm": Confirmation,
+    "unmask": Unmasking,
+}
+"""Step -> what a site replies."""
+
+
+def encode(message: Any) -> bytes:
+    """A message as bytes."""
+    return msgspec.msgpack.encode(message)
+
+
+def decode(content: bytes, kind: Any) -> Any:
+    """A message of this kind, or a refusal."""
+    if len(content) > MOST_BYTES:
+        raise ProtocolError(f"a message is longer than {MOST_BYTES} bytes")
+    try:
+        return msgspec.msgpack.decode(content, type=kind)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        raise ProtocolError("a message is not what its step asks for") from None

@@ -1,0 +1,162 @@
+"""The plan of a shared study: who takes part, what is asked, what it costs. Public, and signed."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import msgspec
+
+from dpfda import _validate
+from dpfda.errors import InvalidData, InvalidParameter, ProtocolError
+from dpfda.federation.card import Card, from_hex
+from dpfda.federation.task import Task
+from dpfda.inquiry import Inquiry
+from dpfda.privacy.guarantee import Guarantee
+from dpfda.protocol.consortium import decentralized
+from dpfda.protocol.conversation import Conversation
+from dpfda.protocol.secure_sum import Identity, Terms
+from dpfda.protocol.secure_sum.keys import signed
+
+
+class PlanBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A plan as it is written down."""
+
+    format: Literal[1] = 1
+    study: str
+    coordinator: Card
+    sites: tuple[Card, ...]
+    colluders: int
+    dropouts: int
+    inquiry: dict[str, Any]
+    targets: tuple[str, ...] = ()
+    address: str
+    certificate: str
+    signature: str = ""
+
+
+class Plan:
+    """What all sites agree to before the first question. Frozen: its hash names it.
+
+    A plan that says less, other keys among it, has another hash; every signature, mask and ledger
+    entry of the study is bound to the hash.
+
+    Args:
+        body: as it was written; everything in it is checked here.
+
+    Attributes:
+        task: what is asked.
+        terms: those of the secure sum; their study is the plan's hash.
+    """
+
+    def __init__(self, body: PlanBody) -> None:
+        self.body = body
+        for card in (body.coordinator, *body.sites):
+            card.check()
+        if not body.study.strip() or not body.study.isprintable():
+            raise InvalidParameter("study", "a name", body.study)
+        for card in body.sites:
+            _validate.whole(f"rows of {card.name!r}", card.rows, least=1)
+        nodes = [card.node for card in body.sites]
+        if not all(nodes) or len(set(nodes)) != len(nodes):
+            raise InvalidParameter("node keys", "there, and different for every site", None)
+        try:
+            self.task = Task(Inquiry.from_dict(body.inquiry), body.targets)
+        except (TypeError, AttributeError) as error:  # parameters that the estimator has not
+            raise InvalidParameter("inquiry", "one that can be asked", str(error)) from None
+        if self.task.inquiry.rows != self.rows:
+            raise InvalidParameter("rows", f"{self.rows}, as the cards say", body.inquiry["rows"])
+        self.terms = Terms(
+            study=self.digest,
+            coordinator=body.coordinator.public,
+            roster=tuple((card.name, card.public) for card in body.sites),
+            colluders=body.colluders,
+            dropouts=body.dropouts,
+        )
+
+    @classmethod
+    def signed_by(cls, identity: Identity, body: PlanBody) -> Self:
+        """A new plan, by its coordinator."""
+        if body.coordinator.public != identity.public:
+            raise InvalidParameter("coordinator", "whose key signs the plan", body.coordinator.name)
+        signature = identity.sign(_content(body)).hex()
+        return cls(msgspec.structs.replace(body, signature=signature))
+
+    @classmethod
+    def from_json(cls, document: bytes) -> Self:
+        """Read, and refuse what its coordinator did not sign."""
+        try:
+            body = msgspec.json.decode(document, type=PlanBody)
+        except (msgspec.MsgspecError, UnicodeError) as error:
+            raise InvalidData("plan", "that of a shared study", str(error)) from None
+        plan = cls(body)
+        given = from_hex("signature", body.signature)
+        if not signed(body.coordinator.public, given, _content(body)):
+            raise ProtocolError("the plan is not signed by the coordinator that it names")
+        return plan
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """From a file."""
+        return cls.from_json(path.read_bytes())
+
+    def to_json(self) -> bytes:
+        """Its document."""
+        return msgspec.json.format(msgspec.json.encode(self.body), indent=2)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of all but the signature: what sites sign, and what they were told to expect."""
+        return hashlib.sha256(_content(self.body)).hexdigest()
+
+    @property
+    def agreement(self) -> bytes:
+        """What a site signs to agree."""
+        return b"dpfda: this site agrees to the plan " + self.digest.encode()
+
+    @property
+    def rows(self) -> int:
+        """Of all sites together: public."""
+        return sum(card.rows for card in self.body.sites)
+
+    def card(self, name: str) -> Card:
+        """That of a site."""
+        for card in self.body.sites:
+            if card.name == name:
+                return card
+        raise ProtocolError(f"site {name!r} is not in the plan")
+
+    @property
+    def conversation(self) -> Conversation[Any]:
+        """All questions that may be asked."""
+        return self.task.conversation
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the study promises each site's people."""
+        return decentralized(self.conversation.guarantee, self.terms)
+
+    def __str__(self) -> str:
+        asked = self.conversation
+        body, terms = self.body, self.terms
+        lines = [
+            f"plan {self.digest}",
+            f"  study        {body.study}: {self.task.inquiry.estimator}",
+            f"  coordinator  {body.coordinator.name} ({body.coordinator.fingerprint})",
+            *(
+                f"  site         {one.name} ({one.fingerprint}), {one.rows} rows"
+                for one in body.sites
+            ),
+            *(f"  column       {name}: {known}" for name, known in self.task.columns.items()),
+            f"  price        ε = {asked.epsilon:g}, δ = {asked.delta:g}, for each {asked.unit}",
+            f"  trust        {terms.colluders} sites may collude, {terms.dropouts} fall silent, "
+            f"{terms.threshold} open a sum",
+        ]
+        return "\n".join(lines)
+
+
+def _content(body: PlanBody) -> bytes:
+    unsigned = msgspec.structs.replace(body, signature="")
+    return b"dpfda plan" + msgspec.json.encode(unsigned, order="sorted")

@@ -1,0 +1,253 @@
+"""What a site keeps on its disk: who it is, what it offers, whom it trusts, what it spent."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from dpfda.errors import InvalidData, InvalidParameter, ProtocolError
+from dpfda.federation.card import Card, new_node_key, node_public
+from dpfda.federation.guard import Approve, Guard
+from dpfda.federation.journal import Journal
+from dpfda.federation.keys import kept, kept_identity
+from dpfda.federation.plan import Plan
+from dpfda.federation.task import EVERY_OTHER, differences
+from dpfda.files import Reading, Table
+from dpfda.noise import SecureSource, Source
+from dpfda.privacy import durable
+from dpfda.privacy.ledger_file import FileLedger
+from dpfda.protocol.account import Stage, StoredAccount
+from dpfda.protocol.secure_sum import Identity, Member
+from dpfda.protocol.site import Site
+
+
+class SiteConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """`site.toml`: written by ``dpfda site init``, and for people to read and change.
+
+    Attributes:
+        name: who we are.
+        data: the table; it is read here and never sent.
+        unit: whose data one row is.
+        epsilon, delta: what all studies together may ever cost.
+        ask: whether a person is asked before each question is answered.
+        ranges: the columns that may be asked about, with their public ranges or categories.
+        trust: names of those whose keys were checked, with their keys.
+        agreed: hashes of the plans that this site signed.
+    """
+
+    name: str
+    data: str
+    unit: str = "person"
+    epsilon: float
+    delta: float
+    ask: Literal["never", "every question"] = "never"
+    ranges: dict[str, list[float | str]]
+    trust: dict[str, str] = {}
+    agreed: list[str] = []
+
+
+class SiteFolder:
+    """A site's folder. Restoring an old copy of it voids the promise.
+
+    Args:
+        path: of the folder.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def begin(cls, path: Path, config: SiteConfig) -> SiteFolder:
+        """A new folder: keys, card, ledger and config."""
+        folder = cls(path)
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if folder._config_path.exists():
+            raise InvalidParameter("FOLDER", "one without a site", str(path))
+        table = folder._table(config)
+        for name in config.ranges:
+            if name not in (*table.names, EVERY_OTHER):
+                raise InvalidData("--ranges", f"about columns of {config.data}", repr(name))
+        FileLedger(folder.ledger_path, limit_epsilon=config.epsilon, limit_delta=config.delta)
+        node = node_public(kept(path / "node.key", new_node_key()))
+        card = Card.signed_by(folder.identity, name=config.name, node=node, rows=len(table))
+        durable.keep(folder.card_path, msgspec.json.format(msgspec.json.encode(card), indent=2))
+        folder._write(config)
+        return folder
+
+    @property
+    def config(self) -> SiteConfig:
+        """The config file, as it is now."""
+        if not self._config_path.exists():
+            raise InvalidParameter("FOLDER", "one that `dpfda site init` made", str(self.path))
+        try:
+            given = tomllib.loads(self._config_path.read_text(encoding="utf-8"))
+            return msgspec.convert(given, SiteConfig)
+        except (tomllib.TOMLDecodeError, msgspec.MsgspecError, UnicodeError) as error:
+            raise InvalidData("site.toml", "that of a site", str(error)) from None
+
+    @property
+    def identity(self) -> Identity:
+        """The site's lasting key."""
+        return kept_identity(self.path / "identity.key")
+
+    @property
+    def node_key(self) -> bytes:
+        """Its private key on the Flower network."""
+        return (self.path / "node.key").read_bytes()
+
+    @property
+    def card_path(self) -> Path:
+        """What others pin."""
+        return self.path / "card.json"
+
+    @property
+    def card(self) -> Card:
+        """Its own card."""
+        return msgspec.json.decode(self.card_path.read_bytes(), type=Card)
+
+    @property
+    def ledger_path(self) -> Path:
+        """The budget of all studies."""
+        return self.path / "ledger.jsonl"
+
+    @property
+    def journal(self) -> Journal:
+        """What was asked and what left."""
+        return Journal(self.path / "journal.txt")
+
+    @property
+    def plans(self) -> dict[str, Plan]:
+        """The plans that this site signed, by their hashes."""
+        found = [Plan.load(path) for path in sorted((self.path / "plans").glob("*.json"))]
+        return {plan.digest: plan for plan in found}
+
+    def pin(self, cards: Iterable[Card]) -> None:
+        """Trust these keys from now on; a name keeps the key it had."""
+        config = self.config
+        for card in cards:
+            card.check()
+            known = config.trust.setdefault(card.name, card.key)
+            if known != card.key:
+                raise ProtocolError(
+                    f"the card of {card.name!r} holds another key than the one pinned here"
+                )
+        self._write(config)
+
+    def examine(self, plan: Plan) -> None:
+        """Refuse, naming the rule, a plan that this site cannot agree to."""
+        config, mine = self.config, self.card
+        for card in (plan.body.coordinator, *plan.body.sites):
+            if card.name == config.name:
+                continue
+            if card.name not in config.trust:
+                raise ProtocolError(
+                    f"no key of {card.name!r} is pinned here: get its card, compare its "
+                    f"fingerprint ({card.fingerprint} in the plan), and name it with --trust"
+                )
+            if config.trust[card.name] != card.key:
+                raise ProtocolError(
+                    f"the plan lists another key of {card.name!r} than the one pinned here"
+                )
+        if plan.card(config.name) != mine:
+            raise ProtocolError("the plan lists another card of this site than its own")
+        if reason := differences(plan.task.columns, config.ranges):
+            raise ProtocolError(f"the plan does not fit this site: {reason}")
+        if (unit := plan.conversation.unit) != config.unit:
+            raise ProtocolError(
+                f"the plan is about a {unit}, a row of this site is a {config.unit}"
+            )
+        if config.agreed.count(plan.digest) == 0:
+            ledger = FileLedger(self.ledger_path)
+            if reason := ledger.refusal(plan.conversation.most):
+                raise ProtocolError(f"this site cannot pay for the plan: {reason}")
+
+    def agree(self, plan: Plan) -> None:
+        """Sign a plan that was examined."""
+        self.examine(plan)
+        config, folder = self.config, self.path / "plans"
+        folder.mkdir(exist_ok=True, mode=0o700)
+        durable.keep(folder / f"{plan.digest}.json", plan.to_json())
+        signature = self.identity.sign(plan.agreement)
+        durable.keep(folder / f"{plan.digest}.signature", signature)
+        if plan.digest not in config.agreed:
+            config.agreed.append(plan.digest)
+        self._write(config)
+        self.journal.write("signed", f"plan {plan.digest} of {plan.body.coordinator.name}")
+
+    def guard(
+        self, plan: Plan, *, approve: Approve | None = None, source: Source | None = None
+    ) -> Guard:
+        """The guard of a plan that this site signed; reads the data."""
+        config = self.config
+        if plan.digest not in config.agreed:
+            raise ProtocolError(f"this site did not sign the plan {plan.digest}")
+        self.examine(plan)
+        identity = self.identity
+        account = self._account(plan)
+        agreed = plan.conversation.agreed(
+            SecureSource() if source is None else source, FileLedger(self.ledger_path)
+        )
+        agreed["label"] = f"{plan.body.study} {plan.digest[:12]}"
+        site = Site(
+            plan.task.records(self._table(config)),
+            member=Member(config.name, identity, plan.terms, account),
+            **agreed,
+        )
+        return Guard(plan, site, identity=identity, journal=self.journal, approve=approve)
+
+    def progress(self, plan: Plan) -> list[str]:
+        """How far each question of a plan came here, in words."""
+        stages = self._account(plan).stages
+        return [_how(stages[number]) for number in sorted(stages)]
+
+    def _account(self, plan: Plan) -> StoredAccount:
+        return StoredAccount(self.path / "accounts" / plan.digest, study=plan.digest)
+
+    def _table(self, config: SiteConfig) -> Table:
+        path = Path(config.data)
+        opened = Reading().open(path if path.is_absolute() else self.path / path)
+        return opened.table(least=1)
+
+    @property
+    def _config_path(self) -> Path:
+        return self.path / "site.toml"
+
+    def _write(self, config: SiteConfig) -> None:
+        durable.keep(self._config_path, as_toml(msgspec.to_builtins(config)).encode())
+
+
+def as_toml(values: dict[str, Any]) -> str:
+    """Words, numbers, lists and one level of tables: what a config needs.
+
+    Example:
+        >>> print(as_toml({"name": "north", "ranges": {"age": [18, 99]}}))
+        name = "north"
+        <BLANKLINE>
+        [ranges]
+        "age" = [18, 99]
+        <BLANKLINE>
+    """
+    plain = [f"{key} = {_toml(one)}" for key, one in values.items() if not isinstance(one, dict)]
+    tables = [
+        f"\n[{key}]\n" + "".join(f"{_toml(name)} = {_toml(one)}\n" for name, one in table.items())
+        for key, table in values.items()
+        if isinstance(table, dict)
+    ]
+    return "\n".join(plain) + "\n" + "".join(tables)
+
+
+def _toml(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=True)
+
+
+def _how(stage: Stage) -> str:
+    if stage.opened:
+        return "in an opened sum"
+    if stage.noisy is not None:
+        return "answered under masks, not opened"
+    return "missed, or stopped while it was answered: never answered"

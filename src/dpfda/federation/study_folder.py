@@ -1,0 +1,134 @@
+"""What a coordinator keeps on its disk: the plan, its key, and every answer before it is used."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from dpfda.errors import InvalidParameter, LedgerDamaged, ProtocolError
+from dpfda.federation.card import Card
+from dpfda.federation.keys import kept_identity
+from dpfda.federation.messages import Told
+from dpfda.federation.plan import Plan
+from dpfda.privacy import durable
+from dpfda.protocol.secure_sum import Identity
+
+
+class StudyFolder:
+    """A folder of one study at its coordinator.
+
+    Args:
+        path: of the folder; made if need be.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def private(self) -> Path:
+        """Keys, readable by their owner only."""
+        folder = self.path / "private"
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return folder
+
+    @property
+    def identity(self) -> Identity:
+        """The coordinator's lasting key, made once."""
+        return kept_identity(self.private / "identity.key")
+
+    @property
+    def card_path(self) -> Path:
+        """What sites pin."""
+        return self.path / "card.json"
+
+    @property
+    def plan_path(self) -> Path:
+        """What sites sign."""
+        return self.path / "plan.json"
+
+    @property
+    def result_path(self) -> Path:
+        """What is published in the end."""
+        return self.path / "result.json"
+
+    def begin(self, plan: Plan) -> None:
+        """Keep a new plan: one a folder, because answers belong to it."""
+        if not durable.claim(self.plan_path, plan.to_json()):
+            rule = "a folder without a plan: answers belong to one"
+            raise InvalidParameter("FOLDER", rule, str(self.path))
+
+    def plan(self) -> Plan:
+        """The plan of this folder."""
+        if not self.plan_path.exists():
+            raise InvalidParameter(
+                "FOLDER", "one that `dpfda consortium plan` made", str(self.path)
+            )
+        plan = Plan.load(self.plan_path)
+        if plan.body.coordinator.public != self.identity.public:
+            raise ProtocolError("the plan in this folder names another coordinator's key")
+        return plan
+
+    def told(self, number: int) -> Told | None:
+        """The answer to a question, if it was opened."""
+        path = self._answers / f"{number:04d}.json"
+        if not path.exists():
+            return None
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=Told)
+        except msgspec.MsgspecError:
+            raise LedgerDamaged(f"{path.name} is not an answer") from None
+
+    def keep(self, number: int, told: Told) -> None:
+        """Store an answer, for good."""
+        if not durable.claim(self._answers / f"{number:04d}.json", msgspec.json.encode(told)):
+            raise ProtocolError(f"question {number} has an answer already")
+
+    def next_attempt(self, number: int) -> int:
+        """A number that no attempt at this question had, whatever became of this process."""
+        attempt = 1
+        while not durable.claim(self._answers / f"{number:04d}.{attempt}.attempt", b""):
+            attempt += 1
+        return attempt
+
+    @property
+    def attempts(self) -> list[int]:
+        """How many attempts each question took so far."""
+        found: dict[int, int] = {}
+        for path in self._answers.glob("*.attempt"):
+            number = int(path.name.partition(".")[0])
+            found[number] = found.get(number, 0) + 1
+        return [found[number] for number in sorted(found)]
+
+    def keep_agreement(self, name: str, signature: bytes) -> None:
+        """A site's signature on the plan."""
+        durable.keep(self._agreements / f"{name.encode().hex()}.signature", signature)
+
+    @property
+    def agreed(self) -> list[str]:
+        """The sites that signed."""
+        return sorted(bytes.fromhex(path.stem).decode() for path in self._agreements.glob("*"))
+
+    @property
+    def _answers(self) -> Path:
+        return _made(self.path / "answers")
+
+    @property
+    def _agreements(self) -> Path:
+        return _made(self.path / "agreements")
+
+
+def _made(path: Path) -> Path:
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def read_card(path: Path) -> Card:
+    """A card that somebody handed over."""
+    try:
+        card = msgspec.json.decode(path.read_bytes(), type=Card)
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise InvalidParameter(os.fspath(path), "a card", str(error)) from None
+    card.check()
+    return card

@@ -1,0 +1,126 @@
+"""Hospitals of a shared study, in one process: real folders, real guards, no network."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpfda.federation.card import Card
+from dpfda.federation.coordinator import Coordinator
+from dpfda.federation.plan import Plan, PlanBody
+from dpfda.federation.site_folder import SiteConfig, SiteFolder
+from dpfda.federation.study_folder import StudyFolder
+from dpfda.noise import SimulationSource
+
+ROWS = 200
+RANGES = {"age": [18.0, 100.0], "weight": [30.0, 150.0], "dose": [0.0, 100.0]}
+
+
+def write_table(path, seed, rows=ROWS):
+    rng = np.random.default_rng(seed)
+    age, weight = rng.uniform(20, 90, rows), rng.uniform(45, 120, rows)
+    dose = 45 - 0.25 * age + 0.2 * weight + rng.normal(0, 4, rows)
+    numbers = np.column_stack([age, weight, dose])
+    lines = ["age,weight,dose", *(",".join(f"{x:.3f}" for x in row) for row in numbers)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def site_folder(place, name, seed, *, rows=ROWS, **changes):
+    place.mkdir(parents=True, exist_ok=True)
+    write_table(place / "table.csv", seed, rows)
+    given = {
+        "name": name, "data": "table.csv", "epsilon": 2.0, "delta": 1e-5, "ranges": RANGES,
+    }  # fmt: skip
+    return SiteFolder.begin(place, SiteConfig(**(given | changes)))
+
+
+def inquiry(rows, **changes):
+    given = {
+        "epsilon": 1.0, "delta": 1e-6, "target_range": [0, 100],
+        "feature_ranges": {"age": [18, 100], "weight": [30, 150]},
+    }  # fmt: skip
+    parameters = {name: one for name, one in (given | changes).items() if one is not None}
+    columns = list(parameters.get("feature_ranges", ["age", "weight"]))
+    return {
+        "estimator": "PrivateLinearRegression", "parameters": parameters, "rows": rows,
+        "columns": columns, "grid_points": None,
+    }  # fmt: skip
+
+
+class Hospitals:
+    """Sites, a plan that all of them signed, and a coordinator whose carrier is this object.
+
+    `silent` holds (step, site) pairs: the message is not delivered; `deaf`: the reply is lost.
+    """
+
+    def __init__(
+        self,
+        place,
+        *,
+        sites=5,
+        colluders=1,
+        dropouts=1,
+        rows=ROWS,
+        asked=None,
+        targets=("dose",),
+        simulated=True,
+        **site,
+    ):
+        self.place, self.simulated = place, simulated
+        names = [f"h{k}" for k in range(sites)]
+        self.folders = {
+            name: site_folder(place / name, name, k, rows=rows, **site)
+            for k, name in enumerate(names)
+        }
+        self.folder = StudyFolder(place / "study")
+        identity = self.folder.identity
+        self.coordinator_card = Card.signed_by(identity, name="registry")
+        cards = [folder.card for folder in self.folders.values()]
+        body = PlanBody(
+            study="doses", coordinator=self.coordinator_card, sites=tuple(cards),
+            colluders=colluders, dropouts=dropouts, targets=targets,
+            inquiry=asked or inquiry(sites * rows),
+            address="127.0.0.1:1", certificate="",
+        )  # fmt: skip
+        self.plan = Plan.signed_by(identity, body)
+        self.folder.begin(self.plan)
+        self.silent, self.deaf, self.calls = set(), set(), []
+        self.guards = {}
+        for name, folder in self.folders.items():
+            folder.pin([self.coordinator_card, *(card for card in cards if card.name != name)])
+            folder.agree(self.plan)
+            self.restart(name)
+
+    def restart(self, name):
+        """As after kill -9: nothing but the folder remains."""
+        number = list(self.folders).index(name)
+        source = SimulationSource(number) if self.simulated else None
+        self.guards[name] = self.folders[name].guard(self.plan, source=source)
+
+    def carry(self, messages):
+        replies = {}
+        for name, content in messages.items():
+            step = self.step_of(content)
+            self.calls.append((step, name))
+            if (step, name) in self.silent:
+                continue
+            reply = self.guards[name].handle(content)
+            if (step, name) not in self.deaf:
+                replies[name] = reply
+        return replies
+
+    @staticmethod
+    def step_of(content):
+        from dpfda.federation.messages import Envelope, decode
+
+        return decode(content, Envelope).step
+
+    def coordinator(self, carrier=None):
+        return Coordinator(
+            self.plan, identity=self.folder.identity, folder=self.folder,
+            carrier=carrier or self.carry,
+        )  # fmt: skip
+
+    def spent(self, name):
+        from dpfda.privacy.ledger_file import FileLedger
+
+        return FileLedger(self.folders[name].ledger_path).entries
