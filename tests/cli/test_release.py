@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from dpfda.cli import release
 from dpfda.cli._group import dpfda
 from dpfda.privacy.ledger_file import FileLedger
 
@@ -174,3 +176,17 @@ def test_what_is_refused_spends_nothing(csv: Path, tmp_path: Path, wrong: Any) -
     call = ("mean", csv, "--epsilon", 1, "--bound", 1.2, "--ledger", ledger.path)
     assert invoke(*call, *wrong).exit_code == 2
     assert not ledger.entries
+
+
+def test_the_help_has_a_phrase_for_every_summary() -> None:
+    told = CliRunner().invoke(dpfda, ["release", "--help"]).output
+    for summary in release._MODELS:
+        assert re.search(rf"^ +{summary} {{2,}}\S+ \S+ \S+", told, re.MULTILINE), summary
+
+
+def test_refusals_name_options_not_arguments_of_python(csv: Path) -> None:
+    facts = ["--range", "0", "1", "--people", "40", "--epsilon", "1", "--target-range", "0", "9"]
+    told = CliRunner().invoke(dpfda, ["plan", *facts]).stderr
+    assert "(--force makes the study anyway)" in told
+    told = invoke("mean", csv, "--epsilon", 1, "--bound", 9, "--inference", "--mechanism", "frl")
+    assert "with --inference: the others" in told.stderr

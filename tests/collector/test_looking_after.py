@@ -90,12 +90,16 @@ def test_the_command_line_looks_after_a_study(
 
     out = tmp_path / "exported" / "study"
     wrote = studies(collector, "export", study, "--out", str(out)).stdout.split()
-    assert [Path(name).name for name in wrote] == ["study.json", "models.json", "replies-0.ndjson"]
+    assert [Path(name).name for name in wrote] == [
+        *("study.json", "models.json", "model.json", "replies-0.ndjson")
+    ]
     assert {path.stat().st_mode & 0o777 for path in out.iterdir()} == {0o600}
     (reply,) = (out / "replies-0.ndjson").read_text().splitlines()
     assert json.loads(reply)["plan"] == plan.hash
     assert json.loads((out / "study.json").read_text())["hash"] == plan.hash
     assert [one["phase"] for one in json.loads((out / "models.json").read_text())] == [-1, 0]
+    shown = CliRunner().invoke(dpfda, ["show", str(out / "model.json"), "--json"])
+    assert json.loads(shown.output) == json.loads((out / "models.json").read_text())[-1]["model"]
     again = studies(collector, "export", study, "--out", str(out), code=2)
     assert "a folder that does not exist yet" in again.output
 

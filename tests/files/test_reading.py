@@ -201,6 +201,25 @@ def test_grids(tmp_path: Path) -> None:
             read(tmp_path, text, grid=wrong)
 
 
+def test_places_above_curves_are_the_grid(tmp_path: Path) -> None:
+    """0, 1, 2, ... or 1, 2, 3, ... above curves that do not rise all the way are no curve."""
+    curves = "5,3,8,4,2\n6,7,1,2,9\n"
+    for first in (0, 1):
+        counted = ",".join(str(first + place) for place in range(5))
+        rows = read(tmp_path, f"{counted}\n{curves}")
+        assert rows.grid_points.tolist() == [first + place for place in range(5)]
+        assert rows.X.shape == (2, 5)
+    for unclear in (
+        f"2,3,4,5,6\n{curves}",  # counted, but not from the first place
+        f"0,1,2,3,5\n{curves}",
+        f"0,1,2,3,4.5\n{curves}",
+        f"0,1,2,3,4\n{curves}1,2,3,4,7\n",  # a curve rises, too
+        "0,1,2,3\n5,3,8,4\n6,7,1,2\n",  # too few for that to be no chance
+    ):
+        with pytest.raises(InvalidData, match="increasing numbers may be grid points"):
+            read(tmp_path, unclear)
+
+
 def test_long_form(tmp_path: Path) -> None:
     text = "who,t,x,sex\nb,1,2,f\nb,0,1,f\na,0,3,m\na,1,4,m\n"
     rows = read(tmp_path, text, id="who", label="sex")

@@ -108,6 +108,8 @@ def test_questions_come_in_turn() -> None:
     curator.answer(look(), number=0)
     with pytest.raises(ProtocolError, match="question 0 was another one"):
         curator.answer(look(cost=Cost(epsilon=1.0).part(0.4)), number=0)
+    with pytest.raises(ProtocolError, match="question 1 comes first"):
+        curator.answer(look(), number=-1)  # the last one, as Python counts
 
 
 def test_a_stream_answers_the_pass_that_was_made() -> None:

@@ -62,6 +62,8 @@ def test_another_question_under_the_same_number_is_refused(tmp_path):
             site.answer(BoxSum(cost=WHOLE.part(Fraction(1, 4)), dimension=2), number=0)
         with pytest.raises(ProtocolError, match="question 1 comes first"):
             site.answer(half(), number=2)
+        with pytest.raises(ProtocolError, match="question 1 comes first"):
+            site.answer(half(), number=-1)
 
 
 def test_an_opened_stage_stays_shut_after_a_restart(tmp_path):

@@ -80,7 +80,19 @@ def _spoiled_arrays(rule: Array, good: Any) -> Iterator[Any]:
 
 
 def hostile_records(records: Records) -> Iterator[tuple[str, Records]]:
-    """Records of the same shapes with other numbers: everybody's, or the first one's."""
+    """Records of the same shapes with other numbers: everybody's, or the first one's; each once."""
+    seen = {_bytes(records)}
+    for told, held in _spoiled_records(records):
+        if _bytes(held) not in seen:
+            seen.add(_bytes(held))
+            yield told, held
+
+
+def _bytes(records: Records) -> tuple[Any, ...]:
+    return tuple((column.dtype, column.tobytes()) for column in records)
+
+
+def _spoiled_records(records: Records) -> Iterator[tuple[str, Records]]:
     for value in _HELD:
         for name, place in (("everybody", slice(None)), ("one", slice(0, 1))):
             held = tuple(column.copy() for column in records)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dpfda.errors import DpfdaError
+from dpfda.protocol.query import Query
 
 Patches = Callable[[], list[Any]]
 
@@ -58,3 +59,33 @@ class Planted:
 def plant(name: str, flaw: str, patches: Patches, check: Callable[[], None]) -> None:
     """Add a flaw to those that `dpfda audit --twins` plants."""
     Planted._known.append(Planted(name, flaw, patches, check))
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a contract, on every instance of some members of its family.
+
+    Attributes:
+        check: the part, a function of the contract's module.
+        instances: of a member.
+        names: which members.
+    """
+
+    check: Callable[..., None]
+    instances: Callable[[str], list[Any]]
+    names: tuple[str, ...]
+
+    def __call__(self) -> None:
+        """Run it."""
+        for name in self.names:
+            for given in self.instances(name):
+                self.check(*given)
+
+
+def asked(check: Callable[[Any], None], *names: str) -> Part:
+    """A check of every example of some queries."""
+    return Part(check, _queries, names)
+
+
+def _queries(name: str) -> list[Any]:
+    return [(query,) for query in Query.named(name).examples()]

@@ -93,6 +93,14 @@ class CommandFiles(click.Group):
             names[part.name or ""] = part.opts[0] if option else part.human_readable_name
         argument, must, rest = text.partition(" must be ")
         text = f"{names.get(argument, argument)}{must}{rest}"
+
+        def option_of(found: re.Match[str]) -> str:
+            name, value = found.groups()
+            if name not in names:
+                return found[0]
+            return names[name] if value == "True" else f"{names[name]} {value[1:-1]}"
+
+        text = re.sub(r"\b([a-z_]+)=(True\b|'[^']*')", option_of, text)
         # Inside a sentence only names that are no words of English.
         return re.sub(r"\b[a-z]+_[a-z]+\b", lambda found: names.get(found[0], found[0]), text)
 

@@ -10,16 +10,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from dpfda.central import (
-    PrivateCovariance,
-    PrivateDensity,
-    PrivateFunctionOnScalar,
-    PrivateKernelMachine,
-)
-from dpfda.central.fpca import PrivateFPCA
-from dpfda.cli._components_view import print_components
+import dpfda
 from dpfda.cli._ledger import ledger_options, open_ledger
-from dpfda.cli._moments_view import print_moments, print_synthetic
 from dpfda.cli._output import check_outputs, check_writable, draw, output_options, publish
 from dpfda.cli._reading import (
     feature_ranges,
@@ -30,25 +22,22 @@ from dpfda.cli._reading import (
     two_classes,
 )
 from dpfda.cli._record import check_record, record_options, write_record
-from dpfda.cli._release_view import print_release
 from dpfda.errors import InvalidParameter
 from dpfda.face.from_files import check_labels
 from dpfda.files import Rows
-from dpfda.moments.comparison import PrivateGroupComparison
-from dpfda.moments.estimator import PrivateMoments
-from dpfda.moments.mean_estimator import PrivateMean
 
-_MODELS: dict[str, Any] = {
-    "mean": PrivateMean,
-    "covariance": PrivateCovariance,
-    "density": PrivateDensity,
-    "function-on-scalar": PrivateFunctionOnScalar,
-    "kernel-machine": PrivateKernelMachine,
-    "moments": PrivateMoments,
-    "groups": PrivateGroupComparison,
-    "fpca": PrivateFPCA,
-    "synthetic": PrivateMoments,
+_MODELS = {
+    "mean": "PrivateMean",
+    "covariance": "PrivateCovariance",
+    "density": "PrivateDensity",
+    "function-on-scalar": "PrivateFunctionOnScalar",
+    "kernel-machine": "PrivateKernelMachine",
+    "moments": "PrivateMoments",
+    "groups": "PrivateGroupComparison",
+    "fpca": "PrivateFPCA",
+    "synthetic": "PrivateMoments",
 }
+"""Estimators, loaded when one is asked for: whoever wants help does not wait for them."""
 
 
 @click.command(name="release")
@@ -103,12 +92,25 @@ def command(
 ) -> None:
     """Release a summary of a file of curves or points.
 
+    \b
+    SUMMARY is one of
+      mean                the mean curve, with a band
+      covariance          how much curves vary, and together where
+      density             where points lie, in one or more dimensions
+      function-on-scalar  what covariates do to a curve: a function for each
+      kernel-machine      a function of columns that predicts another one
+      moments             means, sizes and covariances of groups at once
+      groups              means of groups, compared
+      fpca                the main ways in which curves differ
+      synthetic           made-up curves that have the means and covariances
+
     FILE is CSV, TSV, Parquet, NPZ or XLSX. A row is a curve (or a point, for densities and kernel
     machines); its columns are grid points. Bounds and ranges are public knowledge; --range, if left
     out, is found privately, from n·ε = 500 on with a δ and 1000 without. Without --ledger every run
     spends its budget anew.
-    """
+    """  # noqa: D301
     _refuse_foreign(context, summary)
+    estimator: Any = getattr(dpfda, _MODELS[summary])
     check_outputs(out, plot)
     check_writable("--csv", options["csv"])
     told = check_record(options)
@@ -123,9 +125,10 @@ def command(
     rows = reading.rows(file, aside=aside, curves=curves)
     # Before anything is spent, and on stderr, so that stdout stays one document.
     click.echo(rows.said, err=True)
-    model, *data = _asked(summary, rows, covariates, options | {"label": label})
+    model, *data = _asked(summary, estimator, rows, covariates, options | {"label": label})
     persons = None if reading.groups is None else rows.text(reading.groups)
     points = rows.grid_points if curves else None
+    view = _view(summary)  # loaded before anything is spent
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # printed with the release
         model.fit(*data, grid_points=points, groups=persons)
@@ -134,7 +137,7 @@ def command(
     drawn = None
     if summary == "synthetic":
         drawn = shown = release.sample(options["curves"] or release.n, seed=options["seed"])
-    publish(release, out, as_json, _view(summary, model, drawn))
+    publish(release, out, as_json, lambda released: view(released, model, drawn))
     write_record(release, told)
     if drawn is not None and options["csv"] is not None:
         drawn.to_frame().to_csv(options["csv"], index=False)
@@ -143,13 +146,18 @@ def command(
         draw(shown, plot)
 
 
-def _view(summary: str, model: Any, drawn: Any) -> Callable[[Any], None]:
-    """How a summary is printed."""
+def _view(summary: str) -> Callable[[Any, Any, Any], None]:
+    """How a summary is printed: its release, its model, and what was drawn from it."""
+    from dpfda.cli._components_view import print_components
+    from dpfda.cli._moments_view import print_moments, print_synthetic
+    from dpfda.cli._release_view import print_release
+
     if summary == "fpca":
-        return lambda _: print_components(model)
+        return lambda _, model, __: print_components(model)
     if summary == "synthetic":
-        return lambda moments: print_synthetic(moments, drawn)
-    return print_moments if summary in _GROUPED else print_release
+        return lambda moments, _, drawn: print_synthetic(moments, drawn)
+    shown: Callable[[Any], None] = print_moments if summary in _GROUPED else print_release
+    return lambda release, *_: shown(release)
 
 
 _GROUPED = ("moments", "groups", "synthetic")
@@ -178,10 +186,9 @@ def _refuse_foreign(context: click.Context, summary: str) -> None:
 
 
 def _asked(
-    summary: str, rows: Rows, covariates: list[str], options: dict[str, Any]
+    summary: str, model: Any, rows: Rows, covariates: list[str], options: dict[str, Any]
 ) -> tuple[Any, ...]:
-    """The estimator behind a summary, and what it is fitted to."""
-    model = _MODELS[summary]
+    """The estimator behind a summary with its parameters, and what it is fitted to."""
     shared = {
         key: options[key]
         for key in ("epsilon", "delta", "unit", *sorted(_OWN[summary]))

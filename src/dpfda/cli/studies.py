@@ -161,7 +161,11 @@ def close(study: str, as_json: bool, **collector: Any) -> None:
     help="A new folder for plan, models and randomized replies.")  # fmt: skip
 @_collector
 def export(study: str, out: Path, as_json: bool, **collector: Any) -> None:
-    """Write a study into files: plan and state, models, randomized replies."""
+    """Write a study into files: plan and state, models, randomized replies.
+
+    model.json is the latest model, for dpfda show and dpfda predict; models.json has all of them
+    with what was known of each.
+    """
     if out.exists():
         raise InvalidParameter("--out", "a folder that does not exist yet", str(out))
     with _administrator(**collector) as administrator:

@@ -82,16 +82,21 @@ class Administrator:
         return self._document("DELETE", _path(study)).get("done") is True
 
     def export(self, study: str, folder: Path) -> list[Path]:
-        """Write plan and state, models and randomized replies into a new folder; the files."""
+        """Write plan and state, models, the latest by itself, and replies into a new folder."""
         described = self._granted("GET", _path(study))
         models = self._granted("GET", f"{_path(study)}/models")
         history, now = models.json(), _dictionary(described)
         try:
             phases = {int(entry["phase"]) for entry in history if entry["phase"] >= 0}
             phases |= set() if now["status"] == "finished" else {int(now["phase"])}
-        except (KeyError, TypeError, ValueError):
+            latest = json.dumps(history[-1]["model"], indent=2).encode()
+        except (IndexError, KeyError, TypeError, ValueError):
             raise _not_understood() from None
-        contents = {"study.json": described.body, "models.json": models.body}
+        contents = {
+            "study.json": described.body,
+            "models.json": models.body,
+            "model.json": latest,
+        }
         for number in sorted(phases):
             replies = self._granted("GET", f"{_path(study)}/phases/{number}/replies")
             contents[f"replies-{number}.ndjson"] = replies.body

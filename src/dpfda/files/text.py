@@ -32,6 +32,7 @@ _SEPARATORS = ";\t|,"
 _BETWEEN = {";": "';'", "\t": "tabs", "|": "'|'", ",": "','", " ": "spaces"}
 _TITLES = 9  # lines at most
 _BELOW = 3  # cells at least below a title, and rows: R writes one name above two columns
+_PLACES = 5  # numbers of a first row that are its places: no curve counts so far by chance
 _UNSUSPICIOUS = 2  # numbers of a first row that may increase by chance, as points do
 
 
@@ -276,7 +277,24 @@ def has_header(rows: list[list[str]], decimal: str, asked: Collection[str] = ())
         )
         if named:
             return True
+    if rising and _counted(others, decimal) and not _any_rises(body, words, decimal):
+        return True
     if rising:
         rule = "clear about its first row: increasing numbers may be grid points or a curve"
         raise InvalidData("FILE", f"{rule} (pass --header or --no-header)")
     return False
+
+
+def _counted(row: list[str], decimal: str) -> bool:
+    """Whether numbers are places in a row: 0, 1, 2, ... or 1, 2, 3, ..., and enough of them."""
+    found, size = [cells.number(cell, decimal) for cell in row], len(row)
+    return size >= _PLACES and found in (list(range(size)), list(range(1, size + 1)))
+
+
+def _any_rises(rows: list[list[str]], words: list[int], decimal: str) -> bool:
+    """Whether some row below might be taken for grid points, too."""
+    return any(
+        cells.grid_in([cell for place, cell in enumerate(row) if place not in words], decimal)
+        is not None
+        for row in rows
+    )

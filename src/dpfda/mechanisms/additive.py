@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -65,7 +66,7 @@ class Additive(Mechanism):
     def _integers(self, rows: int, source: Source) -> IntArray:
         """Noise in lattice steps, shape (rows, J)."""
 
-    @property
+    @cached_property
     def lattice_step(self) -> FloatArray:
         """Width of the lattice along each coordinate."""
         return self.scales / self.steps
@@ -109,7 +110,9 @@ class Additive(Mechanism):
 
 def _checked_axes(axes: Any) -> tuple[float, ...]:
     """Public axes as a tuple of finite numbers above 0."""
-    checked = tuple(_validate.positive("axes", float(axis)) for axis in axes)
+    checked = tuple(map(float, axes))
     if not checked:
         raise InvalidParameter("axes", "at least one number", axes)
+    for extreme in (np.min(checked), np.max(checked)):  # NaN is the least of any
+        _validate.positive("axes", float(extreme))
     return checked

@@ -43,7 +43,7 @@ def discrete_laplace(size: int, *, scale: int, source: Source) -> Integers:
     magnitude = _geometric(size, scale, source)
     signed = magnitude * coin_signs(size, source)
     # Zero would be counted for both signs: one of its two readings is drawn again.
-    again = np.flatnonzero(magnitude == 0)
+    again = (magnitude == 0).nonzero()[0]
     if again.size:
         again = again[coin_signs(again.size, source) < 0]
         if again.size:
@@ -81,7 +81,7 @@ def _geometric(size: int, scale: int, source: Source) -> Integers:
 
 def _unbounded_digit(size: int, table: Thresholds, source: Source) -> Integers:
     digit = table.count_below(size, source)
-    beyond = np.flatnonzero(digit == _BASE)
+    beyond = (digit == _BASE).nonzero()[0]
     if beyond.size:
         digit[beyond] += _unbounded_digit(beyond.size, table, source)
     return digit
@@ -115,10 +115,12 @@ def _gaussian_coin(magnitude: Integers, sigma: int, source: Source) -> npt.NDArr
     heads = distance < 1 << 32  # beyond, e^{-8000}: the square would not fit into a word
     exponent = distance.astype(np.uint64) ** np.uint64(2)
     tables = _coin_digits(sigma)
-    alive = np.flatnonzero(heads)
+    alive = heads.nonzero()[0]
     for position in reversed(range(len(tables))):  # most significant digit first: it decides most
         digit = (exponent[alive] >> np.uint64(_DIGIT_BITS * position)) & np.uint64(_BASE - 1)
-        tossed = np.flatnonzero(digit)  # a digit 0 contributes e^0 = 1: no coin
+        tossed = digit.nonzero()[0]  # a digit 0 contributes e^0 = 1: no coin
+        if not tossed.size:
+            continue
         lost = alive[tossed][~tables[position].exceed_uniform(_descending(digit[tossed]), source)]
         heads[lost] = False
         alive = alive[heads[alive]]

@@ -41,7 +41,7 @@ class Thresholds:
         """For `size` fresh uniforms u on [0, 1): how many c_k are ≤ u (inversion of a CDF)."""
         words = source.words(size)
         index = np.searchsorted(self._last, words, side="left")
-        for row in np.flatnonzero(self._low[index] <= words):
+        for row in (self._low[index] <= words).nonzero()[0]:
             if index[row] < self._last.size:
                 index[row] = refined(self._values, int(words[row]), source)
         return index
@@ -50,7 +50,7 @@ class Thresholds:
         """For each entry k of `which` and a fresh uniform u: is u < c_k? (a coin with odds c_k)."""
         words = source.words(which.size)
         heads = words < self._low[which]
-        for row in np.flatnonzero(~heads & (words <= self._last[which])):
+        for row in (~heads & (words <= self._last[which])).nonzero()[0]:
             only = slice(which[row], which[row] + 1)
             heads[row] = not refined(self._values, int(words[row]), source, only=only)
         return heads

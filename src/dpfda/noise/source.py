@@ -117,7 +117,8 @@ class SimulationSource:
 
     def words(self, count: int) -> Words:
         """The next `count` words of the generator."""
-        return self.generator.integers(0, 2**64, size=count, dtype=np.uint64)
+        words: Words = self.generator.bit_generator.random_raw(count)
+        return words
 
     def spawn(self, count: int) -> list[SimulationSource]:
         """Independent sources for `count` parallel pieces of work."""

@@ -22,7 +22,7 @@ def below(bound: int, size: int, source: Source) -> Words:
     excess = (1 << 64) % bound
     if excess:
         last_accepted = np.uint64((1 << 64) - excess - 1)
-        while (rejected := np.flatnonzero(words > last_accepted)).size:
+        while (rejected := (words > last_accepted).nonzero()[0]).size:
             words = words.copy() if not words.flags.writeable else words
             words[rejected] = source.words(rejected.size)
     if bound & (bound - 1) == 0:

@@ -86,8 +86,11 @@ class Price:
     precision: Fraction = Fraction()
 
     def __add__(self, other: Price) -> Price:
+        counts = dict(self.counts)
+        for event, times in other.counts.items():
+            counts[event] = counts.get(event, 0) + times
         return Price(
-            counts=Counter(self.counts) + Counter(other.counts),
+            counts=counts,
             epsilon=self.epsilon + other.epsilon,
             delta=self.delta + other.delta,
             precision=self.precision + other.precision,
@@ -153,6 +156,7 @@ def parts(event: Event) -> tuple[Fraction, Fraction, Fraction]:
     raise UnknownEvent(f"no price is known for a release of type {type(event).__name__}")
 
 
+@lru_cache(maxsize=1 << 10)
 def _precision(multiplier: float) -> Fraction:
     """1/multiplier², rounded up to a float so that long sums stay short fractions."""
     multiplier = max(multiplier, 1e-100)  # so little noise is no protection; keeps floats finite

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Required, TypedDict, Unpack
 
@@ -102,16 +102,21 @@ class Holder(ABC):
     def _kept(self, query: Query, number: int) -> Answer | None:
         """What was answered before; another question, or one out of turn, is refused."""
         asked = self._asked()
-        if number > len(asked):
-            raise ProtocolError(f"question {len(asked)} comes first")
-        if number == len(asked):
+        if not 0 <= number <= asked:
+            raise ProtocolError(f"question {asked} comes first")
+        if number == asked:
             return None
-        if asked[number] != query.digest:
+        if self._question(number) != query.digest:
             raise ProtocolError(f"question {number} was another one")
         return self._again(query, number)
 
-    def _asked(self) -> Sequence[str]:
-        return [exchange.query.digest for exchange in self.transcript]
+    def _asked(self) -> int:
+        """How many questions."""
+        return len(self.transcript)
+
+    def _question(self, number: int) -> str:
+        """The digest of one of them."""
+        return self.transcript[number].query.digest
 
     def _again(self, query: Query, number: int) -> Answer:
         return self.transcript[number].answer

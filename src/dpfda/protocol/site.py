@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Unpack
 
 import numpy as np
@@ -68,9 +67,11 @@ class Site(Holder):
         self._spent = compose([stage.event for stage in stages if stage.event is not None])
         self._require_all()
 
-    def _asked(self) -> Sequence[str]:
-        stages = self.member.account.stages
-        return [stages[number].question for number in range(len(stages))]
+    def _asked(self) -> int:
+        return len(self.member.account.stages)
+
+    def _question(self, number: int) -> str:
+        return self.member.account.stages[number].question
 
     def _again(self, query: Query, number: int) -> Answer:
         stage = self.member.account.stages[number]

@@ -51,10 +51,10 @@ class StatisticRequest(ShareRequest, name="statistic"):
             signed = weights[..., None] * (labels[..., None] == np.arange(self.n_classes))
         present = np.maximum((weights > 0).sum(axis=1), 1)[:, None, None]
         total = signed.sum(axis=1)[:, :, None] / present
-        above = []
+        above, signs = [], np.swapaxes(signed, 1, 2)
         for cut in range(self.thresholds.shape[1]):
             side = (inside >= self.thresholds[:, cut]).astype(np.float64)
-            above.append(np.einsum("hns,hnd->hsd", signed, side, optimize=True) / present)
+            above.append(signs @ side / present)
         over = np.stack(above, axis=3)  # (H, S, d, T)
         return np.stack([total[..., None] - over, over], axis=2).reshape(len(labels), -1)
 

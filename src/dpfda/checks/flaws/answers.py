@@ -1,0 +1,210 @@
+"""Flaws in what a query computes and sends: sensitivities, clipping, records of no numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from dpfda.checks import expect, neighbors, queries
+from dpfda.checks.planted import asked, plant
+from dpfda.mechanisms import budgeted
+from dpfda.moments.look import WEIGHTS
+from dpfda.privacy.events import PureEvent
+from dpfda.protocol.answer import Answer
+from dpfda.protocol.query import Query
+
+
+def _halved(make: Any) -> Any:
+    return lambda cost, *, sensitivity, axes: make(cost, sensitivity=sensitivity / 2, axes=axes)
+
+
+def _noise_halved(module: str, kind: str) -> list[Any]:
+    return [patch(f"dpfda.{module}.{kind}", _halved(getattr(budgeted, kind)))]
+
+
+for _module, _kind, _names in (
+    ("central.looks", "l2_noise", ("ball_mean", "ball_products")),
+    ("central.looks", "l2_noise", ("covariate_products", "cross_products")),
+    ("central.looks", "l1_noise", ("cell_counts", "nearest_mean")),
+    ("central.looks", "l2_noise", ("cell_counts", "nearest_mean")),
+    ("central.looks", "l2_noise", ("radius_count",)),
+    ("central.looks", "l2_noise", ("joint_moments",)),
+    ("central.looks", "l1_noise", ("shrunk_mean",)),
+    ("central.looks", "l2_noise", ("shrunk_mean",)),
+    ("central.looks", "l1_noise", ("box_mean",)),
+    ("central.looks", "l2_noise", ("kernel_machine",)),
+    ("regression.look", "l1_noise", ("regression_location", "regression_absolute_moments")),
+    ("regression.look", "l2_noise", ("regression_location", "regression_moments")),
+    ("regression.look", "l2_noise", ("regression_gradient",)),
+    ("regression.look", "l2_noise", ("regression_newton",)),
+):
+    plant(
+        f"sensitivity_halved: {_names[0]}, {_kind[:2]}",
+        f"the sensitivity of {', '.join(_names)} is halved",
+        partial(_noise_halved, _module, _kind),
+        asked(queries.check_sensitivity, *_names),
+    )
+
+
+def _less(look: Any, exact: Any, n: int, source: Any) -> Any:
+    values = look.mechanism.randomize(exact[None, :], source, clip=True)[0]
+    return Answer(values=(values + exact) / 2, n=n, law=look.mechanism.law)
+
+
+def _unclipped(module: str) -> list[Any]:
+    return [patch(f"dpfda.{module}.clip_rows", lambda rows, *_, **__: rows)]
+
+
+def _property(path: str, name: str, value: Callable[[Any], Any]) -> list[Any]:
+    module, _, owner = path.rpartition(".")
+    return [patch(f"dpfda.{module}.{owner}.{name}", property(value))]
+
+
+def _narrower(name: str) -> list[Any]:
+    look = Query.named(name)
+
+    def body(it: Any) -> Any:
+        honest = wide(it)
+        return honest._replace(width=honest.width / math.sqrt(2))
+
+    wide = look.__dict__["body"].fget
+    return [patch.object(look, "body", property(body))]
+
+
+for _title, _name in (("covariance", "ball_products"), ("covariates", "covariate_products")):
+    plant(
+        f"root_two_missing: {_title}",
+        f"√2 is missing in how far apart two products are: {_title} (C23)",
+        partial(_narrower, _name),
+        asked(queries.check_sensitivity, _name),
+    )
+plant(
+    "second_moments_for_nothing",
+    "second moments of full weight are taken to ride on a mean for nothing: 2 instead of √4.5",
+    lambda: _property("moments.look.Weights", "width", lambda weights: 2.0),
+    asked(queries.check_sensitivity, "joint_moments"),
+)
+
+
+def _heavy_sizes() -> list[Any]:
+    heavy = {"means": WEIGHTS["means"]._replace(size=1.0)}
+    alike = _property("moments.look.Weights", "width", lambda it: 2.0 if it.size == 1 else 2.2)
+    return [patch.dict(WEIGHTS, heavy), *alike]
+
+
+plant(
+    "another_group_for_nothing",
+    "sizes weigh as much as means, and who changes the group is forgotten: 2 instead of √5",
+    _heavy_sizes,
+    asked(queries.check_sensitivity, "joint_moments"),
+)
+plant(
+    "newton_root_4.25",
+    "the sensitivity of a half-Newton step is √4.25 instead of √8",
+    lambda: _property("regression.newton_look.NewtonLook", "l2", lambda look: math.sqrt(4.25)),
+    asked(queries.check_sensitivity, "regression_newton"),
+)
+for _module, _names in (
+    ("central.looks", ("ball_mean",)),
+    ("central.looks", ("joint_moments",)),
+    ("central.shrunk_mean", ("shrunk_mean",)),
+    ("central.pair_looks", ("covariate_products", "cross_products")),
+):
+    plant(
+        f"no_clipping: {_names[0]}",
+        f"records of {', '.join(_names)} are not clipped to the public ball (C11)",
+        partial(_unclipped, _module),
+        asked(queries.check_sensitivity, *_names),
+    )
+plant(
+    "bernstein_with_a_norm_bound",
+    "the Bernstein mechanism takes a bound on the norm for one on every value (C23)",
+    lambda: [
+        patch(
+            "dpfda.central.looks.l1_noise",
+            lambda cost, *, sensitivity, axes: budgeted.l1_noise(
+                cost, sensitivity=sensitivity / math.sqrt(len(axes)), axes=axes
+            ),
+        )
+    ],
+    asked(queries.check_sensitivity, "box_mean"),
+)
+
+
+def _small_kernels() -> None:
+    look: Any = Query.named("nearest_mean")
+    for query in look.examples():
+        queries.check_sensitivity(replace(query, features=0.1 * query.features))
+
+
+def _printed_width(features: Any, axes: Any, **_: Any) -> float:
+    return 2 * float(((features / axes) ** 2).sum(axis=1).max())
+
+
+plant(
+    "kernel_density_as_printed",
+    "kernels are taken to be 2M apart, not √(2M), which is less where M < ½ (C13)",
+    lambda: [patch("dpfda.central.cell_looks.cell_sensitivity", _printed_width)],
+    _small_kernels,
+)
+
+
+def _on_the_edge() -> None:
+    """Support vectors at one place, and as many of either label that one more decides."""
+    machine: Any = Query.named("kernel_machine")
+    example = next(it for it in machine.examples() if it.loss == "smoothed_hinge")
+    query = replace(example, psi=0.475 * example.space.kappa)
+    best = int(np.diag(query.space.gram).argmax())
+    x = np.full((query.n, 1), np.linspace(0, 1, query.along)[best])
+    y = np.where(np.arange(query.n) < query.n // 4, -1.0, 1.0)
+    other = np.where(np.arange(query.n) == query.n // 4, -1.0, y)
+    ratio = neighbors.measured(query, ((x, y), (x, other))).ratio
+    expect(ratio <= 1, f"neighbors are {ratio:.1f} sensitivities apart")
+
+
+def _norm_not_squared() -> list[Any]:
+    """ψ‖f‖ is ψ'‖f‖² with ψ' = ψ/(2‖f‖) at the minimizer: found in some steps."""
+    machine: Any = Query.named("kernel_machine")
+    squared = machine.statistic
+
+    def statistic(look: Any, totals: Any) -> Any:
+        psi, found = 1e-3, None
+        for _ in range(80):
+            found = squared(replace(look, psi=psi), totals)
+            norm = float(np.linalg.norm(found / look.space.weights))
+            psi = look.psi / (2 * max(norm, 1e-6))
+        return found
+
+    return [patch.object(machine, "statistic", statistic)]
+
+
+plant(
+    "norm_not_squared",
+    "a kernel machine is penalized by ψ‖f‖ and noise is for ψ‖f‖²: no stability (C14)",
+    _norm_not_squared,
+    _on_the_edge,
+)
+plant(
+    "records_not_cleaned",
+    "NaN and infinities of records reach the sums",
+    lambda: [patch("dpfda.protocol.query.finite", lambda column: column)],
+    asked(queries.check_hostile_records, "ball_mean"),
+)
+plant(
+    "price_of_another",
+    "a query is charged half of what its mechanism costs",
+    lambda: [patch.object(Query, "event", property(lambda query: PureEvent(epsilon=0.1)))],
+    asked(queries.check_description, "ball_mean", "moment"),
+)
+plant(
+    "more_than_the_mechanism",
+    "an answer is the exact one with a little of its noise",
+    lambda: [patch("dpfda.protocol.query.Look.randomize", _less)],
+    asked(queries.check_answer, "ball_mean"),
+)

@@ -1,0 +1,97 @@
+"""Flaws in what is charged: shares, ledgers, announcements, repeats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from unittest.mock import patch
+
+from dpfda.checks import conversations, queries
+from dpfda.checks.planted import Part, asked, plant
+from dpfda.privacy.cost import Cost
+from dpfda.protocol.conversation import Conversation
+from dpfda.protocol.holder import Exchange, Holder
+from dpfda.protocol.query import Query
+
+_RECORDS = 250
+
+
+def _held(check: Callable[..., None], *names: str) -> Part:
+    """A check of every course of some conversations."""
+    return Part(check, _courses, names)
+
+
+def _courses(name: str) -> list[Any]:
+    member: Any = Conversation.named(name)
+    return [
+        (conversation, _RECORDS)
+        for delta in (0.0, 0.05)
+        for conversation in member.examples(n=_RECORDS, epsilon=1.0, delta=delta)
+    ]
+
+
+_WHOLE = ("mean", "covariance", "function_on_scalar", "regression", "moments", "discriminant")
+for _name in _WHOLE:
+    plant(
+        f"share_not_divided: {_name}",
+        f"every look of {_name} spends the whole budget",
+        lambda: [
+            patch.object(Cost, "part", lambda cost, share: cost),
+            patch.object(Cost, "rest", lambda cost, *parts: cost),
+        ],
+        _held(conversations.check_price, _name),
+    )
+for _name in ("mean", "covariance", "moments"):
+    plant(
+        f"search_for_nothing: {_name}",
+        f"what a search for the range of {_name} cost is not taken off",
+        lambda: [patch("dpfda.central.scouting._left", lambda budget, search: budget)],
+        _held(conversations.check_price, _name),
+    )
+plant(
+    "rest_not_reduced",
+    "a label's share is not taken off the curve's: ε + ε/2 instead of ε (C22)",
+    lambda: [patch.object(Cost, "rest", lambda cost, *parts: cost)],
+    asked(queries.check_description, "vector"),
+)
+plant(
+    "ledger_skipped",
+    "a holder answers without spending from its ledger",
+    lambda: [patch.object(Holder, "_pay", lambda holder, query: None)],
+    _held(conversations.check_ledger, "mean"),
+)
+_pay = Holder._pay
+plant(
+    "spent_twice",
+    "a holder pays for every look twice",
+    lambda: [patch.object(Holder, "_pay", lambda it, query: (_pay(it, query), _pay(it, query)))],
+    _held(conversations.check_ledger, "mean"),
+)
+
+
+def _draw_first(holder: Any, query: Query, *, number: int) -> Any:
+    holder._agree(query)
+    answer = holder._respond(query, number)
+    holder._spend(query)
+    holder.transcript.append(Exchange(query, answer))
+    return answer
+
+
+plant(
+    "spent_after_the_draw",
+    "a holder draws noise before it spends",
+    lambda: [patch.object(Holder, "answer", _draw_first)],
+    _held(conversations.check_order, "mean"),
+)
+plant(
+    "announcement_ignored",
+    "a holder answers more than the conversation announced",
+    lambda: [patch("dpfda.protocol.holder.within", lambda price, most: True)],
+    _held(conversations.check_greed, "mean"),
+)
+plant(
+    "repeats_drawn_again",
+    "a question that is asked again gets fresh noise",
+    lambda: [patch.object(Holder, "_kept", lambda holder, query, number: None)],
+    _held(conversations.check_repeats, "mean"),
+)
