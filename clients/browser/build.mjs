@@ -1,6 +1,9 @@
-/** Builds what pages load, into a folder (by default the package's), or the tests: `node build.mjs test`. */
+/**
+ * Builds what pages load, into a folder (by default the Python package's); `node build.mjs test`
+ * the tests, `node build.mjs dist` what other web applications import.
+ */
 
-import { readdirSync } from "node:fs";
+import { readdirSync, rmSync } from "node:fs";
 import { build } from "esbuild";
 
 const common = { bundle: true, format: "esm", target: "es2022", charset: "utf8", legalComments: "none" };
@@ -15,8 +18,12 @@ const apart = {
 };
 
 if (what === "test") {
+  rmSync("out", { recursive: true, force: true });
   const tests = readdirSync("test").filter((name) => name.endsWith(".test.ts")).map((name) => `test/${name}`);
   await build({ ...common, entryPoints: tests, platform: "node", outdir: "out", outExtension: { ".js": ".mjs" } });
+} else if (what === "dist") {
+  rmSync("dist", { recursive: true, force: true });
+  await build({ ...common, entryPoints: { client: "src/index.ts", csv: "page/csv.ts" }, outdir: "dist" });
 } else {
   await build({ ...common, minify: true, entryPoints: ["src/index.ts"], outfile: `${what}/client.js` });
   await build({ ...common, minify: true, entryPoints: ["page/take_part.ts"], plugins: [apart], outfile: `${what}/take-part.js` });

@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 from devices import GOOD, Device, answered, choose, say_yes, send, study
 from forked_collector import ForkedCollector
+from packed_client import packed_client
 
 from dpfda.cli._group import dpfda
 from dpfda.client import RemoteClient
@@ -323,3 +324,32 @@ def test_files_for_another_host(tmp_path: Path) -> None:
     command = ["page", str(tmp_path / "file" / "x"), "--collector", "https://c.example"]
     said = CliRunner().invoke(dpfda, command)
     assert said.exit_code == 2, said.output
+
+
+EXPORT = "".join(
+    f"2026-11-{15 + hour // 24} {hour % 24:02d}:30:00,{62 + hour % 7},{hour}\n"
+    for hour in range(30)
+)
+
+
+def test_the_example_reads_a_watch(
+    browser: Any, collector: CollectorProcess, elsewhere: tuple[str, Path], tmp_path: Path
+) -> None:
+    host, folder = elsewhere
+    packed_client(tmp_path).rename(folder / "client")
+    plan = study(collector, "Of a watch", value_range=(40, 200))
+    person = Device(browser, host, collector.url)
+    page = person.open(f"/client/example/#collector={collector.url}&study={plan.hash}")
+    page.wait_for_function("() => document.querySelector('#said').textContent == 'Choose a file.'")
+    assert page.inner_text("#title") == "Of a watch"
+    content = f"Start time,Heart rate (bpm),Steps\n{EXPORT}".encode()
+    page.set_input_files("#file", {"name": "w.csv", "mimeType": "text/csv", "buffer": content})
+    page.select_option("#label", label="ill")
+    page.click("#form button")
+    page.wait_for_selector("#send")
+    assert page.inner_text("#said") == "24 points became these bytes. ε = 4 is spent."
+    page.click("#send")
+    page.wait_for_function("() => document.querySelector('#said').textContent.startsWith('Sent')")
+    assert answered(collector, plan) == 1
+    assert page.inner_text("#bytes") in person.bodies
+    person.context.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from devices import GOOD, Device, answered, choose, keep, say_yes, send, study
 from forked_collector import ForkedCollector
 
 from dpfda.client.http import Connection
+from dpfda.curves import CurveEncoder
+from dpfda.protocol.plan import StudyPlan
 from dpfda.study.running import CollectorProcess
 
 
@@ -73,29 +76,36 @@ def test_from_the_link_to_the_receipt(collector: CollectorProcess, device: Devic
     assert device.posted == ["enrol", "reply"]
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        ("", "The file is empty."),
-        ("t,x\n30,1\n40,2\n", "No point lies between t = 0 and t = 24"),
-        ("t,x\n0,1\n1,high\n", '"x" has something that is no number'),
-        ("t,x\n0,1,5\n", "If commas are decimal commas"),
-    ],
-)
+FILES = {
+    "": "The file is empty.",
+    "t,x\n30,1\n40,2\n": "No point lies between t = 0 and t = 24",
+    "t,x\n3,1\n40,2\n": "Only one point lies between t = 0 and t = 24",
+    "t,x\n0,1\n1,high\n": '"x" has something that is no number',
+    "t,x\n0,1,5\n": "If commas are decimal commas",
+    "PK\x03\x04": "This is no text file.",
+}
+
+
 def test_a_file_that_cannot_be_used_is_said_before_anything_happens(
-    collector: CollectorProcess, device: Device, content: str, words: str
+    collector: CollectorProcess, device: Device
 ) -> None:
-    plan = study(collector, f"Files {len(content)}")
-    page = device.tab(plan)
-    choose(page, content)
-    page.wait_for_selector("#problem:not(:empty)")
-    assert words in page.inner_text("#problem")
-    assert page.is_disabled("#yes")
-    choose(page, GOOD, label=None)  # put right
-    page.wait_for_selector("#yes:enabled")
-    assert page.inner_text("#problem") == ""
+    page = device.tab(study(collector, "Files"))
+    for content, words in FILES.items():
+        choose(page, content)
+        page.wait_for_function(
+            "words => document.querySelector('#problem').textContent.includes(words)", arg=words
+        )
+        assert page.is_disabled("#yes")
+        assert "Still needed: a file that can be read" in page.inner_text("#missing")
+        choose(page, GOOD, label=None)  # put right
+        page.wait_for_selector("#yes:enabled")
+        assert page.inner_text("#problem") == ""
     page.select_option("#label", value="")
     assert page.is_disabled("#yes"), "a label is chosen, not taken for granted"
+    assert page.inner_text("#missing") == "Still needed: your label."
+    choose(page, "t,x\n0,60\n12,75\n24,62\n")
+    page.wait_for_function("() => document.querySelector('#read').textContent.includes('units')")
+    assert "lie outside the study's range" in page.inner_text("#read")
     assert device.posted == []
 
 
@@ -167,3 +177,122 @@ def test_a_page_for_whole_hashes_of_known_studies(collector: CollectorProcess) -
         assert connection.ask("GET", f"/take-part/{plan.hash}").status == 200
         for name in (plan.hash[:16], "0" * 64, "x", plan.hash[:16] + "0" * 48):
             assert connection.ask("GET", f"/take-part/{name}").status == 404, name
+
+
+AXE = Path(__file__).resolve().parents[2] / "clients/browser/node_modules/axe-core/axe.min.js"
+LOOKS = [(1280, "light"), (390, "dark"), (360, "light")]
+
+
+def accessible(page: Any, name: str) -> None:
+    """No finding of axe, and a picture to look at."""
+    keep(page, name)
+    if AXE.is_file():
+        page.evaluate(AXE.read_text(encoding="utf-8"))
+        found = page.evaluate("axe.run({ resultTypes: ['violations'] })")["violations"]
+        assert [(one["id"], one["nodes"][0]["html"]) for one in found] == [], name
+
+
+@pytest.mark.parametrize(("width", "scheme"), LOOKS)
+def test_everybody_can_use_every_state_of_the_page(
+    browser: Any, collector: CollectorProcess, width: int, scheme: Any
+) -> None:
+    """By keyboard alone, but for the choice of the file itself."""
+    plan = study(collector, f"Pulse over a day ({width})", epsilon=1.0, people=400)
+    person = Device(browser, collector.url, width=width, color_scheme=scheme)
+    page, look = person.tab(plan), f"{width}-{scheme}"
+    choose(page, "t,x\n30,1\n40,2\n", label=None)
+    page.wait_for_selector("#problem:not(:empty)")
+    accessible(page, f"take-part-problem-{look}")
+    choose(page, GOOD, label=None)
+    page.wait_for_selector("#curve:not([hidden])")
+    page.focus("#label")
+    page.keyboard.press("ArrowDown")
+    assert page.input_value("#label") == "0"
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "limit"
+    accessible(page, f"take-part-ready-{look}")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "yes"
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#leaves:not([hidden])")
+    assert page.evaluate("document.activeElement.id") == "what-leaves"
+    accessible(page, f"take-part-leaves-{look}")
+    for _ in range(2):  # by the bytes, which a narrow window scrolls
+        page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "send"
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#done:not([hidden])")
+    assert page.evaluate("document.activeElement.id") == "thanks"
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "keep"
+    with page.expect_download() as saved:
+        page.keyboard.press("Enter")
+    kept = json.loads(Path(saved.value.path()).read_text(encoding="utf-8"))
+    assert (kept["study"], kept["receipt"]) == (plan.hash, page.inner_text("#receipt"))
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#counted:not(:empty)")
+    accessible(page, f"take-part-done-{look}")
+    assert person.problems == []
+    person.context.close()
+
+
+ROW = {"age": (0, 99), "sex": ["f", "m"]}
+OTHERS: dict[str, tuple[dict[str, Any], str, str]] = {
+    "number": ({"classes": None, "target_range": (0, 100)}, GOOD, "#number"),
+    "channels": (
+        {"value_range": [(-2, 2), (0, 9)]},
+        "t;up;down\n0;1;2\n9;0,5;3\n24;-1;8\n",
+        "#column-x2",
+    ),
+    "row": (
+        {"value_range": None, "domain_range": (0, 1), "feature_ranges": ROW},
+        "sex,age,name\nf,40,Ann\n",
+        "#cells li",
+    ),
+    "clear labels": ({}, GOOD, "#column-x"),
+}
+
+
+def test_other_kinds_of_studies(browser: Any, collector: CollectorProcess) -> None:
+    person = Device(browser, collector.url, width=390)
+    for number, (name, (facts, content, shown)) in enumerate(OTHERS.items()):
+        if name == "clear labels":
+            plan = noisy_vectors(collector)
+        else:
+            plan = study(collector, f"Of {name}", epsilon=1.0, people=900 + number, **facts)
+        page = person.tab(plan)
+        choose(page, content, label=None)
+        page.wait_for_selector(shown)
+        if plan.target_range:
+            page.fill("#number", "37,5")
+        else:
+            page.select_option("#label", index=1)
+        if plan.protects != "both":
+            page.check("#accepted")
+        say_yes(page)
+        accessible(page, f"take-part-{name.replace(' ', '-')}")
+        if name == "row":
+            assert page.inner_text("#own-cells") == "age: 40\nsex: f"
+        if name == "clear labels":
+            assert page.inner_text("#own-label") == "Your label: well (it leaves as it is)"
+            assert page.is_visible("#own-curve .noisy")
+            assert page.text_content("#stays").startswith("Your label would leave as it is")
+        send(page)
+    assert person.problems == []
+    person.context.close()
+
+
+def noisy_vectors(collector: CollectorProcess) -> StudyPlan:
+    """Of curves that leave with noise, beside labels that everybody knows."""
+    plan = StudyPlan(
+        epsilon=1.0,
+        n_people=60,
+        classes=("well", "ill"),
+        encoder=CurveEncoder("cosine", n_basis=4, feature_ranges=(-5, 5), domain_range=(0, 24)),
+        design={"name": "mrma", "n_classifiers": 4, "member_size": 6, "training_share": 0.4},
+        protects="features",
+        title="Curves with noise",
+    )
+    collector.create(plan, open=True, deadline=3600)
+    return plan

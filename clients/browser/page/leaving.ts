@@ -11,18 +11,31 @@ const POINTS = 60;
 /** What the person holds: known in the tab where it was chosen, and kept nowhere. */
 export type Own = { read: Read; label: unknown };
 
+/** Show what was read: a picture of a curve, or the cells of a row. */
+export function own(picture: string, list: string, read: Read | null, more: Line[] = []): void {
+  const lines = (read?.lines ?? []).map((values, k): Line => ({ points: read!.points, values, kind: k ? "second" : "line" }));
+  show(picture, lines.length > 0);
+  if (lines.length > 0) curves(find(picture), [...lines, ...more]);
+  find(list).replaceChildren(...(read?.cells ?? []).map((cell) => {
+    const line = document.createElement("li");
+    line.textContent = cell;
+    return line;
+  }));
+}
+
 /** Show the very bytes; beside them the person's own data, where this tab has seen them. */
-export function leaves(plan: Plan, sent: any, body: string, own: Own | null): void {
+export function leaves(plan: Plan, sent: any, body: string, mine: Own | null): void {
   const values: number[] = JSON.parse(body).values;
   say("bytes", body);
   say("asked", sent ? asked(sent, plan, values.length) : "");
-  show("stay", own !== null);
-  if (!own) return;
-  say("own-label", plan.target_range ? `Your number: ${own.label}` : `Your label: ${own.label}`);
+  show("stay", mine !== null);
+  if (!mine) return;
+  say("held", plan.protects === "both" ? "This stays here" : "What you hold");
+  say("own-label", `Your ${plan.target_range ? "number" : "label"}: ${mine.label}${plan.protects === "features" ? " (it leaves as it is)" : ""}`);
   const noisy = noisyCurve(plan, sent, values);
-  curves(find("own-curve"), [...own.read.lines.map((line, k): Line => ({ points: own.read.points, values: line, kind: k ? "second" : "line" })), ...noisy], isCurve(plan));
+  own("own-curve", "own-cells", mine.read, noisy);
   show("noisy-words", noisy.length > 0);
-  sideBySide(plan, sent, values, own.read.curve, own.label);
+  sideBySide(plan, sent, values, mine.read.curve, mine.label);
 }
 
 /** The curve that a reader of the reply could draw, where the reply is one. */

@@ -17,8 +17,8 @@ const short = (value: number): string => String(Number(value.toPrecision(3)));
 const least = (numbers: number[]): number => numbers.reduce((a, b) => Math.min(a, b));
 const most = (numbers: number[]): number => numbers.reduce((a, b) => Math.max(a, b));
 
-/** Curves in one frame, with the ends of both axes written beside it; dots where nothing connects values. */
-export function curves(picture: Element, lines: Line[], connected: boolean): void {
+/** Curves in one frame, with the ends of both axes written beside it. */
+export function curves(picture: Element, lines: Line[]): void {
   const seen = lines.map(({ points, values, kind }) => ({
     kind, places: values.map((x, k) => [points[k]!, x] as const).filter(([t, x]) => Number.isFinite(t) && Number.isFinite(x)),
   }));
@@ -32,13 +32,11 @@ export function curves(picture: Element, lines: Line[], connected: boolean): voi
     svg("line", { class: "axis", x1: LEFT, y1: 4, x2: LEFT, y2: HEIGHT - BOTTOM }),
     svg("text", { x: LEFT - 4, y: TOP + 6, "text-anchor": "end" }, short(most(xs))),
     svg("text", { x: LEFT - 4, y: HEIGHT - BOTTOM - 2, "text-anchor": "end" }, short(least(xs))),
-    ...(connected ? [
-      svg("text", { x: LEFT, y: HEIGHT - 6 }, `t = ${short(least(ts))}`),
-      svg("text", { x: WIDTH - 6, y: HEIGHT - 6, "text-anchor": "end" }, short(most(ts))),
-    ] : []),
+    svg("text", { x: LEFT, y: HEIGHT - 6 }, `t = ${short(least(ts))}`),
+    svg("text", { x: WIDTH - 6, y: HEIGHT - 6, "text-anchor": "end" }, short(most(ts))),
   ];
   for (const { kind, places } of seen) {
-    if (connected && places.length > 1) {
+    if (places.length > 1) {
       marks.push(svg("polyline", { class: kind, points: places.map(([t, x]) => `${across(t)},${down(x)}`).join(" ") }));
     } else {
       for (const [t, x] of places) marks.push(svg("circle", { class: "dot", r: 3, cx: across(t), cy: down(x) }));

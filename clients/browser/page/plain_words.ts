@@ -31,7 +31,7 @@ function curveWords(plan: Plan): string {
   if (isCurve(plan)) {
     const [low, high] = domainOf(plan);
     const count = channelsOf(plan);
-    return `A file with a curve of yours: ${count === 1 ? "a value" : `${count} values`} at each of several t between ${low} and ${high}`;
+    return `A file with a curve of yours: ${count === 1 ? "values" : `${count} values each`} at several points t between ${low} and ${high}`;
   }
   if (table?.named) return `A file with your ${listed(table.columns.map(({ key }) => String(key)), "and")}`;
   return `A file with ${table ? table.columns.length : basis.n_basis} numbers of yours`;

@@ -3,8 +3,8 @@
 import { channelsOf, domainOf, outside, type Curve, type Plan } from "../src/index.ts";
 import { column, counted, hours, Unreadable, type Table } from "./csv.ts";
 
-/** What was read, and sentences about it; a line of values for each channel. */
-export type Read = { curve: Curve; points: number[]; lines: number[][]; said: string[] };
+/** What was read, and sentences about it: a line of values for each channel of a curve, or the cells of a row. */
+export type Read = { curve: Curve; points: number[]; lines: number[][]; cells: string[]; said: string[] };
 
 export function isCurve(plan: Plan): boolean {
   return plan.encoder.basis.name !== "identity";
@@ -43,7 +43,7 @@ export function readCurve(plan: Plan, table: Table, chosen: { t: number | null; 
   }
   const values = lines.length === 1 ? lines[0]! : lines[0]!.map((_, k) => lines.map((line) => line[k]!));
   const curve = own ? { points: own, values } : { values };
-  return { curve, points, lines, said: [...said, ...farAway(plan, curve)] };
+  return { curve, points, lines, cells: [], said: [...said, ...farAway(plan, curve)] };
 }
 
 function aboutPoints(
@@ -84,21 +84,21 @@ export function readRow(plan: Plan, table: Table): Read {
       if (place < 0 || place >= table.names.length) throw new Unreadable(`The study asks for a column "${key}", and the file has none.`);
       return categories.length ? category(table.rows[0]![place]!, categories) : column(table, place)[0]!;
     });
-    return row(plan, cells, `${counted(cells.length, "column")}.`);
+    return row(plan, cells, known.columns.map(({ key }) => (typeof key === "number" ? table.names[key]! : key)), "column");
   }
   const values = table.rows.length === 1 ? table.names.map((_, k) => column(table, k)[0]!) : column(table, 0);
   const wanted = known ? known.columns.length : basis.n_basis!;
   if (values.length !== wanted) throw new Unreadable(`The study asks for ${counted(wanted, "number")}, and the file has ${values.length}.`);
   if (values.every(Number.isNaN)) throw new Unreadable("There is no number in the file.");
-  return row(plan, values, `${counted(values.length, "number")}.`);
+  return row(plan, values, table.rows.length === 1 ? table.names : values.map((_, k) => String(k + 1)), "number");
 }
 
-function row(plan: Plan, cells: unknown[], said: string): Read {
-  const numbers = cells.filter((x): x is number => typeof x === "number");
-  const missing = numbers.filter(Number.isNaN).length;
-  const curve = { values: cells };
-  const told = [said, ...(missing ? [`${missing} of them ${missing === 1 ? "is" : "are"} unknown.`] : []), ...farAway(plan, curve)];
-  return { curve, points: numbers.map((_, k) => k), lines: [numbers], said: told };
+function row(plan: Plan, values: unknown[], names: string[], what: string): Read {
+  const missing = values.filter(Number.isNaN).length;
+  const curve = { values };
+  const cells = values.map((value, k) => `${names[k]}: ${Number.isNaN(value) ? "unknown" : value}`);
+  const told = [`${counted(values.length, what)}.`, ...(missing ? [`${missing} of them ${missing === 1 ? "is" : "are"} unknown.`] : []), ...farAway(plan, curve)];
+  return { curve, points: [], lines: [], cells, said: told };
 }
 
 function category(cell: string, known: unknown[]): unknown {

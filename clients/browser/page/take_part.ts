@@ -3,8 +3,8 @@
 import { assumptions, BrowserStore, budget, Client, Refused, setLimit, type Plan, type Store } from "../src/index.ts";
 import { numberOf, readTable, Unreadable, type Table } from "./csv.ts";
 import { find, say, show } from "./dom.ts";
-import { leaves } from "./leaving.ts";
-import { curves, hundred } from "./picture.ts";
+import { leaves, own, type Own } from "./leaving.ts";
+import { hundred } from "./picture.ts";
 import { needed, promise, stays, truly, verdict, what } from "./plain_words.ts";
 import { isCurve, readCurve, readRow, usual, type Read } from "./reading.ts";
 
@@ -131,8 +131,7 @@ function checked(plan: Plan): void {
     problem(error);
   }
   say("read", read ? read.said.join(" ") : "");
-  show("curve", read !== null && read.lines[0]!.length > 0);
-  if (read) curves(find("curve"), read.lines.map((values, k) => ({ points: read!.points, values, kind: k ? "second" : "line" })), isCurve(plan));
+  own("curve", "cells", read);
   const missing = [
     ...(read ? [] : ["a file that can be read"]),
     ...(label(plan) === undefined ? [plan.target_range ? "a number of that range" : "your label"] : []),
@@ -163,19 +162,19 @@ function label(plan: Plan): unknown {
 }
 
 async function answered(store: Store, person: Client, plan: Plan): Promise<void> {
-  const own = { read: read!, label: label(plan) };
+  const mine = { read: read!, label: label(plan) };
   await setLimit(store, limit());
   const accepts = find<HTMLInputElement>("accepted").checked ? assumptions(plan) : [];
   await person.join(hash, { mostEpsilon: plan.epsilon, accepts, ...(invitation ? { invitation } : {}) });
-  const body = await person.prepare(hash, { curve: own.read.curve, label: own.label });
+  const body = await person.prepare(hash, { curve: mine.read.curve, label: mine.label });
   await describeBudget(store, plan);
   const letter = await store.change((state) => state.letters[hash]!);
-  drawn(person, plan, letter.task, body, false, own);
+  drawn(person, plan, letter.task, body, false, mine);
 }
 
-function drawn(person: Client, plan: Plan, task: unknown, body: string, again: boolean, own: { read: Read; label: unknown } | null = null): void {
+function drawn(person: Client, plan: Plan, task: unknown, body: string, again: boolean, mine: Own | null = null): void {
   step("leaves");
-  leaves(plan, task, body, own);
+  leaves(plan, task, body, mine);
   say("again", again ? "This reply was drawn before and may not have arrived: the same bytes are sent again." : "");
   const send = () => guarded(async () => finished(person, await person.send(hash), body, true));
   find("send").addEventListener("click", () => void send());
@@ -199,6 +198,7 @@ function finished(person: Client, receipt: string, body: string, now: boolean): 
 /** One part of the page after another; whoever cannot see it is led there. */
 function step(id: string, lead = true): void {
   for (const other of ["yours", "leaves", "done"]) show(other, other === id);
+  find<HTMLDetailsElement>("about").open = false; // it was read, and is a tap away
   if (lead) find<HTMLElement>(id).querySelector("h2")!.focus();
 }
 

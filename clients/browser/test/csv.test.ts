@@ -80,12 +80,13 @@ test("curves of several channels", () => {
 });
 
 test("a row, across or down", () => {
-  for (const text of ["1,2,3", "1\n2\n3", "a;b;c\n1;2;3"]) assert.deepEqual(readRow(ROWS, readTable(text)).lines, [[1, 2, 3]]);
+  for (const text of ["1,2,3", "1\n2\n3", "a;b;c\n1;2;3"]) assert.deepEqual(readRow(ROWS, readTable(text)).curve.values, [1, 2, 3]);
   assert.throws(() => readRow(ROWS, readTable("1,2")), says(/3 numbers, and the file has 2/));
   assert.throws(() => readRow(ROWS, readTable("1,2,3\n4,5,6")), says(/2 lines/));
   const named = structuredClone(ROWS);
   named.encoder.table = { named: true, columns: [{ key: "age", low: 0, high: 9, categories: [] }, { key: "sex", low: 0, high: 1, categories: ["f", "m"] }] };
   assert.deepEqual(readRow(named, readTable("sex,age,name\nm,7,Ann")).curve.values, [7, "m"]);
+  assert.deepEqual(readRow(named, readTable("sex,age,name\nm,,Ann")).cells, ["age: unknown", "sex: m"]);
   assert.throws(() => readRow(named, readTable("sex,name\nm,Ann")), says(/column "age"/));
   named.encoder.table.columns[0].key = 2;
   assert.deepEqual(readRow(named, readTable("sex;x;y\nm;7;8,5")).curve.values, [8.5, "m"]);
