@@ -144,6 +144,12 @@ print([name for name in ("sklearn", "dpfda.boosting", "dpfda.learners") if name 
     assert run(code).stdout.strip() == "[]"
 
 
+def test_estimators_load_no_cluster() -> None:
+    code = "import sys, dpfda; dpfda.PrivateMean, dpfda.PrivateLinearRegression\n"
+    done = run(code + "print({'dask', 'distributed'} & {*sys.modules})")
+    assert done.stdout.strip() == "set()"
+
+
 def test_a_collector_starts_without_scikit_learn() -> None:
     code = "import sys, dpfda.collector.run\nprint({'sklearn', 'pandas'} & {*sys.modules})"
     assert run(code).stdout.strip() == "set()"

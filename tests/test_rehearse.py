@@ -80,7 +80,7 @@ def test_what_no_site_could_answer_is_refused_before_anything_is_spent() -> None
         rehearse(model, tables(CASES["mean"]))
     assert ledger.entries == ()
     groups = dpfda.PrivateGroupComparison(1.0, value_range=(-3, 3), random_state=0)
-    with pytest.raises(InvalidParameter, match="groups must be given: the groups of all sites"):
+    with pytest.raises(InvalidParameter, match="groups must be given: nobody sees"):
         rehearse(groups, tables(CASES["groups"]))
 
 

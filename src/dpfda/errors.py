@@ -30,6 +30,7 @@ _EXTRAS = {
     "fda": ("skfda",),
     "images": ("skimage",),
     "gpu": ("torch",),
+    "cluster": ("dask", "distributed"),
     "federation": ("flwr",),
     "service": (
         "litestar",

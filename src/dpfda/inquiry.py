@@ -30,7 +30,6 @@ from dpfda.protocol.holder import Exchange
 from dpfda.protocol.query import Records
 
 _OWN = {"ledger", "random_state"}  # of whoever holds rows or draws noise: no part of what is agreed
-_NAMED = ("classes", "groups")  # public labels, where y is one of them
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -79,9 +78,7 @@ class Inquiry(Portable):
     @cached_property
     def model(self) -> Carried:
         """The estimator, told the form of rows, with no row in it."""
-        model = _class(self.estimator)(**self.parameters)
-        model._require_names()
-        return model
+        return _class(self.estimator)(**self.parameters)
 
     @cached_property
     def conversation(self) -> Conversation[Any]:
@@ -121,9 +118,9 @@ class Inquiry(Portable):
 
     def _target(self) -> Any:
         """Two targets that any site might have."""
-        for name in _NAMED:
-            if self.parameters.get(name) is not None:
-                return np.array([self.parameters[name][0]] * 2)
+        names = self.model._names_of_y()
+        if names is not None:
+            return np.array([names[0]] * 2)
         if "feature_ranges" in self.parameters and self._points is not None:
             return np.zeros((2, len(self._points)))  # curves: function-on-scalar
         return np.zeros(2)

@@ -80,7 +80,7 @@ def rehearse(
         ('decentralized', ('A', 'B', 'C'))
     """
     estimator._require_raw_rows()
-    estimator._require_names()
+    estimator._names_of_y()
     tables = _by_site(X, y, sites)
     form: Any = None
     chunks: dict[str, Any] = {}

@@ -22,6 +22,7 @@ from dpfda.curate import curate
 from dpfda.curves.observations import read_channels
 from dpfda.curves.ranges import middle
 from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.face.blocks import is_dask
 from dpfda.face.carried import Carried
 from dpfda.face.curves import count_channels, value_ranges
 from dpfda.privacy.guarantee import Guarantee
@@ -65,6 +66,8 @@ class CentralEstimator(Carried):
             groups: the person behind each row, where people have several: ε is per person.
         """
         self._require_raw_rows()
+        if is_dask(X):
+            return self._fit_dask(X, y, grid_points=grid_points, groups=groups)
         read = self._read(X, y, grid_points=grid_points, reset=True)
         if groups is not None:
             read = read._replace(rows=self._one_each(read.rows, groups))

@@ -20,7 +20,7 @@ from dpfda.central.release import Release
 from dpfda.curves.ranges import middle
 from dpfda.errors import InvalidParameter
 from dpfda.face.curves import no_grid
-from dpfda.face.either import LabelsOrNumbers, classifies
+from dpfda.face.either import LabelsOrNumbers, classifies, public_classes
 from dpfda.privacy.guarantee import CLASSES_ARE_PUBLIC
 from dpfda.protocol.linear_scores import chances
 from dpfda.protocol.person import label_numbers
@@ -78,6 +78,9 @@ class PrivateKernelMachine(LabelsOrNumbers, PointEstimator):
             center, half = self._segment()
             targets = np.clip(values - center, -half, half)
         return read._replace(rows=(*read.rows, targets))
+
+    def _names_of_y(self) -> Sequence[Any] | None:
+        return public_classes(self)
 
     def _conversation(self, read: HeldRecords, n: int) -> KernelMachineRelease:
         return KernelMachineRelease(

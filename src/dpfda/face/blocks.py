@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from dpfda._validate import IntArray
+from dpfda.errors import InvalidData
 from dpfda.face.curves import count_rows
 from dpfda.protocol.conversation import Conversation
 from dpfda.protocol.query import AdditiveLook
@@ -92,6 +93,27 @@ def pairs(block: Block) -> Iterator[tuple[Any, Any]]:
         X, y = chunk if isinstance(chunk, tuple) and len(chunk) == 2 else (chunk, None)
         if count_rows(X):
             yield X, y
+
+
+def blank(rows: Any) -> Any:
+    """Two rows of the same form that say nothing: zeros, or empty words."""
+    if hasattr(rows, "columns"):
+        columns = {name: _blanks(np.asarray(rows[name]).dtype.kind) for name in rows.columns}
+        return type(rows)(columns)
+    if hasattr(rows, "to_frame"):  # one column of a table
+        return _blanks(np.asarray(rows).dtype.kind)
+    if not hasattr(rows, "shape"):
+        raise InvalidData("X", "an array or a table, where rows are elsewhere", type(rows).__name__)
+    return np.zeros((2, *rows.shape[1:])) if rows.dtype.kind in "fiub" else _blanks("O")
+
+
+def _blanks(kind: str) -> Any:
+    return np.zeros(2) if kind in "fiub" else np.array(["", ""], dtype=object)
+
+
+def is_dask(X: Any) -> bool:
+    """Whether it is a collection of dask, which need not be installed to ask."""
+    return hasattr(X, "__dask_graph__")
 
 
 def merge(parts: Iterable[Sums]) -> Sums:

@@ -15,17 +15,21 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
 from dpfda.curate import gather
+from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidParameter
 from dpfda.face.blocks import Block, Blocks, InTurn, Summing, merge
 from dpfda.face.curves import count_rows, take
 from dpfda.face.estimator import PrivateEstimator
+from dpfda.face.file_block import FileBlock
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.conversation import Conversation
 from dpfda.protocol.holder import Exchange
@@ -35,18 +39,59 @@ from dpfda.protocol.query import AdditiveLook, Records
 class Carried(PrivateEstimator):
     """An estimator in steps: the form of rows, what is asked, records, what is concluded."""
 
-    def fit_stream(self, chunks: Block, *, grid_points: Any = None) -> Self:
+    def fit_stream(
+        self,
+        chunks: Block | Sequence[Block | str | Path],
+        *,
+        target: str | None = None,
+        grid_points: Any = None,
+        scheduler: Any = None,
+    ) -> Self:
         """Fit from chunks X, or (X, y), in little memory, to the same bits as `fit`.
 
         Args:
-            chunks: a function that starts a new pass, of which there is one for every question;
-                rows are read and counted in the first one, their number is public.
+            chunks: a function that starts a new pass over chunks, or several; or files (CSV, TSV,
+                Parquet, NPZ). There is a pass for every question, and a first one that reads and
+                counts rows: their number is public.
+            target: of files, the column that is y.
             grid_points: as in `fit`.
+            scheduler: address of a dask scheduler, or its client: its workers read the blocks, all
+                that they send is sums, and noise is drawn here. By default this process reads.
         """
-        return self._fit_blocks(InTurn([chunks]), grid_points=grid_points)
+        given: Any = chunks
+        if callable(chunks) or isinstance(chunks, (str, Path)):
+            given = [chunks]
+        blocks = [one if callable(one) else self._file(Path(one), target) for one in given]
+        if scheduler is None:
+            return self._fit_blocks(InTurn(blocks), grid_points=grid_points)
+        return self._fit_afar(_cluster().OnWorkers(blocks, scheduler), grid_points=grid_points)
+
+    def _file(self, path: Path, target: str | None) -> FileBlock:
+        """A file whose columns are those that public ranges name."""
+        ranges = getattr(self, "feature_ranges", None)
+        public = PublicColumns.of(ranges) if isinstance(ranges, Mapping) else None
+        return FileBlock(path, target, public, None if target is None else self._names_of_y())
+
+    def _fit_dask(self, X: Any, y: Any, *, grid_points: Any, groups: Any) -> Self:
+        """A fit to collections of dask."""
+        if groups is not None:
+            rule = "left out for dask: rows of one person may lie in different blocks"
+            raise InvalidParameter("groups", rule, type(groups).__name__)
+        return self._fit_afar(_cluster().OfDask(X, y), grid_points=grid_points)
+
+    def _fit_afar(self, blocks: Blocks, *, grid_points: Any) -> Self:
+        """A fit to rows that this process does not see."""
+        names, (X, y) = self._names_of_y(), blocks.first()
+        if names is not None:
+            y = np.array([names[0]] * 2)
+        return self._fit_like(X, y, blocks, grid_points=grid_points)
 
     def _fit_blocks(self, blocks: Blocks, *, grid_points: Any) -> Self:
-        X, y = blocks.first()
+        """A fit to rows that this process reads."""
+        return self._fit_like(*blocks.first(), blocks, grid_points=grid_points)
+
+    def _fit_like(self, X: Any, y: Any, blocks: Blocks, *, grid_points: Any) -> Self:
+        """A fit to rows of the form of X and y."""
         if X is None:
             raise InvalidParameter("chunks", "a function that starts a pass over rows", "no row")
         if count_rows(X) == 1:  # a form shows in two rows; of their values nothing is used
@@ -98,5 +143,14 @@ class Carried(PrivateEstimator):
     ) -> Self:
         """What a fit leaves, from a public result."""
 
-    def _require_names(self) -> None:
-        """Refuse to find names of classes or groups in rows that nobody sees together."""
+    def _names_of_y(self) -> Sequence[Any] | None:
+        """The public labels that y has, if it has labels; refused where they were to be found.
+
+        Nobody sees the rows of all blocks or sites together.
+        """
+        return None
+
+
+def _cluster() -> Any:
+    """What needs dask, loaded when somebody uses it."""
+    return import_module("dpfda.face.cluster")

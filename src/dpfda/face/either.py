@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils import ClassifierTags, RegressorTags
 
 from dpfda._validate import AnyArray
+from dpfda.errors import InvalidParameter
 from dpfda.face.curves import CurveReader
 
 
@@ -48,6 +50,16 @@ class LabelsOrNumbers(CurveReader):
             tags.estimator_type = "regressor"
             tags.regressor_tags = RegressorTags(poor_score=True)
         return tags
+
+
+def public_classes(estimator: Any) -> Sequence[Any] | None:
+    """The labels of a classifier, which must be given where nobody sees all rows together."""
+    if not estimator._classifies:
+        return None
+    if estimator.classes is None:
+        raise InvalidParameter("classes", "given: nobody sees the labels of all rows", None)
+    names: Sequence[Any] = estimator.classes
+    return names
 
 
 def classifies(estimator: Any) -> bool:

@@ -96,10 +96,10 @@ class PrivateMoments(CuratedCurveEstimator):
             raise InvalidData("y", "among the given groups")
         return read._replace(rows=(*read.rows, label_numbers(labels, self.groups_)))
 
-    def _require_names(self) -> None:
+    def _names_of_y(self) -> Sequence[Label] | None:
         if self._grouped and self.groups is None:
-            rule = "given: the groups of all sites; nobody sees them together"
-            raise InvalidParameter("groups", rule, None)
+            raise InvalidParameter("groups", "given: nobody sees the groups of all rows", None)
+        return self.groups
 
     def _names(self, labels: Any) -> tuple[Label, ...]:
         """The groups, in the order they were named; in a simulation those that occur will do."""

@@ -8,9 +8,10 @@ from typing import Any, ClassVar, Self
 
 from dpfda.curate import Passes, curate
 from dpfda.curves.observations import with_own_grids
-from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.face.blocks import Block
+from dpfda.errors import InvalidData
+from dpfda.face.blocks import is_dask
 from dpfda.face.carried import Carried
+from dpfda.face.either import public_classes
 from dpfda.noise import Source
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.holder import Exchange
@@ -38,6 +39,8 @@ class CuratedRegression(PrivateRegression, Carried):
         """
         self._require_raw_rows()
         self._begin_anew()
+        if is_dask(X):
+            return self._fit_dask(X, y, grid_points=grid_points, groups=groups)
         X, grid_points = with_own_grids(X, grid_points)
         X = self._checked(X, reset=True, least=2)
         rows, values = self._read_all(X, y, grid_points=grid_points, groups=groups)
@@ -84,16 +87,9 @@ class CuratedRegression(PrivateRegression, Carried):
         self._finish(passes.result, regression, stream.transcript, promise)
         return False
 
-    def fit_stream(self, chunks: Block, *, grid_points: Any = None) -> Self:
-        """Fit from a function that starts a new pass over chunks (X, y), to the same bits as `fit`.
-
-        Args:
-            chunks: starts a pass; there is one for every question, and a first one that reads and
-                counts rows. Their number is public.
-            grid_points: as in `fit`.
-        """
+    def _fit_like(self, X: Any, y: Any, blocks: Any, *, grid_points: Any) -> Self:
         self._begin_anew()
-        return super().fit_stream(chunks, grid_points=grid_points)
+        return super()._fit_like(X, y, blocks, grid_points=grid_points)
 
     def _form(self, X: Any, y: Any, *, grid_points: Any) -> None:
         X, grid_points = with_own_grids(X, grid_points)
@@ -126,10 +122,8 @@ class CuratedRegression(PrivateRegression, Carried):
     ) -> Self:
         return self._finish(result, asked, transcript, guarantee)
 
-    def _require_names(self) -> None:
-        if self._classifies and self.classes is None:
-            rule = "given: the labels of all sites; nobody sees them together"
-            raise InvalidParameter("classes", rule, None)
+    def _names_of_y(self) -> Sequence[Any] | None:
+        return public_classes(self)
 
     def _records(self, rows: Any, values: Any) -> Records:
         """As the questions need them."""
