@@ -35,6 +35,7 @@ _EXTRAS = {
     "service": (
         "litestar",
         "multipart",
+        "jinja2",
         "uvicorn",
         "httptools",
         "uvloop",

@@ -107,7 +107,7 @@ def test_an_open_study_without_a_deadline_warns(
 
 def test_the_form_invites_unless_it_is_told(collector: CollectorProcess) -> None:
     organizer = Organizer(collector)
-    form = PRESETS | {"csrf": organizer.csrf}
+    form = PRESETS | {"csrf": organizer.csrf, "title-0": "Gait"}
     for number, (chosen, is_open) in enumerate((({}, False), ({"open": "yes"}, True))):
         sent = form | chosen | {"seed-0": str(number)}
         status, _, headers = organizer.post("/new", sent, organizer.cookie)
@@ -118,7 +118,7 @@ def test_the_form_invites_unless_it_is_told(collector: CollectorProcess) -> None
         assert joining is not None
         assert ("--invitation" in joining[0]) != is_open
         page = organizer.post("/forecast", form | chosen, organizer.cookie)[1]
-        assert (' value="yes" checked>' in page) == is_open
+        assert ('name="open" value="yes" checked>' in page) == is_open
 
 
 def test_a_page_makes_invitations(

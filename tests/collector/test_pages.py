@@ -155,17 +155,17 @@ def test_creating_a_study_shows_what_people_would_be_asked(
     page = visit()
     page.click("text=New study >> nth=0")
     assert "is the finished classifier right about you?" in page.inner_text("#planned")
-    before = page.inner_text("#planned td:last-child >> nth=0")
+    before = page.inner_text("#planned .true >> nth=0")
     keep(page, "new")
     page.fill("#epsilon-0", "8")
     page.wait_for_function(
-        "old => document.querySelector('#planned td:last-child').textContent != old", arg=before
+        "old => document.querySelector('#planned .true').textContent != old", arg=before
     )
-    assert float(page.inner_text("#planned td:last-child >> nth=0")) > float(before)
+    assert float(page.inner_text("#planned .true >> nth=0")) > float(before)
     page.fill("#title-0", "From the form")
     page.fill("#n_people-0", "50")
     page.fill("#value_range-1", "25")
-    page.click("text=Create")
+    page.click("text=Create the study")
     page.wait_for_url("**/study/*")
     assert page.inner_text("h1") == "From the form"
     facts = {"value_range": (-1, 25), "evaluation_share": 0.15, "title": "From the form"}
@@ -182,21 +182,22 @@ def test_a_file_of_public_people_stays_chosen(visit: Any) -> None:
     rng = np.random.default_rng(0)
     lines += [f"{('no', 'yes')[k % 2]},{','.join(map(str, rng.normal(size=3)))}" for k in range(80)]
     content = "\n".join(lines).encode()
+    page.click("text=Or a file of public people")
     page.set_input_files("#sample", {"name": "a.csv", "mimeType": "text/csv", "buffer": content})
-    page.click("text=Will it work?")
+    page.click("text=What will it be worth?")
     page.wait_for_selector("#outlook .error")
     assert "--label must be given" in page.inner_text("#outlook")
     page.fill("#read-label", "ill")
-    page.click("text=Will it work?")  # the file is still chosen
+    page.click("text=What will it be worth?")  # the file is still chosen
     page.wait_for_selector("#outlook strong", timeout=60_000)
     assert "a public sample of 80 rows" in page.inner_text("#outlook")
     keep(page, "forecast-from-a-file")
     big = {"name": "a.csv", "mimeType": "text/csv", "buffer": b"1" * (5 << 20)}
     page.set_input_files("#sample", big)
-    page.click("text=Will it work?")
+    page.click("text=What will it be worth?")
     assert "too large for this form" in page.inner_text("#outlook")
     page.fill("#title-0", "With a file beside it")
-    page.click("text=Create")
+    page.click("text=Create the study")
     page.wait_for_url("**/study/*")
     assert page.problems == []
 
@@ -204,10 +205,11 @@ def test_a_file_of_public_people_stays_chosen(visit: Any) -> None:
 def test_a_form_that_makes_no_study_says_why(visit: Any) -> None:
     page = visit()
     page.goto("/new")
+    page.fill("#title-0", "One label")
     page.fill("#classes-0", "only one")
     page.wait_for_selector("#planned .error")
-    page.click("text=Create")
-    assert "classes must be at least two different labels" in page.inner_text("[role=alert]")
+    page.click("text=Create the study")
+    assert "Labels must be at least two different labels" in page.inner_text("[role=alert]")
 
 
 def form(connection: Connection, path: str, body: str, **headers: str) -> Any:

@@ -74,8 +74,8 @@ def test_what_was_forecast_is_remembered(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(planning, "forecast", refuse)
     facts = {"n_people": 50, "epsilon": 1.0, "value_range": [0, 1], "classes": ["no", "yes"]}
 
-    def outlook(**other: Any) -> str:
-        return asyncio.run(planning.outlook(facts | other, {"family": "smooth"}, {"error": None}))
+    def outlook(**other: Any) -> planning.Outlook:
+        return asyncio.run(planning.outlook(facts | other, {"family": "smooth"}))
 
     assert outlook() == outlook()
     assert len(asked) == 1

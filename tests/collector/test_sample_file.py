@@ -61,7 +61,7 @@ NUMBERS = {"classes-0": "", "target_range-0": "0", "target_range-1": "9"}
 
 
 def outlook(page: str) -> str:
-    found = re.search(r'<div id="outlook"[^>]*>(.*)</div></section>', page, re.DOTALL)
+    found = re.search(r'<div id="outlook"[^>]*>(.*)</div></section>\s*<section', page, re.DOTALL)
     assert found is not None
     return unescape(re.sub(r"<[^>]*>", " ", found[1]))
 

@@ -129,6 +129,8 @@ class StudyStatus(msgspec.Struct, frozen=True, kw_only=True):
     issued: int
     answered: int
     open: bool
+    domain_unit: str
+    value_unit: str
     warnings: list[str]
     successor: str | None
 
@@ -350,6 +352,8 @@ async def _status(collector: Collector, record: StudyRecord) -> StudyStatus:
         issued=record.issued,
         answered=await collector.answered(record),
         open=settings.open,
+        domain_unit=settings.domain_unit,
+        value_unit=settings.value_unit,
         warnings=settings.warnings(),
         successor=record.successor,
     )

@@ -13,6 +13,7 @@ from dpfda.errors import InvalidParameter
 SHORTEST_KEY = 22  # characters: 128 bits by lot, as `secrets.token_urlsafe(16)` draws them
 
 Positive = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
+Unit = Annotated[str, msgspec.Meta(max_length=40)]
 
 
 class StudySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -27,6 +28,8 @@ class StudySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         online: when a stream's round is finished, begin the next one.
         median_group: where reports are averaged, take the median of means over groups of this many
             people instead: fewer liars than half the groups then change little. 0 averages.
+        domain_unit: what t is counted in, for people to read.
+        value_unit: what x(t) is measured in, for people to read.
     """
 
     deadline: Positive | None = None
@@ -34,6 +37,8 @@ class StudySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     lapse: Positive = 3600.0
     online: bool = False
     median_group: Annotated[int, msgspec.Meta(ge=0, le=10**6)] = 0
+    domain_unit: Unit = ""
+    value_unit: Unit = ""
 
     def warnings(self) -> list[str]:
         """What the organizer should think about again."""

@@ -6,7 +6,7 @@ import json
 import math
 import shlex
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from dpfda.mechanisms.question_response import QuestionResponse
 from dpfda.planner.forecast import Forecast
@@ -15,6 +15,7 @@ from dpfda.recipe import in_words
 
 _COIN = 0.75  # a study that learns nothing is better than guessing half of the time
 _LEAST = 0.1  # of what there is to gain
+_FEWEST = 10.0  # effective people: a share of so many is known to ±16 points
 _SURE = 0.95  # of the studies are better than guessing: then this one is said to work
 _APART = 0.03  # between simulation and theory, before it is worth a sentence
 
@@ -31,13 +32,10 @@ def verdict(found: Forecast) -> str:
         >>> print(verdict(found))  # doctest: +ELLIPSIS
         This study cannot work: 9 effective people. Expect ... wrong, where guessing gives 50.0 %.
     """
-    expected = found.expected
+    expected, outcome = found.expected, prospect(found)
     told = f"Expect {_percent(expected.error)} {_off(found)}"
     effective = f"{found.effective:.0f} effective people"
-    # Who explains nothing of a number leaves all of its variance, however badly its mean is known.
-    nothing = found.guessing if found.plan.target_range is None else 1.0
-    gain = (nothing - expected.error) / (nothing - found.non_private)
-    if expected.better < _COIN or gain < _LEAST:
+    if outcome == "cannot work":
         return (
             f"This study cannot work: {effective}. {told}, where {guess(found)} gives "
             f"{_percent(found.guessing)}."
@@ -46,12 +44,23 @@ def verdict(found: Forecast) -> str:
         f"between {guess(found)} ({_percent(found.guessing)}) and no privacy "
         f"({_percent(found.non_private)})"
     )
-    if expected.better < _SURE:
+    if outcome == "may work":
         return (
             f"This study may work: {effective}; {expected.better:.0%} of such studies are better "
             f"than {guess(found)}. {told}, {between}."
         )
     return f"This study works: {effective}. {told}, {between}."
+
+
+def prospect(found: Forecast) -> Literal["works", "may work", "cannot work"]:
+    """The same in two words."""
+    expected = found.expected
+    # Who explains nothing of a number leaves all of its variance, however badly its mean is known.
+    nothing = found.guessing if found.plan.target_range is None else 1.0
+    gain = (nothing - expected.error) / (nothing - found.non_private)
+    if found.effective < _FEWEST or expected.better < _COIN or gain < _LEAST:
+        return "cannot work"
+    return "may work" if expected.better < _SURE else "works"
 
 
 def guess(found: Forecast) -> str:

@@ -47,6 +47,34 @@ def members(title: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"title": title, "frame": frame, "half": scale.y(0.5), "marks": marks}
 
 
+def interval(
+    title: str, ends: tuple[float, float, float], beside: Mapping[str, float]
+) -> dict[str, Any]:
+    """A number with its interval on a line from 0, beside others that have names.
+
+    Example:
+        >>> interval("error", (0.1, 0.2, 0.3), {"guessing": 0.5})["marks"]
+        [{'x': 600.0, 'told': 'guessing 50.0 %', 'anchor': 'end'}]
+    """
+    most = max(*ends, *beside.values(), 1e-9)
+    low, value, high = (_place(end, most) for end in ends)
+    marks = [
+        {
+            "x": _place(number, most),
+            "told": f"{name} {100 * number:.1f} %",
+            "anchor": "end" if number > most / 2 else "start",
+        }
+        for name, number in beside.items()
+    ]
+    told = f"{100 * ends[1]:.1f} % ({100 * ends[0]:.1f} to {100 * ends[2]:.1f})"
+    return {"title": title, "low": low, "value": value, "high": high, "told": told, "marks": marks}
+
+
+def _place(number: float, most: float) -> float:
+    """On a line from 40 to 600."""
+    return 40.0 + 560.0 * min(max(number, 0.0), most) / most
+
+
 class _Scale:
     def __init__(self, left: float, right: float, low: float, high: float) -> None:
         self._left, self._right, self._low, self._high = left, right, low, high

@@ -11,12 +11,14 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any
 
+from dpfda.collector.pages import charts
+from dpfda.collector.pages.form import check_numbers, in_the_forms_words, number
 from dpfda.collector.refusal import Refused
 from dpfda.errors import DpfdaError, InvalidParameter
 from dpfda.files import Handed, Reading
 from dpfda.planner.apart import public_people_apart
-from dpfda.planner.forecast import forecast
-from dpfda.planner.words import notes
+from dpfda.planner.forecast import Forecast, forecast
+from dpfda.planner.words import guess, notes, prospect
 from dpfda.recipe import plan_from_facts
 
 ERRORS = ("non_private_error", "error")
@@ -24,6 +26,8 @@ ERRORS = ("non_private_error", "error")
 
 # What one forecast may cost: some seconds of one processor, whatever is in the form.
 _STUDIES, _PEOPLE, _CLASSES = 16, 2000, 20
+# And one while somebody types: less than 1.3 seconds for every design of the recipe.
+_QUICK_STUDIES, _QUICK_PEOPLE, _QUICK_PEOPLE_OTHERS = 12, 1000, 600
 MOST_BYTES = 4 << 20  # of a file: what a slow line brings within a server's patience
 READING = ("label", "drop", "id", "columns", "grid", "fill", "sep", "decimal", "header")
 _YES_OR_NO, _CHOICES = {"fill", "header"}, ("", "yes", "no")
@@ -39,16 +43,22 @@ class Outlook:
 
     Attributes:
         refused: why there is none.
-        first: whether the study works.
+        prospect: whether the study works, in two words.
+        first: the same in a sentence.
+        chart: the expected error beside what it lies between.
         others: what else is to be said.
         studies: how many were simulated.
+        quick: whether a longer forecast would say more.
         read: how the file was read, if there was one.
     """
 
     refused: str = ""
+    prospect: str = ""
     first: str = ""
+    chart: dict[str, Any] | None = None
     others: tuple[str, ...] = ()
     studies: int = 0
+    quick: bool = False
     read: str = ""
 
 
@@ -66,25 +76,31 @@ def reading_of(form: Mapping[str, str]) -> Reading:
 async def outlook(
     facts: Mapping[str, Any],
     form: Mapping[str, str],
-    errors: Mapping[str, Any],
     file: Handed | None = None,
+    *,
+    quick: bool = False,
+    waiting: int = _WAITING,
 ) -> Outlook:
     """The forecast; or why there is none.
 
     Args:
         facts: of the study, as the form has them.
-        form: the family, and how to read the file.
-        errors: those of `ERRORS`, as numbers.
+        form: the family, errors, and how to read the file.
         file: public people.
+        quick: simulate few studies, and nothing beside the error.
+        waiting: how many forecasts there may be at a time; more are asked to come back.
     """
-    known = {name: value for name, value in facts.items() if value not in (None, "")}
+    # Neither changes what a study is worth.
+    known = {k: v for k, v in facts.items() if v not in (None, "") and k not in ("title", "seed")}
+    errors = {name: number(form.get(name)) for name in ERRORS}
     asked = {name: value for name, value in errors.items() if value not in (None, "")}
-    key = json.dumps({"facts": known, "asked": asked | {"family": form.get("family", "")}})
+    asked |= {"family": form.get("family", "")}
+    key = json.dumps({"facts": known, "asked": asked, "quick": quick})
     work = partial(_simulated, key)
     if file is not None:
         key += secrets.token_hex(8)  # not remembered: the file would have to be
         work = partial(_from_file, known, asked, form, file)
-    if len(_under_way | {key}) > _WAITING:
+    if len(_under_way | {key}) > waiting:
         raise Refused(429, "busy", "other forecasts are under way; try again", retry_after=5)
     _under_way.add(key)
     try:
@@ -93,10 +109,10 @@ async def outlook(
         _under_way.discard(key)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def _simulated(key: str) -> Outlook:
     given = json.loads(key)
-    return _told(given["facts"], lambda: given["asked"])
+    return _told(given["facts"], lambda: given["asked"], quick=given["quick"])
 
 
 def _from_file(
@@ -116,15 +132,38 @@ def _from_file(
     return replace(told, read="".join(f"{file.name}: {how}" for how in said))
 
 
-def _told(facts: dict[str, Any], people: Callable[[], dict[str, Any]]) -> Outlook:
+def _told(
+    facts: dict[str, Any], people: Callable[[], dict[str, Any]], *, quick: bool = False
+) -> Outlook:
     try:
         any_size = {"force": True} if "target_range" in facts else {}
-        plan_from_facts(_ANY | facts | any_size)  # refuses what is not of its kind
+        check_numbers(_ANY | facts)
+        plan = plan_from_facts(_ANY | facts | any_size)  # refuses what is not of its kind
         if len(facts.get("classes") or ()) > _CLASSES:
             raise InvalidParameter("classes", f"at most {_CLASSES} for a forecast", "more")
-        also = ("second", "difference")
-        found = forecast(**facts, **people(), studies=_STUDIES, most=_PEOPLE, also=also)
+        effort: dict[str, Any] = {"studies": _STUDIES, "most": _PEOPLE}
+        effort["also"] = ("second", "difference")
+        if quick:
+            most = _QUICK_PEOPLE if plan.n_classes == 2 else _QUICK_PEOPLE_OTHERS
+            effort = {"studies": _QUICK_STUDIES, "most": most, "also": ()}
+        found = forecast(**facts, **people(), **effort)
     except DpfdaError as refusal:
-        return Outlook(refused=str(refusal)[:600])
+        return Outlook(refused=in_the_forms_words(refusal)[:600])
     first, *others = notes(found)
-    return Outlook(first=first, others=tuple(others), studies=_STUDIES)
+    return Outlook(
+        prospect=prospect(found),
+        first=first,
+        chart=_chart(found),
+        others=tuple(others),
+        studies=effort["studies"],
+        quick=quick,
+    )
+
+
+def _chart(found: Forecast) -> dict[str, Any]:
+    expected = found.expected
+    return charts.interval(
+        "expected error, and where nine of ten such studies lie",
+        (expected.low, expected.error, expected.high),
+        {"no privacy": found.non_private, guess(found): found.guessing},
+    )

@@ -11,8 +11,11 @@ from litestar.response import Template
 from markupsafe import Markup
 
 from dpfda.collector.pages import charts, planning
-from dpfda.collector.pages.form import facts_of
+from dpfda.collector.pages.form import check_numbers, facts_of, in_the_forms_words
+from dpfda.collector.pages.sample_reply import sample_reply
 from dpfda.collector.pages.templating import page
+from dpfda.collector.pages.words import phase_name
+from dpfda.collector.plans import check_sizes
 from dpfda.collector.settings import StudySettings
 from dpfda.collector.storage.base import ModelRecord, StudyLine, StudyRecord
 from dpfda.errors import DpfdaError
@@ -88,8 +91,17 @@ def new_page(
     csrf: str,
     complaint: str = "",
     outlook: planning.Outlook | None = None,
+    hopeless: bool = False,
 ) -> Template:
-    """The form for a new study, beside what people would be asked in it, and its forecast."""
+    """The form for a new study, beside what people would be asked in it, and its forecast.
+
+    Args:
+        form: what is in it.
+        csrf: the session's token.
+        complaint: why it was not taken.
+        outlook: the forecast, if it was asked for.
+        hopeless: whether to ask if the study is to be created nevertheless.
+    """
     others = planning.READING[1:]
     return page(
         "new",
@@ -98,6 +110,7 @@ def new_page(
         complaint=complaint,
         planned=_planned(form),
         outlook=outlook,
+        hopeless=hopeless,
         options=OPTIONS,
         reading_names=others,
         reading_chosen=any(form.get(f"read-{name}") for name in others),
@@ -111,13 +124,23 @@ def planned_part(form: Mapping[str, str]) -> Template:
     return page("planned", planned=_planned(form))
 
 
+def outlook_part(outlook: planning.Outlook) -> Template:
+    """What the study would be worth."""
+    return page("outlook", outlook=outlook)
+
+
 def _planned(form: Mapping[str, str]) -> dict[str, Any]:
+    facts = facts_of(form)
     try:
-        rows, notes = in_words(plan_from_facts(facts_of(form)))
+        check_numbers(facts)
+        plan = plan_from_facts(facts)
+        check_sizes(plan)
+        rows, notes = in_words(plan)
+        sample = sample_reply(plan, facts["value_range"])
     except DpfdaError as error:
-        return {"refused": str(error)[:300]}
-    cells = [list(row.values()) for row in rows]
-    return {"refused": "", "headings": list(rows[0]), "rows": cells, "notes": notes}
+        return {"refused": in_the_forms_words(error)}
+    named = [row | {"phase": phase_name(row["phase"])} for row in rows]
+    return {"refused": "", "rows": named, "notes": notes, "sample": sample}
 
 
 def _how(record: StudyRecord) -> StudySettings:

@@ -1,41 +1,75 @@
-// Three comforts; every page works without them.
+// Comforts; every page works without them.
+const same = { credentials: "same-origin" };
 // 1. A study's page keeps itself up to date.
 const live = document.querySelector("[data-live]");
 if (live) {
   setInterval(async () => {
     if (document.hidden) return;
-    const answer = await fetch(live.dataset.live, { credentials: "same-origin" });
-    if (answer.ok) live.innerHTML = await answer.text();
+    try {
+      const answer = await fetch(live.dataset.live, same);
+      if (answer.redirected) location.reload();
+      else if (answer.ok) live.innerHTML = await answer.text();
+    } catch { /* the next one may arrive */ }
   }, 3000);
 }
-// 2. The form shows what people would be asked with the facts that are in it.
+// 2. The form shows what people would be asked, and what it would be worth, with the facts in it.
 const form = document.querySelector("form[data-planned]");
 if (form) {
-  let waiting;
-  form.addEventListener("input", () => {
-    clearTimeout(waiting);
-    waiting = setTimeout(async () => {
+  const outlook = document.querySelector("#outlook");
+  // One request at a time, and after it another if something was typed meanwhile.
+  const keepUp = (address, place, pause) => {
+    let waiting, busy = false, again = false, turn = 0;
+    const ask = async () => {
+      if (busy) { again = true; return; }
+      busy = true;
+      again = false;
+      const mine = turn;
       const values = new URLSearchParams(new FormData(form));
       ["csrf", "sample"].forEach((name) => values.delete(name));
-      const answer = await fetch(form.dataset.planned + "?" + values, { credentials: "same-origin" });
-      if (answer.ok) document.querySelector("#planned").innerHTML = await answer.text();
-    }, 250);
+      try {
+        const answer = await fetch(address + "?" + values, same);
+        const text = await answer.text();
+        if (answer.redirected) location.reload();
+        else if (mine !== turn) again = false; // the button was pressed: its answer is the better one
+        else if (answer.ok) place.innerHTML = text;
+        else if (answer.status === 429) { again = true; await new Promise((done) => setTimeout(done, 1000)); }
+      } catch { /* the next one may arrive */ }
+      place.removeAttribute("aria-busy");
+      busy = false;
+      if (again) ask();
+    };
+    const soon = () => {
+      clearTimeout(waiting);
+      place.setAttribute("aria-busy", "true");
+      waiting = setTimeout(ask, pause);
+    };
+    const stop = () => { clearTimeout(waiting); again = false; turn += 1; };
+    return { soon, stop };
+  };
+  const planned = keepUp(form.dataset.planned, document.querySelector("#planned"), 250);
+  const worth = keepUp(form.dataset.outlook, outlook, 500);
+  form.addEventListener("input", (event) => {
+    if (event.target.type === "file" || event.target.name.startsWith("read-")) return;
+    planned.soon();
+    if (!form.elements.sample.files.length) worth.soon();
   });
+  if (!outlook.querySelector("svg, .error")) worth.soon();
   // 3. A forecast leaves the form as it is, with the file that was chosen in it.
   form.addEventListener("submit", async (event) => {
     const button = event.submitter;
     if (!button || !button.formAction.endsWith("/forecast")) return;
     event.preventDefault();
-    const outlook = document.querySelector("#outlook");
     const file = form.elements.sample.files[0];
     if (file && file.size > form.elements.sample.dataset.most) {
       outlook.textContent = "The file is too large for this form: dpfda plan --sample takes it.";
       return;
     }
     button.disabled = true;
+    worth.stop();
+    outlook.removeAttribute("aria-busy");
     outlook.textContent = "Studies are being simulated …";
     try {
-      const sent = { method: "POST", body: new FormData(form), credentials: "same-origin" };
+      const sent = { method: "POST", body: new FormData(form), ...same };
       const answer = await fetch(button.formAction, sent);
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       const found = page.querySelector("#outlook");

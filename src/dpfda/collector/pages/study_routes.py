@@ -1,0 +1,139 @@
+"""Addresses of one study's pages."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from litestar import MediaType, Response, get, post
+from litestar.di import NamedDependency
+from litestar.response import Template
+
+from dpfda.collector.api import StudyName
+from dpfda.collector.metrics import failure
+from dpfda.collector.pages import views
+from dpfda.collector.pages.asked import SMALL, Asked, Page, go, own_form
+from dpfda.collector.pages.templating import text
+from dpfda.collector.refusal import Refused
+from dpfda.collector.service import Collector
+from dpfda.collector.storage.base import StudyRecord
+
+_STYLE = Path(__file__).parent / "static" / "style.css"
+log = logging.getLogger("dpfda.collector")
+
+
+@get("/study/{study:str}", include_in_schema=False)
+async def show_study(
+    study: StudyName, collector: NamedDependency[Collector], csrf: NamedDependency[str]
+) -> Page:
+    """One study."""
+    found = await _everything(collector, study)
+    return _shown(found[0], lambda: views.study_page(*found, csrf=csrf), csrf)
+
+
+@get("/study/{study:str}/live", include_in_schema=False)
+async def live_study(
+    study: StudyName, collector: NamedDependency[Collector], csrf: NamedDependency[str]
+) -> Page:
+    """The changing part of a study's page."""
+    found = await _everything(collector, study)
+    return _shown(found[0], lambda: views.study_parts(*found))
+
+
+@get("/study/{study:str}/report", include_in_schema=False)
+async def download_report(
+    study: StudyName, collector: NamedDependency[Collector], csrf: NamedDependency[str]
+) -> Page:
+    """The study as one HTML file."""
+    style = _STYLE.read_text(encoding="utf-8")
+    found = await _everything(collector, study)
+    answer = _shown(found[0], lambda: views.report_page(*found, style))
+    answer.headers["Content-Disposition"] = f'attachment; filename="study-{study}.html"'
+    return answer
+
+
+@post("/study/{study:str}/invite", include_in_schema=False, request_max_body_size=SMALL)
+async def invite(
+    study: StudyName,
+    request: Asked,
+    collector: NamedDependency[Collector],
+    csrf: NamedDependency[str],
+) -> Page:
+    """Make invitations and show them."""
+    form = await own_form(request, csrf)
+    count = form.get("count", "")
+    many = int(count) if count.isdecimal() and len(count) < 9 else 0
+    if not 1 <= many <= views.MOST_INVITED:
+        told = f"between 1 and {views.MOST_INVITED} people can be invited at once"
+        raise Refused(422, "bad_count", told)
+    record = await collector.study(study)
+    return views.invitations_page(record, await collector.invite(study, many), csrf=csrf)
+
+
+@post("/study/{study:str}/close", include_in_schema=False, request_max_body_size=SMALL)
+async def close_phase(
+    study: StudyName,
+    request: Asked,
+    collector: NamedDependency[Collector],
+    csrf: NamedDependency[str],
+) -> Page:
+    """End a phase with the replies it has."""
+    form = await own_form(request, csrf)
+    phase = form.get("phase", "")
+    await collector.close_phase(study, int(phase) if phase.isdecimal() and len(phase) < 9 else -1)
+    return go(f"/study/{study}")
+
+
+@post("/study/{study:str}/purge", include_in_schema=False, request_max_body_size=SMALL)
+async def purge_study(
+    study: StudyName,
+    request: Asked,
+    collector: NamedDependency[Collector],
+    csrf: NamedDependency[str],
+) -> Page:
+    """Forget the replies of concluded phases."""
+    await _sure(request, csrf)
+    await collector.purge(study)
+    return go(f"/study/{study}")
+
+
+@post("/study/{study:str}/delete", include_in_schema=False, request_max_body_size=SMALL)
+async def delete_study(
+    study: StudyName,
+    request: Asked,
+    collector: NamedDependency[Collector],
+    csrf: NamedDependency[str],
+) -> Page:
+    """Forget all of a study."""
+    await _sure(request, csrf)
+    await collector.delete(study)
+    return go("/")
+
+
+async def _sure(request: Asked, csrf: str) -> None:
+    """Refuse a form of elsewhere, or one without the tick that what is meant is meant."""
+    form = await own_form(request, csrf)
+    if form.get("sure") != "yes":
+        raise Refused(422, "not_sure", "tick the box: this cannot be undone")
+
+
+def _shown(record: StudyRecord, draw: Callable[[], Template], csrf: str = "") -> Page:
+    """A page; or one that says so where this release cannot read what another has stored."""
+    try:
+        return Response(text(draw()), media_type=MediaType.HTML)
+    except Exception as error:
+        fields = {"study": record.id, **failure(error)}
+        log.error("a study cannot be shown", extra={"fields": fields})
+        return views.unreadable_page(record, csrf=csrf)
+
+
+async def _everything(collector: Collector, study: str) -> tuple[Any, int, Any]:
+    record = await collector.study(study)
+    return record, await collector.answered(record), await collector.models(study)
+
+
+HANDLERS = [
+    show_study, live_study, download_report, invite, close_phase, purge_study, delete_study,
+]  # fmt: skip

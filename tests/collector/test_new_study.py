@@ -1,0 +1,162 @@
+"""The form for a new study tells the truth before anybody is asked, and creates nothing unmeant."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator
+from html import unescape
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from organizer import Organizer, QuickForecasts
+
+from dpfda import plan_study
+from dpfda.client.http import Connection
+from dpfda.collector.pages import planning
+from dpfda.collector.pages.form import PRESETS, settings_of
+from dpfda.collector.pages.sample_reply import sample_reply
+from dpfda.collector.refusal import Refused
+from dpfda.collector.settings import StudySettings
+from dpfda.errors import InvalidParameter
+from dpfda.protocol.wire import ReplyMessage
+from dpfda.study.running import CollectorProcess
+
+
+@pytest.fixture(scope="module")
+def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorProcess]:
+    folder = tmp_path_factory.mktemp("form")
+    options = ["--rate", "100"]
+    with QuickForecasts(f"sqlite:///{folder}/x.db", log=folder / "log", options=options) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def organizer(collector: CollectorProcess) -> Organizer:
+    return Organizer(collector)
+
+
+def created(organizer: Organizer, **typed: str) -> tuple[int, str]:
+    form = PRESETS | {"csrf": organizer.csrf, "title-0": "Gait"} | typed
+    status, page, headers = organizer.post("/new", form, organizer.cookie)
+    return status, str(headers["Location"]) if status == 303 else unescape(page)
+
+
+def ask(organizer: Organizer, path: str, cookie: str | None = None, **typed: str) -> Any:
+    headers = {"Cookie": organizer.cookie if cookie is None else cookie}
+    with Connection(organizer.url, timeout=60) as connection:
+        return connection.ask("GET", f"{path}?{urlencode(PRESETS | typed)}", headers=headers)
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ({"n_people-0": "2.5"}, "People must be a whole number, got 2.5"),
+        ({"n_people-0": ""}, "People must be a number, got 'nothing'"),
+        ({"epsilon-0": "much"}, "ε of one person must be a number, got 'much'"),
+        ({"title-0": "  "}, "Title must be given: people see it before they take part"),
+        ({"classes-0": "ill"}, "Labels must be at least two different labels"),
+        ({"value_range-1": "-2"}, "Range of a curve must be"),
+        ({"deadline": "-1"}, "Deadline must be above 0, and at most 30 years"),
+        ({"deadline": "soon"}, "Deadline must be a number of minutes, hours or days, or empty"),
+        ({"deadline": "3", "deadline_unit": "eons"}, "Deadline must be a number of minutes"),
+        ({"domain_unit": "h" * 41}, "Unit of t must be at most 40 characters"),
+        ({"n_people-0": "3"}, "This study cannot work"),
+    ],
+)
+def test_what_is_wrong_is_said_in_the_forms_words(
+    organizer: Organizer, collector: CollectorProcess, typed: dict[str, str], told: str
+) -> None:
+    status, page = created(organizer, **typed)
+    assert status == 422
+    assert told in page.partition('role="alert">')[2].partition("</p>")[0]
+    assert collector.request("GET", "/api/studies")["studies"] == []
+
+
+def test_a_study_that_cannot_work_must_be_meant(
+    organizer: Organizer, collector: CollectorProcess
+) -> None:
+    """Three people were accepted without a word."""
+    few = {"n_people-0": "3", "deadline": "2", "deadline_unit": "hours"}
+    few |= {"domain_unit": "s", "value_unit": "<b>m</b>"}
+    _, page = created(organizer, **few)
+    assert 'name="anyway" value="yes"' in page
+    status, address = created(organizer, **few, anyway="yes")
+    assert status == 303
+    study = collector.request("GET", f"/api/studies/{address.rpartition('/')[2]}")
+    assert (study["domain_unit"], study["value_unit"]) == ("s", "<b>m</b>")
+    collector.request("DELETE", f"/api/studies/{study['id']}")
+
+
+def test_the_settings_of_a_form() -> None:
+    chosen = PRESETS | {"open": "yes", "deadline": "1.5", "deadline_unit": "days"}
+    assert settings_of(chosen) == StudySettings(open=True, deadline=129_600.0)
+    assert settings_of(PRESETS) == StudySettings()
+    with pytest.raises(InvalidParameter, match="deadline must be"):
+        settings_of(PRESETS | {"deadline": "nan"})
+
+
+def test_what_it_is_worth_while_somebody_types(organizer: Organizer) -> None:
+    shown = ask(organizer, "/outlook").body.decode()
+    assert re.search("This study (may )?works?: 427 effective people", shown)
+    assert "<svg" in shown
+    assert "<html" not in shown
+    few = ask(organizer, "/outlook", **{"n_people-0": "3"}).body.decode()
+    assert 'class="verdict cannot-work"' in few
+    broken = ask(organizer, "/outlook", **{"classes-0": "<b>"}).body.decode()
+    assert "No forecast: Labels must be at least two different labels" in broken
+    assert "<b>" not in broken
+
+
+def test_planning_is_no_door_for_strangers(organizer: Organizer) -> None:
+    for path in ("/outlook", "/planned"):
+        assert ask(organizer, path, cookie="").status == 303
+    assert ask(organizer, "/outlook", **{"title-0": "x" * 20_000}).status in (413, 414, 431)
+
+
+def test_a_forecast_while_somebody_types_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And refused where others are under way; neither title nor seed make another one of it."""
+    asked: list[dict[str, Any]] = []
+
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        asked.append(kwargs)
+        raise InvalidParameter("n_people", "more", kwargs["n_people"])
+
+    planning._simulated.cache_clear()
+    monkeypatch.setattr(planning, "forecast", refuse)
+    facts = {"n_people": 50, "epsilon": 1.0, "value_range": [0, 1], "classes": ["no", "yes"]}
+
+    def outlook(**other: Any) -> planning.Outlook:
+        given, form = facts | other, {"family": "smooth", "error": ""}
+        return asyncio.run(planning.outlook(given, form, quick=True, waiting=2))
+
+    assert outlook(title="a", seed=1) == outlook(title="b", seed=2)
+    outlook(classes=["a", "b", "c"])
+    assert [(one["studies"], one["most"], one["also"]) for one in asked] == [
+        (12, 1000, ()),
+        (12, 600, ()),
+    ]
+    monkeypatch.setattr(planning, "_under_way", {"one", "two"})
+    with pytest.raises(Refused, match="other forecasts are under way"):
+        outlook(n_people=60)
+    planning._simulated.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"n_people": 2000, "epsilon": 1.0, "classes": ("no", "yes")},
+        {"n_people": 20_000, "epsilon": 8.0, "classes": tuple("abc"), "domain_range": (0, 24)},
+        {"n_people": 20_000, "epsilon": 2.0, "target_range": (0, 50), "range_is_loose": True},
+    ],
+)
+def test_the_sample_is_a_reply_that_the_study_takes(facts: dict[str, Any]) -> None:
+    plan = plan_study(**facts, value_range=(0, 10))
+    sample = sample_reply(plan, (0, 10))
+    sent = ReplyMessage(**json.loads(sample["body"]))
+    assert sent.plan == plan.hash
+    assert len(sent.values) == sample["answers"] == len(sample["sent"].split(", "))
+    assert set(sample["sent"].split(", ")) <= {"yes", "no"}
+    assert sample["bytes"] == len(sample["body"].encode())
