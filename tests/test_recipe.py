@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -112,6 +113,36 @@ def test_a_plan_in_words_names_everybody_once() -> None:
     assert [(row["phase"], row["people"]) for row in told] == [("labels", 9)]
     assert "curves are public" in notes[0]
     assert len(notes) == 1  # nothing is said of data that travel in clear
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 5.0, 12.0])
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"value_range": (0, 1), "classes": (0, 1)},
+        {"feature_ranges": [(0, 1)] * 3, "classes": (0, 1)},
+        {"feature_ranges": [(0, 1)] * 3, "classes": (0, 1, 2), "range_is_loose": True},
+        {"feature_ranges": [(0, 1)] * 3, "target_range": (0, 1), "force": True},
+    ],
+)
+def test_replies_are_worth_no_more_than_what_people_are_asked(
+    facts: dict[str, Any], epsilon: float
+) -> None:
+    plan = plan_study(12, epsilon, **facts)
+    rows, notes = in_words(plan)
+    (told,) = re.findall(r"worth (\d+) answers", notes[1])
+    # Of vectors, one clear answer a feature.
+    clear = [row["people"] * (3 if row["true"] == "–" else row["answers"]) for row in rows]
+    assert int(told) <= sum(clear)
+    if epsilon == 12.0:  # nearly no noise
+        assert int(told) > 0.6 * sum(clear)
+
+
+def test_answers_are_counted_as_they_are_asked() -> None:
+    """By hand: 12 people, three questions each with α = (e⁵ - 1)/(e⁵ + 7) = 0.949."""
+    rows, notes = in_words(plan_study(12, 5.0, value_range=(0, 1), classes=(0, 1)))
+    assert [row["answers"] for row in rows] == [3]
+    assert "worth 32 answers" in notes[1]
 
 
 TABLE, CURVE = {"feature_ranges": [(0, 1)] * 3}, {"value_range": (0, 1)}

@@ -20,7 +20,7 @@ from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.linear.design import LinearDesign
 from dpfda.linear.regression_design import RegressionDesign
 from dpfda.linear.reports import effective_people
-from dpfda.mechanisms.question_response import QuestionResponse, effective_answers
+from dpfda.mechanisms.question_response import QuestionResponse, information
 from dpfda.protocol.plan import Label, Protects, StudyPlan
 from dpfda.protocol.server import Server
 from dpfda.questions.design import QuestionDesign
@@ -286,21 +286,24 @@ def in_words(plan: StudyPlan) -> tuple[list[dict[str, Any]], list[str]]:
     people: dict[str, int] = {}
     for phase in Server(plan).findings.phases:
         people[phase.kind] = people.get(phase.kind, 0) + phase.people
-    rows = []
+    rows, worth = [], 0.0
     for kind in filter(people.get, people):
         task, question = asked[kind]
         row: dict[str, Any] = {"phase": kind, "people": people[kind], "asked": question}
         if task == "summary":  # one codeword of many
+            # It tells of all features at once, but no more of each than a clear answer would.
+            clear = min(effective_people(1, plan.epsilon), plan.encoder.n_features)
+            worth += people[kind] * clear
             rows.append(row | {"answers": 1, "true": "–"})
             continue
         k = 1 if kind == "rate" else plan.asks[task].get("k", 1)
         k = k if isinstance(k, int) else max(k)
         truth = QuestionResponse(epsilon=plan.epsilon, questions=k).truth_probability
+        worth += people[kind] * information(plan.epsilon, questions=k)
         rows.append(row | {"answers": k, "true": f"{(1 + truth) / 2:.3f}"})
     promise = f"Everybody answers once. Guarantee: {plan.guarantee}."
     if plan.protects == "labels":
         return rows, [promise]
-    worth = effective_answers(plan.n_people, plan.epsilon)
     distances = [_DISTANCES] * bool(plan.design.get("spread_differs"))
     told = (
         f"Replies together are worth {worth:.0f} answers without noise; an answer is true with the "

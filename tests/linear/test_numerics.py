@@ -316,14 +316,15 @@ def test_more_people_hear_about_more_directions() -> None:
 def test_belief_follows_the_evidence() -> None:
     rng = np.random.default_rng(0)
     noise, flat = np.full(20, 0.01), np.ones(20)
-    nothing = believed(rng.normal(0, 0.1, (1, 20)), noise, flat)
+    nothing, no_fit = believed(rng.normal(0, 0.1, (1, 20)), noise, flat)
     sparse = rng.normal(0, 0.1, (1, 20))
     sparse[0, 3] = 0.7
-    some = believed(sparse, noise, flat)
+    some, fit = believed(sparse, noise, flat)
     assert some[3] > 0.9 > 0.4 > np.delete(some, 3).max()
     assert nothing.max() < 0.7
-    strong = believed(rng.normal(0, 0.5, (1, 20)), noise / 100, flat)
+    strong, much = believed(rng.normal(0, 0.5, (1, 20)), noise / 100, flat)
     assert strong.mean() > 0.9
+    assert no_fit < 0 < 10 < fit < much
 
 
 def test_noise_of_reports_is_that_of_their_mechanism() -> None:
@@ -444,6 +445,7 @@ def test_a_second_look_corrects_the_means() -> None:
         within=np.array([[2.0]]),
         constant=np.array([0.5, 0.5]),
         constant_noise=1e-9,
+        fit=0.0,
     )
     # In units of L = 2 the doubt is 0.5/4; the noise of a mean is 0.01/0.25.
     residuals = np.array([[0.5, 0.1], [0.5, -0.1]])

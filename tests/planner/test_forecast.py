@@ -30,6 +30,7 @@ from dpfda.protocol.plan import StudyPlan
 from dpfda.simulate import ask_everybody
 from dpfda.study.sweep import Sweep
 
+NUMBERS = {"value_range": (-6, 6), "target_range": (0, 9), "non_private_error": 0.2, "also": ()}
 KNOWN = {"value_range": (-6, 6), "classes": (-1, 1), "non_private_error": 0.1, "also": ()}
 
 
@@ -76,7 +77,27 @@ def test_curves_second_studies_and_the_smallest_difference() -> None:
     assert found.detectable is None or 0 < found.detectable[0] < found.guessing
     assert steps == sorted(steps)
     assert steps[-1] == 1.0
+    assert len(set(steps)) > 3 * 18  # after every study, not after four of them
+    assert max(np.diff(steps[:-1])) < 0.02
     assert any("Theory" in note for note in notes(found))
+
+
+def test_people_are_worth_no_more_than_themselves() -> None:
+    """Of a large ε they answer several questions each; they do not become more by it."""
+    for facts in (KNOWN, NUMBERS):
+        found = forecast(12, 8.0, studies=2, **facts)
+        assert found.effective == 12
+        assert forecast(12, 0.5, studies=2, **facts).effective < 1
+
+
+def test_a_difference_in_spread_is_told_as_one() -> None:
+    known = KNOWN | {"spread_differs": True}
+    found = replace(forecast(60, 1.0, studies=2, **known), detectable=(0.175, 2.0))
+    (said,) = [note for note in notes(found) if note.startswith("Smallest")]
+    assert said.endswith("such studies find: one that leaves 17.5 % wrong without privacy.")
+    found = replace(found, plan=plan_study(60, 1.0, value_range=(-6, 6), classes=(-1, 1)))
+    (said,) = [note for note in notes(found) if note.startswith("Smallest")]
+    assert said.endswith("2.0 standard deviations apart (17.5 % wrong without privacy).")
 
 
 def test_a_whole_plan_is_forecast_as_its_facts_are() -> None:

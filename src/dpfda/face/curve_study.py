@@ -49,11 +49,11 @@ class LocalEstimator(CurveReader):
     def _warn_if_few(self, people: float, epsilon: float | None = None) -> None:
         """Say before anybody is asked that replies will tell next to nothing."""
         each = self.epsilon if epsilon is None else epsilon
-        worth = effective_answers(people, each)
+        worth = min(people, effective_answers(people, each))  # several answers are of one person
         if worth < _FEW:
             told = (
                 f"too few people: replies of {people:.0f} with ε = {each:g} are together worth "
-                f"{worth:.1f} answers without noise, and nothing can be learnt from fewer than "
+                f"{worth:.1f} who answer without noise, and nothing can be learnt from fewer than "
                 f"{_FEW} (dpfda plan tells how many it takes)"
             )
             warnings.warn(told, UserWarning, stacklevel=3)

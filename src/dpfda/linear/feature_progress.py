@@ -33,7 +33,8 @@ _HEARD = 0.7  # share of the people about labels for whom directions are chosen
 _UNSEEN = 1e9  # noise of correlations that nobody was asked about
 _WAVES_ALIKE = 0.35  # spread of log widths, relative to 1/j, of a curve's coefficients
 _ARRAYS = ("location", "doubt", "width", "mean", "deviation", "factor", "total")
-_AFTER = ("temperature", "evaluation", "finished")
+AFTER = ("temperature", "evaluation", "finished")
+"""Phases of a model that is ready."""
 
 
 class FeatureProgress(Progress):
@@ -271,7 +272,7 @@ class FeatureProgress(Progress):
             "noise": self.noise,
             "counts": self.where.counts.tolist() if self.kind == "location" else None,
             "prior": self.where.prior.tolist() if self.kind == "location" else None,
-            "labels": self.labels.state() if self.kind in (*ABOUT_LABELS, *_AFTER) else None,
+            "labels": self.labels.state() if self.kind in (*ABOUT_LABELS, *AFTER) else None,
             "error_estimate": self.error_estimate and self.error_estimate.to_dict(),
         }
 

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+from scipy.special import expit, logit
 
 from dpfda._validate import FloatArray
 from dpfda.linear import many_classes, spread, two_classes
@@ -19,6 +20,8 @@ from dpfda.mechanisms.randomized_response import RandomizedResponse
 
 NO_CUT = 1e9
 _NARROWEST = 0.05  # of variances within classes, in units of what was expected
+_EXPECTED = 0.5  # how likely it is, before anybody is asked, that features go with the label
+_NEARLY_ALL = 0.99  # of people who are given one label: the others do not count
 
 
 class LabelPhases(ABC):
@@ -102,7 +105,29 @@ class LabelPhases(ABC):
         return entry_noise(dimension, self.schedule.epsilon, n_classes=n_classes)
 
 
-class TwoClasses(LabelPhases):
+class ClassPhases(LabelPhases):
+    """Phases about labels that may have nothing to do with ψ."""
+
+    @property
+    @abstractmethod
+    def fit(self) -> float:
+        """How much better the replies are explained if ψ goes with the label, a logarithm."""
+
+    @property
+    def evidence(self) -> float:
+        """How likely it is that ψ goes with the label."""
+        return float(expit(logit(_EXPECTED) + self.fit))
+
+    @property
+    def constant_rule(self) -> bool:
+        """Whether the rule gives nearly everybody one label, if ψ is normal."""
+        intercepts, slopes = self.scores()
+        told = intercepts + spread.normal_rows(self.q) @ slopes.T
+        labels = told.argmax(axis=1) if len(intercepts) > 1 else (told[:, 0] >= 0).astype(int)
+        return bool(np.bincount(labels).max() > _NEARLY_ALL * len(labels))
+
+
+class TwoClasses(ClassPhases):
     """Rate of label 1, E[(y - p) ψ], then gradient rounds."""
 
     constant = two_classes.CONSTANT
@@ -144,6 +169,12 @@ class TwoClasses(LabelPhases):
             self._gather(total, people)
             self.belief = self._first_look()
 
+    @property
+    def fit(self) -> float:
+        """That of the first look, and of the rounds: what they made of the density at no slopes."""
+        first = self._first_look()
+        return first.fit + first.at_nothing - self.belief.at_nothing
+
     def _first_look(self) -> Belief:
         limit, part = two_classes.moment_cut(self.weights, self.rate.share)
         moment, noise = self._mean_vector(self.total, self.people, limit, part)
@@ -183,10 +214,11 @@ class TwoClasses(LabelPhases):
         self.total, self.people = np.asarray(state["total"]), state["people"]
         self.rate = Rate(*state["rate"])
         arrays = {k: np.asarray(v) for k, v in state["belief"].items()}
-        self.belief = Belief(**arrays | {"share": state["belief"]["share"]})
+        numbers = {name: state["belief"][name] for name in ("share", "fit")}
+        self.belief = Belief(**arrays | numbers)
 
 
-class ManyClasses(LabelPhases):
+class ManyClasses(ClassPhases):
     """Means by class, the covariance within classes, and means again in its units."""
 
     constant = 1.0
@@ -234,6 +266,12 @@ class ManyClasses(LabelPhases):
                 self.picture, residuals, float(noise_by_entry[0])
             )
 
+    @property
+    def fit(self) -> float:
+        """As of two classes; of the second look, what it made of the density at equal means."""
+        first = self._first_look()
+        return first.fit + first.at_nothing - self.picture.at_nothing
+
     def _first_look(self) -> Picture:
         moments, noise = self._read(self.total, self.people, self.weights)
         return many_classes.first_picture(moments, noise, self.importance)
@@ -279,4 +317,5 @@ class ManyClasses(LabelPhases):
         self.total, self.people = np.asarray(state["total"]), state["people"]
         self.factor = np.asarray(state["factor"])
         arrays: dict[str, Any] = {k: np.asarray(v) for k, v in state["picture"].items()}
-        self.picture = Picture(**arrays | {"constant_noise": state["picture"]["constant_noise"]})
+        numbers = {name: state["picture"][name] for name in ("constant_noise", "fit")}
+        self.picture = Picture(**arrays | numbers)

@@ -27,6 +27,7 @@ class Picture:
             not known of their means.
         constant: the estimate of the shares before shrinking, and
         constant_noise: its variance.
+        fit: how much better means that differ explain the first look than equal ones, a logarithm.
     """
 
     shares: FloatArray
@@ -35,6 +36,13 @@ class Picture:
     within: FloatArray
     constant: FloatArray
     constant_noise: float
+    fit: float
+
+    @property
+    def at_nothing(self) -> float:
+        """Logarithm of the density of the means where they are all equal, but for a constant."""
+        apart = self.means - self.shares @ self.means
+        return -0.5 * float((apart**2 / self.doubt + np.log(self.doubt)).sum())
 
     def scores(self) -> tuple[FloatArray, FloatArray]:
         """Intercepts (K,) and coefficients (K, q) of the linear discriminant."""
@@ -82,7 +90,7 @@ def first_picture(moments: FloatArray, noise: FloatArray, importance: FloatArray
     effects = centered / np.sqrt(shares)[:, None]
     own = noise[1:] / shares[:, None]
     typical = own.mean(axis=0)
-    kept = believed(effects, typical, importance, freedom=k - 1)
+    kept, fit = believed(effects, typical, importance, freedom=k - 1)
     signal = kept / (1 - kept + 1e-9) * typical
     effects = effects * signal / (signal + own)
     _, strengths, axes = np.linalg.svd(effects, full_matrices=False)
@@ -98,6 +106,7 @@ def first_picture(moments: FloatArray, noise: FloatArray, importance: FloatArray
         within=np.linalg.cholesky(within),
         constant=moments[:, 0],
         constant_noise=float(noise[0]),
+        fit=fit,
     )
 
 
@@ -121,4 +130,5 @@ def second_picture(picture: Picture, residuals: FloatArray, noise: float) -> Pic
         within=factor,
         constant=constant,
         constant_noise=1 / (before + now),
+        fit=picture.fit,
     )

@@ -12,9 +12,9 @@ from dpfda._validate import FloatArray
 from dpfda.linear import spread
 from dpfda.linear.design import LinearDesign
 from dpfda.linear.directions import principal
-from dpfda.linear.feature_progress import FeatureProgress
+from dpfda.linear.feature_progress import AFTER, FeatureProgress
 from dpfda.linear.features import FeatureMap
-from dpfda.linear.labels import LabelPhases, ManyClasses, TwoClasses
+from dpfda.linear.labels import ClassPhases, LabelPhases, ManyClasses, TwoClasses
 from dpfda.linear.shapes import public_prior
 from dpfda.protocol.estimate import accuracy_estimate
 from dpfda.protocol.findings import Findings
@@ -22,6 +22,7 @@ from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.task import Task
 from dpfda.protocol.temperature import Temperature, asked, confidence_questions
+from dpfda.questions.verdict import found_nothing
 
 _BELOW_ALL = -2.0  # a threshold below every feature: what is left of a stump is the label
 
@@ -128,4 +129,13 @@ class LinearProgress(FeatureProgress, name="linear"):
             **self._estimated(),
             error=self.error_estimate,
             folded=self.d if self.design.spread_differs else 0,
+            notes=self._notes(),
         )
+
+    def _notes(self) -> list[str]:
+        """That the model is no better than guessing, where the replies say so."""
+        labels = self.labels
+        assert isinstance(labels, ClassPhases)
+        if self.kind not in AFTER or not labels.people:
+            return []
+        return found_nothing(labels.evidence, constant=labels.constant_rule)

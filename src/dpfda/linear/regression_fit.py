@@ -122,7 +122,7 @@ def first_look(moment: FloatArray, noise: FloatArray, importance: FloatArray) ->
     """
     kept = believed(
         moment[None, 1:], noise[1:], importance, least=_LEAST_EXPLAINED, most=_MOST_EXPLAINED
-    )
+    ).kept
     effect = kept * moment[1:]
     share = _OFF / (_OFF + noise[0])
     guesses = WIDTHS[:, None]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from scipy.special import logsumexp
 
 from dpfda._validate import FloatArray
 
@@ -10,6 +13,20 @@ _DECAYS = np.array([0.0, 0.5, 1.0, 2.0])
 _SHARES = np.array([1.0, 0.3, 0.1])  # of directions that matter at all
 _FEW = 6  # with fewer directions sparsity is not considered
 _LEAST, _MOST, _STEPS = 0.15, 0.8, 8  # of the total signal, in units of the label's variance
+_FAINTEST = 0.02  # the same, where the question is whether there is any: little is more than none
+
+
+class Believed(NamedTuple):
+    """What noisy effects say.
+
+    Attributes:
+        kept: the share of each direction's estimate to keep, between 0 and 1, shape (q,).
+        fit: how much better effects explain the estimates than none of them being there, as a
+            logarithm.
+    """
+
+    kept: FloatArray
+    fit: float
 
 
 def believed(
@@ -20,8 +37,8 @@ def believed(
     freedom: int = 1,
     least: float = _LEAST,
     most: float = _MOST,
-) -> FloatArray:
-    """The share of each direction's estimate to keep, between 0 and 1; shape (q,).
+) -> Believed:
+    """How much of each direction's estimate to keep, and whether there is anything to keep.
 
     Effects are N(0, t_j) with probability π and 0 otherwise; t_j falls with the direction's
     importance. The grid over total, decay and π is averaged by its likelihood.
@@ -35,13 +52,33 @@ def believed(
         most: at most.
 
     Example:
-        >>> kept = believed(np.array([[3.0, 0.1]]), np.array([0.01, 0.01]), np.ones(2))
-        >>> kept.round(2)
-        array([0.98, 0.98])
+        >>> found = believed(np.array([[3.0, 0.1]]), np.array([0.01, 0.01]), np.ones(2))
+        >>> found.kept.round(2), found.fit > 100
+        (array([0.98, 0.98]), True)
     """
-    q = estimates.shape[1]
     energy = (estimates**2).sum(axis=0)
     relative = importance / importance.mean()
+    how = {"noise": noise, "relative": relative, "freedom": freedom, "most": most}
+    kept, better = _on_grid(energy, least=least, **how)
+    weight = np.exp(better - better.max())
+    _, faint = _on_grid(energy, least=min(least, _FAINTEST), **how)
+    return Believed(
+        kept=np.asarray(np.einsum("tdsq,tds->q", kept, weight / weight.sum())),
+        fit=float(logsumexp(faint) - np.log(faint.size)),
+    )
+
+
+def _on_grid(
+    energy: FloatArray,
+    *,
+    noise: FloatArray,
+    relative: FloatArray,
+    freedom: int,
+    least: float,
+    most: float,
+) -> tuple[FloatArray, FloatArray]:
+    """What to keep at each (total, decay, share), and how much better that explains the energy."""
+    q = len(energy)
     shape = relative ** _DECAYS[:, None]
     shape /= shape.mean(axis=1, keepdims=True)
     totals = np.geomspace(least, most, _STEPS) / q
@@ -49,11 +86,9 @@ def believed(
     # (total, decay, share, direction)
     signal = totals[:, None, None, None] * shape[:, None, :] / shares[:, None]
     total = signal + noise
-    on = np.log(shares)[:, None] - 0.5 * (freedom * np.log(total) + energy / total)
+    gain = 0.5 * (energy * signal / (noise * total) - freedom * np.log(total / noise))
+    on = np.log(shares)[:, None] + gain
     with np.errstate(divide="ignore"):
-        off = np.log1p(-shares)[:, None] - 0.5 * (freedom * np.log(noise) + energy / noise)
+        off = np.log1p(-shares)[:, None]
     either = np.logaddexp(on, off)
-    kept = np.exp(on - either) * signal / total
-    likelihood = either.sum(axis=-1)
-    weight = np.exp(likelihood - likelihood.max())
-    return np.asarray(np.einsum("tdsq,tds->q", kept, weight / weight.sum()))
+    return np.exp(on - either) * signal / total, either.sum(axis=-1)

@@ -70,6 +70,7 @@ class Belief:
         means: of ψ in each class, shape (2, q).
         within: covariance of ψ in a class.
         share: of label 1.
+        fit: how much better slopes explain the first look than none, as a logarithm.
     """
 
     theta: FloatArray
@@ -77,6 +78,14 @@ class Belief:
     means: FloatArray
     within: FloatArray
     share: float
+    fit: float
+
+    @property
+    def at_nothing(self) -> float:
+        """Logarithm of the density of the slopes at 0, but for a constant."""
+        slopes, spread = self.theta[1:], self.covariance[1:, 1:]
+        far = float(slopes @ np.linalg.solve(spread, slopes))
+        return -0.5 * (far + float(np.linalg.slogdet(spread)[1]))
 
 
 def discriminant(
@@ -93,7 +102,7 @@ def discriminant(
     p = rate.share
     variance = p * (1 - p)
     effect, own = moment[1:] / np.sqrt(variance), noise[1:] / variance
-    kept = believed(effect[None], own, importance)
+    kept, fit = believed(effect[None], own, importance)
     effect = kept * effect
     explained = float(effect @ effect)
     if explained > _MOST_EXPLAINED:
@@ -113,6 +122,7 @@ def discriminant(
         means=means,
         within=np.eye(len(effect)) - np.outer(effect, effect),
         share=share,
+        fit=fit,
     )
 
 

@@ -36,7 +36,7 @@ class Forecast:
         guessing: the error of always naming the most frequent class; of numbers, that of their
             mean as people would tell it privately.
         non_private: the error of a model that sees everything.
-        effective: how many answers without noise all replies are worth.
+        effective: how many people who answer without noise all of them are worth.
         by_epsilon: the same people at other ε; empty where it was not asked for.
         by_people: other numbers of people; likewise.
         second: what a second study would add, of as many other people or of the same again.
@@ -170,7 +170,7 @@ def forecast(
         expected=expected,
         guessing=trials.guessing(people, price),
         non_private=place.limit,
-        effective=effective,
+        effective=min(effective, people),
         by_epsilon=by_epsilon(trials, people, price) if "epsilons" in also else (),
         by_people=by_people(trials, people, price) if "people" in also else (),
         second=second_study(trials, people, price) if "second" in also else (),
@@ -228,10 +228,10 @@ def _with_design_of(plan: StudyPlan, rest: dict[str, Any]) -> Planned:
     return planned
 
 
-def _share_of(steps: int, tell: Callable[[float], None] | None) -> Callable[[int], None]:
+def _share_of(steps: int, tell: Callable[[float], None] | None) -> Callable[[float], None]:
     """From the number of simulations that are done to the share of the work."""
 
-    def done(simulations: int) -> None:
+    def done(simulations: float) -> None:
         if tell is not None:
             tell(min(0.99, simulations / steps))
 

@@ -58,7 +58,7 @@ class Trials:
         most: people in one simulated study, see `tractable`.
         limit: how far the classes are apart, as an error without privacy; by default as the place
             says.
-        tell: called after every simulation with how many there have been.
+        tell: called after every study with how many simulations there have been, in parts of one.
         sweep: where studies are simulated, and what is kept of them: a store is of one place, one
             `planned`, one number of studies and one `most`.
     """
@@ -71,7 +71,7 @@ class Trials:
         studies: int,
         most: int = 20_000,
         limit: float | None = None,
-        tell: Callable[[int], None] = lambda simulations: None,
+        tell: Callable[[float], None] = lambda simulations: None,
         sweep: Sweep = ALONE,
     ) -> None:
         self.place = place
@@ -79,17 +79,18 @@ class Trials:
         self._limit = place.limit if limit is None else limit
         self._crowd = _Crowd(place, planned, place.populations(studies, self._limit))
         self._known: dict[tuple[int, float], tuple[FloatArray, FloatArray]] = {}
-        self._simulations = 0
+        self._simulations = 0.0
 
     def apart(self, limit: float) -> Trials:
         """The same studies on classes that are nearer to each other, or farther apart."""
+        before = self._simulations
         return Trials(
             self.place,
             self._crowd.planned,
             studies=len(self._crowd.populations),
             most=self._most,
             limit=limit,
-            tell=lambda _: self._one_more(),
+            tell=lambda more: self._done(before + more),
             sweep=self._sweep,
         )
 
@@ -106,10 +107,12 @@ class Trials:
             size = tractable(n_people, epsilon, most=self._most)
             studies = range(len(self._crowd.populations))
             names = [(*size, self._limit, number) for number in studies]
-            found = self._sweep.run(partial(_study, self._crowd), names, bound="a crowd")
+            before = self._simulations
+            sweep = replace(self._sweep, tell=lambda share: self._done(before + share))
+            found = sweep.run(partial(_study, self._crowd), names, bound="a crowd")
             errors, guesses = np.array(found).T
             self._known[n_people, epsilon] = self.place.told(errors), guesses
-            self._one_more()
+            self._done(before + 1)
         return self._known[n_people, epsilon]
 
     def expected(self, n_people: int, epsilon: float) -> Expected:
@@ -128,9 +131,9 @@ class Trials:
             better=float(np.mean(errors < guesses - _MARGIN)),
         )
 
-    def _one_more(self) -> None:
-        self._simulations += 1
-        self._tell(self._simulations)
+    def _done(self, simulations: float) -> None:
+        self._simulations = simulations
+        self._tell(simulations)
 
 
 class _Crowd:

@@ -92,16 +92,16 @@ def notes(found: Forecast) -> list[str]:
         said.append(_family(found))
     if found.detectable is not None:
         error, distance = found.detectable
+        left = f"{_percent(error)} {_off(found)} without privacy"
         what = f"Smallest difference that four of five such studies find: classes {distance:.1f} "
-        what += "standard deviations apart"
-        if found.plan.design.get("spread_differs"):
-            what = (
-                "Smallest difference in spread, or mean, that four of five such studies find: one"
-            )
+        what += f"standard deviations apart ({left})"
+        if found.plan.design.get("spread_differs"):  # no distance says how far spreads differ
+            what = "Smallest difference in spread, or mean, that four of five such studies find: "
+            what += f"one that leaves {left}"
         if found.plan.target_range is not None:
             what = "Weakest relation that four of five such studies find: a correlation of "
-            what += f"{distance:.2f} with what can be predicted"
-        said.append(f"{what} ({_percent(error)} {_off(found)} without privacy).")
+            what += f"{distance:.2f} with what can be predicted ({left})"
+        said.append(f"{what}.")
     elif "difference" in found.also:
         what = "relation is so close" if found.plan.target_range else "difference is so large"
         said.append(f"No {what} that four of five such studies would find it.")

@@ -23,8 +23,7 @@ from dpfda.questions.balance import (
     sensitivity,
 )
 from dpfda.questions.ranging import RANGING
-
-_SIGNAL_SEEN = (0.25, 0.5)  # evidence below which a study says that it found nothing, or may have
+from dpfda.questions.verdict import found_nothing
 
 
 class QuestionProgress(AskedProgress, name="questions"):
@@ -203,15 +202,9 @@ class QuestionProgress(AskedProgress, name="questions"):
         """That the model is no better than guessing, where the replies say so."""
         if self.n_scores > 1 or not any(map(len, self.correlations)):
             return []
-        rule, verdict = self.model, "is"
-        if self.evidence[0] < _SIGNAL_SEEN[1]:
-            verdict = "is" if self.evidence[0] < _SIGNAL_SEEN[0] else "may be"
-            reason = f"that any feature goes with the label is {self.evidence[0]:.0%} likely"
-        elif always_the_same(float(rule.intercept[0]), np.asarray(rule.coefficients[0])):
-            reason = "one label is so frequent that the features seen do not outweigh it"
-        else:
-            return []
-        return [f"This model {verdict} no better than guessing: {reason}."]
+        rule = self.model
+        constant = always_the_same(float(rule.intercept[0]), np.asarray(rule.coefficients[0]))
+        return found_nothing(float(self.evidence[0]), constant=constant)
 
     @property
     def model(self) -> CurveModel:

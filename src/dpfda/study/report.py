@@ -6,7 +6,7 @@ import base64
 from html import escape
 from pathlib import Path
 
-from dpfda.study.outcome import Outcome
+from dpfda.study.outcome import Outcome, columns
 from dpfda.study.results import picture, show
 
 _STYLE = """
@@ -63,11 +63,10 @@ def to_html(outcome: Outcome, *, title: str, caption: str = "") -> str:
 def _table(rows: list[dict[str, object]]) -> str:
     if not rows:
         return ""
-    head = "".join(f'<th scope="col">{escape(key)}</th>' for key in rows[0])
-    body = "".join(
-        "<tr>" + "".join(f"<td>{escape(show(cell))}</td>" for cell in row.values()) + "</tr>\n"
-        for row in rows
-    )
+    names = columns(rows)
+    head = "".join(f'<th scope="col">{escape(key)}</th>' for key in names)
+    cells = [[f"<td>{escape(show(row.get(name)))}</td>" for name in names] for row in rows]
+    body = "".join(f"<tr>{''.join(row)}</tr>\n" for row in cells)
     return (
         f'<div class="table"><table>\n<thead><tr>{head}</tr></thead>\n'
         f"<tbody>\n{body}</tbody>\n</table></div>\n"

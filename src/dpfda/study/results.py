@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpfda.errors import MissingExtra
-from dpfda.study.outcome import Outcome
+from dpfda.study.outcome import Outcome, columns
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -54,11 +54,12 @@ def rows_table(outcome: Outcome, *, title: str = "") -> RenderableType:
     from rich.text import Text
 
     table = Table(title=title or None, title_justify="left")
-    for key in _columns(outcome):
-        numeric = all(isinstance(row[key], (int, float, np.number)) for row in outcome.rows)
+    for key in columns(outcome.rows):
+        told = [row[key] for row in outcome.rows if row.get(key) is not None]
+        numeric = all(isinstance(value, (int, float, np.number)) for value in told)
         table.add_column(key, justify="right" if numeric else "left")
     for row in outcome.rows:
-        table.add_row(*(Text(show(row[key])) for key in _columns(outcome)))
+        table.add_row(*(Text(show(row.get(key))) for key in columns(outcome.rows)))
     return Group(table, *(Text(note) for note in outcome.notes))
 
 
@@ -84,20 +85,16 @@ def show(value: Any) -> str:
     """One cell: four significant digits for a float, text as it is.
 
     Example:
-        >>> show(0.123456), show(3), show(None), show(True), show(1234567.0)
-        ('0.1235', '3', '–', 'yes', '1.235e+06')
+        >>> show(0.123456), show(3), show(None), show(math.nan), show(True), show(1234567.0)
+        ('0.1235', '3', '–', '–', 'yes', '1.235e+06')
     """
-    if value is None:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
         return "–"
     if isinstance(value, (bool, np.bool_)):
         return "yes" if value else "no"
     if isinstance(value, (float, np.floating)):
         return f"{value:.4g}"
     return str(value)
-
-
-def _columns(outcome: Outcome) -> list[str]:
-    return list(outcome.rows[0]) if outcome.rows else []
 
 
 def _plain(value: Any) -> Any:
