@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import importlib
+import tomllib
+from types import SimpleNamespace
+
 import msgspec
 import numpy as np
 import pytest
 from hospitals import RANGES, ROWS, Hospitals, inquiry, site_folder, write_table
 
 from dpfda.errors import DpfdaError, InvalidData, InvalidParameter, ProtocolError
+from dpfda.federation import app
 from dpfda.federation.card import Card
 from dpfda.federation.coordinator import StudyFailed
 from dpfda.federation.messages import Ask, Envelope, Reply, Told, decode, encode
+from dpfda.federation.node import Node
 from dpfda.federation.plan import Plan
 from dpfda.federation.questions import same_question
 from dpfda.federation.task import Task
@@ -288,3 +294,39 @@ def test_told_is_what_it_says():
     assert decode(encode(Told("q", (1, -2), ("a",))), Told).total == (1, -2)
     with pytest.raises(DpfdaError):
         decode(encode(["q", [1.5], ["a"]]), Told)
+
+
+# -- the node ----------------------------------------------------------------------------------
+
+
+def arrived(kind="query", record="dpfda", entry="message", content=b"x"):
+    return SimpleNamespace(
+        metadata=SimpleNamespace(message_type=kind), content={record: {entry: content}}
+    )
+
+
+def test_a_node_hands_over_queries_of_the_app_it_knows_and_nothing_else(hospitals):
+    node, guard, handed = object.__new__(Node), hospitals.guards["h0"], []
+    node._app, node._known = "known", {1: "known", 2: "another"}
+    guard.handle = lambda content: handed.append(content) or b"reply"
+    assert node._reply(None, 1, arrived(content=b"question"), guard) == b"reply"
+    for run, message, reason in (
+        (2, arrived(), "messages of one app only"),
+        (1, arrived(kind="train"), "queries only"),
+        (1, arrived(content="text"), "queries only"),
+        (1, arrived(record="other"), "no message of a plan"),
+        (1, arrived(entry="other"), "no message of a plan"),
+    ):
+        refused = decode(node._reply(None, run, message, guard), Reply).refused
+        assert reason in refused
+        assert reason in guard.journal.lines[-1]
+    assert handed == [b"question"]
+
+
+def test_the_app_is_two_files_without_code(tmp_path):
+    app.write_app(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["LICENSE", "pyproject.toml"]
+    project = tomllib.loads((tmp_path / "pyproject.toml").read_text(encoding="utf-8"))
+    for named in project["tool"]["flwr"]["app"]["components"].values():
+        module, _, name = named.partition(":")
+        assert hasattr(importlib.import_module(module), name)

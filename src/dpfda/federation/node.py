@@ -24,6 +24,8 @@ from dpfda.privacy import durable
 
 RECORD, ENTRY = "dpfda", "message"
 _BEAT = 30.0  # seconds a node may be silent before the network gives it up
+_SOON = 0.05  # before a part of a message that is on its way is asked for again
+_CUT_OFF = 10.0  # after so long the rest will not come
 _PAUSE = 1.0  # before a lost connection is tried again
 
 
@@ -64,6 +66,7 @@ class Node:
     def serve(self, guard: Guard, *, every: float, until: Callable[[], bool]) -> None:
         """Answer messages until told otherwise; a lost network is waited for."""
         import httpx
+        from flwr.supercore.inflatable.inflatable_utils import ObjectPullError
 
         waiting = False
         while not until():
@@ -74,7 +77,7 @@ class Node:
                     while not until():
                         if not self._one(node, guard):
                             time.sleep(every)
-            except (httpx.HTTPError, OSError) as error:
+            except (httpx.HTTPError, OSError, ObjectPullError) as error:
                 if not waiting:
                     self._say(f"waiting for the network ({_reason(error)})")
                 waiting = True
@@ -144,6 +147,8 @@ class Node:
                 self._client.ConfirmMessageReceived, node, run
             ),
             return_type=Message,
+            initial_backoff=_SOON,
+            max_time=_CUT_OFF,
         )
         message.metadata.__dict__["_message_id"] = tree.object_id
         self._send(node, message, self._reply(node, run, message, guard))
@@ -152,7 +157,7 @@ class Node:
     def _reply(self, node: Any, run: int, message: Any, guard: Guard) -> bytes:
         try:
             if self._app_of(node, run) != self._app:
-                raise ProtocolError("this site reads messages of another app only")
+                raise ProtocolError("this site reads messages of one app only, and this is another")
             content = message.content[RECORD][ENTRY]
             if message.metadata.message_type != "query" or not isinstance(content, bytes):
                 raise ProtocolError("this site reads queries only")
@@ -164,14 +169,14 @@ class Node:
 
     def _app_of(self, node: Any, run: int) -> str:
         """Hash of the app that a run belongs to, of its bytes and not of its claims."""
+        if run in self._known:
+            return self._known[run]
         from flwr.proto.fab_pb2 import GetFabRequest
         from flwr.proto.run_pb2 import GetRunRequest
 
-        if run not in self._known:
-            claimed = self._client.GetRun(GetRunRequest(node=node, run_id=run)).run.fab_hash
-            asked = GetFabRequest(node=node, hash_str=claimed, run_id=run)
-            content = self._client.GetFab(asked).fab.content
-            self._known[run] = hashlib.sha256(content).hexdigest()
+        claimed = self._client.GetRun(GetRunRequest(node=node, run_id=run)).run.fab_hash
+        asked = GetFabRequest(node=node, hash_str=claimed, run_id=run)
+        self._known[run] = hashlib.sha256(self._client.GetFab(asked).fab.content).hexdigest()
         return self._known[run]
 
     def _send(self, node: Any, message: Any, content: bytes) -> None:
