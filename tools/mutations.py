@@ -93,6 +93,9 @@ PLACES = [
         "collector/storage/issuing.py collector/storage/waiting.py collector/storage/forgetting.py",
         edges=True,
     ),
+    Place("federation/guard.py federation/questions.py federation/card.py", edges=True),
+    Place("federation/plan.py federation/task.py federation/coordinator.py", WORDS, edges=True),
+    Place("federation/site_folder.py federation/study_folder.py", WORDS, edges=True),
     Place("client/remote.py client/outbox.py curate.py simulate.py"),
 ]
 HARMLESS = {

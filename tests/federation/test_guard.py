@@ -205,6 +205,22 @@ def test_another_coordinator_is_named(hospitals):
         hospitals.folders["h0"].agree(plan)
 
 
+def test_a_coordinator_cannot_hide_behind_a_sites_name(hospitals):
+    """Its key is asked for whatever it calls itself."""
+    other = Identity()
+    body = msgspec.structs.replace(
+        hospitals.plan.body, coordinator=Card.signed_by(other, name="h0")
+    )
+    with pytest.raises(InvalidParameter, match="named unlike every site"):
+        Plan.signed_by(other, body)
+
+
+def test_a_site_says_from_how_many_it_wants_to_be_protected(tmp_path):
+    with pytest.raises(ProtocolError, match="protects from 0 colluding sites, this site"):
+        Hospitals(tmp_path / "a", sites=3, colluders=0, dropouts=0)
+    Hospitals(tmp_path / "b", sites=3, colluders=0, dropouts=0, **{"colluders_": 0})
+
+
 TASKS = {
     "column": ({"feature_ranges": {"age": [18, 100], "hiv": [0, 1]}},
         "asks for the column 'hiv', which this site does not offer"),
@@ -212,7 +228,6 @@ TASKS = {
     "target": ({"target_range": [0, 50]}, r"takes \[0, 50\] for the public range of 'dose'"),
     "unit": ({"unit": "visit"}, "about a visit, a row of this site is a person"),
     "price": ({"epsilon": 2.5}, "this site cannot pay for the plan"),
-    "no range": ({"feature_ranges": None, "feature_norm_bound": 1.0}, "no public range of the col"),
 }  # fmt: skip
 
 
@@ -253,6 +268,17 @@ def test_a_lifetime_is_spent_by_all_studies_together(tmp_path):
 def test_what_cannot_be_asked_is_no_plan(hospitals, given):
     with pytest.raises(InvalidParameter):
         signed_again(hospitals, inquiry=inquiry(3 * ROWS, **given))
+
+
+def test_a_plan_says_the_range_of_every_column(hospitals):
+    unbounded = inquiry(3 * ROWS, feature_ranges=None, feature_norm_bound=1.0)
+    with pytest.raises(ProtocolError, match="no public range of the column 'age'"):
+        signed_again(hospitals, inquiry=unbounded)
+    with pytest.raises(ProtocolError, match="no public range of the column 'dose'"):
+        signed_again(hospitals, targets=("dose", "sick"))
+    others = inquiry(3 * ROWS) | {"columns": ["age", "dose"]}
+    with pytest.raises(DpfdaError):
+        signed_again(hospitals, inquiry=others, targets=("weight",))
 
 
 def test_a_plan_counts_the_rows_of_its_cards(hospitals):

@@ -24,9 +24,25 @@ def write_table(path, seed, rows=ROWS):
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def site_folder(place, name, seed, *, rows=ROWS, **changes):
+def write_curves(path, seed, rows=ROWS):
+    """Curves t0 ... t9, whose group moves them."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(2, size=rows)
+    grid = np.linspace(0, 1, 10)
+    curves = np.sin(3 * grid) + rng.normal(0, 0.3, (rows, 1)) + np.outer(group, grid)
+    names = [*(f"t{k}" for k in range(10)), "group", "dose"]
+    lines = [
+        ",".join([*(f"{x:.4f}" for x in curve), ["no", "yes"][of], f"{curve[5]:.4f}"])
+        for curve, of in zip(curves, group, strict=True)
+    ]
+    path.write_text("\n".join([",".join(names), *lines]) + "\n", encoding="utf-8")
+
+
+def site_folder(place, name, seed, *, rows=ROWS, write=write_table, **changes):
     place.mkdir(parents=True, exist_ok=True)
-    write_table(place / "table.csv", seed, rows)
+    write(place / "table.csv", seed, rows)
+    if "colluders_" in changes:
+        changes["colluders"] = changes.pop("colluders_")
     given = {
         "name": name, "data": "table.csv", "epsilon": 2.0, "delta": 1e-5, "ranges": RANGES,
     }  # fmt: skip
@@ -93,7 +109,7 @@ class Hospitals:
     def restart(self, name):
         """As after kill -9: nothing but the folder remains."""
         number = list(self.folders).index(name)
-        source = SimulationSource(number) if self.simulated else None
+        source = SimulationSource(7).spawn(len(self.folders))[number] if self.simulated else None
         self.guards[name] = self.folders[name].guard(self.plan, source=source)
 
     def carry(self, messages):

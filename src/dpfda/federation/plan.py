@@ -59,6 +59,8 @@ class Plan:
             raise InvalidParameter("study", "a name", body.study)
         for card in body.sites:
             _validate.whole(f"rows of {card.name!r}", card.rows, least=1)
+        if body.coordinator.name in [card.name for card in body.sites]:
+            raise InvalidParameter("coordinator", "named unlike every site", body.coordinator.name)
         nodes = [card.node for card in body.sites]
         if not all(nodes) or len(set(nodes)) != len(nodes):
             raise InvalidParameter("node keys", "there, and different for every site", None)

@@ -35,6 +35,7 @@ class SiteConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         unit: whose data one row is.
         epsilon, delta: what all studies together may ever cost.
         ask: whether a person is asked before each question is answered.
+        colluders: plans that protect from fewer sites which pool what they know are refused.
         ranges: the columns that may be asked about, with their public ranges or categories.
         trust: names of those whose keys were checked, with their keys.
         agreed: hashes of the plans that this site signed.
@@ -46,6 +47,7 @@ class SiteConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     epsilon: float
     delta: float
     ask: Literal["never", "every question"] = "never"
+    colluders: int = 1
     ranges: dict[str, list[float | str]]
     trust: dict[str, str] = {}
     agreed: list[str] = []
@@ -141,9 +143,8 @@ class SiteFolder:
     def examine(self, plan: Plan) -> None:
         """Refuse, naming the rule, a plan that this site cannot agree to."""
         config, mine = self.config, self.card
-        for card in (plan.body.coordinator, *plan.body.sites):
-            if card.name == config.name:
-                continue
+        others = [card for card in plan.body.sites if card.name != config.name]
+        for card in (plan.body.coordinator, *others):
             if card.name not in config.trust:
                 raise ProtocolError(
                     f"no key of {card.name!r} is pinned here: get its card, compare its "
@@ -155,6 +156,11 @@ class SiteFolder:
                 )
         if plan.card(config.name) != mine:
             raise ProtocolError("the plan lists another card of this site than its own")
+        if plan.terms.colluders < config.colluders:
+            raise ProtocolError(
+                f"the plan protects from {plan.terms.colluders} colluding sites, this site asks "
+                f"for {config.colluders} (colluders in site.toml)"
+            )
         if reason := differences(plan.task.columns, config.ranges):
             raise ProtocolError(f"the plan does not fit this site: {reason}")
         if (unit := plan.conversation.unit) != config.unit:

@@ -47,6 +47,7 @@ class Task:
         self.inquiry, self.targets = inquiry, tuple(targets)
         if set(targets) & set(inquiry.columns) or len(set(targets)) < len(targets):
             raise InvalidParameter("target", "a column that is not among the others", targets)
+        _ = self.columns  # a site reads nothing that has no public range
         if not addable(first := next(self.conversation.questions())):
             rule = "one whose questions are sums with Gaussian noise (delta above 0)"
             raise InvalidParameter("estimator", rule, f"{inquiry.estimator}, {first.name}")

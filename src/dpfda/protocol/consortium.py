@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-import numpy as np
-
 from dpfda.errors import BudgetExceeded, DpfdaError, InvalidParameter, ProtocolError
 from dpfda.mechanisms.gaussian import Gaussian
 from dpfda.noise import SecureSource, SimulationSource, Source
@@ -29,7 +27,7 @@ from dpfda.protocol.holder import Exchange
 from dpfda.protocol.query import Look, Query, Records
 from dpfda.protocol.secure_sum import Identity, Member, Terms, add_up
 from dpfda.protocol.secure_sum.session import Silence
-from dpfda.protocol.site import Site
+from dpfda.protocol.site import Site, opened
 
 Result = TypeVar("Result")
 
@@ -79,16 +77,16 @@ class Consortium:
             size=len(mechanism.axes),
             silent=self._silent,
         )
-        law = receipts[result.survivors[0]].noise.times(np.sqrt(len(result.survivors)))
+        one = receipts[result.survivors[0]].noise.scales[0] / mechanism.scales[0]
         self.survivors += (result.survivors,)
-        self.noise_ratio += (float(law.scales[0] / mechanism.scales[0]) ** 2,)
-        n = sum(receipts[name].n for name in result.survivors)
+        self.noise_ratio += (float(one**2 * len(result.survivors)),)
         assert isinstance(query, Look)
-        stand_for = 1.0 if query.announced is None else query.announced / n
-        answer = Answer(
-            values=np.asarray(result.total * mechanism.lattice_step * stand_for),
-            n=n,
-            law=law.times(np.asarray(stand_for)),
+        answer = opened(
+            query,
+            result.total,
+            survivors=len(result.survivors),
+            sharing=self.sites[result.survivors[0]].sharing,
+            n=sum(receipts[name].n for name in result.survivors),
         )
         self.transcript.append(Exchange(query, answer))
         return answer

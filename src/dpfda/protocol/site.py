@@ -62,7 +62,7 @@ class Site(Holder):
         self.n = len(records[0])
         self.__records = records
         self.alone = alone
-        self._sharing = 1 if alone else member.terms.noisy_sites
+        self.sharing = 1 if alone else member.terms.noisy_sites
         stages = member.account.stages.values()
         self._spent = compose([stage.event for stage in stages if stage.event is not None])
         self._require_all()
@@ -112,7 +112,7 @@ class Site(Holder):
         mechanism = query.mechanism
         assert isinstance(mechanism, Gaussian)
         exact = mechanism.lattice(query.exact(query.fitting(self.__records), self.source))
-        sigma = site_sigma(mechanism.steps, self._sharing)
+        sigma = site_sigma(mechanism.steps, self.sharing)
         noise = discrete_gaussian(len(exact), sigma=sigma, source=self.source)
         self.member.contribute(number, exact + noise)
         return self._receipt(query)
@@ -120,7 +120,7 @@ class Site(Holder):
     def _receipt(self, query: Query) -> Answer:
         mechanism = query.mechanism
         assert isinstance(mechanism, Gaussian)
-        share = site_sigma(mechanism.steps, self._sharing) / mechanism.steps
+        share = site_sigma(mechanism.steps, self.sharing) / mechanism.steps
         return Answer(values=np.zeros(0), n=self.n, law=mechanism.law.times(np.asarray(share)))
 
     def __repr__(self) -> str:
