@@ -255,7 +255,7 @@ def test_who_has_not_joined_is_told_to(call: Call, tmp_path: Path) -> None:
     _ = RemoteClient(tmp_path / "home", limit_epsilon=8.0).ledger
     assert "not joined the study: join it first" in call("submit", "--label", "day").stderr
     shown = re.sub(r"\s+", " ", call("submit", "--help").stdout)
-    assert 'After "no" ε stays spent' in shown
+    assert 'After that "no" ε stays spent' in shown
 
 
 def test_a_second_attempt_is_told_once(call: Call, collector: Collector) -> None:
@@ -271,3 +271,65 @@ def test_a_second_attempt_is_told_once(call: Call, collector: Collector) -> None
     assert said == ["the collector answered 'HTTP status 500': trying again, up to 7 times"]
     persistently(lambda: Answer(200, b"{}"), told=said.append)
     assert len(said) == 1
+
+
+FILES: dict[str, tuple[CurveEncoder, str, str]] = {
+    "channels": (
+        CurveEncoder.side_by_side([CurveEncoder("cosine", n_basis=2)] * 2),
+        "t;up;down\n0;0,1;0,2\n0,5;;0,3\n1;0,5;0,4\n",
+        "1 of 3 points have no value",
+    ),
+    "channels at equal distances": (
+        CurveEncoder.side_by_side([CurveEncoder("cosine", n_basis=2)] * 2),
+        "0.1,0.2\n0.3,0.4\n",
+        "",
+    ),
+    "a row by names": (
+        CurveEncoder("identity", feature_ranges={"age": (0, 99), "sex": ["f", "m"]}),
+        "sex,name,age\nm,Ann,40\n",
+        "",
+    ),
+    "a row of numbers": (
+        CurveEncoder("identity", feature_ranges=[(0, 1)] * 3),
+        "0.2,0.1,2\n",
+        "edge",
+    ),
+    "a column of numbers": (
+        CurveEncoder("identity", feature_ranges=[(0, 1)] * 2),
+        "0.1\n0.2\n",
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_files_of_every_kind_of_study(call: Call, collector: Collector, name: str) -> None:
+    encoder, text, told = FILES[name]
+    design = {"name": "moments", "mechanism": "laplace"}
+    collector.plan = replace(collector.plan, encoder=encoder, design=design)
+    joined(call)
+    done = call("submit", "--label", "day", text=text)
+    assert done.exit_code == 0, done.output
+    assert told in done.stderr
+    assert len(json.loads(collector.sent[0])["values"]) == encoder.n_features
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("channels", "0.1\n0.2\n", "2 columns, or t and 2 of numbers"),
+        ("a row by names", "sex,age\nm,40\nf,50\n", "one line beside its header"),
+        ("a row by names", "sex,age\nx,40\n", "must be one of f, m"),
+        ("a row by names", "sex,name\nf,Ann\n", "age"),
+        ("a row of numbers", "0.1,0.2\n", "3 numbers, as the study asks for"),
+    ],
+)
+def test_files_of_another_kind_cost_nothing(
+    call: Call, collector: Collector, tmp_path: Path, name: str, text: str, words: str
+) -> None:
+    collector.plan = replace(collector.plan, encoder=FILES[name][0], design={"name": "moments"})
+    joined(call)
+    done = call("submit", "--label", "day", text=text)
+    assert done.exit_code == 2, done.output
+    assert words in done.stderr
+    nothing_happened(collector, tmp_path)

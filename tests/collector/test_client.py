@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 import threading
@@ -426,7 +427,12 @@ def test_the_command_line_joins_shows_and_submits(villain: Villain, tmp_path: Pa
     assert done.exit_code == 0, done.output
     assert "promise: ε = 1, local" in done.stdout
     submit = ["submit", villain.hash, str(curve), "--label", "yes", *home]
-    declined = runner.invoke(dpfda, [*submit, "--show"], input="n\n")
+    assert f"next: dpfda submit {villain.hash} YOUR_FILE --label YOUR_LABEL" in done.stdout
+    assert f"{shlex.join(home)} --show\n" in done.stdout
+    unwilling = runner.invoke(dpfda, [*submit, "--show"], input="n\n")
+    assert unwilling.stdout == "nothing was spent or sent\n"
+    assert RemoteClient(tmp_path / "home").ledger.entries == ()
+    declined = runner.invoke(dpfda, [*submit, "--show"], input="y\nn\n")
     assert "nothing was sent" in declined.stdout
     assert "what the reply shows" in declined.stderr
     assert villain.received == []

@@ -197,7 +197,7 @@ def test_everybody_can_use_every_state_of_the_page(
     browser: Any, collector: CollectorProcess, width: int, scheme: Any
 ) -> None:
     """By keyboard alone, but for the choice of the file itself."""
-    plan = study(collector, f"Pulse over a day ({width})", epsilon=1.0, people=400)
+    plan = study(collector, "Pulse over a day", epsilon=1.0, people=500 + width)
     person = Device(browser, collector.url, width=width, color_scheme=scheme)
     page, look = person.tab(plan), f"{width}-{scheme}"
     choose(page, "t,x\n30,1\n40,2\n", label=None)

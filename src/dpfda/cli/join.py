@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from functools import partial
 from pathlib import Path
 from typing import TextIO
@@ -9,7 +10,10 @@ from typing import TextIO
 import click
 
 from dpfda.client import RemoteClient
+from dpfda.protocol.plan import StudyPlan
 from dpfda.study.results import to_json
+
+_HOME = Path.home() / ".dpfda"
 
 
 @click.command()
@@ -21,7 +25,7 @@ from dpfda.study.results import to_json
 @click.option("--accept", "accepts", multiple=True, metavar="ASSUMPTION",
     help='What you take for granted, such as "labels are public". May be repeated.')  # fmt: skip
 @click.option("--home", type=click.Path(file_okay=False, path_type=Path),
-    default=Path.home() / ".dpfda", help="Where your budget and replies are kept.")  # fmt: skip
+    default=_HOME, help="Where your budget and replies are kept.")  # fmt: skip
 @click.option("--invitation", type=click.File(encoding="utf-8"),
     help="File with your invitation, which the organizer gave you; - asks for it.")  # fmt: skip
 @click.option("--certificates", type=click.Path(exists=True, dir_okay=False),
@@ -62,4 +66,15 @@ def command(
     click.echo(f"promise: {plan.guarantee.drawn_from(client.source)}")
     click.echo(f"{plan.what_is_learnt}; people: {plan.n_people}")
     click.echo(f"left in your budget: ε = {client.ledger.remaining.epsilon:g}")
-    click.echo(f"next: dpfda submit {plan_hash} CURVE_FILE --label YOURS")
+    click.echo(f"next: {_next(plan, home, certificates)}")
+
+
+def _next(plan: StudyPlan, home: Path, certificates: str | None) -> str:
+    """The command that answers, but for the person's own file and label."""
+    own = "YOUR_NUMBER" if plan.target_range is not None else "YOUR_LABEL"
+    words = ["dpfda", "submit", plan.hash, "YOUR_FILE", "--label", own]
+    if home != _HOME:
+        words += ["--home", str(home)]
+    if certificates is not None:
+        words += ["--certificates", certificates]
+    return shlex.join([*words, "--show"])

@@ -12,11 +12,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from dpfda.cli._own_data import read_own
 from dpfda.cli._reading import reading_from, reading_options
 from dpfda.client import RemoteClient
 from dpfda.client.preview import Preview
-from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.files import Reading
+from dpfda.errors import DpfdaError, InvalidData, InvalidParameter
+from dpfda.protocol.plan import StudyPlan
 from dpfda.study.results import to_json
 
 _ROWS = 12
@@ -38,7 +39,8 @@ _BEFORE = "this study was answered before: its reply stays the same bytes, nothi
     "fill": "a row is a point: leave out those without a value",
 })  # fmt: skip
 @click.option("--show", is_flag=True,
-    help='Show what would be sent and what it hides; ask. After "no" ε stays spent.')  # fmt: skip
+    help="Ask before ε is spent; then show what would be sent and what it hides, and ask again. "
+    'After that "no" ε stays spent.')  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the receipt as JSON.")
 def command(
     plan_hash: str,
@@ -53,16 +55,19 @@ def command(
     """Answer a study, once.
 
     The study is the one with this HASH that you have joined. FILE (CSV, TSV, Parquet, NPZ or XLSX)
-    has one column of values at equal distances, or two columns t and x(t). The reply is drawn and
-    stored once; calling the command again sends the same bytes again.
+    has one column of values at equal distances, or two columns t and x(t); of several channels one
+    column each; of a table your row. The reply is drawn and stored once; calling the command again
+    sends the same bytes again.
     """
-    curve = read_curve(file, reading_from(options))
+    curve = read_own(file, reading_from(options), _agreed(home, plan_hash))
     client = client_at(home, certificates)
     stage = client.stage(plan_hash)
+    plan = client.fetch_plan("", plan_hash)
     if stage == "joined":
-        own = _typed(client, plan_hash, label)
-        notes = _looked_over(client, plan_hash, file, curve, own)
-        if notes and show and not click.confirm("Answer with it? Nothing is spent yet.", err=True):
+        own = _typed(plan, label)
+        _looked_over(client, plan_hash, file, curve, own)
+        question = f"Answer with it, for ε = {plan.epsilon:g}? Nothing is spent yet."
+        if show and not click.confirm(question, err=True):
             click.echo("nothing was spent or sent")
             return
     else:
@@ -79,6 +84,16 @@ def command(
     click.echo(to_json({"receipt": receipt}) if as_json else f"{told}; receipt {receipt}")
 
 
+def _agreed(home: Path, plan_hash: str) -> StudyPlan | None:
+    """The plan that says how to read a file; None where none was joined, which is told after it."""
+    try:
+        client = client_at(home, None)
+        _ = client.stage(plan_hash)
+        return client.fetch_plan("", plan_hash)
+    except DpfdaError:
+        return None
+
+
 def client_at(home: Path, certificates: str | None) -> RemoteClient:
     """The device whose budget is in a folder already."""
     try:
@@ -90,31 +105,15 @@ def client_at(home: Path, certificates: str | None) -> RemoteClient:
         raise InvalidParameter("--home", rule, str(home)) from None
 
 
-def read_curve(file: Path, reading: Reading) -> Any:
-    """A curve from a file: one column of values, or two columns t and x(t)."""
-    opened = reading.open(file)
-    names = reading.chosen(opened)
-    if len(names) > 2:
-        found = f"{len(names)} columns"
-        rule = "one or two columns of numbers (choose them by --columns)"
-        raise InvalidData(file.name, rule, found)
-    table = opened.table()
-    columns = table.numbers(names).T
-    click.echo(reading.said(opened, len(table)), err=True)
-    return columns[0] if len(names) == 1 else (columns[0], columns[1])
-
-
-def _typed(client: RemoteClient, plan_hash: str, label: str) -> Any:
+def _typed(plan: StudyPlan, label: str) -> Any:
     """The label as the plan writes it: 1 and "1" are different labels in JSON."""
-    for known in client.fetch_plan("", plan_hash).classes:
+    for known in plan.classes:
         if str(known) == label:
             return known
     return label
 
 
-def _looked_over(
-    client: RemoteClient, plan_hash: str, file: Path, curve: Any, label: Any
-) -> list[str]:
+def _looked_over(client: RemoteClient, plan_hash: str, file: Path, curve: Any, label: Any) -> None:
     """Say what of the data does not fit; this console is the person's own, and may show theirs."""
     try:
         notes = client.look_over(plan_hash, curve=curve, label=label)
@@ -124,7 +123,6 @@ def _looked_over(
         raise
     for note in notes:
         click.echo(f"{file.name}: {note}", err=True)
-    return notes
 
 
 def _print(preview: Preview) -> None:
