@@ -13,6 +13,7 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.learners import Learner
+from dpfda.learners._arrays import Array, namespace, to_numpy
 from dpfda.mrma.averaging import average_parameters, unit_norm
 from dpfda.mrma.designs import MRMADesign
 from dpfda.noise import SimulationSource
@@ -64,13 +65,14 @@ class Setting:
             protects=self.protects,
         )
 
-    def fit(self, features: FloatArray, labels: FloatArray) -> Members:
-        """Fit the learner to (R, B, n, d) training sets."""
+    def fit(self, features: Array, labels: Array) -> Members:
+        """Fit the learner to (R, B, n, d) training sets, where these are."""
         studies, members, n, d = features.shape
-        rows, signs = features.reshape(-1, n, d), labels.reshape(-1, n)
+        xp = namespace(features)
+        rows, signs = xp.reshape(features, (-1, n, d)), xp.reshape(labels, (-1, n))
         models = self.learner.fit(rows, signs, gram=self.gram)
-        intercept = np.asarray(models.intercept).reshape(studies, members)
-        return intercept, np.asarray(models.coefficients).reshape(studies, members, d)
+        intercept = to_numpy(models.intercept).reshape(studies, members)
+        return intercept, to_numpy(models.coefficients).reshape(studies, members, d)
 
     def averaged(self, members: Members, weight: FloatArray) -> LinearRule:
         """The weighted average of the members of each study."""
@@ -89,9 +91,9 @@ class People:
             differs from the one members were trained for (C2), so it may differ from `reported`.
     """
 
-    reported: FloatArray
-    labels: FloatArray
-    decided: FloatArray
+    reported: Array
+    labels: Array
+    decided: Array
 
     @classmethod
     def plain(cls, features: Any, labels: Any) -> People:
@@ -110,16 +112,16 @@ def noisy_reports(
     return reply[:, :-1].reshape(shape), reply[:, -1].reshape(shape[:-1])
 
 
-def pooled_members(
-    setting: Setting, features: FloatArray, labels: FloatArray
-) -> tuple[Members, Members]:
+def pooled_members(setting: Setting, features: Array, labels: Array) -> tuple[Members, Members]:
     """B members from N/B people each, and one from everybody: nobody judges."""
     studies, n, d = features.shape
     members = min(setting.design.n_classifiers, n // 2)
     shape = (studies, members, n // members)
-    used = members * shape[2]
-    parts = setting.fit(features[:, :used].reshape(*shape, d), labels[:, :used].reshape(shape))
-    return parts, setting.fit(features[:, None], labels[:, None])
+    used, xp = members * shape[2], namespace(features)
+    parts = setting.fit(
+        xp.reshape(features[:, :used, :], (*shape, d)), xp.reshape(labels[:, :used], shape)
+    )
+    return parts, setting.fit(features[:, None, :, :], labels[:, None, :])
 
 
 def pooled_rules(setting: Setting, members: Members, whole: Members) -> dict[str, Rule]:
@@ -153,8 +155,9 @@ def histogram_rule(
 
 def reference_rules(setting: Setting, people: People) -> dict[str, Rule]:
     """What any table needs beside it (C4): the majority class and the learner without noise."""
-    intercept, slopes = setting.fit(people.reported[:, None], people.labels[:, None])
+    intercept, slopes = setting.fit(people.reported[:, None, :, :], people.labels[:, None, :])
+    balance = to_numpy(namespace(people.labels).mean(people.labels, axis=1))
     return {
-        "majority class": ConstantRule(np.where(people.labels.mean(axis=1) >= 0, 1.0, -1.0)),
+        "majority class": ConstantRule(np.where(balance >= 0, 1.0, -1.0)),
         "non-private": LinearRule(intercept[:, 0], slopes[:, 0]),
     }

@@ -1,27 +1,31 @@
 """Fitted decision rules of many simulated studies at once, and how often they are wrong.
 
 A rule holds one classifier for each of R studies; `errors` takes test people of every study,
-features (R, n, d) and labels ±1 (R, n), and returns R error rates.
+features (R, n, d) and labels ±1 (R, n) of one array library, and returns R error rates.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
+from dpfda.learners._arrays import Array, as_double, namespace, on_cpu, to_numpy
 
 _CHUNK = 1 << 18
 """Scores computed at once: what a core's cache holds."""
+_DEVICE = 1 << 28
+"""The same on an accelerator, where launching a kernel costs more than memory."""
 
 
 class Rule(ABC):
     """One classifier for each of R studies."""
 
     @abstractmethod
-    def errors(self, features: FloatArray, labels: FloatArray) -> FloatArray:
+    def errors(self, features: Array, labels: Array) -> FloatArray:
         """Share of wrong decisions in each study, shape (R,)."""
 
 
@@ -32,10 +36,11 @@ class LinearRule(Rule):
     intercept: FloatArray
     coefficients: FloatArray
 
-    def errors(self, features: FloatArray, labels: FloatArray) -> FloatArray:
+    def errors(self, features: Array, labels: Array) -> FloatArray:
         """Share of wrong decisions in each study."""
-        scores = (features @ self.coefficients[..., None])[..., 0] + self.intercept[:, None]
-        return np.asarray(np.mean((scores >= 0) != (labels > 0), axis=1))
+        intercept, slopes = beside(features, self.intercept, self.coefficients)
+        scores = (features @ slopes[..., None])[..., 0] + intercept[:, None]
+        return _share((scores >= 0) != (labels > 0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,22 +61,27 @@ class MembersRule(Rule):
     voting: bool = False
     ties_wrong: bool = False
 
-    def errors(self, features: FloatArray, labels: FloatArray) -> FloatArray:
+    def errors(self, features: Array, labels: Array) -> FloatArray:
         """Share of wrong decisions in each study, averaged over members unless they vote."""
-        found = np.empty(len(features))
-        size = max(1, _CHUNK // (features.shape[1] * self.intercept.shape[1]))
-        for start in range(0, len(features), size):
-            part = slice(start, start + size)
-            scores = features[part] @ np.swapaxes(self.coefficients[part], 1, 2)
-            scores += self.intercept[part, None, :]
-            positive = scores * self.direction[part, None, :] >= 0
-            truth = (labels[part] > 0)[:, :, None]
+        studies = features.shape[0]
+        found = np.empty(studies)
+        xp, limit = namespace(features), _CHUNK if on_cpu(features) else _DEVICE
+        size = max(1, limit // (features.shape[1] * self.intercept.shape[1]))
+        own = beside(features, self.intercept, self.coefficients, self.direction)
+        for start in range(0, studies, size):
+            part = slice(start, min(start + size, studies))
+            intercept, slopes, direction = (array[part, ...] for array in own)
+            scores = features[part, ...] @ xp.matrix_transpose(slopes)
+            scores += intercept[:, None, :]
+            positive = scores * direction[:, None, :] >= 0
+            truth = (labels[part, :] > 0)[:, :, None]
             if self.voting:
-                lead = 2 * positive.sum(axis=2, keepdims=True) - positive.shape[2]
+                votes = xp.count_nonzero(positive, axis=2, keepdims=True)
+                lead = 2 * votes - positive.shape[2]
                 wrong = ((lead >= 0) != truth) | ((lead == 0) & self.ties_wrong)
             else:
                 wrong = positive != truth
-            found[part] = wrong.mean(axis=(1, 2))
+            found[part] = _share(wrong)
         return found
 
 
@@ -95,9 +105,22 @@ class ConstantRule(Rule):
 
     positive: FloatArray
 
-    def errors(self, features: FloatArray, labels: FloatArray) -> FloatArray:
+    def errors(self, features: Array, labels: Array) -> FloatArray:
         """Share of the other class among the test people."""
-        return np.asarray(np.mean((labels > 0) != (self.positive > 0)[:, None], axis=1))
+        (positive,) = beside(labels, self.positive)
+        return _share((labels > 0) != (positive > 0)[:, None])
+
+
+def beside(array: Array, *values: FloatArray) -> tuple[Array, ...]:
+    """The values in the library and on the device of an array."""
+    return tuple(as_double("values", value, like=array) for value in values)
+
+
+def _share(wrong: Array) -> FloatArray:
+    """Of what is true, in all but the first axis."""
+    xp = namespace(wrong)
+    axes = tuple(range(1, wrong.ndim))
+    return np.asarray(to_numpy(xp.count_nonzero(wrong, axis=axes)) / math.prod(wrong.shape[1:]))
 
 
 def grid_cells(features: FloatArray, *, splits: int) -> IntArray:

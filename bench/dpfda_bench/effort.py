@@ -15,6 +15,7 @@ class Effort:
         replications: how often to repeat the study; None leaves it to the study.
         quick: a look, not a result.
         sweep: where and by how many processes, and what is kept.
+        device: ``cuda`` for an accelerator, where the study can use one.
 
     Example:
         >>> Effort().repeats(100, quick=5), Effort(quick=True).repeats(100, quick=5)
@@ -24,6 +25,7 @@ class Effort:
     replications: int | None = None
     quick: bool = False
     sweep: Sweep = ALONE
+    device: str = "cpu"
 
     def repeats(self, full: int, *, quick: int) -> int:
         """How often: as asked for, or by default."""

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from matplotlib import pyplot
 
+from dpfda.errors import DpfdaError
+from dpfda_bench.benchmarks import gpu
 from dpfda_bench.benchmarks import mrma as benchmark
 from dpfda_bench.effort import Effort
 from dpfda_bench.reproductions import _p001 as common
@@ -45,6 +47,34 @@ def test_figure_2_has_the_order_of_the_paper() -> None:
         published, default = (means[name, 1.0, rule, "MRMA"] for rule in ("corrected", "default"))
         assert default < published
         assert default < 0.25
+
+
+def test_figure_2_is_the_same_in_any_array_library() -> None:
+    """As on an accelerator: what was drawn in memory is moved, and everything else follows it."""
+    library = pytest.importorskip("array_api_strict", reason="array_api_strict is not installed")
+    told = (0.5, 5.0), ("as published", "default")
+    drawn = p001_figure_2._drawn(0, 2, *told)
+    here = p001_figure_2._found(drawn, *told)
+    moved = {key: library.asarray(array) for key, array in drawn.items()}
+    there = p001_figure_2._found(moved, *told)
+    assert here.keys() == there.keys()
+    for key, errors in here.items():
+        # A decision whose score is nearly 0 may go either way: one of 500 test people.
+        assert there[key] == pytest.approx(errors, abs=0.003), key
+
+
+def test_an_accelerator_that_is_not_there_is_no_failure() -> None:
+    try:
+        import torch
+    except ImportError:
+        torch = None
+    if torch is not None and torch.cuda.is_available():
+        pytest.skip("there is one")
+    outcome = gpu.run()
+    assert not outcome.figures
+    assert outcome.notes[0].startswith("Left out: ")
+    with pytest.raises(DpfdaError):
+        p001_figure_2.run(Effort(replications=1, device="cuda"))
 
 
 def test_figure_3_sharing_helps_where_single_servers_struggle() -> None:

@@ -42,9 +42,11 @@ def test_a_batch_of_studies_does_what_the_protocol_does(crowd, make_plan) -> Non
     people = batch(crowd, studies, n, seed=1)
     source = SimulationSource(2)
     reports = baselines.noisy_reports(study, people, source)
-    weak = _p001_batch.weak_members(study, *reports, source)
+    who = _p001_batch.chosen(study, (studies, n), source)
+    weak = _p001_batch.weak_members(study, *reports, who)
     members = _p001_batch.shrunk_members(study, weak)
-    totals, judges = _p001_batch.verdict_totals(study, members, people, source)
+    told = _p001_batch.coins(study, (studies, n), source)
+    totals, judges = _p001_batch.verdict_totals(study, members, people, told)
     rule = _p001_batch.mrma_rules(study, members, totals, judges)["MRMA"]
     signs = np.where(truth == 1, 1.0, -1.0)
     batched = rule.errors(
@@ -70,11 +72,16 @@ def test_verdicts_reach_every_member_evenly(crowd) -> None:
     people = batch(crowd, 3, 133, seed=2)
     source = SimulationSource(0)
     members = np.zeros((3, 10)), np.ones((3, 10, 2))
-    totals, judges = _p001_batch.verdict_totals(setting(133), members, people, source)
+
+    def totals_of(study: Setting) -> tuple[np.ndarray, np.ndarray]:
+        told = _p001_batch.coins(study, (3, 133), source)
+        return _p001_batch.verdict_totals(study, members, people, told)
+
+    totals, judges = totals_of(setting(133))
     assert judges.tolist() == [4, 4, 4, 3, 3, 3, 3, 3, 3, 3]
     assert totals.shape == (3, 10)
     assert (np.abs(totals) <= judges).all()
-    few = _p001_batch.verdict_totals(setting(133, training=130), members, people, source)
+    few = totals_of(setting(133, training=130))
     assert few[1].tolist() == [1, 1, 1, 0, 0, 0, 0, 0, 0, 0]
     assert (few[0][:, 3:] == 0).all()
 

@@ -130,3 +130,37 @@ def test_a_probability_of_one_fits_into_a_word() -> None:
     assert enclosed(lambda _: [Decimal(0), Decimal(1)], 64) == ([0, 2**64 - 1], [1, 2**64])
     coins = Thresholds(lambda _: [Decimal(1)])
     assert coins.exceed_uniform(np.zeros(2, dtype=np.int64), Words(0, 2**64 - 2)).all()
+
+
+@pytest.mark.parametrize("scale", [1, 300, 70_001, 5 << 20])
+def test_a_first_look_at_a_word_says_what_the_whole_word_says(scale: int) -> None:
+    """Beside every threshold and at both ends of what a first look sees, a word at a time."""
+    for table in _geometric_digits(scale):
+        low, high = enclosed(table._values, 64)
+        edges = {place << 52 for place in range(1, 1 << 12)}
+        words = {word + by for word in {*low, *high, *edges} for by in (-2, -1, 0, 1)}
+        sure = [word for word in words | {0, 2**64 - 1} if 0 <= word < 2**64]
+        sure = [
+            w for w in sorted(sure) if not any(a <= w < b for a, b in zip(low, high, strict=True))
+        ]
+        source = Words(*sure)
+        found = table.count_below(len(sure), source)
+        assert not source.left
+        assert (
+            found.tolist() == np.searchsorted(np.array(high, dtype=object), sure, "right").tolist()
+        )
+        assert len(set(found.tolist())) > 1
+
+
+def test_a_first_look_decides_nearly_always() -> None:
+    first, *_, last = _geometric_digits(5 << 20)
+    for table in (first, last):
+        assert np.mean(table._guide < 0) <= 256 / 4096
+
+
+def test_ties_among_many_words_are_decided_in_their_order() -> None:
+    clear = [5] * 600
+    source = Words(*clear, FIRST, *clear, SECOND, 0, 2**64 - 1)
+    found = Thresholds(thirds).count_below(1202, source).tolist()
+    assert (found[600], found[1201]) == (0, 2)
+    assert source.left == []

@@ -9,6 +9,7 @@ import click
 from rich.console import Console
 
 from dpfda.cli._sweep import sweep_options, sweeping
+from dpfda.errors import InvalidParameter
 from dpfda.study.results import machine, rows_table, to_json
 from dpfda_bench import catalog
 from dpfda_bench.effort import Effort
@@ -25,6 +26,8 @@ from dpfda_bench.goals import goals_table
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), help="Write PNG and CSV here."
 )
+@click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True,
+    help="Where the arrays of a study are that can use an accelerator.")  # fmt: skip
 @sweep_options(kept=True)
 def command(
     name: str | None,
@@ -33,6 +36,7 @@ def command(
     quick: bool,
     as_json: bool,
     out: Path | None,
+    device: str,
     **options: Any,
 ) -> None:
     """Recompute a published table or figure, for example 003-table-2."""
@@ -47,8 +51,11 @@ def command(
         raise click.UsageError("name a table or figure, or pass --list")
     module = catalog.reproduction(name)
     goals = getattr(module, "GOALS", {})
+    if device != "cpu" and not getattr(module, "ACCELERATED", False):
+        raise InvalidParameter("--device", f"cpu for {name}", device)
     with sweeping(f"reproduce {name}", options) as sweep:
-        outcome = module.run(Effort(replications=replications, quick=quick, sweep=sweep))
+        effort = Effort(replications=replications, quick=quick, sweep=sweep, device=device)
+        outcome = module.run(effort)
     written = write_files(outcome, out, stem=name) if out else []
     if as_json:
         report = {

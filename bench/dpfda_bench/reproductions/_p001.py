@@ -18,6 +18,7 @@ from dpfda._validate import FloatArray
 from dpfda.curves import CurveEncoder
 from dpfda.curves.waves import CosineBasis
 from dpfda.learners import Learner, LinearModels
+from dpfda.learners._arrays import as_double, namespace
 from dpfda.learners._design import Design
 from dpfda.learners.conjugate_gradient import ConjugateGradient
 from dpfda.learners.dwd import DWD
@@ -51,9 +52,10 @@ class UnscaledSVM(LinearSVM):
         self, features: Any, labels: Any, *, weights: Any = None, gram: Any = None
     ) -> LinearModels:
         """Fit on standardized features; the model is not carried back."""
-        x = np.asarray(features, dtype=np.float64)
-        scale = x.std(axis=1, ddof=1, keepdims=True)
-        return super().fit((x - x.mean(axis=1, keepdims=True)) / scale, labels, gram=gram)
+        x = as_double("features", features)
+        xp = namespace(x)
+        scale = xp.std(x, axis=1, correction=1, keepdims=True)
+        return super().fit((x - xp.mean(x, axis=1, keepdims=True)) / scale, labels, gram=gram)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,8 +68,9 @@ class StandardizedSVM(LinearSVM):
     def _diagonal(self, data: Design) -> Any:
         # Unit variance with divisor Σw is what `data` has; Σw − 1 changes it by this factor.
         penalty, total = data.penalty(), data.total[:, None]
-        ratio = total / np.maximum(total - 1.0, 0.5 * total)
-        return np.where(penalty > 0, ratio, penalty) / (self.C * total)
+        xp = namespace(penalty)
+        ratio = total / xp.maximum(total - 1.0, 0.5 * total)
+        return xp.where(penalty > 0, ratio, penalty) / (self.C * total)
 
 
 def learner(name: str, *, steps: int = 5, roughness: FloatArray | None = None) -> Learner:
@@ -167,9 +170,20 @@ def published_features(scores: FloatArray, code: Encoding, name: str) -> FloatAr
 
 def decided(scores: FloatArray, *, code: Encoding, name: str, rule: str) -> FloatArray:
     """What classifiers are applied to under a rule: raw curves, or what they were trained on."""
-    if rule == "as published":
-        return published_features(scores, code, name)
-    return np.asarray(np.tanh(scores @ code.coefficients))
+    return seen(scores, code, seen_as(name, rule))
+
+
+def seen_as(name: str, rule: str) -> str:
+    """What of a person a classifier is applied to under a rule: a name for `seen`."""
+    if rule != "as published":
+        return "encoded"
+    return "integrals" if name == "Logistic" else "coefficients"
+
+
+def seen(scores: FloatArray, code: Encoding, kind: str) -> FloatArray:
+    """That of people with these scores."""
+    found = np.asarray(scores @ (code.integrals if kind == "integrals" else code.coefficients))
+    return np.tanh(found) if kind == "encoded" else found
 
 
 SIMULATED = MRMADesign(training_share=1 / 6, boundary_spread=None)

@@ -8,24 +8,34 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpfda._validate import FloatArray
+from dpfda._validate import FloatArray, IntArray
+from dpfda.learners._arrays import Array, device, namespace, to_numpy
 from dpfda.mechanisms.randomized_response import RandomizedResponse
 from dpfda.mrma.averaging import weights
 from dpfda.mrma.members import Judgement, draw_members, intercept_shrinkage, judge
 from dpfda.noise import SimulationSource
 from dpfda_bench.baselines import Members, People, Setting
-from dpfda_bench.decision_rules import MembersRule, Rule
+from dpfda_bench.decision_rules import MembersRule, Rule, beside
 
 
-def weak_members(
-    setting: Setting, features: FloatArray, labels: FloatArray, source: SimulationSource
-) -> Members:
-    """B members of each study, each from n0 of the first N0 reports, drawn without replacement."""
-    studies, n = labels.shape
-    shape = (studies, setting.design.n_classifiers, setting.design.member_size)
-    chosen = draw_members(source.generator.random(shape), among=setting.design.n_reports(n))
-    study = np.arange(studies)[:, None, None]
-    return setting.fit(features[study, chosen], labels[study, chosen])
+def chosen(setting: Setting, shape: tuple[int, int], source: SimulationSource) -> IntArray:
+    """Who trains which member, of (R, N) people: n0 of the first N0, without replacement."""
+    studies, n = shape
+    drawn = (studies, setting.design.n_classifiers, setting.design.member_size)
+    return draw_members(source.generator.random(drawn), among=setting.design.n_reports(n))
+
+
+def weak_members(setting: Setting, features: Array, labels: Array, who: Array) -> Members:
+    """The members of each study, from the reports of those who are `chosen` for them."""
+    studies, n, d = features.shape
+    xp = namespace(features)
+    first = n * xp.arange(studies, dtype=xp.int64, device=device(features))
+    rows = xp.reshape(xp.astype(who, xp.int64) + first[:, None, None], (-1,))
+    shape = tuple(who.shape)
+    return setting.fit(
+        xp.reshape(xp.take(xp.reshape(features, (-1, d)), rows, axis=0), (*shape, d)),
+        xp.reshape(xp.take(xp.reshape(labels, (-1,)), rows, axis=0), shape),
+    )
 
 
 def shrunk_members(setting: Setting, members: Members) -> Members:
@@ -37,23 +47,36 @@ def shrunk_members(setting: Setting, members: Members) -> Members:
     return intercept * factor, slopes
 
 
+def coins(setting: Setting, shape: tuple[int, int], source: SimulationSource) -> FloatArray:
+    """1 where a verdict is told, -1 where the opposite is, by those of (R, N) who do not report."""
+    studies, n = shape
+    true = np.ones((studies, n - setting.design.n_reports(n)))
+    return RandomizedResponse(epsilon=_verdict_epsilon(setting)).randomize(true, source)
+
+
 def verdict_totals(
-    setting: Setting, members: Members, people: People, source: SimulationSource
+    setting: Setting, members: Members, people: People, told: Array
 ) -> tuple[FloatArray, FloatArray]:
-    """Sums of randomized verdicts of those who did not report, and how many judged each member."""
-    intercept, slopes = members
+    """Sums of randomized verdicts of those who did not report, and how many judged each member.
+
+    Everybody judges one member, in turn; `told` are their `coins`.
+    """
     first = setting.design.n_reports(people.labels.shape[1])
-    judges, labels = people.decided[:, first:], people.labels[:, first:]
-    groups = np.arange(judges.shape[1]) % intercept.shape[1]
-    scores = np.einsum("rnd,rnd->rn", judges, slopes[:, groups]) + intercept[:, groups]
-    right = np.where((scores >= 0) == (labels > 0), 1.0, -1.0)
-    verdicts = RandomizedResponse(epsilon=_verdict_epsilon(setting)).randomize(right, source)
-    order = np.argsort(groups, kind="stable")
-    counts = np.bincount(groups, minlength=intercept.shape[1])
-    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
-    padded = np.concatenate([verdicts[:, order], np.zeros((len(verdicts), 1))], axis=1)
-    totals = np.add.reduceat(padded, np.minimum(starts, len(groups)), axis=1)
-    return np.where(counts > 0, totals, 0.0), counts.astype(np.float64)
+    judges, labels = people.decided[:, first:, :], people.labels[:, first:]
+    intercept, slopes = beside(judges, *members)
+    xp, (studies, n, d), size = namespace(judges), judges.shape, intercept.shape[1]
+    groups = xp.arange(n, device=device(judges)) % size
+    scores = xp.take(intercept, groups, axis=1)
+    for feature in range(d):
+        scores = scores + judges[:, :, feature] * xp.take(slopes[:, :, feature], groups, axis=1)
+    right = (scores >= 0) == (labels > 0)
+    verdicts = xp.astype(told, xp.float64) * xp.where(
+        right, xp.ones_like(scores), -xp.ones_like(scores)
+    )
+    rest = xp.zeros((studies, -n % size), dtype=xp.float64, device=device(judges))
+    turns = xp.reshape(xp.concat([verdicts, rest], axis=1), (studies, -1, size))
+    counts = np.bincount(np.arange(n) % size, minlength=size)
+    return to_numpy(xp.sum(turns, axis=1)), counts.astype(np.float64)
 
 
 def judgement(setting: Setting, totals: FloatArray, judges: FloatArray) -> Judgement:

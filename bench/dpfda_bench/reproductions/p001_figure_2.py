@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from dpfda.datasets.simulated import scores_001
+from dpfda.learners._arrays import namespace, placed
 from dpfda.noise import SimulationSource
 from dpfda.study.outcome import Outcome
 from dpfda_bench import baselines
-from dpfda_bench.baselines import People, Setting
+from dpfda_bench.baselines import Members, People, Setting
 from dpfda_bench.decision_rules import Rule
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.reproductions import _p001 as common
 from dpfda_bench.reproductions import _p001_batch as batch
 
+ACCELERATED = True
 TITLE = "Error of seven methods under ε-LDP, one server, % (001 Figure 2)"
 
 METHODS = ("Weak", "MR", "MA", "MRMA", "Voting", "Averaging", "All data")
@@ -72,11 +76,15 @@ def measure(
     effort: Effort = FULL,
 ) -> tuple[dict[Any, float], dict[Any, float]]:
     """Mean errors and their standard deviations over replications, for every combination."""
-    names = [
-        (start, min(_CHUNK, studies - start), epsilons, rules)
-        for start in range(0, studies, _CHUNK)
-    ]
-    joined = common.collected(effort, _chunk, names)
+    starts = range(0, studies, _CHUNK)
+    names = [(start, min(_CHUNK, studies - start), epsilons, rules) for start in starts]
+    if effort.device == "cpu":
+        joined = common.collected(effort, _chunk, names)
+    else:
+        # Chance decides on the CPU, by the code and the seeds of any other run: exact noise, and
+        # the same. An accelerator is done so soon that nothing is kept.
+        drawn = replace(effort.sweep, store=None).run(_drawn, names)
+        joined = _found(_at_once(drawn, effort.device), epsilons, rules)
     return (
         {key: float(errors.mean()) for key, errors in joined.items()},
         {key: float(errors.std()) for key, errors in joined.items()},
@@ -85,42 +93,105 @@ def measure(
 
 def _chunk(start: int, studies: int, epsilons: tuple[float, ...], rules: tuple[str, ...]) -> Errors:
     """Errors of all methods and learners in some replications; the same people at every budget."""
+    return _found(_drawn(start, studies, epsilons, rules), epsilons, rules)
+
+
+def _at_once(parts: Iterable[dict[Any, Any]], on: str) -> dict[Any, Any]:
+    """What was drawn for several replications, together on an accelerator."""
+    there = [{key: placed(array, on) for key, array in part.items()} for part in parts]
+    xp = namespace(there[0]["labels",])
+    return {key: xp.concat([part[key] for part in there]) for key in there[0]}
+
+
+def _cases(rules: tuple[str, ...]) -> Iterator[tuple[str, str, Setting]]:
+    """Learners, rules and what both make of a study, but for its ε."""
+    code = common.encoding(_DIMENSION)
+    for name, rule in product(common.LEARNERS, rules):
+        learner = common.noisy_learner(name, rule, code)
+        base = Setting(common.SIMULATED, epsilon=1.0, learner=learner, gram=code.gram)
+        yield name, rule, common.under_rule(base, rule, cutoff=0.8)
+
+
+def _drawn(
+    start: int, studies: int, epsilons: tuple[float, ...], rules: tuple[str, ...]
+) -> dict[Any, Any]:
+    """What chance decides in some replications: people, reports, who trains what, coins."""
     code = common.encoding(_DIMENSION)
     source = SimulationSource(np.random.SeedSequence((2, start)))
     scores, labels = scores_001((studies, _PEOPLE), source.generator)
     test, truth = scores_001((studies, _TEST), source.generator)
-    encoded = np.tanh(scores @ code.coefficients)
-    cases = []
-    found: Errors = {}
-    for name in common.LEARNERS:
-        for rule in rules:
-            view = partial(common.decided, code=code, name=name, rule=rule)
-            learner = common.noisy_learner(name, rule, code)
-            people = People(encoded, labels, view(scores))
-            base = Setting(common.SIMULATED, epsilon=1.0, learner=learner, gram=code.gram)
-            for method, decision in baselines.reference_rules(base, people).items():
-                errors = decision.errors(view(test), truth)
-                found |= {(name, epsilon, rule, method): errors for epsilon in epsilons}
-            cases.append((name, rule, base, people, view(test)))
+    cases = list(_cases(rules))
+    kinds = {"encoded", *(common.seen_as(name, rule) for name, rule, _ in cases)}
+    found: dict[Any, Any] = {("labels",): labels, ("truth",): truth}
+    for kind in sorted(kinds):
+        found["people", kind] = common.seen(scores, code, kind)
+        found["test", kind] = common.seen(test, code, kind)
+    people = People.plain(found["people", "encoded"], labels)
     for epsilon in epsilons:
-        first = replace(cases[0][2], epsilon=epsilon)
-        reports = baselines.noisy_reports(first, cases[0][3], source)
-        fitted: dict[Any, Any] = {}  # rules that share a learner share its members
-        for name, rule, base, people, features in cases:
-            setting = common.under_rule(replace(base, epsilon=epsilon), rule, cutoff=0.8)
-            if base.learner not in fitted:
-                fitted[base.learner] = (
-                    batch.weak_members(setting, *reports, source),
-                    baselines.pooled_members(setting, *reports),
-                )
-            weak, pooled = fitted[base.learner]
-            members = batch.shrunk_members(setting, weak)
-            totals, judges = batch.verdict_totals(setting, members, people, source)
-            methods: dict[str, Rule] = batch.mrma_rules(setting, members, totals, judges)
-            methods |= baselines.pooled_rules(setting, *pooled)
-            for method, decision in methods.items():
-                found[name, epsilon, rule, method] = decision.errors(features, truth)
+        reports = baselines.noisy_reports(replace(cases[0][2], epsilon=epsilon), people, source)
+        found["features", epsilon] = reports[0]
+        found["noisy labels", epsilon] = reports[1].astype(np.int8)
+        for name, rule, base in cases:
+            setting = replace(base, epsilon=epsilon)
+            members = "members", epsilon, base.learner
+            if members not in found:  # rules that share a learner share its members
+                who = batch.chosen(setting, labels.shape, source)
+                found[members] = who.astype(np.int16)
+            told = batch.coins(setting, labels.shape, source)
+            found["coins", epsilon, name, rule] = told.astype(np.int8)
     return found
+
+
+def _found(drawn: dict[Any, Any], epsilons: tuple[float, ...], rules: tuple[str, ...]) -> Errors:
+    """Errors of all methods where `drawn` is: in memory, or on an accelerator."""
+    labels, truth = drawn["labels",], drawn["truth",]
+    cases, found = list(_cases(rules)), Errors()
+    beside: dict[Any, dict[str, Rule]] = {}
+    for name, rule, base in cases:
+        if base.learner not in beside:
+            people = People(drawn["people", "encoded"], labels, None)
+            beside[base.learner] = baselines.reference_rules(base, people)
+        features = drawn["test", common.seen_as(name, rule)]
+        for method, decision in beside[base.learner].items():
+            errors = decision.errors(features, truth)
+            found |= {(name, epsilon, rule, method): errors for epsilon in epsilons}
+    fitted = {base.learner: _members(base, drawn, epsilons) for _, _, base in cases}
+    for (name, rule, base), (place, epsilon) in product(cases, enumerate(epsilons)):
+        setting, kind = replace(base, epsilon=epsilon), common.seen_as(name, rule)
+        weak, *pooled = (
+            (intercept[place], slopes[place]) for intercept, slopes in fitted[base.learner]
+        )
+        members = batch.shrunk_members(setting, weak)
+        people = People(drawn["people", "encoded"], labels, drawn["people", kind])
+        told = drawn["coins", epsilon, name, rule]
+        totals, judges = batch.verdict_totals(setting, members, people, told)
+        methods: dict[str, Rule] = batch.mrma_rules(setting, members, totals, judges)
+        methods |= baselines.pooled_rules(setting, *pooled)
+        for method, decision in methods.items():
+            found[name, epsilon, rule, method] = decision.errors(drawn["test", kind], truth)
+    return found
+
+
+def _members(setting: Setting, drawn: dict[Any, Any], epsilons: tuple[float, ...]) -> list[Members]:
+    """Weak members, those of everybody's parts and of everybody, with a first axis for ε.
+
+    All budgets are fitted together: an accelerator takes as long for many members as for few.
+    """
+    xp = namespace(drawn["labels",])
+    studies = drawn["labels",].shape[0]
+
+    def all_of(*key: Any) -> Any:
+        return xp.concat([drawn[key[0], epsilon, *key[1:]] for epsilon in epsilons])
+
+    features, labels = all_of("features"), all_of("noisy labels")
+    labels = xp.astype(labels, xp.float64)
+    weak = batch.weak_members(setting, features, labels, all_of("members", setting.learner))
+    parts = [weak, *baselines.pooled_members(setting, features, labels)]
+    shape = (len(epsilons), studies)
+    return [
+        (intercept.reshape(*shape, -1), slopes.reshape(*shape, *slopes.shape[1:]))
+        for intercept, slopes in parts
+    ]
 
 
 def _claims(means: dict[Any, float]) -> dict[str, float]:

@@ -94,7 +94,8 @@ def _replication(number: int, place: int) -> dict[Any, FloatArray]:
             if reports is None:
                 reports = baselines.noisy_reports(base, people, source)
             if learner not in fitted:
-                weak = batch.weak_members(base, *reports, source)
+                who = batch.chosen(base, labels.shape, source)
+                weak = batch.weak_members(base, *reports, who)
                 whole = baselines.reference_rules(base, people)["non-private"]
                 fitted[learner] = weak, whole
             weak, whole = fitted[learner]
@@ -118,7 +119,8 @@ def _replication(number: int, place: int) -> dict[Any, FloatArray]:
 def _average(
     setting: Setting, members: Members, people: People, source: SimulationSource
 ) -> LinearRule:
-    totals, judges = batch.verdict_totals(setting, members, people, source)
+    told = batch.coins(setting, people.labels.shape, source)
+    totals, judges = batch.verdict_totals(setting, members, people, told)
     averaged = batch.mrma_rules(setting, members, totals, judges)["MRMA"]
     assert isinstance(averaged, LinearRule)
     return averaged

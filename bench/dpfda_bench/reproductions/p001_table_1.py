@@ -149,9 +149,11 @@ def _rules(
     setting: Setting, people: People, source: SimulationSource, *, published: bool
 ) -> dict[str, Rule]:
     reports = baselines.noisy_reports(setting, people, source)
-    weak = batch.weak_members(setting, *reports, source)
+    shape = people.labels.shape
+    weak = batch.weak_members(setting, *reports, batch.chosen(setting, shape, source))
     members = batch.shrunk_members(setting, weak)
-    totals, judges = batch.verdict_totals(setting, members, people, source)
+    told = batch.coins(setting, shape, source)
+    totals, judges = batch.verdict_totals(setting, members, people, told)
     rules = batch.mrma_rules(setting, members, totals, judges)
     rules |= baselines.pooled_rules(setting, *baselines.pooled_members(setting, *reports))
     rules |= baselines.reference_rules(setting, people)

@@ -131,6 +131,24 @@ def scalar(value: float, *, like: Array) -> Array:
     return xp.asarray(value, dtype=like.dtype, device=device(like))
 
 
+def placed(values: Any, on: str) -> Array:
+    """A numpy array on a device: itself on ``cpu``, else a torch tensor there.
+
+    Example:
+        >>> placed(np.ones(2), "cpu")
+        array([1., 1.])
+    """
+    if on == "cpu":
+        return values
+    try:
+        import torch
+    except ImportError:
+        raise MissingExtra("torch", "gpu") from None
+    if not torch.cuda.is_available():
+        raise InvalidParameter("device", "cpu here: torch sees no accelerator", on)
+    return torch.asarray(values, device=on)
+
+
 def device(array: Array) -> Any:
     """Where the array's numbers are kept."""
     return array_api_compat.device(array)
@@ -138,7 +156,10 @@ def device(array: Array) -> Any:
 
 def to_numpy(array: Array) -> np.ndarray[Any, np.dtype[Any]]:
     """A copy on the host, for messages and files."""
-    return np.array(array if on_cpu(array) else array_api_compat.to_device(array, "cpu"))
+    if isinstance(array, np.ndarray):
+        return array.copy()
+    here = array if on_cpu(array) else array_api_compat.to_device(array, "cpu")
+    return np.from_dlpack(here).copy()
 
 
 def as_double(name: str, values: Any, *, like: Array | None = None) -> Array:

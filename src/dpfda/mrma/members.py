@@ -212,13 +212,14 @@ def draw_members(uniforms: FloatArray, *, among: int) -> IntArray:
         (True, 5)
     """
     size = uniforms.shape[-1]
-    chosen = np.full(uniforms.shape, -1, dtype=np.int64)
+    # The draws come first here: comparisons run along the many subsets.
+    chosen = np.empty((size, *uniforms.shape[:-1]), dtype=np.int64)
     for draw in range(size):
         last = among - size + draw
         candidate = (uniforms[..., draw] * (last + 1)).astype(np.int64)
-        taken = (chosen[..., :draw] == candidate[..., None]).any(axis=-1)
-        chosen[..., draw] = np.where(taken, last, candidate)
-    return chosen
+        taken = (chosen[:draw] == candidate).any(axis=0)
+        chosen[draw] = np.where(taken, last, candidate)
+    return np.ascontiguousarray(np.moveaxis(chosen, 0, -1))
 
 
 def public_members(*, seed: int, phase: int, members: int, size: int, among: int) -> IntArray:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Context, Decimal, localcontext
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,8 @@ Values = Callable[[Context], list[Decimal]]
 
 _GUARD = 30  # digits that are right after all losses
 _PADDING = np.uint64(2**64 - 1)
+_LATER = np.uint64(52)  # bits of a word that a first look leaves out: the other 12 mostly decide
+_MANY = 512  # words from which on a table of first looks is quicker than a search
 
 
 class Thresholds:
@@ -37,9 +40,29 @@ class Thresholds:
         self._low: Words = np.array([*low, _PADDING], dtype=np.uint64)
         self._last: Words = np.array([bound - 1 for bound in high], dtype=np.uint64)
 
+    @cached_property
+    def _guide(self) -> npt.NDArray[np.int16]:
+        """What the first bits of a word say: how many c_k are below it, or -1 if they do not."""
+        begins = np.arange(1 << (64 - int(_LATER)), dtype=np.uint64) << _LATER
+        ends = begins + np.uint64((1 << int(_LATER)) - 1)
+        count = np.searchsorted(self._last, begins, side="left")
+        # No threshold, nor a doubt about one, lies anywhere between the two words.
+        alike = (count == np.searchsorted(self._last, ends, side="left")) & (
+            (ends < self._low[count]) | (count == self._last.size)
+        )
+        return np.where(alike, count, -1).astype(np.int16)
+
     def count_below(self, size: int, source: Source) -> npt.NDArray[np.int64]:
         """For `size` fresh uniforms u on [0, 1): how many c_k are ≤ u (inversion of a CDF)."""
         words = source.words(size)
+        if size < _MANY:
+            return self._searched(words, source)
+        index = self._guide[(words >> _LATER).astype(np.int64)].astype(np.int64)
+        unsure = (index < 0).nonzero()[0]
+        index[unsure] = self._searched(words[unsure], source)
+        return index
+
+    def _searched(self, words: Words, source: Source) -> npt.NDArray[np.int64]:
         index = np.searchsorted(self._last, words, side="left")
         for row in (self._low[index] <= words).nonzero()[0]:
             if index[row] < self._last.size:
