@@ -11,6 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted(page.stem for page in (ROOT / "docs").glob("*.md"))
+EXAMPLES = sorted(script.stem for script in (ROOT / "examples").glob("plot_*.py"))
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +31,7 @@ def test_pages_fit_and_ask_nobody_else(site: Path, browser: Any) -> None:
         page = browser.new_page(viewport={"width": width, "height": 800})
         page.on("request", lambda request: asked.append(request.url))
         page.on("pageerror", lambda error: asked.append(str(error)))
-        for name in PAGES:
+        for name in [*PAGES, "gallery/index", f"gallery/{EXAMPLES[0]}"]:
             page.goto((site / f"{name}.html").as_uri(), wait_until="load")
             excess = page.evaluate(
                 "document.documentElement.scrollWidth - document.documentElement.clientWidth"
@@ -40,6 +41,14 @@ def test_pages_fit_and_ask_nobody_else(site: Path, browser: Any) -> None:
         page.close()
     assert wide == []
     assert [address for address in asked if not address.startswith(("file:", "data:"))] == []
+
+
+def test_every_example_ran_and_can_be_had_as_a_notebook(site: Path) -> None:
+    assert len(EXAMPLES) >= 16
+    for name in EXAMPLES:
+        assert (site / "gallery" / f"{name}.ipynb").is_file()
+        shown = (site / "gallery" / f"{name}.html").read_text(encoding="utf-8")
+        assert f"images/mkd_glr_{name}_001.png" in shown  # the picture that it drew
 
 
 def test_the_search_works_from_disk(site: Path, browser: Any) -> None:

@@ -1,0 +1,25 @@
+"""
+# A budget over a year
+
+Small releases every week: by plain sums their ε add up; with a little δ, Gaussian noise adds up
+by its squares, and the same year costs far less.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from dpfda.privacy.calibration import gaussian_epsilon
+
+weeks = np.arange(1, 53)
+weekly = 20.0  # standard deviations of the noise, in units of what one person can move
+one = gaussian_epsilon(delta=1e-6, multiplier=weekly)
+together = [gaussian_epsilon(delta=1e-6, multiplier=weekly / np.sqrt(n)) for n in weeks]
+print(f"one week ε = {one:.2f}, a year {together[-1]:.2f}, by sums {52 * one:.2f}")
+
+# %%
+fig, ax = plt.subplots(figsize=(6.4, 3.2), layout="constrained")
+ax.plot(weeks, weeks * one, label="sums of ε")
+ax.plot(weeks, together, label="squares of μ, what a ledger with δ = 1e-6 keeps")
+ax.set(xlabel="weeks", ylabel="ε spent on each person", ylim=0)
+ax.legend()
+plt.show()

@@ -1,0 +1,28 @@
+"""
+# A density of ages
+
+How often do people die at which age? A curator releases a density; at a smaller ε it is coarser,
+since cells too small to be seen through the noise are joined with their neighbors.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from dpfda import PrivateDensity
+
+rng = np.random.default_rng(8)
+ages = np.concatenate([rng.normal(82, 8, 2600), rng.normal(60, 14, 380), rng.exponential(2, 20)])
+ages = ages.clip(0, 110)
+
+# %%
+years = np.linspace(0, 110, 221)
+fig, axes = plt.subplots(1, 2, figsize=(9, 3.2), sharey=True, layout="constrained")
+for ax, epsilon in zip(axes, (0.1, 1.0), strict=True):
+    density = PrivateDensity(epsilon, feature_ranges=(0, 110), random_state=0).fit(ages)
+    ax.hist(ages, bins=55, density=True, color="0.85", label="the data (private)")
+    ax.plot(years, density.release_.values(years), label=f"released, ε = {epsilon:g}")
+    ax.set(xlabel="age at death")
+    ax.legend()
+axes[0].set_ylabel("density")
+print(density.guarantee_)
+plt.show()

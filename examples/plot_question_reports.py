@@ -1,0 +1,27 @@
+"""
+# What a reply tells
+
+A person's true pattern of answers to two yes/no questions is sent with some probability, and
+every other pattern with the same smaller one. Whoever sees the reply can hardly tell which was
+true: the odds of any two patterns never differ by more than e^ε.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+epsilons = [0.1, 0.5, 1, 2, 4]
+patterns = 4
+true = np.array([np.exp(e) / (np.exp(e) + patterns - 1) for e in epsilons])
+other = (1 - true) / (patterns - 1)
+print(np.round(true / other, 2), "are the odds: e^ε")
+
+# %%
+fig, ax = plt.subplots(figsize=(7, 3), layout="constrained")
+places = np.arange(len(epsilons))
+ax.bar(places, true, label="the true pattern")
+for k in range(patterns - 1):
+    ax.bar(places, other, bottom=true + k * other, color=str(0.6 + 0.12 * k), edgecolor="w")
+ax.bar([], [], color="0.7", label="each of the others")
+ax.set(xticks=places, xticklabels=[f"ε = {e:g}" for e in epsilons], ylabel="probability of a reply")
+ax.legend()
+plt.show()

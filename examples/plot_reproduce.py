@@ -1,0 +1,22 @@
+"""
+# Reproducing a figure
+
+`dpfda reproduce --list` names every table and figure of the five papers that is here. Each entry
+is a module that returns rows, notes and a function that draws. This one evaluates formulas alone:
+how much noise 002 puts on the coefficients of a regression, as published and in the sound form.
+"""
+
+import matplotlib.pyplot as plt
+
+from dpfda_bench.catalog import reproduction, reproduction_names
+
+print(len(reproduction_names()), "entries")
+entry = reproduction("002-figure-a1")
+outcome = entry.run()
+print(entry.TITLE)
+for note in outcome.notes:
+    print(note)
+
+# %%
+outcome.plot()
+plt.show()
