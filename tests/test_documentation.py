@@ -19,7 +19,7 @@ from dpfda.cli._group import dpfda as command_line
 from dpfda.mechanisms import Mechanism
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]  # the gallery is made by scripts
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]  # scripts make the gallery
 BLOCK = re.compile(r"^```(?:python|pycon)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 load_all()
 MODULES = [
