@@ -60,8 +60,10 @@ def exact(asked: JointMoments, rows: np.ndarray) -> np.ndarray:
     return asked.exact((rows,), SimulationSource(0)) / asked.noise_axes
 
 
-@pytest.mark.parametrize(("emphasis", "squared"), [("means", 4.0), ("covariances", 4.5)])
-@pytest.mark.parametrize("groups", [1, 3])
+@pytest.mark.parametrize(
+    ("emphasis", "squared"), [("means", 4.0), ("covariances", 4.5), ("differences", 4.0)]
+)
+@pytest.mark.parametrize("groups", [1, 2, 3])
 def test_a_person_moves_it_as_far_as_the_proof_says(
     emphasis: str, squared: float, groups: int
 ) -> None:
@@ -97,10 +99,32 @@ def test_what_is_summed_with_groups(separate: bool) -> None:
     for group in (0, 1):
         own = u[group::2]
         assert table[group, :3] == pytest.approx(own.sum(axis=0) / N, abs=1e-9)
-        assert table[group, 3] == pytest.approx(weights.size * len(own) / N, abs=1e-9)
+        assert table[group, 3] == pytest.approx(weights.size(2) * len(own) / N, abs=1e-9)
     rest = weights.second * u[:, 2] ** 2
     wanted = [rest[0::2].sum(), rest[1::2].sum()] if separate else [rest.sum()]
     assert found[8:].reshape(-1, 4)[:, -1] == pytest.approx(np.array(wanted) / N, abs=1e-9)
+
+
+@pytest.mark.parametrize("groups", [2, 3])
+def test_differences_of_groups_are_mixed_from_their_sums(groups: int) -> None:
+    rows = people(groups=groups)
+    plain, mixed = (
+        look(groups=groups, separate=True, emphasis=one) for one in ("means", "differences")
+    )
+    here, there = (exact(one, rows)[: 4 * groups].reshape(groups, 4) for one in (plain, mixed))
+    sums, found = here[:, :3], there[:, :3]
+    mean = sums.mean(axis=0)
+    own, common = np.sqrt((groups - 0.5) / (groups - 1)), np.sqrt(0.5)
+    assert found == pytest.approx(own * (sums - mean) + common * mean, abs=1e-9)
+    assert found.sum(axis=0) == pytest.approx(common * sums.sum(axis=0), abs=1e-9)
+    weights = WEIGHTS["differences"]
+    product = abs(0.5 - own**2) / groups
+    assert weights.size(groups) ** 2 == pytest.approx(1 - product - 0.35)
+    assert WEIGHTS["means"].size(groups) ** 2 == pytest.approx(0.5)
+    assert WEIGHTS["covariances"].size(groups) ** 2 == pytest.approx(0.25)
+    table = np.random.default_rng(1).normal(size=(5, mixed.size))
+    assert mixed.mixed(mixed.mixed(table), back=True) == pytest.approx(table)
+    assert np.array_equal(mixed.mixed(table)[:, 4 * groups :], table[:, 4 * groups :])
 
 
 def test_a_group_that_is_none_is_one_of_them() -> None:
@@ -133,7 +157,7 @@ def test_pure_noise_is_shared_between_the_parts(emphasis: str, share: float) -> 
 
 COURSES = {
     "moments": (FOR_MOMENTS, 0.2, 0.05, 1.25, 0.5),
-    "tests": (FOR_TESTS, 0.1, 0.05, 1.0, 0.5),
+    "tests": (FOR_TESTS, 0.1, 0.05, 1.0, 0.35),
     "bands": (FOR_BANDS, 0.15, 0.1, 1.5, 0.75),
 }
 
@@ -172,8 +196,11 @@ def widened_by(transcript: Any) -> float:
 
 
 def test_each_estimator_asks_in_its_way() -> None:
-    assert PrivateMoments.course is FOR_MOMENTS
     rows = np.random.default_rng(0).normal(size=(600, 20))
+    plain = PrivateMoments(1.0, value_range=(-4, 4), random_state=0).fit(rows).moments_.look
+    assert plain.emphasis == "means"
+    assert plain.axes == pytest.approx(FOR_MOMENTS.axes(len(plain.axes)))
+    assert np.isclose(plain.radius, 1.25 * outermost(4.0) * 2.0 ** (-np.arange(32) / 4)).any()
     told = PrivateMoments(1.0, value_range=(-4, 4), emphasis="covariances", random_state=0)
     look = told.fit(rows).moments_.look
     assert (look.emphasis, look.second, len(look.axes)) == ("covariances", 16, 16)
@@ -181,7 +208,11 @@ def test_each_estimator_asks_in_its_way() -> None:
     assert np.isclose(look.radius, radii).any()
     with pytest.raises(InvalidParameter, match="emphasis must be"):
         PrivateMoments(1.0, value_range=(-4, 4), emphasis="all").fit(rows)  # type: ignore[arg-type]
-    assert PrivateGroupComparison.course is FOR_TESTS
+    compared = PrivateGroupComparison(1.0, value_range=(-4, 4), random_state=0)
+    asked = compared.fit(rows, np.arange(600) % 2).moments_.look
+    assert asked.emphasis == "differences"
+    assert asked.axes == pytest.approx(FOR_TESTS.axes(len(asked.axes)))
+    assert np.isclose(asked.radius, outermost(4.0) * 2.0 ** (-np.arange(32) / 4)).any()
     discriminant = Discriminant(
         epsilon=1.0, delta=1e-5, n=2000, bound=1.0, groups=("a", "b", "c"), features=4
     )

@@ -12,6 +12,7 @@ import pytest
 import dpfda
 from dpfda import PrivateGroupComparison, PrivateMoments
 from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.moments.bands import errors, moved
 from dpfda.moments.curve_moments import CurveMoments
 
 T = np.linspace(0, 1, 30)
@@ -121,7 +122,7 @@ def test_a_picture_shows_the_bands() -> None:
 
 
 def test_synthetic_curves_are_like_the_people() -> None:
-    found = two_groups(9000, apart=1.0)
+    found = two_groups(9000, apart=1.0, emphasis="means")
     drawn = found.sample(6000, seed=1)
     rows, numbers = drawn.curves, (drawn.groups == "b").astype(int)
     assert np.mean(numbers) == pytest.approx(2 / 3, abs=0.03)
@@ -222,3 +223,68 @@ def test_chunks_give_the_same_bits() -> None:
     parts = [(rows[:700], names[:700]), (rows[700:], names[700:])]
     chunked = PrivateMoments(4.0, **known).fit_stream(lambda: iter(parts))
     assert np.array_equal(whole.moments_.noisy, chunked.moments_.noisy)
+
+
+@pytest.mark.parametrize("emphasis", ["means", "differences"])
+def test_simulated_noise_is_that_of_the_release(emphasis: str) -> None:
+    found = two_groups(9000, emphasis=emphasis).moments_
+    drawn = errors(found, sampling=False)
+    # What sizes add to it is small here: means lie near the center.
+    wanted = found.shift_variance * found.unit**2
+    assert drawn.var(axis=0) == pytest.approx(wanted, rel=0.15)
+    apart = (
+        drawn[:, 1] / found.unit * found.share[1] - drawn[:, 0] / found.unit * found.share[0]
+    ).var(axis=0)
+    noise = found.shift_variance[0] * found.share[0] ** 2
+    # Sums of both groups have independent noise, or such that their difference has less.
+    assert (apart / noise).mean() == pytest.approx(
+        {"means": 2.0, "differences": 1.0}[emphasis], rel=0.1
+    )
+
+
+def test_sizes_add_up_to_everybody() -> None:
+    found = two_groups(1500).moments_
+    assert found.sizes.sum() == pytest.approx(1500, abs=1e-6)
+    assert np.ptp(found.variances.shares) == 0
+    raw = found._cut(found.law.variance).shares
+    assert found.variances.shares == pytest.approx(raw / 2)
+
+
+def test_clipping_moves_groups_apart_that_scatter_differently() -> None:
+    wide = two_groups(9000).moments_
+    deviations = np.sqrt([np.diag(wide.covariance(name, floor=None)) for name in wide.groups])
+    far = moved(wide, deviations)
+    share = wide.sizes / wide.sizes.sum()
+    assert share @ far == pytest.approx(np.zeros(far.shape[1]), abs=1e-9)
+    squares = ((deviations / wide.unit) ** 2).sum(axis=1)
+    assert squares[1] > 2 * squares[0]
+    one, other = (0.3 * squares[k] ** 1.5 * deviations[k] for k in (0, 1))
+    assert (far[1] - far[0]) == pytest.approx(other - one, rel=0.1)
+    paths = errors(wide)[:, 1] - errors(wide)[:, 0]
+    alone = errors(wide, sampling=False)
+    assert paths.var(axis=0)[0] > (alone[:, 1] - alone[:, 0]).var(axis=0)[0] + (other - one)[0] ** 2
+
+
+def test_groups_that_scatter_alike_are_not_said_to_be_moved() -> None:
+    group = np.arange(3000) % 2
+    rows = curves(3000, 3)
+    found = PrivateGroupComparison(1.0, value_range=(-8, 8), groups=(0, 1), random_state=0)
+    moments = found.fit(rows, group).moments_
+    deviations = np.sqrt([np.diag(moments.covariance(name, floor=None)) for name in (0, 1)])
+    assert np.abs(moved(moments, deviations)).max() < 0.01 * deviations.max()
+    pooled = PrivateGroupComparison(
+        1.0, value_range=(-8, 8), groups=(0, 1), separate=False, random_state=0
+    ).fit(rows, group)
+    both = np.sqrt([np.diag(pooled.moments_.covariance())] * 2)
+    assert np.abs(moved(pooled.moments_, both)).max() == 0
+
+
+def test_a_covariance_without_a_floor_keeps_its_trace() -> None:
+    found = two_groups(1500).moments_
+    few, unit = found.look.second, found.unit[: found.look.second]
+    for table, name in enumerate(found.groups):
+        kept = found.covariance(name, floor=None)[:few, :few] / np.outer(unit, unit)
+        values = np.linalg.eigvalsh(kept)
+        assert values.min() > -1e-12
+        assert values.sum() == pytest.approx(np.trace(found.products[table]))
+        assert np.trace(found.covariance(name)[:few, :few]) > np.trace(kept * np.outer(unit, unit))

@@ -62,9 +62,8 @@ EQUAL = {
     "exponential, 300 against 3000": Case((300, 3000), family="exponential"),
     "lognormal": Case(family="lognormal"),
     "t(3)": Case(family="t3"),
+    "exponential, one group twice as wide": Case(family="exponential", factor=2.0),
 }
-SHAPED = {"exponential, one group twice as wide": Case(family="exponential", factor=2.0)}
-"""One mean, but clipping moves the means of skewed groups apart where one scatters more."""
 DIFFERENT = {
     "shift": Case(effect=np.full(T.size, 0.16)),
     "bump": Case(effect=0.3 * np.exp(-((T - 0.5) ** 2) / (2 * 0.1**2))),
@@ -76,7 +75,7 @@ def run(quick: bool = False, *, sweep: Sweep = ALONE) -> Outcome:
     """Groups that are alike and groups that are not, at several ε."""
     replications = _FEW if quick else _REPLICATIONS
     rows: list[dict[str, Any]] = []
-    for name, case in (EQUAL | SHAPED | DIFFERENT).items():
+    for name, case in (EQUAL | DIFFERENT).items():
         for epsilon in _EPSILONS[1:2] if quick else _EPSILONS:
             one = partial(pvalues, case, epsilon)
             found = np.array(sweep.run(one, product(range(replications))))
@@ -94,8 +93,9 @@ def run(quick: bool = False, *, sweep: Sweep = ALONE) -> Outcome:
         f"Shares of {replications} replications with p ≤ {_LEVEL}; of groups that are alike "
         f"{_most(replications):.3f} would be two standard errors too many.",
         "non-private: the same statistic from the sample's own means and covariances.",
-        f"Public range {RANGE}, δ = 1e-5. {', '.join(SHAPED)}: no part of type_one_most; clipping "
-        "moves such means apart.",
+        f"Public range {RANGE}, δ = 1e-5. The clipping region, and what clipping may move skewed "
+        "groups apart by, were chosen on normal, exponential and lognormal curves like these at "
+        "ε = 1; t(3) was left out.",
     ]
     return Outcome(rows=rows, figures=figures, notes=notes)
 

@@ -54,7 +54,7 @@ def about_small(moments: CurveMoments) -> tuple[str, ...]:
 
 def _size_noise(moments: CurveMoments) -> FloatArray:
     """Standard deviation of the noise on released sizes."""
-    return np.asarray(moments.n * np.sqrt(moments.parts(moments.law.variance).shares))
+    return np.asarray(moments.n * np.sqrt(moments.variances.shares))
 
 
 def chance(null: FloatArray, seen: FloatArray, people: FloatArray) -> float:

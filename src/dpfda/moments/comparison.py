@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from dpfda.curves.band import Band
 from dpfda.moments import anova, bands, report
-from dpfda.moments.estimator import PrivateMoments
-from dpfda.moments.joint_looks import FOR_TESTS, Course
+from dpfda.moments.estimator import Emphasis, PrivateMoments
 from dpfda.protocol.plan import Label
 
 
@@ -22,6 +21,7 @@ class PrivateGroupComparison(PrivateMoments):
     Args:
         epsilon, delta, value_range, domain_range, bound, center: as for `PrivateMoments`.
         groups: public names of the groups, two at least; a simulation takes those that occur.
+        separate, emphasis: as for `PrivateMoments`.
         unit, ledger, random_state: as for `PrivateMoments`.
 
     Attributes:
@@ -43,7 +43,7 @@ class PrivateGroupComparison(PrivateMoments):
 t = 18.
     """
 
-    course: ClassVar[Course] = FOR_TESTS
+    emphasis: Emphasis = "differences"
 
     @property
     def _grouped(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
@@ -18,12 +18,15 @@ from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.moments import bands, synthetic
 from dpfda.moments.anova import about_small
 from dpfda.moments.curve_moments import CurveMoments
-from dpfda.moments.joint_looks import FOR_CLASSES, FOR_MOMENTS, Course, too_few
+from dpfda.moments.joint_looks import FOR_CLASSES, FOR_MOMENTS, FOR_TESTS, too_few
 from dpfda.moments.release import MomentsRelease
 from dpfda.moments.synthetic import SyntheticCurves
 from dpfda.protocol.person import label_numbers, one_by_one
 from dpfda.protocol.plan import Label
 from dpfda.protocol.query import Records
+
+Emphasis = Literal["means", "differences", "covariances"]
+_COURSES = {"means": FOR_MOMENTS, "differences": FOR_TESTS, "covariances": FOR_CLASSES}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -43,8 +46,9 @@ class PrivateMoments(CuratedCurveEstimator):
             `PrivateMean`.
         groups: public names of the groups, where `y` says who is in which.
         separate: covariances for each group instead of one for all.
-        emphasis: what is to be exact: ``means`` with their bands, or ``covariances`` of 16 smooth
-            functions, for synthetic curves and whatever tells groups apart.
+        emphasis: what is to be exact: ``means`` with their bands; ``differences`` of the groups'
+            means; or ``covariances`` of 16 smooth functions, for synthetic curves and whatever
+            tells groups apart.
         domain_range: public range of t, where the data do not bring it.
         bound, center: instead of a range, for experts: as for `PrivateMean`.
         unit: whose data one row is.
@@ -63,12 +67,10 @@ class PrivateMoments(CuratedCurveEstimator):
     """
 
     _finds_range = True
-    course: ClassVar[Course] = FOR_MOMENTS
-
     delta: float = 1e-5
     groups: Sequence[Label] | None = None
     separate: bool = True
-    emphasis: Literal["means", "covariances"] = "means"
+    emphasis: Emphasis = "means"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -113,7 +115,7 @@ class PrivateMoments(CuratedCurveEstimator):
 
     def _conversation(self, read: HeldRecords, n: int) -> MomentsRelease:
         names = self.groups_ if self._grouped else ()
-        emphasis = _validate.one_of("emphasis", self.emphasis, ("means", "covariances"))
+        emphasis = _validate.one_of("emphasis", self.emphasis, get_args(Emphasis))
         return MomentsRelease(
             **self._budget,
             n=n,
@@ -122,7 +124,7 @@ class PrivateMoments(CuratedCurveEstimator):
             groups=names,
             separate=self.separate and self._grouped,
             emphasis=emphasis,
-            course=self.course if emphasis == "means" else FOR_CLASSES,
+            course=_COURSES[emphasis],
         )
 
     def _records(self, asked: MomentsRelease, read: HeldRecords) -> Records:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.curves.symmetric import floored
+from dpfda.curves.symmetric import floored, with_trace
 from dpfda.moments.look import JointMoments
 from dpfda.noise.law import NoiseLaw
 
@@ -60,8 +60,11 @@ class JointAnswer:
 
     @cached_property
     def answer(self) -> Parts:
-        """The noisy vector."""
-        return self.parts(self.noisy / self._scale)
+        """The noisy vector; shares add up to 1, as everybody is in some group."""
+        found = self.parts(self.noisy / self._scale)
+        if not found.shares.size:
+            return found
+        return found._replace(shares=found.shares + (1 - found.shares.sum()) / self.look.groups)
 
     @cached_property
     def law(self) -> NoiseLaw:
@@ -81,7 +84,18 @@ class JointAnswer:
     @cached_property
     def shift_variance(self) -> FloatArray:
         """Of the noise on them."""
-        return np.asarray(self.parts(self.law.variance).means / self.share[:, None] ** 2)
+        return np.asarray(self.variances.means / self.share[:, None] ** 2)
+
+    @cached_property
+    def variances(self) -> Parts:
+        """Of the noise on the parts of the answer."""
+        cut = self._cut(self.law.variance)
+        own, common = self.look.weights.mixing(self.look.groups)
+        alike = 1 / self.look.groups
+        return cut._replace(
+            means=cut.means * ((1 - alike) / own**2 + alike / common**2),
+            shares=cut.shares * (1 - alike),
+        )
 
     @cached_property
     def products(self) -> FloatArray:
@@ -102,26 +116,36 @@ class JointAnswer:
         raw = [rest / self._people(table) for table, rest in enumerate(self.answer.rests)]
         return np.asarray(np.array(raw) - self._weights @ squares)
 
-    def covariance_in(self, table: int = 0, *, floor: float = BELIEVED) -> FloatArray:
+    def covariance_in(self, table: int = 0, *, floor: float | None = BELIEVED) -> FloatArray:
         """Covariance of coefficients, (M, M), eigenvalues at least `floor` deviations of noise.
+
+        Without a floor they are at least 0 and add up to what was released: a floor makes tests
+        timid, this may take small ones for 0, where noise on means is all that matters.
 
         Beyond the coefficients whose products were released only the sum of variances is known; it
         is spread along the axes.
         """
         many, few = len(self.look.axes), self.look.second
         full = np.zeros((many, many))
-        full[:few, :few] = floored(self.products[table], floor * self.product_noise(table))
+        noise = self.product_noise(table)
+        if floor is None:
+            full[:few, :few] = with_trace(self.products[table], least=noise)
+        else:
+            full[:few, :few] = floored(self.products[table], floor * noise)
         beyond = np.arange(few, many)
         full[beyond, beyond] = max(float(self.rests[table]), 0.0) / max(1, many - few)
         return np.asarray(full * np.outer(self.unit, self.unit))
 
     def product_noise(self, table: int = 0) -> float:
         """Standard deviation of the noise on an entry of `products`."""
-        variance = self.parts(self.law.variance).products[table]
+        variance = self.variances.products[table]
         return math.sqrt(float(variance.mean())) / self._people(table)
 
     def parts(self, vectors: FloatArray) -> Parts:
-        """Joint vectors (..., size) in their parts."""
+        """Joint vectors (..., size) in their parts, group by group."""
+        return self._cut(self.look.mixed(vectors, back=True))
+
+    def _cut(self, vectors: FloatArray) -> Parts:
         (groups, width), (tables, entries) = self.look.shapes
         cut = groups * width
         first = vectors[..., :cut].reshape(*vectors.shape[:-1], groups, width)

@@ -62,7 +62,7 @@ class MomentsRelease(JointRelease[CurveMoments], name="moments"):
     Attributes:
         basis: functions that the coefficients belong to.
         separate: covariances for each group instead of one for all.
-        emphasis: what is to be exact: ``means`` or ``covariances``.
+        emphasis: what is to be exact: ``means``, their ``differences`` or ``covariances``.
         course: how looks are made.
     """
 
@@ -115,9 +115,10 @@ class MomentsRelease(JointRelease[CurveMoments], name="moments"):
     def examples(cls, *, n: int, epsilon: float, delta: float) -> list[Self]:
         """One group, three that are compared, two of which nothing is known."""
         basis = spline_basis(as_grid(np.linspace(0.0, 1.0, 9)), size=9)
+        tests: dict[str, Any] = {"emphasis": "differences", "course": FOR_TESTS}
         courses: list[dict[str, Any]] = [
             {},
-            {"groups": ("a", "b", "c"), "separate": True, "course": FOR_TESTS},
+            {"groups": ("a", "b", "c"), "separate": True, **tests},
             {"bound": math.inf, "groups": ("a", "b")},
         ]
         known: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "n": n, "basis": basis}

@@ -14,7 +14,7 @@ import numpy as np
 from dpfda.checks import expect, neighbors, queries
 from dpfda.checks.planted import asked, plant
 from dpfda.mechanisms import budgeted
-from dpfda.moments.look import WEIGHTS
+from dpfda.moments.look import Weights
 from dpfda.privacy.events import PureEvent
 from dpfda.protocol.answer import Answer
 from dpfda.protocol.query import Query
@@ -92,16 +92,24 @@ plant(
 )
 
 
-def _heavy_sizes() -> list[Any]:
-    heavy = {"means": WEIGHTS["means"]._replace(size=1.0)}
-    alike = _property("moments.look.Weights", "width", lambda it: 2.0 if it.size == 1 else 2.2)
-    return [patch.dict(WEIGHTS, heavy), *alike]
+def _unmixed_sizes() -> list[Any]:
+    def size(weights: Any, groups: int) -> float:
+        return honest(weights._replace(common=1.0), groups)
+
+    honest = Weights.size
+    return [patch("dpfda.moments.look.Weights.size", size)]
 
 
 plant(
     "another_group_for_nothing",
     "sizes weigh as much as means, and who changes the group is forgotten: 2 instead of √5",
-    _heavy_sizes,
+    lambda: [patch("dpfda.moments.look.Weights.size", lambda weights, groups: 1.0)],
+    asked(queries.check_sensitivity, "joint_moments"),
+)
+plant(
+    "mixed_groups_for_nothing",
+    "that what sets groups apart weighs more is forgotten where somebody changes the group",
+    _unmixed_sizes,
     asked(queries.check_sensitivity, "joint_moments"),
 )
 plant(
