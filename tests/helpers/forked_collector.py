@@ -8,6 +8,8 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from multiprocessing.forkserver import ensure_running
+from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import sqlalchemy as sa
@@ -20,12 +22,19 @@ from dpfda.protocol.progress import Progress
 from dpfda.study.running import CollectorProcess
 
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(
-    [
-        *("dpfda.collector.run", "dpfda.collector.app", "dpfda.linear", "dpfda.boosting"),
-        *("anyio._backends._asyncio", "psycopg", "sqlite3", "uvloop"),
-    ]
-)
+FORKS.set_forkserver_preload(["preloaded"])
+
+
+def _ready() -> None:
+    """The process that is forked from finds `preloaded` beside this file."""
+    known = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), *filter(None, [known])])
+    try:
+        ensure_running()
+    finally:
+        del os.environ["PYTHONPATH"]
+        if known is not None:
+            os.environ["PYTHONPATH"] = known
 
 
 class Death(NamedTuple):
@@ -59,6 +68,7 @@ class ForkedCollector(CollectorProcess):
 
     def start(self, death: Death | None = None) -> Self:
         """Start it; one that may die at once is not waited for."""
+        _ready()
         reading, writing = FORKS.Pipe(duplex=False)
         settings = Settings(
             database=self.database,
