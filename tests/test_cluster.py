@@ -6,9 +6,11 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import counted_work
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,6 +19,7 @@ from summed_cases import PRICE, TABLE, TARGET, cases
 import dpfda
 from dpfda.errors import BudgetExceeded, InvalidData, InvalidParameter
 from dpfda.privacy.ledger import Ledger
+from dpfda.study.sweep import ALONE, Sweep
 
 dask = pytest.importorskip("dask")
 array = pytest.importorskip("dask.array")
@@ -190,3 +193,13 @@ def test_a_killed_worker_changes_no_bit(client: Any) -> None:
     thread.join()
     assert killed
     assert np.array_equal(again.coef_, whole)
+
+
+@pytest.mark.usefixtures("client")
+def test_cells_of_a_sweep_on_workers(tmp_path: Path) -> None:
+    work, names = partial(counted_work.draw, str(tmp_path / "log")), counted_work.NAMES[:6]
+    sweep = Sweep(jobs=2, backend="dask", store=tmp_path / "store")
+    assert sweep.run(work, names) == ALONE.run(work, names)
+    assert sweep.run(work, names) == ALONE.run(work, names)
+    written = (tmp_path / "log").read_text(encoding="utf-8").splitlines()
+    assert len(written) == 3 * len(names)  # once by workers, and not again

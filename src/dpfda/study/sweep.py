@@ -99,10 +99,11 @@ class Sweep:
         if self.jobs == 1 or len(places) < 2:
             return (_cell(work, place, names[place]) for place in places)
         try:
-            from joblib import Parallel, delayed
+            from joblib import Parallel, delayed, parallel_config
         except ImportError:
             raise MissingExtra("joblib", "learn") from None
-        workers = Parallel(self.jobs, backend=self.backend, return_as="generator_unordered")
+        with parallel_config(self.backend, n_jobs=self.jobs):  # `Parallel` does not know dask
+            workers = Parallel(return_as="generator_unordered")
         found: Iterable[tuple[int, Found]] = workers(
             delayed(_cell)(work, place, names[place]) for place in places
         )
