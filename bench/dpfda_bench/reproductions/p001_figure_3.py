@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -17,11 +18,18 @@ from dpfda_bench import baselines
 from dpfda_bench.baselines import Members, People, Setting
 from dpfda_bench.decision_rules import ConstantRule, LinearRule
 from dpfda_bench.effort import FULL, Effort
+from dpfda_bench.goals import at_least, at_most
 from dpfda_bench.reproductions import _p001 as common
 from dpfda_bench.reproductions import _p001_batch as batch
 
 TITLE = "Error with one server and with 25 that share classifiers, % (001 Figure 3)"
 METHODS = ("single server", "multi-server")
+GOALS = {
+    "gain_points": at_least(0.0),
+    "harm_by_group_2_points": at_most(0.5),
+    "gain_of_group_2_points": at_least(0.0),
+}
+_WITHOUT = "without group 2"
 NOTES = [
     "Means over the 20 servers whose slope functions have a common shape (groups 1 and 3, opposite "
     "signs); the five of group 2 have random ones. 001 prints no numbers; its text says: sharing "
@@ -29,10 +37,12 @@ NOTES = [
     "Multi-server: every verdict at ε/2, own members and shared classifiers judged by the same "
     "people, ε in all; 001 read literally would spend ε + ε/2 (C22). Cutoffs 0.8 and 0.8 as "
     "published, public ones (C3) otherwise. Rules and readings as in Figure 2.",
+    "Harm by group 2: what groups 1 and 3 err more than where group 2 shares nothing. Gain of "
+    "group 2: of its own five servers. Figures are means over budgets, as published.",
 ]
 
 _SERVERS, _PEOPLE, _TEST, _DIMENSION = 25, 3000, 500, 4
-_COMPARED = np.r_[0:10, 15:25]
+_COMPARED, _RANDOM = np.r_[0:10, 15:25], np.r_[10:15]
 
 
 def run(effort: Effort = FULL) -> Outcome:
@@ -44,7 +54,7 @@ def run(effort: Effort = FULL) -> Outcome:
     rows = [
         {"learner": name, "epsilon": epsilon, "rule": rule}
         | {method: means[name, epsilon, rule, method] for method in METHODS}
-        | {"gain": means[name, epsilon, rule, METHODS[0]] - means[name, epsilon, rule, METHODS[1]]}
+        | _differences(partial(_mean, means, name, epsilon, rule))
         | {"majority class": means["", epsilon, "", "majority class"]}
         | {"non-private": means[name, epsilon, rule, "non-private"]}
         for name in common.LEARNERS
@@ -57,6 +67,20 @@ def run(effort: Effort = FULL) -> Outcome:
         notes=[f"{studies} replications of {_SERVERS} servers.", *NOTES],
         plot=partial(common.plot_rules, rows, METHODS),
     )
+
+
+def _mean(means: dict[Any, float], name: str, epsilon: float, rule: str, method: str) -> float:
+    return means[name, epsilon, rule, method]
+
+
+def _differences(error: Callable[[str], float]) -> dict[str, float]:
+    """What sharing is worth to servers of a common shape, what those of others cost, and gain."""
+    single, shared = METHODS
+    return {
+        "gain": error(single) - error(shared),
+        "harm by group 2": error(shared) - error(_WITHOUT),
+        "gain of group 2": error(f"group 2, {single}") - error(f"group 2, {shared}"),
+    }
 
 
 def slopes(rng: np.random.Generator) -> FloatArray:
@@ -77,6 +101,7 @@ def _replication(number: int, place: int) -> dict[Any, FloatArray]:
     """Errors of the servers of groups 1 and 3; every server is a study of one batch."""
     epsilon, code = common.EPSILONS[place], common.encoding(_DIMENSION)
     source = SimulationSource(np.random.SeedSequence((3, number, place)))
+    other = SimulationSource(np.random.SeedSequence((3, number, place, 1)))
     beta = slopes(source.generator)
     scores, labels = scores_001((_SERVERS, _PEOPLE), source.generator, slope=beta)
     test, truth = scores_001((_SERVERS, _TEST), source.generator, slope=beta)
@@ -104,16 +129,25 @@ def _replication(number: int, place: int) -> dict[Any, FloatArray]:
             single = _average(setting, members, people, source)
             halved = replace(setting, design=replace(setting.design, verdict_share=0.5))
             shared = _average(halved, members, people, source)
-            everybody = (
-                np.repeat(shared.intercept[None], _SERVERS, axis=0),
-                np.repeat(shared.coefficients[None], _SERVERS, axis=0),
-            )
-            together = _average(halved, everybody, people, source)
+            together = _average(halved, _everywhere(shared, slice(None)), people, source)
+            without = _average(halved, _everywhere(shared, _COMPARED), people, other)
             features = matrix(test)
             for method, decision in zip(METHODS, (single, together), strict=True):
-                found[name, epsilon, rule, method] = decision.errors(features, truth)[_COMPARED]
+                errors = decision.errors(features, truth)
+                found[name, epsilon, rule, method] = errors[_COMPARED]
+                found[name, epsilon, rule, f"group 2, {method}"] = errors[_RANDOM]
+            found[name, epsilon, rule, _WITHOUT] = without.errors(features, truth)[_COMPARED]
             found[name, epsilon, rule, "non-private"] = whole.errors(features, truth)[_COMPARED]
     return found
+
+
+def _everywhere(shared: LinearRule, of: Any) -> Members:
+    """The classifiers of some servers, for every server to judge."""
+    intercept, coefficients = shared.intercept[of], shared.coefficients[of]
+    return (
+        np.repeat(intercept[None], _SERVERS, axis=0),
+        np.repeat(coefficients[None], _SERVERS, axis=0),
+    )
 
 
 def _average(
@@ -129,9 +163,13 @@ def _average(
 def _claims(rows: list[dict[str, Any]]) -> dict[str, float]:
     """Mean gain of sharing as published, in points, over the budgets, for each learner."""
     published = [row for row in rows if row["rule"] == "as published"]
-    return {
+    gains = {
         f"gain_{name.lower()}_points": float(
             np.mean([row["gain"] for row in published if row["learner"] == name])
         )
         for name in common.LEARNERS
+    }
+    return gains | {
+        f"{column.replace(' ', '_')}_points": float(np.mean([row[column] for row in published]))
+        for column in ("gain", "harm by group 2", "gain of group 2")
     }
