@@ -14,9 +14,11 @@ import counted_work
 import numpy as np
 import pandas as pd
 import pytest
-from summed_cases import PRICE, TABLE, TARGET, cases
+from click.testing import CliRunner
+from summed_cases import CURVES, PRICE, TABLE, TARGET, WORDS, T, cases
 
 import dpfda
+from dpfda.cli._group import dpfda as main
 from dpfda.errors import BudgetExceeded, InvalidData, InvalidParameter
 from dpfda.privacy.ledger import Ledger
 from dpfda.study.sweep import ALONE, Sweep
@@ -106,6 +108,47 @@ def test_files_here_and_on_workers(tmp_path: Path, client: Any) -> None:
     named = line(feature_ranges=ranges).fit_stream(paths, target="y", scheduler=address)
     picked = line().fit(TABLE[:FEW, [2, 0]], TARGET[:FEW])
     assert np.array_equal(named.coef_, picked.coef_)
+
+
+def printed(*words: Any) -> str:
+    done = CliRunner().invoke(main, [*map(str, words), "--epsilon", "1", "--seed", "1", "--json"])
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def test_commands_read_several_files_as_one(tmp_path: Path, client: Any) -> None:
+    paths = written(tmp_path)
+    table = pd.DataFrame(TABLE[:FEW], columns=["a", "b", "c"]).assign(y=TARGET[:FEW])
+    table.to_csv(tmp_path / "all.csv", index=False)
+    line = ("--target", "y", "--target-range", -1, 1, "--feature-ranges", "-1:1")
+    whole = printed("regress", tmp_path / "all.csv", *line)
+    assert printed("regress", *paths, *line) == whole
+    address = client.scheduler.address
+    assert printed("regress", *paths, *line, "--scheduler", address) == whole
+    mean = ("--columns", "a,b,c", "--range", -1, 1, "--delta", 1e-5)
+    assert printed("release", "mean", *paths, *mean) == printed(
+        "release", "mean", tmp_path / "all.csv", *mean
+    )
+    refused = CliRunner().invoke(
+        main, ["release", "mean", *map(str, paths), "--groups", "y", "--epsilon", "1"]
+    )
+    assert "--groups must be left out for several files" in refused.output
+
+
+def test_commands_read_labels_of_several_files(tmp_path: Path) -> None:
+    table = pd.DataFrame(CURVES[:FEW], columns=[f"{t:.3f}" for t in T])
+    table["who"] = WORDS[:FEW]
+    table.to_csv(tmp_path / "all.csv", index=False)
+    for number, part in enumerate(np.array_split(np.arange(FEW), 2)):
+        table.iloc[part].to_csv(tmp_path / f"{number}.csv", index=False)
+    parts = tmp_path / "0.csv", tmp_path / "1.csv"
+    known = ("--label", "who", "--classes", "no,yes,maybe", "--range", -3, 3)
+    for command in (("classify",), ("release", "groups")):
+        whole = printed(*command, tmp_path / "all.csv", *known)
+        assert printed(*command, *parts, *known) == whole
+    table.rename(columns={"0.000": "0.001"}).to_csv(tmp_path / "1.csv", index=False)
+    refused = CliRunner().invoke(main, ["classify", *map(str, (*parts, *known)), "--epsilon", "1"])
+    assert "1.csv must be a file with the grid points of the first one" in refused.output
 
 
 def test_labels_in_files(tmp_path: Path) -> None:

@@ -19,13 +19,15 @@ from dpfda.cli._reading import (
     reading_options,
 )
 from dpfda.cli._record import check_record, record_options, write_record
+from dpfda.cli._several import are_several, files_argument, fit_files
 from dpfda.errors import InvalidParameter
+from dpfda.face.file_block import RowsBlock, grid_of
 from dpfda.face.from_files import check_labels
 from dpfda.moments.classifier import PrivateCurveClassifier
 
 
 @click.command(name="classify")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@files_argument
 @click.option(
     "--classes", help="The public labels: no,yes or a,b,c. Only a simulation may find them."
 )
@@ -41,8 +43,10 @@ from dpfda.moments.classifier import PrivateCurveClassifier
 @ledger_options
 @output_options("model")
 @record_options
-def command(file: Path, as_json: bool, out: Path | None, plot: Path | None, **options: Any) -> None:
-    """Fit a private classifier to a file of curves.
+def command(
+    files: tuple[Path, ...], as_json: bool, out: Path | None, plot: Path | None, **options: Any
+) -> None:
+    """Fit a private classifier to a file of curves, or to several.
 
     FILE is CSV, TSV, Parquet, NPZ or XLSX; a row is a curve, and --label the column of its class.
     The set of labels is public knowledge and must be given: a set read off the file would not be
@@ -60,11 +64,12 @@ def command(file: Path, as_json: bool, out: Path | None, plot: Path | None, **op
     _validate.positive("--epsilon", options["epsilon"])
     if options["value_range"] is not None:
         _validate.interval("--range", options["value_range"])
-    rows = reading.rows(file)
+    scheduler = options["scheduler"]
+    several = are_several(files, scheduler, reading)
+    rows = reading.head(files[0]) if several else reading.rows(files[0])
     labels = rows.text(reading.label)
     if classes is not None:
         check_labels(labels, classes, reading.label, row=rows.row)
-    click.echo(rows.said, err=True)
     classifier = PrivateCurveClassifier(
         epsilon=options["epsilon"],
         value_range=options["value_range"],
@@ -75,10 +80,18 @@ def command(file: Path, as_json: bool, out: Path | None, plot: Path | None, **op
         ledger=open_ledger(options),
         random_state=options["seed"],
     )
-    persons = None if reading.groups is None else rows.text(reading.groups)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # printed with the result
-        classifier.fit(rows.X, labels.astype(str), grid_points=rows.grid_points, groups=persons)
+    if several:
+        names = public_labels(options["classes"])
+        known: Any = {"grid": grid_of(rows), "label": reading.label, "names": names}
+        blocks = [RowsBlock(path, reading, **known) for path in files]
+        points = rows.grid_points
+        fit_files(classifier, blocks, scheduler=scheduler, said=rows.said, points=points)
+    else:
+        click.echo(rows.said, err=True)
+        persons = None if reading.groups is None else rows.text(reading.groups)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # printed with the result
+            classifier.fit(rows.X, labels.astype(str), grid_points=rows.grid_points, groups=persons)
     publish(classifier.model_, out, as_json, print_regression)
     write_record(classifier.model_, told)
     if plot is not None:

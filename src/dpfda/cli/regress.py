@@ -23,8 +23,10 @@ from dpfda.cli._reading import (
     two_classes,
 )
 from dpfda.cli._record import check_record, record_options, write_record
+from dpfda.cli._several import are_several, files_argument, fit_files
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidParameter
+from dpfda.face.file_block import FileBlock, RowsBlock, grid_of
 from dpfda.face.from_files import check_labels, frame
 from dpfda.files import Opened, Reading, Table
 from dpfda.moments.curve_regression import PrivateCurveRegression
@@ -36,7 +38,7 @@ _STREAMED = {".csv", ".tsv", ".txt", ".parquet"}
 
 
 @click.command(name="regress")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@files_argument
 @click.option("--target", required=True, help="Column to predict.")
 @click.option("--link", type=click.Choice(["linear", "logistic"]), default="linear",
     show_default=True, help="A number, or one of two classes.")  # fmt: skip
@@ -66,7 +68,9 @@ _STREAMED = {".csv", ".tsv", ".txt", ".parquet"}
 @ledger_options
 @output_options("model")
 @record_options
-def command(file: Path, as_json: bool, out: Path | None, plot: Path | None, **options: Any) -> None:
+def command(
+    files: tuple[Path, ...], as_json: bool, out: Path | None, plot: Path | None, **options: Any
+) -> None:
     """Fit a private linear or logistic regression.
 
     FILE is CSV, TSV, Parquet, NPZ or XLSX. Bounds are public knowledge and must be given:
@@ -84,21 +88,20 @@ def command(file: Path, as_json: bool, out: Path | None, plot: Path | None, **op
     check_outputs(out, plot)
     told = check_record(options)
     reading = reading_from(options)
-    if options["curves"]:
-        found: Any = _curve_model(file, reading, options)
-    else:
-        found = _table_model(file, reading, options)
+    make = _curve_model if options["curves"] else _table_model
+    found = make(files, reading, options)
     publish(found, out, as_json, print_regression)
     write_record(found, told)
     if plot is not None:
         draw(found, plot)
 
 
-def _curve_model(file: Path, reading: Reading, options: dict[str, Any]) -> Any:
+def _curve_model(files: tuple[Path, ...], reading: Reading, options: dict[str, Any]) -> Any:
     """A number from curves."""
-    target = options["target"]
-    rows = reading.rows(file, aside={target: "--target"})
-    click.echo(rows.said, err=True)
+    target, scheduler = options["target"], options["scheduler"]
+    aside = {target: "--target"}
+    several = are_several(files, scheduler, reading)
+    rows = (reading.head if several else reading.rows)(files[0], aside=aside)
     given = ("epsilon", "delta", "unit", "mechanism", "value_range", "target_range")
     estimator = PrivateCurveRegression(
         **{name: options[name] for name in given},
@@ -106,6 +109,13 @@ def _curve_model(file: Path, reading: Reading, options: dict[str, Any]) -> Any:
         ledger=open_ledger(options),
         random_state=options["seed"],
     )
+    if several:
+        known: Any = {"reading": reading, "aside": aside, "grid": grid_of(rows), "target": target}
+        blocks = [RowsBlock(path, **known) for path in files]
+        points = rows.grid_points
+        fit_files(estimator, blocks, scheduler=scheduler, said=rows.said, points=points)
+        return estimator.model_
+    click.echo(rows.said, err=True)
     persons = None if reading.groups is None else rows.text(reading.groups)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # printed with the result
@@ -114,20 +124,28 @@ def _curve_model(file: Path, reading: Reading, options: dict[str, Any]) -> Any:
     return estimator.model_
 
 
-def _table_model(file: Path, reading: Reading, options: dict[str, Any]) -> Any:
+def _table_model(files: tuple[Path, ...], reading: Reading, options: dict[str, Any]) -> Any:
     """A number, or a class, from the columns of a table."""
     named = options["feature_ranges"] and read_ranges(options["feature_ranges"])
     if isinstance(named, dict) and reading.columns is None:
         reading = reading.choosing(list(named))  # those that ranges are given for
-    opened = reading.open(file, aside=[options["target"]])
+    opened = reading.open(files[0], aside=[options["target"]])
     features = reading.chosen(opened, aside={options["target"]: "--target"})
     ranges = feature_ranges(options["feature_ranges"], features)
     if (ranges is None) == (options["feature_norm_bound"] is None):
         rule = "given, one of them: bounds are public"
         raise InvalidParameter("--feature-ranges or --feature-norm-bound", rule, None)
     options |= {"feature_ranges": ranges, "public": PublicColumns.of(ranges or {})}
-    estimator = _estimator(options)
-    _fit(estimator, opened, reading, features, options)
+    estimator, scheduler = _estimator(options), options["scheduler"]
+    if are_several(files, scheduler, reading):
+        reading = reading.choosing(features)
+        public = None if ranges is None else options["public"]
+        names = options["classes"] if options["link"] == "logistic" else None
+        known = options["target"], public, names, reading
+        blocks = [FileBlock(path, *known) for path in files]
+        fit_files(estimator, blocks, scheduler=scheduler, said=", ".join(opened.said))
+    else:
+        _fit(estimator, opened, reading, features, options)
     return estimator.model_ if ranges is not None else estimator.model_.named(features)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,9 @@ from dpfda.cli._reading import (
     two_classes,
 )
 from dpfda.cli._record import check_record, record_options, write_record
+from dpfda.cli._several import are_several, files_argument, fit_files
 from dpfda.errors import InvalidParameter
+from dpfda.face.file_block import RowsBlock, grid_of
 from dpfda.face.from_files import check_labels
 from dpfda.files import Rows
 
@@ -42,7 +45,7 @@ _MODELS = {
 
 @click.command(name="release")
 @click.argument("summary", metavar="SUMMARY", type=click.Choice(list(_MODELS)))
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@files_argument
 @click.option("--epsilon", type=float, required=True, help="Privacy budget ε.")
 @click.option("--delta", type=float,
     help="δ; by default 0 for mean, covariance, density and regressions, else 1e-05.")  # fmt: skip
@@ -84,13 +87,13 @@ def command(
     context: click.Context,
     /,
     summary: str,
-    file: Path,
+    files: tuple[Path, ...],
     plot: Path | None,
     out: Path | None,
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Release a summary of a file of curves or points.
+    """Release a summary of a file of curves or points, or of several.
 
     \b
     SUMMARY is one of
@@ -122,16 +125,25 @@ def command(
     for option, column in (("--target", options["target"]), ("--label", label)):
         if column is not None:
             aside[column] = option
-    rows = reading.rows(file, aside=aside, curves=curves)
-    # Before anything is spent, and on stderr, so that stdout stays one document.
-    click.echo(rows.said, err=True)
+    scheduler = options.pop("scheduler")
+    several = are_several(files, scheduler, reading)
+    read = reading.head if several else reading.rows
+    rows = read(files[0], aside=aside, curves=curves)
+    if not several:  # before anything is spent, and on stderr, so that stdout stays one document
+        click.echo(rows.said, err=True)
     model, *data = _asked(summary, estimator, rows, covariates, options | {"label": label})
     persons = None if reading.groups is None else rows.text(reading.groups)
     points = rows.grid_points if curves else None
     view = _view(summary)  # loaded before anything is spent
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # printed with the release
-        model.fit(*data, grid_points=points, groups=persons)
+    if several:
+        block = partial(RowsBlock, reading=reading, aside=aside, curves=curves, grid=grid_of(rows))
+        block = partial(block, **_beside(summary, covariates, label, model, options))
+        known = {"said": rows.said, "points": points, "scheduler": scheduler}
+        fit_files(model, [block(path) for path in files], **known)
+    else:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # printed with the release
+            model.fit(*data, grid_points=points, groups=persons)
     release: Any = model.moments_ if summary in _GROUPED else model.release_
     shown: Any = model if summary in ("groups", "fpca") else release
     drawn = None
@@ -144,6 +156,18 @@ def command(
         click.echo(f"{len(drawn)} synthetic curves written to {options['csv']}", err=True)
     if plot is not None:  # last: whatever goes wrong with it, the release has been shown
         draw(shown, plot)
+
+
+def _beside(
+    summary: str, covariates: list[str], label: str | None, model: Any, options: dict[str, Any]
+) -> dict[str, Any]:
+    """The columns beside the curves or points of a file."""
+    if summary == "function-on-scalar":
+        return {"covariates": tuple(covariates)}
+    if summary == "kernel-machine" and options["loss"] == "squared":
+        return {"target": options["target"]}
+    column = options["target"] if summary == "kernel-machine" else label
+    return {} if column is None else {"label": column, "names": model._names_of_y()}
 
 
 def _view(summary: str) -> Callable[[Any, Any, Any], None]:

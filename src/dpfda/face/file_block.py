@@ -1,17 +1,18 @@
-"""A file as a block of rows: whoever reads it, here or on a worker, reads it the same way."""
+"""Files as blocks of rows: whoever reads one, here or on a worker, reads it the same way."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dpfda.curves.ranges import PublicColumns
+from dpfda.errors import InvalidData
 from dpfda.face.from_files import check_labels, frame
-from dpfda.files import Reading, Table
+from dpfda.files import Reading, Rows, Table
 from dpfda.files.cells import label
 
 CHUNK = 100_000  # rows read at a time
@@ -60,3 +61,47 @@ class FileBlock:
         words = table.text(self.target)
         check_labels(words, list(known), self.target, row=lambda place: table.first + place)
         return np.array([known[word] for word in words])
+
+
+@dataclass(frozen=True)
+class RowsBlock:
+    """All rows of a file at once, as the command line reads them: curves, or points.
+
+    Attributes:
+        path: where the file is for whoever reads it.
+        reading: how it is to be read.
+        aside: columns with a role, and the option that gave it to them.
+        curves: whether columns are grid points.
+        grid: those of the first file; others must have the same.
+        covariates: columns that are X, where the curves are y.
+        label: column of y, one of `names`.
+        target: column of y, a number.
+    """
+
+    path: Path
+    reading: Reading
+    aside: dict[str, str] = field(default_factory=dict)
+    curves: bool = True
+    grid: tuple[float, ...] | None = None
+    covariates: tuple[str, ...] = ()
+    label: str | None = None
+    names: Sequence[Any] | None = None
+    target: str | None = None
+
+    def __call__(self) -> list[tuple[Any, Any]]:
+        """One chunk."""
+        rows = self.reading.rows(self.path, aside=self.aside, curves=self.curves, least=1)
+        if grid_of(rows) != self.grid or isinstance(rows.X, list):
+            raise InvalidData(self.path.name, "a file with the grid points of the first one")
+        if self.covariates:
+            return [(rows.numbers(self.covariates), rows.X)]
+        if self.label is not None:
+            words = rows.text(self.label)
+            check_labels(words, list(self.names or ()), self.label, row=rows.row)
+            return [(rows.X, words.astype(str))]
+        return [(rows.X, None if self.target is None else rows.numbers([self.target])[:, 0])]
+
+
+def grid_of(rows: Rows) -> tuple[float, ...] | None:
+    """The grid points of a file, if it has any."""
+    return None if rows.grid_points is None else tuple(rows.grid_points.tolist())

@@ -180,6 +180,17 @@ class Reading:
             said += f"; curves of {len(names)} points, {ends[0]} to {ends[-1]}"
         return Rows(X, tuple(names), grid, said, table)
 
+    def head(
+        self, path: File, *, aside: Mapping[str, str] | None = None, curves: bool = True
+    ) -> Rows:
+        """What is public of a file in wide form, of which no row is kept: columns, grid points."""
+        opened = self.open(path, aside=aside or ())
+        names = self.chosen(opened, aside=aside)
+        none = Table(opened.names, tuple([] for _ in opened.names), opened.decimal)
+        said = ", ".join(opened.said)
+        grid = self._grid(opened, names) if curves else None
+        return Rows(np.empty((0, len(names))), tuple(names), grid, said, none)
+
     def said(self, opened: Opened, rows: int) -> str:
         """How the file was read, on one line."""
         columns = len(opened.names)
