@@ -29,7 +29,7 @@ DOSES = "a.csv --epsilon 1 --target dose --drop ill"
         ("relase", "unknown command 'relase'; did you mean 'release'?"),
         ("--bogus", "No such option '--bogus' (see dpfda --help)"),
         ("release", "SUMMARY must be given (see dpfda release --help)"),
-        ("release mean", "FILE must be given (see dpfda release --help)"),
+        ("release mean", "FILE... must be given (see dpfda release --help)"),
         ("release mean a.csv", "--epsilon must be given (see dpfda release --help)"),
         ("release mean b.csv --epsilon 1", "'b.csv' does not exist (see dpfda release --help)"),
         (f"release mean {CURVES} --range 0 1 --bound 1", "--bound must be left out with --range"),
