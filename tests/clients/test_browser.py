@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import dpfda
+
 ROOT = Path(__file__).resolve().parents[2]
 CLIENT = ROOT / "clients" / "browser"
 STATIC = ROOT / "src" / "dpfda" / "collector" / "pages" / "static"
@@ -59,6 +61,7 @@ def test_the_client_replays_every_vector_and_refuses_what_it_must(node: str) -> 
 def test_nothing_is_needed_to_run_it_and_no_registry_is_named() -> None:
     package = json.loads((CLIENT / "package.json").read_text(encoding="utf-8"))
     assert "dependencies" not in package
+    assert package["version"] == dpfda.__version__
     lock = (CLIENT / "package-lock.json").read_text(encoding="utf-8")
     assert "resolved" not in lock
     assert "http" not in lock

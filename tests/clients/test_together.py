@@ -63,11 +63,8 @@ def with_python(
 
 
 ROWS = CurveEncoder("identity", feature_ranges=[(-1, 1)] * 3)
+# Questions: tests/collector/test_browser_people.py, in a real browser.
 STUDIES: dict[str, dict[str, Any]] = {
-    "questions": {
-        "encoder": CurveEncoder("cosine", n_basis=4, feature_ranges=(-2, 2)),
-        "design": {"name": "questions", "center_known": True, "evaluation_share": 0.2},
-    },
     "linear": {"encoder": ROWS, "design": {"name": "linear", "evaluation_share": 0.2}},
     "mrma": {
         "encoder": CurveEncoder("bspline", n_basis=4, scale=1.0),

@@ -20,8 +20,6 @@ from packed_client import packed_client
 
 from dpfda.cli._group import dpfda
 from dpfda.client import RemoteClient
-from dpfda.client.http import Connection
-from dpfda.collector.origins import checked_origin
 from dpfda.curves import CurveEncoder
 from dpfda.documents import read
 from dpfda.protocol.plan import StudyPlan
@@ -125,6 +123,10 @@ def test_thirty_browsers_and_thirty_pythons_make_one_model(
     for one in told:
         found = collector.request("GET", f"/api/studies/{name}/receipts/{one['receipt']}")
         assert found == {"phase": one["phase"], "counted": True}
+    page = device.tab(plan)
+    page.wait_for_selector("#problem:not(:empty)")
+    assert page.inner_text("#problem") == "This study is over: it takes no more replies."
+    assert not page.is_visible("#yours")
 
 
 def test_offline_in_the_middle(collector: CollectorProcess, device: Device) -> None:
@@ -238,75 +240,6 @@ def test_from_another_host(
     page.wait_for_selector("#problem:not(:empty)")
     assert "does not answer" in page.inner_text("#problem")
     other.context.close()
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "allowed"),
-    [
-        ("GET", "", True), ("GET", "/task", True), ("POST", "/enrol", True),
-        ("POST", "/reply", True), ("GET", "/receipts/0-0-ab", True), ("DELETE", "", False),
-        ("POST", "", False),
-        ("POST", "/replies", False), ("GET", "/model", False), ("POST", "/invitations", False),
-    ],
-)  # fmt: skip
-def test_what_is_open_to_pages_elsewhere(
-    collector: CollectorProcess, elsewhere: tuple[str, Path], method: str, path: str, allowed: bool
-) -> None:
-    address = f"/api/studies/{'0' * 16}{path}"
-    with Connection(collector.url) as connection:
-        for origin, heard in ((elsewhere[0], allowed), ("https://evil.example", False)):
-            told = heads(connection, "OPTIONS", address, origin, method)
-            assert told.get("access-control-allow-origin") == (origin if heard else None)
-            if heard:
-                assert told["access-control-allow-methods"] == method
-            told = heads(connection, method, address, origin)
-            assert told.get("access-control-allow-origin") == (origin if heard else None)
-            assert "access-control-allow-credentials" not in told
-
-
-def heads(
-    connection: Connection, method: str, path: str, origin: str, asked: str = ""
-) -> dict[str, str]:
-    given = {"Origin": origin} | ({"Access-Control-Request-Method": asked} if asked else {})
-    inner = connection._connection
-    inner.request(method, path, headers=given)
-    answer = inner.getresponse()
-    answer.read()
-    return {name.lower(): value for name, value in answer.getheaders()}
-
-
-def test_without_being_asked_no_page_elsewhere_is_heard(tmp_path: Path) -> None:
-    found = ForkedCollector(f"sqlite:///{tmp_path}/x.db")
-    found.alone = True
-    with found, Connection(found.url) as connection:
-        path = f"/api/studies/{'0' * 16}/task"
-        for asked in ("", "GET"):
-            told = heads(connection, "OPTIONS" if asked else "GET", path, found.url, asked)
-            assert not [name for name in told if name.startswith("access-control")]
-
-
-@pytest.mark.parametrize(
-    "origin",
-    [
-        *("*", "null", "", "studies.example", "http://studies.example", "https://Studies.example"),
-        *("https://studies.example/", "https://studies.example/a", "https://a@b.example", "https://"),
-        *("https://b.example:port", "ftp://b.example", "https://b.example?x", "https://bü.example"),
-    ],
-)  # fmt: skip
-def test_what_is_no_origin(origin: str) -> None:
-    said = CliRunner().invoke(dpfda, ["serve", "--port", "0", "--allow-origin", origin])
-    assert said.exit_code == 2, said.output
-    assert "--allow-origin must be such as https://studies.example" in said.output
-
-
-def test_what_is_an_origin() -> None:
-    for origin in (
-        "https://a.example:8443",
-        "http://127.0.0.1:1",
-        "http://localhost",
-        "http://[::1]",
-    ):
-        assert checked_origin(origin) == origin
 
 
 def test_files_for_another_host(tmp_path: Path) -> None:

@@ -21,17 +21,18 @@ export function what(plan: Plan): string {
   return `To learn how ${isCurve(plan) ? "curves" : "numbers"} like yours ${goal}. The result is the same for everybody and names nobody.`;
 }
 
-export function needed(plan: Plan): string {
-  const [curve, label] = [curveWords(plan), plan.target_range ? "that number of yours" : `your label (${listed(plan.classes.map(String), "or")})`];
+export function needed(plan: Plan, units = { t: "", x: "" }): string {
+  const [curve, label] = [curveWords(plan, units), plan.target_range ? "that number of yours" : `your label (${listed(plan.classes.map(String), "or")})`];
   return `${curve}, and ${label}.`;
 }
 
-function curveWords(plan: Plan): string {
+function curveWords(plan: Plan, units: { t: string; x: string }): string {
   const { table, basis } = plan.encoder;
   if (isCurve(plan)) {
     const [low, high] = domainOf(plan);
     const count = channelsOf(plan);
-    return `A file with a curve of yours: ${count === 1 ? "values" : `${count} values each`} at several points t between ${low} and ${high}`;
+    const [x, t] = [units.x && ` (${units.x})`, units.t && ` (${units.t})`];
+    return `A file with a curve of yours: ${count === 1 ? "values" : `${count} values each`}${x} at several points t between ${low} and ${high}${t}`;
   }
   if (table?.named) return `A file with your ${listed(table.columns.map(({ key }) => String(key)), "and")}`;
   return `A file with ${table ? table.columns.length : basis.n_basis} numbers of yours`;

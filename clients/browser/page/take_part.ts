@@ -36,6 +36,10 @@ async function begin(): Promise<void> {
   const { limit: set } = await budget(store);
   const reason = set === null ? null : await person.refusal(hash, plan);
   if (reason) return problem(reason);
+  const { finished: over, open, units } = await person.told(hash);
+  if (over) return problem("This study is over: it takes no more replies.");
+  if (!open && !invitation && !letter) return problem("This study is for people who were invited: open the link that holds your invitation.");
+  if (isCurve(plan)) say("needed", needed(plan, units));
   show("yours");
   find<HTMLInputElement>("file").addEventListener("change", () => void opened(plan));
   find("form").addEventListener("input", () => checked(plan));
@@ -75,9 +79,10 @@ function describe(plan: Plan): void {
 
 async function describeBudget(store: Store, plan: Plan): Promise<void> {
   const { limit, spent, studies } = await budget(store);
+  const here = location.host;
   say("spent", studies
-    ? `This browser has spent ε = ${spent} in ${studies} ${studies === 1 ? "study" : "studies"}, of at most ε = ${limit}.`
-    : "This browser has spent nothing on studies yet.");
+    ? `On ${here}, this browser has spent ε = ${spent} in ${studies} ${studies === 1 ? "study" : "studies"}, of at most ε = ${limit}.`
+    : `On ${here}, this browser has spent nothing on studies yet.`);
   const field = find<HTMLInputElement>("limit");
   field.value = String(limit ?? Math.max(5, Math.ceil(plan.epsilon)));
   field.disabled = limit !== null;

@@ -7,7 +7,7 @@ import { encode, type Curve } from "./encoder.ts";
 import { Collector, NotGranted, type Fetch } from "./http.ts";
 import { refusal, spend } from "./ledger.ts";
 import { readPlan, type Plan } from "./plan.ts";
-import { Refused } from "./refusal.ts";
+import { printable, Refused } from "./refusal.ts";
 import type { Letter, Store } from "./store.ts";
 import { answer } from "./tasks.ts";
 import { nonce, secure, type Source } from "./words.ts";
@@ -56,6 +56,18 @@ export class Client {
     const named = await hashOf(found as Json).catch(() => null); // nested without end, or no document at all
     if (named !== hash) throw new Refused("plan", "the collector's plan is not the one with this hash");
     return readPlan(found);
+  }
+
+  /** What the collector says of a study beside its plan: to be shown, for nobody has promised that it is true. */
+  async told(hash: string): Promise<{ finished: boolean; open: boolean; units: { t: string; x: string } }> {
+    await this.#letter(hash);
+    const { document } = await this.#collector.ask("GET", path(hash));
+    const unit = (name: string) => (typeof document?.[name] === "string" ? printable(document[name], 40) : "");
+    return {
+      finished: document?.status === "finished",
+      open: document?.open === true,
+      units: { t: unit("domain_unit"), x: unit("value_unit") },
+    };
   }
 
   /** Why this device could not pay for a study; null where it can. */

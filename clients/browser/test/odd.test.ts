@@ -178,3 +178,13 @@ test("what a collector says is one line of plain text", async () => {
   const { client } = await device({ enrol: () => [403, { error: { message: "\u001b]0;owned\u0007\u202e\r\nroot#" } }] });
   await assert.rejects(client.join(HASH, { mostEpsilon: 1 }), (error) => error instanceof Refused && plain(error.message) && error.message.includes("owned"));
 });
+
+test("what is told beside the plan is shown as one line, and believed by nobody", async () => {
+  const say = (more: object) => device({ plan: () => [200, { plan: PLAN, ...more }] });
+  const usual = await say({ status: "open", open: true, domain_unit: "hours", value_unit: "bpm" });
+  assert.deepEqual(await usual.client.told(HASH), { finished: false, open: true, units: { t: "hours", x: "bpm" } });
+  const odd = await say({ status: "finished", open: "yes", domain_unit: "a\u0000b".repeat(50), value_unit: 7 });
+  const { finished, open, units } = await odd.client.told(HASH);
+  assert.deepEqual([finished, open, units.x], [true, false, ""]);
+  assert(plain(units.t) && units.t.length === 40);
+});
