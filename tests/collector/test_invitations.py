@@ -114,9 +114,12 @@ def test_the_form_invites_unless_it_is_told(collector: CollectorProcess) -> None
         assert status == 303
         study = headers["Location"].rpartition("/")[2]
         assert collector.request("GET", f"/api/studies/{study}")["open"] == is_open
-        joining = re.search(r"<code>dpfda join[^<]*</code>", page_of(organizer, f"/study/{study}"))
+        shown = page_of(organizer, f"/study/{study}")
+        joining = re.search(r"<code>dpfda join ([^ ]*) [^<]*</code>", shown)
         assert joining is not None
+        assert joining[1] == collector.url  # it said URL
         assert ("--invitation" in joining[0]) != is_open
+        assert ('class="qr"' in shown) == is_open
         page = organizer.post("/forecast", form | chosen, organizer.cookie)[1]
         assert ('name="open" value="yes" checked>' in page) == is_open
 
@@ -130,8 +133,18 @@ def test_a_page_makes_invitations(
     path, form = f"/study/{study}/invite", {"csrf": organizer.csrf}
     status, page, _ = organizer.post(path, form | {"count": "3"}, organizer.cookie)
     assert status == 200
-    tokens = page.partition('aria-label="Invitations">')[2].partition("</textarea>")[0].split()
+    links = page.partition('aria-label="Invitations">')[2].partition("</textarea>")[0].split()
+    place = f"{collector.url}/take-part/{plan.hash}#invitation="
+    assert all(one.startswith(place) for one in links)
+    tokens = [one.removeprefix(place) for one in links]
     assert [len(token) for token in tokens] == [43] * 3
+    asked = form | {"count": "2", "as": "file"}
+    status, listed, headers = organizer.post(path, asked, organizer.cookie)
+    assert headers["Content-Disposition"] == f'attachment; filename="invitations-{study}.csv"'
+    head, *rows = listed.split()
+    assert head == "number,link"
+    assert [row.partition(",")[0] for row in rows] == ["1", "2"]
+    assert all(place in row for row in rows)
     device = RemoteClient(tmp_path / "home", limit_epsilon=9.0)
     device.join(collector.url, plan.hash, most_epsilon=9.0, invitation=tokens[2])
     assert device.submit(plan.hash, curve=[0.1, 0.2], label="yes")

@@ -7,13 +7,17 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import pytest
 
 from dpfda import SimulationSource, plan_study
 from dpfda.collector.conclude import Conclusion, _describe
 from dpfda.collector.pages import views
 from dpfda.collector.pages.templating import text
+from dpfda.collector.pages.words import verdict
 from dpfda.collector.storage.base import StudyRecord
+from dpfda.collector.summary import summarize
 from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.server import Server
 from dpfda.simulate import simulate
 
 
@@ -38,3 +42,78 @@ def test_the_dashboard_says_that_a_model_is_no_better_than_guessing() -> None:
     assert "no better than guessing" in note
     assert note in shown(plan, found)
     assert "&lt;b&gt;" in shown(plan, found, notes=["<b>"])
+
+
+CLASSES = plan_study(100, 1.0, value_range=(-1, 1), classes=("no", "yes"))
+NUMBERS = plan_study(1000, 3.0, value_range=(-1, 1), target_range=(0, 9))
+
+
+def _span(value: float, half: float) -> dict[str, Any]:
+    return {"value": value, "low": value - half, "high": value + half, "people": 9}
+
+
+@pytest.mark.parametrize(
+    ("error", "guessing", "told", "nothing"),
+    [
+        (_span(0.1, 0.05), _span(0.4, 0.1), "This model is better than guessing.", False),
+        (_span(0.1, 0.05), _span(0.2, 0.1), "no better than guessing", True),
+        (_span(0.3, 0.25), _span(0.4, 0.1), "no better than guessing", True),
+        (_span(0.6, 0.05), _span(0.3, 0.1), "worse than guessing: do not use it", True),
+        (_span(0.47, 0.01), _span(0.45, 0.2), "no better than guessing", True),
+        (_span(0.1, 0.05), None, "better than tossing a coin; how frequent labels are", False),
+        (None, None, "Nobody judged the finished model", False),
+    ],
+)
+def test_an_error_is_read_beside_what_is_known_of_guessing(
+    error: Any, guessing: Any, told: str, nothing: bool
+) -> None:
+    """Who knows the labels' shares badly must not call a model better than the most frequent."""
+    found = {"error": error, "guessing": guessing}
+    said = verdict(CLASSES, found, finished=True)
+    assert told in said["told"]
+    assert said["nothing"] is nothing
+    if error is not None:
+        assert "not known" in verdict(NUMBERS, found, finished=True)["told"]
+    assert "not answered yet" in verdict(CLASSES, found | {"error": None}, finished=False)["told"]
+
+
+def test_how_frequent_labels_are_is_told_with_its_doubt() -> None:
+    """Shrunken beliefs would call one of ten four of ten: the interval holds the truth."""
+    rng = np.random.default_rng(0)
+    y = (rng.random(1200) < 0.15).astype(np.int64)
+    z = np.clip(rng.normal(0, 0.25, (1200, 8)) + 0.3 * (2 * y - 1)[:, None], -1, 1)
+    plan = plan_study(1200, 1.0, value_range=(-1, 1), classes=("no", "yes"))
+    server = simulate(plan, lambda a, b: (z[a:b], y[a:b]), source=SimulationSource(0))
+    told = server.findings.guessing
+    assert told is not None
+    low, high = told.interval()
+    assert low < 0.15 < high
+    assert told.standard_error < 0.15
+    stated = plan_study(1200, 1.0, value_range=(-1, 1), classes=("no", "yes"), class_share=0.85)
+    server = simulate(stated, lambda a, b: (z[a:b], y[a:b]), source=SimulationSource(0))
+    assert server.findings.guessing is not None
+    assert server.findings.guessing.interval() == pytest.approx((0.15, 0.15))
+
+
+def test_a_band_is_as_wide_as_its_coefficients_are_unsure() -> None:
+    rng = np.random.default_rng(0)
+    z, y = rng.uniform(-1, 1, (400, 8)), rng.integers(0, 2, 400)
+    server = simulate(
+        plan_study(400, 2.0, value_range=(-1, 1), classes=(0, 1), domain_range=(0, 4)),
+        lambda a, b: (z[a:b], y[a:b]),
+        source=SimulationSource(0),
+    )
+    (slope,) = summarize(server)["slope"]
+    model, points = server.model, np.array(slope["t"])
+    assert (points[0], points[-1]) == (0, 4)
+    unit = model.encoder.slope(np.eye(8), points)
+    (variances,) = model.variances[:, 1:]
+    own = unit[: len(variances)] / model.scales[0][:, None]
+    assert np.allclose(slope["error"], np.sqrt(variances @ own**2))
+    assert np.allclose(slope["beta"], model.slope(points)[0])
+
+
+def test_nothing_is_shown_before_there_is_a_model() -> None:
+    found = summarize(Server(CLASSES))
+    assert (found["model"], found["slope"], found["estimates"]) == (False, [], [])
+    assert summarize(Server(NUMBERS))["model"] is False

@@ -123,12 +123,18 @@ def test_a_finished_study(visit: Any, finished: StudyPlan, dark: bool, width: in
     page = visit(dark=dark, width=width)
     page.goto(f"/study/{finished.hash[:16]}")
     text = page.inner_text("main")
-    for words in ("Progress by role", "Privacy spent", "ε = 6", "by each of 300 people"):
+    for words in ("How far it is", "What it cost people", "ε = 6", "by each of 300 people"):
         assert words in text
-    for words in ("Error estimate", "95 % interval", "Members", "Slope function", finished.hash):
+    for words in (
+        "What was found",
+        "95 % interval",
+        "First models",
+        "slope function",
+        finished.hash,
+    ):
         assert words in text
     assert page.locator("svg circle").count() == 8
-    assert page.locator("svg polyline.line").count() == 1
+    assert page.locator("svg polyline.line").count() == 2  # answers over time, and the slope
     sideways = page.evaluate("document.documentElement.scrollWidth > window.innerWidth")
     assert not sideways, "nothing sticks out on a phone"
     keep(page, f"study-{'dark' if dark else 'light'}-{width}")
@@ -139,10 +145,10 @@ def test_downloads(visit: Any, finished: StudyPlan, collector: CollectorProcess)
     page = visit()
     page.goto(f"/study/{finished.hash[:16]}")
     with page.expect_download() as model:
-        page.click("text=Download model")
+        page.click("a:text-is('Model')")
     assert '"coefficients"' in Path(model.value.path()).read_text()
     with page.expect_download() as report:
-        page.click("text=Download report")
+        page.click("a:text-is('Report')")
     text = Path(report.value.path()).read_text()
     assert "<style>" in text
     assert "<script" not in text

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from dpfda._validate import FloatArray
 from dpfda.errors import InvalidParameter
 from dpfda.protocol.estimate import Estimate
+from dpfda.protocol.model import RuleModel
 from dpfda.protocol.server import Server
 
 _POINTS = 61
@@ -16,20 +18,33 @@ _LEVEL = 0.95
 
 def summarize(server: Server) -> dict[str, Any]:
     """Phases, members, slope function, error estimate, notes: whatever the design knows."""
-    found = server.findings
+    found, known = server.findings, _learnt(server)
     return {
         "phases": [{"kind": phase.kind, "people": phase.people} for phase in found.phases],
+        "model": known,
         "members": found.members(_LEVEL),
+        "learnt": found.learnt,
+        "folded": found.folded,
         "estimates": [
-            {"score": score, "feature": feature + 1, **(_estimate(estimate) or {})}
+            {"score": score, "feature": feature, **(_estimate(estimate) or {})}
             for score, row in enumerate(found.features)
             for feature, estimate in enumerate(row)
-        ],
-        "slope": _slope(server),
+        ]
+        if known
+        else [],
+        "slope": _slopes(server) if known else [],
         "error": _estimate(found.error),
+        "guessing": _estimate(found.guessing),
         "drifted": found.drifted,
         "notes": list(found.notes),
     }
+
+
+def _learnt(server: Server) -> bool:
+    """Whether there is a model: before the first conclusion a rule is the same for everybody."""
+    if isinstance(server.model, RuleModel):
+        return bool(np.any(server.model.coefficients))
+    return server.progress.phase > 0
 
 
 def _estimate(estimate: Estimate | None) -> dict[str, Any] | None:
@@ -39,20 +54,36 @@ def _estimate(estimate: Estimate | None) -> dict[str, Any] | None:
     return {"value": estimate.value, "low": low, "high": high, "people": estimate.people}
 
 
-def _slope(server: Server) -> list[dict[str, Any]]:
-    """β(t) of each score, where the features are those of a curve."""
+def _slopes(server: Server) -> list[dict[str, Any]]:
+    """β(t) of each score and channel, where the features are those of a curve, and its errors."""
     encoder, model = server.plan.encoder, server.model
-    if not encoder.basis.functional:
+    if not encoder.basis.functional or not isinstance(model, RuleModel):
         return []
     points = np.linspace(*encoder.basis.domain_range, _POINTS)
+    try:
+        slopes = model.slope(points)
+        # The slope function of each feature alone, shape (d, T) or (d, C, T).
+        each = encoder.slope(np.eye(encoder.n_features), points)
+    except InvalidParameter:  # this rescaler has no slope function
+        return []
+    covariances = server.findings.covariances
     found = []
-    for coefficients, scales in zip(model.coefficients, model.scales, strict=True):
-        rule = np.zeros(encoder.n_features)
-        rule[: len(coefficients)] = coefficients / scales
-        try:
-            values = encoder.slope(rule, points)
-        except InvalidParameter:  # this rescaler has no slope function
-            return []
-        for beta in np.atleast_2d(values).tolist():  # of several channels, one function each
-            found.append({"t": points.tolist(), "beta": beta})
+    for score, slope in enumerate(slopes):
+        rows = slope[None] if slope.ndim == 1 else slope
+        errors = np.full(rows.shape, np.nan)
+        if len(covariances):
+            errors = _errors(model, score, covariances[score], each).reshape(rows.shape)
+        for channel, (beta, error) in enumerate(zip(rows, errors, strict=True)):
+            told = error.tolist() if np.all(np.isfinite(error)) and np.any(error) else None
+            line = {"t": points.tolist(), "beta": beta.tolist(), "error": told}
+            found.append({"score": score, "channel": channel, **line})
     return found
+
+
+def _errors(model: RuleModel, score: int, covariance: FloatArray, each: FloatArray) -> FloatArray:
+    """Standard errors of β(t), from those of the coefficients; distances have no slope."""
+    own = len(model.folds) or model.coefficients.shape[1]
+    scales = model.scales[score, :own]
+    spread = covariance[:own, :own] / np.outer(scales, scales)
+    square = np.einsum("d...,de,e...->...", each[:own], spread, each[:own])
+    return np.asarray(np.sqrt(np.maximum(square, 0.0)))

@@ -261,7 +261,17 @@ class FeatureProgress(Progress):
             "title": "weight of this feature",
             "features": [_estimates(*row, about) for row in zip(slopes, errors, strict=True)],
             "centers": _estimates(location, doubt, people.get("location", 0)),
+            "covariances": [
+                self._unit_of_scores**2 * one[self.targets :, self.targets :]
+                for one in self.labels.covariances()
+            ],
+            "guessing": self.labels.guessing() if self.labels.people else None,
         }
+
+    @property
+    def _unit_of_scores(self) -> float:
+        """What the model counts scores in, in units of the phases about labels."""
+        return 1.0
 
     def state(self) -> dict[str, Any]:
         """Phase, sums and estimates."""

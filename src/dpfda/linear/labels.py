@@ -17,6 +17,7 @@ from dpfda.linear.reports import entry_noise
 from dpfda.linear.schedule import Schedule
 from dpfda.linear.two_classes import Belief, Rate
 from dpfda.mechanisms.randomized_response import RandomizedResponse
+from dpfda.protocol.estimate import Estimate
 
 NO_CUT = 1e9
 _NARROWEST = 0.05  # of variances within classes, in units of what was expected
@@ -78,6 +79,15 @@ class LabelPhases(ABC):
         into = self.features.matrix
         variance = np.einsum("qd,mqr,rd->md", into, self._spread(), into)
         return self.scores()[1] @ into, np.sqrt(np.maximum(variance, 0))
+
+    def covariances(self) -> FloatArray:
+        """Of the coefficients that `FeatureMap.rule` makes of the scores, shape (m, d, d)."""
+        into = self.features.clip * self.features.matrix
+        return np.asarray(np.einsum("qd,mqr,re->mde", into, self._spread(), into))
+
+    def guessing(self) -> Estimate | None:
+        """The error of whoever knows how frequent labels are, and nothing else."""
+        return None
 
     @abstractmethod
     def state(self) -> dict[str, Any]:
@@ -193,6 +203,12 @@ class TwoClasses(ClassPhases):
         """θ."""
         return self.belief.theta[:1], self.belief.theta[None, 1:]
 
+    def guessing(self) -> Estimate:
+        """How frequent the less frequent label is."""
+        doubt = 0.5 / np.sqrt(self.rate.answers + two_classes.RATE_PRIOR_ANSWERS)
+        share = min(self.belief.share, 1 - self.belief.share)
+        return Estimate(float(share), float(doubt), self.people)
+
     def doubt(self) -> FloatArray:
         """That of the intercept too."""
         return np.asarray(super().doubt() + self.belief.covariance[0, 0])
@@ -302,6 +318,11 @@ class ManyClasses(ClassPhases):
         factor = self.picture.within
         inverse = np.linalg.inv(factor @ factor.T)
         return np.asarray(np.einsum("ij,kj,lj->kil", inverse, self.picture.doubt, inverse))
+
+    def guessing(self) -> Estimate:
+        """How frequent all labels but the most frequent one are."""
+        doubt = float(np.sqrt(self.picture.constant_noise))
+        return Estimate(float(1 - self.picture.shares.max()), doubt, self.people)
 
     def state(self) -> dict[str, Any]:
         """First sums, the picture of the classes and the factor that is being learnt."""

@@ -220,6 +220,10 @@ class RegressionProgress(FeatureProgress, name="local_regression"):
             notes=self._notes(),
         )
 
+    @property
+    def _unit_of_scores(self) -> float:
+        return self._half * self._unit
+
     def _notes(self) -> list[str]:
         """That the model is no better than the mean, where the replies say so."""
         phases = self.target_phases

@@ -23,6 +23,8 @@ CONSTANT = 0.5
 """Weight of the constant beside the strongest direction."""
 
 _RATE_PRIOR = 0.1  # variance of 2p - 1 before anybody is asked
+RATE_PRIOR_ANSWERS = 1 / _RATE_PRIOR
+"""How many clean answers that is worth."""
 _PUBLIC_ANSWERS = 1e6  # a public share is believed as if so many had told their label
 _MOST_EXPLAINED = 0.8
 _DOUBT = 0.3  # of the rounds' model: added to the noise, in units of its mean signal

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dpfda._validate import FloatArray
 from dpfda.protocol.design import Design
 from dpfda.protocol.estimate import Estimate
 
@@ -41,6 +42,9 @@ class Findings:
         following: the design of a study that goes on from here.
         notes: what a reader must know, in sentences.
         folded: how many features come before distances from their middles, where there are any.
+        guessing: the error of whoever always names the most frequent label, as far as replies tell
+            how frequent it is; None where they do not.
+        covariances: of the model's coefficients, one matrix a score; none where none is known.
     """
 
     classes: tuple[Any, ...]
@@ -55,6 +59,8 @@ class Findings:
     following: Design | None = None
     notes: Sequence[str] = ()
     folded: int = 0
+    guessing: Estimate | None = None
+    covariances: Sequence[FloatArray] = ()
 
     def called(self, place: int) -> str:
         """What the feature at this place is called.

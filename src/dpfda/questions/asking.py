@@ -59,6 +59,7 @@ class AskedProgress(ScoredProgress):
         self.damping: FloatArray = np.ones(plan.n_scores)
         self.temperature = Temperature()
         self.error_estimate: Estimate | None = None
+        self.guessing: Estimate | None = None
         effective = effective_answers(plan.n_people, plan.epsilon)
         two_unknown = plan.n_classes == 2 and design.class_share is None
         self._constant = sizes.constant_shares(effective) if two_unknown else (0.0, 0.0)

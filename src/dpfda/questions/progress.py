@@ -108,6 +108,7 @@ class QuestionProgress(AskedProgress, name="questions"):
         total, asked = self._sum("total", m, d + 1), self._sum("asked", m, d + 1)
         pairs = [self._sum(name, m, d + 1, d + 1) for name in ("pair_total", "pair_asked")]
         balance = self._balance(total[0, d], asked[0, d], alpha)
+        self.guessing = self._less_frequent(total[0, d], int(asked[0, d]), alpha)
         self.correlations = []
         for score in range(m):
             found = estimation.direction(
@@ -144,6 +145,16 @@ class QuestionProgress(AskedProgress, name="questions"):
             answer=total / max(asked, 1) / alpha,
             precision=asked * alpha**2,
         )
+
+    def _less_frequent(self, total: float, asked: int, alpha: float) -> Estimate | None:
+        """The share of the less frequent of two labels: public, or as the constant stump tells."""
+        if self.n_scores > 1 or (self.design.class_share is None and not asked):
+            return None
+        if self.design.class_share is not None:
+            return Estimate(min(self.design.class_share, 1 - self.design.class_share), 0.0, 0)
+        told = _correlation(total / asked / alpha, asked, alpha)
+        share = (1 - min(abs(told.value), 1.0)) / 2
+        return Estimate(share, told.standard_error / 2, asked)
 
     def _learn_intercept(self) -> None:
         total, people = self._sum("total", self.n_scores), self._sum("people", self.n_scores)
@@ -196,7 +207,14 @@ class QuestionProgress(AskedProgress, name="questions"):
             error=self.error_estimate,
             folded=len(self.folds),
             notes=self._notes(),
+            guessing=self.guessing,
+            covariances=[np.diag(row) for row in self._coefficient_variances()],
         )
+
+    def _coefficient_variances(self) -> FloatArray:
+        variances = self.model.variances
+        assert variances is not None
+        return variances[:, 1:]
 
     def _notes(self) -> list[str]:
         """That the model is no better than guessing, where the replies say so."""
@@ -240,6 +258,7 @@ class QuestionProgress(AskedProgress, name="questions"):
             "widths": self.widths.counts.tolist() if self.kind == "width" else None,
             "correlations": [[e.to_dict() for e in row] for row in self.correlations],
             "error_estimate": self.error_estimate and self.error_estimate.to_dict(),
+            "guessing": self.guessing and self.guessing.to_dict(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -251,8 +270,9 @@ class QuestionProgress(AskedProgress, name="questions"):
         if state["widths"] is not None:
             self.widths.counts = np.asarray(state["widths"])
         self.correlations = [[Estimate(**e) for e in row] for row in state["correlations"]]
-        error = state["error_estimate"]
+        error, guessing = state["error_estimate"], state["guessing"]
         self.error_estimate = Estimate(**error) if error else None
+        self.guessing = Estimate(**guessing) if guessing else None
 
 
 def _correlation(raw: float, asked: float, alpha: float) -> Estimate:

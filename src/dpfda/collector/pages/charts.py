@@ -1,25 +1,62 @@
-"""Where the parts of small pictures are; `charts.html` draws them, the style sheet colors them."""
+"""Where the parts of small pictures are; `charts.html` draws them, the style sheet colors them.
+
+Own SVG, not a library: a page needs one line with a band, dots with bars, and an interval, in a
+hundred lines that also print, need no script and follow the color scheme; uPlot (50 kB) draws on a
+canvas that screen readers and saved reports do not have, and Observable Plot brings D3.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+WIDE = 1.96
+"""Standard errors on either side of a line with a band."""
 _W, _H, _LEFT, _BOTTOM, _TOP = 640.0, 260.0, 64.0, 32.0, 16.0
 
 
-def curve(title: str, points: Sequence[float], values: Sequence[float]) -> dict[str, Any]:
-    """A line over t.
+def curve(
+    title: str,
+    points: Sequence[float],
+    values: Sequence[float],
+    errors: Sequence[float] | None = None,
+) -> dict[str, Any]:
+    """A line over t, with a band of two standard errors where they are known.
 
     Example:
-        >>> curve("β(t)", [0.0, 1.0], [0.0, 2.0])["line"]
-        '64.0,228.0 632.0,16.0'
+        >>> drawn = curve("β(t)", [0.0, 1.0], [0.0, 2.0])
+        >>> drawn["line"], drawn["band"]
+        ('64.0,228.0 632.0,16.0', '')
     """
-    low, high = min([0.0, *values]), max([0.0, *values])
+    apart = [WIDE * error for error in errors or [0.0] * len(values)]
+    below = [value - away for value, away in zip(values, apart, strict=True)]
+    above = [value + away for value, away in zip(values, apart, strict=True)]
+    low, high = min(0.0, *below), max(0.0, *above)
     scale = _Scale(points[0], points[-1], low, high if high > low else low + 1)
-    pairs = zip(points, values, strict=True)
-    line = " ".join(f"{scale.x(t):.1f},{scale.y(v):.1f}" for t, v in pairs)
-    return {"title": title, "frame": scale.frame(), "line": line}
+    band = scale.line(points, below) + " " + scale.line(points[::-1], above[::-1])
+    return {
+        "title": title,
+        "frame": scale.frame(),
+        "line": scale.line(points, values),
+        "band": band if errors else "",
+    }
+
+
+def steps(title: str, counts: Sequence[tuple[float, int]], ends: tuple[str, str]) -> dict[str, Any]:
+    """How a number grew with time.
+
+    Example:
+        >>> steps("answers", [(0.0, 0), (1.0, 5)], ("Monday", "Tuesday"))["line"]
+        '64.0,228.0 632.0,228.0 632.0,16.0'
+    """
+    first, last = counts[0][0], max(counts[-1][0], counts[0][0] + 1e-9)
+    scale = _Scale(first, last, 0.0, max(1.0, *(number for _, number in counts)))
+    corners = [(first, counts[0][1])]
+    for time, number in counts[1:]:
+        corners += [(time, corners[-1][1]), (time, number)]
+    line = scale.line([time for time, _ in corners], [number for _, number in corners])
+    frame = scale.frame(ends) | {"high": f"{max(number for _, number in counts):,}"}
+    return {"title": title, "frame": frame, "line": line, "band": ""}
 
 
 def members(title: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -85,6 +122,11 @@ class _Scale:
     def y(self, value: float) -> float:
         share = (value - self._low) / (self._high - self._low)
         return _H - _BOTTOM - share * (_H - _BOTTOM - _TOP)
+
+    def line(self, points: Sequence[float], values: Sequence[float]) -> str:
+        """Corners of a line."""
+        pairs = zip(points, values, strict=True)
+        return " ".join(f"{self.x(t):.1f},{self.y(value):.1f}" for t, value in pairs)
 
     def frame(self, ends: tuple[str, str] | None = None) -> dict[str, Any]:
         """Size, axes, the ends of both ranges, and zero."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable
 from pathlib import Path
@@ -9,47 +10,59 @@ from typing import Any
 
 from litestar import MediaType, Response, get, post
 from litestar.di import NamedDependency
+from litestar.params import FromPath
 from litestar.response import Template
 
 from dpfda.collector.api import StudyName
 from dpfda.collector.metrics import failure
 from dpfda.collector.pages import views
 from dpfda.collector.pages.asked import SMALL, Asked, Page, go, own_form
+from dpfda.collector.pages.study_view import link
 from dpfda.collector.pages.templating import text
 from dpfda.collector.refusal import Refused
 from dpfda.collector.service import Collector
 from dpfda.collector.storage.base import StudyRecord
 
 _STYLE = Path(__file__).parent / "static" / "style.css"
+_SINGLE = ("reports", "replies")  # of one person each: no sums
 log = logging.getLogger("dpfda.collector")
 
 
 @get("/study/{study:str}", include_in_schema=False)
 async def show_study(
-    study: StudyName, collector: NamedDependency[Collector], csrf: NamedDependency[str]
+    study: StudyName,
+    request: Asked,
+    collector: NamedDependency[Collector],
+    csrf: NamedDependency[str],
 ) -> Page:
     """One study."""
     found = await _everything(collector, study)
-    return _shown(found[0], lambda: views.study_page(*found, csrf=csrf), csrf)
+    return _shown(found[0], lambda: views.study_page(*found, csrf=csrf, here=_here(request)), csrf)
 
 
 @get("/study/{study:str}/live", include_in_schema=False)
 async def live_study(
-    study: StudyName, collector: NamedDependency[Collector], csrf: NamedDependency[str]
+    study: StudyName,
+    request: Asked,
+    collector: NamedDependency[Collector],
+    csrf: NamedDependency[str],
 ) -> Page:
     """The changing part of a study's page."""
     found = await _everything(collector, study)
-    return _shown(found[0], lambda: views.study_parts(*found))
+    return _shown(found[0], lambda: views.study_parts(*found, here=_here(request)))
 
 
 @get("/study/{study:str}/report", include_in_schema=False)
 async def download_report(
-    study: StudyName, collector: NamedDependency[Collector], csrf: NamedDependency[str]
+    study: StudyName,
+    request: Asked,
+    collector: NamedDependency[Collector],
+    csrf: NamedDependency[str],
 ) -> Page:
     """The study as one HTML file."""
     style = _STYLE.read_text(encoding="utf-8")
     found = await _everything(collector, study)
-    answer = _shown(found[0], lambda: views.report_page(*found, style))
+    answer = _shown(found[0], lambda: views.report_page(*found, style, here=_here(request)))
     answer.headers["Content-Disposition"] = f'attachment; filename="study-{study}.html"'
     return answer
 
@@ -69,7 +82,52 @@ async def invite(
         told = f"between 1 and {views.MOST_INVITED} people can be invited at once"
         raise Refused(422, "bad_count", told)
     record = await collector.study(study)
-    return views.invitations_page(record, await collector.invite(study, many), csrf=csrf)
+    tokens = await collector.invite(study, many)
+    links = [link(record, _here(request), token) for token in tokens]
+    if form.get("as") == "file":
+        lines = "".join(f"{number},{one}\r\n" for number, one in enumerate(links, start=1))
+        return _download(f"number,link\r\n{lines}", "text/csv", f"invitations-{study}.csv")
+    return views.invitations_page(record, links, csrf=csrf)
+
+
+@get("/study/{study:str}/export/{what:str}", include_in_schema=False)
+async def export(
+    study: StudyName,
+    what: FromPath[str],
+    collector: NamedDependency[Collector],
+    csrf: NamedDependency[str],
+) -> Page:
+    """The plan, the newest model, or what all replies add up to."""
+    record = await collector.study(study)
+    if what == "plan":
+        content = record.plan
+    elif what == "model":
+        content = (await collector.models(study))[-1].document
+    elif what == "sums":
+        history = await collector.models(study)
+        content = json.dumps({
+            "plan": record.hash,
+            "phases": [
+                {"phase": one.phase, "kind": one.kind, "people": one.people,
+                 "found": json.loads(one.summary)}
+                for one in history
+            ],
+            "state": {k: v for k, v in json.loads(record.state).items() if k not in _SINGLE},
+        })  # fmt: skip
+    else:
+        raise Refused(404, "not_found", "there is no such export")
+    return _download(content, "application/json", f"{what}-{study}.json")
+
+
+def _download(content: str, kind: str, name: str) -> Page:
+    """A file to keep; `name` is made of digits and words of ours."""
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(content.encode(), media_type=kind, headers=headers)
+
+
+def _here(request: Asked) -> str:
+    """Where this collector is reached, as the browser of whoever asks says."""
+    return str(request.base_url).rstrip("/")
 
 
 @post("/study/{study:str}/close", include_in_schema=False, request_max_body_size=SMALL)
@@ -135,5 +193,5 @@ async def _everything(collector: Collector, study: str) -> tuple[Any, int, Any]:
 
 
 HANDLERS = [
-    show_study, live_study, download_report, invite, close_phase, purge_study, delete_study,
+    show_study, live_study, download_report, export, invite, close_phase, purge_study, delete_study,
 ]  # fmt: skip

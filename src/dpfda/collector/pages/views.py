@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
 from litestar.response import Template
 from markupsafe import Markup
 
-from dpfda.collector.pages import charts, planning
+from dpfda.collector.pages import planning
 from dpfda.collector.pages.form import check_numbers, facts_of, in_the_forms_words
+from dpfda.collector.pages.qr import qr_svg
 from dpfda.collector.pages.sample_reply import sample_reply
+from dpfda.collector.pages.study_view import link, settings, study
 from dpfda.collector.pages.templating import page
-from dpfda.collector.pages.words import phase_name
+from dpfda.collector.pages.words import phase_name, status_name
 from dpfda.collector.plans import check_sizes
-from dpfda.collector.settings import StudySettings
 from dpfda.collector.storage.base import ModelRecord, StudyLine, StudyRecord
 from dpfda.errors import DpfdaError
 from dpfda.files import OPTIONS
-from dpfda.protocol.plan import StudyPlan
 from dpfda.recipe import in_words, plan_from_facts
 
 MOST_INVITED = 10_000  # at once, on one page
@@ -35,43 +33,59 @@ def list_page(
     studies: list[StudyLine], *, csrf: str, older: str | None = None, newest: bool = True
 ) -> Template:
     """Studies with their progress; `older` is the cursor of the next page."""
-    return page("studies", studies=studies, older=older, newest=newest, csrf=csrf)
+    named = [(one, phase_name(one.kind), status_name(one.status)) for one in studies]
+    return page("studies", studies=named, older=older, newest=newest, csrf=csrf)
 
 
 def study_page(
-    record: StudyRecord, answered: int, history: list[ModelRecord], *, csrf: str
+    record: StudyRecord, answered: int, history: list[ModelRecord], *, csrf: str, here: str = ""
 ) -> Template:
-    """One study."""
+    """One study.
+
+    Args:
+        record: the study.
+        answered: how many have answered in its present phase.
+        history: its models.
+        csrf: the session's token.
+        here: where people reach this collector.
+    """
+    joining = link(record, here)
     return page(
         "study",
-        **_study(record, answered, history),
-        warnings=_how(record).warnings(),
+        **study(record, answered, history, here=here),
+        warnings=settings(record).warnings(),
         most_invited=MOST_INVITED,
+        qr=Markup(qr_svg(joining)) if here else "",
         csrf=csrf,
     )
 
 
-def study_parts(record: StudyRecord, answered: int, history: list[ModelRecord]) -> Template:
+def study_parts(
+    record: StudyRecord, answered: int, history: list[ModelRecord], *, here: str = ""
+) -> Template:
     """What changes while a study runs."""
-    return page("study_parts", **_study(record, answered, history))
+    return page("study_parts", **study(record, answered, history, here=here))
 
 
 def report_page(
-    record: StudyRecord, answered: int, history: list[ModelRecord], style: str
+    record: StudyRecord, answered: int, history: list[ModelRecord], style: str, *, here: str = ""
 ) -> Template:
     """A study in one file, to keep."""
-    return page("report", **_study(record, answered, history), style=Markup(style), csrf="")
+    shown = study(record, answered, history, here=here)
+    return page("report", **shown, style=Markup(style), csrf="")
 
 
-def invitations_page(record: StudyRecord, tokens: list[str], *, csrf: str) -> Template:
+def invitations_page(record: StudyRecord, links: list[str], *, csrf: str) -> Template:
     """New invitations, for the only time."""
-    anybody = _how(record).open
-    return page("invitations", record=record, anybody=anybody, tokens=tokens, csrf=csrf)
+    return page("invitations", record=record, links=links, csrf=csrf)
 
 
 def unreadable_page(record: StudyRecord, *, csrf: str) -> Template:
     """A study of which only this much is known."""
-    return page("unreadable", title=record.title or record.id, record=record, csrf=csrf)
+    return page(
+        "unreadable", title=record.title or record.id, record=record,
+        status_name=status_name(record.status), csrf=csrf,
+    )  # fmt: skip
 
 
 def interface_page(document: Mapping[str, Any], *, csrf: str) -> Template:
@@ -141,55 +155,3 @@ def _planned(form: Mapping[str, str]) -> dict[str, Any]:
         return {"refused": in_the_forms_words(error)}
     named = [row | {"phase": phase_name(row["phase"])} for row in rows]
     return {"refused": "", "rows": named, "notes": notes, "sample": sample}
-
-
-def _how(record: StudyRecord) -> StudySettings:
-    return msgspec.json.decode(record.settings, type=StudySettings)
-
-
-def _study(record: StudyRecord, answered: int, history: list[ModelRecord]) -> dict[str, Any]:
-    newest = json.loads(history[-1].summary)
-    done = {entry.phase: entry.people for entry in history}
-    return {
-        "title": record.title or record.id,
-        "record": record,
-        "plan": StudyPlan.from_dict(json.loads(record.plan)),
-        "anybody": _how(record).open,
-        "phases": list(_phases(record, answered, newest["phases"], done)),
-        "people": answered + sum(done.values()),
-        "found": newest,
-        "members": _members(newest["members"]),
-        "slope": _slope(newest["slope"]),
-        "estimates": [
-            [row[name] for name in ("score", "feature", "value", "low", "high", "people")]
-            for row in newest["estimates"]
-        ],
-    }
-
-
-def _phases(
-    record: StudyRecord, answered: int, phases: list[dict[str, Any]], done: Mapping[int, int]
-) -> Any:
-    for number, phase in enumerate(phases):
-        if phase["people"]:
-            here = number == record.phase and record.status != "finished"
-            yield phase | {"came": answered if here else done.get(number, 0)}
-
-
-def _members(rows: list[dict[str, Any]]) -> dict[str, Any] | None:
-    if not rows:
-        return None
-    cells = []
-    for place, row in enumerate(rows, start=1):
-        turned = "reversed" if row["reversed"] else ""
-        shown = row | {"people": int(row["people"]), "reversed": turned}
-        names = ("accuracy", "low", "high", "people", "reversed", "weight")
-        cells.append([place, *(shown[name] for name in names)])
-    title = "accuracy of each member, reversed ones marked, weights below"
-    return {"chart": charts.members(title, rows), "rows": cells}
-
-
-def _slope(slopes: list[dict[str, Any]]) -> dict[str, Any] | None:
-    if not slopes:
-        return None
-    return charts.curve("slope function", slopes[0]["t"], slopes[0]["beta"])

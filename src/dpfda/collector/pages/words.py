@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dpfda.curves import CurveEncoder
+from dpfda.protocol.plan import StudyPlan
+
 _PHASES = {
     "reach": "How far curves go up and down",
     "level": "Where curves lie",
@@ -26,8 +34,14 @@ _PHASES = {
     "evaluate": "Judging first models",
     "check": "Judging the finished model",
     "feedback": "Judging first models",
-    "begin": "Beginning",
 }
+_STATUS = {
+    "open": "waiting for answers",
+    "closing": "drawing conclusions",
+    "finished": "finished",
+}
+_MANY = 10**6  # more functions than a channel has
+_WAVES = ("level", "beginning against end", "middle against both ends")
 
 
 def phase_name(kind: str) -> str:
@@ -38,3 +52,81 @@ def phase_name(kind: str) -> str:
         ('Where to draw the line between labels', 'new kind')
     """
     return _PHASES.get(kind, kind.replace("_", " "))
+
+
+def status_name(status: str) -> str:
+    """What a study does now."""
+    return _STATUS.get(status, status)
+
+
+def feature_name(encoder: Any, place: int, *, folded: int = 0) -> str:
+    """What a feature is, as far as it can be said in words.
+
+    Example:
+        >>> curves = CurveEncoder("cosine", n_basis=4)
+        >>> [feature_name(curves, place) for place in (0, 1, 3)]
+        ['level', 'beginning against end', '3 half waves']
+        >>> feature_name(curves, 4, folded=4)
+        'how far from the middle: level'
+    """
+    if folded and place >= folded:
+        inside = feature_name(encoder, place - folded)
+        return f"how far from the middle: {inside}"
+    if not isinstance(encoder, CurveEncoder):
+        return f"feature {place + 1}"
+    if encoder.table is not None:
+        return str(encoder.table.names[place])
+    parts = encoder.basis.parts  # features of several channels come in turns
+    own = [number * _MANY + np.arange(float(part.n_basis)) for number, part in enumerate(parts)]
+    channel, inside_it = divmod(int(encoder.basis.in_turns(own)[place]), _MANY)
+    named = _alone(parts[channel].name or "", inside_it)
+    return named if len(parts) == 1 else f"channel {channel + 1}: {named}"
+
+
+def _alone(basis: str, place: int) -> str:
+    if basis == "identity":
+        return f"column {place + 1}"
+    if basis != "cosine":
+        return f"{basis} function {place + 1}"
+    return _WAVES[place] if place < len(_WAVES) else f"{place} half waves"
+
+
+def score_name(plan: StudyPlan, score: int) -> str:
+    """What a large score speaks for."""
+    if plan.target_range is not None:
+        return "a larger number"
+    return f"“{plan.classes[1 if plan.n_classes == 2 else score]}”"
+
+
+def verdict(plan: StudyPlan, found: Mapping[str, Any], *, finished: bool) -> dict[str, Any]:
+    """What the error estimate says beside guessing, in a sentence; and whether that is nothing.
+
+    Returns:
+        `told`: the sentence, `nothing`: whether the model is not known to be worth anything, and
+        `rows`: the errors to be compared, each with its interval, if it has one.
+    """
+    error, guessing = found["error"], found["guessing"]
+    if error is None:
+        told = "People who judge the finished model have not answered yet."
+        if finished:
+            told = "Nobody judged the finished model: its error is not known."
+        return {"told": told, "nothing": False, "rows": []}
+    rows = [("this model", error["value"], error["low"], error["high"])]
+    if plan.target_range is not None:
+        told = "What the mean alone would leave is not known from these replies."
+        return {"told": told, "nothing": False, "rows": rows}
+    coin = 1 - 1 / plan.n_classes
+    low = high = coin
+    if guessing is not None and guessing["low"] is not None:
+        low, high = max(guessing["low"], 0.0), min(guessing["high"], coin)
+        rows.append(("always the most frequent label", guessing["value"], low, high))
+    rows.append(("tossing a coin among the labels", coin, None, None))
+    beside = "guessing"
+    if low == high == coin and guessing is None:
+        beside = "tossing a coin; how frequent labels are was not asked"
+    if error["high"] is not None and error["high"] < low:
+        return {"told": f"This model is better than {beside}.", "nothing": False, "rows": rows}
+    told = f"As far as people judged it, this model is no better than {beside}."
+    if error["low"] is not None and error["low"] > high:
+        told = f"This model is worse than {beside}: do not use it."
+    return {"told": told, "nothing": True, "rows": rows}
