@@ -37,7 +37,7 @@ $(DEMO_READY): pyproject.toml constraints.txt
 $(FEDERATION_READY): pyproject.toml constraints-federation.txt
 	@echo "setting up .venv-federation (a minute the first time)"
 	@test -x .venv-federation/bin/python || $(PYTHON) -m venv .venv-federation
-	@.venv-federation/bin/python $(PIP) -c constraints-federation.txt -e '.[federation]'
+	@.venv-federation/bin/python $(PIP) --no-compile -c constraints-federation.txt -e '.[federation]'
 	@touch $@
 
 # The full environment serves the demo where it exists; otherwise a light one is made.

@@ -102,7 +102,7 @@ HARMLESS = {
     "__repr__", "__str__", "examples", "example", "example_fields", "to_dict", "to_json",
     "worst_cases", "describe", "said", "trial", "summary", "neighbors", "privacy_error",
     "log_likelihood", "box_corners", "_worst_direction", "_majority_probability", "_distance",
-    "_in_cap", "depths", "depth_shape",
+    "_in_cap", "depths", "depth_shape", "_described", "_shown",
 }  # fmt: skip
 """Functions that show things, and those of checks: they decide nothing about an answer."""
 

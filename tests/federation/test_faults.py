@@ -228,6 +228,33 @@ def test_a_site_that_lies_ends_a_study_that_needs_everybody(tmp_path, noises, li
     check(hospitals, noises, answered=0)
 
 
+AGREEMENTS = {
+    "signature": lambda m: msgspec.structs.replace(m, signature=bytes(64)),
+    "name": lambda m: msgspec.structs.replace(m, site="h0"),
+}
+
+
+@pytest.mark.parametrize("lie", AGREEMENTS)
+def test_a_study_begins_with_signatures_by_the_plans_keys(tmp_path, noises, lie):
+    hospitals = Hospitals(tmp_path, dropouts=0)
+    with pytest.raises(StudyFailed, match="did not begin: site 'h1' sent a signature that is not"):
+        hospitals.coordinator(rewriting(hospitals, "h1", "agree", AGREEMENTS[lie])).run()
+    assert hospitals.folder.attempts == []
+    assert "h1" not in hospitals.folder.agreed
+    assert not noises
+
+
+def test_a_study_begins_without_those_who_may_be_missing(tmp_path, noises):
+    hospitals = Hospitals(tmp_path)
+    hospitals.silent = {("agree", "h1")}
+    hospitals.coordinator().run()
+    assert hospitals.folder.agreed == ["h0", "h2", "h3", "h4"]
+    hospitals.silent |= {("agree", "h3")}
+    with pytest.raises(StudyFailed, match="'h1' was silent at agree; site 'h3' was silent"):
+        hospitals.coordinator().run()
+    check(hospitals, noises)
+
+
 @pytest.mark.parametrize("change", ["seeds", "sealed"])
 def test_shares_that_do_not_fit_open_nothing(tmp_path, noises, change):
     """Never a sum with masks left in it."""
@@ -283,6 +310,8 @@ def test_an_old_round_is_answered_by_nothing_new(tmp_path, noises):
     for content, before in wire.sent:
         again = hospitals.guards["h0"].handle(content)
         assert again == before or decode(again, Reply).refused
+    for content, before in wire.sent[-5:]:  # of the last round, whatever came in between
+        assert hospitals.guards["h0"].handle(content) == before
     hospitals.restart("h0")
     reasons = [
         wire.refused(content) for content, _ in wire.sent if hospitals.step_of(content) != "agree"

@@ -1,0 +1,182 @@
+"""What sites and coordinators keep and print: cards, plans, answers, and the commands for them."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+from hospitals import Hospitals, inquiry, write_table
+
+from dpfda.central.looks import BallMean
+from dpfda.cli._group import dpfda as command_line
+from dpfda.errors import InvalidParameter, LedgerDamaged, ProtocolError
+from dpfda.federation.card import Card, new_node_key, node_public
+from dpfda.federation.keys import kept_identity
+from dpfda.federation.plan import Plan
+from dpfda.federation.questions import length
+from dpfda.federation.study_folder import StudyFolder, read_card
+from dpfda.privacy.cost import Cost
+from dpfda.protocol.secure_sum import Identity
+
+RANGES = "age=18:100,weight=30:150,dose=0:100"
+
+
+def run(*arguments):
+    done = CliRunner().invoke(command_line, [str(one) for one in arguments])
+    return done.exit_code, done.output
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A study that ended; nothing here changes it."""
+    hospitals = Hospitals(tmp_path_factory.mktemp("study"), sites=3, dropouts=0)
+    hospitals.coordinator().run()
+    return hospitals
+
+
+# -- cards and plans ---------------------------------------------------------------------------
+
+
+def test_a_card_that_was_changed_is_not_read(tmp_path):
+    card = Card.signed_by(Identity(), name="north", rows=400)
+    for name, content in (
+        ("rows", msgspec.structs.replace(card, rows=40)),
+        ("key", msgspec.structs.replace(card, key=Identity().public.hex())),
+        ("short", msgspec.structs.replace(card, key="ab")),
+    ):
+        path = tmp_path / f"{name}.json"
+        path.write_bytes(msgspec.json.encode(content))
+        with pytest.raises(ProtocolError, match="card of 'north' is not signed by its key"):
+            read_card(path)
+    (tmp_path / "other.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(InvalidParameter, match="a card"):
+        read_card(tmp_path / "other.json")
+    (tmp_path / "hex.json").write_bytes(
+        msgspec.json.encode(msgspec.structs.replace(card, signature="no"))
+    )
+    with pytest.raises(ProtocolError, match="hexadecimal digits"):
+        read_card(tmp_path / "hex.json")
+
+
+@pytest.mark.parametrize("name", ["", "  ", "x" * 61, "two\nlines"])
+def test_a_name_is_a_name(name):
+    with pytest.raises(InvalidParameter, match="name must be"):
+        Card.signed_by(Identity(), name=name)
+
+
+def test_plans_of_impossible_sites_are_refused(finished):
+    identity, body = finished.folder.identity, finished.plan.body
+    first, second, third = body.sites
+
+    def signed(**changes):
+        return Plan.signed_by(identity, msgspec.structs.replace(body, **changes))
+
+    for study in ("", " ", "a\nb"):
+        with pytest.raises(InvalidParameter, match="study must be a name"):
+            signed(study=study)
+    twin = Identity()
+    same = Card.signed_by(twin, name="h2", node=second.node, rows=200)
+    with pytest.raises(InvalidParameter, match="different for every site"):
+        signed(sites=(first, second, same))
+    absent = Card.signed_by(twin, name="h2", node="", rows=200)
+    with pytest.raises(InvalidParameter, match="different for every site"):
+        signed(sites=(first, second, absent))
+    node = node_public(new_node_key())
+    empty = Card.signed_by(twin, name="h2", node=node, rows=0)
+    with pytest.raises(InvalidParameter, match="rows of 'h2' must be"):
+        signed(sites=(first, second, empty), inquiry=inquiry(400))
+    with pytest.raises(InvalidParameter, match="whose key signs the plan"):
+        Plan.signed_by(twin, body)
+    assert third.name == "h2"
+
+
+def test_questions_that_are_no_gaussian_sums_have_no_length():
+    pure = BallMean(cost=Cost(epsilon=1.0), n=5, center=[0.0], axes=[1.0], radius=1.0)
+    with pytest.raises(ProtocolError, match="sums with Gaussian noise"):
+        length(pure)
+
+
+# -- the coordinator's folder ------------------------------------------------------------------
+
+
+def test_answers_are_kept_once(finished):
+    told = finished.folder.told(0)
+    with pytest.raises(ProtocolError, match="question 0 has an answer already"):
+        finished.folder.keep(0, told)
+    assert finished.folder.told(7) is None
+
+
+def test_a_kept_answer_is_to_its_question(tmp_path):
+    hospitals = Hospitals(tmp_path, sites=3, dropouts=0)
+    hospitals.coordinator().run()
+    path = hospitals.folder.path / "answers" / "0000.json"
+    path.write_bytes(path.read_bytes().replace(hospitals.folder.told(0).question.encode(), b"0"))
+    with pytest.raises(ProtocolError, match="kept for question 0 is to another one"):
+        hospitals.coordinator().run()
+    path.write_bytes(b"{")
+    with pytest.raises(LedgerDamaged, match=r"0000\.json is not an answer"):
+        hospitals.coordinator().run()
+
+
+def test_a_plan_in_somebody_elses_folder_is_refused(finished, tmp_path):
+    folder = StudyFolder(tmp_path)
+    with pytest.raises(InvalidParameter, match="dpfda consortium plan"):
+        folder.plan()
+    folder.begin(finished.plan)
+    with pytest.raises(ProtocolError, match="names another coordinator's key"):
+        folder.plan()
+
+
+def test_a_key_that_is_none_is_not_replaced(tmp_path):
+    (tmp_path / "identity.key").write_bytes(b"short")
+    with pytest.raises(ProtocolError, match="not an identity key"):
+        kept_identity(tmp_path / "identity.key")
+
+
+# -- commands ----------------------------------------------------------------------------------
+
+
+def test_init_and_status(tmp_path):
+    write_table(tmp_path / "t.csv", 0)
+    given = ["--name", "north", "--data", tmp_path / "t.csv", "--epsilon", 2, "--ask"]
+    code, said = run("site", "init", tmp_path / "north", *given, "--ranges", RANGES)
+    assert code == 0, said
+    assert "site north: 200 rows, fingerprint" in said
+    code, said = run("site", "status", tmp_path / "north")
+    assert code == 0
+    assert "trusts nobody yet" in said
+    assert "of ε = 2" in said
+    assert 'ask = "every question"' in (tmp_path / "north" / "site.toml").read_text()
+    code, said = run("site", "init", tmp_path / "north", *given, "--ranges", RANGES)
+    assert (code, "one without a site" in said) == (2, True)
+    for ranges, reason in (("0:1", "by their names"), ("height=0:3", "about columns of")):
+        code, said = run("site", "init", tmp_path / "x", *given, "--ranges", ranges)
+        assert (code, reason in said) == (2, True), said
+    code, said = run("site", "status", tmp_path / "nowhere")
+    assert (code, "dpfda site init" in said) == (2, True)
+
+
+def test_status_says_how_far_questions_came(finished):
+    code, said = run("site", "status", finished.folders["h0"].path)
+    assert code == 0
+    assert "question 1: in an opened sum" in said
+    assert "doses" in said
+    assert "trusts h1, h2, registry" in said
+    code, said = run("consortium", "status", finished.folder.path)
+    assert code == 0
+    assert "h0: signed" in said
+    assert "question 0: answered by 3 sites, 1 attempts" in said
+    assert "not finished" in said  # the command writes the result
+
+
+@pytest.mark.skipif(importlib.util.find_spec("flwr") is not None, reason="Flower is here")
+def test_without_flower_it_says_what_to_install(finished):
+    path = finished.folder.plan_path
+    for command in (
+        ["consortium", "run", finished.folder.path],
+        ["site", "serve", finished.folders["h0"].path, "--plan", path],
+    ):
+        code, said = run(*command)
+        assert (code, "pip install 'dpfda[federation]'" in said) == (2, True), said
