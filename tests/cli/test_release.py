@@ -163,6 +163,11 @@ def test_a_ledger_is_spent_and_then_refuses(csv: Path, tmp_path: Path) -> None:
         "radius_choice",
         "ball_mean",
     ]
+    shown = CliRunner().invoke(dpfda, ["ledger", str(ledger)]).stdout
+    assert ": ε = 1, 3 questions, assuming" in shown.splitlines()[1]
+    assert len(shown.splitlines()) == 2
+    shown = CliRunner().invoke(dpfda, ["ledger", str(ledger), "--parts"]).stdout
+    assert len(shown.splitlines()) == 4
     refused = invoke(*call)
     assert refused.exit_code == 2
     assert "nothing was spent" in refused.stderr

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from skfda import FDataIrregular
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
@@ -54,6 +55,26 @@ def test_a_step_that_learned_from_private_rows_is_refused():
         make_pipeline(StandardScaler(), Nothing()).fit(X)
     with pytest.warns(UserWarning, match="give public ranges instead"):
         make_pipeline(StandardScaler(), Nothing(random_state=0)).fit(X)
+
+
+class Scores(Nothing):
+    """Hands on what it got."""
+
+    def transform(self, X):
+        return X
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_a_step_that_learns_from_scores_is_named(cached, tmp_path):
+    """Scores are as private as rows: a model of them is as private as its own noise makes it."""
+    X, y = np.ones((4, 2)), np.array([0, 1, 0, 1])
+    memory = str(tmp_path) if cached else None
+    with pytest.warns(UserWarning, match="LogisticRegression learns from what Scores makes of"):
+        make_pipeline(Scores(), LogisticRegression(), memory=memory).fit(X, y)
+    harmless = make_pipeline(Scores(), FunctionTransformer(np.tanh), Nothing(), memory=memory)
+    assert harmless.fit(X, y)[-1].done_
+    with pytest.raises(InvalidParameter, match="StandardScaler learned from the private rows"):
+        make_pipeline(StandardScaler(), Scores(), Nothing(), memory=memory).fit(X, y)
 
 
 def test_a_step_that_learns_nothing_is_welcome():

@@ -26,7 +26,7 @@ from dpfda.privacy.events import (
     PureEvent,
 )
 from dpfda.privacy.guarantee import Guarantee
-from dpfda.privacy.ledger import Budget, Ledger
+from dpfda.privacy.ledger import Budget, Ledger, part_label
 from dpfda.privacy.ledger_file import FileLedger
 
 
@@ -182,6 +182,29 @@ def test_assumptions_are_kept(make):
     assert table[0] == "ε = 0.3 of ε = 1 spent"
     assert "mean: PureEvent(epsilon=0.1), assuming n is public, assuming labels" in table[1]
     assert len(table) == 4
+
+
+def test_a_conversation_is_one_line_and_its_parts_on_request(make):
+    ledger = make()
+    ledger.spend(tenth(), label=part_label("Mean", 1, "radius"), assumptions=["n is public"])
+    ledger.spend(tenth(), label=part_label("Mean", 2, "ball"), assumptions=["n is public"])
+    for name in ("radius", "ball"):  # asked again: another release
+        ledger.spend(tenth(), label=part_label("Mean", 1 + (name == "ball"), name))
+    for label in ("Mean, 2: ball", "Mean, 4: late", "Mode, 5: other", "no part"):
+        ledger.spend(tenth(), label=label)
+    assert [len(release) for release in ledger.releases] == [2, 2, 1, 1, 1, 1]
+    head, first, second, *others = ledger.table().splitlines()
+    assert head == "ε = 0.8 of ε = 1 spent"
+    assert first[:6].split() == ["1"]
+    assert first.endswith("  Mean: ε = 0.2, 2 questions, assuming n is public")
+    assert second[:6].split() == ["3"]
+    assert second.endswith("  Mean: ε = 0.2, 2 questions")
+    assert [line.split("  ")[-1] for line in others] == [
+        f"{entry.label}: {entry.event}" for entry in ledger.entries[4:]
+    ]
+    parts = ledger.table(parts=True).splitlines()
+    assert parts == [head, *(f"{entry.sequence:>4}  {entry}" for entry in ledger.entries)]
+    assert [entry.label for entry in ledger.entries[:2]] == ["Mean: radius", "Mean, 2: ball"]
 
 
 @pytest.mark.parametrize("wrong", ["n is public", [""], [3], 3, None, [["n"]]])

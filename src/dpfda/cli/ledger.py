@@ -16,10 +16,12 @@ from dpfda.study.results import to_json
     "path", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path)
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the entries as JSON.")
-def command(path: Path, as_json: bool) -> None:
+@click.option("--parts", is_flag=True, help="Print a line for each question of a release.")
+def command(path: Path, as_json: bool, parts: bool) -> None:
     """Show what was spent from a budget on disk.
 
-    FILE is what --ledger of another command names: when, for what and under which assumptions.
+    FILE is what --ledger of another command names: when, for what and under which assumptions. A
+    release that asked several questions is one line; --json and --parts show each of them.
     """
     try:
         ledger = FileLedger(path)
@@ -29,4 +31,4 @@ def command(path: Path, as_json: bool) -> None:
     if as_json:
         click.echo(to_json([entry.to_dict() for entry in ledger.entries]))
     else:
-        click.echo(ledger.table())
+        click.echo(ledger.table(parts=parts))

@@ -96,8 +96,12 @@ class PrivateEstimator(BaseEstimator):
         return table, table.read(rows)
 
     def _require_raw_rows(self) -> None:
-        """Refuse a pipeline that has learned from the private rows before they come here."""
-        for step in _steps_before(self):
+        """Refuse a pipeline that has learned from the private rows before they come here.
+
+        A step behind that protects nothing is named: each guarantee is true, and none covers it.
+        """
+        before, behind = _steps_around(self)
+        for step in before:
             if get_tags(step).requires_fit and not isinstance(step, PrivateEstimator):
                 told = (
                     f"{type(step).__name__} learned from the private rows before "
@@ -106,6 +110,13 @@ class PrivateEstimator(BaseEstimator):
                 )
                 if not self._is_simulation:
                     raise InvalidParameter("pipeline", f"without such a step. {told}", step)
+                warnings.warn(told, UserWarning, stacklevel=3)
+        for step in behind:
+            if get_tags(step).requires_fit and not isinstance(step, PrivateEstimator):
+                told = (
+                    f"{type(step).__name__} learns from what {type(self).__name__} makes of the "
+                    "private rows, which is as private as they are: no guarantee covers it"
+                )
                 warnings.warn(told, UserWarning, stacklevel=3)
 
     # -- scikit-learn ------------------------------------------------------------------------------
@@ -130,15 +141,22 @@ def check_numbers(X: Any, **rules: Any) -> FloatArray:
         return np.asarray(check_array(X, dtype=np.float64, **rules))
 
 
-def _steps_before(estimator: BaseEstimator) -> list[Any]:
-    """The steps of the pipeline that is fitting `estimator` now, if one is.
+def _steps_around(estimator: BaseEstimator) -> tuple[list[Any], list[Any]]:
+    """The steps before and behind it of the pipeline that is fitting `estimator` now, if one is.
 
     scikit-learn tells a step nothing about the others, so the callers are asked.
     """
     frame = sys._getframe(1)
     while frame is not None:
-        caller = frame.f_locals.get("self")
-        if isinstance(caller, Pipeline) and caller.steps and caller.steps[-1][1] is estimator:
-            return [step for _, step in caller.steps[:-1] if hasattr(step, "fit")]
+        caller, fitted = frame.f_locals.get("self"), frame.f_locals.get("cloned_transformer")
+        if isinstance(caller, Pipeline):
+            steps = [step for _, step in caller.steps]
+            # With a cache it is a copy that is fitted.
+            place = frame.f_locals.get("step_idx") if fitted is estimator else None
+            places = [k for k, step in enumerate(steps) if step is estimator or k == place]
+            if places:
+                parts = steps[: places[0]], steps[places[0] + 1 :]
+                before, behind = ([s for s in part if hasattr(s, "fit")] for part in parts)
+                return before, behind
         frame = frame.f_back  # type: ignore[assignment]
-    return []
+    return [], []

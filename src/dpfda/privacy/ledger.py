@@ -10,6 +10,7 @@ answers.
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -63,10 +64,32 @@ class Entry(Portable):
             raise InvalidParameter("event", "an Event", type(self.event).__name__)
         object.__setattr__(self, "assumptions", _texts("assumptions", self.assumptions))
 
+    @property
+    def when(self) -> str:
+        """Its time, for people."""
+        return time.strftime("%Y-%m-%d %H:%M", time.gmtime(self.time))
+
+    @property
+    def assuming(self) -> str:
+        """What its price rests on, for people."""
+        return "".join(f", assuming {text}" for text in self.assumptions)
+
+    @property
+    def part_of(self) -> tuple[str, int]:
+        """Which conversation it is a part of, and its place there: of what `part_label` wrote."""
+        found = _PART.fullmatch(self.label)
+        return (found[1], int(found[2] or 1)) if found else (self.label, 1)
+
     def __str__(self) -> str:
-        when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(self.time))
-        assuming = "".join(f", assuming {text}" for text in self.assumptions)
-        return f"{when}  {self.label}: {self.event}{assuming}"
+        return f"{self.when}  {self.label}: {self.event}{self.assuming}"
+
+
+_PART = re.compile(r"([^:]*?)(?:, ([1-9][0-9]{0,8}))?: .*", re.DOTALL)
+
+
+def part_label(whole: str, number: int, name: str) -> str:
+    """The label of a conversation's question: `number` counts from 1."""
+    return f"{whole}, {number}: {name}" if number > 1 else f"{whole}: {name}"
 
 
 _TURNS = threading.Lock()
@@ -189,10 +212,31 @@ class BaseLedger(ABC):
         with self._exclusive():
             return self.rule.remaining(self._charged)
 
-    def table(self) -> str:
-        """Everything spent so far, a line each, for people."""
-        lines = [f"{entry.sequence:>4}  {entry}" for entry in self.entries]
-        return "\n".join([f"{self.spent} of {self.limit} spent", *lines])
+    @property
+    def releases(self) -> list[tuple[Entry, ...]]:
+        """Entries that stand one after the other and belong to one conversation, together."""
+        found: list[tuple[Entry, ...]] = []
+        for entry in self.entries:
+            whole, number = entry.part_of
+            if found and found[-1][-1].part_of == (whole, number - 1):
+                found[-1] += (entry,)
+            else:
+                found.append((entry,))
+        return found
+
+    def table(self, *, parts: bool = False) -> str:
+        """Everything spent so far, for people: a line for each release, or for each `part`."""
+        lines = [f"{self.spent} of {self.limit} spent"]
+        for first, *more in self.releases:
+            said = self._together([first, *more]) if more and not parts else str(first)
+            lines.append(f"{first.sequence:>4}  {said}")
+            lines += [f"{entry.sequence:>4}  {entry}" for entry in more if parts]
+        return "\n".join(lines)
+
+    def _together(self, entries: list[Entry]) -> str:
+        cost = self.rule.spent(self.rule.charge(compose([entry.event for entry in entries])))
+        first, (whole, _) = entries[0], entries[0].part_of
+        return f"{first.when}  {whole}: {cost}, {len(entries)} questions{first.assuming}"
 
     def _refusal(self, price: Price) -> str:
         try:

@@ -28,7 +28,7 @@ from dpfda.errors import BudgetExceeded, InvalidData, ProtocolError
 from dpfda.noise import SecureSource, Source
 from dpfda.privacy.cost import within
 from dpfda.privacy.events import Event
-from dpfda.privacy.ledger import BaseLedger
+from dpfda.privacy.ledger import BaseLedger, part_label
 from dpfda.privacy.price import Price, compose
 from dpfda.protocol.answer import Answer
 from dpfda.protocol.query import AdditiveLook, Look, Query, Records
@@ -152,7 +152,7 @@ class Holder(ABC):
         assert self._ledger is not None
         self._ledger.spend(
             query.event,
-            label=f"{self._label}: {query.name}",
+            label=part_label(self._label, len(self.transcript) + 1, query.name),
             assumptions=sorted(self._accepts),
             unit=self._unit,
         )

@@ -11,6 +11,7 @@ from dpfda._validate import IntArray
 from dpfda.errors import AlreadySpent, ProtocolError
 from dpfda.mechanisms.gaussian import Gaussian
 from dpfda.noise import discrete_gaussian
+from dpfda.privacy.ledger import part_label
 from dpfda.privacy.price import compose
 from dpfda.protocol.answer import Answer
 from dpfda.protocol.holder import Agreed, Holder
@@ -102,7 +103,7 @@ class Site(Holder):
         number = len(self.member.account.stages)
         self._ledger.spend(
             query.event,
-            label=f"{self._label}: {query.name}",
+            label=part_label(self._label, number + 1, query.name),
             key=f"{self.member.terms.digest.hex()} {number}",
             assumptions=sorted(self._accepts),
             unit=self._unit,
