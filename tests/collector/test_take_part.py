@@ -48,7 +48,8 @@ def test_from_the_link_to_the_receipt(collector: CollectorProcess, device: Devic
     assert page.is_disabled("#yes")
     choose(page, GOOD)
     page.wait_for_selector("#yes:enabled")
-    assert page.inner_text("#read").startswith("5 points between t = 0 and t = 24.")
+    told = "Read 5 lines of 2 columns between semicolons, after a line of names. 5 points between"
+    assert page.inner_text("#read").startswith(f"{told} t = 0 and t = 24.")
     assert page.is_visible("#curve polyline")
     keep(page, "take-part")
     assert device.posted == [], "nothing is sent before a yes"

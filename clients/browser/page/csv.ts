@@ -3,7 +3,8 @@
 /** Something in a file that its owner can put right. */
 export class Unreadable extends Error {}
 
-export type Table = { names: string[]; rows: string[][]; commas: boolean };
+/** Cells of a file by rows; whether commas are decimal ones; how it was read, in words. */
+export type Table = { names: string[]; rows: string[][]; commas: boolean; said: string };
 
 const MOST_ROWS = 100_000;
 const MISSING = /^(na|nan)?$/i;
@@ -27,7 +28,13 @@ export function readTable(text: string): Table {
   const names = headed ? cells[0]! : cells[0]!.map((_, k) => `column ${k + 1}`);
   const rows = headed ? cells.slice(1) : cells;
   if (rows.length === 0) throw new Unreadable("The file has a line of names, and no line of numbers.");
-  return { names, rows, commas };
+  return { names, rows, commas, said: said(rows.length, width, separator, headed) };
+}
+
+function said(lines: number, width: number, separator: string, headed: boolean): string {
+  const by = { ";": "semicolons", "\t": "tabs", ",": "commas" }[separator]!;
+  const apart = width > 1 ? ` of ${width} columns between ${by}` : "";
+  return `Read ${counted(lines, "line")}${apart}, ${headed ? "after a line of names" : "without a line of names"}.`;
 }
 
 /** The cells of a line; between quotes, a separator is part of the text. */
@@ -55,7 +62,7 @@ export function numberOf(cell: string, commas: boolean): number {
 
 /** A clock's time as its day (or "") and hours since midnight; null where it is none. */
 function hoursOf(cell: string): [string, number] | null {
-  const found = /^(?:(\d{4}-\d\d-\d\d)[T ])?(\d{1,2}):(\d\d)(?::(\d\d(?:\.\d+)?))?(?:Z|[+-]\d\d:?\d\d)?$/.exec(cell);
+  const found = /^(?:(\d{4}-\d\d-\d\d)[T ])?(\d{1,2}):(\d\d)(?::(\d\d(?:\.\d+)?))?(?: ?(?:Z|[+-]\d\d:?\d\d))?$/.exec(cell);
   return found ? [found[1] ?? "", Number(found[2]) + Number(found[3]) / 60 + Number(found[4] ?? 0) / 3600] : null;
 }
 

@@ -26,6 +26,13 @@ test("separators, decimals and names", () => {
   for (const text of ["", "1.2.3", "0x10", "Infinity", "1 2", "e5", "--1"]) assert(Number.isNaN(numberOf(text, false)), text);
 });
 
+test("how a file was read is said", () => {
+  assert.equal(readTable("t,x\n0,1.5").said, "Read 1 line of 2 columns between commas, after a line of names.");
+  assert.equal(readTable("1,5\n2,5").said, "Read 2 lines of 2 columns between commas, without a line of names.");
+  assert.equal(readTable("x\n1,5\n2,5").said, "Read 2 lines, after a line of names.");
+  assert.deepEqual(column(readTable("x\n1,5\n2,5"), 0), [1.5, 2.5], "decimal commas in one column with a name");
+});
+
 test("what is wrong with a file is said in its own terms", () => {
   assert.throws(() => readTable(" \n"), says(/empty/));
   assert.throws(() => readTable("t,x"), says(/no line of numbers/));
@@ -53,7 +60,7 @@ test("clock times are hours since midnight", () => {
   const found = readCurve(CURVES, readTable("time,pulse\n2026-11-16 06:30:00,1\n2026-11-16 18:00,2\n2026-11-17T01:00:00Z,3"), both);
   assert.deepEqual((found.curve as any).points, [6.5, 18, 25]);
   assert.match(found.said.join(" "), /2 points.*1 outside.*hours since midnight/);
-  assert.deepEqual((readCurve(CURVES, readTable("06:15;1\n7:00;2"), both).curve as any).points, [6.25, 7]);
+  assert.deepEqual((readCurve(CURVES, readTable("06:15 +0100;1\n7:00;2"), both).curve as any).points, [6.25, 7]);
   assert.throws(() => readCurve(CURVES, readTable("time,pulse\n06:15,1\nlater,2"), both), says(/"time" has something that is no number, in line 1/));
 });
 
