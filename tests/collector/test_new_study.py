@@ -16,7 +16,7 @@ from organizer import Organizer, QuickForecasts
 from dpfda import plan_study
 from dpfda.client.http import Connection
 from dpfda.collector.pages import planning
-from dpfda.collector.pages.form import PRESETS, settings_of
+from dpfda.collector.pages.form import PRESETS, facts_of, settings_of
 from dpfda.collector.pages.sample_reply import sample_reply
 from dpfda.collector.refusal import Refused
 from dpfda.collector.settings import StudySettings
@@ -56,6 +56,8 @@ def ask(organizer: Organizer, path: str, cookie: str | None = None, **typed: str
         ({"n_people-0": "2.5"}, "People must be a whole number, got 2.5"),
         ({"n_people-0": ""}, "People must be a number, got 'nothing'"),
         ({"epsilon-0": "much"}, "ε of one person must be a number, got 'much'"),
+        ({"class_share-0": "many"}, "Share of the last label must be a number, got 'many'"),
+        ({"class_share-0": "1.5"}, "Share of the last label must be"),
         ({"title-0": "  "}, "Title must be given: people see it before they take part"),
         ({"classes-0": "ill"}, "Labels must be at least two different labels"),
         ({"value_range-1": "-2"}, "Range of a curve must be"),
@@ -96,6 +98,11 @@ def test_the_settings_of_a_form() -> None:
     assert settings_of(PRESETS) == StudySettings()
     with pytest.raises(InvalidParameter, match="deadline must be"):
         settings_of(PRESETS | {"deadline": "nan"})
+
+
+def test_a_public_share_of_labels_is_a_fact() -> None:
+    assert facts_of(PRESETS | {"class_share-0": "0.2"}) == facts_of(PRESETS) | {"class_share": 0.2}
+    assert "class_share" not in facts_of(PRESETS)
 
 
 def test_what_it_is_worth_while_somebody_types(organizer: Organizer) -> None:

@@ -26,6 +26,7 @@ PRESETS = {
     "domain_unit": "",
     "evaluation_share-0": "0.15",
     "seed-0": "0",
+    "class_share-0": "",
     "open": "no",
     "deadline": "",
     "deadline_unit": "days",
@@ -45,6 +46,7 @@ NAMES = {
     "domain_range": "Range of t",
     "evaluation_share": "Share of judges",
     "seed": "Seed",
+    "class_share": "Share of the last label",
     "deadline": "Deadline",
     "value_unit": "Unit of a curve",
     "domain_unit": "Unit of t",
@@ -67,6 +69,8 @@ def facts_of(form: Mapping[str, str]) -> dict[str, Any]:
     if any(form.get(f"target_range-{end}", "").strip() for end in range(2)):
         return facts | _checked(form)
     del facts["target_range"]
+    if form.get("class_share-0", "").strip():
+        facts["class_share"] = number(form["class_share-0"])
     facts["classes"] = [label.strip() for label in form.get("classes-0", "").split(",")]
     return facts | _checked(form)
 
@@ -77,7 +81,7 @@ def _checked(form: Mapping[str, str]) -> dict[str, Any]:
 
 def check_numbers(facts: Mapping[str, Any]) -> None:
     """Refuse what is no number where one is needed, by the name that the form gives it."""
-    for name in (*_WHOLE, *_NUMBERS, *_PAIRS):
+    for name in (*_WHOLE, *_NUMBERS, *_PAIRS, "class_share"):
         for value in _both(facts.get(name, 0)):
             if isinstance(value, (str, type(None))):
                 raise InvalidParameter(name, "a number", value or "nothing")
