@@ -219,7 +219,11 @@ def test_from_another_host(
     assert made.exit_code == 0, made.output
     plan = study(collector, "From elsewhere")
     person = Device(browser, host, collector.url)
-    page = person.open(f"/take-part/#study={plan.hash}")
+    page = person.context.new_page()
+    page.goto(f"{host}/take-part/index.html")
+    page.wait_for_selector("#problem:not(:empty)")
+    assert "This link names no study" in page.inner_text("#problem")
+    page = person.open(f"/take-part/index.html#study={plan.hash}")
     assert page.inner_text("#who").startswith(f"Whoever runs {collector.url[7:]}")
     choose(page, GOOD)
     body = say_yes(page)
@@ -232,6 +236,12 @@ def test_from_another_host(
     assert page.evaluate(asked) == "refused"
     assert any("Content Security Policy" in told for told in person.problems)
     person.context.close()
+    (folder / "frame.html").write_text(f"<iframe src='take-part/#study={plan.hash}'></iframe>")
+    around = browser.new_page()
+    around.goto(f"{host}/frame.html")
+    inside = around.frame_locator("iframe").locator("#problem:not(:empty)")
+    assert "not to be shown inside another one" in inside.inner_text()
+    around.close()
     other = Device(browser, host.replace("127.0.0.1", "localhost"))  # which nobody has allowed
     page = other.context.new_page()
     page.goto(f"/take-part/#study={plan.hash}")

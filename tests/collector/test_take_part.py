@@ -70,7 +70,7 @@ def test_from_the_link_to_the_receipt(collector: CollectorProcess, device: Devic
     with Connection(collector.url) as connection:
         told = connection.ask("GET", f"{home}/receipts/{receipt}").json()
     assert told == {"phase": sent["phase"], "counted": False}
-    again = device.tab(plan)  # and for ever
+    again = device.tab(plan, f"#study={'0' * 64}")  # and for ever; what stands in the path counts
     again.wait_for_selector("#done:not([hidden])")
     assert again.inner_text("#receipt") == receipt
     assert again.text_content("#sent") == body

@@ -5,8 +5,12 @@ import { isCurve } from "./reading.ts";
 
 const WEAK = 0.9; // as often is the truth told that one cannot deny it with a straight face
 
-const listed = (words: string[], last: string): string =>
-  words.length > 1 ? `${words.slice(0, -1).join(", ")} ${last} ${words.at(-1)}` : words.join("");
+const MANY = 8;
+
+function listed(words: string[], last: string): string {
+  const [shown, more] = words.length > MANY ? [words.slice(0, MANY - 1), `${words.length - MANY + 1} others`] : [words.slice(0, -1), words.at(-1)];
+  return shown.length ? `${shown.join(", ")} ${last} ${more}` : String(more ?? "");
+}
 
 /** How often one yes/no question would be answered truly. */
 export function truly(plan: Plan): number {

@@ -10,17 +10,21 @@ import { isCurve, readCurve, readRow, usual, type Read } from "./reading.ts";
 
 const home = find<HTMLElement>("take-part").dataset.collector || new URL("..", location.href).href.replace(/\/$/, "");
 const told = new URLSearchParams(location.hash.slice(1));
-const hash = told.get("study") ?? location.pathname.split("/").at(-1)!;
+const HASH = /^[0-9a-f]{64}$/;
+const file = location.pathname.split("/").at(-1)!;
+const hash = HASH.test(file) ? file : (told.get("study") ?? ""); // what can be seen in the path counts
 const invitation = told.get("invitation") ?? undefined;
 const MOST_BYTES = 8 << 20;
 
 let table: Table | null = null;
 let read: Read | null = null;
 let seen: { table: Table; columns: string; found: Read } | null = null; // a long file is not read with every key
+let unsent = false; // for want of a network
 let wrong: unknown = null; // with the file that was chosen last
 
 async function begin(): Promise<void> {
-  if (!/^[0-9a-f]{64}$/.test(hash)) throw new Refused("form", "This link names no study. Open the link that you were given, whole.");
+  if (window.top !== window.self) throw new Refused("form", "This page is not to be shown inside another one: open the link itself.");
+  if (!HASH.test(hash)) throw new Refused("form", "This link names no study. Open the link that you were given, whole.");
   const store = await BrowserStore.open();
   const person = new Client({ url: home, store });
   const slow = setTimeout(() => problem("The collector does not answer. It is asked again for a while."), 2_000);
@@ -190,9 +194,12 @@ function drawn(person: Client, plan: Plan, task: unknown, body: string, again: b
   step("leaves");
   leaves(plan, task, body, mine);
   say("again", again ? "This reply was drawn before and may not have arrived: the same bytes are sent again." : "");
-  const send = () => guarded(async () => finished(person, await person.send(hash), body, true));
+  const send = () => guarded(async () => {
+    say("waiting", "Sending …");
+    finished(person, await person.send(hash), body, true);
+  });
   find("send").addEventListener("click", () => void send());
-  addEventListener("online", () => find("waiting").textContent && void send());
+  addEventListener("online", () => unsent && void send());
 }
 
 function finished(person: Client, receipt: string, body: string, now: boolean): void {
@@ -222,11 +229,14 @@ async function guarded(work: () => Promise<void>): Promise<void> {
   buttons.forEach((button) => (button.disabled = true));
   say("problem", "");
   say("waiting", "");
+  unsent = false;
   try {
     await work();
   } catch (error) {
     problem(error);
-    if (!find("leaves").hasAttribute("hidden") && !navigator.onLine) {
+    say("waiting", "");
+    unsent = !find("leaves").hasAttribute("hidden") && !navigator.onLine;
+    if (unsent) {
       say("waiting", "You are offline. Your reply is kept in this browser and will be sent when you are online again, as it is.");
     }
   }

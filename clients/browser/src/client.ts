@@ -172,6 +172,8 @@ export class Client {
   async #joined(hash: string): Promise<Letter> {
     const letter = await this.#letter(hash);
     if (!letter) throw new Refused("form", "this device has not joined the study");
+    // Its token and reply are for that collector, whoever else has a study of the same plan.
+    if (letter.url !== this.#collector.url) throw new Refused("terms", `this study was joined at ${printable(letter.url)}`);
     return letter;
   }
 

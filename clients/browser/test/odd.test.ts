@@ -140,6 +140,20 @@ test("a stored plan that was changed is refused", async () => {
   assert.equal((await budget(store)).studies, 0);
 });
 
+test("token and reply go to the collector that was joined, and to no other", async () => {
+  const { client, store } = await device();
+  await client.join(HASH, { mostEpsilon: 1 });
+  const asked: string[] = [];
+  const fetch = async (url: string) => (asked.push(url), new Response("{}", { status: 200 }));
+  const other = new Client({ url: "https://other.test", store, fetch, sleep: async () => undefined });
+  await other.join(HASH, { mostEpsilon: 1 }); // known already: nothing is asked
+  for (const step of [() => other.prepare(HASH, GIVEN), () => other.send(HASH), () => other.counted(HASH)]) {
+    await assert.rejects(step(), (error) => refuses("terms")(error) && /joined at https:\/\/collector\.test/.test(String(error)));
+  }
+  assert.deepEqual(asked, []);
+  assert.equal((await budget(store)).studies, 0);
+});
+
 test("a study that cannot be paid for takes nobody's place", async () => {
   const { client, seen } = await device({}, new MemoryStore(), 0.5);
   await assert.rejects(client.join(HASH, { mostEpsilon: 1 }), refuses("budget"));
