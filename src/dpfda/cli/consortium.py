@@ -15,6 +15,7 @@ from dpfda.cli._inquiry import inquiry_options, task_from
 from dpfda.documents import Documented
 from dpfda.errors import InvalidParameter, printable
 from dpfda.federation import app
+from dpfda.federation.alone import alone
 from dpfda.federation.card import Card
 from dpfda.federation.certificates import Certificates
 from dpfda.federation.coordinator import Coordinator
@@ -91,6 +92,7 @@ def run(folder: Path, wait: float, gather: float) -> None:
         raise InvalidParameter("FOLDER", "one without a result", str(folder))
     app.need_flower(place.private / "flower")
     with (
+        alone(place.private / "run.lock", "this study"),
         SuperLink(place, found, say=_say) as link,
         FlowerCarrier(link, found, wait=wait, say=_say) as carry,
     ):

@@ -11,6 +11,7 @@ import click
 from dpfda.cli._reading import read_ranges
 from dpfda.errors import InvalidParameter, ProtocolError, printable
 from dpfda.federation import app
+from dpfda.federation.alone import alone
 from dpfda.federation.node import Node
 from dpfda.federation.plan import Plan
 from dpfda.federation.site_folder import SiteConfig, SiteFolder
@@ -91,7 +92,8 @@ def serve(
     memory = folder / "flower" / f"{plan.digest}.node"
     node = Node(plan, site.node_key, memory=memory, app=app.app_hash(), say=_say)
     try:
-        node.serve(guard, every=every, until=lambda: False)
+        with alone(memory.with_suffix(".lock"), "this plan"):
+            node.serve(guard, every=every, until=lambda: False)
     except KeyboardInterrupt:
         click.echo("stopped; started again, it goes on where it was")
 

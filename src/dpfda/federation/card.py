@@ -66,7 +66,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def fingerprint(self) -> str:
         """A few letters to read out on the telephone."""
         digest = hashlib.sha256(self.public).hexdigest()
-        return "-".join(digest[k : k + 4] for k in range(0, 16, 4))
+        return "-".join(digest[k : k + 4] for k in range(0, 20, 4))
 
     def check(self) -> None:
         """Refuse a card that its owner did not sign."""
