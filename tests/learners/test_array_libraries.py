@@ -1,17 +1,24 @@
 """Written once against the array standard: the strict reference library and torch agree."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from dpfda.learners import Learner
-from dpfda.learners._arrays import to_numpy
+from dpfda.learners._arrays import placed, to_numpy
 
 EXAMPLES = [example for member in Learner.members().values() for example in member.examples()]
 
 
-@pytest.fixture(params=["array_api_strict", "torch"])
+@pytest.fixture(params=["array_api_strict", "torch", "cuda"])
 def library(request):
-    return pytest.importorskip(request.param, reason=f"{request.param} is not installed")
+    if request.param != "cuda":
+        return pytest.importorskip(request.param, reason=f"{request.param} is not installed")
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    if not torch.cuda.is_available():
+        pytest.skip("no accelerator here")
+    return SimpleNamespace(asarray=lambda values: placed(values, "cuda"))
 
 
 def batch(members=7):
