@@ -49,8 +49,9 @@ def test_order_and_processes_do_not_matter(log: Path, tmp_path: Path) -> None:
     many = Sweep(jobs=2, store=tmp_path / "many", tell=shares.append)
     backwards = many.run(work, counted_work.NAMES[::-1])
     assert alone == backwards[::-1]
+    assert alone[:4] == Sweep(jobs=2, backend="threading").run(work, counted_work.NAMES[:4])
     assert shares == [k / len(alone) for k in range(1, len(alone) + 1)]
-    assert len(computed(log)) == 2 * len(alone)
+    assert len(computed(log)) == 2 * len(alone) + 4
     assert len({value for _, value in alone}) == len(alone)  # seeds of their own
 
 

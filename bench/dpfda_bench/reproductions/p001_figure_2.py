@@ -14,6 +14,7 @@ from dpfda.datasets.simulated import scores_001
 from dpfda.learners._arrays import namespace, placed
 from dpfda.noise import SimulationSource
 from dpfda.study.outcome import Outcome
+from dpfda.study.sweep import Sweep
 from dpfda_bench import baselines
 from dpfda_bench.baselines import Members, People, Setting
 from dpfda_bench.decision_rules import Rule
@@ -41,6 +42,7 @@ NOTES = [
 
 _PEOPLE, _TEST, _DIMENSION = 3000, 500, 4
 _CHUNK = 25
+_THREADS = 4  # more of them wait for each other, on 16 cores
 Errors = dict[tuple[str, float, str, str], Any]
 """Errors of replications by (learner, ε, rule, method)."""
 
@@ -82,8 +84,9 @@ def measure(
         joined = common.collected(effort, _chunk, names)
     else:
         # Chance decides on the CPU, by the code and the seeds of any other run: exact noise, and
-        # the same. An accelerator is done so soon that nothing is kept.
-        drawn = replace(effort.sweep, store=None).run(_drawn, names)
+        # the same. An accelerator is done before processes would have started; nothing is kept.
+        threads = Sweep(jobs=_THREADS, backend="threading", tell=effort.sweep.tell)
+        drawn = threads.run(_drawn, names)
         joined = _found(_at_once(drawn, effort.device), epsilons, rules)
     return (
         {key: float(errors.mean()) for key, errors in joined.items()},

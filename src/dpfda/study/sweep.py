@@ -22,7 +22,7 @@ from dpfda.study.cells import code_hash, opened, to_plain
 
 Found = TypeVar("Found")
 Name = tuple[Any, ...]
-Backend = Literal["loky", "dask"]
+Backend = Literal["loky", "dask", "threading"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,8 @@ class Sweep:
 
     Attributes:
         jobs: processes that work on cells; 1 is this one alone.
-        backend: ``loky``, processes of this machine, or ``dask``, those of a cluster.
+        backend: ``loky``, processes of this machine, ``dask``, those of a cluster, or
+            ``threading``, threads of this process: for what is soon done and large.
         store: the file that keeps what cells have found; None keeps nothing.
         tell: called with the share that is done.
 
