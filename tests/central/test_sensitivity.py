@@ -19,12 +19,14 @@ from dpfda.central.linear import (
     OptimalAllocation,
     QuadraticRegularization,
 )
-from dpfda.central.looks import integer_sums, mean_of
+from dpfda.central.looks import MOST_RECORDS, BallMean, integer_sums, mean_of, units
 from dpfda.central.losses import Loss
 from dpfda.central.mean import FunctionMechanism, MeanRelease
 from dpfda.central.quadrature import as_grid
 from dpfda.central.records import clip_rows
 from dpfda.checks.neighbors import search
+from dpfda.errors import InvalidParameter
+from dpfda.privacy.cost import Cost
 
 GRID = as_grid(np.linspace(0, 1, 41))
 N, BOUND = 20, 1.5
@@ -93,10 +95,27 @@ def test_density_sensitivity_is_the_largest_over_pairs(kind: str) -> None:
 
 def test_integer_sums_do_not_depend_on_order_and_are_bounded() -> None:
     rows = np.random.default_rng(6).normal(size=(1000, 3))
-    sums = integer_sums(rows, 8.0)
-    assert np.array_equal(sums, integer_sums(rows[::-1], 8.0))
+    sums = integer_sums(rows, 8.0, 2**40)
+    assert np.array_equal(sums, integer_sums(rows[::-1], 8.0, 2**40))
     np.testing.assert_allclose(mean_of(sums, 8.0, 1000), rows.mean(axis=0), atol=8 * 2.0**-40)
-    assert np.abs(mean_of(integer_sums(1e9 * rows, 8.0), 8.0, 1000)).max() <= 8.0
+    assert np.abs(mean_of(integer_sums(1e9 * rows, 8.0, 2**40), 8.0, 1000)).max() <= 8.0
+
+
+def test_sums_of_any_number_of_records_have_room() -> None:
+    for n in (2, 1000, 2**22, 2**22 + 1, 10**8, MOST_RECORDS):
+        assert n * units(n) <= 2**62
+        assert units(n) == 2**40 or n * units(n) > 2**61  # and no unit is given away
+        total = integer_sums(np.ones((1, 1)), 1.0, units(n)) * n  # all at the bound
+        assert mean_of(total, 1.0, n)[0] == pytest.approx(1.0, abs=1e-9)
+    look = BallMean(cost=Cost(epsilon=1.0, delta=1e-6), n=MOST_RECORDS, center=np.zeros(2),
+                    axes=np.ones(2), radius=3.0)  # fmt: skip
+    rows = np.full((4, 2), 9.0)
+    assert look.sums((rows,)).tolist() == [4 * round(2**35 / 2**0.5)] * 2
+    step = look.mechanism.lattice_step[0]
+    assert 3.0 / (units(look.n) * look.n) < step / 1000  # a unit is far below a step of the noise
+    with pytest.raises(InvalidParameter):
+        BallMean(cost=look.cost, n=MOST_RECORDS + 1, center=np.zeros(2), axes=np.ones(2),
+                 radius=3.0)  # fmt: skip
 
 
 def test_clipping_keeps_small_rows_and_shortens_long_ones() -> None:

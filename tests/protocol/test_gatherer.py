@@ -10,6 +10,7 @@ from dpfda.noise import SimulationSource
 from dpfda.privacy.guarantee import NUMBER_IS_PUBLIC
 from dpfda.privacy.ledger import Ledger
 from dpfda.protocol.holder import Curator, Gatherer
+from dpfda.regression.location_look import LocationLook
 from dpfda.regression.methods import Regression, RegressionMechanism
 from dpfda.regression.problem import Bounds, Problem
 
@@ -63,6 +64,21 @@ def test_what_is_no_sum_is_refused_before_it_is_paid_for() -> None:
         gather(whole, lambda _: pytest.fail("computed"), n=20, source=SimulationSource(0),
                ledger=ledger)  # fmt: skip
     assert ledger.entries == ()
+
+
+def test_more_rows_than_sums_have_room_for_are_refused_in_any_chunks() -> None:
+    problem = Problem(link="linear", bounds=Bounds(center=np.zeros(2)))
+    look = LocationLook(cost=WHOLE, problem=problem)
+    for n in (2**27, 2**27 + 1):
+        ledger = Ledger(1.0, limit_delta=1e-5)
+        holder = Gatherer(lambda one: (n, np.zeros(one.size, dtype=np.int64)), n=n, ledger=ledger,  # noqa: B023
+                          **AGREED)  # fmt: skip
+        if n == 2**27:
+            assert holder.answer(look, number=0).n == n
+            continue
+        with pytest.raises(InvalidData, match="at most 134217728 rows"):
+            holder.answer(look, number=0)
+        assert ledger.entries == ()
 
 
 def test_fewer_rows_than_a_look_is_about_are_refused_before_it_is_paid_for() -> None:

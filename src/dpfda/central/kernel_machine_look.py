@@ -14,6 +14,7 @@ from dpfda.central.cell_looks import Box, CellLook
 from dpfda.central.conversation import BoxConversation, too_small
 from dpfda.central.functions import FunctionBasis, eigenpairs
 from dpfda.central.kernels import Kernel, Matern
+from dpfda.central.looks import units
 from dpfda.central.losses import Loss
 from dpfda.central.release import Release
 from dpfda.errors import InvalidParameter
@@ -29,7 +30,6 @@ _ACCURACY = 1e-9  # of a minimizer, in units of √(L₀/ψ), which no minimizer
 _LEAST_PSI = 1e-5  # of κ²: below, the steps take too long
 _EDGE = 0.95  # of what targets at one end alone would give
 _BLUR = 0.1  # noise, in units of that, above which nothing can be told
-_UNITS = float(1 << 40)  # of a target's bound
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -111,14 +111,15 @@ class KernelMachine(CellLook, name="kernel_machine"):
         """Whole numbers at each grid point."""
         loss, bound = Loss.named(self.loss)(), self.target_bound
         targets = np.clip(records[1], -bound, bound)
-        return loss.tally(self.places(records[0]), targets, count=self.cells, units=_UNITS / bound)
+        scale = units(self.n) / bound
+        return loss.tally(self.places(records[0]), targets, count=self.cells, units=scale)
 
     def statistic(self, totals: IntArray) -> FloatArray:
         """Coefficients of the minimizer."""
         loss = Loss.named(self.loss)()
         shares = totals.reshape(2, -1) / self.n
         if not loss.classification:
-            shares[1] *= self.target_bound / _UNITS
+            shares[1] *= self.target_bound / units(self.n)
         table, psi = self.space.features, self.psi
         steep = loss.smoothness * self.space.kappa**2 + 2 * psi
         root = math.sqrt(steep / (2 * psi))

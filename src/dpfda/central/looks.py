@@ -24,8 +24,8 @@ from dpfda.privacy.cost import Cost
 from dpfda.protocol.fields import number, part, vector, whole
 from dpfda.protocol.query import AdditiveLook, Records
 
-MOST_RECORDS = 1 << 22
-_UNITS = 1 << 40  # of a record's bound; n records stay below 2^63 for n < 2^22
+MOST_RECORDS = 1 << 27
+_FINEST, _LARGEST_SUM = 40, 62  # bits: of a record's bound, and of the sum of all
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -74,7 +74,7 @@ class CountedLook(AdditiveLook):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MeanLook(CountedLook):
-    """Mean of one vector a record, each from a public body, summed in units of its reach/2^40."""
+    """Mean of one vector a record, each from a public body, summed in `units` of its reach."""
 
     @property
     @abstractmethod
@@ -101,8 +101,8 @@ class MeanLook(CountedLook):
         return self.body.width / self.n
 
     def block(self, records: Records) -> IntArray:
-        """Vectors in units of the reach/2^40."""
-        return integer_sums(self.vectors(records), self.body.reach)
+        """Vectors in whole units."""
+        return integer_sums(self.vectors(records), self.body.reach, units(self.n))
 
     def statistic(self, totals: IntArray) -> FloatArray:
         """The mean."""
@@ -211,12 +211,26 @@ class BallProducts(BallLook, MeanLook, name="ball_products"):
         ]
 
 
-def integer_sums(rows: FloatArray, bound: float) -> IntArray:
-    """Sums of entries in [-bound, bound], each rounded to bound/2^40 first."""
-    units = np.rint(np.clip(rows, -bound, bound) * (_UNITS / bound)).astype(np.int64)
-    return np.asarray(units.sum(axis=0))
+def units(n: int) -> int:
+    """Into how many units a record's bound is divided, so that n of them stay below 2^63.
+
+    Rounding two records moves their mean apart by a unit over n at most. A step of the lattice of
+    Gaussian noise is 2^16/μ such units or more for up to 2^22 records and 2^11/μ for 2^27, one of
+    Laplace noise 2^14/ε and 2^9/ε: a release is charged for two (`additive.ROUNDING_STEPS`).
+
+    Example:
+        >>> units(1000) == units(2**22) == 2**40, units(2**22 + 1) == 2**39, units(2**27) == 2**35
+        (True, True, True)
+    """
+    return 1 << min(_FINEST, _LARGEST_SUM - (n - 1).bit_length())
+
+
+def integer_sums(rows: FloatArray, bound: float, per_bound: int) -> IntArray:
+    """Sums of entries in [-bound, bound], each rounded to bound/per_bound first."""
+    whole = np.rint(np.clip(rows, -bound, bound) * (per_bound / bound)).astype(np.int64)
+    return np.asarray(whole.sum(axis=0))
 
 
 def mean_of(totals: IntArray, bound: float, n: int) -> FloatArray:
     """The mean of n rows whose integer sums these are."""
-    return np.asarray(totals * (bound / (_UNITS * n)))
+    return np.asarray(totals * (bound / (units(n) * n)))

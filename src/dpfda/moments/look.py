@@ -10,7 +10,7 @@ from typing import ClassVar, NamedTuple, Self
 import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
-from dpfda.central.looks import BallLook, integer_sums, mean_of
+from dpfda.central.looks import BallLook, integer_sums, mean_of, units
 from dpfda.curves.symmetric import Triangle
 from dpfda.errors import InvalidParameter
 from dpfda.mechanisms.ellipsoid_laplace import total_cost
@@ -172,7 +172,7 @@ class JointMoments(BallLook, name="joint_moments"):
         return np.concatenate([np.tile(one, self.groups), two.ravel()])
 
     def block(self, records: Records) -> IntArray:
-        """Sums in units of 2^-40, group by group."""
+        """Sums in whole units, group by group."""
         u = self.clipped(records[0], self.radius) / self.radius
         group = np.zeros(len(u), dtype=np.int64)
         if self.groups > 1:
@@ -183,9 +183,9 @@ class JointMoments(BallLook, name="joint_moments"):
         products = np.hstack([self.triangle.squares(coefficients[:, : self.second]), rest])
         products *= self.weights.second
         members = [group == one for one in range(self.groups)]
-        first = [integer_sums(u[own], 1.0) for own in members]
-        tables = [products[own] for own in members] if self.separate else [products]
-        return np.concatenate([*first, *(integer_sums(table, 1.0) for table in tables)])
+        tables = [u[own] for own in members]
+        tables += [products[own] for own in members] if self.separate else [products]
+        return np.concatenate([integer_sums(table, 1.0, units(self.n)) for table in tables])
 
     def statistic(self, totals: IntArray) -> FloatArray:
         """The mean over all people, groups mixed, along the axes of the noise."""

@@ -71,6 +71,12 @@ class RowLook(Look):
         """Rows and targets."""
         return (self.dimension, 0)
 
+    def count(self, n: int) -> None:
+        """Refuse more rows than 64-bit sums have room for, in however many chunks they come."""
+        super().count(n)
+        if n > MOST_ROWS:
+            raise InvalidData("X", f"at most {MOST_ROWS} rows")
+
     def fitting(self, records: Records) -> Records:
         """Rows and targets of the right shapes, and of finite numbers."""
         return tuple(map(finite, self.shaped(records)))
