@@ -61,9 +61,10 @@ def test_an_invitation_is_for_one_person(
 ) -> None:
     plan = make_plan(4, seed=1)
     collector.create(plan)
-    (tmp_path / "invitation.txt").write_text(collector.invite(plan.hash, 1)[0] + "\n")
+    token, link = collector.invite(plan.hash, 1)[0], f"{collector.url}/take-part/{plan.hash}"
     asked = ["join", collector.url, plan.hash, "--most-epsilon", "9", "--limit-epsilon", "9"]
-    for name in ("first", "second"):
+    for name, line in (("first", token), ("second", f"{link}#invitation={token}")):
+        (tmp_path / "invitation.txt").write_text(f"{line}\n")
         done = CliRunner().invoke(
             command_line,
             [
@@ -174,6 +175,8 @@ def test_the_command_line_creates_and_invites(
     assert done.exit_code == 0, done.stderr
     assert f"hash: {plan.hash}" in done.stdout
     assert "open: True" in done.stdout
+    page = f"{collector.url}/take-part/{plan.hash}"
+    assert done.stdout.endswith(f"people's page: {page}\n")
     assert done.stderr.startswith("warning: anybody may take part and no deadline ends a phase")
     again = studies("create", str(tmp_path / "plan.json"), "--deadline", "9")
     assert "exists" in again.stderr
@@ -188,3 +191,5 @@ def test_the_command_line_creates_and_invites(
     invited = studies("invite", plan.hash, "--people", "3").stdout.split()
     assert [len(token) for token in invited] == [43] * 3
     assert len(json.loads(studies("invite", plan.hash, "--people", "2", "--json").stdout)) == 2
+    (link,) = studies("invite", plan.hash[:16], "--people", "1", "--links").stdout.split()
+    assert re.fullmatch(rf"{re.escape(page)}#invitation=[\w-]{{43}}", link)

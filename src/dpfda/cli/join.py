@@ -27,7 +27,8 @@ _HOME = Path.home() / ".dpfda"
 @click.option("--home", type=click.Path(file_okay=False, path_type=Path),
     default=_HOME, help="Where your budget and replies are kept.")  # fmt: skip
 @click.option("--invitation", type=click.File(encoding="utf-8"),
-    help="File with your invitation, which the organizer gave you; - asks for it.")  # fmt: skip
+    help="File with your invitation or its link, which the organizer gave you; - asks for it."
+    )  # fmt: skip
 @click.option("--certificates", type=click.Path(exists=True, dir_okay=False),
     help="Certificates to trust instead of the system's (PEM).")  # fmt: skip
 @click.option("--insecure", is_flag=True,
@@ -56,7 +57,7 @@ def command(
         plan_hash,
         most_epsilon=most_epsilon,
         accepts=accepts,
-        invitation=None if invitation is None else invitation.readline().strip(),
+        invitation=None if invitation is None else _token(invitation.readline()),
         insecure=insecure,
     )
     if as_json:
@@ -67,6 +68,11 @@ def command(
     click.echo(f"{plan.what_is_learnt}; people: {plan.n_people}")
     click.echo(f"left in your budget: ε = {client.ledger.remaining.epsilon:g}")
     click.echo(f"next: {_next(plan, home, certificates)}")
+
+
+def _token(line: str) -> str:
+    """An invitation, or the one in a link of the page on which people take part."""
+    return line.strip().rpartition("#invitation=")[2]
 
 
 def _next(plan: StudyPlan, home: Path, certificates: str | None) -> str:

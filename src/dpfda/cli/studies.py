@@ -130,20 +130,31 @@ def create(
     for warning in found.get("warnings") or ():
         click.echo(f"warning: {printable(warning)}", err=True)
     _print(found, as_json)
+    if not as_json:
+        click.echo(f"people's page: {_page(collector['url'], found['hash'])}")
+
+
+def _page(url: str, plan_hash: Any) -> str:
+    """Where people take part."""
+    return f"{url.rstrip('/')}/take-part/{printable(plan_hash)}"
 
 
 @command.command()
 @click.argument("study")
 @click.option("--people", type=click.IntRange(1, 100_000), required=True, help="How many.")
+@click.option("--links", is_flag=True, help="Print links of the page on which people take part.")
 @_collector
-def invite(study: str, people: int, as_json: bool, **collector: Any) -> None:
+def invite(study: str, people: int, links: bool, as_json: bool, **collector: Any) -> None:
     """Invite people: print a line for each of them, which is good for one reply.
 
-    It is shown this once. People join with dpfda join --invitation.
+    It is shown this once. People open a link (--links), or join with dpfda join --invitation.
     """
     with _administrator(**collector) as administrator:
-        tokens = administrator.invite(study, people)
-    click.echo(to_json(tokens) if as_json else "\n".join(printable(one) for one in tokens))
+        made = administrator.invite(study, people)
+        if links:
+            page = _page(collector["url"], administrator.study(study)["hash"])
+            made = [f"{page}#invitation={token}" for token in made]
+    click.echo(to_json(made) if as_json else "\n".join(printable(one) for one in made))
 
 
 @command.command()
