@@ -130,6 +130,11 @@ def test_a_study_that_is_gone_has_no_page(
         path = f"/study/{study}/{action}"
         assert organizer.post(path, form, organizer.cookie)[0] == 404, action
     assert study not in ask(organizer, "/").body.decode()
+    for accepted, begins in (("text/html,*/*", b"<!doctype html>"), ("application/json", b"{")):
+        answer = ask(organizer, f"/study/{study}", Accept=accepted)
+        assert (answer.status, answer.body[: len(begins)]) == (404, begins)
+    answer = ask(organizer, f"/api/studies/{study}", Accept="text/html")
+    assert (answer.status, answer.body[:1]) == (404, b"{")
 
 
 def test_exports_are_for_the_organizer_and_hold_no_reply(

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
-from litestar import Litestar, Request, Response
+from litestar import Litestar, MediaType, Request, Response
 from litestar.datastructures import State
 from litestar.di import Provide
 from litestar.exceptions import HTTPException
@@ -29,7 +29,7 @@ from dpfda.collector.openapi import SECURITY, WORDS, Described
 from dpfda.collector.origins import Origins
 from dpfda.collector.pages import routes
 from dpfda.collector.pages.session import NotSignedIn
-from dpfda.collector.pages.templating import ENGINE
+from dpfda.collector.pages.templating import ENGINE, page, text
 from dpfda.collector.people import People
 from dpfda.collector.places import Places
 from dpfda.collector.refusal import Refused, error_body
@@ -76,7 +76,7 @@ def create_app(settings: Settings) -> Observed:
             "csrf": Provide(routes.signed_in),
             "metrics": Provide(lambda: metrics, sync_to_thread=False),
         },
-        exception_handlers=_HANDLERS,
+        exception_handlers={**_HANDLERS, Refused: _refused_somewhere},
         template_config=TemplateConfig(instance=ENGINE),
         openapi_config=OpenAPIConfig(
             title="dpfda collector",
@@ -117,6 +117,20 @@ def _refused(_: Request[Any, Any, Any], error: Refused) -> Response[dict[str, An
     if error.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     return Response(error.to_dict(), status_code=error.status, headers=headers)
+
+
+def _refused_somewhere(request: Request[Any, Any, Any], error: Refused) -> Response[Any]:
+    """The same as a page, where somebody reads it in a browser: programs ask for no HTML."""
+    told = _refused(request, error)
+    asked = str(request.headers.get("accept", ""))
+    if "text/html" not in asked or request.url.path.startswith("/api"):
+        return told
+    return Response(
+        text(page("refused", told=str(error), csrf="")),
+        media_type=MediaType.HTML,
+        status_code=told.status_code,
+        headers=told.headers,
+    )
 
 
 def _http_error(_: Request[Any, Any, Any], error: HTTPException) -> Response[dict[str, Any]]:

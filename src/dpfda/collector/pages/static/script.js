@@ -8,6 +8,7 @@ if (live) {
     try {
       const answer = await fetch(live.dataset.live, same);
       if (answer.redirected) location.reload();
+      else if (answer.status === 404) location.href = "/"; // it was deleted
       else if (answer.ok) live.innerHTML = await answer.text();
     } catch { /* the next one may arrive */ }
   }, 3000);
