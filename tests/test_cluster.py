@@ -19,7 +19,7 @@ from summed_cases import CURVES, PRICE, TABLE, TARGET, WORDS, T, cases
 
 import dpfda
 from dpfda.cli._group import dpfda as main
-from dpfda.errors import BudgetExceeded, InvalidData, InvalidParameter
+from dpfda.errors import BudgetExceeded, InvalidData, InvalidParameter, ProtocolError
 from dpfda.privacy.ledger import Ledger
 from dpfda.study.sweep import ALONE, Sweep
 
@@ -207,6 +207,23 @@ def test_a_ledger_refuses_before_anything_is_computed() -> None:
     rows = array.from_array(TABLE[:FEW], chunks=100).map_blocks(read, dtype=float)
     with pytest.raises(BudgetExceeded):
         line(ledger=Ledger(0.5, limit_delta=1e-5)).fit(rows, rows[:, 0])
+
+
+def test_a_worker_that_fails_quotes_nobody(client: Any) -> None:
+    def block() -> Any:
+        raise ValueError("could not read 'private'")
+
+    ledger = Ledger(1.0, limit_delta=1e-5)
+    with pytest.raises(ProtocolError, match=r"a worker met ValueError in a block") as told:
+        line(ledger=ledger).fit_stream([block], scheduler=client)
+    assert "private" not in str(told.value)
+    assert "private" not in str(client.get_worker_logs())
+    with pytest.raises(InvalidData, match="X must be"):  # its own words are kept
+        line(ledger=ledger).fit_stream(
+            [lambda: [(np.zeros((5, 3)), np.zeros(5))], lambda: [(np.zeros((5, 4)), np.zeros(5))]],
+            scheduler=client,
+        )
+    assert ledger.entries == ()
 
 
 def test_a_killed_worker_changes_no_bit(client: Any) -> None:

@@ -92,6 +92,8 @@ def test_an_inquiry_says_nothing_that_is_somebodys_own() -> None:
     for wrong in ("Ledger", "LocalCurveClassifier", "os"):
         with pytest.raises(InvalidParameter, match="one that works from sums"):
             Inquiry(**known | {"estimator": wrong}, parameters=PRICE)
+    with pytest.raises(InvalidParameter, match="sigma must be a parameter of PrivateMean"):
+        Inquiry(**known, parameters=PRICE | OF_CURVES | {"sigma": 0})
     with pytest.raises(InvalidParameter, match="rows must be"):
         Inquiry(**known | {"rows": 1}, parameters=PRICE | OF_CURVES)
     one, other = (Inquiry(**known | {"rows": n}, parameters=PRICE | OF_CURVES) for n in (10, 11))

@@ -96,7 +96,9 @@ PLACES = [
     Place("federation/guard.py federation/questions.py federation/card.py", edges=True),
     Place("federation/plan.py federation/task.py federation/coordinator.py", WORDS, edges=True),
     Place("federation/site_folder.py federation/study_folder.py", WORDS, edges=True),
-    Place("client/remote.py client/outbox.py curate.py simulate.py"),
+    Place("client/remote.py client/outbox.py curate.py simulate.py rehearsal.py"),
+    Place("face/carried.py face/blocks.py face/cluster.py inquiry.py", WORDS),
+    Place("curves/rowwise.py"),
 ]
 HARMLESS = {
     "__repr__", "__str__", "examples", "example", "example_fields", "to_dict", "to_json",

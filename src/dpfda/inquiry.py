@@ -78,7 +78,11 @@ class Inquiry(Portable):
     @cached_property
     def model(self) -> Carried:
         """The estimator, told the form of rows, with no row in it."""
-        return _class(self.estimator)(**self.parameters)
+        kind = _class(self.estimator)
+        for name in self.parameters:
+            if name not in kind().get_params():
+                raise InvalidParameter(name, f"a parameter of {self.estimator}", "it")
+        return kind(**self.parameters)
 
     @cached_property
     def conversation(self) -> Conversation[Any]:

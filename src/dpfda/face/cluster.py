@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dpfda.errors import InvalidData, MissingExtra
+from dpfda.errors import DpfdaError, InvalidData, MissingExtra, ProtocolError
 from dpfda.face.blocks import Block, Sums, blank, is_dask, pairs
 
 try:
@@ -41,14 +41,15 @@ class OnWorkers:
     def gather(self, work: Callable[[Block], Sums]) -> Iterator[Sums]:
         """What each block gives, as workers finish."""
         with self._client() as client:
-            futures = client.map(work, self.blocks, pure=False)
+            futures = client.map(partial(_kept_in, work), self.blocks, pure=False)
             for future in as_completed(futures):
-                yield future.result()
+                yield _opened(future.result())
 
     def first(self) -> tuple[Any, Any]:
         """Two blank rows like those of the first block; its rows stay with the worker."""
         with self._client() as client:
-            found: tuple[Any, Any] = client.submit(_first, self.blocks, pure=False).result()
+            form = partial(_kept_in, _first)
+            found: tuple[Any, Any] = _opened(client.submit(form, self.blocks, pure=False).result())
             return found
 
     def _client(self) -> AbstractContextManager[Any]:
@@ -78,10 +79,8 @@ class OfDask:
         y = [None] * len(X) if self.y is None else _parts(self._beside())
         if len(X) != len(y):
             raise InvalidData("y", f"in as many blocks as X: {len(X)}", f"{len(y)}")
-        found: Iterable[Sums] = dask.compute(
-            *(add_up(shared, one, other) for one, other in zip(X, y, strict=True))
-        )
-        return found
+        found = dask.compute(*(add_up(shared, one, other) for one, other in zip(X, y, strict=True)))
+        return map(_opened, found)
 
     def first(self) -> tuple[Any, Any]:
         """Two blank rows of its form."""
@@ -93,8 +92,29 @@ class OfDask:
         return self.y.rechunk({0: self.X.chunks[0]}) if known else self.y
 
 
-def _add_up(work: Callable[[Block], Sums], X: Any, y: Any) -> Sums:
-    return work(partial(_chunk, X, y))
+def _kept_in(work: Callable[[Any], Any], given: Any) -> Any:
+    """What a worker hands back: an error is handed back too, not raised.
+
+    A worker that fails writes the arguments of its task into its log, and an error of another
+    library may quote a value.
+    """
+    try:
+        return work(given)
+    except DpfdaError as error:
+        return error
+    except Exception as error:
+        kind = type(error).__name__
+        return ProtocolError(f"a worker met {kind} in a block; without scheduler it is shown")
+
+
+def _opened(found: Any) -> Any:
+    if isinstance(found, DpfdaError):
+        raise found
+    return found
+
+
+def _add_up(work: Callable[[Block], Sums], X: Any, y: Any) -> Any:
+    return _kept_in(work, partial(_chunk, X, y))
 
 
 def _chunk(X: Any, y: Any) -> list[Any]:
