@@ -50,9 +50,7 @@ def plan(folder: Path, **given: Any) -> None:
     """Write a plan for sites to sign; only what it says will be asked."""
     cards = tuple(map(read_card, given["sites"]))
     task = task_from(given, rows=sum(card.rows for card in cards))
-    host, colon, port = given["address"].rpartition(":")
-    if not colon or not host or not port.isdigit():
-        raise InvalidParameter("--address", "like 10.0.0.5:8000", given["address"])
+    host = _check_address("--address", given["address"])
     place = StudyFolder(folder)
     card = Card.signed_by(place.identity, name=given["name"])
     made = Certificates.made_for(host)
@@ -84,8 +82,12 @@ def plan(folder: Path, **given: Any) -> None:
     help="Seconds after which a site that did not reply is silent.")  # fmt: skip
 @click.option("--gather", type=float, default=600.0, show_default=True,
     help="Seconds to wait for sites to connect.")  # fmt: skip
-def run(folder: Path, wait: float, gather: float) -> None:
+@click.option("--bind", metavar="HOST:PORT",
+    help="Where to listen, if not at the plan's address: 0.0.0.0:8443.")  # fmt: skip
+def run(folder: Path, wait: float, gather: float, bind: str | None) -> None:
     """Ask the sites everything that the plan says, and write the result."""
+    if bind is not None:
+        _check_address("--bind", bind)
     place = StudyFolder(folder)
     found = place.plan()
     if place.result_path.exists():
@@ -93,7 +95,7 @@ def run(folder: Path, wait: float, gather: float) -> None:
     app.need_flower(place.private / "flower")
     with (
         alone(place.private / "run.lock", "this study"),
-        SuperLink(place, found, say=_say) as link,
+        SuperLink(place, found, bind=bind, say=_say) as link,
         FlowerCarrier(link, found, wait=wait, say=_say) as carry,
     ):
         _await(carry, found, gather)
@@ -120,6 +122,14 @@ def status(folder: Path) -> None:
         how = "no answer" if told is None else f"answered by {len(told.survivors)} sites"
         click.echo(f"question {number}: {how}, {attempts} attempts")
     click.echo("finished" if place.result_path.exists() else "not finished")
+
+
+def _check_address(option: str, given: str) -> str:
+    """The host of an address."""
+    host, _, port = given.rpartition(":")
+    if not host or not port.isdigit() or not 0 < int(port) < 1 << 16:
+        raise InvalidParameter(option, "like 10.0.0.5:8000", given)
+    return host
 
 
 def _concluded(leader: Coordinator) -> Documented:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import secrets
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -20,7 +21,7 @@ from typing import Any
 
 from cryptography.hazmat.primitives import serialization
 
-from dpfda.errors import ProtocolError
+from dpfda.errors import InvalidParameter, ProtocolError
 from dpfda.federation import app
 from dpfda.federation.keys import kept
 from dpfda.federation.node import ENTRY, RECORD
@@ -38,10 +39,19 @@ class SuperLink:
     Args:
         folder: of the study; the network's own state lies under ``private/``.
         plan: says at which address.
+        bind: at which address of this machine, where that is another than the sites know.
         say: told in words how it goes.
     """
 
-    def __init__(self, folder: StudyFolder, plan: Plan, *, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        folder: StudyFolder,
+        plan: Plan,
+        *,
+        bind: str | None = None,
+        say: Callable[[str], None],
+    ) -> None:
+        self._address = bind or plan.body.address
         self._plan, self._private, self._say = plan, folder.private.resolve(), say
         self._process: subprocess.Popen[bytes] | None = None
         self._over = threading.Event()
@@ -49,6 +59,7 @@ class SuperLink:
 
     def __enter__(self) -> SuperLink:
         self._end_orphan()
+        self._require_port()
         self._start()
         threading.Thread(target=self._watch, daemon=True).start()
         return self
@@ -77,9 +88,19 @@ class SuperLink:
                     return
                 time.sleep(_POLL)
 
+    def _require_port(self) -> None:
+        """Refuse an address that another program has, or that is none of this machine's."""
+        host, _, port = self._address.rpartition(":")
+        try:
+            with socket.create_server((host.strip("[]"), int(port))):
+                pass
+        except OSError as error:
+            rule = f"free, and one of this machine ({error.strerror})"
+            raise InvalidParameter("address", rule, self._address) from None
+
     def _start(self) -> None:
         private = self._private
-        host, _, port = self._plan.body.address.rpartition(":")
+        host, _, port = self._address.rpartition(":")
         durable.keep(private / "authority.pem", self._plan.body.certificate.encode())
         command = [
             str(Path(sys.executable).with_name("flower-superlink")),
