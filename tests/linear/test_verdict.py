@@ -42,7 +42,9 @@ def test_nothing_is_called_nothing(classes: int) -> None:
     said = [bool(held(0.0, classes=classes, seed=seed).findings.notes) for seed in range(6)]
     assert sum(said) >= 5
     for seed in range(3):
-        assert not held(3.0, classes=classes, people=8000, seed=seed).findings.notes
+        told = "".join(held(3.0, classes=classes, people=8000, seed=seed).findings.notes)
+        # Of three classes one such study in ten is not sure: a third of its people say it first.
+        assert not told if classes == 2 else "is no better" not in told
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -104,7 +106,7 @@ def test_nothing_is_said_before_the_end() -> None:
 
 @pytest.mark.parametrize(
     ("evidence", "constant", "told"),
-    [(0.24, False, f"is {SAID}"), (0.26, False, f"may be {SAID}"), (0.51, False, ""),
+    [(0.32, False, f"is {SAID}"), (0.34, False, f"may be {SAID}"), (0.76, False, ""),
      (0.9, True, f"is {SAID}: one label")],
 )  # fmt: skip
 def test_what_is_said(evidence: float, constant: bool, told: str) -> None:

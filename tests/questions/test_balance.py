@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import expit, logit
 
 from dpfda import LocalCurveClassifier, SimulationSource, plan_study
 from dpfda.errors import InvalidParameter
@@ -242,7 +243,9 @@ def test_the_model_is_the_cautious_rule(epsilon: float, evidence: float) -> None
         scale**2 * np.array([belief.variance] + [0.2] * progress.d)
     )
     progress.correlations = [[Estimate(0.1, 0.1, 9)]]
-    for told, words in ((0.2, "is no better"), (0.3, "may be no better"), (0.9, "")):
+    before = 0.5 if epsilon == 1.0 else 0.7  # of k = 1 and k > 1 questions on ordered features
+    for even, words in ((0.32, "is no better"), (0.34, "may be no better"), (0.76, "")):
+        told = float(expit(logit(even) + logit(before)))
         progress.evidence = np.array([told])
         assert words in "".join(progress.findings().notes)
     assert not progress.findings().notes

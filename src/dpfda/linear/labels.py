@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, logit
+from scipy.special import expit
 
 from dpfda._validate import FloatArray
 from dpfda.linear import many_classes, spread, two_classes
@@ -21,7 +21,6 @@ from dpfda.protocol.estimate import Estimate
 
 NO_CUT = 1e9
 _NARROWEST = 0.05  # of variances within classes, in units of what was expected
-_EXPECTED = 0.5  # how likely it is, before anybody is asked, that features go with the label
 _NEARLY_ALL = 0.99  # of people who are given one label: the others do not count
 
 
@@ -125,8 +124,8 @@ class ClassPhases(LabelPhases):
 
     @property
     def evidence(self) -> float:
-        """How likely it is that ψ goes with the label."""
-        return float(expit(logit(_EXPECTED) + self.fit))
+        """How likely it is that ψ goes with the label, if it was as likely as not before."""
+        return float(expit(self.fit))
 
     @property
     def constant_rule(self) -> bool:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import isotonic_regression
-from scipy.special import expit, softmax
+from scipy.special import expit, logit, softmax
 
 from dpfda._validate import AnyArray, FloatArray
 
@@ -139,7 +139,7 @@ def direction(
     spread = 1 - off**2
     evidence = 1.0
     if balance is not None:
-        signal = _CLEAR if ordered and not whiten else _FAINT[ordered]
+        signal = _signal(ordered=ordered, whiten=whiten)
         evidence = _evidence(raw, precision, signal=signal, runs=runs, room=room)
     steepness = 4 * (evidence if whiten else 1.0) / (spread * (1 - np.clip(u @ r / spread, 0, 0.9)))
     return Direction(
@@ -149,6 +149,20 @@ def direction(
         evidence=evidence,
         damping=1.0 if ordered else _BLIND + (1 - _BLIND) * _pairs_known(pair_asked, alpha),
     )
+
+
+def _signal(*, ordered: bool, whiten: bool) -> _Signal:
+    return _CLEAR if ordered and not whiten else _FAINT[ordered]
+
+
+def evidence_at_even_odds(evidence: float, *, ordered: bool, whiten: bool) -> float:
+    """What the evidence would be if a signal had been expected in one of two studies.
+
+    Example:
+        >>> round(evidence_at_even_odds(0.7, ordered=False, whiten=False), 9)
+        0.5
+    """
+    return float(expit(logit(evidence) - logit(_signal(ordered=ordered, whiten=whiten).expected)))
 
 
 def _shrinkage(

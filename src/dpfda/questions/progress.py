@@ -222,7 +222,10 @@ class QuestionProgress(AskedProgress, name="questions"):
             return []
         rule = self.model
         constant = always_the_same(float(rule.intercept[0]), np.asarray(rule.coefficients[0]))
-        return found_nothing(float(self.evidence[0]), constant=constant)
+        evidence = estimation.evidence_at_even_odds(
+            float(self.evidence[0]), ordered=bool(self.design.ordered), whiten=self.k > 1
+        )
+        return found_nothing(evidence, constant=constant)
 
     @property
     def model(self) -> CurveModel:
