@@ -23,6 +23,7 @@ from dpfda.central import (
 from dpfda.central.mean import FunctionMechanism
 from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.moments.classifier import PrivateCurveClassifier
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.model import CurveModel
 from dpfda.regression.estimators import PrivateLinearRegression, PrivateLogisticRegression
@@ -73,9 +74,7 @@ def regressions() -> list[Any]:
     y = X @ [0.8, -0.4, 0.1]
     ranges = {"feature_ranges": (-0.5, 0.5), "random_state": 0}
     target = {"target_range": (-1, 1)}
-    of_curves = PrivateLogisticRegression(
-        2.0, encoder=ENCODER, classes=("no", "yes"), random_state=0
-    )
+    of_curves = PrivateCurveClassifier(2.0, encoder=ENCODER, classes=("no", "yes"), random_state=0)
     return [
         PrivateLinearRegression(2.0, feature_norm_bound=1.0, random_state=0, **target).fit(X, y),
         PrivateLinearRegression(2.0, mechanism="gaussian_fm", **ranges, **target).fit(X, y),

@@ -87,7 +87,6 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any], Any]] = [
     ("PrivateLinearRegression", OF_ROWS | TARGET, SEEN_AS_ROWS, TABLE[:, 0]),
     ("PrivateCurveRegression", OF_CURVES | TARGET, SEEN_AS_CURVES, TABLE[:, 0]),
     ("PrivateLogisticRegression", OF_ROWS, SEEN_AS_ROWS, LABELS),
-    ("PrivateLogisticRegression", OF_CURVES, SEEN_AS_CURVES, LABELS),
     ("PrivateCurveClassifier", OF_CURVES, SEEN_AS_CURVES, LABELS),
     ("PrivateCurveClassifier", OF_CURVES, SEEN_AS_CURVES, np.arange(N) % 3),
     ("LocalCurveClassifier", OF_CURVES, SEEN_AS_CURVES, LABELS),

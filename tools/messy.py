@@ -20,7 +20,7 @@ import numpy as np
 import openpyxl
 from click.testing import CliRunner
 
-from dpfda import PrivateLogisticRegression
+from dpfda import PrivateCurveClassifier
 from dpfda.cli._group import dpfda
 from dpfda.privacy.ledger_file import FileLedger
 
@@ -171,7 +171,7 @@ COMMANDS = {
 
 def save_model() -> None:
     """What `predict` predicts by."""
-    model = PrivateLogisticRegression(2.0, value_range=(0, 12), classes=("f", "m"), random_state=0)
+    model = PrivateCurveClassifier(2.0, value_range=(0, 12), classes=("f", "m"), random_state=0)
     model.fit(X, SEX, grid_points=T).model_.save("m.json")
 
 

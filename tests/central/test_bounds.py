@@ -26,6 +26,8 @@ from dpfda.central.conversation import reaches
 from dpfda.central.mean import FunctionMechanism
 from dpfda.cli._group import dpfda
 from dpfda.errors import InvalidParameter
+from dpfda.moments.classifier import PrivateCurveClassifier
+from dpfda.moments.curve_regression import PrivateCurveRegression
 from dpfda.regression.methods import RegressionMechanism
 
 T = np.linspace(0, 1, 40)
@@ -219,8 +221,8 @@ def test_curves_of_a_regression(low: float) -> None:
     for ends, wrong in (((low, low + 10), True), ((0, 150), False)):
         shared = {"value_range": ends, "random_state": 0}
         models = (
-            (PrivateLogisticRegression(1.0, **shared, classes=(0, 1)), ill),
-            (PrivateLinearRegression(1.0, **shared, target_range=(0, 100)), DOSE),
+            (PrivateCurveClassifier(1.0, **shared, classes=(0, 1)), ill),
+            (PrivateCurveRegression(1.0, **shared, target_range=(0, 100)), DOSE),
         )
         for model, target in models:
             with warnings.catch_warnings():

@@ -41,7 +41,6 @@ CASES: dict[str, tuple[str, dict[str, Any], Any]] = {
     "linear, rows": ("PrivateLinearRegression", OF_ROWS | OF_TARGET, TARGET),
     "linear, curves": ("PrivateCurveRegression", OF_CURVES | OF_TARGET, TARGET),
     "logistic, rows": ("PrivateLogisticRegression", OF_ROWS, WORDS),
-    "logistic, curves": ("PrivateLogisticRegression", OF_CURVES, WORDS),
     "curves of a curator": ("PrivateCurveClassifier", OF_CURVES, WORDS),
     "three classes": ("PrivateCurveClassifier", OF_CURVES, THREE),
     "three classes, rows": ("PrivateCurveClassifier", OF_ROWS, THREE),
@@ -225,7 +224,7 @@ def test_pictures(run: Console, folder: Path, case: str) -> None:
 @pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="no device without room")
 @pytest.mark.parametrize("call", [
     ("show", "owners.json"), ("show", "mean.json", "--json"), ("show", "mrma.json"),
-    ("predict", "logistic, curves.json", "curves.csv", "--label", "ill", "--drop", "dose"),
+    ("predict", "curves of a curator.json", "curves.csv", "--label", "ill", "--drop", "dose"),
     ("predict", "owners.json", "rows.csv", "--label", "ill", "--drop", "dose", "--json"),
 ])  # fmt: skip
 def test_output_without_room_is_one_line(folder: Path, call: tuple[str, ...]) -> None:

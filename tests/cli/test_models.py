@@ -13,8 +13,8 @@ from click.testing import CliRunner
 
 import dpfda
 from dpfda.cli._group import dpfda as command_line
+from dpfda.moments.classifier import PrivateCurveClassifier
 from dpfda.privacy.ledger_file import FileLedger
-from dpfda.regression.estimators import PrivateLogisticRegression
 
 T = np.linspace(0, 24, 20)
 RNG = np.random.default_rng(0)
@@ -143,9 +143,7 @@ def test_tables_are_predicted_by_name(tmp_path: Path) -> None:
 
 
 def test_files_of_another_width_are_not_predicted(tmp_path: Path) -> None:
-    model = PrivateLogisticRegression(
-        2.0, value_range=(30, 200), classes=("a", "b"), random_state=0
-    )
+    model = PrivateCurveClassifier(2.0, value_range=(30, 200), classes=("a", "b"), random_state=0)
     model.fit(CURVES, np.where(ILL, "a", "b"), grid_points=T).model_.save(tmp_path / "m.json")
     np.savetxt(tmp_path / "new.csv", CURVES[:9, :7], delimiter=",", fmt="%.3f")
     call = ("predict", tmp_path / "m.json", tmp_path / "new.csv", "--no-header")
@@ -163,9 +161,7 @@ def test_files_of_another_width_are_not_predicted(tmp_path: Path) -> None:
 
 
 def test_what_was_saved_is_shown_as_json_too(tmp_path: Path) -> None:
-    model = PrivateLogisticRegression(
-        2.0, value_range=(30, 200), classes=("a", "b"), random_state=0
-    )
+    model = PrivateCurveClassifier(2.0, value_range=(30, 200), classes=("a", "b"), random_state=0)
     model.fit(CURVES, np.where(ILL, "a", "b"), grid_points=T).model_.save(tmp_path / "m.json")
     assert invoke("show", tmp_path / "m.json", "--json").stdout == (
         (tmp_path / "m.json").read_text(encoding="utf-8") + "\n"
@@ -197,7 +193,7 @@ def test_groups_average_the_curves_of_a_person(tmp_path: Path) -> None:
 
 def test_curves_of_two_persons_are_as_good_as_one(messy: Path) -> None:
     groups = np.arange(3000) // 2
-    model = PrivateLogisticRegression(1.0, value_range=(30, 200), random_state=0)
+    model = PrivateCurveClassifier(1.0, value_range=(30, 200), random_state=0)
     model.fit(CURVES, WORDS, grid_points=T, groups=groups)
     assert model.model_.rows == 1500
     assert model.score(CURVES, WORDS) > 0.95

@@ -17,6 +17,7 @@ from dpfda import (
     LocalBoostingClassifier,
     LocalCurveClassifier,
     MomentClassifier,
+    PrivateCurveClassifier,
     PrivateKernelMachine,
     PrivateLogisticRegression,
     PrivateMean,
@@ -143,7 +144,7 @@ def test_a_study_that_learned_nothing_says_so():
     [
         PrivateMean(1.0, value_range=(0, 4), random_state=0),
         LocalCurveClassifier(1.0, value_range=(0, 4), random_state=0),
-        PrivateLogisticRegression(1.0, value_range=(0, 4), random_state=0),
+        PrivateCurveClassifier(1.0, value_range=(0, 4), random_state=0),
     ],
     ids=lambda one: type(one).__name__,
 )
@@ -176,7 +177,7 @@ def test_a_curator_reads_lists_of_curves_with_lists_of_grids():
 
 @pytest.mark.parametrize("value_range", [(), 2, (1, 2, 3), (3, 1)])
 @pytest.mark.parametrize(
-    "kind", [LocalCurveClassifier, PrivateLogisticRegression, PrivateMean], ids=lambda k: k.__name__
+    "kind", [LocalCurveClassifier, PrivateCurveClassifier, PrivateMean], ids=lambda k: k.__name__
 )
 def test_a_range_that_is_none_is_named(kind, value_range):
     with pytest.raises(InvalidParameter, match="value_range must be a pair"):
@@ -186,7 +187,7 @@ def test_a_range_that_is_none_is_named(kind, value_range):
 def test_points_of_curves_are_not_ignored_beside_a_table():
     X, y = np.random.default_rng(0).uniform(size=(200, 3)), np.arange(200) % 2
     model = PrivateLogisticRegression(4.0, feature_ranges=(0, 1), random_state=0)
-    with pytest.raises(InvalidParameter, match=r"grid_points must be None.*value_range says"):
+    with pytest.raises(InvalidParameter, match=r"grid_points must be None.*are for curves"):
         model.fit(X, y, grid_points=[0, 1, 2])
     with pytest.raises(InvalidParameter, match="grid_points must be None"):
         model.fit(X, y).predict(X, grid_points=[0, 1, 2])

@@ -19,7 +19,7 @@ from dpfda import (
     MultiServerMRMA,
     OnlineMRMA,
     Person,
-    PrivateLogisticRegression,
+    PrivateCurveClassifier,
     PrivateMean,
     SimulationSource,
 )
@@ -62,7 +62,7 @@ def test_ranges_are_enough(classifier: Any) -> None:
 
 EVERY_CURVE = [
     *CURVES,
-    PrivateLogisticRegression(8.0, value_range=(-6, 6), random_state=0),
+    PrivateCurveClassifier(8.0, value_range=(-6, 6), random_state=0),
     PrivateMean(8.0, value_range=(-6, 6), random_state=0),
 ]
 

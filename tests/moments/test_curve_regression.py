@@ -7,7 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpfda import PrivateCurveRegression
+from dpfda import (
+    CurveEncoder,
+    PrivateCurveClassifier,
+    PrivateCurveRegression,
+    PrivateLinearRegression,
+)
 from dpfda.errors import InvalidParameter
 from dpfda.regression.location_look import Location
 from dpfda.regression.methods.moments import explains, sampling
@@ -179,6 +184,28 @@ def test_the_picture_shows_the_band() -> None:
     assert len(axes.collections) == 1
     told = axes.get_legend().get_texts()[0].get_text()
     assert told == "90 % band of noise, sampling and pull, whole curve"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"value_range": (0, 1), "encoder": CurveEncoder("bspline", n_basis=4)}, "one of them"),
+        ({"domain_range": (0, 1), "feature_norm_bound": 1.0}, "domain_range must be left out"),
+        ({"domain_range": (0, 1), "encoder": CurveEncoder()}, "domain_range must be left out"),
+        ({"encoder": CurveEncoder("identity", n_basis=3)}, "a CurveEncoder of curves"),
+    ],
+)
+def test_curves_are_told_of_in_one_way(given: Any, said: str) -> None:
+    X, y = people(50, 0)
+    with pytest.raises(InvalidParameter, match=said):
+        PrivateCurveClassifier(1.0, **given, random_state=0).fit(X, y > 0)
+
+
+def test_a_table_has_no_grid() -> None:
+    X, y = people(50, 0)
+    model = PrivateLinearRegression(1.0, feature_ranges=(-6, 6), target_range=(-5, 15))
+    with pytest.raises(InvalidParameter, match="PrivateCurveRegression and PrivateCurveClassifier"):
+        model.fit(X, y, grid_points=np.linspace(0, 1, X.shape[1]))
 
 
 def test_it_is_for_curves() -> None:

@@ -12,9 +12,9 @@ from sklearn.base import clone
 from dpfda import (
     CurveEncoder,
     PrivateCovariance,
+    PrivateCurveClassifier,
     PrivateCurveRegression,
     PrivateFunctionOnScalar,
-    PrivateLogisticRegression,
 )
 from dpfda.datasets import simulate_001
 from dpfda.errors import InvalidData, InvalidParameter
@@ -26,7 +26,7 @@ DATA, NOISE = simulate_001(2000, 0), simulate_001(2000, 9)
 T = DATA.grid_points
 BOTH = np.stack([NOISE.X, DATA.X], axis=2)  # the second channel tells the label
 MODELS: list[Any] = [
-    PrivateLogisticRegression(8.0, value_range=(-6, 6), random_state=0),
+    PrivateCurveClassifier(8.0, value_range=(-6, 6), random_state=0),
     PrivateCurveRegression(8.0, value_range=(-6, 6), target_range=(-1, 1), random_state=0),
 ]
 models = pytest.mark.parametrize("model", MODELS, ids=lambda one: type(one).__name__)
@@ -87,7 +87,7 @@ def test_channels_have_ranges_of_their_own() -> None:
 
 def test_an_encoder_of_one_channel_reads_each() -> None:
     encoder = CurveEncoder("cosine", n_basis=4, rescale="clip", scale=6.0)
-    model = PrivateLogisticRegression(8.0, encoder=encoder, random_state=0)
+    model = PrivateCurveClassifier(8.0, encoder=encoder, random_state=0)
     assert model.fit(BOTH, DATA.y).model_.encoder.channels == 2
     assert model.score(BOTH, DATA.y) > 0.8
 

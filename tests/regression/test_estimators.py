@@ -13,6 +13,7 @@ from sklearn.preprocessing import FunctionTransformer
 from dpfda import budget
 from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidData, InvalidParameter, ProtocolError
+from dpfda.moments.curve_regression import PrivateCurveRegression
 from dpfda.noise import SecureSource
 from dpfda.regression.fixed_point import BLOCK, ONE, ball, segment
 
@@ -167,8 +168,8 @@ def test_encoded_curves():
     curves = score[:, :1] * np.sin(np.pi * t) + score[:, 1:] * t
     y = 0.5 * score[:, 0]
     encoder = CurveEncoder("bspline", n_basis=4, rescale="clip", scale=2.0)
-    expert = {"feature_norm_bound": None, "encoder": encoder, "random_state": 0}
-    model = linear(1.0, **expert).fit(curves, y, grid_points=t)
+    model = PrivateCurveRegression(1.0, encoder=encoder, target_range=(-1, 1), random_state=0)
+    model.fit(curves, y, grid_points=t)
     assert np.mean((model.predict(curves) - y) ** 2) < 0.3 * y.var()
     assert encoder.slope(model.coef_, t).shape == (40,)
 
@@ -209,14 +210,11 @@ def test_works_with_scikit_learn():
         ({"target_range": None}, "target_range"),
         ({"feature_norm_bound": None}, "feature_ranges must be given"),
         ({"feature_ranges": (0, 1)}, "one of them"),
-        ({"value_range": (0, 1)}, "one of them"),
-        ({"domain_range": (0, 1)}, "domain_range must be given with value_range"),
         ({"feature_norm_bound": None, "feature_ranges": [(0, 1)] * 2}, "3 columns"),
         (
             {"feature_norm_bound": None, "feature_ranges": (0, 1), "feature_center": 0},
             "feature_center",
         ),
-        ({"feature_norm_bound": None, "encoder": CurveEncoder("identity", n_basis=3)}, "of curves"),
         ({"random_state": "x"}, "random_state"),
         ({"feature_center": [1.0, 2.0]}, "feature_center"),
     ],

@@ -12,6 +12,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from dpfda import budget
 from dpfda.errors import BudgetExceeded, InvalidData, InvalidParameter
+from dpfda.moments.classifier import PrivateCurveClassifier
+from dpfda.moments.curve_regression import PrivateCurveRegression
 from dpfda.privacy.ledger import Ledger
 from dpfda.protocol.public_randomness import one_row_each
 from dpfda.regression.estimators import PrivateLinearRegression, PrivateLogisticRegression
@@ -27,7 +29,7 @@ TARGETS = {"target_range": (-100, 100)}
         PrivateLinearRegression(**RANGES, **TARGETS),
         PrivateLogisticRegression(**RANGES),
         PrivateLinearRegression(feature_norm_bound=5.0, random_state=0, **TARGETS),
-        PrivateLogisticRegression(value_range=(-5, 5), random_state=0),
+        PrivateCurveRegression(value_range=(-5, 5), random_state=0, **TARGETS),
     ],
     ids=str,
 )
@@ -189,7 +191,7 @@ def test_curves_need_their_range_only():
     size = rng.uniform(-1, 1, (4000, 1))
     curves = 100 + 30 * size * np.sin(np.pi * t / 24)
     labels = np.where(size[:, 0] > 0, "yes", "no")
-    model = PrivateLogisticRegression(
+    model = PrivateCurveClassifier(
         1.0, value_range=(50, 150), classes=("no", "yes"), random_state=0
     ).fit(curves, labels, grid_points=t)
     assert model.model_.encoder.basis.domain_range == (0, 24)

@@ -7,6 +7,7 @@ import pytest
 
 from dpfda.curves import CurveEncoder
 from dpfda.errors import BudgetExceeded, InvalidData, InvalidParameter
+from dpfda.moments.curve_regression import PrivateCurveRegression
 from dpfda.privacy.ledger import Ledger
 from dpfda.protocol.secure_sum import RoundFailed
 from dpfda.protocol.secure_sum.member import STEPS
@@ -21,8 +22,10 @@ def among(data, epsilon=1.0, *, link="linear", y=None, sites=None, silent=None, 
     how = {name: more.pop(name) for name in ("colluders", "dropouts", "alone", "ledgers")
            if name in more}  # fmt: skip
     how |= {"grid_points": more.pop("grid_points", None)}
-    if "encoder" not in more:
-        more["feature_norm_bound"] = 1.0
+    if "encoder" in more:
+        model = PrivateCurveRegression(epsilon, target_range=(-1, 1), **more)
+        return rehearse(model, data, y, sites=sites, silent=silent, **how)
+    more["feature_norm_bound"] = 1.0
     if link == "linear":
         model = PrivateLinearRegression(epsilon, target_range=(-1, 1), **more)
     else:

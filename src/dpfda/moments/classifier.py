@@ -9,8 +9,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from dpfda.moments.curve_rows import CurveRows
 from dpfda.moments.discriminant import Discriminant
-from dpfda.moments.ranged_regression import FindsRange, in_features
+from dpfda.moments.ranged_regression import in_features
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.holder import Exchange
 from dpfda.protocol.person import label_numbers
@@ -20,7 +21,7 @@ from dpfda.regression.methods import Fitted
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateCurveClassifier(FindsRange, PrivateLogisticRegression):
+class PrivateCurveClassifier(CurveRows, PrivateLogisticRegression):
     """Classify curves that a curator holds, with differential privacy.
 
     Two classes by logistic regression, more by discriminant analysis from one joint release of
@@ -39,7 +40,8 @@ class PrivateCurveClassifier(FindsRange, PrivateLogisticRegression):
         domain_range: public range of t, where the data do not bring it.
         feature_ranges: instead of `value_range`, where X is a table: as in
             `PrivateLinearRegression`.
-        feature_norm_bound, feature_center, encoder, mechanism, fit_intercept: for experts, as in
+        encoder: instead of `value_range`, for experts: a `CurveEncoder`.
+        feature_norm_bound, feature_center, mechanism, fit_intercept: for experts, as in
             `PrivateLogisticRegression`; the last two of two classes only.
         unit, ledger, random_state: as in `PrivateLinearRegression`.
 

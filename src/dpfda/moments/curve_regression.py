@@ -7,12 +7,12 @@ from typing import Any
 
 from dpfda.curves.band import Band, Of
 from dpfda.errors import InvalidParameter
-from dpfda.moments.ranged_regression import FindsRange
+from dpfda.moments.curve_rows import CurveRows
 from dpfda.regression.estimators import PrivateLinearRegression
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateCurveRegression(FindsRange, PrivateLinearRegression):
+class PrivateCurveRegression(CurveRows, PrivateLinearRegression):
     """Predict a number from a curve that a curator holds: y ≈ a + ∫ β(t) x(t) dt.
 
     Privacy:
@@ -25,7 +25,8 @@ class PrivateCurveRegression(FindsRange, PrivateLinearRegression):
             for a part of the budget, from n·ε = 500 on (1000 with δ = 0), of one channel.
         target_range: public range (low, high) of y.
         domain_range: public range of t, where the data do not bring it.
-        encoder, mechanism, fit_intercept: for experts, as in `PrivateLinearRegression`.
+        encoder: instead of `value_range`, for experts: a `CurveEncoder`.
+        mechanism, fit_intercept: for experts, as in `PrivateLinearRegression`.
         feature_ranges, feature_norm_bound, feature_center: of tables, which
             `PrivateLinearRegression` is for; refused.
         unit, ledger, random_state: as in `PrivateLinearRegression`.

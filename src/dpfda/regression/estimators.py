@@ -144,6 +144,8 @@ class CuratedRegression(PrivateRegression, Carried):
 class PrivateLinearRegression(CuratedRegression):
     """Least squares of a bounded target on bounded features, with differential privacy.
 
+    For tables; `PrivateCurveRegression` predicts from curves.
+
     Privacy:
         (ε, δ)-DP (pure ε for δ = 0, where the mechanism allows it) for replacing one row, or with
         `groups` all rows of one person. All ranges are public arguments; none is taken from the
@@ -155,28 +157,22 @@ class PrivateLinearRegression(CuratedRegression):
         feature_ranges: public ranges of a table: (low, high) for all columns, one pair a column, or
             a mapping column → (low, high) or its categories (then X is a DataFrame).
         target_range: public range (low, high) of y.
-        value_range, domain_range: instead of `feature_ranges`, where X are curves: the public
-            ranges of x(t), one pair or one for each channel, and of t; by default t is what the
-            grid says.
         mechanism: how the budget is spent: ``moments`` (default), ``gaussian_fm``, ``adassp``,
             ``fm``, ``relaxed_fm``, ``objective_perturbation``, ``noisy_gradient``,
             ``output_perturbation``, or a `RegressionMechanism`.
         fit_intercept: allow a constant term.
         feature_norm_bound, feature_center: instead of ranges, for experts: public bound on
             |x - feature_center|₂, the center one number (0) or one for each feature.
-        encoder: instead of `value_range`, for experts: a `CurveEncoder`.
         unit: whom one row (or group) stands for.
         ledger: the data set's budget over all fits; spent before noise is drawn, and refused
             before anything is spent where it cannot pay for the whole fit.
         random_state: None for exact noise; a seed for simulations.
 
     Attributes:
-        coef_, intercept_: in the units of X (of encoded features for curves;
-            `PrivateCurveRegression` makes a function of them, with a band). They are those of the
-            line inside the clipping ball; `predict` clips as in training. ``moments`` shortens
-            rows, so its `coef_` is too large as a statement about unclipped rows: use it to
-            predict, and ``gaussian_fm`` (clips at the public ranges only) where coefficients are
-            the question.
+        coef_, intercept_: in the units of X. They are those of the line inside the clipping ball;
+            `predict` clips as in training. ``moments`` shortens rows, so its `coef_` is too large
+            as a statement about unclipped rows: use it to predict, and ``gaussian_fm`` (clips at
+            the public ranges only) where coefficients are the question.
         clipping_inflation_: how many times too large, about; 1.0 where nothing is clipped. A
             warning, not a correction: single coefficients differ.
         coef_standard_error_: from the known privacy noise alone, to first order; None where it has
@@ -210,14 +206,15 @@ class PrivateLinearRegression(CuratedRegression):
 class PrivateLogisticRegression(CuratedRegression):
     """Two-class classification by a private line, with differential privacy.
 
+    For tables; `PrivateCurveClassifier` is for curves, and for more classes.
+
     Privacy:
         As `PrivateLinearRegression`; the label counts as private. With real noise a label that is
         not among `classes` counts as the first of them.
 
     Args:
-        epsilon, delta, feature_ranges, value_range, domain_range, mechanism, fit_intercept,
-            feature_norm_bound, feature_center, encoder, unit, ledger, random_state: as in
-            `PrivateLinearRegression`.
+        epsilon, delta, feature_ranges, mechanism, fit_intercept, feature_norm_bound,
+            feature_center, unit, ledger, random_state: as in `PrivateLinearRegression`.
         classes: the two public labels. Which labels there are is private: only a seeded simulation
             may find them in the data, and its guarantee says so.
 

@@ -16,11 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpfda import _validate
 from dpfda._validate import AnyArray, FloatArray
-from dpfda.curves import CurveEncoder
-from dpfda.curves.observations import public_domain, with_own_grids
+from dpfda.curves.observations import with_own_grids
 from dpfda.curves.ranges import FeatureRanges, PublicColumns, middle
 from dpfda.errors import InvalidParameter
-from dpfda.face.curve_classifier import every_channel
 from dpfda.face.curves import count_rows, no_grid
 from dpfda.face.either import LabelsOrNumbers, classifies
 from dpfda.privacy.guarantee import Guarantee
@@ -31,11 +29,7 @@ from dpfda.regression.doubts import doubts
 from dpfda.regression.methods import Fitted, Regression, RegressionMechanism
 from dpfda.regression.model import ModelLink, RegressionModel
 from dpfda.regression.problem import Bounds, Problem
-from dpfda.regression.recipe import Recipe, public_encoder
-
-WAYS = ("feature_ranges", "feature_norm_bound", "value_range", "encoder")
-_FUNCTIONS = {"linear": 8, "logistic": 16}  # that curves are written in
-_ONLY_WITH = {"feature_center": "feature_norm_bound", "domain_range": "value_range"}
+from dpfda.regression.recipe import Recipe
 
 
 def stated_range(given: Any) -> tuple[float, float]:
@@ -50,6 +44,8 @@ class PrivateRegression(LabelsOrNumbers):
     """Parameters and pieces of every private regressor, pooled or among sites."""
 
     _link: ClassVar[Any]  # what is predicted: a `Link`
+    _ways: ClassVar[tuple[str, ...]] = ("feature_ranges", "feature_norm_bound")
+    _only_with: ClassVar[dict[str, str]] = {"feature_center": "feature_norm_bound"}
 
     delta: float = 1e-5
     mechanism: str | RegressionMechanism = "moments"
@@ -57,9 +53,6 @@ class PrivateRegression(LabelsOrNumbers):
     feature_ranges: FeatureRanges | None = None
     feature_norm_bound: float | None = None
     feature_center: Any = None
-    value_range: tuple[float, float] | Sequence[tuple[float, float]] | None = None
-    domain_range: tuple[float, float] | None = None
-    encoder: CurveEncoder | None = None
 
     @abstractmethod
     def _target_range(self) -> tuple[float, float]:
@@ -129,48 +122,33 @@ class PrivateRegression(LabelsOrNumbers):
 
     @property
     def _of_curves(self) -> bool:
-        """Whether X are curves: said by what is public of them."""
-        return self.value_range is not None or self.encoder is not None
+        """Whether X are curves and not a table: said by what is public of them."""
+        return False
 
     def _require_one_way(self) -> None:
-        given = [name for name in WAYS if getattr(self, name) is not None]
+        given = [name for name in self._ways if getattr(self, name) is not None]
         if len(given) != 1:
-            rule = "given: public ranges of columns, or else value_range for curves (for experts: "
-            rule += "feature_norm_bound, encoder); one of them"
+            rule = "given: public ranges of columns (or feature_norm_bound, for experts; of curves "
+            rule += "value_range, where they are learned from), one of them"
             raise InvalidParameter("feature_ranges", rule, given or None)
-        for name, other in _ONLY_WITH.items():
+        for name, other in self._only_with.items():
             if getattr(self, name) is not None and other not in given:
                 raise InvalidParameter(name, f"given with {other} only", getattr(self, name))
 
     def _make_recipe(self, X: Any, grid_points: Any) -> Recipe:
         """How rows like X become features."""
-        if not self._of_curves:
-            no_grid(grid_points, " (value_range says that X are curves)")
+        no_grid(grid_points, " (PrivateCurveRegression and PrivateCurveClassifier are for curves)")
         names = getattr(self, "feature_names_in_", None)
         if self.feature_norm_bound is not None:
             return Recipe.plain(range(1, X.shape[1] + 1) if names is None else names)
-        if self.feature_ranges is not None:
-            named = hasattr(X, "columns")
-            table = PublicColumns.of(self.feature_ranges, width=None if named else X.shape[1])
-            if names is not None and not named:
-                columns = zip(table.columns, names, strict=True)
-                own = tuple(replace(column, key=str(name)) for column, name in columns)
-                table = replace(table, columns=own)
-            return Recipe.of_table(table, centered=bool(self.fit_intercept))
-        encoder = self.encoder
-        if encoder is None:
-            encoder = public_encoder(
-                value_ranges=self._value_ranges(X),
-                domain=public_domain(X, grid_points, self.domain_range),
-                most=_FUNCTIONS[self._link],
-            )
-        elif isinstance(encoder, CurveEncoder) and encoder.basis.functional:
-            encoder = every_channel(encoder, X)
-        else:
-            rule = "a CurveEncoder of curves (feature_ranges are for tables)"
-            raise InvalidParameter("encoder", rule, encoder)
-        points = None if grid_points is None else np.asarray(grid_points, dtype=np.float64)
-        return Recipe.plain(range(1, encoder.n_features + 1), encoder=encoder, grid_points=points)
+        assert self.feature_ranges is not None
+        named = hasattr(X, "columns")
+        table = PublicColumns.of(self.feature_ranges, width=None if named else X.shape[1])
+        if names is not None and not named:
+            columns = zip(table.columns, names, strict=True)
+            own = tuple(replace(column, key=str(name)) for column, name in columns)
+            table = replace(table, columns=own)
+        return Recipe.of_table(table, centered=bool(self.fit_intercept))
 
     def _regression(self, *, rows: int | None = None) -> Regression:
         """The conversation that public parameters ask for."""
@@ -192,9 +170,7 @@ class PrivateRegression(LabelsOrNumbers):
     def _bounds(self) -> Bounds:
         """Public balls of features and targets."""
         dimension = len(self._recipe.names)
-        center, radius = np.zeros(dimension), math.sqrt(dimension)
-        if self._recipe.encoder is not None and self.encoder is None:
-            radius = math.sqrt(self._recipe.encoder.channels)  # `public_encoder`: a unit ball each
+        center, radius = np.zeros(dimension), self._box_radius(dimension)
         if not self._recipe.boxed:
             center = self._center(dimension)
             radius = _validate.positive("feature_norm_bound", self.feature_norm_bound)
@@ -205,6 +181,10 @@ class PrivateRegression(LabelsOrNumbers):
         return Bounds(
             center=center, radius=radius, target_center=target[0], target_radius=target[1]
         )
+
+    def _box_radius(self, dimension: int) -> float:
+        """Of the ball about features that lie in [-1, 1] by construction."""
+        return math.sqrt(dimension)
 
     def _center(self, dimension: int) -> FloatArray:
         given = 0.0 if self.feature_center is None else self.feature_center
