@@ -1,5 +1,6 @@
 """However rows are split, every estimator that works from sums gives the same bits."""
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -123,6 +124,20 @@ def test_a_row_is_multiplied_by_itself(wide: int, tall: int, seed: int, power: i
                for k in range(31))  # fmt: skip
     scale = np.abs(rows) @ np.abs(matrix)
     assert np.all(np.abs(whole - rows @ matrix) <= 1e-12 * scale)
+
+
+@pytest.mark.parametrize("wide", [2, 3, 64, 65, 1024])
+def test_products_are_exact_before_they_are_rounded_once(wide: int) -> None:
+    """Long positive rows, whose sums need every bit that there is room for."""
+    generator = np.random.default_rng(wide)
+    rows, matrix = 1 - generator.random((400, wide)) / 4, 1 - generator.random((wide, 3)) / 4
+    whole = row_product(rows, matrix)
+    assert np.array_equal(np.vstack([row_product(row[None], matrix) for row in rows]), whole)
+    shuffled = generator.permutation(wide)
+    assert np.array_equal(row_product(rows[:, shuffled], matrix[shuffled]), whole)
+    ones = row_product(rows[:2], np.ones((wide, 1)))[:, 0]
+    for found, row in zip(ones.tolist(), rows.tolist(), strict=False):
+        assert abs(Fraction(found) - sum(map(Fraction, row))) < 1e-12 * wide
 
 
 def test_a_curve_that_overflows_leaves_the_others_as_they_are() -> None:

@@ -79,7 +79,6 @@ def rehearse(
         >>> mean.guarantee_.model, consortium.survivors[0]
         ('decentralized', ('A', 'B', 'C'))
     """
-    estimator._require_raw_rows()
     estimator._names_of_y()
     tables = _by_site(X, y, sites)
     form: Any = None
