@@ -34,16 +34,10 @@ def studies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     good = plan_study(1500, 4.0, **FACTS, class_share=0.5, title="Gait at home")
     null = plan_study(1500, 0.5, **FACTS, title="Sleep and coffee")
     begun = plan_study(600, 2.0, **FACTS, title="Steps of a day, anybody may take part")
-    number = plan_study(
-        3000,
-        3.0,
-        value_range=(0, 3),
-        target_range=(0, 50),
-        evaluation_share=0.2,
-        title="Grip force",
-    )
-    people = curves(3000, 8, signal=0.3)
-    targets = curves(3000, 8, signal=0.0, seed=1)
+    other = FACTS | {"classes": None, "target_range": (0, 50)}
+    number = plan_study(1200, 4.0, **other, title="Grip force")
+    people = curves(1500, 8, signal=0.3)
+    targets = curves(1200, 8, signal=0.0, seed=1)
 
     def numbers(start: int, stop: int) -> Any:
         features, labels = targets(start, stop)
@@ -54,7 +48,7 @@ def studies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "database": database,
         "new": "/new",
         "list": "/",
-        "number": "/study/" + hold(database, number, numbers, people_who_answer=3000),
+        "number": "/study/" + hold(database, number, numbers, people_who_answer=1200),
         "null": "/study/"
         + hold(database, null, curves(1500, 8, signal=0.0), people_who_answer=1500, **UNITS),
         "running": "/study/"
@@ -90,7 +84,7 @@ def shown(browser: Any, collector: CollectorProcess) -> Iterator[Any]:
 @pytest.mark.parametrize(
     ("name", "width", "dark"),
     [
-        ("new", 1280, False), ("new", 390, False), ("new", 1280, True),
+        ("new", 1280, False), ("new", 390, True),
         ("list", 1280, False), ("list", 390, False),
         ("running", 1280, False), ("running", 390, False),
         ("null", 1280, False), ("null", 390, True),

@@ -74,7 +74,7 @@ def hold(
 
 def _unfinished(storage: Any, study: str, phase: int, replies: list[tuple[int, bytes]]) -> None:
     """Replies of a phase that goes on."""
-    tokens = [hashlib.sha256(str(number).encode()).digest() for number, _ in replies]
+    tokens = [hashlib.sha256(f"{study}{number}".encode()).digest() for number, _ in replies]
     storage.enrol([(study, token) for token in tokens])
     issued = storage.issue([(study, token) for token in tokens], now=CREATED + 9 * HOUR)
     for token, ticket, (_, body) in zip(tokens, issued, replies, strict=True):
