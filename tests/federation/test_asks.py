@@ -30,6 +30,8 @@ OPTIONS = {
     "linear": f"{TABLE} --target dose --target-range -3 4",
     "logistic": f"{TABLE} --target group --classes no,yes",
     "mean": CURVES,
+    "moments": CURVES,
+    "function-on-scalar": "--feature-ranges dose=-3:4 --target t0..t9 --range -3 4",
 }
 RANGES = {"*": [-3.0, 4.0], "group": ["no", "yes"]}
 

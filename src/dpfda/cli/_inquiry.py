@@ -20,12 +20,15 @@ ESTIMATORS = {
     "covariance": "PrivateCovariance",
     "curve-regression": "PrivateCurveRegression",
     "density": "PrivateDensity",
+    "function-on-scalar": "PrivateFunctionOnScalar",
     "groups": "PrivateGroupComparison",
     "linear": "PrivateLinearRegression",
     "logistic": "PrivateLogisticRegression",
     "mean": "PrivateMean",
+    "moments": "PrivateMoments",
 }
 _LABELS = {"classes": "classes", "logistic": "classes", "groups": "groups"}
+_CURVES_OF = "function-on-scalar"  # whose targets are curves
 _MOST = 10_000  # columns
 Command = Callable[..., Any]
 
@@ -36,7 +39,8 @@ def inquiry_options(command: Command) -> Command:
     given: list[Callable[[Command], Command]] = [
         click.option("--ask", "what", type=click.Choice(sorted(ESTIMATORS)), required=True,
             help="What is wanted in the end."),
-        click.option("--target", help="Column to predict, of classes or of groups."),
+        click.option("--target", help="Column to predict, of classes or of groups; of curves "
+            "(function-on-scalar) all of them: t0..t49."),
         click.option("--feature-ranges", metavar="RANGES",
             help="Columns of a table with public ranges: age=18:99,weight=30:150, or a .json "
             "file, which may list categories."),
@@ -66,7 +70,10 @@ def task_from(given: dict[str, Any], *, rows: int) -> Task:
             parameters[name] = list(given[name])
     if given["mechanism"] is not None:
         parameters["mechanism"] = given["mechanism"]
-    columns, points = _columns(given, parameters)
+    targets: tuple[str, ...] = () if given["target"] is None else (given["target"],)
+    if given["what"] == _CURVES_OF:
+        targets = listed(given["target"] or "", option="--target")
+    columns, points = _columns(given, parameters, targets)
     if given["what"] in _LABELS:
         parameters[_LABELS[given["what"]]] = list(public_labels(given["classes"]))
     elif given["classes"] is not None:
@@ -79,13 +86,13 @@ def task_from(given: dict[str, Any], *, rows: int) -> Task:
         columns=columns,
         grid_points=points,
     )
-    return Task(inquiry, () if given["target"] is None else (given["target"],))
+    return Task(inquiry, targets)
 
 
 def _columns(
-    given: dict[str, Any], parameters: dict[str, Any]
+    given: dict[str, Any], parameters: dict[str, Any], targets: tuple[str, ...]
 ) -> tuple[tuple[str, ...], tuple[float, ...] | None]:
-    """Columns of X, and where they are if they are points of curves."""
+    """Columns of X, and where curves are known, be they X or the targets."""
     if (given["feature_ranges"] is None) == (given["columns"] is None):
         rule = "given, one of them: the columns of a table, or of curves"
         raise InvalidParameter("--feature-ranges or --columns", rule, None)
@@ -95,16 +102,21 @@ def _columns(
             rule = "like age=18:99,weight=30:150, or a .json file: the columns by their names"
             raise InvalidParameter("--feature-ranges", rule, given["feature_ranges"])
         parameters["feature_ranges"] = {name: list(known) for name, known in ranges.items()}
-        return tuple(ranges), None
+        points = _points(given["grid"], len(targets)) if given["what"] == _CURVES_OF else None
+        return tuple(ranges), points
     names = listed(given["columns"])
+    return names, _points(given["grid"], len(names))
+
+
+def _points(grid: str, count: int) -> tuple[float, ...]:
     try:
-        start, end = map(float, given["grid"].split(":"))
+        start, end = map(float, grid.split(":"))
     except ValueError:
-        raise InvalidParameter("--grid", "like 0:24", given["grid"]) from None
-    return names, tuple(np.linspace(start, end, len(names)).tolist())
+        raise InvalidParameter("--grid", "like 0:24", grid) from None
+    return tuple(np.linspace(start, end, count).tolist())
 
 
-def listed(text: str) -> tuple[str, ...]:
+def listed(text: str, *, option: str = "--columns") -> tuple[str, ...]:
     """Names of columns, some of them counted through.
 
     Example:
@@ -119,8 +131,8 @@ def listed(text: str) -> tuple[str, ...]:
             continue
         first, last = int(counted[2]), int(counted[4])
         if counted[1] != counted[3] or not first < last < first + _MOST:
-            raise InvalidParameter("--columns", "like t0..t49", part)
+            raise InvalidParameter(option, "like t0..t49", part)
         found += [f"{counted[1]}{number}" for number in range(first, last + 1)]
     if not all(found):
-        raise InvalidParameter("--columns", "names of columns", text)
+        raise InvalidParameter(option, "names of columns", text)
     return tuple(found)
