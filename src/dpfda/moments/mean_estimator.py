@@ -35,7 +35,8 @@ class PrivateMean(CuratedCurveEstimator):
         delta: δ; 0 for pure ε.
         value_range: public range (low, high) of X(t), or one pair a channel. A curve outside is
             pulled into it. None: location and scale are found privately, from n·ε = 500 on (with a
-            δ; 1000 without), by the default mechanism.
+            δ; 1000 without), by the default mechanism. With a δ that costs little; without one it
+            may cost several times the squared error (`dpfda bench ranges`).
         domain_range: public range of t, where the data do not bring it.
         bound: instead of a range, for experts: public bound τ on the norm √(average of X(t)²) of a
             curve minus the center, for ``mechanism="bernstein"`` on its largest absolute value.

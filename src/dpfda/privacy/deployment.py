@@ -82,7 +82,7 @@ class Deployment:
         promise = self.guarantee
         count = f" ({self.records} records)" if self.records is not None else ""
         small = f" and δ = {promise.delta:g}" if promise.delta else ""
-        more = " up to δ" if promise.delta else ""
+        more = ", and by δ" if promise.delta else ""
         told = [
             f"We released {self.product}{count} under {self.flavor} with ε = {promise.epsilon:g}"
             f"{small}.",
