@@ -117,6 +117,14 @@ def test_a_page_looks_well(
         ".map((one) => one.outerHTML.slice(0, 80))"
     )
     assert outside == [], "cut, or over its neighbor"
+    unread = shown.evaluate(  # a minus sign was cut from a phone's axis
+        "[...document.querySelectorAll('svg text')].filter((one) => { "
+        "const own = one.getBoundingClientRect(); "
+        "const all = one.closest('svg').getBoundingClientRect(); "
+        "return own.left < all.left - 1 || own.right > all.right + 1 || own.top < all.top - 3 })"
+        ".map((one) => one.textContent)"
+    )
+    assert unread == []
     if AXE.exists():
         shown.add_script_tag(path=str(AXE))
         found = shown.evaluate("axe.run({ resultTypes: ['violations'] })")["violations"]

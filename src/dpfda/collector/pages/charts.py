@@ -12,7 +12,7 @@ from typing import Any
 
 WIDE = 1.96
 """Standard errors on either side of a line with a band."""
-_W, _H, _LEFT, _BOTTOM, _TOP = 640.0, 260.0, 64.0, 32.0, 16.0
+_W, _H, _LEFT, _BOTTOM, _TOP = 640.0, 260.0, 88.0, 32.0, 16.0
 
 
 def curve(
@@ -26,7 +26,7 @@ def curve(
     Example:
         >>> drawn = curve("β(t)", [0.0, 1.0], [0.0, 2.0])
         >>> drawn["line"], drawn["band"]
-        ('64.0,228.0 632.0,16.0', '')
+        ('88.0,228.0 632.0,16.0', '')
     """
     apart = [WIDE * error for error in errors or [0.0] * len(values)]
     below = [value - away for value, away in zip(values, apart, strict=True)]
@@ -47,7 +47,7 @@ def steps(title: str, counts: Sequence[tuple[float, int]], ends: tuple[str, str]
 
     Example:
         >>> steps("answers", [(0.0, 0), (1.0, 5)], ("Monday", "Tuesday"))["line"]
-        '64.0,228.0 632.0,228.0 632.0,16.0'
+        '88.0,228.0 632.0,228.0 632.0,16.0'
     """
     first, last = counts[0][0], max(counts[-1][0], counts[0][0] + 1e-9)
     scale = _Scale(first, last, 0.0, max(1.0, *(number for _, number in counts)))
