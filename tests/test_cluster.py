@@ -40,7 +40,7 @@ def client() -> Iterator[Any]:
     with (
         dask.config.set({"distributed.logging.distributed": "critical"}),
         distributed.LocalCluster(processes=True, silence_logs=50, **options) as cluster,
-        distributed.Client(cluster) as connected,
+        distributed.Client(cluster, set_as_default=False) as connected,
     ):
         yield connected
 
@@ -209,6 +209,13 @@ def test_a_ledger_refuses_before_anything_is_computed() -> None:
         line(ledger=Ledger(0.5, limit_delta=1e-5)).fit(rows, rows[:, 0])
 
 
+def test_a_scheduler_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "_PATIENCE", 0.2)
+    for address in ("tcp://127.0.0.1:1", "nowhere", 3.5):
+        with pytest.raises(InvalidParameter, match="scheduler must be the address of a dask"):
+            line().fit_stream([lambda: [(TABLE, TARGET)]], scheduler=address)
+
+
 def test_a_worker_that_fails_quotes_nobody(client: Any) -> None:
     def block() -> Any:
         raise ValueError("could not read 'private'")
@@ -256,10 +263,11 @@ def test_a_killed_worker_changes_no_bit(client: Any) -> None:
 
 
 @pytest.mark.usefixtures("client")
-def test_cells_of_a_sweep_on_workers(tmp_path: Path) -> None:
+def test_cells_of_a_sweep_on_workers(tmp_path: Path, client: Any) -> None:
     work, names = partial(counted_work.draw, str(tmp_path / "log")), counted_work.NAMES[:6]
     sweep = Sweep(jobs=2, backend="dask", store=tmp_path / "store")
-    assert sweep.run(work, names) == ALONE.run(work, names)
-    assert sweep.run(work, names) == ALONE.run(work, names)
+    with client.as_current():
+        assert sweep.run(work, names) == ALONE.run(work, names)
+        assert sweep.run(work, names) == ALONE.run(work, names)
     written = (tmp_path / "log").read_text(encoding="utf-8").splitlines()
     assert len(written) == 3 * len(names)  # once by workers, and not again

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dpfda.errors import DpfdaError, InvalidData, MissingExtra, ProtocolError
+from dpfda.errors import DpfdaError, InvalidData, InvalidParameter, MissingExtra, ProtocolError
 from dpfda.face.blocks import Block, Sums, blank, is_dask, pairs
 
 try:
@@ -22,6 +22,8 @@ try:
     from distributed import Client, as_completed
 except ModuleNotFoundError as error:
     raise MissingExtra.of(error) or error from None
+
+_PATIENCE = 10  # seconds for a scheduler to answer
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class OnWorkers:
         """What each block gives, as workers finish."""
         with self._client() as client:
             futures = client.map(partial(_kept_in, work), self.blocks, pure=False)
-            for future in as_completed(futures):
+            for future in as_completed(futures, loop=client.loop):
                 yield _opened(future.result())
 
     def first(self) -> tuple[Any, Any]:
@@ -55,7 +57,12 @@ class OnWorkers:
     def _client(self) -> AbstractContextManager[Any]:
         if isinstance(self.scheduler, Client):
             return nullcontext(self.scheduler)
-        return Client(self.scheduler, set_as_default=False)  # type: ignore[no-any-return]
+        try:
+            client = Client(self.scheduler, set_as_default=False, timeout=_PATIENCE)
+        except (OSError, ValueError, TypeError):
+            rule = "the address of a dask scheduler that answers, or a client"
+            raise InvalidParameter("scheduler", rule, self.scheduler) from None
+        return client  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
