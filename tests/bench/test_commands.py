@@ -139,6 +139,22 @@ def test_reproduce_as_json_and_files(planted: SimpleNamespace, tmp_path: Path) -
 
 
 @pytest.mark.usefixtures("planted")
+def test_where_nothing_can_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    monkeypatch.delenv("DPFDA_SWEEPS")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(file))
+    done = invoke("reproduce", "009-x")
+    assert done.exit_code == 0
+    assert done.stderr.startswith(
+        f"nothing is kept for later: {file}/dpfda/sweeps: Not a directory"
+    )
+    done = invoke("reproduce", "009-x", "--store", str(file / "here"))
+    assert done.exit_code == 2
+    assert "--store must be a folder that may be written (Not a directory)" in done.stderr
+
+
+@pytest.mark.usefixtures("planted")
 def test_reproduce_as_table(tmp_path: Path) -> None:
     output = invoke("reproduce", "009-x", "--out", str(tmp_path)).stdout
     assert "Table 9" in output

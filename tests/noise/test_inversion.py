@@ -164,3 +164,20 @@ def test_ties_among_many_words_are_decided_in_their_order() -> None:
     found = Thresholds(thirds).count_below(1202, source).tolist()
     assert (found[600], found[1201]) == (0, 2)
     assert source.left == []
+
+
+def test_a_first_look_is_unsure_where_a_threshold_is_and_nowhere_else() -> None:
+    place = 5 << 52
+    for beyond, unsure in ((2, {5}), (0, {4, 5}), (-2, {4})):  # a word is in doubt on either side
+        at = (Decimal(place) + beyond) / (1 << 64)
+        guide = Thresholds(lambda _, at=at: [at])._guide.tolist()
+        told = [number < 5 for number in range(1 << 12)]
+        assert guide == [-1 if k in unsure else int(not told[k]) for k in range(1 << 12)]
+
+
+def test_few_words_are_searched_for_and_many_looked_up() -> None:
+    table = Thresholds(thirds)
+    table.count_below(511, Words(*range(511)))
+    assert "_guide" not in vars(table)
+    table.count_below(512, Words(*range(512)))
+    assert "_guide" in vars(table)

@@ -187,6 +187,30 @@ def _itself(bound: int, value: Any) -> Any:
     return value
 
 
+def test_a_full_disk_is_one_line(kept: Sweep) -> None:
+    limits = pytest.importorskip("resource")
+    program = (
+        "import resource, signal, sys; from pathlib import Path; import counted_work;"
+        "from functools import partial; from dpfda.errors import DpfdaError;"
+        # A file that may not grow: as on a full disk.
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600));"
+        "work = partial(counted_work.draw, '/dev/null');\n"
+        "try: counted_work.Sweep(store=Path(sys.argv[1])).run(work, counted_work.NAMES)\n"
+        "except DpfdaError as refusal: print(refusal)"
+    )
+    assert limits is not None
+    command = [sys.executable, "-c", program, str(kept.store)]
+    known = {"PYTHONPATH": os.pathsep.join([str(Path(counted_work.__file__).parent), *sys.path])}
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=os.environ | known, check=True
+    )
+    assert done.stdout.startswith(f"cells cannot be kept in {kept.store}: ")
+    work = partial(counted_work.draw, "/dev/null")
+    expected = [counted_work.draw(os.devnull, *name) for name in counted_work.NAMES]
+    assert kept.run(work, counted_work.NAMES) == expected  # what fitted was kept, the rest cut off
+
+
 def test_seeds_are_of_names() -> None:
     first = seed_of("mean", 1.0, 7).generate_state(2).tolist()
     assert first == seed_of("mean", 1.0, 7).generate_state(2).tolist()

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from dpfda.cli._progress import progress_bar
-from dpfda.errors import MissingExtra
+from dpfda.errors import InvalidParameter, MissingExtra
 from dpfda.study.sweep import Sweep
 
 Command = Callable[..., Any]
@@ -45,7 +45,7 @@ def sweeping(name: str, options: dict[str, Any]) -> Iterator[Sweep]:
     """The sweep of a command, as its options say, with a progress bar."""
     jobs, backend, path = options["jobs"] or _cores(), options["backend"], None
     if "resume" in options:
-        path = (options["store"] or _usual_folder()) / f"{name.replace(' ', '-')}.jsonl"
+        path = _store(options["store"], f"{name.replace(' ', '-')}.jsonl")
     with _cluster(jobs) if backend == "dask" else nullcontext(), progress_bar(name) as tell:
         sweep = Sweep(jobs=jobs, backend=backend, store=path, tell=tell)
         if not options.get("resume", True):
@@ -53,9 +53,21 @@ def sweeping(name: str, options: dict[str, Any]) -> Iterator[Sweep]:
         yield sweep
 
 
-def _usual_folder() -> Path:
+def _store(given: Path | None, name: str) -> Path | None:
+    """The file that keeps cells; None, and a word about it, where the user's cache cannot."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache, "dpfda", "sweeps")
+    folder = given or Path(cache, "dpfda", "sweeps")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK):
+            return folder / name
+        why = "it may not be written"
+    except OSError as error:
+        why = str(error.strerror)
+    if given is not None:
+        raise InvalidParameter("--store", f"a folder that may be written ({why})", str(given))
+    click.echo(f"nothing is kept for later: {folder}: {why}", err=True)
+    return None
 
 
 def _cores() -> int:

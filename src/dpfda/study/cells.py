@@ -6,6 +6,7 @@ process left half written is cut off when the file is opened again.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -15,14 +16,15 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
+from io import FileIO
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import scipy
 
 from dpfda._version import __version__
-from dpfda.errors import InvalidParameter
+from dpfda.errors import DpfdaError, InvalidParameter
 from dpfda.privacy._file_lock import locked
 
 _SYNC = 1.0  # seconds between two calls that wait for the disk
@@ -32,8 +34,8 @@ _CODE = {".py", ".toml", ".csv", ".json"}  # what results depend on
 class Cells:
     """What is known of a sweep, and where more of it goes; see `opened`."""
 
-    def __init__(self, file: IO[bytes], code: str) -> None:
-        self._file, self._synced = file, time.monotonic()
+    def __init__(self, file: FileIO, path: Path, code: str) -> None:
+        self._file, self._path, self._synced = file, path, time.monotonic()
         self._known: dict[str, Any] = {}
         header, *lines = list(_whole_lines(file)) or [None]
         if header != {"code": code}:
@@ -60,10 +62,14 @@ class Cells:
         self._synced = time.monotonic()
 
     def _append(self, line: dict[str, Any]) -> None:
-        self._file.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
-        self._file.flush()
-        if time.monotonic() - self._synced > _SYNC:
-            self.sync()
+        text = json.dumps(line, ensure_ascii=False).encode() + b"\n"
+        try:
+            if self._file.write(text) < len(text):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            if time.monotonic() - self._synced > _SYNC:
+                self.sync()
+        except OSError as error:
+            raise DpfdaError(f"cells cannot be kept in {self._path}: {error.strerror}") from None
 
 
 @contextmanager
@@ -76,25 +82,27 @@ def opened(path: Path, *, code: str) -> Iterator[Cells]:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
-    with os.fdopen(descriptor, "r+b") as file, locked(descriptor):
-        cells = Cells(file, code)
+    # Not buffered: what was written is the system's, whatever becomes of this process.
+    with FileIO(descriptor, "r+b") as file, locked(descriptor):
+        cells = Cells(file, path, code)
         try:
             yield cells
         finally:
             cells.sync()
 
 
-def _whole_lines(file: IO[bytes]) -> Iterator[Any]:
+def _whole_lines(file: FileIO) -> Iterator[Any]:
     """What every line says, up to the first that is torn; the file ends there from now on."""
     end = 0
-    for line in file:
+    *lines, _ = file.read().split(b"\n")  # what is last was not ended
+    for line in lines:
         try:
-            said = json.loads(line) if line.endswith(b"\n") else None
+            said = json.loads(line)
         except ValueError:
             said = None
         if not isinstance(said, dict):
             break
-        end += len(line)
+        end += len(line) + 1
         yield said
     file.seek(end)
     file.truncate()
