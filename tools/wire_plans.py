@@ -73,7 +73,7 @@ def plans() -> dict[str, StudyPlan]:
         "candidates": StudyPlan(
             epsilon=1.0, n_people=90, encoder=table, design={"name": "exchange",
             "intercepts": [0.0, 0.1], "coefficients": [[1, 0, 0], [0, 1, -1]],
-            "evaluation_share": 0.2}, **two),
+            "evaluation_share": 0.2}, title="ü" * 200, **two),
     }  # fmt: skip
 
 
