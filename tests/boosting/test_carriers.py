@@ -11,6 +11,8 @@ import pytest
 pytest.importorskip("litestar", reason="the service extra is not installed")
 pytest.importorskip("sqlalchemy", reason="the service extra is not installed")
 
+from forked_collector import QuickCollector
+
 from dpfda.boosting.model import RowModel
 from dpfda.boosting.owner import Owner, Owners
 from dpfda.client import RemoteClient
@@ -19,7 +21,6 @@ from dpfda.noise import SimulationSource
 from dpfda.privacy.guarantee import LABELS_ARE_PUBLIC
 from dpfda.protocol.server import Server
 from dpfda.simulate import simulate
-from dpfda.study.running import CollectorProcess
 
 OWNERS = 12
 
@@ -27,7 +28,7 @@ OWNERS = 12
 @pytest.fixture(scope="module")
 def collector(tmp_path_factory):
     place = tmp_path_factory.mktemp("collector") / "study.db"
-    with CollectorProcess(f"sqlite:///{place}", options=["--quiet"]) as running:
+    with QuickCollector(f"sqlite:///{place}", options=["--quiet"]) as running:
         yield running
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from forked_collector import QuickCollector
 
 from dpfda.client.http import Answer, Connection, Unreachable
 from dpfda.noise import SimulationSource
@@ -31,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def collector(folder: Path) -> Iterator[CollectorProcess]:
     options = ("--rate", "50", "--patience", "2", "--enrolments", "0")
     database = f"sqlite:///{folder / 'study.db'}"
-    with CollectorProcess(database, log=folder / "log", options=options) as process:
+    with QuickCollector(database, log=folder / "log", options=options) as process:
         yield process
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from forked_collector import QuickCollector
 
 from dpfda.noise import SimulationSource
 from dpfda.protocol.person import Crowd
@@ -24,7 +25,7 @@ PEOPLE = 60
 @pytest.fixture(scope="module")
 def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorProcess]:
     database: Path = tmp_path_factory.mktemp("carriers") / "study.db"
-    with CollectorProcess(f"sqlite:///{database}", options=["--quiet", "--rate", "2"]) as process:
+    with QuickCollector(f"sqlite:///{database}", options=["--quiet", "--rate", "2"]) as process:
         yield process
 
 

@@ -12,6 +12,7 @@ from contextlib import ExitStack, suppress
 from typing import Any
 
 import pytest
+from forked_collector import QuickCollector
 
 from dpfda.client.http import Connection
 from dpfda.collector.connection import MOST_HEAD, MOST_HEADERS
@@ -23,7 +24,7 @@ ENOUGH = 8 << 20  # bytes after which something is endless
 @pytest.fixture(scope="module")
 def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorProcess]:
     folder = tmp_path_factory.mktemp("collector")
-    with CollectorProcess(f"sqlite:///{folder}/x.db", options=["--patience", "1"]) as process:
+    with QuickCollector(f"sqlite:///{folder}/x.db", options=["--patience", "1"]) as process:
         yield process
 
 
@@ -160,9 +161,8 @@ def test_nine_hundred_slow_connections_are_harmless(collector: CollectorProcess)
 
 def test_who_came_first_and_asked_nothing_makes_room(tmp_path: Any) -> None:
     """With all its files open, a process could not let anybody in."""
-    with CollectorProcess(f"sqlite:///{tmp_path}/x.db") as collector, ExitStack() as stack:
-        assert collector._process is not None
-        resource.prlimit(collector._process.pid, resource.RLIMIT_NOFILE, (200, 200))
+    with QuickCollector(f"sqlite:///{tmp_path}/x.db") as collector, ExitStack() as stack:
+        resource.prlimit(collector.pid, resource.RLIMIT_NOFILE, (200, 200))
         silent = [stack.enter_context(dial(collector, b"")) for _ in range(250)]
         assert seconds(collector) < 1
         silent[0].settimeout(1)
@@ -177,7 +177,7 @@ def test_an_answer_that_nobody_reads_is_dropped(collector: CollectorProcess) -> 
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         deaf.connect(("127.0.0.1", collector.port))
         deaf.sendall(request * 300)  # 10 MB of answers
-        deadline = time.monotonic() + 8
+        deadline = time.monotonic() + 40  # for ever is longer, on a busy machine too
         with suppress(ConnectionError):
             while time.monotonic() < deadline:
                 deaf.sendall(b"\r\n")

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forked_collector import QuickCollector
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from dpfda.collector.app import create_app
 from dpfda.collector.settings import Settings, StudySettings
 from dpfda.protocol.wire import token_hash
-from dpfda.study.running import CollectorProcess
 
 KEY = "k" * 24
 EXAMPLES = 1700  # each is sent to six addresses
@@ -187,7 +187,7 @@ def test_bodies_that_once_broke_something(inside: InProcess, body: bytes) -> Non
 @pytest.mark.filterwarnings("ignore")
 def test_the_openapi_document(tmp_path: Path, make_plan: Any) -> None:
     schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
-    with CollectorProcess(f"sqlite:///{tmp_path}/x.db", options=["--rate", "1000"]) as collector:
+    with QuickCollector(f"sqlite:///{tmp_path}/x.db", options=["--rate", "1000"]) as collector:
         collector.create(make_plan(5))
         schema = schemathesis.openapi.from_url(collector.url + "/openapi/openapi.json")
         seen: Counter[int] = Counter()

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from forked_collector import QuickCollector
 from organizer import Organizer
 
 from dpfda.cli._group import dpfda as command_line
@@ -25,7 +26,7 @@ from dpfda.study.running import CollectorProcess
 @pytest.fixture(scope="module")
 def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorProcess]:
     folder = tmp_path_factory.mktemp("collector")
-    with CollectorProcess(f"sqlite:///{folder}/x.db") as process:
+    with QuickCollector(f"sqlite:///{folder}/x.db") as process:
         yield process
 
 

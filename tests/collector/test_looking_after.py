@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from forked_collector import QuickCollector
 
 from dpfda.cli._group import dpfda
 from dpfda.client import RemoteClient
@@ -29,7 +30,7 @@ CURVE = np.array([0.2, -0.4])
 @pytest.fixture(scope="module")
 def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorProcess]:
     folder: Path = tmp_path_factory.mktemp("collector")
-    with CollectorProcess(f"sqlite:///{folder / 'study.db'}", log=folder / "log") as process:
+    with QuickCollector(f"sqlite:///{folder / 'study.db'}", log=folder / "log") as process:
         yield process
     assert "Traceback" not in (folder / "log").read_text()
 

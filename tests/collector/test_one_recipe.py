@@ -18,6 +18,7 @@ from urllib.parse import urlencode
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from forked_collector import QuickCollector
 
 from dpfda import LocalCurveClassifier, LocalCurveRegressor, plan_study
 from dpfda.cli._group import dpfda
@@ -85,7 +86,7 @@ def estimator(monkeypatch: pytest.MonkeyPatch) -> LocalCurveClassifier:
 def test_the_same_facts_give_the_same_plan_and_the_same_model(
     create: Any, estimator: LocalCurveClassifier, tmp_path: Path
 ) -> None:
-    with CollectorProcess(f"sqlite:///{tmp_path / 'x.db'}", options=["--quiet"]) as collector:
+    with QuickCollector(f"sqlite:///{tmp_path / 'x.db'}", options=["--quiet"]) as collector:
         study = create(collector)
         plan = StudyPlan.from_dict(collector.request("GET", f"/api/studies/{study}")["plan"])
         assert plan.hash == replace(estimator.plan_, title=plan.title).hash
@@ -119,7 +120,7 @@ def test_the_same_holds_for_a_regression(
     regressor = LocalCurveRegressor(**own, random_state=SEED).fit(
         DATA.X, targets, grid_points=DATA.grid_points
     )
-    with CollectorProcess(f"sqlite:///{tmp_path / 'x.db'}", options=["--quiet"]) as collector:
+    with QuickCollector(f"sqlite:///{tmp_path / 'x.db'}", options=["--quiet"]) as collector:
         study = create(collector, NUMBERS)
         plan = StudyPlan.from_dict(collector.request("GET", f"/api/studies/{study}")["plan"])
         assert plan.hash == replace(regressor.plan_, title=plan.title).hash
@@ -155,7 +156,7 @@ def test_the_command_writes_that_plan(estimator: LocalCurveClassifier, tmp_path:
 
 
 def test_facts_that_make_no_study_are_refused(tmp_path: Path) -> None:
-    with CollectorProcess(f"sqlite:///{tmp_path / 'x.db'}", options=["--quiet"]) as collector:
+    with QuickCollector(f"sqlite:///{tmp_path / 'x.db'}", options=["--quiet"]) as collector:
         plan = plan_study(9, 1.0, value_range=(0, 1), classes=(0, 1)).to_dict()
         key = {"Authorization": f"Bearer {collector.admin_key}"}
         with Connection(collector.url) as connection:

@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 import pytest
 import sqlalchemy as sa
+from forked_collector import QuickCollector
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -340,7 +341,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def collector(folder: Path) -> Iterator[CollectorProcess]:
     options = ["--quiet", "--rate", "1000"]
     database = f"sqlite:///{folder / 'study.db'}"
-    with CollectorProcess(database, log=folder / "log", options=options) as process:
+    with QuickCollector(database, log=folder / "log", options=options) as process:
         yield process
 
 

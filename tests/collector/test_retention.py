@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 import pytest
 import sqlalchemy as sa
+from forked_collector import QuickCollector
 from one_process import Here
 
 from dpfda.client.http import Answer, Connection
@@ -43,7 +44,7 @@ def collector(
     database = f"sqlite:///{folder / 'study.db'}"
     if request.param == "postgresql":
         database = request.getfixturevalue("postgresql")
-    with CollectorProcess(
+    with QuickCollector(
         database, log=folder / "log", options=["--rate", "1000", "--enrolments", "0"]
     ) as process:
         yield process

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from forked_collector import QuickCollector
 
 from dpfda.curves import CurveEncoder
 from dpfda.noise import SimulationSource
@@ -25,8 +26,8 @@ ENCODER = CurveEncoder("identity", feature_ranges=[(-1, 1)] * 2)
 def collectors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[CollectorProcess]]:
     folder = tmp_path_factory.mktemp("servers")
     with (
-        CollectorProcess(f"sqlite:///{folder / 'a.db'}") as first,
-        CollectorProcess(f"sqlite:///{folder / 'b.db'}") as second,
+        QuickCollector(f"sqlite:///{folder / 'a.db'}") as first,
+        QuickCollector(f"sqlite:///{folder / 'b.db'}") as second,
     ):
         yield [first, second]
 

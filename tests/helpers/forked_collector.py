@@ -1,4 +1,4 @@
-"""A collector that starts quickly, and can be told at which moment of its work to die."""
+"""Collectors that start quickly: as anybody runs them, or told at which moment to die."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Self
 
 import sqlalchemy as sa
 
+from dpfda.cli._group import dpfda
 from dpfda.collector.run import serve
 from dpfda.collector.settings import Settings
 from dpfda.collector.storage.sql import SqlStorage
@@ -52,44 +53,14 @@ class Death(NamedTuple):
     quota: int
 
 
-class ForkedCollector(CollectorProcess):
+class _Forked(CollectorProcess):
     """Forked from a process that has imported everything.
 
     Attributes:
-        origins: of pages elsewhere that may be used.
-        enrolments: people of one address who may have a place and no reply yet; 0: any number.
-        alone: compute in the server's own process, which spares the start of others; one that is
-            to die in the middle always does.
+        alone: compute in the server's own process, which spares the start of others.
     """
 
-    enrolments = 0
-    origins: tuple[str, ...] = ()
     alone = False
-
-    def start(self, death: Death | None = None) -> Self:
-        """Start it; one that may die at once is not waited for."""
-        _ready()
-        reading, writing = FORKS.Pipe(duplex=False)
-        settings = Settings(
-            database=self.database,
-            admin_key=self.admin_key,
-            rate=1000.0,
-            enrolments=self.enrolments,
-            origins=self.origins,
-            quiet=True,
-        )
-        self._forked = FORKS.Process(
-            target=_serve, args=(settings, self.port, writing, self.alone, death)
-        )
-        self._forked.start()
-        writing.close()
-        assert reading.poll(60)
-        self.url = reading.recv()
-        reading.close()
-        self.port = int(self.url.rpartition(":")[2])
-        if death is None:
-            self._wait()
-        return self
 
     def kill(self) -> None:
         self._forked.kill()
@@ -98,11 +69,74 @@ class ForkedCollector(CollectorProcess):
     def stop(self) -> None:
         self._forked.terminate()
         self._forked.join(20)
+        if self._forked.exitcode is None:
+            self.kill()
 
     @property
     def pid(self) -> int:
         assert self._forked.pid is not None
         return self._forked.pid
+
+    def _fork(self, target: Any, *args: Any) -> Any:
+        """Start it, and return what it tells."""
+        _ready()
+        reading, writing = FORKS.Pipe(duplex=False)
+        self._forked = FORKS.Process(target=target, args=(writing, self.alone, *args))
+        self._forked.start()
+        writing.close()
+        assert reading.poll(60)
+        return reading
+
+    def _tell(self, url: str) -> None:
+        self.url = url
+        self.port = int(url.rpartition(":")[2])
+
+
+class QuickCollector(_Forked):
+    """``dpfda serve`` with all its options.
+
+    Attributes:
+        prepare: what is done first, in its process.
+    """
+
+    alone = True
+    prepare: Callable[[], None] | None = None
+
+    def start(self) -> Self:
+        told = {"DPFDA_ADMIN_KEY": self.admin_key, "DPFDA_DATABASE": self.database}
+        arguments = ["serve", "--port", str(self.port), *self.options]
+        reading = self._fork(_run, type(self).prepare, arguments, told, str(self.log or os.devnull))
+        with os.fdopen(os.dup(reading.fileno())) as lines:
+            self._tell(lines.readline().strip())
+        reading.close()
+        self._wait()
+        return self
+
+
+class ForkedCollector(_Forked):
+    """One that may be told to die, which it then does where it computes.
+
+    Attributes:
+        enrolments: people of one address who may have a place and no reply yet; 0: any number.
+    """
+
+    enrolments = 0
+
+    def start(self, death: Death | None = None) -> Self:
+        """Start it; one that may die at once is not waited for."""
+        settings = Settings(
+            database=self.database,
+            admin_key=self.admin_key,
+            rate=1000.0,
+            enrolments=self.enrolments,
+            quiet=True,
+        )
+        reading = self._fork(_serve, settings, self.port, death)
+        self._tell(reading.recv())
+        reading.close()
+        if death is None:
+            self._wait()
+        return self
 
     def await_death(self) -> None:
         """It has killed itself, or the test fails."""
@@ -110,7 +144,26 @@ class ForkedCollector(CollectorProcess):
         assert self._forked.exitcode == -signal.SIGKILL
 
 
-def _serve(settings: Settings, port: int, told: Any, alone: bool, death: Death | None) -> None:
+def _run(
+    told: Any,
+    alone: bool,
+    prepare: Callable[[], None] | None,
+    arguments: list[str],
+    environment: dict[str, str],
+    log: str,
+) -> None:
+    os.environ |= environment
+    os.dup2(told.fileno(), 1)
+    told.close()
+    os.dup2(os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), 2)
+    if alone:
+        Worker.run = _here  # type: ignore[method-assign]
+    if prepare is not None:
+        prepare()
+    dpfda(arguments)
+
+
+def _serve(told: Any, alone: bool, settings: Settings, port: int, death: Death | None) -> None:
     if alone or death is not None:
         Worker.run = _here  # type: ignore[method-assign]
     if death is not None:

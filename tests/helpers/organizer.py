@@ -7,8 +7,12 @@ import secrets
 from typing import Any
 from urllib.parse import urlencode
 
+from forked_collector import QuickCollector
+
 from dpfda.client.http import Connection
+from dpfda.collector.pages import planning
 from dpfda.collector.pages.form import PRESETS
+from dpfda.planner import apart
 from dpfda.study.running import CollectorProcess
 
 ENOUGH = 120  # seconds, on a machine that does other things, too
@@ -17,15 +21,14 @@ ENOUGH = 120  # seconds, on a machine that does other things, too
 STUDIES, SECONDS = 4, 5
 
 
-class QuickForecasts(CollectorProcess):
+def _fewer() -> None:
+    planning._STUDIES, apart._SECONDS = STUDIES, SECONDS
+
+
+class QuickForecasts(QuickCollector):
     """Simulates fewer studies, and reads a file for a shorter time, than others do."""
 
-    program = (
-        "-c",
-        "import runpy; from dpfda.collector.pages import planning; from dpfda.planner import apart;"
-        f"planning._STUDIES, apart._SECONDS = {STUDIES}, {SECONDS};"
-        "runpy.run_module('dpfda.cli', run_name='__main__')",
-    )
+    prepare = _fewer
 
 
 class Organizer:
