@@ -109,7 +109,7 @@ def _growth(
 
 
 def _moment(seconds: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(seconds))
+    return time.strftime("%Y-%m-%d %H:%M", time.gmtime(seconds))
 
 
 def _members(rows: list[dict[str, Any]]) -> dict[str, Any] | None:
