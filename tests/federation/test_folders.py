@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
+import re
 
 import msgspec
 import pytest
@@ -58,6 +60,13 @@ def test_a_card_that_was_changed_is_not_read(tmp_path):
     )
     with pytest.raises(ProtocolError, match="hexadecimal digits"):
         read_card(tmp_path / "hex.json")
+
+
+def test_a_fingerprint_is_eighty_bits_of_the_key():
+    card = Card.signed_by(Identity(), name="north")
+    assert re.fullmatch("[0-9a-f]{4}(-[0-9a-f]{4}){4}", card.fingerprint)
+    digest = hashlib.sha256(bytes.fromhex(card.key)).hexdigest()
+    assert digest.startswith(card.fingerprint.replace("-", ""))
 
 
 @pytest.mark.parametrize("name", ["", "  ", "x" * 61, "two\nlines"])

@@ -30,6 +30,7 @@ from dpfda.federation.study_folder import StudyFolder
 from dpfda.privacy import durable
 
 _START = 60.0  # seconds a SuperLink may take
+_GRACE = 3.0  # seconds to close connections in
 _POLL = 0.2
 
 
@@ -69,22 +70,21 @@ class SuperLink:
         if self._process is not None:
             self._process.terminate()
             try:
-                self._process.wait(10)
+                self._process.wait(_GRACE)
             except subprocess.TimeoutExpired:
                 self._process.kill()
 
     def _end_orphan(self) -> None:
         """A SuperLink of this folder whose coordinator was killed still has the port."""
-        path = self._private / "superlink.pid"
         try:
-            pid = int(path.read_text())
-            command = Path(f"/proc/{pid}/cmdline").read_bytes()
+            pid = int((self._private / "superlink.pid").read_text())
         except (OSError, ValueError):
             return
+        command = _command(pid)
         if b"flower-superlink" in command and str(self._private).encode() in command:
-            os.kill(pid, signal.SIGTERM)
+            os.kill(pid, signal.SIGKILL)  # its database is made for that
             for _ in range(int(_START / _POLL)):
-                if not Path(f"/proc/{pid}").exists():
+                if not _command(pid):
                     return
                 time.sleep(_POLL)
 
@@ -298,6 +298,14 @@ class FlowerCarrier:
             grid.set_run(run_from_proto(task.run))
             return grid
         raise ProtocolError("the SuperLink gave this study nothing to do")
+
+
+def _command(pid: int) -> bytes:
+    """What a process runs; nothing if it ended, or where it cannot be known."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def _registered(control: Any, plan: Plan) -> dict[str, int]:
