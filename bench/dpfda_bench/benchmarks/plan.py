@@ -96,7 +96,7 @@ def run(quick: bool = False, *, sweep: Sweep = ALONE) -> Outcome:
 
 def _figures(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
     """Mean absolute differences, and how many studies lay where nine of ten should."""
-    fresh = [row for row in rows if not row["chosen on"]] or rows
+    fresh = [row for row in rows if not row["tuned"]] or rows
 
     def off(name: str) -> float:
         known = [row for row in fresh if row[name] is not None]
@@ -158,7 +158,7 @@ def _row(task: Case, known: dict[str, Any], epsilon: float, studies: int) -> dic
 
     return {
         "task": task.name,
-        "chosen on": task.chosen_on,
+        "tuned": task.chosen_on,
         "people": known["n_people"],
         "epsilon": epsilon,
         "no privacy": 100 * known["non_private_error"],
