@@ -99,6 +99,15 @@ def test_a_rule_that_names_one_label_is_called_so() -> None:
     assert not progress.labels.constant_rule
 
 
+def test_means_without_doubt_are_certainly_apart() -> None:
+    server = held(2.0, classes=3)
+    progress: Any = server.progress
+    labels = progress.labels
+    labels.picture.doubt = np.zeros_like(labels.picture.doubt)
+    assert labels.evidence == 1.0
+    assert not server.findings.notes
+
+
 def test_nothing_is_said_before_the_end() -> None:
     plan = held(0.0).plan
     assert not Server(plan).findings.notes

@@ -12,6 +12,7 @@ from dpfda.linear.shrinkage import believed
 _MOST_EXPLAINED = 0.93  # of the variance in one direction, by classes
 _SHARE_SCATTERS = np.geomspace(0.01, 1.0, 9)  # variances of class shares, in units of 1/K²
 _MEAN_SCATTERS = np.geomspace(1e-3, 0.5, 10)  # and of the means of ψ over all classes
+_LEAST_DOUBT = 1e-12
 _FEWEST = 0.15, 0.1  # least share of a class, in units of 1/K: after the first and second look
 
 
@@ -42,7 +43,8 @@ class Picture:
     def at_nothing(self) -> float:
         """Logarithm of the density of the means where they are all equal, but for a constant."""
         apart = self.means - self.shares @ self.means
-        return -0.5 * float((apart**2 / self.doubt + np.log(self.doubt)).sum())
+        doubt = np.maximum(self.doubt, _LEAST_DOUBT)  # very many people leave none
+        return -0.5 * float((apart**2 / doubt + np.log(doubt)).sum())
 
     def scores(self) -> tuple[FloatArray, FloatArray]:
         """Intercepts (K,) and coefficients (K, q) of the linear discriminant."""
