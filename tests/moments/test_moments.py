@@ -31,10 +31,13 @@ def fitted(n: int = 4000, seed: int = 0, *, epsilon: float = 4.0, **given: Any) 
     return estimator.fit(curves(n, seed))
 
 
-def two_groups(n: int = 4000, *, apart: float = 0.0, seed: int = 0, **given: Any) -> Any:
+def two_groups(
+    n: int = 4000, *, apart: float = 0.0, seed: int = 0, wider: float = 2.0, **given: Any
+) -> Any:
     """Two of three belong to b, whose spread is twice as large."""
     group = np.arange(n) % 3 > 0
-    rows = np.where(group[:, None], curves(n, seed, spread=2 * SPREAD) + apart, curves(n, seed + 1))
+    wide = curves(n, seed, spread=wider * SPREAD) + apart
+    rows = np.where(group[:, None], wide, curves(n, seed + 1))
     known = {"value_range": (-8, 8), "groups": ("a", "b"), "random_state": seed} | given
     return PrivateGroupComparison(4.0, **known).fit(rows, np.where(group, "b", "a"))
 
@@ -92,7 +95,12 @@ def test_bands_of_the_sample_are_narrower_and_of_more_people_too() -> None:
 def test_the_test_keeps_its_level_and_finds_what_there_is() -> None:
     null = [two_groups(1500, seed=seed).pvalue_ for seed in range(60)]
     assert np.sum(np.array(null) <= 0.05) <= 8  # 3 expected, 3 standard deviations are 5
-    assert 0.3 < np.mean(null) < 0.7
+    assert (
+        np.mean(null) > 0.3
+    )  # what clipping might do where one group scatters more is allowed for
+    alike = [two_groups(1500, seed=seed, wider=1.0).pvalue_ for seed in range(60)]
+    assert np.sum(np.array(alike) <= 0.05) <= 8
+    assert 0.3 < np.mean(alike) < 0.7
     assert two_groups(1500, apart=0.6).pvalue_ < 0.01
 
 
@@ -252,7 +260,7 @@ def test_sizes_add_up_to_everybody() -> None:
 
 def test_clipping_moves_groups_apart_that_scatter_differently() -> None:
     wide = two_groups(9000).moments_
-    deviations = np.sqrt([np.diag(wide.covariance(name, floor=None)) for name in wide.groups])
+    deviations = np.sqrt([np.diag(wide.covariance(name, floor=0.0)) for name in wide.groups])
     far = moved(wide, deviations)
     share = wide.sizes / wide.sizes.sum()
     assert share @ far == pytest.approx(np.zeros(far.shape[1]), abs=1e-9)
@@ -270,21 +278,10 @@ def test_groups_that_scatter_alike_are_not_said_to_be_moved() -> None:
     rows = curves(3000, 3)
     found = PrivateGroupComparison(1.0, value_range=(-8, 8), groups=(0, 1), random_state=0)
     moments = found.fit(rows, group).moments_
-    deviations = np.sqrt([np.diag(moments.covariance(name, floor=None)) for name in (0, 1)])
+    deviations = np.sqrt([np.diag(moments.covariance(name, floor=0.0)) for name in (0, 1)])
     assert np.abs(moved(moments, deviations)).max() < 0.01 * deviations.max()
     pooled = PrivateGroupComparison(
         1.0, value_range=(-8, 8), groups=(0, 1), separate=False, random_state=0
     ).fit(rows, group)
     both = np.sqrt([np.diag(pooled.moments_.covariance())] * 2)
     assert np.abs(moved(pooled.moments_, both)).max() == 0
-
-
-def test_a_covariance_without_a_floor_keeps_its_trace() -> None:
-    found = two_groups(1500).moments_
-    few, unit = found.look.second, found.unit[: found.look.second]
-    for table, name in enumerate(found.groups):
-        kept = found.covariance(name, floor=None)[:few, :few] / np.outer(unit, unit)
-        values = np.linalg.eigvalsh(kept)
-        assert values.min() > -1e-12
-        assert values.sum() == pytest.approx(np.trace(found.products[table]))
-        assert np.trace(found.covariance(name)[:few, :few]) > np.trace(kept * np.outer(unit, unit))

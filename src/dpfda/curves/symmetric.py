@@ -79,19 +79,3 @@ def floored(matrix: FloatArray, floor: float = 0.0, *, inverted: bool = False) -
     values, vectors = np.linalg.eigh(matrix)
     values = np.maximum(values, floor)
     return np.asarray((vectors * (1 / values if inverted else values)) @ vectors.T)
-
-
-def with_trace(matrix: FloatArray, *, least: float) -> FloatArray:
-    """The nearest matrix without negative eigenvalues that has the same trace, or `least`.
-
-    Example:
-        >>> with_trace(np.diag([3.0, -1.0]), least=0.1).diagonal().tolist()
-        [2.0, 0.0]
-    """
-    values, vectors = np.linalg.eigh(matrix)
-    falling = values[::-1]
-    wanted = max(float(values.sum()), least)
-    # As many of the largest as stay above 0 when all are lowered until they add up.
-    lowered = (np.cumsum(falling) - wanted) / np.arange(1, len(values) + 1)
-    kept = int(np.flatnonzero(falling > lowered)[-1])
-    return np.asarray((vectors * np.maximum(values - lowered[kept], 0.0)) @ vectors.T)

@@ -32,7 +32,7 @@ def errors(moments: CurveMoments, *, sampling: bool = True, size: int = PATHS) -
     if sampling:
         tests = moments.look.emphasis == "differences"
         names = moments.groups or (None,)
-        spreads = [moments.covariance(name, floor=None if tests else BELIEVED) for name in names]
+        spreads = [moments.covariance(name, floor=0.0 if tests else BELIEVED) for name in names]
         for number, (spread, people) in enumerate(zip(spreads, moments.sizes, strict=True)):
             found[:, number] += NoiseLaw.normal(spread / people).draw(size, generator)
         if tests:
@@ -62,7 +62,7 @@ def moved(moments: CurveMoments, deviations: FloatArray) -> FloatArray:
     beyond = squares - share @ squares
     own = (1 - share) ** 2 * noise
     blur = own + share**2 @ noise - share**2 * noise
-    clear = np.maximum(1 - blur / np.maximum(beyond**2, 1e-300), 0.0)
+    clear = np.sqrt(np.maximum(1 - blur / np.maximum(beyond**2, 1e-300), 0.0))
     far = _SKEWED * squares[:, None] ** 1.5 * deviations
     return np.asarray(clear[:, None] * (far - share @ far))
 

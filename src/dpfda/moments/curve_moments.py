@@ -88,14 +88,12 @@ class CurveMoments(JointAnswer, Documented):
         kept = np.stack([monotone_shrinkage(*pair) for pair in pairs])
         return np.asarray(self.look.center + kept * self.shift * self.unit)
 
-    def covariance(
-        self, group: Label | None = None, *, floor: float | None = BELIEVED
-    ) -> FloatArray:
+    def covariance(self, group: Label | None = None, *, floor: float = BELIEVED) -> FloatArray:
         """Of the coefficients of a person's curve, (M, M): see `covariance_in`.
 
         Args:
             group: whose; left out where there is one covariance for all.
-            floor: of eigenvalues, in deviations of the noise; None to keep their sum instead.
+            floor: of eigenvalues, in deviations of the noise.
         """
         table = 0 if self.look.blocks == 1 else self.number_of(group)
         return self.covariance_in(table, floor=floor)

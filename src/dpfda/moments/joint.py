@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.curves.symmetric import floored, with_trace
+from dpfda.curves.symmetric import floored
 from dpfda.moments.look import JointMoments
 from dpfda.noise.law import NoiseLaw
 
@@ -116,22 +116,15 @@ class JointAnswer:
         raw = [rest / self._people(table) for table, rest in enumerate(self.answer.rests)]
         return np.asarray(np.array(raw) - self._weights @ squares)
 
-    def covariance_in(self, table: int = 0, *, floor: float | None = BELIEVED) -> FloatArray:
+    def covariance_in(self, table: int = 0, *, floor: float = BELIEVED) -> FloatArray:
         """Covariance of coefficients, (M, M), eigenvalues at least `floor` deviations of noise.
-
-        Without a floor they are at least 0 and add up to what was released: a floor makes tests
-        timid, this may take small ones for 0, where noise on means is all that matters.
 
         Beyond the coefficients whose products were released only the sum of variances is known; it
         is spread along the axes.
         """
         many, few = len(self.look.axes), self.look.second
         full = np.zeros((many, many))
-        noise = self.product_noise(table)
-        if floor is None:
-            full[:few, :few] = with_trace(self.products[table], least=noise)
-        else:
-            full[:few, :few] = floored(self.products[table], floor * noise)
+        full[:few, :few] = floored(self.products[table], floor * self.product_noise(table))
         beyond = np.arange(few, many)
         full[beyond, beyond] = max(float(self.rests[table]), 0.0) / max(1, many - few)
         return np.asarray(full * np.outer(self.unit, self.unit))
