@@ -71,7 +71,9 @@ class Watcher:
             except Exception as error:  # the watcher must not end
                 log.error("studies could not be listed", extra={"fields": failure(error)})
             try:
-                await asyncio.wait_for(self.called.wait(), _TICK)
+                # Not `wait_for`: called and cancelled at once, it would forget the second.
+                async with asyncio.timeout(_TICK):
+                    await self.called.wait()
             except TimeoutError:
                 continue
             self.called.clear()
