@@ -151,7 +151,7 @@ TABLE, CURVE = {"feature_ranges": [(0, 1)] * 3}, {"value_range": (0, 1)}
 @pytest.mark.parametrize(
     ("facts", "classes", "least"),
     [
-        (TABLE, 2, 300),
+        (TABLE, 2, 400),
         (TABLE | {"center_known": True}, 2, 800),
         (TABLE, 3, 300),
         (CURVE, 3, 400),
