@@ -78,7 +78,7 @@ lock: ## write constraints.txt anew: the newest versions that pyproject.toml all
 	@$(PYTHON) tools/lock.py
 
 docs: $(READY) ## build the documentation into site/
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean: ## remove environments and everything that was built
 	@rm -rf .venv .venv-demo .venv-federation .pythons build dist site out .pytest_cache .mypy_cache .ruff_cache \

@@ -18,7 +18,7 @@ EXAMPLES = sorted(script.stem for script in (ROOT / "examples").glob("plot_*.py"
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("mkdocs", reason="the documentation's tools are not installed")
     folder = tmp_path_factory.mktemp("site")
-    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(folder)]
+    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "-d", str(folder)]
     told = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, check=False)
     assert told.returncode == 0, told.stderr
     return folder

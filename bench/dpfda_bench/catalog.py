@@ -13,7 +13,7 @@ from dpfda_bench import benchmarks, reproductions
 def benchmark_names() -> list[str]:
     """What ``dpfda bench`` knows.
 
-    Example:
+    Examples:
         >>> "noise" in benchmark_names()
         True
     """

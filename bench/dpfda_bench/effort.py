@@ -17,7 +17,7 @@ class Effort:
         sweep: where and by how many processes, and what is kept.
         device: ``cuda`` for an accelerator, where the study can use one.
 
-    Example:
+    Examples:
         >>> Effort().repeats(100, quick=5), Effort(quick=True).repeats(100, quick=5)
         (100, 5)
     """

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Goal:
     """A bound that a figure should keep.
 
-    Example:
+    Examples:
         >>> at_most(0.2).met(0.15), at_least(20).met(12)
         (True, False)
     """

@@ -43,7 +43,7 @@ def enlarged(
 def moved(images: Images, rng: np.random.Generator) -> Images:
     """Each picture rotated by up to 12 degrees and shifted by up to 1.5 pixels, bilinearly.
 
-    Example:
+    Examples:
         >>> moved(np.ones((2, 28, 28), dtype=np.float32), np.random.default_rng(0)).shape
         (2, 28, 28)
     """

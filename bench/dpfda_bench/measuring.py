@@ -30,7 +30,7 @@ def seconds(
 def mean_and_error(values: Sequence[float], name: str = "error") -> dict[str, float]:
     """The mean of replications, called `name`, and its standard error.
 
-    Example:
+    Examples:
         >>> mean_and_error([0.0, 2.0, 0.0, 2.0], "mean")
         {'mean': 1.0, 'standard_error': 0.5}
     """
@@ -41,7 +41,7 @@ def mean_and_error(values: Sequence[float], name: str = "error") -> dict[str, fl
 def gathered(found: Iterable[tuple[Key, float]]) -> dict[Key, list[float]]:
     """The values of each key, in the order in which they come.
 
-    Example:
+    Examples:
         >>> gathered([("a", 1.0), ("b", 2.0), ("a", 3.0)])
         {'a': [1.0, 3.0], 'b': [2.0]}
     """

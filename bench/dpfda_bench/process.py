@@ -23,7 +23,7 @@ class Process:
 
     Eigenpairs are computed once (and cached by `eigenpairs`); many paths are one matrix product.
 
-    Example:
+    Examples:
         >>> from dpfda.central.functions import eigenpairs
         >>> from dpfda.central.kernels import Matern
         >>> from dpfda.central.quadrature import as_grid

@@ -36,7 +36,7 @@ def cross_validated(
         None. The choice reveals something about the curves; callers must say that they know, and
         the guarantee of what is released with it says so to everybody else.
 
-    Example:
+    Examples:
         >>> from dpfda.central.quadrature import as_grid
         >>> curves = np.random.default_rng(0).normal(size=(40, 11))
         >>> grid = as_grid(np.linspace(0, 1, 11))

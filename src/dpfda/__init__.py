@@ -3,7 +3,7 @@
 The names below are loaded when they are first used, so that ``import dpfda`` stays light: it needs
 numpy, scipy, msgspec and cryptography only.
 
-Example:
+Examples:
     >>> from dpfda import Guarantee
     >>> print(Guarantee(epsilon=0.5, model="local"))
     ε = 0.5, local, unit = person, sampler = exact

@@ -5,7 +5,7 @@ that family's registry. A family's package imports all its modules through `disc
 of classes is edited anywhere. A family whose members live in several packages names them in
 ``homes=``; they are imported when somebody asks for a member.
 
-Example:
+Examples:
     >>> from dataclasses import dataclass
     >>> class Shape(Registered, family="shape"): ...
     >>> @dataclass(frozen=True)

@@ -27,7 +27,7 @@ def require_types(kind: type[Any], given: Mapping[str, Any]) -> None:
 
     Fields of other than plain types, such as arrays and objects, check themselves.
 
-    Example:
+    Examples:
         >>> from dataclasses import dataclass
         >>> @dataclass
         ... class Shape:

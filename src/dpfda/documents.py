@@ -128,7 +128,7 @@ class Documented(Portable):
 def load(path: str | os.PathLike[str]) -> Any:
     """Whatever `save` has written: a model, a release or a regression, with its guarantee.
 
-    Example:
+    Examples:
         >>> from tempfile import mkdtemp
         >>> from dpfda.curves import CurveEncoder
         >>> from dpfda.protocol.model import CurveModel
@@ -159,7 +159,7 @@ def read(document: bytes, *, name: str = "document") -> Any:
 def schema() -> dict[str, Any]:
     """The JSON Schema of every kind of document.
 
-    Example:
+    Examples:
         >>> sorted(schema())
         ['$defs', 'anyOf']
     """

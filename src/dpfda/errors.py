@@ -49,7 +49,7 @@ _EXTRAS = {
 def printable(text: object, *, most: int = _LONGEST) -> str:
     r"""What somebody else has written, as it may be shown: one line, nothing that moves a cursor.
 
-    Example:
+    Examples:
         >>> printable("red \x1b[31m\ntext")
         'red \\x1b[31m\\ntext'
     """

@@ -43,7 +43,7 @@ class Inquiry(Portable):
         columns: of X, by name; of curves, one a point.
         grid_points: of curves, where X (or y, for function-on-scalar) are curves.
 
-    Example:
+    Examples:
         >>> inquiry = Inquiry(
         ...     estimator="PrivateMean", rows=3000, columns=("1", "2", "3"),
         ...     parameters={"epsilon": 1.0, "delta": 1e-6, "value_range": [0, 2]},

@@ -101,7 +101,7 @@ def plan_study(
         seed: of the study's public randomness (who is asked what).
         title: for people to read.
 
-    Example:
+    Examples:
         >>> plan = plan_study(3000, 1.0, value_range=(-6, 6), classes=("yes", "no"))
         >>> plan.design["name"], plan.classes, plan.encoder.n_features
         ('questions', ('no', 'yes'), 8)
@@ -228,7 +228,7 @@ _FACTS: Any = msgspec.defstruct(
 def plan_from_facts(facts: Mapping[str, Any]) -> StudyPlan:
     """`plan_study` for facts that somebody sent, by name.
 
-    Example:
+    Examples:
         >>> sent = {"n_people": 50, "epsilon": 1, "value_range": [0, 1], "classes": ["no", "yes"]}
         >>> plan_from_facts(sent).hash == plan_study(**sent).hash
         True

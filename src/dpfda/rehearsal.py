@@ -70,7 +70,7 @@ def rehearse(
         The fitted estimator, and the consortium: who took part in each stage (`survivors`), and the
         variance of the noise in units of one curator's (`noise_ratio`).
 
-    Example:
+    Examples:
         >>> from dpfda import PrivateMean
         >>> curves = np.sin(np.linspace(0, 3, 20)) + np.zeros((3000, 1))
         >>> mean = PrivateMean(1.0, delta=1e-6, value_range=(-2, 2), random_state=0)

@@ -10,7 +10,7 @@ from typing import Any
 def printed(name: str) -> list[dict[str, Any]]:
     """The rows of a printed table by column: numbers, words, and None where nothing is printed.
 
-    Example:
+    Examples:
         >>> printed("003-table-3")[0]["FRL"]
         5.252
     """

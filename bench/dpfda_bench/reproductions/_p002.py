@@ -149,7 +149,7 @@ def synthetic(link: Any, *, dimension: int, n: int = 10_000, seed: int = 0) -> P
 def renyi_epsilon(multiplier: float, *, steps: int, delta: float) -> float:
     """Eq. (7) of 002 with the right α (its Eq. (8) has a stray 1 under the root).
 
-    Example:
+    Examples:
         >>> renyi_epsilon(10.0, steps=1000, delta=1e-5) > 10
         True
     """

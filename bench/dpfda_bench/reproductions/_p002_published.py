@@ -22,7 +22,7 @@ def published_mu(claimed: float, *, delta: float, link: Link) -> float:
     Linear, y = 1 and y' = 0 on perpendicular rows: 1 from Λ0, (2/4)² from Λ1, 2 from Λ2.
     Logistic, y = 1 and y' = 0 at angle cosine t: (2 + 2t)/4 + 2(1 - t²), the largest at t = ⅛.
 
-    Example:
+    Examples:
         >>> round(published_mu(1.0, delta=1e-5, link="linear"), 3)
         0.372
     """
@@ -35,7 +35,7 @@ def published_mu(claimed: float, *, delta: float, link: Link) -> float:
 def published_epsilon(claimed: float, *, delta: float, link: Link) -> float:
     """The true ε, at the same δ, of Gaussian FM as published for a claimed ε.
 
-    Example:
+    Examples:
         >>> round(published_epsilon(0.5, delta=1e-5, link="linear"), 2)
         0.67
     """
@@ -59,7 +59,7 @@ def published_cape_epsilon(
         link: None: the sum of the sites is one Gaussian release, exactly calibrated. A link: it is
             Gaussian FM as published, which costs more by itself (C7).
 
-    Example:
+    Examples:
         >>> round(published_cape_epsilon(0.5, delta=1e-5, sites=10), 2)
         0.69
     """
@@ -74,7 +74,7 @@ def published_cape_epsilon(
 def published_sensitivity(method: str, link: Link, dimension: int) -> tuple[float, ...]:
     """Table A1 of 002 times N: one number for each order j of the coefficients.
 
-    Example:
+    Examples:
         >>> published_sensitivity("gaussian_fm", "linear", 5)
         (1.0, 4.0, 1.0)
     """

@@ -53,7 +53,7 @@ def run(effort: Effort = FULL) -> Outcome:
 def seen_by_coalition(sites: int, colluders: int) -> float:
     """τ² v'Σ⁻¹v for one honest site's unit change, from the covariance of what is seen.
 
-    Example:
+    Examples:
         >>> round(seen_by_coalition(10, 0), 6) == round(2 * 10 / 11, 6)
         True
     """

@@ -74,7 +74,7 @@ class LocalBoostingClassifier(LocalClassifier):
         ε-LDP for all rows and labels of one owner. The data user's own rows are used
         as they are and are not protected.
 
-    Example:
+    Examples:
         >>> rng = np.random.default_rng(0)
         >>> X = rng.normal(size=(8000, 3))
         >>> y = np.where(X[:, 0] + X[:, 1] > 0, "yes", "no")

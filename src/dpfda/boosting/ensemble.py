@@ -26,7 +26,7 @@ class Ensemble(BoostedModel, name="ensemble"):
         rules: the weak rules T_m.
         alphas: their weights α_m > 0.
 
-    Example:
+    Examples:
         >>> from dpfda.boosting.weak_rules import StumpRule
         >>> vote = Ensemble.empty([(0.0, 10.0)], classes=2)
         >>> vote = vote.joined(StumpRule(feature=0, threshold=0.0, below=0, above=1), alpha=1.0)

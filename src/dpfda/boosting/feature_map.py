@@ -34,7 +34,7 @@ class FeatureMap(Registered, Declared, family="feature map", name="whitened"):
         product_scale: standard deviation of each product.
         prior_variance: of each coefficient of the logistic model, shape (D,).
 
-    Example:
+    Examples:
         >>> rows = np.random.default_rng(0).normal(size=(200, 3)) * [5.0, 1.0, 0.5]
         >>> FeatureMap.learnt(rows, products=2)(rows).shape
         (200, 7)

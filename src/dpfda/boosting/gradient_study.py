@@ -36,7 +36,7 @@ class GradientDesign(BoostingDesign, name="gradient_boosting"):
         typical_rows: how many rows an owner has on average, to plan with; N by default.
         typical_epsilon: what an owner spends, to plan with; the plan's ε by default.
 
-    Example:
+    Examples:
         >>> rows = np.random.default_rng(0).normal(size=(50, 2))
         >>> GradientDesign(features=FeatureMap.learnt(rows), reference=rows, n_rows=4).columns
         2

@@ -41,7 +41,7 @@ def most_likely(
 ) -> tuple[FloatArray, FloatArray]:
     """Posterior mode θ (K - 1, D) and posterior precision from clean labels (the data user's).
 
-    Example:
+    Examples:
         >>> theta, _ = most_likely(np.array([[1.0, -1.0], [1.0, 1.0]]), np.array([0, 1]),
         ...                        precision=np.eye(2), classes=2)
         >>> theta.round(2)

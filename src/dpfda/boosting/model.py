@@ -79,7 +79,7 @@ class RowModel(ClassModel):
         boosted: scores rows of numbers.
         table: public columns with names or categories, where rows are read as such.
 
-    Example:
+    Examples:
         >>> from dpfda.boosting.ensemble import Ensemble
         >>> from dpfda.privacy.guarantee import Guarantee
         >>> model = RowModel(boosted=Ensemble.empty([(0, 1)], classes=2), classes=("no", "yes"),

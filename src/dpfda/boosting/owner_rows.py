@@ -20,7 +20,7 @@ class OwnerRows(NamedTuple):
         labels: label numbers, shape (H, N); 0 where there is no row.
         present: True where there is a row, shape (H, N).
 
-    Example:
+    Examples:
         >>> rows = OwnerRows.grouped([[0.1], [0.2], [0.3]], [1, 0, 1], groups=["a", "b", "a"])
         >>> rows.owners, rows.sizes.tolist()
         (2, [2, 1])

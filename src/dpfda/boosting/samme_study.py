@@ -44,7 +44,7 @@ class SammeDesign(BoostingDesign, name="samme"):
         thresholds: on the scaled features, shape (d, T), for ``statistic``.
         coefficient_bound: public box of local coefficients, for ``classifier``.
 
-    Example:
+    Examples:
         >>> half = {"owners_per_round": 9, "judges": 9}
         >>> SammeDesign(rule="classifier", feature_ranges=[[0, 1]], **half).columns
         1

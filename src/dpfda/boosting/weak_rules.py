@@ -33,7 +33,7 @@ class WeakRule(Registered, Declared, family="weak rule"):
 class CentroidRule(WeakRule, name="centroid"):
     """The class with the nearest centroid.
 
-    Example:
+    Examples:
         >>> CentroidRule(centroids=[[-1.0], [1.0]]).decide(np.array([[0.3], [-2.0]]))
         array([1, 0])
     """
@@ -53,7 +53,7 @@ class CentroidRule(WeakRule, name="centroid"):
 class StumpRule(WeakRule, name="stump"):
     """One feature, one threshold, one class on each side (Eq. (1) of 004).
 
-    Example:
+    Examples:
         >>> rule = StumpRule(feature=0, threshold=0.5, below=1, above=0)
         >>> rule.decide(np.array([[0.3], [0.5]]))
         array([1, 0])
@@ -77,7 +77,7 @@ class StumpRule(WeakRule, name="stump"):
 class LinearRule(WeakRule, name="linear"):
     """The sign of one score (0 counts as class 1), or the largest of K scores.
 
-    Example:
+    Examples:
         >>> LinearRule(coefficients=[[1.0]], intercepts=[-0.5]).decide(np.array([[0.3], [0.7]]))
         array([0, 1])
     """

@@ -41,7 +41,7 @@ class Schedule:
         outside: share of the curves that the radius should leave outside.
         steepness: p of the prior R^-p over radii.
 
-    Example:
+    Examples:
         >>> Schedule.of(Cost(epsilon=1.0), n=1000, most=60).fine
         32
     """
@@ -96,7 +96,7 @@ class Adaptive(FunctionMechanism, name="adaptive"):
         noise: shares of μ² add up to that of one Gaussian mechanism. Below nε = 200 a single look.
         Every choice is a function of n, ε, the grid and earlier releases.
 
-    Example:
+    Examples:
         >>> Adaptive().name
         'adaptive'
     """

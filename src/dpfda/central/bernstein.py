@@ -66,7 +66,7 @@ class Bernstein(FunctionMechanism, name="bernstein"):
     Attributes:
         order: K.
 
-    Example:
+    Examples:
         >>> Bernstein(order=10).order
         10
     """

@@ -166,7 +166,7 @@ class NearestMean(CellLook, name="nearest_mean"):
 def cell_sensitivity(features: FloatArray, axes: FloatArray, *, gaussian: bool = False) -> float:
     """max over pairs of cells of Σ_j |k_j(x) - k_j(x')|/a_j, exactly (C13); ℓ2 for Gaussian noise.
 
-    Example:
+    Examples:
         >>> cell_sensitivity(np.eye(3), np.ones(3))
         2.0
     """

@@ -155,7 +155,7 @@ class PrivateCovariance(CuratedCurveEstimator):
     ``release_.parameters["noise"]`` (root mean squared norm of the noise) with the variance
     expected.
 
-    Example:
+    Examples:
         >>> rng = np.random.default_rng(0)
         >>> curves = rng.normal(size=(5000, 1)) * np.sin(np.pi * np.linspace(0, 1, 30))
         >>> fitted = PrivateCovariance(epsilon=2.0, value_range=(-3, 3), random_state=0).fit(curves)

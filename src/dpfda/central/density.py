@@ -101,7 +101,7 @@ class PrivateDensity(PointEstimator):
         ledger: budget of the data over all releases: spent before noise is drawn.
         random_state: None for exact noise, or a seed for simulations.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> ages = np.random.default_rng(0).beta(8, 2, size=2000) * 100
         >>> density = PrivateDensity(epsilon=1.0, feature_ranges=(0, 100), random_state=0).fit(ages)

@@ -44,7 +44,7 @@ class PrivateFPCA(TransformerMixin, PrivateCovariance):
         mean_: the released rough mean curve.
         n_components_: how many were kept.
 
-    Example:
+    Examples:
         >>> rng = np.random.default_rng(0)
         >>> t = np.linspace(0, 1, 40)
         >>> two = np.stack([np.ones(40), np.cos(np.pi * t)])

@@ -183,7 +183,7 @@ class PrivateFunctionOnScalar(CuratedCurveEstimator):
         ledger: budget of the data over all releases: spent look by look, before noise is drawn.
         random_state: None for exact noise, or a seed for simulations.
 
-    Example:
+    Examples:
         >>> rng = np.random.default_rng(0)
         >>> x, t = rng.uniform(20, 60, size=(4000, 1)), np.linspace(0, 1, 25)
         >>> model = PrivateFunctionOnScalar(

@@ -31,7 +31,7 @@ class FunctionBasis:
         functions: values (J, points), row-major over the axes.
         eigenvalues: λ_j of the kernel, decreasing; ones where there is no kernel.
 
-    Example:
+    Examples:
         >>> from dpfda.central.quadrature import as_grid
         >>> basis = spline_basis(as_grid(np.linspace(0, 1, 21)), size=5)
         >>> bool(np.abs(basis.gram - np.eye(5)).max() < 1e-12)

@@ -34,7 +34,7 @@ class HistogramDensity(DensityMechanism, name="histogram"):
         size: cells along each axis; by default a power of two near 0.7 √(nε), in two variables near
             √(nε/8): there noise and sampling error of a coefficient are alike.
 
-    Example:
+    Examples:
         >>> HistogramDensity().cells_along(2000.0, 1)
         32
     """

@@ -40,7 +40,7 @@ class KernelDensity(DensityMechanism, name="kernel"):
         components: M of FRL, or K of Bernstein.
         rough: use the exponential kernel (the paper's choice in two variables).
 
-    Example:
+    Examples:
         >>> round(KernelDensity(kind="iclp_qr").bandwidth_for(1024, 1), 4)
         0.05
     """

@@ -51,7 +51,7 @@ class PrivateKernelMachine(LabelsOrNumbers, PointEstimator):
         ledger: budget of the data over all releases: spent before noise is drawn.
         random_state: None for exact noise, or a seed for simulations.
 
-    Example:
+    Examples:
         >>> rng = np.random.default_rng(0)
         >>> x = rng.uniform(size=4000)
         >>> y = np.where(rng.uniform(size=4000) < x, 1, -1)

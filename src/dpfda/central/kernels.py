@@ -40,7 +40,7 @@ class Matern(Kernel, name="matern"):
 
     The roughest of the family, ν = ½, is the exponential kernel exp(-|s - t|/ρ).
 
-    Example:
+    Examples:
         >>> Matern(nu=0.5, length=1.0).between(np.zeros(1), np.ones(1)).round(4)
         array([[0.3679]])
     """

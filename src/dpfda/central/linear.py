@@ -117,7 +117,7 @@ class FiniteLaplace(LinearMechanism, name="frl"):
         ε-DP with Δ₁ = 2τ√M/n (published: 2τM/n). M is ⌊n^{1/3}⌋ unless given, the upper end of
         the paper's range; its own choice of M within the range looks at the true error.
 
-    Example:
+    Examples:
         >>> FiniteLaplace(components=4).components
         4
     """
@@ -151,7 +151,7 @@ class AbsoluteRegularization(LinearMechanism, name="iclp_ar"):
         Δ = (2τ/n)(Σ_{j<J*} 1/λ_j)^{1/2} (published: the sum of 1/√λ_j). ψ is chosen from n, ε and
         the kernel: the J* of least noise plus ψ.
 
-    Example:
+    Examples:
         >>> AbsoluteRegularization(eta=1.0).name
         'iclp_ar'
     """
@@ -205,7 +205,7 @@ class QuadraticRegularization(LinearMechanism, name="iclp_qr"):
         Lap(Δ√λ_j/ε), the paper's Algorithm 1; Theorem 4's σ would be √2 ε-DP (C10). PSS: ψ = 1/n,
         η = 1 + 2/β.
 
-    Example:
+    Examples:
         >>> QuadraticRegularization(eta=1.5).smoothing(100)
         (1.5, 0.01)
     """
@@ -247,7 +247,7 @@ class OptimalAllocation(QuadraticRegularization, name="allocation"):
     Privacy:
         ε-DP: Σ s_j|c_j|/√s_j ≤ ‖c‖ (Σ s_j)^{1/2}, so Δ = (2τ/n)(Σ s_j)^{1/2}; attained.
 
-    Example:
+    Examples:
         >>> OptimalAllocation().name
         'allocation'
     """
@@ -271,7 +271,7 @@ class GaussianProcess(QuadraticRegularization, name="gaussian_process"):
         (ε, δ)-DP: ‖s_j c_j/a_j‖₂ ≤ 2τ/n for axes a = s. Published: axes √λ_j, for which the
         norm is at most (2τ/n) max s_j/√λ_j. σ is calibrated exactly.
 
-    Example:
+    Examples:
         >>> GaussianProcess.needs_delta
         True
     """

@@ -218,7 +218,7 @@ def units(n: int) -> int:
     Gaussian noise is 2^16/μ such units or more for up to 2^22 records and 2^11/μ for 2^27, one of
     Laplace noise 2^14/ε and 2^9/ε: a release is charged for two (`additive.ROUNDING_STEPS`).
 
-    Example:
+    Examples:
         >>> units(1000) == units(2**22) == 2**40, units(2**22 + 1) == 2**39, units(2**27) == 2**35
         (True, True, True)
     """

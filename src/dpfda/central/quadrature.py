@@ -42,7 +42,7 @@ def as_places(places: Any) -> Grid:
 def trapezoid(grid: Grid) -> FloatArray:
     """Weights of the trapezoid rule, one for each point of the grid.
 
-    Example:
+    Examples:
         >>> trapezoid(as_grid([0.0, 0.5, 1.0]))
         array([0.25, 0.5 , 0.25])
     """
@@ -57,7 +57,7 @@ def trapezoid(grid: Grid) -> FloatArray:
 def norm_bound(bound: float, grid: Grid) -> float:
     """A public bound on the average norm, as a bound on √∫X²: times √(length of the domain).
 
-    Example:
+    Examples:
         >>> norm_bound(2.0, as_grid([0.0, 3.0, 9.0]))
         6.0
     """

@@ -55,7 +55,7 @@ def _read(
 def fill_gaps(values: FloatArray, points: FloatArray) -> FloatArray:
     """Replace NaN by linear interpolation along each row.
 
-    Example:
+    Examples:
         >>> fill_gaps(np.array([[1.0, np.nan, 3.0]]), np.array([0.0, 0.5, 1.0]))
         array([[1., 2., 3.]])
     """

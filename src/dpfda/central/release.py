@@ -83,7 +83,7 @@ class Release(Documented):
         density: whether `values` are made into a density: not negative, of integral 1.
         channels: how many channels the curves have; `values` are (C, T) where there are several.
 
-    Example:
+    Examples:
         >>> from dpfda import PrivateMean
         >>> curves = np.sin(np.linspace(0, 3, 50)) + np.zeros((300, 1))
         >>> release = PrivateMean(epsilon=1.0, bound=1.0, random_state=0).fit(curves).release_

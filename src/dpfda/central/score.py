@@ -128,7 +128,7 @@ def private_score(
         ledger: budget of the data over all releases: spent before noise is drawn.
         random_state: None for exact noise, or a seed for simulations.
 
-    Example:
+    Examples:
         >>> from sklearn.dummy import DummyClassifier
         >>> X, y = np.zeros((1000, 1)), np.arange(1000) % 4 == 0
         >>> guess = DummyClassifier(strategy="constant", constant=False).fit(X[:5], y[:5])

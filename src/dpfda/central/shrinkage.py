@@ -17,7 +17,7 @@ def monotone_shrinkage(noisy: FloatArray, variance: FloatArray) -> FloatArray:
     isotonic regression of 1 - v/y². Smooth-first bases make "not
     increasing" right.
 
-    Example:
+    Examples:
         >>> monotone_shrinkage(np.array([9.0, 0.1]), np.array([1.0, 1.0])).round(2)
         array([0.99, 0.  ])
     """

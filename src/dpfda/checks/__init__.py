@@ -6,7 +6,7 @@ come from the ``examples`` of every class that is registered in the family (or f
 ``examples(member)``), so a new class is checked without a list being edited, also one that is
 defined outside this package.
 
-Example:
+Examples:
     >>> "mechanism" in {case.family for case in cases()}
     True
 """

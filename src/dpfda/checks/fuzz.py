@@ -34,7 +34,7 @@ _SLOWER = 20
 def check_fuzz(query: Query) -> None:
     """Try everything on one query.
 
-    Example:
+    Examples:
         >>> from dpfda.protocol.tasks.stump import StumpTask
         >>> check_fuzz(StumpTask.examples()[0])
     """

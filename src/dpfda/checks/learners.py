@@ -26,7 +26,7 @@ MEMBERS, ROWS, FEATURES = 5, 24, 3
 def check_learner(learner: Learner) -> None:
     """Run every check on one learner.
 
-    Example:
+    Examples:
         >>> check_learner(Learner.named("nearest_centroid")())
     """
     for check in CHECKS:

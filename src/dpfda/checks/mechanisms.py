@@ -32,7 +32,7 @@ _MOST_PATTERNS = 300
 def check_mechanism(mechanism: Mechanism) -> None:
     """Run the whole contract on one instance.
 
-    Example:
+    Examples:
         >>> check_mechanism(Mechanism.named("laplace")(epsilon=1.0, dimension=2))
     """
     check_description(mechanism)

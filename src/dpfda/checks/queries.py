@@ -33,7 +33,7 @@ _HOSTILE = (np.nan, np.inf, -np.inf, 1e308, -1e308, 1e200, 1e-320)
 def check_query(query: Query) -> None:
     """Run the whole contract on one instance.
 
-    Example:
+    Examples:
         >>> from dpfda.protocol.tasks.moment import MomentTask
         >>> check_query(MomentTask.examples()[0])
     """

@@ -119,7 +119,7 @@ def _points(grid: str, count: int) -> tuple[float, ...]:
 def listed(text: str, *, option: str = "--columns") -> tuple[str, ...]:
     """Names of columns, some of them counted through.
 
-    Example:
+    Examples:
         >>> listed("t0..t3,last")
         ('t0', 't1', 't2', 't3', 'last')
     """

@@ -65,7 +65,7 @@ def reading_from(options: dict[str, Any]) -> Reading:
 def feature_ranges(text: str | None, names: Sequence[str]) -> dict[str, Any] | None:
     """Public ranges of columns: 0:1 for all, 0:1,5:9 in order, age=18:99,..., or a JSON file.
 
-    Example:
+    Examples:
         >>> feature_ranges("age=18:99,weight=30:150", ["weight", "age"])
         {'weight': (30.0, 150.0), 'age': (18.0, 99.0)}
     """

@@ -32,7 +32,7 @@ def read_secret(option: str, file: Path) -> str:
 def holds_password(url: str) -> bool:
     """Whether a URL tells a password.
 
-    Example:
+    Examples:
         >>> [holds_password(f"postgresql://{u}h/d") for u in ("", "u@", "u:p@", ":p@")]
         [False, False, True, True]
         >>> holds_password("postgresql://h/d?user=u&password=p")

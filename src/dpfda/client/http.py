@@ -173,7 +173,7 @@ def _trusting(certificates: str | None) -> ssl.SSLContext:
 def is_loopback(host: str) -> bool:
     """Whether a host name can only mean this machine.
 
-    Example:
+    Examples:
         >>> is_loopback("localhost"), is_loopback("::1"), is_loopback("127.0.0.1.example.org")
         (True, True, False)
     """
@@ -198,7 +198,7 @@ def persistently(
         sleep: how to wait.
         told: gets one line for people, when the first attempt fails and others follow.
 
-    Example:
+    Examples:
         >>> answers = iter([Answer(503, b""), Answer(200, b"{}")])
         >>> persistently(lambda: next(answers), sleep=lambda seconds: None).status
         200

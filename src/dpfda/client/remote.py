@@ -52,7 +52,7 @@ class RemoteClient:
         holder: what answers: a person with a curve, or another kind of `Person`.
         told: gets lines for people, such as that the collector is asked again.
 
-    Example:
+    Examples:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     client = RemoteClient(folder, limit_epsilon=2.0)

@@ -36,7 +36,7 @@ class Keyhole:
         limit: of wrong keys.
         sleep: how to let time pass.
 
-    Example:
+    Examples:
         >>> keyhole = Keyhole(Settings(database="memory:", admin_key="0123456789abcdef012345"))
         >>> asyncio.run(keyhole.fits("0123456789abcdef012345", "192.0.2.1"))
         True

@@ -14,7 +14,7 @@ _NETWORK = 64  # bits of an IPv6 address that name a household; the rest its dev
 class RateLimit:
     """At most `burst` requests at once, and `rate` a second after that, for each key.
 
-    Example:
+    Examples:
         >>> clock = iter([0.0, 0.0, 0.0, 1.0])
         >>> limit = RateLimit(rate=1.0, burst=2, clock=lambda: next(clock))
         >>> [limit.allows("somebody") for _ in range(4)]
@@ -52,7 +52,7 @@ class RateLimit:
 def origin(host: str) -> str:
     """Where a request comes from, as limits see it: an IPv4 address, or an IPv6 network.
 
-    Example:
+    Examples:
         >>> origin("192.0.2.7"), origin("::ffff:192.0.2.7"), origin("2001:db8::1:2:3:4")
         ('192.0.2.7', '192.0.2.7', '2001:db8::/64')
     """

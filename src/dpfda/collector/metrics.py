@@ -17,7 +17,7 @@ _BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 class Metrics:
     """Requests by route and status, and how long they took.
 
-    Example:
+    Examples:
         >>> metrics = Metrics()
         >>> metrics.note("/health", 200, 0.002)
         >>> 'dpfda_requests_total{route="/health",status="200"} 1' in metrics.text({})

@@ -31,7 +31,7 @@ _ALLOWED = [
 def checked_origin(origin: str, *, name: str = "--allow-origin") -> str:
     """An origin as browsers write it.
 
-    Example:
+    Examples:
         >>> checked_origin("https://studies.example")
         'https://studies.example'
     """

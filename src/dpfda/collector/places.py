@@ -26,7 +26,7 @@ class Places:
         processes: how many share the work: each has a part of the places, and one at least.
         clock: seconds.
 
-    Example:
+    Examples:
         >>> places = Places(most=20, clock=lambda: 0.0)
         >>> tokens = [b"a", b"b", b"c"]
         >>> [places.take("study", "192.0.2.1", one, people=10, seconds=60) for one in tokens]

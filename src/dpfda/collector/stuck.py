@@ -34,7 +34,7 @@ class StuckStudy(msgspec.Struct, frozen=True, kw_only=True):
 class StuckStudies:
     """What this process knows of studies that fail: each is tried again, ever more rarely.
 
-    Example:
+    Examples:
         >>> clock = iter([0.0, 0.5, 1.0])
         >>> stuck = StuckStudies(clock=lambda: next(clock))
         >>> stuck.failed("a", 0, "TypeError").again

@@ -22,7 +22,7 @@ class Basis(Registered, ABC, family="basis"):
     says in `_functions` what its functions are worth. Everything else is inherited. Declared
     with ``name="..."`` it can be asked for by name.
 
-    Example:
+    Examples:
         >>> from dataclasses import dataclass
         >>> @dataclass(frozen=True, kw_only=True)
         ... class Powers(Basis):

@@ -23,7 +23,7 @@ class BSplineBasis(Basis, name="bspline"):
         knots: interior knots, strictly inside the domain and increasing; None spaces them evenly.
         domain_range: the interval on which curves live.
 
-    Example:
+    Examples:
         >>> BSplineBasis(n_basis=5).evaluate([0.0, 0.5, 1.0]).tolist()
         [[1.0, 0.0, 0.0, 0.0, 0.0], [0.0, 0.25, 0.5, 0.25, 0.0], [0.0, 0.0, 0.0, 0.0, 1.0]]
         >>> BSplineBasis(knots=(0.2, 0.9)).n_basis

@@ -26,7 +26,7 @@ class ChannelBasis(Basis, name="channels"):
     Args:
         parts: the basis of each channel.
 
-    Example:
+    Examples:
         >>> basis = ChannelBasis(parts=(CosineBasis(n_basis=2), CosineBasis(n_basis=1)))
         >>> basis.in_turns([np.array([1.0, 2.0]), np.array([10.0])]).tolist()
         [1.0, 10.0, 2.0]

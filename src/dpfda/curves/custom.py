@@ -25,7 +25,7 @@ class CustomBasis(Basis, name="custom"):
         points: the grid (T,), increasing; its ends are the domain.
         values: a table (T, d), one column per function, linearly independent.
 
-    Example:
+    Examples:
         >>> hats = CustomBasis(points=(0, 1, 2), values=[(1, 0), (0, 1), (1, 0)])
         >>> hats.evaluate([0.5, 2.0]).tolist()
         [[0.5, 0.5], [1.0, 0.0]]

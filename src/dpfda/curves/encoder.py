@@ -44,7 +44,7 @@ class CurveEncoder(Transformer):
 
     What cannot work is refused when the encoder is first used.
 
-    Example:
+    Examples:
         >>> t = np.linspace(0, 1, 50)
         >>> curves = np.stack([1 + t, np.sin(5 * t)])
         >>> encoder = CurveEncoder("bspline", n_basis=4, rescale="tanh", scale=2.0)
@@ -130,7 +130,7 @@ class CurveEncoder(Transformer):
 
         Features come in turns: the first of every channel, then the second ones.
 
-        Example:
+        Examples:
             >>> both = CurveEncoder.side_by_side([CurveEncoder("cosine", n_basis=2)] * 2)
             >>> both.encode(np.zeros((5, 30, 2))).shape
             (5, 4)

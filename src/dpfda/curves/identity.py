@@ -16,7 +16,7 @@ from dpfda.errors import InvalidParameter
 class IdentityBasis(Basis, name="identity"):
     """No functions and no grid: a vector of `n_basis` numbers stands for itself.
 
-    Example:
+    Examples:
         >>> IdentityBasis(n_basis=2).gram().tolist()
         [[1.0, 0.0], [0.0, 1.0]]
     """

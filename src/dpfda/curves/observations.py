@@ -66,7 +66,7 @@ def _channels(X: Any) -> int:
 def with_own_grids(X: Any, grid_points: Any, *, strict: bool = True) -> tuple[Any, Any]:
     """Curves with a list of grids, one for each, as pairs (t, x); all others as they are.
 
-    Example:
+    Examples:
         >>> with_own_grids([[1.0, 2.0], [3.0]], [[0.0, 1.0], [0.5]])
         ([([0.0, 1.0], [1.0, 2.0]), ([0.5], [3.0])], None)
     """
@@ -107,7 +107,7 @@ def public_domain(
     Points that all curves share are public. Those of single curves are private and never say what
     the domain is; without any points it is [0, 1].
 
-    Example:
+    Examples:
         >>> days = np.zeros((5, 3))
         >>> public_domain(days, [0.0, 12.0, 24.0]), public_domain(days, None)
         ((0.0, 24.0), (0.0, 1.0))

@@ -63,7 +63,7 @@ class Column(Portable):
 class PublicColumns(Portable):
     """The public columns of a table.
 
-    Example:
+    Examples:
         >>> table = PublicColumns.of({"age": (20, 80), "sex": ["f", "m"]}, name="feature_ranges")
         >>> table.names, table.low.tolist(), table.high.tolist()
         (['age', 'sex=f', 'sex=m'], [20.0, 0.0, 0.0], [80.0, 1.0, 1.0])

@@ -99,7 +99,7 @@ class TanhRescaler(_CenteredRescaler, name="tanh"):
     Coefficients much larger than `scale` all look alike, so choose it from public knowledge of
     the curves' size.
 
-    Example:
+    Examples:
         >>> TanhRescaler(scale=(1.0, 10.0)).rescale([[1.0, 1.0]]).round(3).tolist()
         [[0.762, 0.1]]
     """
@@ -119,7 +119,7 @@ class ClipRescaler(_CenteredRescaler, name="clip"):
 
     `scale` is half the public range of a coefficient, `center` the middle of it.
 
-    Example:
+    Examples:
         >>> ClipRescaler(scale=50, center=100).rescale([[75.0, 100.0, 1e9]]).tolist()
         [[-0.5, 0.0, 1.0]]
     """
@@ -139,7 +139,7 @@ class MaxAbsRescaler(Rescaler, name="max_abs"):
     Keeps a curve's shape and forgets its size, so it cannot be undone and has no slope function.
     A curve of zeros stays 0.
 
-    Example:
+    Examples:
         >>> MaxAbsRescaler().rescale([[2.0, -4.0], [0.0, 0.0]]).tolist()
         [[0.5, -1.0], [0.0, 0.0]]
     """

@@ -23,7 +23,7 @@ class RowEncoder(CurveEncoder):
     Args:
         columns: d.
 
-    Example:
+    Examples:
         >>> RowEncoder(2).encode([[20.0, -300.0]]).tolist()
         [[20.0, -300.0]]
         >>> read_encoder(RowEncoder(2).to_dict()) == RowEncoder(2)

@@ -19,7 +19,7 @@ _CACHED = 1 << 14  # numbers that are cut at a time
 def row_product(rows: FloatArray, matrix: FloatArray) -> FloatArray:
     """rows (n, T) @ matrix (T, J), each row by itself; right to 2^-44 or so of its largest terms.
 
-    Example:
+    Examples:
         >>> rows, matrix = np.random.default_rng(0).normal(size=(2, 100, 30))
         >>> whole = row_product(rows, matrix.T)
         >>> all((row_product(rows[k : k + 1], matrix.T) == whole[k]).all() for k in range(100))

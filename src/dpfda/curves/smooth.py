@@ -25,7 +25,7 @@ class SmoothBasis(Basis, name="smooth"):
     the fourth is f times a constant. On x from -1 to 1 they are cos(mx)/cos m + cosh(mx)/cosh m for
     tan m = -tanh m, and sin(mx)/sin m + sinh(mx)/sinh m for tan m = tanh m, in turns.
 
-    Example:
+    Examples:
         >>> SmoothBasis(n_basis=2).evaluate([0.0, 0.5, 1.0]).round(2).tolist()
         [[1.0, -1.73], [1.0, 0.0], [1.0, 1.73]]
     """

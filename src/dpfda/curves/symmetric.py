@@ -12,7 +12,7 @@ from dpfda._validate import FloatArray, IntArray
 def svec_weights(size: int) -> FloatArray:
     """1 on the diagonal, √2 off it, along the upper triangle: |svec M|₂ = |M|_F.
 
-    Example:
+    Examples:
         >>> svec_weights(2).round(3)
         array([1.   , 1.414, 1.   ])
     """
@@ -23,7 +23,7 @@ def svec_weights(size: int) -> FloatArray:
 def unfold(triangle: FloatArray, size: int) -> FloatArray:
     """The symmetric matrix with this upper triangle.
 
-    Example:
+    Examples:
         >>> unfold(np.array([1.0, 2.0, 3.0]), 2)
         array([[1., 2.],
                [2., 3.]])
@@ -36,7 +36,7 @@ def unfold(triangle: FloatArray, size: int) -> FloatArray:
 class Triangle:
     """The order in which the entries of a symmetric matrix are written, large axes first.
 
-    Example:
+    Examples:
         >>> Triangle(np.ones(2)).vector(np.array([[1.0, 2.0], [2.0, 3.0]])).round(3)
         array([1.   , 2.828, 3.   ])
     """

@@ -50,7 +50,7 @@ class CosineBasis(_Waves, name="cosine"):
     They make no demand at the ends. On a domain of length L every function is divided by √L, so a
     curve's first coefficient is its mean times √L.
 
-    Example:
+    Examples:
         >>> CosineBasis(n_basis=3).evaluate([0.0, 0.5, 1.0]).round(3).tolist()
         [[1.0, 1.414, 1.414], [1.0, 0.0, -1.414], [1.0, -1.414, 1.414]]
     """
@@ -70,7 +70,7 @@ class FourierBasis(_Waves, name="fourier"):
 
     For curves that repeat with the domain's length.
 
-    Example:
+    Examples:
         >>> FourierBasis(n_basis=3).evaluate([0.0, 0.25]).round(3).tolist()
         [[1.0, 0.0, 1.414], [1.0, 1.414, 0.0]]
     """

@@ -31,7 +31,7 @@ class Dataset:
         extra: further columns by name, one entry per row.
         truth: what only a simulation knows, such as the slope function on the grid.
 
-    Example:
+    Examples:
         >>> from dpfda.datasets import simulate_001
         >>> simulate_001(3, random_state=0)
         Dataset('simulation_001', X (3, 101), y (3,), grid_points (101,), truth: slope)

@@ -39,7 +39,7 @@ def simulate_001(
             001 §6.2.
         intercept: α_0.
 
-    Example:
+    Examples:
         >>> data = simulate_001(500, random_state=1)
         >>> data.X.shape, sorted(set(data.y.tolist()))
         ((500, 101), [-1.0, 1.0])
@@ -96,7 +96,7 @@ def simulate_003(name: str, n: int, random_state: Seed = 0) -> Dataset:
         n: number of curves.
         random_state: a seed or a generator; the same seed gives the same curves.
 
-    Example:
+    Examples:
         >>> data = simulate_003("S-2", 10, random_state=1)
         >>> data.X.shape, round(float(data.truth["mean"].max()), 2)
         ((10, 101), 5.59)

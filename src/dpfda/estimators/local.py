@@ -47,7 +47,7 @@ class LocalCurveClassifier(StudyClassifier):
         ε-LDP for curve and label of one person, by k-question randomized response or by one
         codeword. With ``protects="features"`` the same study runs: it protects the label as well.
 
-    Example:
+    Examples:
         >>> from dpfda.datasets import simulate_001
         >>> study = simulate_001(3000, 0)
         >>> classifier = LocalCurveClassifier(

@@ -42,7 +42,7 @@ class MomentClassifier(EncodedClassifier, StudyClassifier):
     Privacy:
         ε-LDP for curve and label of one person: y z* lies in the box that z* lies in.
 
-    Example:
+    Examples:
         >>> from dpfda.datasets import simulate_001
         >>> study = simulate_001(3000, 0)
         >>> classifier = MomentClassifier(epsilon=1.0, random_state=0)

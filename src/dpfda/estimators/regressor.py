@@ -57,7 +57,7 @@ class LocalCurveRegressor(StudyEstimator):
         ε-LDP for curve and number of one person, by k-question randomized response or by one
         codeword.
 
-    Example:
+    Examples:
         >>> rng = np.random.default_rng(0)
         >>> X = rng.normal(size=(4000, 1)) + np.sin(np.linspace(0, 3, 30))
         >>> y = 3 * X[:, 0] + rng.normal(size=4000)

@@ -28,7 +28,7 @@ def non_private_classifier(X: Any, y: Any, *, squares: bool = False) -> Pipeline
         y: labels.
         squares: whether squares of standardized features are features as well.
 
-    Example:
+    Examples:
         >>> x = np.random.default_rng(0).normal(size=(300, 2))
         >>> bool(non_private_classifier(1e-4 * x, x[:, 0] > 0).score(1e-4 * x, x[:, 0] > 0) > 0.95)
         True
@@ -63,7 +63,7 @@ def _with_squares(features: Any) -> Any:
 def non_private_regression(X: Any, y: Any) -> Pipeline:
     """A ridge regression without privacy on standardized features, its penalty by cross-validation.
 
-    Example:
+    Examples:
         >>> x = np.random.default_rng(0).normal(size=(300, 2))
         >>> bool(non_private_regression(x, 5 * x[:, 0] + 1).score(x, 5 * x[:, 0] + 1) > 0.99)
         True
@@ -78,7 +78,7 @@ def non_private_regression(X: Any, y: Any) -> Pipeline:
 def majority_error(labels: Any) -> float:
     """The error of always naming the most frequent label.
 
-    Example:
+    Examples:
         >>> majority_error([1, 1, 0])
         0.33333333333333337
     """
@@ -89,7 +89,7 @@ def majority_error(labels: Any) -> float:
 def in_words(error: float, guessing: float, people: int) -> str:
     """Whether an error on held-out people is better than guessing, and by how much.
 
-    Example:
+    Examples:
         >>> in_words(0.11, 0.5, 1000)
         'Better than guessing: 11.0 % wrong, against 50.0 %.'
         >>> in_words(0.32, 0.327, 1000)

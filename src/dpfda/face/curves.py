@@ -118,7 +118,7 @@ def take(X: Any, index: IntArray) -> Any:
 def count_channels(X: Any) -> int:
     """How many functions of t a row holds.
 
-    Example:
+    Examples:
         >>> count_channels(np.zeros((5, 30, 2))), count_channels(np.zeros((5, 30)))
         (2, 1)
     """
@@ -136,7 +136,7 @@ def count_channels(X: Any) -> int:
 def value_ranges(given: Any, channels: int) -> list[Any]:
     """The public range of each channel: all have the same unless there is one pair for each.
 
-    Example:
+    Examples:
         >>> value_ranges((0, 1), 2), value_ranges([(0, 1), (5, 9)], 2)
         ([(0, 1), (0, 1)], [(0, 1), (5, 9)])
     """

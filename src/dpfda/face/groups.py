@@ -14,7 +14,7 @@ from dpfda.errors import InvalidParameter
 def averages(rows: FloatArray, groups: Any) -> FloatArray:
     """For each person the average of their rows.
 
-    Example:
+    Examples:
         >>> averages(np.array([[1.0], [5.0], [3.0]]), ["ann", "bob", "ann"]).tolist()
         [[2.0], [5.0]]
     """

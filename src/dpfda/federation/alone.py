@@ -35,7 +35,7 @@ else:
 def alone(path: Path, what: str) -> Iterator[None]:
     """Hold a lock file, or refuse; a process that dies lets go of it.
 
-    Example:
+    Examples:
         >>> from tempfile import mkdtemp
         >>> path = Path(mkdtemp()) / "lock"
         >>> with alone(path, "the study"), alone(path, "the study"):

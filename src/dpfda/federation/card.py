@@ -27,7 +27,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         rows: how many records it holds; public.
         signature: of all this, by the identity: nobody else can have written the card.
 
-    Example:
+    Examples:
         >>> identity = Identity()
         >>> card = Card.signed_by(identity, name="north", rows=400)
         >>> card.check()

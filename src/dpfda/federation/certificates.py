@@ -18,7 +18,7 @@ _DAYS = 825
 class Certificates:
     """PEM texts: the authority that sites trust, and the server's certificate and key.
 
-    Example:
+    Examples:
         >>> Certificates.made_for("127.0.0.1").authority.startswith(b"-----BEGIN CERTIFICATE")
         True
     """

@@ -16,7 +16,7 @@ class Journal:
 
     It holds nothing private: questions are public, and what leaves is under masks.
 
-    Example:
+    Examples:
         >>> from tempfile import mkdtemp
         >>> journal = Journal(Path(mkdtemp()) / "journal.txt")
         >>> journal.write("asked", "question 0")

@@ -20,7 +20,7 @@ def kept(path: Path, make: bytes) -> bytes:
 def kept_identity(path: Path) -> Identity:
     """The lasting identity in a file; a new one where there is none.
 
-    Example:
+    Examples:
         >>> from tempfile import mkdtemp
         >>> path = Path(mkdtemp()) / "identity.key"
         >>> kept_identity(path).public == kept_identity(path).public

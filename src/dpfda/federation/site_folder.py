@@ -230,7 +230,7 @@ class SiteFolder:
 def as_toml(values: dict[str, Any]) -> str:
     """Words, numbers, lists and one level of tables: what a config needs.
 
-    Example:
+    Examples:
         >>> print(as_toml({"name": "north", "ranges": {"age": [18, 99]}}))
         name = "north"
         <BLANKLINE>

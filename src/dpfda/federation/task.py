@@ -32,7 +32,7 @@ class Task:
         inquiry: estimator, parameters, columns of X.
         targets: columns of y: none, one, or the points of curves.
 
-    Example:
+    Examples:
         >>> ranges = {"age": [18, 99]}
         >>> inquiry = Inquiry(
         ...     estimator="PrivateLinearRegression", rows=500, columns=("age",),
@@ -126,7 +126,7 @@ class Task:
 def differences(asked: Mapping[str, Any], offered: Mapping[str, Any]) -> str:
     """Why a task's columns are not those that a site offers; nothing if they are.
 
-    Example:
+    Examples:
         >>> differences({"age": [18, 99]}, {"age": [18, 99], "sex": ["f", "m"]})
         ''
         >>> differences({"hiv": [0, 1]}, {"age": [18, 99]})

@@ -28,7 +28,7 @@ def is_missing(cell: str) -> bool:
 def number(cell: str, decimal: str = ".") -> float | None:
     """A cell as a number, NaN where it is empty, None where it is something else.
 
-    Example:
+    Examples:
         >>> number(" 2,5", ","), number("2,5"), number("n/a")
         (2.5, None, nan)
     """
@@ -76,7 +76,7 @@ def label(cell: str) -> str:
 def looks_like(cells: Sequence[str]) -> str:
     """What a column that is not made of numbers seems to hold.
 
-    Example:
+    Examples:
         >>> looks_like(["2021-03-01"]), looks_like(["p1", "p2"]), looks_like(["f"] * 9)
         ('dates', 'ids', 'labels')
         >>> looks_like(["1,204", "988"]), looks_like(["$8.50", "$7"])
@@ -105,7 +105,7 @@ def _mostly(pattern: re.Pattern[str], words: Sequence[str]) -> bool:
 def kind_of_numbers(values: FloatArray) -> str:
     """What a column of numbers seems to hold: it may number the rows, or name them.
 
-    Example:
+    Examples:
         >>> kind_of_numbers(np.arange(20.0)), kind_of_numbers(1000 + 7 * np.arange(20.0))
         ('row numbers', 'ids')
         >>> kind_of_numbers(np.arange(20.0) ** 0.5)

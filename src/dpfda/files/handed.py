@@ -12,7 +12,7 @@ from typing import IO
 class Handed:
     r"""Bytes with a name, opened as a path is; nothing is written to disk.
 
-    Example:
+    Examples:
         >>> from dpfda.files import Reading
         >>> Reading().rows(Handed("a.csv", b"1;2,5\n3;4\n")).X.tolist()
         [[1.0, 2.5], [3.0, 4.0]]

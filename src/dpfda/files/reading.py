@@ -89,7 +89,7 @@ class Reading:
         fill: allow empty cells.
         grid: grid points, ``0:24`` (evenly from one to the other) or ``0,0.5,2``.
 
-    Example:
+    Examples:
         >>> from dpfda.files import Handed
         >>> file = Handed("curves.csv", b"who;0;0,5;1\na;1,5;2;3\nb;2,5;3;4\n")
         >>> rows = Reading(id="who").rows(file)

@@ -29,7 +29,7 @@ class Table:
         decimal: what stands in the middle of numbers.
         first: number of the first row, counted below the header.
 
-    Example:
+    Examples:
         >>> table = Table(("sex", "0", "1"), (["f", "m"], ["1", "2"], ["3", ""]))
         >>> table.numbers(["0", "1"], gaps=True).tolist(), table.text("sex").tolist()
         ([[1.0, 3.0], [2.0, nan]], ['f', 'm'])

@@ -134,7 +134,7 @@ def scalar(value: float, *, like: Array) -> Array:
 def placed(values: Any, on: str) -> Array:
     """A numpy array on a device: itself on ``cpu``, else a torch tensor there.
 
-    Example:
+    Examples:
         >>> placed(np.ones(2), "cpu")
         array([1., 1.])
     """

@@ -20,7 +20,7 @@ _UNROLLED = 12
 def solver(matrices: Array) -> Callable[[Array], Array]:
     """Factor positive definite `matrices` (B, p, p); the result maps (B, p) to the solutions.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> solve = solver(np.array([[[4.0, 2.0], [2.0, 3.0]]]))
         >>> solve(np.array([[8.0, 8.0]]))

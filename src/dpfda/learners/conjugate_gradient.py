@@ -35,7 +35,7 @@ class ConjugateGradient(Learner, name="conjugate_gradient"):
         steps: number of steps, at least 1. One step suffers least from noisy reports; about four
             come closest to the published results on curves without noise.
 
-    Example:
+    Examples:
         >>> features = [[[0.0, 0.0], [1.0, 2.0], [3.0, 0.0], [4.0, 2.0]]]
         >>> models = ConjugateGradient(steps=2).fit(features, [[-1, -1, 1, 1]])
         >>> (models.scores([[2.0, 1.0], [3.0, 0.0]]) > 1e-9)

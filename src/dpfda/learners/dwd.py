@@ -32,7 +32,7 @@ class DWD(NewtonLearner, name="dwd"):
         smoothing: λ, weight of the penalty against the mean loss, at least 0.
         roughness: Ω as rows of a symmetric positive semidefinite matrix, or None.
 
-    Example:
+    Examples:
         >>> models = DWD(smoothing=0.1).fit([[[-2.0], [-1.0], [1.0], [2.0]]], [[-1, -1, 1, 1]])
         >>> models.scores([[2.0]]).round(3)
         array([[1.957]])

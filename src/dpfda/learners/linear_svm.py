@@ -28,7 +28,7 @@ class LinearSVM(NewtonLearner, name="linear_svm"):
         tolerance: how far the optimality conditions may be missed (hinge), or the largest change
             of a score in the last Newton step (squared hinge).
 
-    Example:
+    Examples:
         >>> models = LinearSVM(C=10.0).fit([[[-2.0], [-1.0], [1.0], [3.0]]], [[-1, -1, 1, 1]])
         >>> models.scores([[-1.0], [0.5], [1.0]]).round(6)
         array([[-1. ,  0.5,  1. ]])

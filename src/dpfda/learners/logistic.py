@@ -25,7 +25,7 @@ class Logistic(NewtonLearner, name="logistic"):
     Attributes:
         l2: weight of the penalty, at least 0.
 
-    Example:
+    Examples:
         >>> models = Logistic().fit([[[-2.0], [-1.0], [1.0], [2.0]]], [[-1, 1, -1, 1]])
         >>> models.coefficients.round(4)
         array([[0.4196]])

@@ -20,7 +20,7 @@ class LinearModels:
         intercept: (B,).
         coefficients: (B, d).
 
-    Example:
+    Examples:
         >>> models = LinearModels(intercept=[0.0, 1.0], coefficients=[[3.0, 4.0], [0.0, 2.0]])
         >>> models.scores([[1.0, 1.0]])
         array([[7.],

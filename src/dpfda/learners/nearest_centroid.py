@@ -17,7 +17,7 @@ class NearestCentroid(Learner, name="nearest_centroid"):
     With μ₁, μ₀ the class means of the coefficients, m the point halfway and G the Gram matrix of
     the basis, score = (z − m)ᵀ G (μ₁ − μ₀): half the difference of the squared distances.
 
-    Example:
+    Examples:
         >>> models = NearestCentroid().fit([[[0.0, 0.0], [2.0, 0.0]]], [[-1, 1]])
         >>> models.coefficients, models.intercept
         (array([[2., 0.]]), array([-2.]))

@@ -100,7 +100,7 @@ class LinearDesign(FeatureDesign, name="linear"):
         spread_differs: classes may differ in how far people are from the middle of a feature, so
             that distances from it are told beside the features.
 
-    Example:
+    Examples:
         >>> design = LinearDesign().settled(CurveEncoder("cosine", n_basis=3))
         >>> design.ordered, design.reaches
         (True, (1.0, 1.0, 0.5))

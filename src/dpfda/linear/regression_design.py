@@ -30,7 +30,7 @@ class RegressionDesign(FeatureDesign, name="local_regression"):
         range_is_loose: target and features may lie anywhere in their public ranges and be far
             narrower, so that the first people say where.
 
-    Example:
+    Examples:
         >>> from dpfda.curves import CurveEncoder
         >>> design = RegressionDesign().settled(CurveEncoder("cosine", n_basis=3))
         >>> design.ordered, design.reaches

@@ -16,7 +16,7 @@ def entry_noise(dimension: int, epsilon: float, *, n_classes: int = 1) -> float:
 
     With classes, of an entry of the (K, D) estimate of the vector in the row of one's class.
 
-    Example:
+    Examples:
         >>> round(1 / entry_noise(8, 1.0), 2), round(1 / entry_noise(16, 5.0, n_classes=26), 1)
         (0.16, 14.6)
     """
@@ -29,7 +29,7 @@ def entry_noise(dimension: int, epsilon: float, *, n_classes: int = 1) -> float:
 def effective_people(n_people: int, epsilon: float) -> float:
     """N_eff: how many people who send vectors without noise their reports are worth.
 
-    Example:
+    Examples:
         >>> round(effective_people(3000, 0.5))
         119
     """

@@ -51,7 +51,7 @@ def believed(
         least: total signal that is thought of at least, in units of the label's variance, and
         most: at most.
 
-    Example:
+    Examples:
         >>> found = believed(np.array([[3.0, 0.1]]), np.array([0.01, 0.01]), np.ones(2))
         >>> found.kept.round(2), found.fit > 100
         (array([0.98, 0.98]), True)

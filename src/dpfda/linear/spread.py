@@ -46,7 +46,7 @@ def mean_and_deviation(estimate: FloatArray, noise: float) -> tuple[FloatArray, 
 def as_matrix(products: FloatArray, size: int) -> FloatArray:
     """The symmetric matrix whose diagonal and √2 × upper triangle are `products`.
 
-    Example:
+    Examples:
         >>> as_matrix(np.array([1.0, 2**0.5, 4.0]), 2)
         array([[1., 1.],
                [1., 4.]])
@@ -117,7 +117,7 @@ def settled(factor: FloatArray, noise: float) -> FloatArray:
 def distances_correlated(covariance: FloatArray) -> FloatArray:
     """Correlations of |x_i| and |x_j| for normal x with this covariance.
 
-    Example:
+    Examples:
         >>> distances_correlated(np.array([[1.0, 0.5], [0.5, 1.0]])).round(2)
         array([[1.  , 0.22],
                [0.22, 1.  ]])

@@ -27,7 +27,7 @@ class AdditiveLaplace(Additive, name="additive_laplace"):
         Laplace on a lattice of 2^26 steps a scale; the scale is enlarged by what rounding the
         values to the lattice can add to S (C20). The caller answers for S.
 
-    Example:
+    Examples:
         >>> AdditiveLaplace(epsilon=0.5, sensitivity=1.0, axes=(1.0, 2.0)).scales.round(3)
         array([2., 4.])
     """

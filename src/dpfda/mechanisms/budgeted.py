@@ -13,7 +13,7 @@ from dpfda.privacy.cost import Cost
 def l2_noise(cost: Cost, *, sensitivity: float, axes: FloatArray) -> Additive:
     """For neighbors with ‖h/a‖₂ ≤ S: spherical Laplace, or Gaussian where δ > 0.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> l2_noise(Cost(epsilon=1.0).part(0.5), sensitivity=2.0, axes=np.ones(3)).epsilon
         0.5

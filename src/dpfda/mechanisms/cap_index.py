@@ -35,7 +35,7 @@ class CapIndex(CodewordReport, name="cap_index"):
         dimension: d.
         codewords: B, an even number; codeword b + B/2 is the opposite of codeword b.
 
-    Example:
+    Examples:
         >>> from dpfda.noise import SimulationSource
         >>> mechanism = CapIndex.best(epsilon=3.0, dimension=2)
         >>> mechanism.codewords, mechanism.cap, round(mechanism.gain**2, 2)

@@ -30,7 +30,7 @@ class CategoricalResponse(Mechanism, name="categorical_response"):
     Attributes:
         categories: K.
 
-    Example:
+    Examples:
         >>> import math
         >>> round(CategoricalResponse(epsilon=math.log(3), categories=4).keep_probability, 6)
         0.5

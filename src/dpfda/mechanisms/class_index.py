@@ -46,7 +46,7 @@ class ClassIndex(CodewordReport, name="class_index"):
         buckets: L, at most K.
         codewords: B, an even number.
 
-    Example:
+    Examples:
         >>> from dpfda.noise import SimulationSource
         >>> mechanism = ClassIndex.best(epsilon=5.0, dimension=2, classes=3)
         >>> mechanism.buckets, mechanism.codewords, mechanism.cap
@@ -208,7 +208,7 @@ class ClassIndex(CodewordReport, name="class_index"):
 def places(books: Words, *, classes: int, buckets: int) -> tuple[IntArray, FloatArray]:
     """The public bucket and sign of every class in each codebook, shape (n, K).
 
-    Example:
+    Examples:
         >>> books = np.arange(2).astype(np.uint64)
         >>> places(books, classes=4, buckets=2)[0].sum(axis=1)  # two in bucket 0, two in bucket 1
         array([2, 2])
@@ -232,7 +232,7 @@ def places(books: Words, *, classes: int, buckets: int) -> tuple[IntArray, Float
 def best_buckets(dimension: int, epsilon: float, *, classes: int) -> int:
     """L with the least noise 1/(L m²) on an entry of a class's mean.
 
-    Example:
+    Examples:
         >>> [best_buckets(16, epsilon, classes=26) for epsilon in (1.0, 2.0, 5.0)]
         [1, 2, 26]
     """

@@ -54,7 +54,7 @@ class Codebook:
         size: B, an even number; codeword b + B/2 is the opposite of codeword b.
         dimension: D.
 
-    Example:
+    Examples:
         >>> book = Codebook(256, 8)
         >>> cap = book.best_cap(1.0)
         >>> cap, round(book.moments(1.0, cap=cap).gain ** 2, 3)
@@ -175,7 +175,7 @@ def codebook_size(dimension: int, epsilon: float, *, buckets: int = 1) -> int:
     The smallest power of two with 98 % of the information of infinitely many, as far as a person
     makes them in a moment.
 
-    Example:
+    Examples:
         >>> codebook_size(8, 1.0), codebook_size(8, 5.0), codebook_size(666, 5.0)
         (64, 256, 128)
     """

@@ -30,7 +30,7 @@ class Duchi(BoxMechanism, name="duchi"):
         e^ε if t·v > 0 and 1 otherwise; ties t·v = 0, which exist for even d, are in one half only
         (C19). The corner is found by exact rejection from uniform corners.
 
-    Example:
+    Examples:
         >>> Duchi(epsilon=1.0, dimension=2).guarantee.epsilon
         1.0
     """

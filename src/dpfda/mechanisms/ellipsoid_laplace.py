@@ -34,7 +34,7 @@ class EllipsoidLaplace(Additive, name="ellipsoid_laplace"):
 
     Blocks are runs of coordinates, chosen for the least total variance.
 
-    Example:
+    Examples:
         >>> noise = EllipsoidLaplace(epsilon=1.0, sensitivity=1.0, axes=(1.0,) * 8)
         >>> noise.blocks
         ((0, 8),)
@@ -116,7 +116,7 @@ def total_cost(axes: FloatArray) -> float:
 def best_blocks(axes: tuple[float, ...]) -> tuple[tuple[int, int], ...]:
     """The cut of the coordinates into runs of at most 12 with the least total variance.
 
-    Example:
+    Examples:
         >>> best_blocks((1.0, 1.0, 1e-9))
         ((0, 2), (2, 3))
     """

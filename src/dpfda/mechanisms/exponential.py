@@ -33,7 +33,7 @@ class Exponential(Mechanism, name="exponential"):
     Attributes:
         prior: public positive integer weights, one for each candidate.
 
-    Example:
+    Examples:
         >>> from dpfda.noise import SimulationSource
         >>> chosen = Exponential(epsilon=50.0, prior=(1, 1, 1))
         >>> chosen.randomize([[9, 0, 9]], SimulationSource(0))

@@ -34,7 +34,7 @@ class Gaussian(Additive, name="gaussian"):
         mu: μ, what this release may cost.
         delta: the δ at which `guarantee` says it in ε.
 
-    Example:
+    Examples:
         >>> Gaussian.calibrated(epsilon=1.0, delta=1e-5, sensitivity=1.0).scales.round(2)
         array([3.73])
     """

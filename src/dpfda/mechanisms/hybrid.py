@@ -27,7 +27,7 @@ class Hybrid(SampledCoordinates, name="hybrid"):
         ε-LDP for one vector in [-1, 1]^d (Wang et al. 2019): both parts are ε-LDP and the coin that
         chooses between them does not depend on the data.
 
-    Example:
+    Examples:
         >>> Hybrid(epsilon=1.0).variance([[0.0], [1.0]]).round(2).tolist()
         [[4.29], [4.29]]
     """

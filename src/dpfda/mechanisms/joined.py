@@ -32,7 +32,7 @@ class Joined(Mechanism, name="joined"):
         parts: the mechanisms, in the order of their columns; each returns as many numbers as it
             is given.
 
-    Example:
+    Examples:
         >>> label = RandomizedResponse(epsilon=0.2)
         >>> both = Joined(parts=(Laplace(epsilon=0.8, dimension=2), label))
         >>> both.epsilon, both.widths

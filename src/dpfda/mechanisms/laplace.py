@@ -27,7 +27,7 @@ class Laplace(BoxMechanism, name="laplace"):
         Laplace on a lattice that contains ±1, so rounding does not stretch the box (C20), and its
         scale is rounded up to whole lattice steps.
 
-    Example:
+    Examples:
         >>> Laplace(epsilon=1.0, dimension=4).scale
         8.0
     """

@@ -22,7 +22,7 @@ class Piecewise(SampledCoordinates, name="piecewise"):
         ε-LDP for one vector in [-1, 1]^d (Wang et al. 2019; 004, Algorithms 2 and 3). Input and
         output live on lattices, the draw is an exact integer draw, the odds are rounded down.
 
-    Example:
+    Examples:
         >>> mechanism = Piecewise(epsilon=6.0, dimension=4)
         >>> mechanism.sampled
         2

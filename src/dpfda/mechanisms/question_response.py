@@ -34,7 +34,7 @@ class QuestionResponse(Mechanism, name="question_response"):
     Attributes:
         questions: k.
 
-    Example:
+    Examples:
         >>> round(QuestionResponse(epsilon=2.0, questions=2).truth_probability, 4)
         0.615
     """
@@ -106,7 +106,7 @@ class QuestionResponse(Mechanism, name="question_response"):
 def best_questions(epsilon: float, *, most: int) -> int:
     """k*(ε, most) = argmax k α_k²: how many questions one person should answer.
 
-    Example:
+    Examples:
         >>> [best_questions(epsilon, most=8) for epsilon in (0.5, 1.0, 2.0, 5.0)]
         [1, 1, 2, 5]
     """
@@ -123,7 +123,7 @@ def information(epsilon: float, *, questions: int) -> float:
 def effective_answers(n_people: float, epsilon: float) -> float:
     """N_eff = N max_k k α_k²: how many clean answers a study of N people is worth.
 
-    Example:
+    Examples:
         >>> round(effective_answers(3000, 0.5))
         180
     """

@@ -27,7 +27,7 @@ class RandomizedResponse(Mechanism, name="randomized_response"):
         ε-LDP for one value in {-1, +1} (Warner 1965). The odds are a rational number just below
         e^ε and the coin is an exact integer draw.
 
-    Example:
+    Examples:
         >>> import math
         >>> round(RandomizedResponse(epsilon=math.log(3)).keep_probability, 6)
         0.75

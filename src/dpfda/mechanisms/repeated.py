@@ -29,7 +29,7 @@ class Repeated(Mechanism, name="repeated"):
         part: the mechanism of one row.
         times: N.
 
-    Example:
+    Examples:
         >>> Repeated(part=Piecewise(epsilon=0.5, dimension=3), times=4).epsilon
         2.0
     """

@@ -41,7 +41,7 @@ class Shelf:
         rows: B/2.
         columns: D.
 
-    Example:
+    Examples:
         >>> shelf = Shelf(rows=32, columns=8)
         >>> books = np.array([7, 1 << 40], dtype=np.uint64)
         >>> shelf.count, shelf.points(books, np.array([3, 3])).shape
@@ -123,7 +123,7 @@ def normals(books: Words, words: Words, *, columns: int) -> FloatArray:
     sine and cosine are polynomials in doubles, each step rounded as IEEE 754 says: no processor and
     no library finds other numbers (right to 10^-8, which is more than matrices keep).
 
-    Example:
+    Examples:
         >>> books = np.array([7, 8], dtype=np.uint64)
         >>> normals(books, np.array([[3]], dtype=np.uint64), columns=4).shape
         (2, 1, 4)

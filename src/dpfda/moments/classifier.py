@@ -50,7 +50,7 @@ class PrivateCurveClassifier(CurveRows, PrivateLogisticRegression):
         classes_: the labels, sorted.
         guarantee_: what the fit promises.
 
-    Example:
+    Examples:
         >>> rng = np.random.default_rng(0)
         >>> t, y = np.linspace(0, 1, 50), rng.integers(3, size=6000)
         >>> shapes = np.stack([np.sin(3 * t), t, np.cos(3 * t)])

@@ -29,7 +29,7 @@ class PrivateGroupComparison(PrivateMoments):
             anything of them are left out, with a warning.
         sizes_: released sizes.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> rng = np.random.default_rng(0)
         >>> t, group = np.linspace(0, 24, 49), rng.integers(2, size=4000)

@@ -35,7 +35,7 @@ class PrivateCurveRegression(CurveRows, PrivateLinearRegression):
         model_: a public `RegressionModel` that can be saved.
         guarantee_: what the fit promises.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> rng = np.random.default_rng(0)
         >>> t = np.linspace(0, 24, 49)

@@ -55,7 +55,7 @@ class PrivateMoments(CuratedCurveEstimator):
         ledger: budget of the data over all releases: spent look by look, before noise is drawn.
         random_state: None for exact noise, or a seed for simulations.
 
-    Example:
+    Examples:
         >>> rng = np.random.default_rng(0)
         >>> t, group = np.linspace(0, 1, 40), rng.integers(2, size=3000)
         >>> level = rng.normal(size=(3000, 1)) + group[:, None]

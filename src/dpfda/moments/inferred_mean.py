@@ -31,7 +31,7 @@ class Inferred(Adaptive, name="moments"):
     Privacy:
         That of `Adaptive`: the budgets of all looks add up.
 
-    Example:
+    Examples:
         >>> Inferred().name
         'moments'
     """

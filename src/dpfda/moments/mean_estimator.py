@@ -53,7 +53,7 @@ class PrivateMean(CuratedCurveEstimator):
 
     Several curves of one person (`groups` in `fit`) are averaged first.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> curves = np.linspace(0, 1, 40) + np.random.default_rng(0).normal(0, 0.1, (500, 1))
         >>> mean = PrivateMean(epsilon=1.0, value_range=(-0.5, 1.5), random_state=0).fit(curves)

@@ -29,7 +29,7 @@ def default_cutoff(
     It follows the size of the noise in r̃, so the same c suits every ε and group size; the papers
     tune a fixed r0 instead.
 
-    Example:
+    Examples:
         >>> default_cutoff([50, 200], epsilon=1.0).round(3).tolist()
         [0.653, 0.577]
     """
@@ -56,7 +56,7 @@ class Weights:
 def weights(strength: Any, *, cutoff: Any) -> Weights:
     """w_b ∝ max(r̃*_b - r0, 0), Eq. (10) of 001, with the no-survivor rule of C3.
 
-    Example:
+    Examples:
         >>> found = weights([[0.9, 0.8, 0.6], [0.6, 0.55, 0.5]], cutoff=0.7)
         >>> found.value.round(2).tolist(), found.survived.tolist()
         ([[0.67, 0.33, 0.0], [1.0, 0.0, 0.0]], [True, False])
@@ -73,7 +73,7 @@ def weights(strength: Any, *, cutoff: Any) -> Weights:
 def unit_norm(intercept: Any, coefficients: Any) -> tuple[FloatArray, FloatArray]:
     """Members as hyperplanes: (α, b) divided by its length, so that none shouts down the others.
 
-    Example:
+    Examples:
         >>> unit_norm([3.0], [[4.0, 0.0]])
         (array([0.6]), array([[0.8, 0. ]]))
     """
@@ -88,7 +88,7 @@ def average_parameters(
 ) -> tuple[FloatArray, FloatArray]:
     """Intercept (...) and coefficients (..., d) of Σ w_b f_b; `weight` carries the reversals.
 
-    Example:
+    Examples:
         >>> a, b = average_parameters([1.0, 2.0], [[1.0, 0.0], [0.0, 1.0]], [0.5, -0.5])
         >>> a.item(), b.tolist()
         (-0.5, [0.5, -0.5])

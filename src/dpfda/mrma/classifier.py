@@ -71,7 +71,7 @@ class MRMAClassifier(MRMAEstimator):
         plan_: the public plan of the study.
         classes_: the labels.
 
-    Example:
+    Examples:
         >>> from dpfda.datasets import simulate_001
         >>> data = simulate_001(3000, random_state=1)
         >>> clf = MRMAClassifier(epsilon=5.0, random_state=0)

@@ -114,7 +114,7 @@ class MRMADesign(ReportedDesign, name="mrma"):
         verdict_share: ε_v/ε of a verdict; below 1 where the same people answer another study.
         evaluation_share: share of people who only judge the finished classifier.
 
-    Example:
+    Examples:
         >>> MRMADesign(n_classifiers=24, cutoff=0.9).to_dict()["n_classifiers"]
         24
     """
@@ -150,7 +150,7 @@ class StreamDesign(ReportedDesign, name="mrma_stream"):
         carried: what earlier rounds learnt, from `StreamProgress.memory`.
         round: number of this round.
 
-    Example:
+    Examples:
         >>> StreamDesign(memory=0.8).to_dict()["round"]
         0
     """
@@ -192,7 +192,7 @@ class ExchangeDesign(JudgedDesign, name="exchange"):
         coefficients: b of every candidate.
         evaluation_share: share of people who only judge the finished classifier.
 
-    Example:
+    Examples:
         >>> ExchangeDesign(intercepts=(0.0, 0.1), coefficients=((1.0,), (-1.0,))).cutoff is None
         True
     """

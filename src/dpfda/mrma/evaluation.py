@@ -27,7 +27,7 @@ class Accuracies:
         standard_error: the randomized response is in it (C5); infinite where nobody answered.
         people: how many answered.
 
-    Example:
+    Examples:
         >>> found = accuracies([30.0, -10.0], [50, 50], epsilon=1.0)
         >>> found.value.round(2).tolist(), found.standard_error.round(2).tolist()
         ([1.15, 0.28], [0.12, 0.15])
@@ -59,7 +59,7 @@ def accuracies(totals: Any, people: Any, *, epsilon: float) -> Accuracies:
 def largest_standard_error(people: Any, *, epsilon: float) -> FloatArray:
     """The bound (e^ε + 1)/(2 (e^ε - 1) √n) of Theorem 3 of 001; it needs no data.
 
-    Example:
+    Examples:
         >>> round(float(largest_standard_error(50, epsilon=1.0)), 3)
         0.153
     """
@@ -72,7 +72,7 @@ def largest_standard_error(people: Any, *, epsilon: float) -> FloatArray:
 def directions(accuracy: Any) -> FloatArray:
     """-1 where r̃ < ½ (the candidate is reversed), +1 elsewhere: Eq. (9) of 001; ½ keeps it.
 
-    Example:
+    Examples:
         >>> directions([0.3, 0.5, 1.2]).tolist()
         [-1.0, 1.0, 1.0]
     """
@@ -85,7 +85,7 @@ def strengths(accuracy: Any) -> FloatArray:
     It is biased upwards (a coin flip judged by 50 people at ε = 0.5 has mean 0.73), so it is a
     weight and never an accuracy: that comes from people who judged nothing before.
 
-    Example:
+    Examples:
         >>> strengths([0.3, 0.5, 1.2]).tolist()
         [0.7, 0.5, 1.2]
     """

@@ -33,7 +33,7 @@ def public_halves(plan: StudyPlan, *, most: int) -> IntArray:
         plan: of the study.
         most: take no more than this.
 
-    Example:
+    Examples:
         >>> from dpfda.curves import CurveEncoder
         >>> plan = StudyPlan(epsilon=1.0, n_people=9, encoder=CurveEncoder(n_basis=4),
         ...                  classes=("a", "b", "c", "d"), design={"name": "mrma"})
@@ -51,7 +51,7 @@ def public_halves(plan: StudyPlan, *, most: int) -> IntArray:
 def signs(halves: IntArray, n_classes: int) -> FloatArray:
     """+1 for the classes in each half, -1 for the others, shape (G, K).
 
-    Example:
+    Examples:
         >>> signs(np.array([[1, 2]]), 4).tolist()
         [[-1.0, 1.0, 1.0, -1.0]]
     """

@@ -82,7 +82,7 @@ def judge(
         cutoff: a fixed r0; None is the public default (C3).
         strictness: its constant c.
 
-    Example:
+    Examples:
         >>> found = judge([40.0, -40.0, 1.0], [50, 50, 50], epsilon=2.0)
         >>> found.reversed.tolist(), found.weight.value.round(2).tolist()
         ([False, True, False], [0.5, 0.5, 0.0])
@@ -108,7 +108,7 @@ def intercept_shrinkage(noise_variance: float, *, size: int, spread: float | Non
         size: n0.
         spread: s; None leaves intercepts alone, as the papers do.
 
-    Example:
+    Examples:
         >>> round(intercept_shrinkage(800.0, size=50, spread=0.3), 4)
         0.0056
     """
@@ -127,7 +127,7 @@ class Candidates:
         totals: sums of verdicts so far.
         people: numbers of verdicts so far.
 
-    Example:
+    Examples:
         >>> candidates = Candidates([0.0, 0.1], [[1.0], [-1.0]])
         >>> candidates.rows(0, 3)["member"].tolist()
         [0, 1, 0]
@@ -206,7 +206,7 @@ def draw_members(uniforms: FloatArray, *, among: int) -> IntArray:
     Floyd's algorithm, all subsets at once: the j-th draw is uniform on {0, ..., N-n0+j}, and where
     it repeats an earlier one, N-n0+j itself is taken. No array of N numbers a subset is needed.
 
-    Example:
+    Examples:
         >>> chosen = draw_members(np.random.default_rng(0).random((1000, 5)), among=6)
         >>> bool((np.diff(np.sort(chosen, axis=1)) > 0).all()), int(chosen.max())
         (True, 5)

@@ -20,7 +20,7 @@ class Memory(Candidates):
     Attributes:
         squares: Σ λ^{2k} (how many verdicts k rounds ago): what the variance needs.
 
-    Example:
+    Examples:
         >>> memory = Memory.from_dict(None, dimension=2).joined_by(Candidates([0.1], [[1.0, 0.0]]))
         >>> memory = memory.updated([30.0], [50], keep=0.5).updated([10.0], [50], keep=0.5)
         >>> memory.totals.tolist(), memory.effective_people.round(1).tolist()

@@ -68,7 +68,7 @@ class MultiServerMRMA(MRMAEstimator):
         exchanges_: what each server found in the exchange: `judgement` says whom it trusts.
         guarantee_: what every person was promised.
 
-    Example:
+    Examples:
         >>> from dpfda.datasets import simulate_001
         >>> data = simulate_001(6000, random_state=1)
         >>> where = np.repeat(["a", "b"], 3000)

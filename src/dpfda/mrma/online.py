@@ -61,7 +61,7 @@ class OnlineMRMA(MRMAEstimator):
         drifts_: rounds (from 1) after which older verdicts were forgotten.
         result_: members and weights as they are now.
 
-    Example:
+    Examples:
         >>> from dpfda.datasets import simulate_001
         >>> clf = OnlineMRMA(epsilon=5.0, random_state=0)
         >>> for day in range(3):

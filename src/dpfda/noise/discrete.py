@@ -34,7 +34,7 @@ _LARGEST_SIGMA = 1 << 25  # keeps (|y| - σ)² below 2^64 for |y| < 128 σ
 def discrete_laplace(size: int, *, scale: int, source: Source) -> Integers:
     """`size` integers with P(k) ∝ e^{-|k|/scale}, for an integer scale ≥ 1.
 
-    Example:
+    Examples:
         >>> from dpfda.noise import SimulationSource
         >>> discrete_laplace(5, scale=10, source=SimulationSource(0)).shape
         (5,)
@@ -54,7 +54,7 @@ def discrete_laplace(size: int, *, scale: int, source: Source) -> Integers:
 def discrete_gaussian(size: int, *, sigma: int, source: Source) -> Integers:
     """`size` integers with P(k) ∝ e^{-k²/(2 sigma²)}, for an integer sigma ≥ 1.
 
-    Example:
+    Examples:
         >>> from dpfda.noise import SimulationSource
         >>> discrete_gaussian(5, sigma=10, source=SimulationSource(0)).shape
         (5,)

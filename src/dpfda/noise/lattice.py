@@ -24,7 +24,7 @@ LARGEST_STEPS = 1 << 51
 def fine_step(scale: float, *, bits: int = _FINENESS, most: float = math.inf) -> float:
     """A power of two that fits at least 2^bits times into `scale`, and is at most `most`.
 
-    Example:
+    Examples:
         >>> fine_step(0.75, bits=2)
         0.125
     """
@@ -39,7 +39,7 @@ def whole_steps(values: FloatArray, step: FloatArray | float, *, clip: bool = Fa
     an integer overflows: neighbors would no longer be neighbors. Such values are refused, or
     clipped if the caller asked for it.
 
-    Example:
+    Examples:
         >>> whole_steps(np.array([0.3, -1.0]), 0.25)
         array([ 1, -4])
     """

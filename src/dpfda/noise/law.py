@@ -18,7 +18,7 @@ class NoiseLaw:
     half-open ranges of the last axis. Otherwise all coefficients are independent. With `mixing`
     (K, J) the noise was added to K numbers of which the J coefficients are linear combinations.
 
-    Example:
+    Examples:
         >>> NoiseLaw(law="laplace", scales=np.array([1.0, 2.0])).variance
         array([2., 8.])
     """

@@ -48,7 +48,7 @@ class SecureSource:
     Thread-safe. A forked child draws a new key before its first word, so that parent and child
     never share a stream. Key and position cannot be printed or pickled.
 
-    Example:
+    Examples:
         >>> SecureSource().words(3).dtype
         dtype('uint64')
     """
@@ -99,7 +99,7 @@ class SimulationSource:
     take the noise off again. A deep copy, as scikit-learn makes of an estimator's parameters, draws
     words of its own: two answers with the same noise show their difference exactly.
 
-    Example:
+    Examples:
         >>> a, b = SimulationSource(7), SimulationSource(7)
         >>> bool((a.words(4) == b.words(4)).all())
         True
@@ -143,7 +143,7 @@ def source_for(random_state: RandomState, *, stream: int | None = None) -> Sourc
             reproducible simulation, stamped as such. A source: itself, which goes on.
         stream: tells one use of a seed from everything else that is drawn from it.
 
-    Example:
+    Examples:
         >>> source_for(None), source_for(7)
         (SecureSource(), SimulationSource(seeded))
     """

@@ -32,7 +32,7 @@ _WORD = 2.0**-64
 def spherical_laplace(size: int, *, dimension: int, scale: int, source: Source) -> IntArray:
     """`size` integer vectors with P(k) ∝ e^{-‖k‖₂/scale}, shape (size, dimension).
 
-    Example:
+    Examples:
         >>> from dpfda.noise import SimulationSource
         >>> spherical_laplace(5, dimension=3, scale=100, source=SimulationSource(0)).shape
         (5, 3)

@@ -58,7 +58,7 @@ def weights(epsilon: float, *, likely: int, others: int, bits: int = 62) -> tupl
     for which likely ⌊2^64 e^ε⌋ + others 2^64 still fits into 2^(bits + 64) / low: integers alone,
     so that every device and every language finds the same.
 
-    Example:
+    Examples:
         >>> weights(1.0, likely=1, others=4, bits=4)
         (5, 2)
     """
@@ -76,7 +76,7 @@ def capped(epsilon: float) -> float:
 def odds(epsilon: float, *, denominator: int) -> int:
     """The largest integer h with h/denominator ≤ e^ε (`capped`): rounded towards more privacy.
 
-    Example:
+    Examples:
         >>> odds(0.0, denominator=10), odds(1.0, denominator=10)
         (10, 27)
     """
@@ -93,7 +93,7 @@ def odds(epsilon: float, *, denominator: int) -> int:
 def faded(exponent: float, *, of: int) -> int:
     """The largest integer h ≤ `of` times e^{-exponent}, for an exponent ≥ 0.
 
-    Example:
+    Examples:
         >>> faded(0.0, of=10), faded(1.0, of=10)
         (10, 3)
     """

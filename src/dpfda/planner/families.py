@@ -169,7 +169,7 @@ def public_range(encoder: CurveEncoder) -> tuple[FloatArray, FloatArray]:
 
     Those are the constant curves whose coefficients it keeps apart.
 
-    Example:
+    Examples:
         >>> cubic = CurveEncoder("bspline", n_basis=5, rescale="clip", center=10.0, scale=4.0)
         >>> [part.round(6).tolist() for part in public_range(cubic)]
         [[10.0], [4.0]]

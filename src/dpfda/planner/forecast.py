@@ -119,7 +119,7 @@ def forecast(
     Privacy:
         Nobody's data are touched and nobody is charged: all that is used here is public.
 
-    Example:
+    Examples:
         >>> plan = plan_study(300, 0.2, value_range=(-1, 1), classes=("no", "yes"))
         >>> found = forecast(plan, non_private_error=0.1, studies=4, also=())
         >>> round(found.effective), found.guessing, found.non_private

@@ -18,7 +18,7 @@ def public_people(
 
     Without classes the label is a number.
 
-    Example:
+    Examples:
         >>> from dpfda.files import Handed
         >>> file = Handed("public.csv", b"sex;0;0,5;1\nf;1;2;3,5\nm;4;5;6\n")
         >>> (X, y, points), said = public_people(file, Reading(label="sex"), classes=["f", "m"])

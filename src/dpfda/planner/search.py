@@ -15,7 +15,7 @@ _RESAMPLES = 200
 def falling(errors: FloatArray) -> FloatArray:
     """The nearest curve that never rises: more people, or a larger ε, cannot hurt.
 
-    Example:
+    Examples:
         >>> falling(np.array([0.5, 0.3, 0.4, 0.1])).round(2).tolist()
         [0.5, 0.35, 0.35, 0.1]
     """

@@ -74,7 +74,7 @@ def _solved(
 def discriminant_error(features: FloatArray, labels: IntArray, shares: FloatArray) -> float:
     """The error of Fisher's rule on the rows it was made of; of two classes, with the best cut.
 
-    Example:
+    Examples:
         >>> x = np.random.default_rng(0).normal(size=(4000, 1))
         >>> y = (np.arange(4000) % 2).astype(np.int64)
         >>> round(discriminant_error(x + 2 * y[:, None], y, np.array([0.5, 0.5])), 2)
@@ -96,7 +96,7 @@ def discriminant_error(features: FloatArray, labels: IntArray, shares: FloatArra
 def normal_error(distance: float, share: float) -> float:
     """The least error for two normal classes this many standard deviations apart.
 
-    Example:
+    Examples:
         >>> round(normal_error(2.0, 0.5), 3), round(normal_error(0.1, 0.3), 3)
         (0.159, 0.3)
     """
@@ -110,7 +110,7 @@ def normal_error(distance: float, share: float) -> float:
 def distance_of(error: float, share: float) -> float:
     """The distance at which two normal classes give this error.
 
-    Example:
+    Examples:
         >>> round(distance_of(normal_error(1.5, 0.3), 0.3), 2)
         1.5
     """

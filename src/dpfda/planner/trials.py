@@ -190,7 +190,7 @@ def tractable(n_people: int, epsilon: float, *, most: int) -> tuple[int, float]:
 
     What questions teach depends on N and ε through the number of effective people.
 
-    Example:
+    Examples:
         >>> tractable(500, 1.0, most=1000)
         (500, 1.0)
         >>> n, epsilon = tractable(10**6, 0.1, most=10**4)

@@ -23,7 +23,7 @@ _APART = 0.03  # between simulation and theory, before it is worth a sentence
 def verdict(found: Forecast) -> str:
     """Whether the study can work, in one sentence.
 
-    Example:
+    Examples:
         >>> from dpfda.planner.forecast import forecast
         >>> found = forecast(
         ...     40, 1.0, value_range=(-1, 1), classes=("no", "yes"), family="smooth",

@@ -135,7 +135,7 @@ def audit(
         goal: stop where a relative violation of this size would have been seen.
         pilot: reports from each input that find the event; at most a quarter of `draws`.
 
-    Example:
+    Examples:
         >>> from dpfda.mechanisms import Mechanism
         >>> from dpfda.noise import SimulationSource
         >>> bit = Mechanism.named("randomized_response")(epsilon=1.0)
@@ -188,7 +188,7 @@ class Fit:
         depths: of reports.
         degree: 1 where all depths are of Laplace noise or not known, 2 where all are of Gaussian.
 
-    Example:
+    Examples:
         >>> noise = np.random.default_rng(0).laplace(size=(5000, 2)) / 1.1  # a tenth too small
         >>> def depths(reports, center):
         ...     away = np.abs(reports - center).sum(axis=1)

@@ -51,7 +51,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 def gaussian_delta(*, epsilon: float, multiplier: float) -> float:
     """The smallest δ for which Gaussian noise of σ = multiplier · sensitivity is (ε, δ)-DP.
 
-    Example:
+    Examples:
         >>> round(gaussian_delta(epsilon=1.0, multiplier=1.0), 4)
         0.1269
     """
@@ -63,7 +63,7 @@ def gaussian_delta(*, epsilon: float, multiplier: float) -> float:
 def gaussian_epsilon(*, delta: float, multiplier: float) -> float:
     """The smallest ε for which Gaussian noise of σ = multiplier · sensitivity is (ε, δ)-DP.
 
-    Example:
+    Examples:
         >>> round(gaussian_epsilon(delta=1e-5, multiplier=3.73), 3)
         1.0
     """
@@ -80,7 +80,7 @@ def gaussian_epsilon(*, delta: float, multiplier: float) -> float:
 def gaussian_mu(*, epsilon: float, delta: float) -> float:
     """The largest μ = sensitivity/σ that an (ε, δ) budget allows.
 
-    Example:
+    Examples:
         >>> round(gaussian_mu(epsilon=1.0, delta=1e-5), 4)
         0.2681
     """
@@ -103,7 +103,7 @@ def gaussian_sigma(*, epsilon: float, delta: float, sensitivity: float = 1.0) ->
         Exact (Balle & Wang 2018, Algorithm 1), rounded up by one part in 10^10; the classic
         √(2 ln(1.25/δ))/ε is larger and holds for ε < 1 only (C7).
 
-    Example:
+    Examples:
         >>> round(gaussian_sigma(epsilon=1.0, delta=1e-5), 2)
         3.73
     """

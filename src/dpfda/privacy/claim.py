@@ -28,7 +28,7 @@ class Claim:
     A Gaussian claim is tested as one: Φ⁻¹(p) - Φ⁻¹(q) ≤ μ for the probabilities of every event
     (Dong, Roth & Su 2022), which common events show as well as rare ones.
 
-    Example:
+    Examples:
         >>> claim = Claim(1.0, 0.0)
         >>> float(claim.bound(7310, 2690, 10_000)) < 1.0 < float(claim.distance(0.7311, 0.2689))
         True

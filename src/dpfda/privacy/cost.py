@@ -27,7 +27,7 @@ class Cost(Portable):
 
     Shares are fractions and prices are rounded down, so that parts of 1 never cost more than 1.
 
-    Example:
+    Examples:
         >>> whole = Cost(epsilon=0.7)
         >>> first, second = whole.part(0.2), whole.part(1 - exact(0.2))
         >>> first.epsilon_spent, second.epsilon_spent

@@ -71,7 +71,7 @@ class Deployment:
     def paragraph(self) -> str:
         """To paste into a paper, with its sources.
 
-        Example:
+        Examples:
             >>> facts = Deployment(
             ...     product="the mean of curves", mechanism="adaptive", records=500,
             ...     guarantee=Guarantee(epsilon=1.0), domain={"value_range": (0, 6)},
@@ -182,7 +182,7 @@ def check_words(*, curator: Any, data: Any, date: Any, mark: str = "") -> None:
 def to_yaml(record: Mapping[str, Any]) -> str:
     """A record as YAML: a line a fact.
 
-    Example:
+    Examples:
         >>> print(to_yaml({"privacy": {"epsilon": 0.5, "neighbors": "replace one"}}), end="")
         privacy:
           epsilon: 0.5

@@ -12,7 +12,7 @@ from dpfda.privacy._file_lock import sync_directory
 def keep(path: Path, content: bytes) -> None:
     """Store or replace a file: complete or not at all, also if the power fails; its owner's only.
 
-    Example:
+    Examples:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     keep(Path(folder) / "a", b"one")

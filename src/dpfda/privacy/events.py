@@ -37,7 +37,7 @@ class Event(Registered, family="event"):
 class PureEvent(Event, name="pure"):
     """Any ε-differentially private release.
 
-    Example:
+    Examples:
         >>> PureEvent(epsilon=0.5)
         PureEvent(epsilon=0.5)
     """
@@ -52,7 +52,7 @@ class PureEvent(Event, name="pure"):
 class ApproximateEvent(Event, name="approximate"):
     """Any (ε, δ)-differentially private release about which nothing else is known.
 
-    Example:
+    Examples:
         >>> ApproximateEvent(epsilon=1.0, delta=1e-6).delta
         1e-06
     """
@@ -72,7 +72,7 @@ class LaplaceEvent(Event, name="laplace"):
     Attributes:
         ratio: sensitivity divided by the noise scale.
 
-    Example:
+    Examples:
         >>> LaplaceEvent(ratio=1.0).ratio
         1.0
     """
@@ -91,7 +91,7 @@ class RandomizedResponseEvent(Event, name="randomized_response"):
         epsilon: ε of the response.
         categories: K.
 
-    Example:
+    Examples:
         >>> RandomizedResponseEvent(epsilon=1.0).categories
         2
     """
@@ -111,7 +111,7 @@ class GaussianEvent(Event, name="gaussian"):
     Attributes:
         multiplier: σ divided by the ℓ2 sensitivity.
 
-    Example:
+    Examples:
         >>> GaussianEvent(multiplier=2.0)
         GaussianEvent(multiplier=2.0)
     """
@@ -130,7 +130,7 @@ class ComposedEvent(Event, name="composed"):
         events: the releases.
         repeated: how often the whole sequence happens.
 
-    Example:
+    Examples:
         >>> thrice = ComposedEvent(events=(PureEvent(epsilon=1.0),), repeated=3)
         >>> Event.from_dict(thrice.to_dict()) == thrice
         True

@@ -31,7 +31,7 @@ _LEAST_EPSILON = 1e-8  # below, what is left is not worth a question
 class Budget:
     """An amount of privacy.
 
-    Example:
+    Examples:
         >>> print(Budget(epsilon=1.0, delta=1e-6))
         ε = 1, δ = 1e-06
     """
@@ -90,7 +90,7 @@ class SumFilter(Filter, name="sum"):
     Privacy:
         (ε, δ)-DP for the sums fixed in advance (Rogers, Roth, Ullman & Vadhan 2016).
 
-    Example:
+    Examples:
         >>> from dpfda.privacy.events import PureEvent
         >>> from dpfda.privacy.price import compose
         >>> rule = SumFilter(Budget(epsilon=1.0))
@@ -132,7 +132,7 @@ class GaussianFilter(Filter, name="gaussian"):
         Honkela 2022; Whitehouse, Ramdas, Rogers & Wu 2023), which is (ε, δ)-DP for the μ of the
         limit (Balle & Wang 2018). Other releases count with the μ that `gaussian_dp` proves.
 
-    Example:
+    Examples:
         >>> from dpfda.privacy.events import PureEvent
         >>> from dpfda.privacy.price import compose
         >>> rule = GaussianFilter(Budget(epsilon=3.5, delta=1e-5))

@@ -15,7 +15,7 @@ u. Hence, exactly:
   α = β, so μ = 2 h(e^{-r/2}/2). On a lattice of s steps to a scale αβ is smaller by a factor of
   1 - 1/4s²; for s ≥ 2^20 the 1e-9 of μ added here is more.
 
-Example:
+Examples:
     >>> round(pure_mu(1.0), 3), round(laplace_mu(1.0), 3), round(response_mu(1.0, 100), 3)
     (1.232, 1.03, 0.401)
 """

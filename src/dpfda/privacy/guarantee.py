@@ -48,7 +48,7 @@ class Guarantee(Portable):
             ``unknown`` where others drew it: a server cannot see how people's devices draw.
         assumptions: what else must hold, in words.
 
-    Example:
+    Examples:
         >>> print(Guarantee(epsilon=0.5, model="local"))
         ε = 0.5, local, unit = person, sampler = exact
     """

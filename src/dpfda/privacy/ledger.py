@@ -296,7 +296,7 @@ class Ledger(BaseLedger):
             Σε and Σδ, for pure and (ε, δ) releases. ``gaussian``, the default where δ > 0: Σμ²,
             for Gaussian noise and for many small pure releases.
 
-    Example:
+    Examples:
         >>> ledger = Ledger(1.0)
         >>> ledger.spend(PureEvent(epsilon=0.4), label="mean curve").sequence
         1

@@ -49,7 +49,7 @@ class FileLedger(BaseLedger):
         limit_delta: likewise for δ; 0 for a new ledger.
         composition: likewise for the rule of adding up, see `Ledger`.
 
-    Example:
+    Examples:
         >>> import tempfile
         >>> from dpfda.privacy.events import PureEvent
         >>> directory = tempfile.TemporaryDirectory()

@@ -32,7 +32,7 @@ _HUGE = Fraction(10**300)  # of a precision: no protection left, and a finite fl
 def exact(number: float) -> Fraction:
     """The number as written: the shortest decimal that reads as this float.
 
-    Example:
+    Examples:
         >>> exact(0.1)
         Fraction(1, 10)
     """
@@ -47,7 +47,7 @@ def _as_written(number: float) -> Fraction:
 def rounded_up(number: Fraction) -> float:
     """The smallest float that is not below `number`.
 
-    Example:
+    Examples:
         >>> rounded_up(sum([exact(0.1)] * 3, Fraction()))
         0.3
     """
@@ -74,7 +74,7 @@ class Price:
         delta: exact sum of the δ that releases bring with them.
         precision: sum of 1/multiplier² over Gaussian releases, which is μ².
 
-    Example:
+    Examples:
         >>> price = compose([PureEvent(epsilon=0.1)] * 3)
         >>> price.epsilon, price.delta
         (Fraction(3, 10), Fraction(0, 1))
@@ -117,7 +117,7 @@ def compose(events: Iterable[Event]) -> Price:
     Raises:
         UnknownEvent: a release is of a kind without a known price.
 
-    Example:
+    Examples:
         >>> report = ComposedEvent(events=(LaplaceEvent(ratio=0.8), PureEvent(epsilon=0.2)))
         >>> compose([report]).epsilon
         Fraction(1, 1)

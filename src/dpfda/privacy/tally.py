@@ -71,7 +71,7 @@ class Tallied:
 class Spent:
     """What a process has released with real noise, in order; printed, a table with its total.
 
-    Example:
+    Examples:
         >>> print(Spent(()))
         nothing was released with real noise
         >>> twice = (Tallied(label="mean", promise=Guarantee(epsilon=1), time=0, paid=False),) * 2
@@ -122,7 +122,7 @@ class Spent:
 def together(promises: Sequence[Guarantee]) -> Budget:
     """What releases about the same unit cost, sizes fixed in advance.
 
-    Example:
+    Examples:
         >>> print(together([Guarantee(epsilon=1.0)] * 2))
         ε = 2
         >>> print(together([Guarantee(epsilon=1.0, delta=1e-5)] * 2))  # not 2: μ² adds up
@@ -189,7 +189,7 @@ def budget(
     Raises:
         BudgetExceeded: by the fit that would go over it; nothing is released.
 
-    Example:
+    Examples:
         >>> with budget(epsilon=2.0) as ledger:
         ...     print(ledger)
         Ledger(limit ε = 2, entries: 0)

@@ -40,7 +40,7 @@ class Stage:
 class Account:
     """Stages by number, in memory: for sites of one process that end with it.
 
-    Example:
+    Examples:
         >>> account = Account()
         >>> account.begin(0, "digest")
         >>> account.fix(0, np.array([5]))

@@ -27,7 +27,7 @@ _PARTS = re.compile(r"(\d+)(?:\.(\d+))?(?:e([+-]\d+))?")
 def canonical(value: Any) -> bytes:
     """The canonical JSON of plain values.
 
-    Example:
+    Examples:
         >>> canonical({"seed": 0, "epsilon": 1.0, "classes": ["no", 2.5, True, None]})
         b'{"classes":["no",2.5,true,null],"epsilon":1,"seed":0}'
     """
@@ -60,7 +60,7 @@ def number_text(value: float) -> str:
     Up to 21 places before the point are written out, and up to 6 zeros after it; beyond, one digit
     stands before the point and an exponent follows.
 
-    Example:
+    Examples:
         >>> [number_text(x) for x in (1.0, -0.0, 0.1, 1e20, 1e21, 1e-6, 1.5e-7)]
         ['1', '0', '0.1', '100000000000000000000', '1e+21', '0.000001', '1.5e-7']
     """

@@ -35,7 +35,7 @@ class CurveRegression(RuleModel):
     Attributes:
         target_range: public (low, high) of that number; no prediction lies outside.
 
-    Example:
+    Examples:
         >>> from dpfda.curves import CurveEncoder
         >>> from dpfda.privacy.guarantee import Guarantee
         >>> model = CurveRegression(

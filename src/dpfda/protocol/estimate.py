@@ -19,7 +19,7 @@ from dpfda.mechanisms.randomized_response import RandomizedResponse
 class Estimate(Portable):
     """An unbiased estimate and its standard error; infinite where nobody answered.
 
-    Example:
+    Examples:
         >>> Estimate(0.8, 0.05, 400).interval(0.95)
         (0.7020018007729973, 0.8979981992270027)
         >>> Estimate(0.0, None, 0).interval(0.95)  # JSON writes null for infinity
@@ -47,7 +47,7 @@ class Estimate(Portable):
 def accuracy_estimate(*, total: float, people: int, epsilon: float) -> Estimate:
     """The accuracy behind `people` randomized ±1 verdicts that add up to `total`.
 
-    Example:
+    Examples:
         >>> accuracy_estimate(total=200.0, people=400, epsilon=1.0).value.__round__(3)
         1.041
     """
@@ -73,7 +73,7 @@ def accuracies_behind(totals: Any, people: Any, *, epsilon: float) -> tuple[Floa
 def wilson(share: float, people: int, level: float) -> tuple[float, float]:
     """Wilson's interval for a proportion.
 
-    Example:
+    Examples:
         >>> [round(end, 3) for end in wilson(0.1, 100, 0.95)]
         [0.055, 0.174]
     """

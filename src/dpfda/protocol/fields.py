@@ -5,7 +5,7 @@ A query is built from JSON that somebody hostile may have written. Every field s
 spent or stored. Lengths have names: ``array("whole", "people", "k")`` has a row for each of
 ``query.people`` and k columns, and every other field that says k must have as many.
 
-Example:
+Examples:
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True, kw_only=True)
     ... class Cuts:

@@ -65,7 +65,7 @@ class Findings:
     def called(self, place: int) -> str:
         """What the feature at this place is called.
 
-        Example:
+        Examples:
             >>> found = Findings(classes=("no", "yes"), phases=(), folded=2)
             >>> [found.called(place) for place in range(4)]
             ['1', '2', 'distance 1', 'distance 2']

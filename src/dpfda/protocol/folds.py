@@ -21,7 +21,7 @@ from dpfda.protocol.task import Task
 def folded(features: FloatArray, folds: FloatArray) -> FloatArray:
     """The first f features, then their distances from the folds m_1, ..., m_f; all, without folds.
 
-    Example:
+    Examples:
         >>> folded(np.array([[0.5, -0.2, 0.9]]), np.array([0.1, 0.0]))
         array([[ 0.5, -0.2,  0.4,  0.2]])
         >>> folded(np.array([[0.5, -0.2, 0.9]]), np.zeros(0))

@@ -177,7 +177,7 @@ class Curator(Holder):
 
     A ledger that cannot pay for the whole conversation refuses it before the first question.
 
-    Example:
+    Examples:
         >>> from dpfda.noise import SimulationSource
         >>> Curator((np.zeros((5, 2)),), most=Price(), source=SimulationSource(0))
         Curator(0 answers)

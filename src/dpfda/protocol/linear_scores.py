@@ -21,7 +21,7 @@ def linear_scores(
     `squash` clips to ±1 if `clipped`. Numbers of shape (m, d) are everybody's; those of shape
     (n, m, d) are each person's own.
 
-    Example:
+    Examples:
         >>> linear_scores(np.array([[0.5, 3.0]]), intercept=[1.0], coefficients=[[2.0, 1.0]],
         ...               centers=[[0.0, 0.0]], scales=[[1.0, 1.0]], clipped=True)
         array([[3.]])
@@ -59,7 +59,7 @@ def moderated(scores: FloatArray, variances: FloatArray) -> FloatArray:
 
     All of a row by the same factor, so that what is decided stays the same.
 
-    Example:
+    Examples:
         >>> moderated(np.array([[2.0]]), np.array([[8 / np.pi]])).round(3)
         array([[1.414]])
     """
@@ -70,7 +70,7 @@ def moderated(scores: FloatArray, variances: FloatArray) -> FloatArray:
 def chances(scores: FloatArray) -> FloatArray:
     """Probabilities that follow from scores: logistic of one, softmax of several.
 
-    Example:
+    Examples:
         >>> chances(np.array([[0.0], [2.0]])).round(2).tolist()
         [[0.5, 0.5], [0.12, 0.88]]
     """
@@ -82,7 +82,7 @@ def chances(scores: FloatArray) -> FloatArray:
 def decided(scores: FloatArray) -> IntArray:
     """Label numbers (...) behind scores (..., m): the sign of one (0 counts as +), or the largest.
 
-    Example:
+    Examples:
         >>> decided(np.array([[0.0], [-1.0]])), decided(np.array([[0.1, 0.3, 0.2]]))
         (array([1, 0]), array([1]))
     """

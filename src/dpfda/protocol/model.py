@@ -182,7 +182,7 @@ class CurveModel(RuleModel, ClassModel):
         variances: what the replies leave open of intercept and coefficients, shape (m, 1 + d).
         damping: what probabilities take scores times, where features are not told apart.
 
-    Example:
+    Examples:
         >>> from dpfda.curves import CurveEncoder
         >>> model = CurveModel.linear(
         ...     encoder=CurveEncoder("identity", feature_ranges=[(-1, 1)] * 2),

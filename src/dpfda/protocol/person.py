@@ -36,7 +36,7 @@ class Person(Holder):
         accepts: assumptions that the person agreed to, beyond the plan's ε.
         source: where randomness comes from; the operating system by default.
 
-    Example:
+    Examples:
         >>> from dpfda.curves import CurveEncoder
         >>> from dpfda.privacy.ledger import Ledger
         >>> from dpfda.protocol.tasks.moment import MomentTask
@@ -176,7 +176,7 @@ def encode_people(
 def target_places(targets: Any, target_range: tuple[float, float]) -> FloatArray:
     """Where numbers lie in their public range, from -1 to 1; what is no number is in the middle.
 
-    Example:
+    Examples:
         >>> target_places([0, 5.0, "many", 99], (0, 10)).tolist()
         [-1.0, 0.0, 0.0, 1.0]
     """

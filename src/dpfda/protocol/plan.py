@@ -46,7 +46,7 @@ class StudyPlan(Portable):
         seed: seed of the study's *public* randomness (who is asked what).
         title: for people to read.
 
-    Example:
+    Examples:
         >>> plan = StudyPlan(
         ...     epsilon=1.0, n_people=1000, encoder=CurveEncoder(n_basis=4), classes=(0, 1),
         ...     design={"name": "moments"},

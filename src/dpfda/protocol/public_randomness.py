@@ -21,7 +21,7 @@ _WORDS_A_STEP = 4  # Philox gives four words for each value of its counter
 def public_uniforms(*, seed: int, phase: int, start: int, people: int, width: int) -> FloatArray:
     """Uniform numbers on [0, 1), shape (people, width), for tickets start, start + 1, ...
 
-    Example:
+    Examples:
         >>> whole = public_uniforms(seed=1, phase=0, start=0, people=10, width=3)
         >>> part = public_uniforms(seed=1, phase=0, start=4, people=2, width=3)
         >>> bool((whole[4:6] == part).all())

@@ -25,7 +25,7 @@ def report_bound(task: Task) -> float | None:
     moves a mean by no more than a few honest people do. None for replies made of bits, which are
     bounded anyway. Public: it follows from the task alone.
 
-    Example:
+    Examples:
         >>> from dpfda.protocol.tasks.moment import MomentTask
         >>> task = MomentTask(epsilon=4.0, people=1, dimension=2, positive=[1])
         >>> round(report_bound(task), 1)
@@ -52,7 +52,7 @@ def steadied(replies: FloatArray, *, groups: int) -> FloatArray:
     Fewer than half as many liars as groups leave at least half of the groups clean. The spread
     of the replies stays as it is, and with it every standard error that is computed from it.
 
-    Example:
+    Examples:
         >>> honest = np.full((99, 1), 0.5)
         >>> told = np.concatenate([honest, [[1000.0]]])
         >>> float(steadied(told, groups=5).mean().round(9))

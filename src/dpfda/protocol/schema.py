@@ -57,7 +57,7 @@ def wire_schema(*, at: str = "#/$defs/") -> Schema:
     Args:
         at: what references begin with: where a document keeps the definitions.
 
-    Example:
+    Examples:
         >>> found = wire_schema()["$defs"]
         >>> found["StumpTask"]["properties"]["epsilon"]["maximum"]
         1000000.0

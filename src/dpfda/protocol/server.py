@@ -40,7 +40,7 @@ class Server:
         progress: the study under way.
         issued: how many tickets of the present phase were handed out.
 
-    Example:
+    Examples:
         >>> from dpfda.curves import CurveEncoder
         >>> plan = StudyPlan(epsilon=1.0, n_people=100, encoder=CurveEncoder(n_basis=4),
         ...                  classes=(0, 1), design={"name": "moments"})

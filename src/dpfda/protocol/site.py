@@ -39,7 +39,7 @@ class Site(Holder):
             accepted as well.
         alone: add all the noise instead of a share of it.
 
-    Example:
+    Examples:
         >>> from dpfda.privacy.price import Price
         >>> from dpfda.protocol.secure_sum import Identity, Terms
         >>> identity, other, coordinator = Identity(), Identity(), Identity()
@@ -155,7 +155,7 @@ def opened(query: Look, total: IntArray, *, survivors: int, sharing: int, n: int
 def site_sigma(steps: int, sharing: int) -> int:
     """Lattice steps of one site's noise: `sharing` sites together reach `steps`; rounded up.
 
-    Example:
+    Examples:
         >>> site_sigma(2**24, 1) == 2**24, site_sigma(2**24, 4) == 2**23
         (True, True)
     """

@@ -32,7 +32,7 @@ _FACTORS = range(10**6 + 1)  # any: what scores are multiplied by costs nobody a
 class Temperature(NamedTuple):
     """What is believed of log T: scores are multiplied by T before they become chances.
 
-    Example:
+    Examples:
         >>> Temperature(mean=-0.5).factor.__round__(2)
         0.61
     """
@@ -65,7 +65,7 @@ class Temperature(NamedTuple):
 def reach(classes: int) -> tuple[float, float]:
     """Where 1{right} - largest chance can lie.
 
-    Example:
+    Examples:
         >>> reach(2)
         (-1.0, 0.5)
     """

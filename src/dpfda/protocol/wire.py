@@ -57,7 +57,7 @@ class ReplyMessage(Reply, frozen=True, gc=False):
     def saying(cls, plan: str, phase: int, ticket: int, values: list[float]) -> Self:
         """A message with a nonce of its own, drawn from the operating system.
 
-        Example:
+        Examples:
             >>> len(ReplyMessage.saying("0" * 64, 0, 17, [0.5]).nonce)
             32
         """
@@ -92,7 +92,7 @@ def receipt_of(phase: int, ticket: int, digest: bytes, *, seal: str) -> Receipt:
     Only who has the seal can make one: nobody can try the few replies that a ticket may have and
     ask which of them was sent.
 
-    Example:
+    Examples:
         >>> receipt_of(0, 17, bytes(32), seal="secret").receipt
         '0-17-1b2e0c38e2b11a9d0968be640b971b5f'
     """

@@ -29,7 +29,7 @@ _MISFIT = (0.01, 0.02)  # variance that squared slopes add, since _SPREAD is a g
 class Belief:
     """A number that is one of two normal ones: weights, means and variances, shape (2,) each.
 
-    Example:
+    Examples:
         >>> sure = Belief(np.array([1.0, 0.0]), np.zeros(2), np.ones(2)).told(1.0, noise=1.0)
         >>> sure.mean, sure.variance
         (0.5, 0.5)
@@ -65,7 +65,7 @@ class Belief:
 def balance_of(share: float | None, *, answer: float = 0.0, precision: float = 0.0) -> Belief:
     """What is known of r₀: a public share of class 1, or the constant stump's mean answer.
 
-    Example:
+    Examples:
         >>> balance_of(0.25).mean, round(balance_of(None, answer=-0.5, precision=50.0).mean, 2)
         (-0.5, -0.4)
     """
@@ -103,7 +103,7 @@ def cautious(intercept: Belief, slopes: FloatArray, *, evidence: float) -> tuple
     2 artanh(q) > 0, q = r₀ (1 - w)/w, so the rule stays a line, and for balanced classes the same
     line. It is scaled so that its probability in the middle (x = 0) is the mixture's.
 
-    Example:
+    Examples:
         >>> sure = Belief(np.array([0.0, 1.0]), np.full(2, -1.0), np.zeros(2))
         >>> cautious(sure, np.array([2.0]), evidence=1.0)
         (-1.0, 1.0)

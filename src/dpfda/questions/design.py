@@ -37,7 +37,7 @@ class QuestionDesign(Design, name="questions"):
         spread_differs: classes may differ in how far people are from the middle of a feature: some
             people say how far, and every feature is asked about twice, as it is and folded there.
 
-    Example:
+    Examples:
         >>> design = QuestionDesign().settled(CurveEncoder("cosine", n_basis=3))
         >>> design.ordered, [round(h, 2) for h in design.scales]
         (True, [0.33, 0.33, 0.17])

@@ -158,7 +158,7 @@ def _signal(*, ordered: bool, whiten: bool) -> _Signal:
 def evidence_at_even_odds(evidence: float, *, ordered: bool, whiten: bool) -> float:
     """What the evidence would be if a signal had been expected in one of two studies.
 
-    Example:
+    Examples:
         >>> round(evidence_at_even_odds(0.7, ordered=False, whiten=False), 9)
         0.5
     """

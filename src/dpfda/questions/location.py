@@ -33,7 +33,7 @@ class Search:
         counts: answers no and yes by threshold, shape (grid, 2).
         alpha: truth probability of an answer.
 
-    Example:
+    Examples:
         >>> grid = np.linspace(0, 1, 101)
         >>> counts = counted(grid, np.array([0.2, 0.4]), np.array([1.0, -1.0]))
         >>> search = Search(grid, np.array([0.01]), np.zeros((1, 101)), counts, alpha=1.0)

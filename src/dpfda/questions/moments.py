@@ -26,7 +26,7 @@ class MomentDesign(Design, name="moments"):
     Attributes:
         mechanism: registered name of the mechanism of vectors.
 
-    Example:
+    Examples:
         >>> MomentDesign().mechanism
         'piecewise'
     """

@@ -27,7 +27,7 @@ class NoisyLabelDesign(Design, name="noisy_labels"):
     Attributes:
         ridge: added to the features' second moments, relative to their scale of 1.
 
-    Example:
+    Examples:
         >>> NoisyLabelDesign().ridge
         0.001
     """

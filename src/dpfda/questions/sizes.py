@@ -16,7 +16,7 @@ the ½ N_eff^{1/3} of methods 8.2: late features are asked about less often and 
 def number_of_features(effective: float, *, most: int) -> int:
     """How many ordered features to use.
 
-    Example:
+    Examples:
         >>> [number_of_features(n, most=8) for n in (8, 64, 640, 10_000)]
         [1, 4, 5, 8]
     """
@@ -39,7 +39,7 @@ def constant_shares(effective: float) -> tuple[float, float]:
     Returns:
         The share while the classes look balanced, and where they certainly are not.
 
-    Example:
+    Examples:
         >>> constant_shares(100), constant_shares(2000)
         ((0.08, 0.5), (0.0, 0.0))
     """
@@ -51,7 +51,7 @@ def constant_shares(effective: float) -> tuple[float, float]:
 def range_share(effective: float, *, channels: int = 1) -> float:
     """Of all people, who say where curves lie in a range that is said to be loose.
 
-    Example:
+    Examples:
         >>> range_share(180), range_share(10_000)
         (0.33, 0.08)
     """
@@ -61,7 +61,7 @@ def range_share(effective: float, *, channels: int = 1) -> float:
 def width_share(effective: float) -> float:
     """Of all people, who say how far they are from the middle of a feature.
 
-    Example:
+    Examples:
         >>> width_share(150), width_share(10_000)
         (0.1, 0.04)
     """

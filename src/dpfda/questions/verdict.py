@@ -17,7 +17,7 @@ def found_nothing(evidence: float, *, constant: bool) -> list[str]:
             not before the replies.
         constant: whether the model gives everybody the same label.
 
-    Example:
+    Examples:
         >>> found_nothing(0.1, constant=False)[0][:48]
         'This model is no better than guessing: replies m'
         >>> found_nothing(0.9, constant=False)

@@ -180,7 +180,7 @@ class PrivateLinearRegression(CuratedRegression):
         model_: the same as a public `RegressionModel` that can be saved.
         guarantee_: what the fit promises.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> rng = np.random.default_rng(0)
         >>> X = rng.uniform(20, 60, (20_000, 3))
@@ -213,8 +213,7 @@ class PrivateLogisticRegression(CuratedRegression):
         not among `classes` counts as the first of them.
 
     Args:
-        epsilon, delta, feature_ranges, mechanism, fit_intercept, feature_norm_bound,
-            feature_center, unit, ledger, random_state: as in `PrivateLinearRegression`.
+        epsilon, delta, feature_ranges: as in `PrivateLinearRegression`, like all others.
         classes: the two public labels. Which labels there are is private: only a seeded simulation
             may find them in the data, and its guarantee says so.
 
@@ -224,7 +223,7 @@ class PrivateLogisticRegression(CuratedRegression):
         classes_: the two labels, sorted.
         guarantee_: what the fit promises.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> rng = np.random.default_rng(0)
         >>> X = rng.uniform(20, 60, (20_000, 3))

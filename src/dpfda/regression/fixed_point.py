@@ -34,7 +34,7 @@ _INWARD = 1.0 - 2.0**-40  # room for the rounding of a float norm, before cuttin
 def ball(rows: FloatArray, *, center: FloatArray, radius: float) -> FloatArray:
     """Whole numbers (as floats): (row - center)/radius, clipped to the unit ball, times 2^18.
 
-    Example:
+    Examples:
         >>> ball(np.array([[3.0, 4.0]]), center=np.zeros(2), radius=1.0) / ONE
         array([[0.59999847, 0.79999924]])
     """

@@ -110,7 +110,7 @@ class RegressionModel(Documented):
         recipe: how rows in their own units, or curves, become features.
         fit: the predictor of features.
 
-    Example:
+    Examples:
         >>> from dpfda.regression.estimators import PrivateLinearRegression
         >>> X = np.random.default_rng(0).uniform(0, 10, (9000, 2))
         >>> y = X @ [0.8, -0.4]

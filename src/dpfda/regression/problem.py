@@ -22,7 +22,7 @@ class Bounds(Declared):
         center, radius: of the rows.
         target_center, target_radius: of the targets.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> Bounds(center=np.zeros(2)).rows(np.array([[3.0, 4.0]])) / 2**18
         array([[0.59999847, 0.79999924]])
@@ -62,7 +62,7 @@ class Problem(Declared):
         fit_intercept: whether predictions may have a constant term.
         rows: how many rows there are, where it is known beforehand (public).
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> problem = Problem(link="linear", bounds=Bounds(center=np.zeros(3)))
         >>> problem.dimension, problem.size

@@ -33,7 +33,7 @@ class Recipe(Portable):
         encoder: how curves become features.
         grid_points: where curves were known.
 
-    Example:
+    Examples:
         >>> recipe = Recipe.of_table(PublicColumns.of([(0, 10), (20, 80)]), centered=True)
         >>> recipe.features([[5, 95]]).tolist()
         [[0.0, 1.0]]

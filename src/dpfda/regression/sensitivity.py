@@ -16,7 +16,7 @@ from dpfda import _validate
 def joint_l2(linear: float, quadratic: float) -> float:
     """Euclidean sensitivity of (P Σ xy, Q svec Σ xxᵀ).
 
-    Example:
+    Examples:
         >>> joint_l2(2.0, 1.0), round(joint_l2(1.0, 1.0) ** 2, 6)
         (4.0, 4.5)
     """
@@ -34,7 +34,7 @@ def joint_l1(linear: float, quadratic: float, *, dimension: int) -> float:
     with a = P√D, b = QD and u = √(1 - t) the sum is √(4 - 2u²) (a + bu), the largest where
     2bu² + au = 2b.
 
-    Example:
+    Examples:
         >>> round(joint_l1(1.0, 1.0, dimension=1), 4)
         2.9696
     """
@@ -50,7 +50,7 @@ def best_weight(linear: float, quadratic: float, *, dimension: int) -> float:
     With r = P²/Q², w² = rt and e = (D+1)/2r, beyond the free ride (t = ½) its derivative in t has
     the sign of (2t + 1)(t² - t/2 - e).
 
-    Example:
+    Examples:
         >>> round(best_weight(2.0, 1.0, dimension=1), 3)
         1.799
     """
@@ -67,7 +67,7 @@ def eigenvalue_l2(linear: float, quadratic: float) -> float:
     |h|² ≤ P²(1 + s + 2k) + Q²(1 + s² - 2k²) + 1 - k², which grows with s: at s = 1 it is
     P²(2 + 2k) + (Q² + ½)(2 - 2k²), the joint sensitivity of moments with a larger weight.
 
-    Example:
+    Examples:
         >>> round(eigenvalue_l2(0.5, math.sqrt(0.5)) ** 2, 6)
         2.53125
     """
@@ -84,7 +84,7 @@ def location_l1(dimension: int) -> float:
     |z - z'|₁ ≤ √D (|z| + |z'|), with equality for opposite z, z' along a diagonal. The rest,
     √D (r + s) + g |r² - s²|, is largest at r = 1, and there at s = √D/2g or s = 1.
 
-    Example:
+    Examples:
         >>> round(location_l1(1), 3), location_l1(16)
         (2.756, 8.0)
     """

@@ -111,7 +111,7 @@ def _whole_lines(file: FileIO) -> Iterator[Any]:
 def code_hash(work: Callable[..., Any]) -> str:
     """A hash of all code that a function's results may depend on: this package's and its own.
 
-    Example:
+    Examples:
         >>> code_hash(code_hash) == code_hash(to_plain)
         True
     """
@@ -138,7 +138,7 @@ def _hashed(*modules: str) -> str:
 def to_plain(value: Any) -> Any:
     """What JSON can hold of a result; `from_plain` gives it back, to the last bit.
 
-    Example:
+    Examples:
         >>> from_plain(to_plain({("a", 1): np.array([0.1, 0.2])}))
         {('a', 1): array([0.1, 0.2])}
     """

@@ -69,7 +69,7 @@ def request_bytes(
 ) -> bytes:
     """A request as it goes over the wire.
 
-    Example:
+    Examples:
         >>> request_bytes("GET", "/health").splitlines()[0]
         b'GET /health HTTP/1.1'
     """

@@ -27,7 +27,7 @@ class Outcome:
 def columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Of all rows, in the order in which they come.
 
-    Example:
+    Examples:
         >>> columns([{"task": "a", "error": 3}, {"task": "b", "guessing": 50}])
         ['task', 'error', 'guessing']
     """

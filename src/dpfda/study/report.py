@@ -45,7 +45,7 @@ def write_report(outcome: Outcome, path: Path, *, title: str, caption: str = "")
 def to_html(outcome: Outcome, *, title: str, caption: str = "") -> str:
     """The page as text.
 
-    Example:
+    Examples:
         >>> page = to_html(Outcome(rows=[{"name": "a < b", "error": 0.25}]), title="Result")
         >>> "a &lt; b" in page and "0.25" in page and "http" not in page
         True

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def machine() -> dict[str, Any]:
     """Where a number was measured.
 
-    Example:
+    Examples:
         >>> sorted(machine())
         ['cpus', 'numpy', 'platform', 'python']
     """
@@ -37,7 +37,7 @@ def machine() -> dict[str, Any]:
 def to_json(value: Any) -> str:
     """JSON text of plain values and numpy numbers; NaN and infinity become null.
 
-    Example:
+    Examples:
         >>> print(to_json({"ratio": np.float64(2.0), "missing": math.nan}))
         {
           "ratio": 2.0,
@@ -84,7 +84,7 @@ def picture(outcome: Outcome, *, dark: bool = False) -> bytes:
 def show(value: Any) -> str:
     """One cell: four significant digits for a float, text as it is.
 
-    Example:
+    Examples:
         >>> show(0.123456), show(3), show(None), show(math.nan), show(True), show(1234567.0)
         ('0.1235', '3', '–', '–', 'yes', '1.235e+06')
     """

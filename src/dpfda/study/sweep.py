@@ -36,7 +36,7 @@ class Sweep:
         store: the file that keeps what cells have found; None keeps nothing.
         tell: called with the share that is done.
 
-    Example:
+    Examples:
         >>> Sweep().run(pow, [(2, 3), (2, 4)])
         [8, 16]
     """
@@ -120,7 +120,7 @@ def seed_of(*name: Any) -> np.random.SeedSequence:
 
     Cells that are to be compared on the same people leave out what they differ in.
 
-    Example:
+    Examples:
         >>> seed_of("mean", 1.0, 7).entropy == seed_of("mean", 1.0, 8).entropy
         False
     """

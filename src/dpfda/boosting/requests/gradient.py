@@ -37,7 +37,7 @@ class GradientRequest(Request, name="gradient"):
         projection: k directions in which to look at the gradient, shape ((K - 1) D, k).
         radius: the gradient of an owner with n rows is cut at radius · √(k/n).
 
-    Example:
+    Examples:
         >>> from dpfda.noise import SimulationSource
         >>> rows = np.random.default_rng(0).normal(size=(100, 2))
         >>> request = GradientRequest(

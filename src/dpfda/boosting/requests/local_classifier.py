@@ -64,7 +64,7 @@ def local_logistic(
 ) -> FloatArray:
     """Weighted ridge logistic fits of many owners at once, (H, N, p) → (H, p), by Newton steps.
 
-    Example:
+    Examples:
         >>> rows = np.array([[[-1.0, 1.0], [1.0, 1.0]]])
         >>> local_logistic(rows, np.array([[False, True]]), np.ones((1, 2)), ridge=1.0).round(2)
         array([[0.67, 0.  ]])

@@ -23,7 +23,7 @@ def curve(
 ) -> dict[str, Any]:
     """A line over t, with a band of two standard errors where they are known.
 
-    Example:
+    Examples:
         >>> drawn = curve("β(t)", [0.0, 1.0], [0.0, 2.0])
         >>> drawn["line"], drawn["band"]
         ('88.0,228.0 632.0,16.0', '')
@@ -45,7 +45,7 @@ def curve(
 def steps(title: str, counts: Sequence[tuple[float, int]], ends: tuple[str, str]) -> dict[str, Any]:
     """How a number grew with time.
 
-    Example:
+    Examples:
         >>> steps("answers", [(0.0, 0), (1.0, 5)], ("Monday", "Tuesday"))["line"]
         '88.0,228.0 632.0,228.0 632.0,16.0'
     """
@@ -89,7 +89,7 @@ def interval(
 ) -> dict[str, Any]:
     """A number with its interval on a line from 0, beside others that have names.
 
-    Example:
+    Examples:
         >>> interval("error", (0.1, 0.2, 0.3), {"guessing": 0.5})["marks"]
         [{'x': 600.0, 'told': 'guessing 50.0 %', 'anchor': 'end'}]
     """

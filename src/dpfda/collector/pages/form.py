@@ -126,7 +126,7 @@ def settings_of(form: Mapping[str, str]) -> StudySettings:
 def in_the_forms_words(error: DpfdaError) -> str:
     """An error for whoever has filled in the form.
 
-    Example:
+    Examples:
         >>> in_the_forms_words(InvalidParameter("n_people", "a whole number", 2.5))
         'People must be a whole number, got 2.5'
     """
@@ -139,7 +139,7 @@ def in_the_forms_words(error: DpfdaError) -> str:
 def number(text: str | None) -> Any:
     """What a number in a form is worth; as it is where it is none.
 
-    Example:
+    Examples:
         >>> number("2"), number("2.5"), number("two"), number(None)
         (2, 2.5, 'two', None)
     """

@@ -17,7 +17,7 @@ _NAME = 100  # characters of a file's name
 def posted(body: bytes, kind: str) -> tuple[dict[str, str], Handed | None]:
     r"""Fields and file, all in memory.
 
-    Example:
+    Examples:
         >>> body = b'--x\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n--x--\r\n'
         >>> posted(body, "multipart/form-data; boundary=x")
         ({'a': '1'}, None)

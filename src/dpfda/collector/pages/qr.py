@@ -13,7 +13,7 @@ def qr_svg(url: str) -> str:
     It has the class ``qr`` and no size of its own; dark on light whatever the page's colors are,
     for cameras expect that. It holds no text: say beside it where it leads to.
 
-    Example:
+    Examples:
         >>> qr_svg("https://collector.example/take-part/…")[:26]
         '<svg viewBox="0 0 37 37" c'
     """

@@ -28,7 +28,7 @@ _YES = {-1.0: "no", 1.0: "yes"}
 def sample_reply(plan: StudyPlan, value_range: tuple[float, float]) -> dict[str, Any]:
     """A made-up curve, what its owner is asked, and the reply in words and bytes.
 
-    Example:
+    Examples:
         >>> from dpfda import plan_study
         >>> plan = plan_study(2000, 1.0, value_range=(0, 10), classes=("no", "yes"))
         >>> sample_reply(plan, (0, 10))["sent"]

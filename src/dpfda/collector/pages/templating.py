@@ -19,7 +19,7 @@ FOLDER = Path(__file__).parent / "templates"
 def show(value: Any) -> str:
     """A cell: three digits after the point, a dash for nothing.
 
-    Example:
+    Examples:
         >>> show(0.25), show(None), show(True), show("a")
         ('0.250', '–', 'yes', 'a')
     """
@@ -52,7 +52,7 @@ def page(name: str, *, status: int = 200, **context: Any) -> Template:
 def text(shown: Template) -> str:
     """The same page now.
 
-    Example:
+    Examples:
         >>> '<h1>Sign in</h1>' in text(page("login", csrf="", wrong=False))
         True
     """

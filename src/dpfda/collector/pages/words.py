@@ -47,7 +47,7 @@ _WAVES = ("level", "beginning against end", "middle against both ends")
 def phase_name(kind: str) -> str:
     """What a phase does, for people who have not read the design.
 
-    Example:
+    Examples:
         >>> phase_name("intercept"), phase_name("new_kind")
         ('Where to draw the line between labels', 'new kind')
     """
@@ -62,7 +62,7 @@ def status_name(status: str) -> str:
 def feature_name(encoder: Any, place: int, *, folded: int = 0) -> str:
     """What a feature is, as far as it can be said in words.
 
-    Example:
+    Examples:
         >>> curves = CurveEncoder("cosine", n_basis=4)
         >>> [feature_name(curves, place) for place in (0, 1, 3)]
         ['level', 'beginning against end', '3 half waves']

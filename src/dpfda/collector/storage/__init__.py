@@ -12,7 +12,7 @@ discover(__name__, list(__path__))
 def open_storage(url: str) -> Storage:
     """The storage behind a URL: ``sqlite:///study.db``, ``postgresql://...``, ``memory:``.
 
-    Example:
+    Examples:
         >>> open_storage("memory:").page(most=10)
         []
     """

@@ -33,7 +33,7 @@ _NEVER: Mapping[Any, Any] = MappingProxyType({})
 class MemoryStorage(Storage, name="memory"):
     """Dictionaries behind one lock.
 
-    Example:
+    Examples:
         >>> MemoryStorage.open("memory:").study("none") is None
         True
     """

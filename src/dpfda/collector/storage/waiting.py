@@ -10,7 +10,7 @@ class Waiting:
 
     Whoever asked again before others could have their ticket kept it for ever.
 
-    Example:
+    Examples:
         >>> waiting = Waiting()
         >>> waiting.sent_away("study", now=5.0)
         >>> [waiting.is_somebody("study", now, Lapse(seconds=60.0)) for now in (65.0, 65.1)]

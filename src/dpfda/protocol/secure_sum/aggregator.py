@@ -61,7 +61,7 @@ class Aggregator:
         round_id: stage, attempt and question.
         size: length of the vectors.
 
-    Example:
+    Examples:
         >>> keys = [Identity() for _ in range(3)]
         >>> roster = (("a", keys[1].public), ("b", keys[2].public))
         >>> terms = Terms(study="s", coordinator=keys[0].public, roster=roster)

@@ -21,7 +21,7 @@ _NONCE = bytes(12)  # every sealing key is derived for one message only
 class Identity:
     """A site's lasting Ed25519 key, by which the others know its round keys are its own.
 
-    Example:
+    Examples:
         >>> identity = Identity()
         >>> check_signature(identity.public, identity.sign(b"round 1"), b"round 1")
     """

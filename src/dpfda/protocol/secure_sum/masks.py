@@ -13,7 +13,7 @@ Residues = npt.NDArray[np.uint64]
 def expand(seed: bytes, size: int) -> Residues:
     """`size` residues modulo 2^64; the seed is used for nothing else.
 
-    Example:
+    Examples:
         >>> bool((expand(bytes(32), 2) == expand(bytes(32), 2)).all())
         True
     """

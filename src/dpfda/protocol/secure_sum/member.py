@@ -81,7 +81,7 @@ class Member:
         terms: what all sites agreed on.
         account: what must outlive this object; in memory by default.
 
-    Example:
+    Examples:
         >>> from dpfda.protocol.secure_sum import add_up
         >>> identities = {name: Identity() for name in ("north", "south", "west")}
         >>> roster = tuple((name, one.public) for name, one in identities.items())

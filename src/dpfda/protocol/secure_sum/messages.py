@@ -36,7 +36,7 @@ class Cheated(ProtocolError):
 class RoundId(msgspec.Struct, frozen=True):
     """Which round: a stage of the study, which attempt at it, and what is asked in it.
 
-    Example:
+    Examples:
         >>> RoundId(stage=1, attempt=2)
         RoundId(stage=1, attempt=2, question='')
     """

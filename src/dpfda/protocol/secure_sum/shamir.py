@@ -16,7 +16,7 @@ SHARE_BYTES = 66
 def split(secret: bytes, *, threshold: int, points: Sequence[int]) -> dict[int, bytes]:
     """One share for each point; any `threshold` of them recover the secret.
 
-    Example:
+    Examples:
         >>> shares = split(bytes(31) + b"!", threshold=2, points=[1, 2, 3])
         >>> recover({1: shares[1], 3: shares[3]}, threshold=2)[-1:]
         b'!'

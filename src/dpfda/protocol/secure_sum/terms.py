@@ -31,7 +31,7 @@ class Terms:
         reaches σ². The threshold t = ⌊(S + c)/2⌋ + 1 of the secret sharing is above c, and two
         groups of t sites share an honest one, so that nothing can be opened twice.
 
-    Example:
+    Examples:
         >>> roster = tuple((f"hospital {i}", bytes([i]) * 32) for i in range(5))
         >>> terms = Terms(study="s", coordinator=b"k" * 32, roster=roster, dropouts=1)
         >>> terms.threshold, terms.needed

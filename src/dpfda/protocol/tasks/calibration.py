@@ -29,7 +29,7 @@ class CalibrationTask(QuestionsTask, RuleTask, name="calibration"):
         dithers: the U, shape (n, k).
         positive: the label number that counts as y = +1, shape (n,).
 
-    Example:
+    Examples:
         >>> task = CalibrationTask(
         ...     epsilon=2.0, people=1, intercept=[[0.0]], coefficients=[[[1.0]]],
         ...     centers=[[[0.0]]], scales=[[[0.5]]], dithers=[[0.3, -0.2]], positive=[1],

@@ -30,7 +30,7 @@ class ConfidenceTask(QuestionsTask, RuleTask, name="confidence"):
         damping: what scores are multiplied by before they become chances.
         dithers: the U, shape (n, k).
 
-    Example:
+    Examples:
         >>> task = ConfidenceTask(
         ...     epsilon=2.0, people=1, intercept=[[0.0]], coefficients=[[[1.0]]],
         ...     centers=[[[0.0]]], scales=[[[0.5]]], variances=[[[0.0, 0.1]]], damping=0.8,

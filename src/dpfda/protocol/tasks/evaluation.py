@@ -51,7 +51,7 @@ class EvaluationTask(RuleTask, name="evaluation"):
     Privacy:
         ε-LDP for curve and label together: the reply is one randomized bit.
 
-    Example:
+    Examples:
         >>> task = EvaluationTask(
         ...     epsilon=1.0, people=1, intercept=[[0.1]], coefficients=[[[1.0, -1.0]]],
         ...     centers=[[[0.0, 0.0]]], scales=[[[1.0, 1.0]]],

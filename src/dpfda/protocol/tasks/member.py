@@ -28,7 +28,7 @@ class MemberTask(EvaluationTask, name="member"):
         member: the candidate's number, shape (n,); groups are chosen before anybody answers.
         positive: the label numbers that it tells from the others, shape (n, p).
 
-    Example:
+    Examples:
         >>> task = MemberTask(
         ...     epsilon=1.0, people=1, intercept=[[0.1]], coefficients=[[[1.0, -1.0]]],
         ...     centers=[[[0.0, 0.0]]], scales=[[[1.0, 1.0]]], member=[7], positive=[[1]],

@@ -28,7 +28,7 @@ class MomentTask(Task, name="moment"):
         mechanism_name: registered name of the mechanism of vectors.
         positive: the label number that counts as +1, shape (n,).
 
-    Example:
+    Examples:
         >>> MomentTask(epsilon=1.0, people=1, dimension=4, positive=[1]).mechanism.dimension
         4
     """

@@ -28,7 +28,7 @@ class ReachTask(QuestionsTask, name="reach"):
         coordinates: over which z_j the largest is taken, shape (n, k, w).
         thresholds: the t, shape (n, k).
 
-    Example:
+    Examples:
         >>> task = ReachTask(epsilon=1.0, people=1, coordinates=[[[1, 2]]], thresholds=[[0.1]])
         >>> z = np.array([[0.9, 0.0, -0.2]])
         >>> float(task.exact((z, np.zeros(1)), None)[0, 0])

@@ -46,7 +46,7 @@ class StumpTask(QuestionsTask, FoldedTask, name="stump"):
         positive: the label number that counts as y = +1, shape (n,).
         uses_label: whether the answer is multiplied by y.
 
-    Example:
+    Examples:
         >>> task = StumpTask(
         ...     epsilon=1.0, people=1, coordinates=[[2]], thresholds=[[0.1]], positive=[1]
         ... )

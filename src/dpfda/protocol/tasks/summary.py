@@ -59,7 +59,7 @@ class SummaryTask(FoldedTask, name="summary"):
         reach: length at which w(1, ψ) is cut in a residual, w(1, ψ') in cross.
         limit: length at which the vector is cut.
 
-    Example:
+    Examples:
         >>> task = SummaryTask(
         ...     epsilon=1.0, people=1, statistic="products", classes=2, centers=[0.0, 0.1],
         ...     scales=[0.5, 0.5], clip=2.0, matrix=[[1.0, 0.0], [0.5, 0.5]], offsets=[[0.0, 0.0]],

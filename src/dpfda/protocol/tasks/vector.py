@@ -40,7 +40,7 @@ class VectorTask(Task, name="vector"):
         positive: the label numbers that count as +1, the others being -1.
         protects: what is private.
 
-    Example:
+    Examples:
         >>> task = VectorTask(epsilon=5.0, people=1, dimension=4)
         >>> [part.epsilon for part in task.mechanism.parts]
         [4.0, 1.0]

@@ -82,7 +82,7 @@ class AdaSSP(RegressionMechanism, name="adassp"):
     Attributes:
         failure: probability that the ridge is too small.
 
-    Example:
+    Examples:
         >>> AdaSSP().failure
         0.05
     """

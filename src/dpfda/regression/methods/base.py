@@ -103,7 +103,7 @@ class Regression(Conversation[Fitted], name="regression"):
         found_classes: whether labels that were not given were found in the data.
         share: of the budget; the rest is for what was asked before.
 
-    Example:
+    Examples:
         >>> from dpfda.curate import curate
         >>> from dpfda.noise import SimulationSource
         >>> problem = Problem(link="linear", bounds=Bounds(center=np.zeros(2)))

@@ -68,7 +68,7 @@ class GaussianFM(ObjectiveMethod, name="gaussian_fm"):
             boundary where it is.
         logit_range: the range that matters, for ``chebyshev``.
 
-    Example:
+    Examples:
         >>> round(GaussianFM(expansion="chebyshev", logit_range=4.0).curvature, 4)
         0.0891
     """

@@ -51,7 +51,7 @@ class TwoStageMoments(RegressionMechanism, name="moments"):
         newton_steps: how many; None: one where nμ/√D is large, otherwise none.
         newton_share: part of μ² spent on them together.
 
-    Example:
+    Examples:
         >>> TwoStageMoments().share
         0.2
     """

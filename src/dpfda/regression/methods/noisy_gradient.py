@@ -82,7 +82,7 @@ class NoisyGradient(RegressionMechanism, name="noisy_gradient"):
     Attributes:
         steps: T.
 
-    Example:
+    Examples:
         >>> NoisyGradient(steps=10).steps
         10
     """

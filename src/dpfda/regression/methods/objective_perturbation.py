@@ -166,7 +166,7 @@ class ObjectivePerturbation(RegressionMechanism, name="objective_perturbation"):
     Attributes:
         ridge_share: part of ε spent on the determinant; it sets Λ.
 
-    Example:
+    Examples:
         >>> ObjectivePerturbation().ridge_share
         0.25
     """
@@ -194,7 +194,7 @@ class ObjectivePerturbation(RegressionMechanism, name="objective_perturbation"):
 def tilt_sigma(epsilon: float, delta: float) -> float:
     """The smallest σ with (2Lqσ + 2L²)/σ² ≤ ε, 4Q(q) = δ.
 
-    Example:
+    Examples:
         >>> round(tilt_sigma(0.5, 1e-5), 2)
         18.48
     """

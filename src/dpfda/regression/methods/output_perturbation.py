@@ -73,7 +73,7 @@ class OutputPerturbation(RegressionMechanism, name="output_perturbation"):
     Privacy:
         (ε, δ) with Gaussian noise, pure ε with Laplace noise for δ = 0. The ridge is public.
 
-    Example:
+    Examples:
         >>> OutputPerturbation().name
         'output_perturbation'
     """

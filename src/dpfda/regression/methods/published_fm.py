@@ -74,7 +74,7 @@ class FunctionalMechanism(ObjectiveMethod, name="fm"):
         objective (its constant term included), √D + D/4 for the logistic one, with |x|₂ ≤ 1. The
         published 2(1 + D)² and D²/4 + 3D are for |x_d| ≤ 1 and appear in the reproductions.
 
-    Example:
+    Examples:
         >>> published_l1("linear", 4)
         18.0
     """
@@ -127,7 +127,7 @@ class RelaxedFM(ObjectiveMethod, name="relaxed_fm"):
         (ε, δ), calibrated exactly, with the triangle-inequality bound of its authors for |x|₂ ≤ 1:
         2√6 (linear, constant term included) and √(17/16) (logistic).
 
-    Example:
+    Examples:
         >>> RelaxedFM().floor
         2.0
     """
