@@ -13,6 +13,8 @@ from organizer import Organizer, QuickForecasts
 
 from dpfda import plan_study
 from dpfda.client.http import Connection
+from dpfda.collector.pages.study_routes import sums_of
+from dpfda.protocol.server import Server
 from dpfda.study.running import CollectorProcess
 
 EVIL = (
@@ -147,11 +149,17 @@ def test_exports_are_for_the_organizer_and_hold_no_reply(
         with Connection(collector.url) as connection:
             assert connection.ask("GET", path).status == 303, what
         found = json.loads(ask(organizer, path).body)
-        assert "reports" not in found.get("state", {})
+    assert found["state"] == sums_of(Server(plan).state())
     assert found["plan"] == plan.hash
     assert [phase["people"] for phase in found["phases"]] == [0]
     for what in ("seal", "state", "..%2f..%2fetc%2fpasswd", "plan.json"):
         assert ask(organizer, f"/study/{study}/export/{what}").status == 404, what
+
+
+def test_of_a_state_that_holds_reports_none_is_exported() -> None:
+    server = {"answered": "ff", "waiting": {"3": [[1.0]]}, "issued": 9}
+    progress = {"reports": [[0.5]], "replies": [[1.0]], "sums": [2.5]}
+    assert sums_of(server | {"progress": progress}) == {"sums": [2.5]}
 
 
 def test_links_lead_where_the_organizer_is(

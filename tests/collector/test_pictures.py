@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -125,7 +126,9 @@ def test_a_page_looks_well(
         ".map((one) => one.textContent)"
     )
     assert unread == []
-    if AXE.exists():
+    if not AXE.is_file():
+        warnings.warn("axe-core is not installed: npm ci in clients/browser", stacklevel=2)
+    else:
         shown.add_script_tag(path=str(AXE))
         found = shown.evaluate("axe.run({ resultTypes: ['violations'] })")["violations"]
         bad = [one for one in found if one["impact"] in ("serious", "critical")]

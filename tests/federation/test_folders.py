@@ -149,7 +149,7 @@ def test_a_key_that_is_none_is_not_replaced(tmp_path):
 
 def test_init_and_status(tmp_path):
     write_table(tmp_path / "t.csv", 0)
-    given = ["--name", "north", "--data", tmp_path / "t.csv", "--epsilon", 2, "--ask"]
+    given = ["--name", "north", "--data", tmp_path / "t.csv", "--epsilon", 2, "--confirm"]
     code, said = run("site", "init", tmp_path / "north", *given, "--ranges", RANGES)
     assert code == 0, said
     assert "site north: 200 rows, fingerprint" in said

@@ -42,7 +42,7 @@ NOTES = [
 
 _PEOPLE, _TEST, _DIMENSION = 3000, 500, 4
 _CHUNK = 25
-_THREADS = 4  # more of them wait for each other, on 16 cores
+_THREADS = 4  # more of them wait for each other
 Errors = dict[tuple[str, float, str, str], Any]
 """Errors of replications by (learner, ε, rule, method)."""
 

@@ -116,7 +116,7 @@ def check_time(query: Query, records: Records) -> None:
 
 
 def _seconds(query: Query, records: Records) -> float:
-    """The least of three times of the processor: others use this machine too."""
+    """The least of three times of the processor: waiting for others does not count."""
     times = []
     for _ in range(3):
         start = time.process_time()

@@ -122,6 +122,8 @@ def listed(text: str, *, option: str = "--columns") -> tuple[str, ...]:
     Examples:
         >>> listed("t0..t3,last")
         ('t0', 't1', 't2', 't3', 'last')
+        >>> listed("t08..t10")
+        ('t08', 't09', 't10')
     """
     found: list[str] = []
     for part in text.split(","):
@@ -132,7 +134,8 @@ def listed(text: str, *, option: str = "--columns") -> tuple[str, ...]:
         first, last = int(counted[2]), int(counted[4])
         if counted[1] != counted[3] or not first < last < first + _MOST:
             raise InvalidParameter(option, "like t0..t49", part)
-        found += [f"{counted[1]}{number}" for number in range(first, last + 1)]
+        width = len(counted[2])  # t00..t49 keeps its zeros
+        found += [f"{counted[1]}{number:0{width}}" for number in range(first, last + 1)]
     if not all(found):
         raise InvalidParameter(option, "names of columns", text)
     return tuple(found)

@@ -41,7 +41,7 @@ def command() -> None:
 @click.option("--epsilon", type=float, required=True, help="ε of all studies together, for ever.")
 @click.option("--delta", type=float, default=1e-5, show_default=True, help="δ likewise.")
 @click.option("--unit", default="person", show_default=True, help="Whose data one row is.")
-@click.option("--ask", is_flag=True, help="Ask a person before each question is answered.")
+@click.option("--confirm", is_flag=True, help="Ask a person before each question is answered.")
 @_trust
 def init(folder: Path, trust: tuple[Path, ...], **given: Any) -> None:
     """Make a site: its keys, its card for the others, its budget and its config file."""
@@ -57,7 +57,7 @@ def init(folder: Path, trust: tuple[Path, ...], **given: Any) -> None:
             unit=given["unit"],
             epsilon=given["epsilon"],
             delta=given["delta"],
-            ask="every question" if given["ask"] else "never",
+            ask="every question" if given["confirm"] else "never",
             ranges={name: list(known) for name, known in ranges.items()},
         ),
     )

@@ -1,4 +1,4 @@
-"""Rows on a cluster: dask collections, or blocks that its workers read. The only use of dask.
+"""Rows on a cluster: dask collections, or blocks that its workers read.
 
 A worker is sent a question and sends sums back, a few numbers for every block. Which worker summed
 which block, in what order, or twice because one died, changes no bit.

@@ -6,7 +6,8 @@
 
 No code travels: the Flower app is two files without a line of Python, and neither side runs what
 arrives. What travels is a message of `messages`, which the guard reads as data and answers or
-refuses. Only `node`, `link` and `app` know Flower; the rest is the same over any carrier.
+refuses. Only `node`, `link`, `app` and `components` know Flower; the rest is the same over any
+carrier.
 
 | file | what it is |
 |---|---|
