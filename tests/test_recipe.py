@@ -43,6 +43,11 @@ def test_the_public_range_fills_the_box() -> None:
     np.testing.assert_allclose(ends[:, 1:], 0, atol=1e-12)
 
 
+def test_more_people_than_there_are_are_refused():
+    with pytest.raises(InvalidParameter, match="n_people must be at most 10000000000, got 'more'"):
+        plan_study(10**400, 1, value_range=(0, 1), classes=(0, 1))
+
+
 @pytest.mark.parametrize("name", ["n_people", "epsilon", "value_range", "domain_range", "classes"])
 def test_every_fact_is_part_of_the_contract(name: str) -> None:
     other = {"n_people": 401, "epsilon": 2.5, "value_range": [1, 6], "domain_range": [0, 5],

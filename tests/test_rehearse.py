@@ -87,6 +87,13 @@ def test_what_no_site_could_answer_is_refused_before_anything_is_spent() -> None
         rehearse(groups, tables(CASES["groups"]))
 
 
+def test_no_site_takes_the_place_of_another_of_the_same_name() -> None:
+    model = dpfda.PrivateMean(1.0, delta=1e-5, value_range=(-3, 3), random_state=0)
+    rows = np.zeros((20, 5))
+    with pytest.raises(InvalidData, match="sites whose names differ as text"):
+        rehearse(model, {1: rows, "1": rows, 2: rows})
+
+
 def test_an_inquiry_says_nothing_that_is_somebodys_own() -> None:
     known = {"estimator": "PrivateMean", "rows": 10, "columns": ("a", "b")}
     for name, value in (("ledger", None), ("random_state", 3)):

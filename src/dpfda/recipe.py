@@ -40,6 +40,7 @@ log-odds loses 0.5, being better by 0.6 between 300 and 600 effective people and
 1200. Where the middle is known, 800 is where linear studies of that family begin to err less (8
 columns: alike; 16: by 3 to 5 points)."""
 
+_MOST_PEOPLE = 10**10  # more than there are
 _REGRESSION_FROM = 100.0
 """Effective people from which a regression is held: with fewer the mean is often better."""
 
@@ -110,6 +111,8 @@ def plan_study(
     """
     if (classes is None) == (target_range is None):
         raise InvalidParameter("classes", "given, or else target_range for a number", classes)
+    if n_people > _MOST_PEOPLE:
+        raise InvalidParameter("n_people", f"at most {_MOST_PEOPLE}", "more")
     if force and target_range is None:
         raise InvalidParameter("force", "left out but with target_range", force)
     if (value_range is None) == (feature_ranges is None):

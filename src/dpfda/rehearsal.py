@@ -127,6 +127,8 @@ def _by_site(X: Any, y: Any, sites: Any) -> dict[str, tuple[Any, Any]]:
         raise InvalidData("X", f"{_TABLES}; or all rows, with sites=")
     if y is not None:
         raise InvalidData("y", f"left out for {_TABLES}")
+    if len({str(name) for name in X}) < len(X):
+        raise InvalidData("X", "of sites whose names differ as text")
     return {
         str(name): one if isinstance(one, tuple) and len(one) == 2 else (one, None)
         for name, one in X.items()

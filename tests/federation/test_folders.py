@@ -139,9 +139,14 @@ def test_a_plan_in_somebody_elses_folder_is_refused(finished, tmp_path):
 
 
 def test_a_key_that_is_none_is_not_replaced(tmp_path):
-    (tmp_path / "identity.key").write_bytes(b"short")
+    key = tmp_path / "identity.key"
+    key.write_bytes(b"short")
+    key.chmod(0o640)
+    with pytest.raises(ProtocolError, match="may be read by others: chmod 600 identity"):
+        kept_identity(key)
+    key.chmod(0o600)
     with pytest.raises(ProtocolError, match="not an identity key"):
-        kept_identity(tmp_path / "identity.key")
+        kept_identity(key)
 
 
 # -- commands ----------------------------------------------------------------------------------
@@ -160,6 +165,10 @@ def test_init_and_status(tmp_path):
     assert 'ask = "every question"' in (tmp_path / "north" / "site.toml").read_text()
     code, said = run("site", "init", tmp_path / "north", *given, "--ranges", RANGES)
     assert (code, "one without a site" in said) == (2, True)
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o770)
+    code, said = run("site", "init", tmp_path / "open", *given, "--ranges", RANGES)
+    assert (code, "one that nobody else may write to" in said) == (2, True)
     for ranges, reason in (("0:1", "by their names"), ("height=0:3", "about columns of")):
         code, said = run("site", "init", tmp_path / "x", *given, "--ranges", ranges)
         assert (code, reason in said) == (2, True), said

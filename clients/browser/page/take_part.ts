@@ -89,7 +89,8 @@ async function describeBudget(store: Store, plan: Plan): Promise<void> {
     ? `On ${here}, this browser has spent ε = ${spent} in ${studies} ${studies === 1 ? "study" : "studies"}, of at most ε = ${limit}.`
     : `On ${here}, this browser has spent nothing on studies yet.`);
   const field = find<HTMLInputElement>("limit");
-  field.value = String(limit ?? Math.max(5, Math.ceil(plan.epsilon)));
+  // A study that costs more must not propose a lifetime's limit: the person types one.
+  field.value = String(limit ?? (plan.epsilon <= 5 ? 5 : ""));
   field.disabled = limit !== null;
   show("limit-set", limit !== null);
 }

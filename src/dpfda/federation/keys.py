@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -14,6 +15,8 @@ from dpfda.protocol.secure_sum import Identity
 def kept(path: Path, make: bytes) -> bytes:
     """What the file holds; `make` is written first where there is none."""
     durable.claim(path, make)
+    if os.name == "posix" and path.stat().st_mode & 0o077:
+        raise ProtocolError(f"{path.name} may be read by others: chmod 600 {path.name}")
     return path.read_bytes()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
@@ -68,6 +69,8 @@ class SiteFolder:
         """A new folder: keys, card, ledger and config."""
         folder = cls(path)
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if os.name == "posix" and path.stat().st_mode & 0o022:
+            raise InvalidParameter("FOLDER", "one that nobody else may write to", str(path))
         if folder._config_path.exists():
             raise InvalidParameter("FOLDER", "one without a site", str(path))
         table = folder._table(config)
