@@ -59,6 +59,13 @@ def test_table_and_other_files(patients):
     assert json.loads(whole.stdout)["stages"] == 1
 
 
+def test_brackets_in_names_are_shown(tmp_path):
+    (tmp_path / "t.csv").write_text("age [years],dose\n30,1\n40,2\n50,3\n60,3\n")
+    ranges = ("--feature-ranges", "age [years]=18:100", "--target-range", "0", "5")
+    done = run(tmp_path / "t.csv", *ONE[:4], *ranges, "--delta", "1e-5", "--seed", "1")
+    assert "age [years]" in done.output
+
+
 def test_logistic(patients):
     done = run(
         patients / "patients.csv", "--target", "old", "--columns", "age,weight", "--epsilon", "2",

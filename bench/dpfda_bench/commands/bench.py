@@ -53,7 +53,7 @@ def _run(name: str, *, quick: bool, as_json: bool, options: dict[str, Any]) -> d
         grid = "sweep" in signature(module.run).parameters
         outcome = module.run(quick=quick, sweep=sweep) if grid else module.run(quick=quick)
     if not as_json:
-        console = Console()
+        console = Console(markup=False)
         console.print(goals_table(outcome, module.GOALS, title=f"bench {name}"))
         if outcome.rows:
             console.print(rows_table(outcome))

@@ -69,7 +69,7 @@ def command(
         }
         click.echo(to_json(report))
         return
-    console = Console()
+    console = Console(markup=False)
     console.print(rows_table(outcome, title=module.TITLE))
     if outcome.figures:
         console.print(goals_table(outcome, goals))

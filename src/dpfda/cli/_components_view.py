@@ -14,7 +14,7 @@ _ROWS = 10  # points shown of a curve
 
 def print_components(model: PrivateFPCA) -> None:
     """Mean and components at some points, what they explain, the promise."""
-    console = Console()
+    console = Console(markup=False)
     table = Table(title="mean and components (ten points of the domain)", title_justify="left")
     names = ["t", "mean", *model.get_feature_names_out()]
     for name in names:

@@ -20,7 +20,7 @@ _NOTHING = 1e-9  # of a range's width: what rounding leaves of an end at 0
 
 def print_regression(model: RegressionModel) -> None:
     """Coefficients in the units of the features, the promise, and how to read them."""
-    console = Console()
+    console = Console(markup=False)
     stages = f"{model.stages} stage{'s' * (model.stages != 1)}"
     same = model.link == model.mechanism  # as discriminants have no other way
     how = f"{model.link} analysis" if same else f"{model.link} by {model.mechanism}"
@@ -42,7 +42,7 @@ def print_regression(model: RegressionModel) -> None:
 
 def print_study_model(model: StudyModel) -> None:
     """The model of a study of people or owners."""
-    console = Console()
+    console = Console(markup=False)
     console.print(model.kind, markup=False)
     if isinstance(model, RuleModel) and model.encoder.basis.functional:
         console.print(_slopes(model, model.slope))

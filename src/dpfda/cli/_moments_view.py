@@ -17,7 +17,7 @@ _ROWS = 10  # points shown of a curve
 
 def print_moments(moments: CurveMoments) -> None:
     """Means at some points, sizes, what groups differ by, the promise."""
-    console = Console()
+    console = Console(markup=False)
     console.print(_means(moments))
     if moments.groups:
         sizes = zip(moments.groups, moments.sizes, strict=True)
@@ -30,7 +30,7 @@ def print_moments(moments: CurveMoments) -> None:
 def print_synthetic(moments: CurveMoments, drawn: SyntheticCurves) -> None:
     """What curves were drawn from, and what they are good for."""
     print_moments(moments)
-    Console().print(
+    Console(markup=False).print(
         f"{len(drawn)} synthetic curves were drawn from this release: they reveal no more than it "
         "does, hold means and covariances, and nothing else of the people.",
         markup=False,

@@ -15,7 +15,7 @@ _ROWS, _SURFACE_ROWS = 10, 5  # points shown of a curve, and along each side of 
 
 def print_release(release: Release) -> None:
     """A table of some points, the promise, and the public parameters."""
-    console = Console()
+    console = Console(markup=False)
     console.print(_curve(release) if len(release.basis.grid) == 1 else _surface(release))
     print_public(console, release)
 

@@ -147,4 +147,4 @@ def _print(rows: list[dict[str, Any]], *, twins: bool) -> None:
             "-" if detects is None else f"{100 * detects:.1f} %",
             "passed" if row["passed"] else "FAILED",
         )
-    Console().print(table)
+    Console(markup=False).print(table)

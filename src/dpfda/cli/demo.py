@@ -43,5 +43,5 @@ def command(out: Path, people: int, as_json: bool) -> None:
         }
         click.echo(to_json(report))
         return
-    Console().print(rows_table(outcome, title=demo.TITLE))
+    Console(markup=False).print(rows_table(outcome, title=demo.TITLE))
     click.echo(f"report: {path}")

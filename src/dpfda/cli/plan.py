@@ -122,7 +122,7 @@ def command(
     if as_json:
         click.echo(to_json(document))
         return
-    console = Console()
+    console = Console(markup=False)
     rows, notes = in_words(plan)
     console.print(rows_table(Outcome(rows=rows, notes=notes), title=plan.title))
     if shown.rows:

@@ -89,7 +89,7 @@ def list_studies(most: int, as_json: bool, **collector: Any) -> None:
         table.add_column(name, no_wrap=name == "id")
     for study in found:
         table.add_row(*(Text(printable(study.get(name, ""), most=60)) for name in _COLUMNS))
-    Console().print(table) if found else click.echo("there is no study")
+    Console(markup=False).print(table) if found else click.echo("there is no study")
 
 
 @command.command()
