@@ -118,9 +118,11 @@ class ForkedCollector(_Forked):
 
     Attributes:
         enrolments: people of one address who may have a place and no reply yet; 0: any number.
+        origins: of pages elsewhere that may be used.
     """
 
     enrolments = 0
+    origins: tuple[str, ...] = ()
 
     def start(self, death: Death | None = None) -> Self:
         """Start it; one that may die at once is not waited for."""
@@ -129,6 +131,7 @@ class ForkedCollector(_Forked):
             admin_key=self.admin_key,
             rate=1000.0,
             enrolments=self.enrolments,
+            origins=self.origins,
             quiet=True,
         )
         reading = self._fork(_serve, settings, self.port, death)

@@ -80,7 +80,7 @@ def test_people_take_part_by_the_script(folder: Path, address: str) -> None:
         (home / "invitation.txt").write_text(invitations[person])
         ran = subprocess.run(
             ["sh", "../take-part.sh", address, "my-data.csv", label], cwd=home,
-            env=BESIDE | {"HOME": str(home)}, input="y\n", capture_output=True, text=True,
+            env=BESIDE | {"HOME": str(home)}, input="y\ny\n", capture_output=True, text=True,
             check=False,
         )  # fmt: skip
         assert ran.returncode == 0, ran.stderr
