@@ -6,6 +6,7 @@ code-free app that this process started itself.
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import signal
@@ -59,8 +60,7 @@ class SuperLink:
         self.secret = kept(self._private / "executor.secret", secrets.token_bytes(32))
 
     def __enter__(self) -> SuperLink:
-        self._end_orphan()
-        self._require_port()
+        self._require_port(patience=_GRACE if self._ended_orphan() else 0.0)
         self._start()
         threading.Thread(target=self._watch, daemon=True).start()
         return self
@@ -74,28 +74,33 @@ class SuperLink:
             except subprocess.TimeoutExpired:
                 self._process.kill()
 
-    def _end_orphan(self) -> None:
+    def _ended_orphan(self) -> bool:
         """A SuperLink of this folder whose coordinator was killed still has the port."""
         try:
             pid = int((self._private / "superlink.pid").read_text())
         except (OSError, ValueError):
-            return
+            return False
         command = _command(pid)
         if b"flower-superlink" in command and str(self._private).encode() in command:
-            os.kill(pid, signal.SIGKILL)  # its database is made for that
-            for _ in range(int(_START / _POLL)):
-                if not _command(pid):
-                    return
-                time.sleep(_POLL)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)  # its database is made for that
+            return True
+        return not command  # it may have ended a moment ago, and have its port still
 
-    def _require_port(self) -> None:
+    def _require_port(self, *, patience: float) -> None:
         """Refuse an address that another program has, or that is none of this machine's."""
         host, _, port = self._address.rpartition(":")
-        try:
-            with socket.create_server((host.strip("[]"), int(port))):
-                pass
-        except OSError as error:
-            rule = f"free, and one of this machine ({error.strerror})"
+        end = time.monotonic() + patience
+        while True:
+            try:
+                with socket.create_server((host.strip("[]"), int(port))):
+                    return
+            except OSError as error:
+                if error.errno == errno.EADDRINUSE and time.monotonic() < end:
+                    time.sleep(_POLL)
+                    continue
+                reason = error.strerror
+            rule = f"free, and one of this machine ({reason})"
             raise InvalidParameter("address", rule, self._address) from None
 
     def _start(self) -> None:
