@@ -136,8 +136,7 @@ def test_offline_in_the_middle(collector: CollectorProcess, device: Device) -> N
     body = say_yes(page)
     device.context.set_offline(True)
     page.click("#send")
-    page.wait_for_selector("#waiting:not(:empty)")
-    assert "kept in this browser and will be sent" in page.inner_text("#waiting")
+    page.wait_for_selector("#waiting:has-text('kept in this browser and will be sent')")
     assert "spent ε = 4 in 1 study" in page.inner_text("#spent")
     assert answered(collector, plan) == 0
     assert page.inner_text("#bytes") == body
