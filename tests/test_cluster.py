@@ -209,6 +209,21 @@ def test_a_ledger_refuses_before_anything_is_computed() -> None:
         line(ledger=Ledger(0.5, limit_delta=1e-5)).fit(rows, rows[:, 0])
 
 
+@pytest.mark.parametrize("what", ["X", "y", "curve"])
+def test_one_row_that_is_refused_costs_nothing(what: str) -> None:
+    """Whether there is a release may depend on a row; then nothing may have been paid for it."""
+    X, y = (CURVES if what == "curve" else TABLE)[:FEW].copy(), TARGET[:FEW].copy()
+    (y if what == "y" else X)[FEW - 1] = np.nan
+    ledger = Ledger(1.0, limit_delta=1e-5)
+    rows, targets = array.from_array(X, chunks=(90, -1)), array.from_array(y, chunks=90)
+    model: Any = line(ledger=ledger)
+    if what == "curve":
+        model = dpfda.PrivateMean(1.0, delta=1e-5, value_range=(-3, 3), ledger=ledger)
+    with dask.config.set(scheduler="synchronous"), pytest.raises(InvalidData):
+        model.fit(rows, None if what == "curve" else targets)
+    assert ledger.entries == ()
+
+
 def test_a_scheduler_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "_PATIENCE", 0.2)
     for address in ("tcp://127.0.0.1:1", "nowhere", 3.5):

@@ -49,6 +49,7 @@ def gather(
     *,
     n: int,
     source: Source,
+    first: Callable[[], int] | None = None,
     ledger: BaseLedger | None = None,
 ) -> tuple[Result, Gatherer]:
     """The same of records that are read elsewhere: what comes from there is sums.
@@ -59,9 +60,11 @@ def gather(
             that has been paid for.
         n: how many records there are (public).
         source: where noise comes from.
+        first: reads and counts all records, where nobody has yet: done when the ledger can pay for
+            everything, and before it pays for anything.
         ledger: as in `curate`.
     """
-    return _ask(conversation, partial(Gatherer, sums, n=n), source, ledger)
+    return _ask(conversation, partial(Gatherer, sums, n=n, first=first), source, ledger)
 
 
 def _ask(

@@ -9,6 +9,7 @@ name. `schema` is the JSON Schema of all kinds.
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
@@ -43,7 +44,7 @@ class Body(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 _HEAD = {"format", "kind"}
 
 
-class Documented(Portable):
+class Documented(Portable, ABC):
     """Something public that can be saved and loaded again."""
 
     kind: ClassVar[str]
@@ -59,9 +60,9 @@ class Documented(Portable):
         """The object that the fields of a checked body describe."""
         return cls(**body)
 
+    @abstractmethod
     def _deployment(self) -> Deployment:
         """The public facts that stand beside it."""
-        raise NotImplementedError
 
     def method_paragraph(self) -> str:
         """What was done and what is promised, to paste into a paper; with sources."""

@@ -98,13 +98,19 @@ class Carried(PrivateEstimator):
             X, y = (None if part is None else take(part, np.zeros(2, int)) for part in (X, y))
         form = self._form(X, y, grid_points=grid_points)
         work = Summing(self._reader(), grid_points=grid_points)
-        n = merge(blocks.gather(work))[0] if blocks.rows is None else blocks.rows
+
+        def read() -> int:
+            """Go through all rows, so that what is refused is refused before it is paid for."""
+            return merge(blocks.gather(work))[0]
+
+        n = read() if blocks.rows is None else blocks.rows
         asked, source = self._asks(form, rows=n), self._source()
 
         def sums(look: AdditiveLook) -> Any:
             return merge(blocks.gather(replace(work, asked=asked, look=look)))
 
-        result, holder = gather(asked, sums, n=n, source=source, ledger=self.ledger)
+        first = None if blocks.rows is None else read
+        result, holder = gather(asked, sums, n=n, first=first, source=source, ledger=self.ledger)
         promise = asked.guarantee.drawn_from(source)
         transcript = holder.transcript
         return self._concluded(asked, form, result, transcript=transcript, guarantee=promise)
@@ -125,7 +131,7 @@ class Carried(PrivateEstimator):
 
     @abstractmethod
     def _chunk(self, X: Any, y: Any, *, grid_points: Any) -> Any:
-        """Private rows of that form as numbers, refused by their form alone."""
+        """Private rows of that form as numbers; all are read once before anything is paid for."""
 
     @abstractmethod
     def _held(self, asked: Any, chunk: Any) -> Records:

@@ -235,13 +235,24 @@ class Gatherer(Holder):
     Args:
         gather: makes the sums.
         n: how many records there are: counted before anything is spent, and never another number.
+        first: reads and counts them now, where nobody has yet: a record that is refused by whoever
+            reads it is refused before anything is spent.
         agreed: as in `Holder`.
     """
 
-    def __init__(self, gather: Gather, *, n: int, **agreed: Unpack[Agreed]) -> None:
+    def __init__(
+        self,
+        gather: Gather,
+        *,
+        n: int,
+        first: Callable[[], int] | None = None,
+        **agreed: Unpack[Agreed],
+    ) -> None:
         super().__init__(**agreed)
         self._require_all()
         self.n, self._gather = n, gather
+        if first is not None:
+            self._same(first())
 
     def _check(self, query: Query) -> None:
         if not isinstance(query, AdditiveLook):
@@ -251,6 +262,9 @@ class Gatherer(Holder):
     def _respond(self, query: Query, number: int) -> Answer:
         assert isinstance(query, AdditiveLook)
         n, totals = self._gather(query)
+        self._same(n)
+        return query.release(totals, n=n, source=self.source)
+
+    def _same(self, n: int) -> None:
         if n != self.n:
             raise ProtocolError(f"{self.n} records were counted, and {n} were read")
-        return query.release(totals, n=n, source=self.source)
