@@ -5,16 +5,21 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytest.importorskip("litestar", reason="the service extra is not installed")
 pytest.importorskip("sqlalchemy", reason="the service extra is not installed")
 
+from devices import Device
+from organizer import Organizer, QuickForecasts
+
 from dpfda.collector.storage import open_storage
 from dpfda.collector.storage.base import Storage
 from dpfda.curves import CurveEncoder
 from dpfda.protocol.plan import StudyPlan
+from dpfda.study.running import CollectorProcess
 from dpfda_bench.postgres import NoPostgreSQL, temporary_postgresql
 
 
@@ -26,6 +31,30 @@ def postgresql() -> Iterator[str]:
             yield url
     except NoPostgreSQL as reason:
         pytest.skip(str(reason))
+
+
+@pytest.fixture(scope="module")
+def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorProcess]:
+    """One that forecasts quickly, unless a file has a collector of its own."""
+    folder = tmp_path_factory.mktemp("collector")
+    options = ["--rate", "100"]
+    with QuickForecasts(f"sqlite:///{folder}/x.db", log=folder / "log", options=options) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def organizer(collector: CollectorProcess) -> Organizer:
+    """Somebody who is signed in there."""
+    return Organizer(collector)
+
+
+@pytest.fixture
+def device(browser: Any, collector: CollectorProcess) -> Iterator[Device]:
+    """A person's browser, which in the end has met no problem."""
+    found = Device(browser, collector.url)
+    yield found
+    assert found.problems == []
+    found.context.close()
 
 
 @pytest.fixture

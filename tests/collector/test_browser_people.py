@@ -59,14 +59,6 @@ def collector(
         yield found
 
 
-@pytest.fixture
-def device(browser: Any, collector: CollectorProcess) -> Iterator[Device]:
-    found = Device(browser, collector.url)
-    yield found
-    assert found.problems == []
-    found.context.close()
-
-
 IN_BROWSERS = """async ({ hash, people }) => {
   const { BrowserStore, Client, setLimit } = await import("/static/client.js");
   const sleep = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds / 10));

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from html import unescape
 from html.parser import HTMLParser
 from typing import Any
 
 import pytest
-from organizer import Organizer, QuickForecasts
+from organizer import Organizer
 
 from dpfda import plan_study
 from dpfda.client.http import Connection
@@ -26,19 +25,6 @@ EVIL = (
     "\u202ereversed\u0000",
 )
 PAGES = ("", "/live", "/report")
-
-
-@pytest.fixture(scope="module")
-def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorProcess]:
-    folder = tmp_path_factory.mktemp("hostile")
-    options = ["--rate", "100"]
-    with QuickForecasts(f"sqlite:///{folder}/x.db", log=folder / "log", options=options) as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def organizer(collector: CollectorProcess) -> Organizer:
-    return Organizer(collector)
 
 
 def ask(organizer: Organizer, path: str, **headers: str) -> Any:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterator
 from html import unescape
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from organizer import Organizer, QuickForecasts
+from organizer import Organizer
 
 from dpfda import plan_study
 from dpfda.client.http import Connection
@@ -23,19 +22,6 @@ from dpfda.collector.settings import StudySettings
 from dpfda.errors import InvalidParameter
 from dpfda.protocol.wire import ReplyMessage
 from dpfda.study.running import CollectorProcess
-
-
-@pytest.fixture(scope="module")
-def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorProcess]:
-    folder = tmp_path_factory.mktemp("form")
-    options = ["--rate", "100"]
-    with QuickForecasts(f"sqlite:///{folder}/x.db", log=folder / "log", options=options) as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def organizer(collector: CollectorProcess) -> Organizer:
-    return Organizer(collector)
 
 
 def created(organizer: Organizer, **typed: str) -> tuple[int, str]:

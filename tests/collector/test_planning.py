@@ -5,31 +5,16 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from organizer import ENOUGH, Organizer, QuickForecasts
+from organizer import ENOUGH, Organizer
 
 from dpfda.client.http import Connection
 from dpfda.collector.pages import planning
 from dpfda.collector.pages.form import PRESETS
 from dpfda.errors import InvalidParameter
-from dpfda.study.running import CollectorProcess
-
-
-@pytest.fixture(scope="module")
-def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorProcess]:
-    folder = tmp_path_factory.mktemp("planning")
-    options = ["--rate", "100"]
-    with QuickForecasts(f"sqlite:///{folder}/x.db", log=folder / "log", options=options) as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def organizer(collector: CollectorProcess) -> Organizer:
-    return Organizer(collector)
 
 
 def test_a_study_that_works_and_one_that_cannot(organizer: Organizer) -> None:

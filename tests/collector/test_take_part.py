@@ -26,14 +26,6 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorPro
         yield found
 
 
-@pytest.fixture
-def device(browser: Any, collector: CollectorProcess) -> Iterator[Device]:
-    found = Device(browser, collector.url)
-    yield found
-    assert found.problems == []
-    found.context.close()
-
-
 def test_from_the_link_to_the_receipt(collector: CollectorProcess, device: Device) -> None:
     plan = study(collector, "Pulse <b>over</b> a day")
     page = device.tab(plan)
