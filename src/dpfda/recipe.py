@@ -31,14 +31,12 @@ _LINEAR_FROM = {"table": 400.0, "center known": 800.0, "classes": 300.0, "curve 
 table, also where its middle is known, several classes on a table, and on curves. Questions about
 two classes of curves know what to expect of smooth ones; no linear study was better so far.
 
-The choice is made before anybody is asked. On populations of the planner's family of tables (4 to
-32 columns, 150 to 1200 effective people) it leaves a mean regret of 0.3 points and 2.2 at worst.
-300 left none there, but six points on the tables of `dpfda bench guessing`, whose columns have
-nothing in common: questions are right about those. What looks at people first is worse: both
-designs on half of the people each, and a perfect judge, lose 1.6 points; the sum of both models'
-log-odds loses 0.5, being better by 0.6 between 300 and 600 effective people and worse by 2.5 at
-1200. Where the middle is known, 800 is where linear studies of that family begin to err less (8
-columns: alike; 16: by 3 to 5 points)."""
+The choice is made before anybody is asked; `dpfda bench local_choice` prints what it loses. It was
+made on populations of the planner's family of tables (4 to 32 columns, 150 to 1200 effective
+people). 300 would do there, but not on the tables of `dpfda bench guessing`, whose columns have
+nothing in common. What looks at people first was worse: both designs on half of the people each and
+a perfect judge, or the sum of both models' log-odds. Where the middle is known, 800 is where linear
+studies of that family begin to err less."""
 
 _MOST_PEOPLE = 10**10  # more than there are
 _REGRESSION_FROM = 100.0

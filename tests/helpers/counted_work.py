@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dpfda.study.sweep import Sweep, seed_of
+from dpfda.study.sweep import Sweep
 
 NAMES = list(product("ab", (0.5, 1.0), range(8)))
 
@@ -20,7 +20,7 @@ def draw(log: str, method: str, epsilon: float, number: int) -> tuple[str, float
     time.sleep(0.03)
     with open(log, "a", encoding="utf-8") as file:
         file.write(f"{method} {epsilon} {number}\n")
-    generator = np.random.default_rng(seed_of(method, epsilon, number))
+    generator = np.random.default_rng([ord(method), round(1000 * epsilon), number])
     return method, float(generator.normal() / epsilon)
 
 

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from dpfda.errors import InvalidParameter
 from dpfda.study import cells
-from dpfda.study.sweep import ALONE, Sweep, seed_of
+from dpfda.study.sweep import ALONE, Sweep
 
 
 def computed(log: Path) -> list[str]:
@@ -209,14 +209,6 @@ def test_a_full_disk_is_one_line(kept: Sweep) -> None:
     work = partial(counted_work.draw, "/dev/null")
     expected = [counted_work.draw(os.devnull, *name) for name in counted_work.NAMES]
     assert kept.run(work, counted_work.NAMES) == expected  # what fitted was kept, the rest cut off
-
-
-def test_seeds_are_of_names() -> None:
-    first = seed_of("mean", 1.0, 7).generate_state(2).tolist()
-    assert first == seed_of("mean", 1.0, 7).generate_state(2).tolist()
-    others = [("mean", 1.0, 8), ("mean", 1, 7), ("mean", "1.0", 7), (("mean", 1.0), 7)]
-    states = {tuple(seed_of(*name).generate_state(2).tolist()) for name in others}
-    assert len(states | {tuple(first)}) == 5
 
 
 def test_a_second_process_waits_and_finds_everything(log: Path, kept: Sweep) -> None:

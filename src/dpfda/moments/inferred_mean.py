@@ -18,7 +18,8 @@ from dpfda.protocol.conversation import Questions
 _UNSURE = 1.08
 """By how much a variance may be larger than the one released: of rough functions only the sum is
 known, and clipping takes some of a tail. Without it bands that are nearly all sampling error held
-the mean of the population .94 of the time; chosen on lognormal and exponential curves."""
+the mean of the population too rarely; chosen on lognormal and exponential curves of `dpfda bench
+bands`."""
 
 
 @dataclass(frozen=True, kw_only=True)

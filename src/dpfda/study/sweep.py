@@ -15,8 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-import numpy as np
-
 from dpfda.errors import MissingExtra
 from dpfda.study.cells import code_hash, opened, to_plain
 
@@ -113,18 +111,6 @@ class Sweep:
 
 ALONE = Sweep()
 """In this process, keeping nothing."""
-
-
-def seed_of(*name: Any) -> np.random.SeedSequence:
-    """The seed of a cell, from its own name: wherever and whenever it is computed, the same.
-
-    Cells that are to be compared on the same people leave out what they differ in.
-
-    Examples:
-        >>> seed_of("mean", 1.0, 7).entropy == seed_of("mean", 1.0, 8).entropy
-        False
-    """
-    return np.random.SeedSequence(int(_digest(name), 16))
 
 
 def _cell(work: Callable[..., Found], place: int, name: Name) -> tuple[int, Found]:

@@ -26,7 +26,7 @@ ERRORS = ("non_private_error", "error")
 
 # What one forecast may cost: some seconds of one processor, whatever is in the form.
 _STUDIES, _PEOPLE, _CLASSES = 16, 2000, 20
-# And one while somebody types: less than 1.3 seconds for every design of the recipe.
+# And one while somebody types: about a second of one processor for every design of the recipe.
 _QUICK_STUDIES, _QUICK_PEOPLE, _QUICK_PEOPLE_OTHERS = 12, 1000, 600
 MOST_BYTES = 4 << 20  # of a file: what a slow line brings within a server's patience
 READING = ("label", "drop", "id", "columns", "grid", "fill", "sep", "decimal", "header")
