@@ -220,22 +220,28 @@ def test_deleting_while_people_answer_and_phases_end(
 
     async def person(study: str) -> None:
         wire, path = Wire(collector.url), f"/api/studies/{study}"
+
+        async def ask(*what: Any, token: str | None = None) -> tuple[int, bytes]:
+            for _ in range(5):
+                status, found = await wire.ask(*what, token=token)
+                statuses[status] += 1
+                if status != 503:  # a disk may make everybody wait, and is asked again
+                    break
+                await asyncio.sleep(0.5)
+            return status, found
+
         try:
-            status, found = await wire.ask("POST", path + "/enrol", b"{}")
-            statuses[status] += 1
+            status, found = await ask("POST", path + "/enrol", b"{}")
             if status != 201:
                 return
             token = json.loads(found)["token"]
             for _ in range(20):
-                status, found = await wire.ask("GET", path + "/task", token=token)
-                statuses[status] += 1
+                status, found = await ask("GET", path + "/task", token=token)
                 if status != 202:
                     break
                 await asyncio.sleep(0.05)
             if status == 200:
-                body = reply_to(json.loads(found))
-                status, _ = await wire.ask("POST", path + "/reply", body, token=token)
-                statuses[status] += 1
+                await ask("POST", path + "/reply", reply_to(json.loads(found)), token=token)
         finally:
             wire.close()
 
@@ -251,7 +257,7 @@ def test_deleting_while_people_answer_and_phases_end(
     for number in range(8):
         plan = make_plan(10, seed=next(SEEDS), **phases)
         asyncio.run(course(collector.create(plan, open=True)["id"], 0.02 * number))
-    assert set(statuses) <= {200, 201, 202, 404, 410}, statuses
+    assert set(statuses) <= {200, 201, 202, 404, 410, 503}, statuses
     left = collector.request("GET", f"/api/studies/{beside}")
     assert (left["issued"], left["answered"]) == (32, 32)
     assert len(collector.read("GET", f"/api/studies/{beside}/phases/0/replies").split()) == 32
