@@ -248,6 +248,7 @@ def test_a_worker_that_fails_quotes_nobody(client: Any) -> None:
     assert ledger.entries == ()
 
 
+@pytest.mark.timed
 def test_a_killed_worker_changes_no_bit(client: Any) -> None:
     whole = line().fit(TABLE, TARGET).coef_
     parts = np.array_split(np.arange(len(TABLE)), 8)

@@ -173,6 +173,7 @@ def test_what_came_together_is_committed_together() -> None:
     assert groups == [6, 6] + [1] * 6, "four were reached; then each of the bad one's group alone"
 
 
+@pytest.mark.timed
 def test_a_worker_that_dies_is_replaced() -> None:
     async def main() -> tuple[int, int]:
         worker = Worker()

@@ -18,6 +18,8 @@ from dpfda.client.http import Connection
 from dpfda.collector.connection import MOST_HEAD, MOST_HEADERS
 from dpfda.study.running import CollectorProcess
 
+pytestmark = pytest.mark.timed
+
 ENOUGH = 8 << 20  # bytes after which something is endless
 
 

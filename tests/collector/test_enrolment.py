@@ -23,6 +23,8 @@ from dpfda.noise import SimulationSource
 from dpfda.protocol.task import Task
 from dpfda.protocol.wire import ReplyMessage
 
+pytestmark = pytest.mark.timed
+
 SEEDS = count(100)
 LAPSE, LATE = 0.4, 0.6  # seconds; a quarter of a ticket's time more until others get it
 

@@ -402,6 +402,7 @@ def test_sqlite_files_are_their_owners_only(tmp_path: Path) -> None:
         os.umask(before)
 
 
+@pytest.mark.timed
 def test_a_reader_delays_the_end_of_the_log_and_nobody_else(tmp_path: Path) -> None:
     """A backup that reads while something is forgotten: tried again, and not waited for."""
     path = tmp_path / "study.db"

@@ -165,6 +165,7 @@ def test_too_many_or_too_much_is_refused_as_a_whole(gateway: Gateway, plan: Stud
     assert len(gateway.kept()) == 1
 
 
+@pytest.mark.timed
 def test_millions_of_nothings_are_counted_before_they_are_read(
     gateway: Gateway, plan: StudyPlan
 ) -> None:
@@ -182,6 +183,7 @@ def seconds_of(collector: ForkedCollector) -> float:
     return (int(spent[11]) + int(spent[12])) / os.sysconf("SC_CLK_TCK")
 
 
+@pytest.mark.timed
 def test_one_address_brings_a_few_at_a_time(gateway: Gateway, plan: StudyPlan) -> None:
     """Each may hold megabytes until it is whole."""
     brought = gateway.begin(plan, 1)

@@ -29,6 +29,8 @@ from dpfda.collector.storage.base import Unavailable
 from dpfda.collector.storage.trouble import FULL, LOCKED, reason
 from dpfda.study.running import CollectorProcess
 
+pytestmark = pytest.mark.timed
+
 
 class Alone(ForkedCollector):
     """Plans are read in the server's own process."""

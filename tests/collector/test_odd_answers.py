@@ -199,6 +199,7 @@ def answering(*pieces: bytes, endless: bool = False) -> Iterator[str]:
 OK = b"HTTP/1.1 200 OK\r\n"
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize(
     "sent",
     [
@@ -218,6 +219,7 @@ def test_what_is_no_answer_is_told_in_words(sent: bytes) -> None:
         Connection(url, timeout=1.0).ask("GET", "/")
 
 
+@pytest.mark.timed
 def test_an_answer_without_end_is_not_waited_for() -> None:
     """A piece in time, again and again: the timeout alone would wait for ever."""
     go_on = b"HTTP/1.1 100 Continue\r\n\r\n"

@@ -161,6 +161,7 @@ def test_a_stream_goes_on_where_it_should(
     with_collector(course)
 
 
+@pytest.mark.timed
 def test_the_watcher_advances_what_is_complete(make_plan: Any) -> None:
     async def course(collector: Collector, storage: Recording) -> None:
         await collector.start()
@@ -190,6 +191,7 @@ class Reading(Recording):
         return super().study(study)
 
 
+@pytest.mark.timed
 def test_whoever_speaks_of_a_far_phase_makes_nobody_read(make_plan: Any) -> None:
     """Each such reply, of nobody, made the storage read the study again."""
 

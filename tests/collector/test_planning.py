@@ -70,6 +70,7 @@ def test_what_was_forecast_is_remembered(monkeypatch: pytest.MonkeyPatch) -> Non
     planning._simulated.cache_clear()
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize(
     ("name", "typed"),
     [
@@ -101,6 +102,7 @@ def test_no_forecast_without_the_key_or_the_session(organizer: Organizer) -> Non
     assert organizer.post("/forecast", wrong, organizer.cookie)[0] == 403
 
 
+@pytest.mark.timed
 def test_others_are_served_meanwhile_and_too_many_are_sent_away(organizer: Organizer) -> None:
     with ThreadPoolExecutor(8) as threads:
         asked = [

@@ -303,6 +303,7 @@ def test_a_study_that_another_process_deleted(make_plan: Any) -> None:
     asyncio.run(course())
 
 
+@pytest.mark.timed
 def test_what_cannot_be_forgotten_now_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
     calls: list[bool | Exception] = [True, True, OSError("a row"), True, False]
 

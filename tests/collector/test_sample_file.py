@@ -171,6 +171,7 @@ def peak(collector: CollectorProcess) -> int:
     return 1024 * int(re.search(r"VmHWM:\s+(\d+)", status.read_text())[1])  # type: ignore[index]
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_files_are_refused_in_the_form(
     organizer: Organizer, collector: CollectorProcess, name: str

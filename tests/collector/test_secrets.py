@@ -114,6 +114,7 @@ def guessing(
             thread.join()
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize(
     "ask",
     [

@@ -168,6 +168,7 @@ def test_what_took_long_waits_as_long() -> None:
     assert stuck.failed("a", 0, "TimeoutError", took=1.0).again == clock.now + 2
 
 
+@pytest.mark.timed
 def test_what_comes_to_no_end_is_given_up() -> None:
     async def main() -> None:
         worker = Worker(limit=60)

@@ -101,6 +101,7 @@ def test_what_changes_something_is_asked_for_again_only_if_nothing_was_done() ->
         assert len(tried) == times
 
 
+@pytest.mark.timed
 def test_slow_clients_are_hung_up_on(tmp_path: Path) -> None:
     with CollectorProcess(f"sqlite:///{tmp_path}/x.db", options=["--patience", "1"]) as collector:
         head = b"POST /login HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n"

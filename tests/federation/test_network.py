@@ -33,9 +33,12 @@ from dpfda.privacy.ledger_file import FileLedger
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = ROOT / ".venv-federation" / "bin" / "python"
-pytestmark = pytest.mark.skipif(
-    not PYTHON.exists(), reason="Flower has an environment of its own: make setup"
-)
+pytestmark = [
+    pytest.mark.timed,
+    pytest.mark.skipif(
+        not PYTHON.exists(), reason="Flower has an environment of its own: make setup"
+    ),
+]
 FEATURES = "age=18:100,weight=30:150"
 
 

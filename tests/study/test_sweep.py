@@ -224,6 +224,7 @@ def test_a_second_process_waits_and_finds_everything(log: Path, kept: Sweep) -> 
     assert len(computed(log)) == 8
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_killed_sweep_goes_on(jobs: int, log: Path, tmp_path: Path) -> None:
     store = tmp_path / "store"
