@@ -31,8 +31,19 @@ def reproduction_names() -> list[str]:
 
 
 def reproduction(name: str) -> ModuleType:
-    """The module of a reproduction: ``TITLE`` and ``run(effort)``."""
-    return _load("reproduction", name, _modules(reproductions))
+    """The module of a reproduction, by its own name or that of anything else it covers.
+
+    Examples:
+        >>> reproduction("000-table-1") is reproduction("001-table-a1")
+        True
+    """
+    modules = _modules(reproductions)
+    if _spoken(name) not in modules:
+        for known in modules:
+            module = _load("reproduction", known, modules)
+            if _spoken(name) in getattr(module, "COVERS", ()):
+                return module
+    return _load("reproduction", name, modules)
 
 
 def _modules(package: ModuleType) -> dict[str, str]:

@@ -19,8 +19,10 @@ import dpfda
 from dpfda.cli._group import dpfda as command_line
 from dpfda.study.outcome import Outcome
 from dpfda_bench import catalog
+from dpfda_bench.datasets.catalogue import CATALOGUE
 from dpfda_bench.effort import Effort
 from dpfda_bench.goals import at_least, at_most
+from dpfda_bench.verdicts import agrees_if
 
 
 def invoke(*arguments: str) -> Any:
@@ -57,7 +59,14 @@ def planted(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     def load(family: str, name: str, modules: dict[str, str]) -> Any:
         if family == "benchmark":
             return SimpleNamespace(GOALS={"speed": at_least(20), "wait": at_most(5)}, run=bench)
-        return SimpleNamespace(TITLE="Table 9", run=reproduce)
+        return SimpleNamespace(
+            TITLE="Table 9",
+            NEEDS=("growth",),
+            SECONDS=7,
+            GUARANTEES={"one": "ε-LDP for one person"},
+            run=reproduce,
+            verdict=lambda outcome: agrees_if(outcome.figures["gap"] < 0.5, "A gap of 0.25."),
+        )
 
     monkeypatch.setattr(catalog, "_load", load)
     return SimpleNamespace(calls=calls)
@@ -132,6 +141,10 @@ def test_reproduce_as_json_and_files(planted: SimpleNamespace, tmp_path: Path) -
         {"method": "two", "error": None},
     ]
     assert report["figures"] == {"gap": 0.25}
+    assert (report["verdict"], report["why"]) == ("agrees", "A gap of 0.25.")
+    assert report["guarantees"] == {"one": "ε-LDP for one person"}
+    assert (report["needs"], report["seconds"], report["full"]) == (["growth"], 7, False)
+    assert json.loads((out / "009-x.json").read_text(encoding="utf-8")) == report
     assert planted.calls == [{"replications": 3, "quick": False}]
     with (out / "009-x.csv").open(encoding="utf-8") as file:
         assert list(csv.reader(file)) == [["method", "error"], ["one", "0.125"], ["two", ""]]
@@ -160,12 +173,23 @@ def test_reproduce_as_table(tmp_path: Path) -> None:
     assert "Table 9" in output
     assert "0.125" in output
     assert "a note" in output
+    assert "one: ε-LDP for one person" in output
+    assert "agrees: A gap of 0.25." in output
     assert f"wrote {tmp_path}/009-x.csv" in output
 
 
-def test_reproduce_lists_titles() -> None:
-    done = invoke("reproduce", "--list", "--json")
-    assert set(json.loads(done.stdout)) == set(catalog.reproduction_names())
+def test_reproduce_lists_what_an_entry_needs() -> None:
+    listed = json.loads(invoke("reproduce", "--list", "--json").stdout)
+    assert set(listed) == set(catalog.reproduction_names())
+    lines = invoke("reproduce", "--list").stdout.splitlines()
+    for (name, facts), line in zip(listed.items(), lines, strict=True):
+        assert set(facts["needs"]) <= set(CATALOGUE), name
+        assert line.startswith(name)
+        assert facts["title"] in line
+        assert f" {facts['seconds']} s " in line
+        module = catalog.reproduction(name)
+        assert module.GUARANTEES, name
+        assert callable(module.verdict), name
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from dpfda_bench.goals import goals_table
 @click.option("--quick", is_flag=True, help="Few replications: a look, not a result.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 @click.option(
-    "--out", type=click.Path(file_okay=False, path_type=Path), help="Write PNG and CSV here."
+    "--out", type=click.Path(file_okay=False, path_type=Path), help="Write CSV, JSON and PNG here."
 )
 @click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True,
     help="Where the arrays of a study are that can use an accelerator.")  # fmt: skip
@@ -41,11 +42,8 @@ def command(
 ) -> None:
     """Recompute a published table or figure, for example 003-table-2."""
     if listing:
-        titles = {
-            known: catalog.reproduction(known).TITLE for known in catalog.reproduction_names()
-        }
-        lines = (f"{known}  {title}" for known, title in titles.items())
-        click.echo(to_json(titles) if as_json else "\n".join(lines))
+        facts = {known: _facts(known) for known in catalog.reproduction_names()}
+        click.echo(to_json(facts) if as_json else "\n".join(map(_line, facts, facts.values())))
         return
     if name is None:
         raise click.UsageError("name a table or figure, or pass --list")
@@ -53,25 +51,55 @@ def command(
     goals = getattr(module, "GOALS", {})
     if device != "cpu" and not getattr(module, "ACCELERATED", False):
         raise InvalidParameter("--device", f"cpu for {name}", device)
+    begun = time.perf_counter()
     with sweeping(f"reproduce {name}", options) as sweep:
         effort = Effort(replications=replications, quick=quick, sweep=sweep, device=device)
         outcome = module.run(effort)
+    verdict = module.verdict(outcome)
+    report = {
+        "name": name,
+        **_facts(name),
+        "verdict": verdict.word,
+        "why": verdict.why,
+        "guarantees": module.GUARANTEES,
+        "rows": outcome.rows,
+        "figures": outcome.figures,
+        "goals": {key: goal.bound for key, goal in goals.items()},
+        "notes": outcome.notes,
+        "full": not quick and replications is None,
+        "took_seconds": round(time.perf_counter() - begun, 1),
+        "machine": machine(),
+    }
     written = write_files(outcome, out, stem=name) if out else []
+    if out:
+        written.append(out / f"{name}.json")
+        written[-1].write_text(to_json(report) + "\n", encoding="utf-8")
     if as_json:
-        report = {
-            "name": name,
-            "title": module.TITLE,
-            "rows": outcome.rows,
-            "figures": outcome.figures,
-            "goals": {key: goal.bound for key, goal in goals.items()},
-            "notes": outcome.notes,
-            "machine": machine(),
-        }
         click.echo(to_json(report))
         return
     console = Console(markup=False)
     console.print(rows_table(outcome, title=module.TITLE))
     if outcome.figures:
         console.print(goals_table(outcome, goals))
+    for version, guarantee in module.GUARANTEES.items():
+        console.print(f"{version}: {guarantee}")
+    console.print(f"{verdict.word}: {verdict.why}")
     for path in written:
         click.echo(f"wrote {path}")
+
+
+def _facts(name: str) -> dict[str, Any]:
+    """What is known of a reproduction before it is run."""
+    module = catalog.reproduction(name)
+    return {
+        "title": module.TITLE,
+        "covers": list(getattr(module, "COVERS", ())),
+        "needs": list(module.NEEDS),
+        "seconds": module.SECONDS,
+    }
+
+
+def _line(name: str, facts: dict[str, Any]) -> str:
+    """A line of ``--list``: name, how long on one core, which data, title."""
+    needs = ", ".join(facts["needs"]) or "no data"
+    return f"{name:<20}{facts['seconds']:>5} s  {needs:<28}{facts['title']}"

@@ -24,6 +24,7 @@ from dpfda_bench.datasets.vector_sets import load_fashion, load_mnist_4_9
 from dpfda_bench.effort import Effort
 from dpfda_bench.images import Images, Vocabulary, enlarged, root_histograms
 from dpfda_bench.printed import printed
+from dpfda_bench.verdicts import Verdict, agrees_if
 
 EPSILONS = (1.0, 3.0, 5.0, 7.0, 9.0)
 MECHANISMS = ("laplace", "duchi", "piecewise")
@@ -251,6 +252,21 @@ def in_order(rows: list[dict[str, Any]], column: str) -> dict[str, float]:
         laplace, duchi, piecewise = (found[name, epsilon, other] for other in MECHANISMS)
         holds.setdefault(f"{name}_in_order", []).append(piecewise < duchi < laplace)
     return {key: float(np.mean(held)) for key, held in holds.items()}
+
+
+def off_print(rows: list[dict[str, Any]], column: str) -> Verdict:
+    """How far a column is from the printed one, by mechanism."""
+    factors: dict[str, list[float]] = {}
+    for row in rows:
+        if row["printed"] is not None:
+            ratio = row["printed"] / row[column]
+            factors.setdefault(row["mechanism"], []).append(max(ratio, 1 / ratio))
+    told = ", ".join(f"{name} {max(found):.3g}" for name, found in factors.items())
+    return agrees_if(
+        max(max(found) for found in factors.values()) <= 1.25,
+        f"Largest factor between printed and recomputed numbers: {told}; how features were scaled "
+        "is not said.",
+    )
 
 
 def first_below(rows: list[dict[str, Any]], name: str, column: str, limit: str) -> float:

@@ -21,9 +21,18 @@ from dpfda_bench.decision_rules import Rule
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.reproductions import _p001 as common
 from dpfda_bench.reproductions import _p001_batch as batch
+from dpfda_bench.verdicts import Verdict, agrees_if
 
 ACCELERATED = True
 TITLE = "Error of seven methods under ε-LDP, one server, % (001 Figure 2)"
+COVERS = ("000-figure-1",)
+NEEDS = ()
+SECONDS = 300
+GUARANTEES = {
+    "as published": "ε-LDP for one person",
+    "corrected": "ε-LDP for one person",
+    "default": "ε-LDP for one person",
+}
 
 METHODS = ("Weak", "MR", "MA", "MRMA", "Voting", "Averaging", "All data")
 NOTES = [
@@ -67,6 +76,18 @@ def run(effort: Effort = FULL) -> Outcome:
         figures=_claims(means),
         notes=[f"{studies} replications; standard errors up to {widest:.2f} points.", *NOTES],
         plot=partial(common.plot_rules, rows, METHODS),
+    )
+
+
+def verdict(outcome: Outcome) -> Verdict:
+    """The paper's four sentences, at the learners and small budgets that they speak of."""
+    shares = {key: value for key, value in outcome.figures.items() if key.startswith("claims_")}
+    least = min(shares, key=lambda key: shares[key])
+    return agrees_if(
+        shares[least] >= 0.75,
+        f"No numbers are printed. Of the text's four claims the one that holds least often, "
+        f"{least[7:].replace('_', ' ')}, holds at {100 * shares[least]:.0f} % of learners and "
+        "budgets up to 1.",
     )
 
 

@@ -21,8 +21,17 @@ from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.goals import at_least, at_most
 from dpfda_bench.reproductions import _p001 as common
 from dpfda_bench.reproductions import _p001_batch as batch
+from dpfda_bench.verdicts import Verdict, agrees_if
 
 TITLE = "Error with one server and with 25 that share classifiers, % (001 Figure 3)"
+COVERS = ("000-figure-9",)
+NEEDS = ()
+SECONDS = 300
+GUARANTEES = {
+    "as published": "ε-LDP for one person with ε/2 + ε/2; read literally 3ε/2 (C22)",
+    "corrected": "ε-LDP for one person",
+    "default": "ε-LDP for one person",
+}
 METHODS = ("single server", "multi-server")
 GOALS = {
     "gain_points": at_least(0.0),
@@ -66,6 +75,17 @@ def run(effort: Effort = FULL) -> Outcome:
         figures=_claims(rows),
         notes=[f"{studies} replications of {_SERVERS} servers.", *NOTES],
         plot=partial(common.plot_rules, rows, METHODS),
+    )
+
+
+def verdict(outcome: Outcome) -> Verdict:
+    """Sharing helps Logistic and DWD clearly, and does not harm SVM and CG."""
+    gain = {name: outcome.figures[f"gain_{name.lower()}_points"] for name in common.LEARNERS}
+    told = ", ".join(f"{name} {value:+.1f}" for name, value in gain.items())
+    return agrees_if(
+        min(gain["Logistic"], gain["DWD"]) >= 1.0 and min(gain["SVM"], gain["CG"]) >= -0.5,
+        f"No numbers are printed. Points gained by sharing, mean over budgets: {told}; the text "
+        "says significantly better for Logistic and DWD, comparable for SVM and CG.",
     )
 
 

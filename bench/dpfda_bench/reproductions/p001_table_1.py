@@ -22,8 +22,18 @@ from dpfda_bench.goals import at_most
 from dpfda_bench.printed import printed
 from dpfda_bench.reproductions import _p001 as common
 from dpfda_bench.reproductions import _p001_batch as batch
+from dpfda_bench.verdicts import Verdict, agrees_if
 
 TITLE = "Error of eight methods on the Diabetes data, % (001 Table 1)"
+NEEDS = ("diabetes",)
+SECONDS = 120
+GUARANTEES = {
+    "published": "claimed ε; features scaled by the data's own extremes, which are not private",
+    "as published": "as published: ε for the noise alone, nothing for the extremes",
+    "corrected": "ε-LDP for one row, public ranges; a person with m copies has mε",
+    "default": "ε-LDP for one row, public ranges; a person with m copies has mε",
+    "default, no copies": "ε-LDP for one person",
+}
 GOALS = {"largest_difference_points": at_most(2.0)}
 
 METHODS = ("Weak", "MR", "MA", "MRMA", "Voting", "Averaging", "All data", "Histogram")
@@ -86,6 +96,16 @@ def run(effort: Effort = FULL) -> Outcome:
     figures |= {f"difference_{method}": value for method, value in differences.items()}
     note = "1000 random splits as published, 200 for the other versions, unless asked otherwise."
     return Outcome(rows=rows, figures=figures, notes=[note, *NOTES])
+
+
+def verdict(outcome: Outcome) -> Verdict:
+    """Every printed number within two points."""
+    largest = outcome.figures["largest_difference_points"]
+    return agrees_if(
+        largest <= 2.0,
+        f"The 48 printed errors come out within {largest:.1f} points; from ε = 0.5 to 10 they are "
+        "those of the majority class.",
+    )
 
 
 def _pieces(name: str, replications: int | None) -> list[tuple[int, int]]:

@@ -12,8 +12,12 @@ from dpfda.study.outcome import Outcome
 from dpfda_bench.benchmarks.regression_utility import Split
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.reproductions._p002 import data_of
+from dpfda_bench.verdicts import Verdict, not_comparable
 
 TITLE = "Taylor or Chebyshev expansion of the logistic loss, ε = 0.5 (002 §4.2)"
+NEEDS = ("phishing", "adult", "kdd")
+SECONDS = 60
+GUARANTEES = {"every row": "(0.5, 1e-5)-DP for one row"}
 METHODS: dict[str, Any] = {
     "taylor": GaussianFM(),
     "chebyshev, |z| ≤ 4": GaussianFM(expansion="chebyshev", logit_range=4.0),
@@ -40,6 +44,11 @@ def run(effort: Effort = FULL) -> Outcome:
             "probabilities do not.",
         ],
     )
+
+
+def verdict(outcome: Outcome) -> Verdict:
+    """Nothing printed."""
+    return not_comparable("002 uses the Taylor expansion alone; this compares it with another.")
 
 
 def one_split(name: str, label: str, seed: int) -> tuple[float, float]:

@@ -7,9 +7,19 @@ from functools import partial
 from dpfda.study.outcome import Outcome
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.reproductions._p002 import LOW, LOW_TWITTER, renyi_epsilon
-from dpfda_bench.reproductions._p002_panels import FORMS, figure, plot_panels
+from dpfda_bench.reproductions._p002_panels import (
+    FORM_GUARANTEES,
+    FORMS,
+    ahead,
+    figure,
+    plot_panels,
+)
+from dpfda_bench.verdicts import Verdict
 
 TITLE = "Mean squared error of private linear regression (002 Figure 1)"
+NEEDS = ("warfarin", "crime", "twitter")
+SECONDS = 120
+GUARANTEES = FORM_GUARANTEES
 NOTES = [
     FORMS.format(steps=1000),
     "Every table shows the trivial predictor (the training mean): on twitter, whose target has a "
@@ -34,3 +44,8 @@ def run(effort: Effort = FULL) -> Outcome:
         notes=[f"{repeats} random 90:10 splits; noise is simulated.", *NOTES],
         plot=partial(plot_panels, rows, "mse"),
     )
+
+
+def verdict(outcome: Outcome) -> Verdict:
+    """The paper's claim that its method is ahead of the others."""
+    return ahead(outcome.rows)

@@ -11,8 +11,15 @@ from dpfda.study.outcome import Outcome
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.plots import lines
 from dpfda_bench.reproductions._p002 import DELTA, FM_FAMILY, noise_levels
+from dpfda_bench.verdicts import Verdict, agrees_if
 
 TITLE = "Standard deviation of the noise on Λ_j, linear regression, N = 10 000 (002 Figure A1)"
+NEEDS = ()
+SECONDS = 1
+GUARANTEES = {
+    "as published": "each order spends the claimed ε: gaussian_fm has far more in all (C7)",
+    "sound gaussian_fm": "(ε, 1e-5)-DP for one row",
+}
 DIMENSIONS = (5, 10, 20, 50, 100)
 EPSILONS = (0.1, 0.5, 1.0)
 ROWS = 10_000
@@ -21,6 +28,16 @@ ROWS = 10_000
 def run(effort: Effort = FULL) -> Outcome:
     """Evaluate every formula; nothing is random."""
     return levels("linear", first=0, factors=(2.0, 1.0))
+
+
+def verdict(outcome: Outcome) -> Verdict:
+    """The figure's claim: least noise with gaussian_fm."""
+    held = [row["gaussian_fm"] < min(row["relaxed_fm"], row["fm"]) for row in outcome.rows]
+    return agrees_if(
+        all(held),
+        f"gaussian_fm has the least noise in {sum(held)} of {len(held)} rows, as claimed; a sound "
+        "release needs more than its printed noise (C7).",
+    )
 
 
 def levels(link: str, *, first: int, factors: tuple[float, float]) -> Outcome:

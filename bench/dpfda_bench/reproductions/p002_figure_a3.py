@@ -6,9 +6,13 @@ from typing import Any
 
 from dpfda.study.outcome import Outcome
 from dpfda_bench.effort import FULL, Effort
-from dpfda_bench.reproductions._p002_panels import figure
+from dpfda_bench.reproductions._p002_panels import FORM_GUARANTEES, ahead, figure
+from dpfda_bench.verdicts import Verdict
 
 TITLE = "Synthetic data, pooled and among five sites (002 Figure A3)"
+NEEDS = ()
+SECONDS = 120
+GUARANTEES = FORM_GUARANTEES
 SITES = 5
 
 
@@ -33,3 +37,8 @@ def run(effort: Effort = FULL) -> Outcome:
             "Labels as in Figures 1 to 4."
         ],
     )
+
+
+def verdict(outcome: Outcome) -> Verdict:
+    """The paper's claim that its method is ahead of the others."""
+    return ahead(outcome.rows)

@@ -22,8 +22,16 @@ from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.measuring import gathered
 from dpfda_bench.preparation import Prepared
 from dpfda_bench.reproductions._p002 import data_of
+from dpfda_bench.verdicts import Verdict, not_comparable
 
 TITLE = "Pure ε: exact Laplace, and a simulated matrix Laplace (extends 002)"
+NEEDS = ("warfarin", "crime", "phishing", "adult")
+SECONDS = 60
+GUARANTEES = {
+    "exact Laplace": "ε-DP for one row",
+    "functional mechanism": "ε-DP for one row",
+    "matrix Laplace (simulation only)": "argued to be ε-DP; not offered",
+}
 EPSILONS = (0.5, 1.0, 2.0)
 _TARGET_WEIGHT = 0.85
 _FLOOR = 6.0
@@ -52,6 +60,11 @@ def run(effort: Effort = FULL) -> Outcome:
             "nuclear norm; no exact lattice sampler is known, so the package does not offer it.",
         ],
     )
+
+
+def verdict(outcome: Outcome) -> Verdict:
+    """Nothing printed."""
+    return not_comparable("002 has no such comparison; it extends the paper.")
 
 
 def scores_of(name: str, seed: int) -> list[tuple[tuple[str, float | None], float]]:

@@ -11,8 +11,15 @@ from dpfda.regression.sensitivity import joint_l2
 from dpfda.study.outcome import Outcome
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.reproductions._p002_published import published_sensitivity
+from dpfda_bench.verdicts import Verdict, agrees_if
 
 TITLE = "Sensitivities of the objective's coefficients, times N (002 Table A1)"
+NEEDS = ()
+SECONDS = 1
+GUARANTEES = {
+    "fm, rel., gfm": "as printed; gfm needs √2 times its order 2, and one budget for all (C7)",
+    "fm*, rel.*, gfm*": "sound for rows in the unit ball",
+}
 _SHORT = {"fm": "fm", "relaxed_fm": "rel.", "gaussian_fm": "gfm"}  # a table of 80 characters
 DIMENSIONS = (5, 10, 20, 50, 100)
 
@@ -45,6 +52,14 @@ def run(effort: Effort = FULL) -> Outcome:
             "The columns with a star are sound, for |x|₂ ≤ 1: fm and relaxed_fm for the whole "
             "coefficient vector, gaussian_fm for (Λ1, Λ2) as one vector with unit weights.",
         ],
+    )
+
+
+def verdict(outcome: Outcome) -> Verdict:
+    """Formulas, as printed."""
+    return agrees_if(
+        bool(outcome.rows),
+        "The printed formulas, evaluated; the sound sensitivities stand beside them.",
     )
 
 

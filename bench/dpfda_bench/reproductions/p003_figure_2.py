@@ -12,8 +12,15 @@ from dpfda.study.outcome import Outcome
 from dpfda_bench.benchmarks.iclp import MECHANISMS, TAU, total_error
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.plots import lines
+from dpfda_bench.verdicts import Verdict, agrees_if
 
 TITLE = "Total error of mechanisms for a mean, by number of curves (003 Figure 2)"
+NEEDS = ()
+SECONDS = 120
+GUARANTEES = {
+    "GP (ε, 0.01)": "(1, 0.01)-DP for one curve",
+    "others": "ε = 1 for one curve, public bound",
+}
 _SIZES = (100, 300, 1000, 3000, 10_000)
 
 
@@ -40,6 +47,17 @@ def run(effort: Effort = FULL) -> Outcome:
     ]
     plot = partial(lines, rows, "n", panel="mean")
     return Outcome(rows=rows, figures=figures, notes=notes, plot=plot)
+
+
+def verdict(outcome: Outcome) -> Verdict:
+    """ICLP-QR ahead of the paper's other pure mechanisms."""
+    others = ("FRL published", "ICLP-AR", "Bernstein")
+    held = [row["ICLP-QR published"] <= min(row[name] for name in others) for row in outcome.rows]
+    return agrees_if(
+        sum(held) >= 0.9 * len(held),
+        f"No numbers are printed. ICLP-QR is ahead of FRL, ICLP-AR and Bernstein in {sum(held)} "
+        f"of {len(held)} settings; the text says in all.",
+    )
 
 
 def _row(name: str, n: int, replications: int) -> dict[str, Any]:

@@ -16,8 +16,12 @@ from dpfda.noise import SimulationSource
 from dpfda.study.outcome import Outcome
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.reproductions import _p003 as common
+from dpfda_bench.verdicts import Verdict, agrees_if
 
 TITLE = "Private means of brain scans and electricity demand, ε = 1 (003 Figure 5)"
+NEEDS = ("dti", "adelaide_demand")
+SECONDS = 30
+GUARANTEES = {"every curve": "ε = 1 for one scan or day, public bounds"}
 
 
 def run(effort: Effort = FULL) -> Outcome:
@@ -50,6 +54,17 @@ def run(effort: Effort = FULL) -> Outcome:
     ]
     return Outcome(
         rows=rows, figures={"adaptive_scans": rows[0]["adaptive"]}, notes=notes, plot=plot
+    )
+
+
+def verdict(outcome: Outcome) -> Verdict:
+    """ICLP-QR nearest to the sample mean, of the paper's four."""
+    names = ("FRL", "ICLP-AR", "ICLP-QR", "Bernstein")
+    best = [min(names, key=lambda name, row=row: row[name]) for row in outcome.rows]  # type: ignore[misc]
+    return agrees_if(
+        best.count("ICLP-QR") == len(best),
+        f"No numbers are printed. With public bounds ICLP-QR is the nearest of the paper's four in "
+        f"{best.count('ICLP-QR')} of {len(best)} panels; the text says in all.",
     )
 
 

@@ -13,8 +13,12 @@ from dpfda_bench.benchmarks.iclp import path_times
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.goals import at_most
 from dpfda_bench.printed import printed
+from dpfda_bench.verdicts import Verdict, not_comparable
 
 TITLE = "Time for 100 paths, and for the one decomposition behind them (003 Table 1)"
+NEEDS = ()
+SECONDS = 60
+GUARANTEES = {"every row": "none: times of simulated paths"}
 GOALS = {"paths_over_eigh": at_most(0.2)}
 
 _KERNELS: dict[str, Kernel] = {
@@ -52,6 +56,15 @@ def run(effort: Effort = FULL) -> Outcome:
         "Paths are floating-point ones, for pictures; a release draws exact lattice noise.",
     ]
     return Outcome(rows=rows, figures=figures, notes=notes)
+
+
+def verdict(outcome: Outcome) -> Verdict:
+    """Times of two machines and two programs."""
+    ratio = max(row["published ICLP"] / row["100 ICLP"] for row in outcome.rows)
+    return not_comparable(
+        f"Seconds on another machine; one decomposition for all paths makes them up to {ratio:.0f} "
+        "times faster than printed."
+    )
 
 
 def _times(kernel: str, size: int, best_of: int) -> dict[str, float]:

@@ -23,8 +23,16 @@ from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.plots import lines
 from dpfda_bench.printed import printed
 from dpfda_bench.reproductions import _p003 as common
+from dpfda_bench.verdicts import Verdict, agrees_if
 
 TITLE = "E‖μ̃ - X̄‖² on brain scans and electricity demand (003 Table 2)"
+NEEDS = ("dti", "adelaide_demand")
+SECONDS = 60
+GUARANTEES = {
+    "as published": "none: the bound is the data's own largest norm (C11)",
+    "sound": "ε for one scan or day; up to 8ε for a person with 8 scans",
+    "allocation, adaptive": "ε for one scan or day",
+}
 
 PUBLISHED = printed("003-table-2")
 """With the headings in the right order: the printed ones are permuted (C15)."""
@@ -66,6 +74,26 @@ def run(effort: Effort = FULL) -> Outcome:
         figures=figures,
         notes=NOTES,
         plot=lambda: lines(shown, "ε", panel="data"),
+    )
+
+
+def verdict(outcome: Outcome) -> Verdict:
+    """How far each column is from the printed one."""
+    factors = {
+        name: max(
+            max(
+                row[f"as published {name}"] / row[f"published {name}"],
+                row[f"published {name}"] / row[f"as published {name}"],
+            )
+            for row in outcome.rows
+        )
+        for name in _NAMES
+    }
+    told = ", ".join(f"{name} {factor:.3g}" for name, factor in factors.items())
+    return agrees_if(
+        max(factors.values()) <= 1.25,
+        f"Largest factor between printed and recomputed distances: {told}; an unstated scaling "
+        "must stand behind the columns that do not come out.",
     )
 
 

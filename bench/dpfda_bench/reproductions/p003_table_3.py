@@ -25,8 +25,12 @@ from dpfda_bench.datasets.catalogue import read
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.printed import printed
 from dpfda_bench.reproductions._p003 import kernel_estimate
+from dpfda_bench.verdicts import Verdict, agrees_if
 
 TITLE = "E‖f̃ - f̂‖² of age-at-death densities, × 1000 (003 Table 3)"
+NEEDS = ("un_deaths",)
+SECONDS = 60
+GUARANTEES = {"every column": "ε = 1 for a thousand deaths; FRL's size is chosen in hindsight"}
 
 PUBLISHED = {row.pop("region"): row for row in printed("003-table-3")}
 COLUMNS = tuple(next(iter(PUBLISHED.values())))
@@ -58,6 +62,16 @@ def run(effort: Effort = FULL) -> Outcome:
         for name in COLUMNS
     }
     return Outcome(rows=rows, figures=figures, notes=NOTES, plot=lambda: _plot(regional_counts()))
+
+
+def verdict(outcome: Outcome) -> Verdict:
+    """Ranks of regions: levels depend on a bandwidth that is not printed."""
+    least = min(outcome.figures[f"rank_correlation_{name}"] for name in COLUMNS)
+    return agrees_if(
+        least >= 0.5,
+        f"Levels depend on a bandwidth that is not printed; ranks of the regions correlate with "
+        f"the printed ones by at least {least:.2f} in every column.",
+    )
 
 
 def _row(region: str, times: int) -> dict[str, Any]:

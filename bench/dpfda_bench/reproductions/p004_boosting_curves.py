@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from itertools import product
 from typing import Any
@@ -14,8 +15,16 @@ from dpfda.noise import SimulationSource
 from dpfda.study.outcome import Outcome
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.reproductions import _p004 as common
+from dpfda_bench.verdicts import Verdict, agrees_if
 
 TITLE = "Boosting curves of 004: test error by round, % (Figures 4, 5, 7, 8)"
+COVERS = ("004-figure-4", "004-figure-5", "004-figure-7", "004-figure-8")
+NEEDS = ("mnist_4_9", "fashion")
+SECONDS = 400
+GUARANTEES = {
+    "PM-NCC, labels clear": "none for labels and weights; ε for features (C16)",
+    "others": "ε-LDP for one owner",
+}
 
 OWNERS = {
     "sample": {"synthetic": (2000, 4), "mnist": (1000, 4), "fashion": (1000, 4)},
@@ -78,6 +87,21 @@ def run(effort: Effort = FULL) -> Outcome:
             "Gradient reports: same owners and rows as PM-NCC, labels private, no clean labels.",
         ],
         plot=partial(_plot, curves),
+    )
+
+
+def verdict(outcome: Outcome) -> Verdict:
+    """Last rounds beside the printed ones."""
+    off = {}
+    for row in outcome.rows:
+        last = re.search(r"→ (\d+)", str(row["printed"]))
+        if last and row["last round"] is not None:
+            off[f"{row['data']} {row['classifier']}"] = abs(row["last round"] - float(last[1]))
+    worst = max(off, key=lambda key: off[key], default="")
+    return agrees_if(
+        max(off.values(), default=0.0) <= 5.0,
+        f"Last errors are off the {len(off)} printed ones by {np.median(list(off.values())):.0f} "
+        f"points in the median, most for {worst} ({off.get(worst, 0.0):.0f}).",
     )
 
 

@@ -1,0 +1,84 @@
+"""Whether a table agrees with the paper is decided by its numbers, not by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dpfda.study.outcome import Outcome
+from dpfda_bench import catalog
+
+RULES = ("as published", "corrected", "default")
+CLAIMS = ("mr_below_weak", "ma_below_weak", "mrma_below_pooled", "mrma_best_svm_cg")
+
+
+def word(name: str, **parts: Any) -> str:
+    return catalog.reproduction(name).verdict(Outcome(**parts)).word
+
+
+def test_the_largest_difference_decides_on_tables() -> None:
+    for name, most in (("001-table-1", 2.0), ("001-table-a1", 1.0)):
+        for largest, wanted in ((most, "agrees"), (most + 0.1, "differs")):
+            assert word(name, figures={"largest_difference_points": largest}) == wanted
+
+
+def test_the_least_of_the_claims_decides_on_figure_2() -> None:
+    held = {f"claims_{claim}": 1.0 for claim in CLAIMS}
+    assert word("001-figure-2", figures=held) == "agrees"
+    for claim in held:
+        assert word("001-figure-2", figures=held | {claim: 0.7}) == "differs"
+
+
+def test_sharing_must_help_two_learners_and_harm_none() -> None:
+    gains = {"logistic": 5.0, "dwd": 5.0, "svm": 0.0, "cg": 0.0}
+    figures = {f"gain_{name}_points": gain for name, gain in gains.items()}
+    assert word("001-figure-3", figures=figures) == "agrees"
+    for name, bad in (("logistic", 0.5), ("dwd", 0.5), ("svm", -1.0), ("cg", -1.0)):
+        assert word("001-figure-3", figures=figures | {f"gain_{name}_points": bad}) == "differs"
+
+
+def test_a_method_must_be_ahead_in_most_settings() -> None:
+    def rows(errors: list[float]) -> list[dict[str, Any]]:
+        shared = {"data": "d", "panel": "epsilon", "train_share": 1.0, "delta": 1e-5}
+        return [
+            shared
+            | {"form": "as published", "epsilon": place + 1.0, "true_epsilon": 2 * place + 2.0}
+            | {"method": method, "mse": mse}
+            for place, error in enumerate(errors)
+            for method, mse in (("gaussian_fm", error), ("fm", 1.0), ("noisy_gradient", 2.0))
+        ]
+
+    assert word("002-figure-1", rows=rows([0.5, 0.5, 0.5, 1.5])) == "agrees"
+    assert word("002-figure-1", rows=rows([0.5, 0.5, 1.5, 1.5])) == "differs"
+    decided = catalog.reproduction("002-figure-1").verdict(Outcome(rows=rows([0.5])))
+    assert "up to 2.0 times the claimed one" in decided.why
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("002-table-a1", "agrees"),
+        ("002-figure-a1", "agrees"),
+        ("002-figure-a2", "agrees"),
+        ("002-theorem-1", "differs"),
+    ],
+)
+def test_formulas_decide_at_once(name: str, wanted: str) -> None:
+    module = catalog.reproduction(name)
+    found = module.verdict(module.run())
+    assert found.word == wanted
+    assert found.why.endswith(".")
+
+
+def test_printed_over_recomputed() -> None:
+    row = {"mechanism": "piecewise", "printed": 1.0}
+    for measured, wanted in ((0.85, "agrees"), (1.2, "agrees"), (0.7, "differs"), (1.4, "differs")):
+        assert word("004-table-3", rows=[row | {"measured": measured}]) == wanted
+
+
+def test_unknown_names_are_still_refused() -> None:
+    from dpfda.errors import UnknownName
+
+    with pytest.raises(UnknownName):
+        catalog.reproduction("000-table-9")
