@@ -93,8 +93,14 @@ PLACES = [
         "collector/storage/issuing.py collector/storage/waiting.py collector/storage/forgetting.py",
         edges=True,
     ),
-    Place("federation/guard.py federation/questions.py federation/card.py", edges=True),
-    Place("federation/plan.py federation/task.py federation/coordinator.py", WORDS, edges=True),
+    Place("federation/guard.py federation/card.py federation/kept.py", edges=True),
+    Place("federation/sums/questions.py federation/sums/part.py", edges=True),
+    Place("federation/owners/part.py federation/owners/lead.py", edges=True),
+    Place("federation/sums/inquiry.py federation/owners/inquiry.py", WORDS, edges=True),
+    Place(
+        "federation/plan.py federation/coordinator.py federation/sums/lead.py", WORDS, edges=True
+    ),
+    Place("federation/offered.py protocol/scattered.py", edges=True),
     Place("federation/site_folder.py federation/study_folder.py", WORDS, edges=True),
     Place("client/remote.py client/outbox.py curate.py simulate.py rehearsal.py"),
     Place("face/carried.py face/blocks.py face/cluster.py inquiry.py", WORDS),

@@ -55,20 +55,23 @@ def test_every_ask_has_the_bits_of_one_process(tmp_path, what):
     assert done.exit_code == 0, done.output
     written = Plan.load(path).body
     hospitals = Hospitals(
-        tmp_path, sites=3, dropouts=0, asked=written.inquiry, targets=written.targets,
+        tmp_path, sites=3, dropouts=0, asked=written.inquiry,
         write=write_curves, ranges=RANGES, epsilon=25.0,
     )  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        published = hospitals.coordinator().run()
+        published = hospitals.coordinator().run()["result"]
+        asked = hospitals.plan.inquiry
         plan = hospitals.plan
         tables = {
             name: Reading().open(folder.path / "table.csv").table()
             for name, folder in hospitals.folders.items()
         }
-        records = {name: plan.task.records(table) for name, table in tables.items()}
-        result, sites = convene(plan.conversation, records, source=SimulationSource(7), colluders=1)
-        again = plan.task.document(result, sites.transcript, plan.guarantee)
+        records = {name: asked.records(table) for name, table in tables.items()}
+        result, sites = convene(
+            asked.conversation, records, source=SimulationSource(7), colluders=1
+        )
+        again = asked.document(result, sites.transcript, plan.guarantee)
     assert len(sites.transcript) == len(hospitals.folder.attempts)
     assert published.to_json() == again.to_json()
     published.save(tmp_path / "published.json")

@@ -15,7 +15,7 @@ from hospitals import Hospitals
 
 from dpfda.errors import ProtocolError
 from dpfda.federation.coordinator import StudyFailed
-from dpfda.federation.messages import REPLIED, Ask, Envelope, Reply, decode, encode
+from dpfda.federation.messages import REPLIED, Ask, Envelope, Reply, Told, decode, encode
 from dpfda.protocol.secure_sum import Identity, Member
 from dpfda.protocol.secure_sum.bindings import list_digest, survivors_content
 from dpfda.protocol.secure_sum.messages import OfferList, Survivors
@@ -45,7 +45,7 @@ def noises(monkeypatch):
 def check(hospitals, noises, *, answered=2, lost=()):
     """Sums are right, nobody drew twice, nobody paid twice."""
     for number in range(answered):
-        told = hospitals.folder.told(number)
+        told = hospitals.folder.told(number, Told)
         right = sum(noises[name, number][0] for name in told.survivors)
         assert list(told.total) == right.tolist()
     assert all(len(vectors) == 1 for vectors in noises.values())
@@ -56,8 +56,8 @@ def check(hospitals, noises, *, answered=2, lost=()):
 
 def test_nothing_happens(tmp_path, noises):
     hospitals = Hospitals(tmp_path)
-    model = hospitals.coordinator().run()
-    assert [len(told.survivors) for told in map(hospitals.folder.told, (0, 1))] == [5, 5]
+    model = hospitals.coordinator().run()["result"]
+    assert [len(hospitals.folder.who(number)) for number in (0, 1)] == [5, 5]
     assert model.rows == 1000
     assert model.guarantee.model == "decentralized"
     assert hospitals.folder.agreed == list(NAMES)
@@ -71,7 +71,7 @@ def test_a_site_dies_and_stays_away(tmp_path, noises, step):
     hospitals.coordinator().run()
     left = [name for name in NAMES if name != "h2"]
     sent = list(NAMES) if step in ("confirm", "unmask") else left
-    assert list(hospitals.folder.told(0).survivors) == sent
+    assert list(hospitals.folder.told(0, Told).survivors) == sent
     check(hospitals, noises)
 
 
@@ -89,7 +89,7 @@ def test_a_site_restarts_in_the_middle(tmp_path, noises, step):
     hospitals.coordinator(carrier).run()
     again = step in ("share", "mask")  # later, the others are enough to open the sum
     assert hospitals.folder.attempts == [1 + again, 1]
-    assert len(hospitals.folder.told(0).survivors) == 5
+    assert len(hospitals.folder.told(0, Told).survivors) == 5
     check(hospitals, noises)
 
 
@@ -109,13 +109,13 @@ def test_a_site_that_missed_a_question_answers_the_next(tmp_path, noises):
     hospitals.silent = {("advertise", "h2")}
 
     def carrier(messages):
-        if hospitals.folder.told(0) is not None:
+        if hospitals.folder.told(0, Told) is not None:
             hospitals.silent = set()
         return hospitals.carry(messages)
 
     hospitals.coordinator(carrier).run()
-    assert "h2" not in hospitals.folder.told(0).survivors
-    assert "h2" in hospitals.folder.told(1).survivors
+    assert "h2" not in hospitals.folder.told(0, Told).survivors
+    assert "h2" in hospitals.folder.told(1, Told).survivors
     assert hospitals.folders["h2"].progress(hospitals.plan)[0].startswith("missed")
     check(hospitals, noises)
 
@@ -144,7 +144,7 @@ def test_the_coordinator_dies_and_starts_again(tmp_path, noises, step, number, w
 
     def carrier(messages):
         here = hospitals.step_of(next(iter(messages.values()))) == step
-        here = here and (hospitals.folder.told(0) is not None) == bool(number) and not ended
+        here = here and (hospitals.folder.told(0, Told) is not None) == bool(number) and not ended
         if here and when == "before":
             ended.append(step)
             raise Killed
@@ -212,10 +212,10 @@ def test_a_site_that_lies_is_left_out_and_named(tmp_path, noises, lie):
     step, change, said = LIES[lie]
     hospitals, seen = Hospitals(tmp_path), []
     coordinator = hospitals.coordinator(rewriting(hospitals, "h1", step, change))
-    coordinator._say = seen.append
+    coordinator.say = seen.append
     coordinator.run()
     assert said in "\n".join(seen)
-    assert "h1" not in hospitals.folder.told(0).survivors
+    assert "h1" not in hospitals.folder.told(0, Told).survivors
     check(hospitals, noises)
 
 
@@ -269,7 +269,7 @@ def test_shares_that_do_not_fit_open_nothing(tmp_path, noises, change):
     step = "unmask" if change == "seeds" else "share"
     with pytest.raises(StudyFailed, match="not answered"):
         hospitals.coordinator(rewriting(hospitals, "h1", step, spoiled)).run()
-    assert hospitals.folder.told(0) is None
+    assert hospitals.folder.told(0, Told) is None
 
 
 class Wire:
@@ -360,7 +360,7 @@ def test_another_question_in_the_same_stage_is_refused(tmp_path, noises):
         msgspec.structs.replace(second, round=crossed, told=())
     )
     further = msgspec.structs.replace(first.round, stage=2)
-    told = tuple(map(hospitals.folder.told, (0, 1)))
+    told = tuple(hospitals.folder.told(number, Told) for number in (0, 1))
     assert "the plan does not ask this as question 2" in asked(
         msgspec.structs.replace(first, round=further, told=told)
     )

@@ -16,9 +16,10 @@ from dpfda.cli._group import dpfda as command_line
 from dpfda.errors import InvalidParameter, LedgerDamaged, ProtocolError
 from dpfda.federation.card import Card, new_node_key, node_public
 from dpfda.federation.keys import kept_identity
+from dpfda.federation.messages import Told
 from dpfda.federation.plan import Plan
-from dpfda.federation.questions import length
 from dpfda.federation.study_folder import StudyFolder, read_card
+from dpfda.federation.sums.questions import length
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.secure_sum import Identity
 
@@ -111,17 +112,19 @@ def test_questions_that_are_no_gaussian_sums_have_no_length():
 
 
 def test_answers_are_kept_once(finished):
-    told = finished.folder.told(0)
+    told = finished.folder.told(0, Told)
     with pytest.raises(ProtocolError, match="question 0 has an answer already"):
         finished.folder.keep(0, told)
-    assert finished.folder.told(7) is None
+    assert finished.folder.told(7, Told) is None
 
 
 def test_a_kept_answer_is_to_its_question(tmp_path):
     hospitals = Hospitals(tmp_path, sites=3, dropouts=0)
     hospitals.coordinator().run()
     path = hospitals.folder.path / "answers" / "0000.json"
-    path.write_bytes(path.read_bytes().replace(hospitals.folder.told(0).question.encode(), b"0"))
+    path.write_bytes(
+        path.read_bytes().replace(hospitals.folder.told(0, Told).question.encode(), b"0")
+    )
     with pytest.raises(ProtocolError, match="kept for question 0 is to another one"):
         hospitals.coordinator().run()
     path.write_bytes(b"{")

@@ -18,10 +18,9 @@ from dpfda.federation.coordinator import StudyFailed
 from dpfda.federation.messages import Ask, Envelope, Reply, Told, decode, encode
 from dpfda.federation.node import Node
 from dpfda.federation.plan import Plan
-from dpfda.federation.questions import same_question
-from dpfda.federation.task import Task
+from dpfda.federation.sums.inquiry import TableInquiry
+from dpfda.federation.sums.questions import same_question
 from dpfda.files import Reading
-from dpfda.inquiry import Inquiry
 from dpfda.privacy.ledger_file import FileLedger
 from dpfda.protocol.query import Query
 from dpfda.protocol.secure_sum import Identity
@@ -34,7 +33,7 @@ def hospitals(tmp_path):
 
 
 def first_question(hospitals):
-    return next(hospitals.plan.conversation.questions())
+    return next(hospitals.plan.inquiry.conversation.questions())
 
 
 def asked(hospitals, query, *, number=0, told=(), attempt=1, plan=None, step="advertise"):
@@ -82,7 +81,7 @@ def test_rounding_of_another_machine_is_no_other_question(hospitals):
 
 def test_told_answers_must_be_those_of_the_questions_before(hospitals):
     hospitals.coordinator().run()
-    told, last = map(hospitals.folder.told, (0, 1))
+    told, last = (hospitals.folder.told(number, Told) for number in (0, 1))
     hospitals.restart("h0")
     second = first_question(hospitals)
     replace = msgspec.structs.replace
@@ -275,27 +274,29 @@ def test_a_plan_says_the_range_of_every_column(hospitals):
     with pytest.raises(ProtocolError, match="no public range of the column 'age'"):
         signed_again(hospitals, inquiry=unbounded)
     with pytest.raises(ProtocolError, match="no public range of the column 'dose'"):
-        signed_again(hospitals, targets=("dose", "sick"))
-    others = inquiry(3 * ROWS) | {"columns": ["age", "dose"]}
+        signed_again(hospitals, inquiry=inquiry(3 * ROWS, targets=("dose", "sick")))
+    others = inquiry(3 * ROWS, targets=("weight",))
+    others["inquiry"]["columns"] = ["age", "dose"]
     with pytest.raises(DpfdaError):
-        signed_again(hospitals, inquiry=others, targets=("weight",))
+        signed_again(hospitals, inquiry=others)
 
 
 def test_a_plan_counts_the_rows_of_its_cards(hospitals):
     with pytest.raises(InvalidParameter, match="rows must be 600, as the cards say, got 599"):
         signed_again(hospitals, inquiry=inquiry(599))
     with pytest.raises(InvalidParameter, match="not among the others"):
-        signed_again(hospitals, targets=("age",))
+        signed_again(hospitals, inquiry=inquiry(3 * ROWS, targets=("age",)))
 
 
 def test_labels_are_read_as_the_plan_writes_them(tmp_path):
-    given = inquiry(4, target_range=None, classes=[0, 1]) | {
-        "estimator": "PrivateLogisticRegression"
-    }
+    given = inquiry(
+        4, target_range=None, classes=[0, 1], estimator="PrivateLogisticRegression",
+        targets=("sick",),
+    )  # fmt: skip
     (tmp_path / "t.csv").write_text("age,weight,sick\n30,70,1.0\n40,80,0\n", encoding="utf-8")
-    task = Task(Inquiry.from_dict(given), ("sick",))
-    rows, targets = task.records(Reading().open(tmp_path / "t.csv").table())
-    assert task.columns["sick"] == [0, 1]
+    asked = TableInquiry.from_dict(given)
+    rows, targets = asked.records(Reading().open(tmp_path / "t.csv").table())
+    assert asked.columns["sick"] == [0, 1]
     assert targets.tolist() == [1.0, 0.0]
     assert np.abs(rows).max() <= 1
 

@@ -24,9 +24,10 @@ from hospitals import site_folder, write_table
 
 from dpfda import documents
 from dpfda.cli._group import dpfda as command_line
-from dpfda.federation.questions import answer_of, next_question
+from dpfda.federation.messages import Told
 from dpfda.federation.site_folder import SiteFolder
 from dpfda.federation.study_folder import StudyFolder
+from dpfda.federation.sums.questions import answer_of, next_question
 from dpfda.files import Reading
 from dpfda.noise import SimulationSource
 from dpfda.privacy.ledger_file import FileLedger
@@ -114,9 +115,9 @@ def check_sums(folder: StudyFolder, sites: dict[str, SiteFolder]) -> None:
     tables = {
         name: Reading().open(one.path / one.config.data).table() for name, one in sites.items()
     }
-    records = {name: plan.task.records(table) for name, table in tables.items()}
-    while (one := folder.told(len(told))) is not None:
-        query = next_question(plan, len(told), told)
+    records = {name: plan.inquiry.records(table) for name, table in tables.items()}
+    while (one := folder.told(len(told), Told)) is not None:
+        query = next_question(plan, plan.inquiry.conversation, len(told), told)
         answer = answer_of(plan, query, one)
         held = tuple(np.concatenate(part) for part in zip(*map(records.get, one.survivors)))  # type: ignore[arg-type]  # noqa: B905
         exact = query.exact(query.fitting(held), SimulationSource(0))
@@ -157,18 +158,18 @@ def test_everything_dies_once(network, tmp_path):
 
     until(lambda: reached("h1", r"asked +question 0:"))
     network.kill("h1")  # before its shares, or about then
-    until(lambda: led(folder.told(0) is not None))
+    until(lambda: led(folder.told(0, Told) is not None))
     os.kill(int((folder.private / "superlink.pid").read_text()), signal.SIGKILL)
     serve("h1")
     until(lambda: reached("h3", r"asked +question 1:"))
     network.kill("lead")
-    kept, before = folder.told(0), len(sites["h2"].journal.lines)
+    kept, before = folder.told(0, Told), len(sites["h2"].journal.lines)
     network.start("lead", lead)
     until(lambda: reached("h2", "mask: ", before))
     network.kill("h2")  # after its masked numbers, or about then
     until(lambda: led(folder.result_path.exists()), seconds=150)
     assert documents.load(folder.result_path).rows > 0, network.said("lead")
-    assert folder.told(0) == kept
+    assert folder.told(0, Told) == kept
     check_sums(folder, sites)
     for site in sites.values():
         keys = [entry.key for entry in FileLedger(site.ledger_path).entries]

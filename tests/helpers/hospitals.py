@@ -49,17 +49,18 @@ def site_folder(place, name, seed, *, rows=ROWS, write=write_table, **changes):
     return SiteFolder.begin(place, SiteConfig(**(given | changes)))
 
 
-def inquiry(rows, **changes):
+def inquiry(rows, *, targets=("dose",), estimator="PrivateLinearRegression", **changes):
     given = {
         "epsilon": 1.0, "delta": 1e-6, "target_range": [0, 100],
         "feature_ranges": {"age": [18, 100], "weight": [30, 150]},
     }  # fmt: skip
     parameters = {name: one for name, one in (given | changes).items() if one is not None}
     columns = list(parameters.get("feature_ranges", ["age", "weight"]))
-    return {
-        "estimator": "PrivateLinearRegression", "parameters": parameters, "rows": rows,
-        "columns": columns, "grid_points": None,
+    asked = {
+        "estimator": estimator, "parameters": parameters, "rows": rows, "columns": columns,
+        "grid_points": None,
     }  # fmt: skip
+    return {"name": "table", "inquiry": asked, "targets": list(targets)}
 
 
 class Hospitals:
@@ -77,7 +78,6 @@ class Hospitals:
         dropouts=1,
         rows=ROWS,
         asked=None,
-        targets=("dose",),
         simulated=True,
         **site,
     ):
@@ -93,7 +93,7 @@ class Hospitals:
         cards = [folder.card for folder in self.folders.values()]
         body = PlanBody(
             study="doses", coordinator=self.coordinator_card, sites=tuple(cards),
-            colluders=colluders, dropouts=dropouts, targets=targets,
+            colluders=colluders, dropouts=dropouts,
             inquiry=asked or inquiry(sites * rows),
             address="127.0.0.1:1", certificate="",
         )  # fmt: skip

@@ -15,7 +15,7 @@ from dpfda.boosting.ensemble import Ensemble
 from dpfda.boosting.feature_map import FeatureMap
 from dpfda.boosting.gradient_study import GradientDesign
 from dpfda.boosting.model import RowModel, no_grid
-from dpfda.boosting.owner import Owners
+from dpfda.boosting.owner import Owners, public_order
 from dpfda.boosting.owner_rows import OwnerRows
 from dpfda.boosting.plots import draw_rounds
 from dpfda.boosting.requests.base import MOST_ROWS
@@ -147,7 +147,7 @@ class LocalBoostingClassifier(LocalClassifier):
             unit=self.unit,
             seed=seed,
         )
-        order = np.random.default_rng([seed, 2]).permutation(owners.owners)
+        order = public_order(self.plan_)
         crowd = Owners(self.plan_, owners, order=order, epsilons=epsilons, source=source)
         server = simulate(self.plan_, crowd, source=source, at_once=owners.owners, **self._account)
         progress = server.progress

@@ -56,6 +56,11 @@ class Owner(Person):
         return super()._respond(self._at_own_price(query), number)
 
 
+def public_order(plan: StudyPlan) -> IntArray:
+    """In which order owners take part: anybody who knows the plan's seed can draw it again."""
+    return np.random.default_rng([plan.seed, 2]).permutation(plan.n_people)
+
+
 class Owners(Crowd):
     """Many simulated owners, each asked once, in a public order.
 

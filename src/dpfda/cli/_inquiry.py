@@ -11,7 +11,7 @@ import numpy as np
 
 from dpfda.cli._reading import public_labels, read_ranges
 from dpfda.errors import InvalidParameter
-from dpfda.federation.task import Task
+from dpfda.federation.sums.inquiry import TableInquiry
 from dpfda.inquiry import Inquiry
 
 ESTIMATORS = {
@@ -34,7 +34,7 @@ Command = Callable[..., Any]
 
 
 def inquiry_options(command: Command) -> Command:
-    """Add the options that `task_from` reads."""
+    """Add the options that `inquiry_from` reads."""
     pair: dict[str, Any] = {"type": (float, float), "metavar": "LOW HIGH"}
     given: list[Callable[[Command], Command]] = [
         click.option("--ask", "what", type=click.Choice(sorted(ESTIMATORS)), required=True,
@@ -62,8 +62,8 @@ def inquiry_options(command: Command) -> Command:
     return command
 
 
-def task_from(given: dict[str, Any], *, rows: int) -> Task:
-    """The task that the options describe."""
+def inquiry_from(given: dict[str, Any], *, rows: int) -> TableInquiry:
+    """What the options describe."""
     parameters = {name: given[name] for name in ("epsilon", "delta", "unit")}
     for name in ("value_range", "target_range"):
         if given[name] is not None:
@@ -86,7 +86,7 @@ def task_from(given: dict[str, Any], *, rows: int) -> Task:
         columns=columns,
         grid_points=points,
     )
-    return Task(inquiry, targets)
+    return TableInquiry(inquiry=inquiry, targets=targets)
 
 
 def _columns(

@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from dpfda.cli._document_view import print_document
-from dpfda.cli._inquiry import inquiry_options, task_from
+from dpfda.cli._inquiry import inquiry_from, inquiry_options
 from dpfda.documents import Documented
 from dpfda.errors import InvalidParameter, printable
 from dpfda.federation import app
@@ -49,7 +49,7 @@ def command() -> None:
 def plan(folder: Path, **given: Any) -> None:
     """Write a plan for sites to sign; only what it says will be asked."""
     cards = tuple(map(read_card, given["sites"]))
-    task = task_from(given, rows=sum(card.rows for card in cards))
+    asked = inquiry_from(given, rows=sum(card.rows for card in cards))
     host = _check_address("--address", given["address"])
     place = StudyFolder(folder)
     card = Card.signed_by(place.identity, name=given["name"])
@@ -60,8 +60,7 @@ def plan(folder: Path, **given: Any) -> None:
         sites=cards,
         colluders=given["colluders"],
         dropouts=given["dropouts"],
-        inquiry=task.inquiry.to_dict(),
-        targets=task.targets,
+        inquiry=asked.to_dict(),
         address=given["address"],
         certificate=made.authority.decode(),
     )
@@ -100,10 +99,11 @@ def run(folder: Path, wait: float, gather: float, bind: str | None) -> None:
     ):
         _await(carry, found, gather)
         leader = Coordinator(found, identity=place.identity, folder=place, carrier=carry, say=_say)
-        result = _concluded(leader)
-    result.save(place.result_path)
-    print_document(result)
-    click.echo(f"written to {place.result_path}", err=True)
+        published = _concluded(leader)
+    for name, document in published.items():
+        document.save(path := place.result(name))
+        print_document(document)
+        click.echo(f"written to {path}", err=True)
 
 
 @command.command()
@@ -118,8 +118,8 @@ def status(folder: Path) -> None:
     for name in found.terms.names:
         click.echo(f"{printable(name)}: {'signed' if name in agreed else 'not heard of'}")
     for number, attempts in enumerate(place.attempts):
-        told = place.told(number)
-        how = "no answer" if told is None else f"answered by {len(told.survivors)} sites"
+        who = place.who(number)
+        how = "no answer" if who is None else f"answered by {len(who)} sites"
         click.echo(f"question {number}: {how}, {attempts} attempts")
     click.echo("finished" if place.result_path.exists() else "not finished")
 
@@ -132,7 +132,7 @@ def _check_address(option: str, given: str) -> str:
     return host
 
 
-def _concluded(leader: Coordinator) -> Documented:
+def _concluded(leader: Coordinator) -> dict[str, Documented]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # printed with the result
         return leader.run()

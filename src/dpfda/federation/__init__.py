@@ -1,8 +1,8 @@
 """Sites that share nothing, over a Flower network: guard, plan, coordinator and what carries them.
 
     coordinator                    Flower                        site (hospital)
-    Coordinator ── link.py ──> SuperLink <── node.py ── Guard ── Site + Member ── records
-    (answers on disk)          (carries)               (checks, shows, spends, masks)
+    Coordinator ── link.py ──> SuperLink <── node.py ── Guard ── Part ── records
+    (answers on disk)          (carries)               (checks, shows, spends, hides)
 
 No code travels: the Flower app is two files without a line of Python, and neither side runs what
 arrives. What travels is a message of `messages`, which the guard reads as data and answers or
@@ -13,9 +13,10 @@ carrier.
 |---|---|
 | `card` | a site's public keys and number of rows, signed by itself |
 | `plan` | who takes part, what is asked; the coordinator signs it, and sites sign its hash |
-| `task` | what is asked: an `Inquiry`, and the columns of a site's table that it is about |
+| `shared` | what may be asked, and by what parts of sites it is answered: `sums`, `owners` |
+| `offered` | the columns that a site offers |
 | `messages` | what travels |
-| `guard` | a site's side: only the plan's questions, paid, logged, masked |
-| `coordinator` | the other side: carries the conversation on, survives its own end |
+| `guard` | a site's side: only the plan's questions, paid, logged, hidden |
+| `coordinator` | the other side: carries questions on, survives its own end |
 | `site_folder`, `study_folder` | what each side keeps on its disk |
 """

@@ -38,6 +38,31 @@ class Ask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     told: tuple[Told, ...]
 
 
+class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A request to those owners of a site whose turn is start, ..., or stop - 1."""
+
+    number: int
+    start: int
+    stop: int
+    query: dict[str, Any]
+
+
+class Shares(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a site's owners sent: noisy numbers, eight bytes each, one row an owner."""
+
+    site: str
+    number: int
+    values: bytes
+
+
+class Heard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An earlier question's replies, as a coordinator keeps them: public, each noisy by itself."""
+
+    question: str
+    survivors: tuple[str, ...]
+    replies: tuple[bytes, ...]
+
+
 class Agreement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A site's signature on the plan."""
 
@@ -67,6 +92,7 @@ ASKED: dict[str, Any] = {
     "mask": dict[str, bytes],
     "confirm": Survivors,
     "unmask": tuple[Confirmation, ...],
+    "owners": Request,
 }
 """Step -> what the coordinator sends."""
 
@@ -77,6 +103,7 @@ REPLIED: dict[str, Any] = {
     "mask": MaskedVector,
     "confirm": Confirmation,
     "unmask": Unmasking,
+    "owners": Shares,
 }
 """Step -> what a site replies."""
 

@@ -12,11 +12,8 @@ import msgspec
 from dpfda import _validate
 from dpfda.errors import InvalidData, InvalidParameter, ProtocolError
 from dpfda.federation.card import Card, from_hex
-from dpfda.federation.task import Task
-from dpfda.inquiry import Inquiry
+from dpfda.federation.shared import SharedInquiry
 from dpfda.privacy.guarantee import Guarantee
-from dpfda.protocol.consortium import decentralized
-from dpfda.protocol.conversation import Conversation
 from dpfda.protocol.secure_sum import Identity, Terms
 from dpfda.protocol.secure_sum.keys import signed
 
@@ -31,7 +28,6 @@ class PlanBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     colluders: int
     dropouts: int
     inquiry: dict[str, Any]
-    targets: tuple[str, ...] = ()
     address: str
     certificate: str
     signature: str = ""
@@ -47,7 +43,7 @@ class Plan:
         body: as it was written; everything in it is checked here.
 
     Attributes:
-        task: what is asked.
+        inquiry: what is asked.
         terms: those of the secure sum; their study is the plan's hash.
     """
 
@@ -65,11 +61,10 @@ class Plan:
         if not all(nodes) or len(set(nodes)) != len(nodes):
             raise InvalidParameter("node keys", "there, and different for every site", None)
         try:
-            self.task = Task(Inquiry.from_dict(body.inquiry), body.targets)
+            self.inquiry = SharedInquiry.from_dict(body.inquiry)
         except (TypeError, AttributeError) as error:  # parameters that the estimator has not
             raise InvalidParameter("inquiry", "one that can be asked", str(error)) from None
-        if self.task.inquiry.rows != self.rows:
-            raise InvalidParameter("rows", f"{self.rows}, as the cards say", body.inquiry["rows"])
+        self.inquiry.check(body.sites)
         self.terms = Terms(
             study=self.digest,
             coordinator=body.coordinator.public,
@@ -118,11 +113,6 @@ class Plan:
         """What a site signs to agree."""
         return b"dpfda: this site agrees to the plan " + self.digest.encode()
 
-    @property
-    def rows(self) -> int:
-        """Of all sites together: public."""
-        return sum(card.rows for card in self.body.sites)
-
     def card(self, name: str) -> Card:
         """That of a site."""
         for card in self.body.sites:
@@ -131,32 +121,36 @@ class Plan:
         raise ProtocolError(f"site {name!r} is not in the plan")
 
     @property
-    def conversation(self) -> Conversation[Any]:
-        """All questions that may be asked."""
-        return self.task.conversation
-
-    @property
     def guarantee(self) -> Guarantee:
         """What the study promises each site's people."""
-        return decentralized(self.conversation.guarantee, self.terms)
+        return self.inquiry.guarantee(self.terms)
 
     def __str__(self) -> str:
-        asked = self.conversation
-        body, terms = self.body, self.terms
+        asked, body, terms = self.inquiry, self.body, self.terms
         lines = [
             f"plan {self.digest}",
-            f"  study        {body.study}: {self.task.inquiry.estimator}",
+            f"  study        {body.study}: {asked.title}",
             f"  coordinator  {body.coordinator.name} ({body.coordinator.fingerprint})",
             *(
                 f"  site         {one.name} ({one.fingerprint}), {one.rows} rows"
                 for one in body.sites
             ),
-            *(f"  column       {name}: {known}" for name, known in self.task.columns.items()),
-            f"  price        ε = {asked.epsilon:g}, δ = {asked.delta:g}, for each {asked.unit}",
-            f"  trust        {terms.colluders} sites may collude, {terms.dropouts} fall silent, "
-            f"{terms.threshold} open a sum",
+            *(f"  column       {name}: {known}" for name, known in asked.columns.items()),
+            f"  price        {asked.price}",
+            f"  trust        {_trust(terms) if asked.masked else _silence(terms)}",
         ]
         return "\n".join(lines)
+
+
+def _trust(terms: Terms) -> str:
+    return (
+        f"{terms.colluders} sites may collude, {terms.dropouts} fall silent, "
+        f"{terms.threshold} open a sum"
+    )
+
+
+def _silence(terms: Terms) -> str:
+    return f"nobody: what leaves a site is noisy already; {terms.dropouts} may fall silent"
 
 
 def _content(body: PlanBody) -> bytes:

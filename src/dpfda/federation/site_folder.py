@@ -16,15 +16,13 @@ from dpfda.federation.card import Card, new_node_key, node_public
 from dpfda.federation.guard import Approve, Guard
 from dpfda.federation.journal import Journal
 from dpfda.federation.keys import kept, kept_identity
+from dpfda.federation.offered import EVERY_OTHER, differences
 from dpfda.federation.plan import Plan
-from dpfda.federation.task import EVERY_OTHER, differences
 from dpfda.files import Reading, Table
 from dpfda.noise import SecureSource, Source
 from dpfda.privacy import durable
 from dpfda.privacy.ledger_file import FileLedger
-from dpfda.protocol.account import Stage, StoredAccount
-from dpfda.protocol.secure_sum import Identity, Member
-from dpfda.protocol.site import Site
+from dpfda.protocol.secure_sum import Identity
 
 
 class SiteConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -33,7 +31,8 @@ class SiteConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     Attributes:
         name: who we are.
         data: the table; it is read here and never sent.
-        unit: whose data one row is.
+        unit: whose data one row is, or all rows of an owner.
+        owner: the column that says whose a row is, where several rows are one owner's.
         epsilon, delta: what all studies together may ever cost.
         ask: whether a person is asked before each question is answered.
         colluders: plans that protect from fewer sites which pool what they know are refused.
@@ -45,6 +44,7 @@ class SiteConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     name: str
     data: str
     unit: str = "person"
+    owner: str = ""
     epsilon: float
     delta: float
     ask: Literal["never", "every question"] = "never"
@@ -77,9 +77,12 @@ class SiteFolder:
         for name in config.ranges:
             if name not in (*table.names, EVERY_OTHER):
                 raise InvalidData("--ranges", f"about columns of {config.data}", repr(name))
+        if config.owner and config.owner not in table.names:
+            raise InvalidData("--owner", f"a column of {config.data}", repr(config.owner))
+        rows = len(set(table.text(config.owner))) if config.owner else len(table)
         FileLedger(folder.ledger_path, limit_epsilon=config.epsilon, limit_delta=config.delta)
         node = node_public(kept(path / "node.key", new_node_key()))
-        card = Card.signed_by(folder.identity, name=config.name, node=node, rows=len(table))
+        card = Card.signed_by(folder.identity, name=config.name, node=node, rows=rows)
         durable.keep(folder.card_path, msgspec.json.format(msgspec.json.encode(card), indent=2))
         folder._write(config)
         return folder
@@ -121,6 +124,11 @@ class SiteFolder:
         return self.path / "ledger.jsonl"
 
     @property
+    def ledger(self) -> FileLedger:
+        """What is left of it."""
+        return FileLedger(self.ledger_path)
+
+    @property
     def journal(self) -> Journal:
         """What was asked and what left."""
         return Journal(self.path / "journal.txt")
@@ -159,21 +167,20 @@ class SiteFolder:
                 )
         if plan.card(config.name) != mine:
             raise ProtocolError("the plan lists another card of this site than its own")
-        if plan.terms.colluders < config.colluders:
+        if plan.inquiry.masked and plan.terms.colluders < config.colluders:
             raise ProtocolError(
                 f"the plan protects from {plan.terms.colluders} colluding sites, this site asks "
                 f"for {config.colluders} (colluders in site.toml)"
             )
-        if reason := differences(plan.task.columns, config.ranges):
+        if reason := differences(plan.inquiry.columns, config.ranges):
             raise ProtocolError(f"the plan does not fit this site: {reason}")
-        if (unit := plan.conversation.unit) != config.unit:
+        if (unit := plan.inquiry.unit) != config.unit:
             raise ProtocolError(
                 f"the plan is about a {unit}, a row of this site is a {config.unit}"
             )
-        if config.agreed.count(plan.digest) == 0:
-            ledger = FileLedger(self.ledger_path)
-            if reason := ledger.refusal(plan.conversation.most):
-                raise ProtocolError(f"this site cannot pay for the plan: {reason}")
+        new = plan.digest not in config.agreed
+        if new and (reason := self.ledger.refusal(plan.inquiry.most)):
+            raise ProtocolError(f"this site cannot pay for the plan: {reason}")
 
     def agree(self, plan: Plan) -> None:
         """Sign a plan that was examined."""
@@ -196,26 +203,20 @@ class SiteFolder:
         if plan.digest not in config.agreed:
             raise ProtocolError(f"this site did not sign the plan {plan.digest}")
         self.examine(plan)
-        identity = self.identity
-        account = self._account(plan)
-        agreed = plan.conversation.agreed(
-            SecureSource() if source is None else source, FileLedger(self.ledger_path)
-        )
-        agreed["label"] = f"{plan.body.study} {plan.digest[:12]}"
-        site = Site(
-            plan.task.records(self._table(config)),
-            member=Member(config.name, identity, plan.terms, account),
-            **agreed,
-        )
-        return Guard(plan, site, identity=identity, journal=self.journal, approve=approve)
+        part = plan.inquiry.part(plan, self, SecureSource() if source is None else source)
+        return Guard(plan, part, identity=self.identity, journal=self.journal, approve=approve)
 
     def progress(self, plan: Plan) -> list[str]:
         """How far each question of a plan came here, in words."""
-        stages = self._account(plan).stages
-        return [_how(stages[number]) for number in sorted(stages)]
+        return plan.inquiry.progress(self.account(plan), plan.digest)
 
-    def _account(self, plan: Plan) -> StoredAccount:
-        return StoredAccount(self.path / "accounts" / plan.digest, study=plan.digest)
+    def account(self, plan: Plan) -> Path:
+        """What must not be forgotten of a plan's questions."""
+        return self.path / "accounts" / plan.digest
+
+    def table(self) -> Table:
+        """The private rows."""
+        return self._table(self.config)
 
     def _table(self, config: SiteConfig) -> Table:
         path = Path(config.data)
@@ -252,11 +253,3 @@ def as_toml(values: dict[str, Any]) -> str:
 
 def _toml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=True)
-
-
-def _how(stage: Stage) -> str:
-    if stage.opened:
-        return "in an opened sum"
-    if stage.noisy is not None:
-        return "answered under masks, not opened"
-    return "missed, or stopped while it was answered: never answered"

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
 from dpfda.errors import InvalidParameter, LedgerDamaged, ProtocolError
 from dpfda.federation.card import Card
 from dpfda.federation.keys import kept_identity
-from dpfda.federation.messages import Told
 from dpfda.federation.plan import Plan
 from dpfda.privacy import durable
 from dpfda.protocol.secure_sum import Identity
+
+Answered = TypeVar("Answered", bound=msgspec.Struct)
 
 
 class StudyFolder:
@@ -53,6 +55,10 @@ class StudyFolder:
         """What is published in the end."""
         return self.path / "result.json"
 
+    def result(self, name: str) -> Path:
+        """Where one of several is published."""
+        return self.path / f"{name}.json"
+
     def begin(self, plan: Plan) -> None:
         """Keep a new plan: one a folder, because answers belong to it."""
         if not durable.claim(self.plan_path, plan.to_json()):
@@ -70,17 +76,22 @@ class StudyFolder:
             raise ProtocolError("the plan in this folder names another coordinator's key")
         return plan
 
-    def told(self, number: int) -> Told | None:
-        """The answer to a question, if it was opened."""
+    def told(self, number: int, kind: type[Answered]) -> Answered | None:
+        """The answer to a question, if it was given."""
         path = self._answers / f"{number:04d}.json"
         if not path.exists():
             return None
         try:
-            return msgspec.json.decode(path.read_bytes(), type=Told)
+            return msgspec.json.decode(path.read_bytes(), type=kind)
         except msgspec.MsgspecError:
             raise LedgerDamaged(f"{path.name} is not an answer") from None
 
-    def keep(self, number: int, told: Told) -> None:
+    def who(self, number: int) -> tuple[str, ...] | None:
+        """The sites in the answer to a question, if it was given."""
+        told = self.told(number, _Answer)
+        return None if told is None else told.survivors
+
+    def keep(self, number: int, told: msgspec.Struct) -> None:
         """Store an answer, for good."""
         if not durable.claim(self._answers / f"{number:04d}.json", msgspec.json.encode(told)):
             raise ProtocolError(f"question {number} has an answer already")
@@ -117,6 +128,12 @@ class StudyFolder:
     @property
     def _agreements(self) -> Path:
         return _made(self.path / "agreements")
+
+
+class _Answer(msgspec.Struct):
+    """What answers of every kind say."""
+
+    survivors: tuple[str, ...]
 
 
 def _made(path: Path) -> Path:

@@ -11,7 +11,8 @@ from dpfda.protocol.secure_sum.member import Member
 from dpfda.protocol.secure_sum.messages import RoundFailed, RoundId
 from dpfda.protocol.secure_sum.terms import Terms
 
-_ATTEMPTS = 3
+ATTEMPTS = 3
+"""How often a question is tried before it counts as not answered."""
 
 Silence = Callable[[str, int], set[str]]
 """(step, attempt) -> the sites that fall silent at this step; for tests and rehearsals."""
@@ -44,7 +45,7 @@ def add_up(
     Raises:
         RoundFailed: no attempt succeeded, or the last one may not be repeated. Nothing was learnt.
     """
-    for attempt in range(1, _ATTEMPTS + 1):
+    for attempt in range(1, ATTEMPTS + 1):
         round_id = RoundId(stage=stage, attempt=attempt, question=question)
         aggregator = Aggregator(terms, coordinator, round_id, size=size)
         try:
@@ -52,7 +53,7 @@ def add_up(
                 aggregator, [one.name for one in members], _called(members, attempt, silent)
             )
         except RoundFailed as failure:
-            if not failure.repeatable or attempt == _ATTEMPTS:
+            if not failure.repeatable or attempt == ATTEMPTS:
                 raise
     raise AssertionError  # the loop returns or raises
 

@@ -1,9 +1,11 @@
-"""What a plan asks of a site's table: an inquiry, and the columns that it is about."""
+"""What a plan asks of sites' tables together: an inquiry, and the columns that it is about."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -11,24 +13,37 @@ from dpfda.curves.ranges import PublicColumns
 from dpfda.documents import Documented
 from dpfda.errors import InvalidData, InvalidParameter, ProtocolError
 from dpfda.face.from_files import Frame, frame
+from dpfda.federation.card import Card
+from dpfda.federation.coordinator import Coordinator
+from dpfda.federation.plan import Plan
+from dpfda.federation.shared import SharedInquiry
+from dpfda.federation.sums.lead import Sums
+from dpfda.federation.sums.part import SumsPart
 from dpfda.files import Table
 from dpfda.files.cells import label
 from dpfda.inquiry import Inquiry
+from dpfda.noise import Source
 from dpfda.privacy.guarantee import Guarantee
-from dpfda.protocol.conversation import Conversation
+from dpfda.privacy.price import Price
+from dpfda.protocol.account import Stage, StoredAccount
+from dpfda.protocol.consortium import decentralized
+from dpfda.protocol.conversation import Conversation, converse
 from dpfda.protocol.holder import Exchange
 from dpfda.protocol.query import Records
-from dpfda.protocol.site import addable
+from dpfda.protocol.secure_sum import Member, Terms
+from dpfda.protocol.site import Site, addable
+
+if TYPE_CHECKING:  # it knows plans, and plans know inquiries
+    from dpfda.federation.site_folder import SiteFolder
 
 _LEFT = ("model_", "release_", "moments_")  # what a fit leaves to be published
-EVERY_OTHER = "*"
-"""Stands for the columns that have no range of their own."""
 
 
-class Task:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TableInquiry(SharedInquiry, name="table"):
     """An `Inquiry` and the columns of y: all that a site needs to read its table.
 
-    Args:
+    Attributes:
         inquiry: estimator, parameters, columns of X.
         targets: columns of y: none, one, or the points of curves.
 
@@ -39,18 +54,77 @@ class Task:
         ...     parameters={"epsilon": 1.0, "delta": 1e-6, "feature_ranges": ranges,
         ...                 "target_range": [0, 100]},
         ... )
-        >>> Task(inquiry, ("dose",)).columns
+        >>> TableInquiry(inquiry=inquiry, targets=("dose",)).columns
         {'age': [18.0, 99.0], 'dose': [0, 100]}
     """
 
-    def __init__(self, inquiry: Inquiry, targets: Sequence[str] = ()) -> None:
-        self.inquiry, self.targets = inquiry, tuple(targets)
-        if set(targets) & set(inquiry.columns) or len(set(targets)) < len(targets):
+    masked: ClassVar[bool] = True
+
+    inquiry: Inquiry
+    targets: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self._revive("inquiry", Inquiry.from_dict)
+        object.__setattr__(self, "targets", tuple(self.targets))
+        targets = self.targets
+        if set(targets) & set(self.inquiry.columns) or len(set(targets)) < len(targets):
             raise InvalidParameter("target", "a column that is not among the others", targets)
         _ = self.columns  # a site reads nothing that has no public range
         if not addable(first := next(self.conversation.questions())):
             rule = "one whose questions are sums with Gaussian noise (delta above 0)"
-            raise InvalidParameter("estimator", rule, f"{inquiry.estimator}, {first.name}")
+            raise InvalidParameter("estimator", rule, f"{self.inquiry.estimator}, {first.name}")
+
+    @property
+    def title(self) -> str:
+        """The estimator."""
+        return self.inquiry.estimator
+
+    @property
+    def unit(self) -> str:
+        """Whose data one row is."""
+        return self.conversation.unit
+
+    @property
+    def most(self) -> Price:
+        """What all questions together may cost."""
+        return self.conversation.most
+
+    @property
+    def price(self) -> str:
+        """The same in words."""
+        asked = self.conversation
+        return f"ε = {asked.epsilon:g}, δ = {asked.delta:g}, for each {asked.unit}"
+
+    def check(self, cards: Sequence[Card]) -> None:
+        """Refuse sites whose cards count other rows."""
+        rows = sum(card.rows for card in cards)
+        if self.inquiry.rows != rows:
+            raise InvalidParameter("rows", f"{rows}, as the cards say", self.inquiry.rows)
+
+    def guarantee(self, terms: Terms) -> Guarantee:
+        """What the conversation promises, kept among sites."""
+        return decentralized(self.conversation.guarantee, terms)
+
+    def part(self, plan: Plan, folder: SiteFolder, source: Source) -> SumsPart:
+        """A site with the rows of its table."""
+        agreed = self.conversation.agreed(source, folder.ledger)
+        agreed["label"] = f"{plan.body.study} {plan.digest[:12]}"
+        account = StoredAccount(folder.account(plan), study=plan.digest)
+        member = Member(folder.config.name, folder.identity, plan.terms, account)
+        site = Site(self.records(folder.table()), member=member, **agreed)
+        return SumsPart(plan, self.conversation, site)
+
+    def lead(self, coordinator: Coordinator) -> dict[str, Documented]:
+        """The conversation, and what its result publishes."""
+        sums = Sums(coordinator)
+        result = converse(self.conversation, sums.ask)
+        promise = coordinator.plan.guarantee
+        return {"result": self.document(result, sums.transcript, promise)}
+
+    def progress(self, account: Path, study: str) -> list[str]:
+        """How far each question came at a site."""
+        stages = StoredAccount(account, study=study).stages
+        return [_how(stages[number]) for number in sorted(stages)]
 
     @property
     def conversation(self) -> Conversation[Any]:
@@ -123,22 +197,9 @@ class Task:
         raise ProtocolError(f"{self.inquiry.estimator} leaves nothing to be published")
 
 
-def differences(asked: Mapping[str, Any], offered: Mapping[str, Any]) -> str:
-    """Why a task's columns are not those that a site offers; nothing if they are.
-
-    Examples:
-        >>> differences({"age": [18, 99]}, {"age": [18, 99], "sex": ["f", "m"]})
-        ''
-        >>> differences({"hiv": [0, 1]}, {"age": [18, 99]})
-        "it asks for the column 'hiv', which this site does not offer"
-    """
-    for name, known in asked.items():
-        own = offered.get(name, offered.get(EVERY_OTHER))
-        if own is None:
-            return f"it asks for the column {name!r}, which this site does not offer"
-        if list(known) != list(own):
-            return (
-                f"it takes {list(known)} for the public range of {name!r}, "
-                f"and this site {list(own)}"
-            )
-    return ""
+def _how(stage: Stage) -> str:
+    if stage.opened:
+        return "in an opened sum"
+    if stage.noisy is not None:
+        return "answered under masks, not opened"
+    return "missed, or stopped while it was answered: never answered"

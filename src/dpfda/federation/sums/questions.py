@@ -13,6 +13,7 @@ from dpfda.federation.messages import Told
 from dpfda.federation.plan import Plan
 from dpfda.mechanisms.gaussian import Gaussian
 from dpfda.protocol.answer import Answer
+from dpfda.protocol.conversation import Conversation
 from dpfda.protocol.query import Look, Query
 from dpfda.protocol.site import addable, opened
 
@@ -45,11 +46,13 @@ def answer_of(plan: Plan, query: Query, told: Told) -> Answer:
     )
 
 
-def next_question(plan: Plan, number: int, told: Sequence[Told]) -> Query | None:
+def next_question(
+    plan: Plan, conversation: Conversation[Any], number: int, told: Sequence[Told]
+) -> Query | None:
     """What the plan's conversation asks as question `number`; None where it has ended."""
     if len(told) != number:
         raise ProtocolError(f"question {number} comes with the answers to those before it")
-    questions = plan.conversation.questions()
+    questions = conversation.questions()
     query = next(questions)
     try:
         for one in told:

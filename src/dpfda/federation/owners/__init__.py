@@ -1,0 +1,1 @@
+"""Studies of owners whose rows are at sites: boosting, one perturbed share an owner."""

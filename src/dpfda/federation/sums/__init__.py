@@ -1,0 +1,1 @@
+"""Questions that are sums over all sites' rows, under masks."""

@@ -1,0 +1,362 @@
+"""Owners whose rows lie at sites: requests travel, perturbed shares come back, each owner once."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import msgspec
+import numpy as np
+import pytest
+from hospitals import Hospitals
+
+from dpfda.boosting.classifier import LocalBoostingClassifier
+from dpfda.boosting.feature_map import FeatureMap
+from dpfda.boosting.gradient_study import GradientDesign
+from dpfda.boosting.owner import Owners, public_order
+from dpfda.boosting.owner_rows import OwnerRows
+from dpfda.boosting.samme_study import SammeDesign
+from dpfda.errors import BudgetExceeded, InvalidData, InvalidParameter, ProtocolError
+from dpfda.federation.coordinator import StudyFailed
+from dpfda.federation.messages import REPLIED, Envelope, Heard, Reply, Request, decode, encode
+from dpfda.federation.owners.inquiry import OwnersInquiry
+from dpfda.federation.plan import Plan
+from dpfda.noise import SimulationSource
+from dpfda.protocol.scattered import Scattered
+from dpfda.protocol.server import Server
+from dpfda.simulate import ask_everybody
+
+OWNERS, EACH, SITES = 60, 4, 3
+RANGES = {"age": [18.0, 100.0], "weight": [30.0, 150.0]}
+OFFERED = RANGES | {"sick": ["no", "yes"]}
+
+
+def write_owners(path, seed, rows=OWNERS * EACH):
+    rng = np.random.default_rng(seed)
+    age, weight = rng.uniform(20, 90, rows), rng.uniform(45, 120, rows)
+    sick = np.where(age + weight + rng.normal(0, 5, rows) > 140, "yes", "no")
+    owner = [f"o{k % (rows // EACH):03d}" for k in range(rows)]
+    lines = [
+        "owner,age,weight,sick",
+        *(f"{o},{a:.3f},{w:.3f},{s}" for o, a, w, s in zip(owner, age, weight, sick, strict=True)),
+    ]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def own_rows(count=200):
+    rng = np.random.default_rng(99)
+    rows = np.column_stack([rng.uniform(20, 90, count), rng.uniform(45, 120, count)])
+    return rows, (rows.sum(axis=1) > 140).astype(np.int64)
+
+
+def study(rule="statistic", owners=OWNERS * SITES, epsilon=4.0, **changes):
+    rows, labels = own_rows()
+    common = {"n_rows": EACH, "n_rounds": 3, "labeled": rows, "labels": labels}
+    if rule == "gradient":
+        design = GradientDesign(features=FeatureMap.learnt(rows), reference=rows, **common)
+    else:
+        # Judges: owners, of whom some are at every site.
+        judged = {"judges": 15, "labeled": [], "labels": []} if rule == "judged" else {}
+        design = SammeDesign(
+            rule="classifier" if rule == "judged" else rule, owners_per_round=20,
+            feature_ranges=list(RANGES.values()), **(common | judged),
+        )  # fmt: skip
+    given = {"epsilon": epsilon, "owners": owners, "classes": ("no", "yes"), "seed": 5}
+    return design.plan(**(given | changes))
+
+
+def asked(rule="statistic", **changes):
+    return OwnersInquiry(study=study(rule, **changes), feature_ranges=RANGES, target="sick")
+
+
+def sites(place, inquiry=None, **changes):
+    given = {
+        "sites": SITES, "dropouts": 0, "rows": OWNERS * EACH, "write": write_owners,
+        "ranges": OFFERED, "unit": "owner", "owner": "owner", "epsilon": 4.0,
+        "delta": 0.0,
+    }  # fmt: skip
+    return Hospitals(place, asked=(inquiry or asked()).to_dict(), **(given | changes))
+
+
+def in_one_process(hospitals):
+    """The same study, its owners in places of this process: nothing of a message, guard or disk."""
+    inquiry, cards = hospitals.plan.inquiry, hospitals.plan.body.sites
+    sources = SimulationSource(7).spawn(len(cards))
+    crowds = [
+        Owners(
+            inquiry.study, inquiry.records(folder.table(), "owner"),
+            order=inquiry.own_order(cards, name)[1], source=source,
+        )
+        for (name, folder), source in zip(hospitals.folders.items(), sources, strict=True)
+    ]  # fmt: skip
+
+    def ask(tasks, start, stop):
+        return {place: crowds[place].answer(task).values for place, task in tasks.items()}
+
+    crowd = Scattered(inquiry.study, inquiry.places(cards), ask)
+    return ask_everybody(
+        inquiry.study, crowd, source=SimulationSource(0), at_once=inquiry.study.n_people
+    ).progress
+
+
+@pytest.mark.parametrize("rule", ["statistic", "sample", "gradient", "judged"])
+def test_over_guards_it_has_the_bits_of_one_process(tmp_path, rule):
+    hospitals = sites(tmp_path, asked(rule))
+    model = hospitals.coordinator().run()["result"]
+    there = in_one_process(hospitals)
+    assert model.boosted.to_dict() == there.model.boosted.to_dict()
+    assert model.guarantee == hospitals.plan.guarantee
+    assert "every site draws its own noise" in " ".join(model.guarantee.assumptions)
+    table = {"age": [20.0, 90.0], "weight": [50.0, 120.0]}
+    assert set(model.predict(table)) <= {"no", "yes"}
+    answered = sum(len(hospitals.folder.who(n)) for n in range(len(hospitals.folder.attempts)))
+    assert answered == SITES * len(hospitals.folder.attempts) > SITES
+
+
+def test_one_place_is_the_estimator():
+    """Where all owners live in one place, it is `LocalBoostingClassifier`, bit for bit."""
+    rows, labels = own_rows()
+    X, y = own_rows(OWNERS * EACH)
+    owner = np.arange(OWNERS).repeat(EACH)
+    classifier = LocalBoostingClassifier(
+        4.0, rule="statistic", n_rounds=3, owners_per_round=20, rows_per_owner=EACH,
+        feature_ranges=list(RANGES.values()), classes=[0, 1], random_state=3,
+    )  # fmt: skip
+    classifier.fit(X, y, groups=owner, reference=rows, reference_labels=labels)
+    plan = classifier.plan_
+    held = OwnerRows.grouped(X, y, groups=owner)
+    owners = Owners(plan, held, order=public_order(plan), source=classifier._source())
+
+    def ask(tasks, start, stop):
+        return {place: owners.answer(task).values for place, task in tasks.items()}
+
+    crowd = Scattered(plan, np.zeros(OWNERS, dtype=int), ask)
+    server = ask_everybody(plan, crowd, source=SimulationSource(0), at_once=OWNERS)
+    assert server.model.boosted.to_dict() == classifier.model_.boosted.to_dict()
+
+
+# -- what a site lets in and out ---------------------------------------------------------------
+
+
+def request(hospitals, site="h0", *, number=0, start=0, stop=20, **changes):
+    """A request as an honest coordinator would send it, but for the changes."""
+    inquiry = hospitals.plan.inquiry
+    mine = inquiry.own_order(hospitals.plan.body.sites, site)[0]
+    people = int(np.sum((mine >= start) & (mine < stop)))
+    task = Server(inquiry.study).issue(20).rows(np.arange(people)).to_dict()
+    return Request(number=number, start=start, stop=stop, query=task | changes)
+
+
+def send(hospitals, message, name="h0", step="owners"):
+    envelope = Envelope(plan=hospitals.plan.digest, step=step, body=encode(message))
+    return decode(hospitals.guards[name].handle(encode(envelope)), Reply)
+
+
+def test_only_what_the_study_may_ask_is_answered_and_it_is_paid_once(tmp_path):
+    hospitals = sites(tmp_path)
+    for changes, said in (
+        ({"epsilon": 8.0}, "epsilon of a statistic task must be 4.0 here"),
+        ({"name": "classifier"}, "asks no such task"),
+        ({"n_rows": 1}, "n_rows of a statistic task must be 4 here"),
+        ({"people": 1}, "it is the turn of"),
+        ({"unit": "row"}, "unit of a statistic task must be owner here"),
+    ):
+        assert said in send(hospitals, request(hospitals, **changes)).refused, changes
+    assert "no such step" in send(hospitals, "x", step="advertise").refused
+    assert hospitals.spent("h0") == ()
+    hospitals.coordinator().run()
+    (entry,) = hospitals.spent("h0")
+    assert entry.event.epsilon == 4.0
+    assert entry.key == hospitals.plan.digest
+    lines = [line[21:] for line in hospitals.guards["h0"].journal.lines if "refused" not in line]
+    assert [line.split()[0] for line in lines] == ["signed", "leaves", *["asked", "leaves"] * 3]
+    assert lines[2].startswith("asked     question 0: statistic to ")
+    assert "noisy numbers of owners, question 0" in lines[3]
+
+
+def test_an_owner_answers_once_whoever_asks(tmp_path):
+    hospitals = sites(tmp_path)
+    assert not (first := send(hospitals, request(hospitals))).refused
+    for again, said in (
+        (request(hospitals, number=1), "an owner is asked once"),
+        (request(hospitals, number=1, start=19, stop=40), "an owner is asked once"),
+        (request(hospitals, number=0, start=20, stop=40), "question 0 was another one"),
+        (request(hospitals, number=0, cap=0.5), "question 0 was another one"),
+        (request(hospitals, number=1, start=40, stop=20), "an owner is asked once"),
+        (request(hospitals, number=-1, start=20, stop=40), "comes after later ones"),
+    ):
+        assert said in send(hospitals, again).refused
+    hospitals.restart("h0")
+    assert send(hospitals, request(hospitals)) == first  # from the disk, with the noise of before
+    assert "an owner is asked once" in send(hospitals, request(hospitals, number=1)).refused
+    assert not send(hospitals, request(hospitals, number=3, start=40, stop=60)).refused
+    late = request(hospitals, number=2, start=60, stop=80)
+    assert "comes after later ones" in send(hospitals, late).refused
+    assert len(hospitals.spent("h0")) == 1
+
+
+def test_what_left_is_on_the_disk_and_in_the_log_first(tmp_path, monkeypatch):
+    hospitals = sites(tmp_path)
+    part = hospitals.guards["h0"].part
+    monkeypatch.setattr(part._kept, "keep", lambda *_: (_ for _ in ()).throw(OSError("full")))
+    assert "this cannot be computed" in send(hospitals, request(hospitals)).refused
+    hospitals.restart("h0")
+    said = send(hospitals, request(hospitals)).refused
+    assert "stopped while it answered question 0, and never answers it" in said
+    assert "never answered" in hospitals.folders["h0"].progress(hospitals.plan)[0]
+    assert len(hospitals.spent("h0")) == 1
+
+
+def test_nothing_is_drawn_before_it_is_paid(tmp_path, monkeypatch):
+    hospitals = sites(tmp_path)
+    part, drawn = hospitals.guards["h0"].part, []
+    monkeypatch.setattr(part._owners, "answer", drawn.append)
+
+    def refused(*_, **__):
+        raise BudgetExceeded("nothing is left")
+
+    monkeypatch.setattr(part._ledger, "spend", refused)
+    assert "nothing is left" in send(hospitals, request(hospitals)).refused
+    assert drawn == []
+
+
+def test_a_folder_that_forgot_what_it_answered_refuses(tmp_path):
+    hospitals = sites(tmp_path)
+    send(hospitals, request(hospitals))
+    account = hospitals.folders["h0"].account(hospitals.plan)
+    for path in account.glob("0000.*"):
+        path.unlink()
+    hospitals.restart("h0")
+    assert "what was answered in it is gone" in send(hospitals, request(hospitals)).refused
+
+
+def test_a_person_is_asked_first_and_may_say_no(tmp_path):
+    hospitals, shown = sites(tmp_path), []
+    hospitals.guards["h0"] = hospitals.folders["h0"].guard(hospitals.plan, approve=shown.append)
+    with pytest.raises(StudyFailed, match="'h0' refused owners: nobody at this site agreed to que"):
+        hospitals.coordinator().run()
+    assert "statistic to" in shown[0]
+    assert hospitals.spent("h0") == ()
+
+
+# -- faults ------------------------------------------------------------------------------------
+
+
+def test_a_site_that_is_missing_is_named(tmp_path):
+    hospitals = sites(tmp_path)
+    hospitals.silent = {("owners", "h1")}
+    said = "question 0 was not answered: too few sites answered: site 'h1' was silent at owners"
+    with pytest.raises(StudyFailed, match=said):
+        hospitals.coordinator().run()
+    assert hospitals.folder.attempts == [3]
+    hospitals.silent = set()
+    model = hospitals.coordinator().run()["result"]  # the others send the bytes of before
+    assert model.boosted.to_dict() == in_one_process(hospitals).model.boosted.to_dict()
+
+
+def test_a_study_goes_on_without_those_who_may_be_missing(tmp_path):
+    hospitals, said = sites(tmp_path, dropouts=1, colluders=0), []
+    hospitals.silent = {("owners", "h1")}
+    coordinator = hospitals.coordinator()
+    coordinator.say = said.append
+    coordinator.run()
+    assert hospitals.folder.who(0) == ("h0", "h2")
+    assert "question 0: site 'h1' was silent at owners" in said
+    assert hospitals.spent("h1") == ()
+
+
+LIES = {
+    "shape": (lambda m: msgspec.structs.replace(m, values=m.values[:-8]),
+        "site 'h1' sent no owners: .* numbers came where .* were asked for"),
+    "name": (lambda m: msgspec.structs.replace(m, site="h0"), "replied in another site's name"),
+    "number": (lambda m: msgspec.structs.replace(m, number=7), "or to another question"),
+    "infinite": (lambda m: msgspec.structs.replace(m, values=b"\xff" * len(m.values)),
+        "reply must be a possible output"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_site_that_lies_is_named(tmp_path, lie):
+    change, said = LIES[lie]
+    hospitals = sites(tmp_path)
+
+    def carrier(messages):
+        replies = hospitals.carry(messages)
+        if "h1" in replies and hospitals.step_of(next(iter(messages.values()))) == "owners":
+            body = decode(decode(replies["h1"], Reply).body, REPLIED["owners"])
+            replies["h1"] = encode(Reply(body=encode(change(body))))
+        return replies
+
+    with pytest.raises(StudyFailed, match=said):
+        hospitals.coordinator(carrier).run()
+    assert hospitals.folder.told(0, Heard) is None
+
+
+def test_a_coordinator_that_dies_asks_nothing_twice(tmp_path):
+    hospitals, calls = sites(tmp_path), []
+
+    class Killed(Exception):
+        pass
+
+    def carrier(messages):
+        calls.append(messages)
+        if len(calls) == 3:  # agree, question 0, question 1
+            raise Killed
+        return hospitals.carry(messages)
+
+    with pytest.raises(Killed):
+        hospitals.coordinator(carrier).run()
+    kept = hospitals.folder.told(0, Heard)
+    model = hospitals.coordinator().run()["result"]
+    assert hospitals.folder.told(0, Heard) == kept
+    assert hospitals.folder.attempts == [1, 2, 1]
+    assert model.boosted.to_dict() == in_one_process(hospitals).model.boosted.to_dict()
+    path = hospitals.folder.path / "answers" / "0001.json"
+    question = hospitals.folder.told(1, Heard).question
+    path.write_bytes(path.read_bytes().replace(question.encode(), b"0" * 64))
+    with pytest.raises(ProtocolError, match="kept for question 1 is to another one"):
+        hospitals.coordinator().run()
+
+
+# -- plans -------------------------------------------------------------------------------------
+
+
+def test_what_cannot_be_asked_of_owners_is_no_plan(tmp_path):
+    hospitals = sites(tmp_path)
+
+    def signed(inquiry):
+        body = msgspec.structs.replace(hospitals.plan.body, inquiry=inquiry.to_dict())
+        return Plan.signed_by(hospitals.folder.identity, body)
+
+    with pytest.raises(InvalidParameter, match="owners must be 180, as the cards say, got 179"):
+        signed(asked(owners=179))
+    with pytest.raises(InvalidParameter, match="says nothing in clear"):
+        asked("sample", protects="features")
+    with pytest.raises(InvalidParameter, match="feature_ranges must be of 2 numbers"):
+        OwnersInquiry(study=study(), feature_ranges={"age": [0, 1]}, target="sick")
+    with pytest.raises(InvalidParameter, match="not among the others"):
+        OwnersInquiry(study=study(), feature_ranges=RANGES, target="age")
+    with pytest.raises(InvalidParameter, match="study must be one of owners"):
+        OwnersInquiry(
+            study=dataclasses.replace(study(), design={"name": "moments"}),
+            feature_ranges=RANGES, target="sick",
+        )  # fmt: skip
+    for inquiry, said in (
+        (asked(unit="person"), "about a person, a row of this site is a owner"),
+        (asked(epsilon=4.5), "cannot pay for the plan"),
+        (
+            OwnersInquiry(study=study(), feature_ranges=RANGES, target="ill"),
+            "asks for the column 'ill'",
+        ),
+    ):
+        with pytest.raises(ProtocolError, match=said):
+            hospitals.folders["h0"].agree(signed(inquiry))
+
+
+def test_a_sites_card_counts_owners(tmp_path):
+    hospitals = sites(tmp_path)
+    assert [card.rows for card in hospitals.plan.body.sites] == [OWNERS] * SITES
+    write_owners(hospitals.folders["h0"].path / "table.csv", 0, rows=100)
+    with pytest.raises(ProtocolError, match="counts on 60 rows of this site, and there are 25"):
+        hospitals.folders["h0"].guard(hospitals.plan)
+    with pytest.raises(InvalidData, match="--owner must be a column of table"):
+        sites(tmp_path / "x", owner="whose")
