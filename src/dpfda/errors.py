@@ -27,7 +27,7 @@ _EXTRAS = {
     "cli": ("click", "rich"),
     "plot": ("matplotlib",),
     "files": ("pandas", "pyarrow", "openpyxl"),
-    "fda": ("skfda",),
+    "fda": ("skfda", "rdata"),
     "images": ("skimage",),
     "gpu": ("torch",),
     "cluster": ("dask", "distributed"),

@@ -7,9 +7,11 @@ import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from gzip import BadGzipFile
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -32,19 +34,42 @@ class DataFileMissing(DpfdaError, FileNotFoundError):
 
 @dataclass(frozen=True)
 class DataFile:
-    """One file of the papers' data. Nothing is bundled: most have no licence to pass them on."""
+    """One file of the papers' data. Nothing is bundled: most have no licence to pass them on.
+
+    Attributes:
+        file: its name.
+        sha256: of the file.
+        contents: of what it holds (`contents`): the same for every conversion of the source.
+        shape: of the rows.
+        source: where it comes from.
+        licence: what it may be used for.
+        originals: names of the files of the source that ``dpfda data import`` converts.
+        columns: names of columns that the originals do not have.
+    """
 
     file: str
     sha256: str
     shape: tuple[int, int]
     source: str
+    contents: str = ""
     licence: str = "not stated"
+    originals: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+
+    @property
+    def to_do(self) -> str:
+        """What to do where the file is missing."""
+        if not self.originals:
+            return f"get {self.file}: {self.source}"
+        return f"get {' and '.join(self.originals)}: {self.source}; then dpfda data import"
 
 
 def _catalogue() -> dict[str, DataFile]:
     text = (files(__package__) / "catalogue.toml").read_text(encoding="utf-8")
-    entries = tomllib.loads(text).items()
-    return {name: DataFile(**entry | {"shape": tuple(entry["shape"])}) for name, entry in entries}
+    entries: dict[str, dict[str, Any]] = tomllib.loads(text)
+    for entry in entries.values():
+        entry |= {key: tuple(value) for key, value in entry.items() if isinstance(value, list)}
+    return {name: DataFile(**entry) for name, entry in entries.items()}
 
 
 CATALOGUE = _catalogue()
@@ -56,6 +81,13 @@ class Columns(dict[str, npt.NDArray[Any]]):
     def __init__(self, columns: Mapping[str, npt.NDArray[Any]], name: str, *, verify: bool) -> None:
         super().__init__(columns)
         self._name, self._verify = name, verify
+
+    def check(self) -> None:
+        """Refuse other numbers and words than those of the catalogue."""
+        entry, found = CATALOGUE[self._name], contents(self)
+        if found != entry.contents:
+            rule = f"a file whose contents have the checksum {entry.contents[:12]} (or unverified)"
+            raise InvalidData(entry.file, rule, found[:12])
 
     def only(self, *names: str) -> dict[str, npt.NDArray[Any]]:
         """Some of them."""
@@ -80,16 +112,37 @@ def read(name: str, path: PathLike = None, *, verify: bool = True) -> Columns:
     if name not in CATALOGUE:
         raise UnknownName("data set", name, sorted(CATALOGUE))
     entry = CATALOGUE[name]
-    found = _locate(entry, path)
-    if verify:
-        digest = hashlib.sha256(found.read_bytes()).hexdigest()
-        if digest != entry.sha256:
-            rule = f"the file with sha256 {entry.sha256} (or pass verify=False)"
-            raise InvalidData(entry.file, rule, f"sha256 {digest}")
-    if found.suffix == ".npz":
-        with np.load(found, allow_pickle=False) as arrays:
-            return Columns(arrays, name, verify=verify)
-    return Columns(_read_table(found), name, verify=verify)
+    found = locate(entry, path)
+    if found is None:
+        raise DataFileMissing(
+            f"{entry.file} not found: pass path=, or set {ENVIRONMENT} to the folder that holds "
+            f"it. To have it, {entry.to_do}. Licence: {entry.licence}."
+        )
+    known = not verify or hashlib.sha256(found.read_bytes()).hexdigest() == entry.sha256
+    columns = Columns(_held(found), name, verify=verify)
+    if not known:
+        columns.check()
+    return columns
+
+
+def contents(columns: Mapping[str, npt.NDArray[Any]]) -> str:
+    """A checksum of numbers (to seven digits) and words, whatever kind of file holds them.
+
+    Examples:
+        >>> contents({"x": np.array([1, 2])}) == contents({"x": np.array([1.0, 2.0])})
+        True
+    """
+    digest = hashlib.sha256()
+    for name in sorted(columns):
+        column = np.asarray(columns[name])
+        digest.update(f"{name} {column.shape}\n".encode())
+        if column.dtype.kind in "fiub":
+            numbers = column.astype("<f4") + np.float32(0)  # no -0
+            numbers[np.isnan(numbers)] = np.nan  # all the same bits
+            digest.update(numbers.tobytes())
+        else:
+            digest.update("\n".join(map(str, column.ravel().tolist())).encode())
+    return digest.hexdigest()
 
 
 def copies(rows: npt.NDArray[Any]) -> IntArray:
@@ -100,16 +153,29 @@ def copies(rows: npt.NDArray[Any]) -> IntArray:
     return order[which.ravel()]
 
 
-def _locate(entry: DataFile, path: PathLike) -> Path:
+def places(path: PathLike = None) -> list[Path]:
+    """The folders where data files may be, the one where they are put first."""
     set_by_user = os.environ.get(ENVIRONMENT) if path is None else path
-    for place in map(Path, (set_by_user,) if set_by_user else USUAL_PLACES):
+    return [Path(place) for place in ((set_by_user,) if set_by_user else USUAL_PLACES)]
+
+
+def locate(entry: DataFile, path: PathLike = None) -> Path | None:
+    """Where the file is."""
+    for place in places(path):
         candidate = place / entry.file if place.is_dir() else place
         if candidate.is_file():
             return candidate
-    raise DataFileMissing(
-        f"{entry.file} not found: pass path=, or set {ENVIRONMENT} to the folder that holds it. "
-        f"Source: {entry.source}. Licence: {entry.licence}."
-    )
+    return None
+
+
+def _held(path: Path) -> dict[str, npt.NDArray[Any]]:
+    try:
+        if path.suffix != ".npz":
+            return _read_table(path)
+        with np.load(path, allow_pickle=False) as arrays:
+            return dict(arrays)
+    except (ValueError, EOFError, BadZipFile, BadGzipFile) as error:
+        raise InvalidData(path.name, "a file that can be read", type(error).__name__) from error
 
 
 def _read_table(path: Path) -> dict[str, npt.NDArray[Any]]:

@@ -1,0 +1,109 @@
+"""``dpfda data``: which files of the papers' data are here, and how to have the others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dpfda.errors import DpfdaError, InvalidData, InvalidParameter, UnknownName
+from dpfda.study.results import to_json
+from dpfda_bench.datasets.catalogue import CATALOGUE, Columns, locate, places, read
+from dpfda_bench.datasets.originals import convert, write
+
+_FOLDER = click.option(
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where the files are. [default: DPFDA_DATA, else data]",
+)
+
+
+@click.group()
+def command() -> None:
+    """List the data sets of benchmarks and reproductions, or bring their files in."""
+
+
+@command.command(name="list")
+@_FOLDER
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of lines.")
+def _list(folder: Path | None, as_json: bool) -> None:
+    """Say of every data set whether its file is here, and what to do if it is not."""
+    facts = {name: _facts(name, folder) for name in CATALOGUE}
+    if as_json:
+        click.echo(to_json(facts))
+        return
+    for name, fact in facts.items():
+        click.echo(f"{name:<20}{fact['state']:<9}{fact['to_do'] or fact['file']}")
+        click.echo(f"{'':<20}{'':<9}licence: {fact['licence']}")
+
+
+@command.command(name="import")
+@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@_FOLDER
+@click.option("--as", "name", help="Which data set, where names do not tell.")
+@click.option("--unverified", is_flag=True, help="Write other contents than the catalogue's too; "
+    "loaders read them with verify=False.")  # fmt: skip
+def _import(
+    paths: tuple[Path, ...], folder: Path | None, name: str | None, unverified: bool
+) -> None:
+    """Convert original files, for example DTI.RData, or copy files of the catalogue.
+
+    A folder stands for all files in it that are known. Nothing is downloaded.
+    """
+    there = _files(paths)
+    wanted = [name] if name else [known for known in CATALOGUE if _given(known, there)]
+    if name and name not in CATALOGUE:
+        raise UnknownName("data set", name, sorted(CATALOGUE))
+    if not wanted:
+        names = ", ".join(sorted(path.name for path in there.values()))
+        raise InvalidParameter("PATHS", "original files of one data set at least", names)
+    for known in wanted:
+        originals = _given(known, there) or list(there.values())
+        columns = _columns(known, originals)
+        if not unverified:
+            columns.check()
+        click.echo(f"wrote {write(known, columns, folder or places()[0])}")
+
+
+def _columns(name: str, paths: list[Path]) -> Columns:
+    """What the file should hold; one that is of the catalogue already is read."""
+    if [path.name for path in paths] == [CATALOGUE[name].file]:
+        return read(name, paths[0], verify=False)
+    if len(paths) != len(CATALOGUE[name].originals):
+        raise InvalidData(name, CATALOGUE[name].to_do, ", ".join(path.name for path in paths))
+    return Columns(convert(name, paths), name, verify=False)
+
+
+def _files(paths: tuple[Path, ...]) -> dict[str, Path]:
+    """Files by their names in small letters, those of folders too."""
+    found = [one for path in paths for one in (path.iterdir() if path.is_dir() else (path,))]
+    return {path.name.lower(): path for path in found if path.is_file()}
+
+
+def _given(name: str, there: dict[str, Path]) -> list[Path]:
+    """The files of a data set among those that are there, packed or not; none if one is missing."""
+    entry = CATALOGUE[name]
+    for names in ((entry.file,), entry.originals):
+        keys = [
+            next((k for k in (n, f"{n}.gz") if k in there), None) for n in map(str.lower, names)
+        ]
+        if names and all(keys):
+            return [there[key] for key in keys if key]
+    return []
+
+
+def _facts(name: str, folder: Path | None) -> dict[str, Any]:
+    entry = CATALOGUE[name]
+    facts: dict[str, Any] = {"file": entry.file, "source": entry.source, "licence": entry.licence}
+    path = locate(entry, folder)
+    if path is None:
+        return facts | {"state": "missing", "to_do": entry.to_do}
+    try:
+        read(name, path)
+    except DpfdaError:
+        return facts | {
+            "state": "other",
+            "to_do": f"{entry.file} has other contents: {entry.to_do}",
+        }
+    return facts | {"state": "here", "to_do": None}
