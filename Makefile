@@ -13,7 +13,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 PIP = -m pip install -qq --disable-pip-version-check --root-user-action=ignore
 INSTALL = $(PIP) -c constraints.txt
 
-.PHONY: help setup demo test check format client bench mutants pythons lock docs clean
+.PHONY: help setup demo test check format client bench mutants pythons lock docs reproductions clean
 .DEFAULT_GOAL := help
 
 help: ## show the targets
@@ -79,6 +79,9 @@ lock: ## write constraints.txt anew: the newest versions that pyproject.toml all
 
 docs: $(READY) ## build the documentation into site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+reproductions: $(READY) ## every table and figure of the papers, and the page about them (hours; ENTRIES="..." for some)
+	@$(BIN)/python tools/reproductions.py $(ENTRIES)
 
 clean: ## remove environments and everything that was built
 	@rm -rf .venv .venv-demo .venv-federation .pythons build dist site out .pytest_cache .mypy_cache .ruff_cache \

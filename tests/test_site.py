@@ -1,17 +1,38 @@
-"""The documentation as people look at it: built strictly, opened from disk in a real browser."""
+"""The documentation as people look at it: built strictly, opened from disk in a real browser.
+
+DPFDA_SCREENSHOTS names a folder for pictures of the pages.
+"""
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted(page.stem for page in (ROOT / "docs").glob("*.md"))
 EXAMPLES = sorted(script.stem for script in (ROOT / "examples").glob("plot_*.py"))
+OTHERS = ["gallery/index", f"gallery/{EXAMPLES[0]}", "reference/PrivateMean", "reference/errors"]
+AXE = ROOT / "clients/browser/node_modules/axe-core/axe.min.js"
+LOOKED_AT = ("index", "reproductions", "reference/PrivateMean")
+OUTSIDE = """() => {
+  const article = document.querySelector("article");
+  const edge = article.getBoundingClientRect().right + 6;  // a word of code has a frame
+  const scrolls = ".md-typeset__scrollwrap, pre, .highlight, .headerlink, .md-code__nav";
+  return [...article.querySelectorAll("*")]
+    .filter((one) => !one.closest(scrolls) && one.getBoundingClientRect().right > edge)
+    .map((one) => one.outerHTML.slice(0, 80));
+}"""
+AXE_RUN = """axe.run("article", { resultTypes: ["violations"],
+  // Browsers let wide tables be scrolled with the keyboard by themselves.
+  rules: { "scrollable-region-focusable": { enabled: false } } })"""
 
 
 @pytest.fixture(scope="module")
@@ -24,23 +45,83 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_pages_fit_and_ask_nobody_else(site: Path, browser: Any) -> None:
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+def test_pages_fit_and_ask_nobody_else(site: Path, browser: Any, width: int, scheme: str) -> None:
     asked: list[str] = []
-    wide: list[tuple[str, int]] = []
-    for width in (1280, 390):
-        page = browser.new_page(viewport={"width": width, "height": 800})
-        page.on("request", lambda request: asked.append(request.url))
-        page.on("pageerror", lambda error: asked.append(str(error)))
-        for name in [*PAGES, "gallery/index", f"gallery/{EXAMPLES[0]}"]:
-            page.goto((site / f"{name}.html").as_uri(), wait_until="load")
-            excess = page.evaluate(
-                "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-            )
-            if excess > 0:
-                wide.append((name, width))
-        page.close()
-    assert wide == []
+    wrong: list[tuple[str, Any]] = []
+    page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: asked.append(str(error)))
+    for name in [*PAGES, *OTHERS]:
+        page.goto((site / f"{name}.html").as_uri(), wait_until="load")
+        if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+            wrong.append((name, "must be scrolled sideways"))
+        wrong += [(name, found) for found in page.evaluate(OUTSIDE)]
+        if os.environ.get("DPFDA_SCREENSHOTS"):
+            path = Path(os.environ["DPFDA_SCREENSHOTS"], f"{name.replace('/', '-')}-{width}.png")
+            page.screenshot(path=str(path), full_page=True)
+        if name in LOOKED_AT and AXE.is_file():
+            page.add_script_tag(path=str(AXE))
+            found = page.evaluate(AXE_RUN)
+            bad = [one for one in found["violations"] if one["impact"] in ("serious", "critical")]
+            wrong += [(name, (one["id"], one["nodes"][0]["html"])) for one in bad]
+    page.close()
+    assert wrong == []
     assert [address for address in asked if not address.startswith(("file:", "data:"))] == []
+
+
+class Addresses(HTMLParser):
+    """What a page links to, and where it can be linked to."""
+
+    def __init__(self, page: Path) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.places: set[str] = set()
+        self.feed(page.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for key, value in attrs:
+            if value and key in ("href", "src"):
+                self.links.append(value)
+            elif value and key in ("id", "name"):
+                self.places.add(value)
+
+
+def broken(folder: Path) -> list[tuple[str, str]]:
+    """Links within the folder that lead nowhere, by page."""
+    pages = {path.resolve(): Addresses(path) for path in folder.rglob("*.html")}
+    lost = []
+    for path, page in pages.items():
+        for link in page.links:
+            address = urlsplit(link)
+            if address.scheme or path.name == "404.html":  # that one is a server's
+                continue
+            target = (path.parent / unquote(address.path)).resolve() if address.path else path
+            place = unquote(address.fragment)
+            theirs = place.startswith("__") or target not in pages or not place  # of the theme
+            if not target.is_file() or not (theirs or place in pages[target].places):
+                lost.append((path.name, link))
+    return lost
+
+
+def test_every_link_leads_somewhere(site: Path, tmp_path: Path) -> None:
+    assert broken(site) == []
+    (tmp_path / "a.html").write_text('<a id="x" href="b.html"></a><a href="#y"></a><a href="#x">')
+    assert broken(tmp_path) == [("a.html", "b.html"), ("a.html", "#y")]
+
+
+def test_a_class_has_a_page_that_begins_with_its_guarantee(site: Path) -> None:
+    names = re.findall(r'href="reference/(\w+)\.html"', (site / "reference.html").read_text())
+    assert {"PrivateMean", "Person", "Laplace", "errors"} <= set(names)
+    promised = 0
+    for name in set(names):
+        shown = (site / "reference" / f"{name}.html").read_text(encoding="utf-8")
+        text = re.sub(r"<[^>]*>", "", shown[shown.index("<article") :])
+        places = [text.find(word) for word in ("Privacy", "Examples:", "Parameters:")]
+        if min(places) >= 0:
+            promised += 1
+            assert places == sorted(places), name
+    assert promised > 15
 
 
 def test_every_example_ran_and_can_be_had_as_a_notebook(site: Path) -> None:
@@ -56,6 +137,6 @@ def test_the_search_works_from_disk(site: Path, browser: Any) -> None:
     page.goto((site / "index.html").as_uri())
     page.locator(".md-search__input").first.fill("clipping")
     found = page.locator(".md-search-result__item a")
-    found.first.wait_for(state="attached", timeout=20_000)
+    found.first.wait_for(state="attached", timeout=60_000)
     assert any("glossary" in link.get_attribute("href") for link in found.all())
     page.close()

@@ -1,0 +1,112 @@
+"""Hooks of mkdocs: one page for every name that docs/reference.md lists; links that hold on disk.
+
+docs/reference.md has a heading a part and under it lines ``::: dpfda.module.Name``. They become a
+table there, and each a page of its own in reference/, shown by mkdocstrings in the order of
+`docs_order.py`. A package or module of several classes is one page, but for the mechanisms, which
+their registry names.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+from mkdocs.utils import get_relative_url
+
+from dpfda.mechanisms import Mechanism
+
+INDEX = "reference.md"
+SHOWN = re.compile(r"(?:^::: \S+\n+)+", re.MULTILINE)
+"""Names that follow each other."""
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Put the pages into the navigation, part by part, below the index."""
+    text = Path(config.docs_dir, INDEX).read_text(encoding="utf-8")
+    parts = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
+    below = [
+        {part: [{short(path): address(path)} for path in paths(inside)]}
+        for part, inside in parts.items()
+    ]
+    for entry in config.nav or ():
+        for listed in entry.values() if isinstance(entry, dict) else ():
+            if INDEX in listed:
+                listed[listed.index(INDEX)] = {"Overview": INDEX}
+                listed.extend(below)
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages."""
+    text = Path(config.docs_dir, INDEX).read_text(encoding="utf-8")
+    for path in paths(text):
+        page = (
+            f"---\ntitle: {short(path)}\n---\n\n::: {path}\n    options:\n      heading_level: 1\n"
+        )
+        files.append(File.generated(config, address(path), content=page))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Turn the names of the index into tables; complete the gallery's own links."""
+    if page.file.src_uri == "gallery/index.md":
+        return re.sub(r'href="(plot_\w+)"', r'href="\1.html"', markdown)
+    if page.file.src_uri != INDEX:
+        return markdown
+    return SHOWN.sub(lambda found: table(found.group()), markdown + "\n")
+
+
+def on_page_context(
+    context: dict[str, Any], page: Page, config: MkDocsConfig, nav: Any
+) -> dict[str, Any]:
+    """The footer leads to the glossary from every folder."""
+    glossary = get_relative_url("glossary.html", page.url)
+    config.copyright = f'Words are explained in the <a href="{glossary}">glossary</a>.'
+    return context
+
+
+def paths(text: str) -> Iterator[str]:
+    """Every object that is shown, by its full name."""
+    for path in re.findall(r"^::: (\S+)$", text, re.MULTILINE):
+        if path == "dpfda.mechanisms":
+            members = (Mechanism, *Mechanism.members().values())
+            yield from (f"{member.__module__}.{member.__name__}" for member in members)
+        else:
+            yield path
+
+
+def short(path: str) -> str:
+    """Its last name."""
+    return path.rpartition(".")[2]
+
+
+def address(path: str) -> str:
+    """Its page; `Forecast` and `forecast` would be one file where cases do not count."""
+    folder = "reference/functions" if inspect.isfunction(named(path)) else "reference"
+    return f"{folder}/{short(path)}.md"
+
+
+def table(text: str) -> str:
+    """What each is, and the first sentence of its guarantee."""
+    lines = ["| name | what it is | guarantee |", "|---|---|---|"]
+    for path in paths(text):
+        told = inspect.getdoc(named(path)) or ""
+        privacy = re.search(r"^Privacy:\n(.+?)(?:\. |\.$|;|\Z)", told, re.MULTILINE | re.DOTALL)
+        promise = " ".join(privacy.group(1).split()) if privacy else "–"
+        first = told.partition("\n\n")[0].replace("\n", " ")
+        cells = (f"[{short(path)}]({address(path)})", first, promise)
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines) + "\n\n"
+
+
+def named(path: str) -> Any:
+    """The object."""
+    home, _, name = path.rpartition(".")
+    return getattr(import_module(home), name, None) or import_module(path)

@@ -1,0 +1,180 @@
+"""The page of `reproductions.py`: what every table and figure of the papers came out as."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+PAPERS = {
+    "000": "Functional Classification under Local Differential Privacy with Model Reversal and "
+    "Model Average",
+    "001": "Classification Under Local Differential Privacy with Model Reversal and Model "
+    "Averaging",
+    "002": "Approximating Functions with Approximate Privacy for Applications in Signal Estimation "
+    "and Learning",
+    "003": "Pure Differential Privacy for Functional Summaries via a Laplace-like Process",
+    "004": "Privacy-Preserving Boosting in the Local Setting",
+}
+BASELINES = {
+    "majority class": "majority class",
+    "majority": "majority class",
+    "trivial": "trivial predictor",
+    "non-private": "non-private",
+}
+MOST_ROWS = 60  # of a table on the page; longer ones are in the JSON file
+
+HEAD = """\
+# Reproductions
+
+Every table and figure of [the papers](corrections.md) that dpfda builds on, computed anew and put
+beside what was printed. *As published* is the printed method, with the guarantee that it really
+has; *corrected* is the same without [its mistakes](corrections.md); *default* or *sound* is what
+this package does when nobody asks for anything else. The majority class (or the mean) and a fair
+non-private result stand beside every error, because an error alone says nothing.
+
+All of it was printed by `make reproductions`: `dpfda reproduce NAME --json` for every name of
+`dpfda reproduce --list`, with {settings}. What was found is in
+[reproductions.json](reproductions.json), numbers with four digits; [data](data.md) says where the
+data sets come from.
+"""
+
+
+def page(entries: Mapping[str, Any], titles: Mapping[str, str]) -> str:
+    """The page as text.
+
+    Args:
+        entries: what runs have found, by name.
+        titles: everything that can be run.
+    """
+    parts = [HEAD.format(settings=_settings(entries)), "## At a glance", _count(entries, titles)]
+    parts.append(_glance(entries, titles))
+    for paper, title in PAPERS.items():
+        own = [name for name in titles if name.startswith(paper)]
+        if own:
+            parts.append(f"## {paper}: {title}")
+            parts += [_entry(name, titles[name], entries.get(name)) for name in own]
+    return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def _settings(entries: Mapping[str, Any]) -> str:
+    quick = sum(not entry["full"] for entry in entries.values())
+    versions = sorted({tuple(entry["machine"].values()) for entry in entries.values()})
+    told = " and ".join(f"Python {python} and numpy {numpy}" for python, numpy in versions)
+    full = "the replications that each entry names in its notes"
+    if quick:
+        full += f" ({quick} of them for a quick look only, and marked so)"
+    return f"{full}, {told}" if told else full
+
+
+def _count(entries: Mapping[str, Any], titles: Mapping[str, str]) -> str:
+    counts = Counter(_verdict(entries.get(name)) for name in titles)
+    told = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
+    return f"{len(titles)} entries: {told}."
+
+
+def _verdict(entry: Mapping[str, Any] | None) -> str:
+    if entry is None:
+        return "not run"
+    verdict = str(entry["verdict"])
+    return verdict if entry["full"] else f"{verdict} (a quick look)"
+
+
+def _glance(entries: Mapping[str, Any], titles: Mapping[str, str]) -> str:
+    rows = []
+    for name, title in titles.items():
+        entry = entries.get(name)
+        also = "".join(f", {other}" for other in entry["covers"]) if entry else ""
+        why = entry["why"] if entry else "–"
+        cells = [f"[{name}](#{name}){also}", text(title), f"**{_verdict(entry)}**", text(why)]
+        rows.append(cells)
+    return table(["entry, and what it holds as well", "what", "verdict", "why"], rows)
+
+
+def _entry(name: str, title: str, entry: Mapping[str, Any] | None) -> str:
+    parts = [f"### {name}", f"{title}."]
+    if entry is None:
+        parts.append(f"**Not run** here: `dpfda reproduce {name}` says what it needs.")
+        return "\n\n".join(parts)
+    if entry["covers"]:
+        parts.append(f"Holds as well: {', '.join(entry['covers'])}.")
+    parts.append(f"**{_verdict(entry).capitalize()}.** {text(entry['why'])}")
+    if entry["picture"]:
+        parts.append(f"![{title.replace('[', '(').replace(']', ')')}](reproductions/{name}.png)")
+    beside = _beside(entry)
+    if beside:
+        parts.append(table(["beside it", ""], [[text(cell) for cell in row] for row in beside]))
+    if entry["figures"]:
+        goals = entry["goals"]
+        numbers = [[f"`{k}`", show(v), goals.get(k, "–")] for k, v in entry["figures"].items()]
+        parts.append(table(["figure", "measured", "goal"], numbers))
+    rows = [[text(show(cell)) for cell in row] for row in entry["rows"]]
+    if rows and len(rows) <= MOST_ROWS:
+        whole = table([text(name) for name in entry["columns"]], rows)
+        parts.append(_folded(f"The table: {len(rows)} rows", whole, shown=not entry["picture"]))
+    elif rows:
+        parts.append(f"The {len(rows)} rows are in [reproductions.json](reproductions.json).")
+    if entry["notes"]:
+        parts.append(_folded("Notes", "\n".join(f"* {text(note)}" for note in entry["notes"])))
+    return "\n\n".join(parts)
+
+
+def _beside(entry: Mapping[str, Any]) -> list[list[str]]:
+    """The true guarantee, and what everything is to be compared with."""
+    rows = []
+    for version, guarantee in entry["guarantees"].items():
+        rows.append([f"guarantee, {version}", guarantee])
+    for name, values in _baselines(entry).items():
+        low, high = show(min(values)), show(max(values))
+        rows.append([name, low if low == high else f"{low} to {high}"])
+    if entry["needs"]:
+        rows.append(["data", ", ".join(entry["needs"])])
+    return rows
+
+
+def _baselines(entry: Mapping[str, Any]) -> dict[str, list[float]]:
+    """Columns of their own, or rows whose method is one."""
+    columns, found = entry["columns"], dict[str, list[float]]()
+    for row in entry["rows"]:
+        for key, value in zip(columns, row, strict=True):
+            if key in BASELINES and isinstance(value, (int, float)):
+                found.setdefault(BASELINES[key], []).append(value)
+            elif key in ("method", "classifier") and value in BASELINES:
+                numbers = [v for v in row if isinstance(v, (int, float))]
+                found.setdefault(BASELINES[value], []).append(numbers[-1])
+    return found
+
+
+def _folded(title: str, inside: str, *, shown: bool = False) -> str:
+    mark = "???+" if shown else "???"
+    indented = "\n".join(f"    {line}" if line else "" for line in inside.splitlines())
+    return f'{mark} note "{title}"\n\n{indented}'
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """In Markdown, of cells that are Markdown."""
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def text(value: str) -> str:
+    """Markdown that shows it as it is; what stands between backquotes stays code."""
+    value = value.replace("|", "\\|").replace("\n", " ")
+    parts = value.split("`")
+    plain = [part.replace("<", "&lt;").replace("*", "\\*") for part in parts[::2]]
+    parts[::2] = plain if len(parts) % 2 else parts[::2]
+    return "`".join(parts)
+
+
+def show(value: Any) -> str:
+    """One cell.
+
+    Examples:
+        >>> show(0.1235), show(None), show(True), show("a")
+        ('0.1235', '–', 'yes', 'a')
+    """
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
