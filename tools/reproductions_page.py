@@ -32,6 +32,9 @@ beside what was printed. *As published* is the printed method, with the guarante
 has; *corrected* is the same without [its mistakes](corrections.md); *default* or *sound* is what
 this package does when nobody asks for anything else. The majority class (or the mean) and a fair
 non-private result stand beside every error, because an error alone says nothing.
+"""
+TAIL = """\
+## How it was made
 
 All of it was printed by `make reproductions`: `dpfda reproduce NAME --json` for every name of
 `dpfda reproduce --list`, with {settings}. What was found is in
@@ -47,13 +50,13 @@ def page(entries: Mapping[str, Any], titles: Mapping[str, str]) -> str:
         entries: what runs have found, by name.
         titles: everything that can be run.
     """
-    parts = [HEAD.format(settings=_settings(entries)), "## At a glance", _count(entries, titles)]
-    parts.append(_glance(entries, titles))
+    parts = [HEAD, "## At a glance", _count(entries, titles), _glance(entries, titles)]
     for paper, title in PAPERS.items():
         own = [name for name in titles if name.startswith(paper)]
         if own:
             parts.append(f"## {paper}: {title}")
             parts += [_entry(name, titles[name], entries.get(name)) for name in own]
+    parts.append(TAIL.format(settings=_settings(entries)))
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
@@ -69,7 +72,8 @@ def _settings(entries: Mapping[str, Any]) -> str:
 
 def _count(entries: Mapping[str, Any], titles: Mapping[str, str]) -> str:
     counts = Counter(_verdict(entries.get(name)) for name in titles)
-    told = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
+    several = {"agrees": "agree", "differs": "differ"}
+    told = ", ".join(f"{n} {several.get(word, word)}" for word, n in counts.most_common())
     return f"{len(titles)} entries: {told}."
 
 
@@ -88,7 +92,7 @@ def _glance(entries: Mapping[str, Any], titles: Mapping[str, str]) -> str:
         why = entry["why"] if entry else "–"
         cells = [f"[{name}](#{name}){also}", text(title), f"**{_verdict(entry)}**", text(why)]
         rows.append(cells)
-    return table(["entry, and what it holds as well", "what", "verdict", "why"], rows)
+    return table(["entry", "what", "verdict", "why"], rows)
 
 
 def _entry(name: str, title: str, entry: Mapping[str, Any] | None) -> str:
@@ -100,7 +104,8 @@ def _entry(name: str, title: str, entry: Mapping[str, Any] | None) -> str:
         parts.append(f"Holds as well: {', '.join(entry['covers'])}.")
     parts.append(f"**{_verdict(entry).capitalize()}.** {text(entry['why'])}")
     if entry["picture"]:
-        parts.append(f"![{title.replace('[', '(').replace(']', ')')}](reproductions/{name}.png)")
+        picture = f"![{title.replace('[', '(').replace(']', ')')}](reproductions/{name}.png)"
+        parts.append(f"[{picture}](reproductions/{name}.png)")
     beside = _beside(entry)
     if beside:
         parts.append(table(["beside it", ""], [[text(cell) for cell in row] for row in beside]))

@@ -1,0 +1,81 @@
+"""docs/reproductions.md: what the committed run found, and nothing else."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpfda_bench import catalog
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+AGAIN = "run `python tools/reproductions.py --page`"
+
+
+@pytest.fixture(scope="module")
+def tool() -> Iterator[Any]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "tools")
+        yield importlib.import_module("reproductions")
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, Any]:
+    text = (DOCS / "reproductions.json").read_text(encoding="utf-8")
+    return dict(json.loads(text))
+
+
+def test_the_page_is_what_the_tool_prints(tool: Any, found: dict[str, Any]) -> None:
+    written = (DOCS / "reproductions.md").read_text(encoding="utf-8")
+    assert written == tool.page(found, tool.titles()), AGAIN
+
+
+def test_every_entry_is_on_the_page(found: dict[str, Any]) -> None:
+    text = (DOCS / "reproductions.md").read_text(encoding="utf-8")
+    names = catalog.reproduction_names()
+    covered = [other for n in names for other in getattr(catalog.reproduction(n), "COVERS", ())]
+    assert [name for name in names if f"\n### {name}\n" not in text] == [], AGAIN
+    assert [name for name in found if name not in names] == [], AGAIN
+    held = [other for entry in found.values() for other in entry["covers"]]
+    assert [name for name in held if name not in covered or name not in text] == []
+
+
+def test_entries_have_their_pictures_and_reasons(found: dict[str, Any]) -> None:
+    drawn = {path.stem for path in (DOCS / "reproductions").glob("*.png")}
+    assert drawn == {name for name, entry in found.items() if entry["picture"]}
+    for name, entry in found.items():
+        assert entry["verdict"] in ("agrees", "differs", "not comparable"), name
+        assert len(entry["why"]) > 20, name
+        assert entry["guarantees"], name
+        assert all(len(row) == len(entry["columns"]) for row in entry["rows"]), name
+
+
+def test_what_the_page_shows(tool: Any) -> None:
+    entry = {
+        "title": "T", "covers": ["000-table-9"], "needs": ["dti"], "verdict": "differs",
+        "why": "a | b < c *", "guarantees": {"sound": "ε for one scan"}, "full": False,
+        "figures": {"gap": 0.25}, "goals": {"gap": "at most 0.1"}, "notes": ["`x_*` * y"],
+        "machine": {"python": "3", "numpy": "2"}, "picture": False,
+        "columns": ["method", "majority class", "error"], "rows": [["trivial", 50.0, 0.5]],
+    }  # fmt: skip
+    shown = tool.page({"001-table-1": entry}, {"001-table-1": "T", "002-new": "New"})
+    assert "2 entries: 1 differs (a quick look), 1 not run." in shown
+    assert "**differs (a quick look)** | a \\| b &lt; c \\* |" in shown
+    assert "000-table-9" in shown
+    assert "| guarantee, sound | ε for one scan |" in shown
+    assert "| majority class | 50 |" in shown
+    assert "| trivial predictor | 0.5 |" in shown
+    assert "| `gap` | 0.25 | at most 0.1 |" in shown
+    assert "* `x_*` \\* y" in shown
+    assert "1 of them for a quick look only" in shown
+    assert "### 002-new\n\nNew.\n\n**Not run**" in shown
+
+
+def test_a_report_is_kept_short(tool: Any) -> None:
+    report = {"name": "a", "rows": [{"x": 0.123456}, {"x": 1.0, "y": True}], "took_seconds": 3.1}
+    assert tool.kept(report) == {"columns": ["x", "y"], "rows": [[0.1235, None], [1, True]]}
