@@ -96,6 +96,8 @@ PLACES = [
     Place("federation/guard.py federation/card.py federation/kept.py", edges=True),
     Place("federation/sums/questions.py federation/sums/part.py", edges=True),
     Place("federation/owners/part.py federation/owners/lead.py", edges=True),
+    Place("federation/servers/part.py federation/servers/lead.py", edges=True),
+    Place("federation/servers/inquiry.py client/exported.py mrma/servers.py", WORDS, edges=True),
     Place("federation/sums/inquiry.py federation/owners/inquiry.py", WORDS, edges=True),
     Place(
         "federation/plan.py federation/coordinator.py federation/sums/lead.py", WORDS, edges=True

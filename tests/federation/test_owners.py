@@ -244,7 +244,7 @@ def test_a_person_is_asked_first_and_may_say_no(tmp_path):
 def test_a_site_that_is_missing_is_named(tmp_path):
     hospitals = sites(tmp_path)
     hospitals.silent = {("owners", "h1")}
-    said = "question 0 was not answered: too few sites answered: site 'h1' was silent at owners"
+    said = "question 0 was not answered: 2 of 3 sites answered: site 'h1' was silent at owners"
     with pytest.raises(StudyFailed, match=said):
         hospitals.coordinator().run()
     assert hospitals.folder.attempts == [3]

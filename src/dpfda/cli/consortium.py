@@ -89,7 +89,7 @@ def run(folder: Path, wait: float, gather: float, bind: str | None) -> None:
         _check_address("--bind", bind)
     place = StudyFolder(folder)
     found = place.plan()
-    if place.result_path.exists():
+    if place.finished:
         raise InvalidParameter("FOLDER", "one without a result", str(folder))
     app.need_flower(place.private / "flower")
     with (
@@ -100,9 +100,10 @@ def run(folder: Path, wait: float, gather: float, bind: str | None) -> None:
         _await(carry, found, gather)
         leader = Coordinator(found, identity=place.identity, folder=place, carrier=carry, say=_say)
         published = _concluded(leader)
-    for name, document in published.items():
-        document.save(path := place.result(name))
-        print_document(document)
+    for name, path in place.keep_results(published).items():
+        if len(published) > 1:
+            click.echo(printable(name))
+        print_document(published[name])
         click.echo(f"written to {path}", err=True)
 
 
@@ -121,7 +122,7 @@ def status(folder: Path) -> None:
         who = place.who(number)
         how = "no answer" if who is None else f"answered by {len(who)} sites"
         click.echo(f"question {number}: {how}, {attempts} attempts")
-    click.echo("finished" if place.result_path.exists() else "not finished")
+    click.echo("finished" if place.finished else "not finished")
 
 
 def _check_address(option: str, given: str) -> str:

@@ -11,7 +11,8 @@ from dpfda.client.http import Connection
 from dpfda.collector.refusal import Refused, bad_plan
 from dpfda.collector.settings import StudySettings
 from dpfda.errors import DpfdaError
-from dpfda.mrma.designs import ExchangeDesign
+from dpfda.mrma.servers import exchange_plan as judging
+from dpfda.mrma.servers import plain_linear, same_recipe
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
 
@@ -51,25 +52,17 @@ def exchange_plan(asked: NewExchange, *, own: str | None) -> StudyPlan:
     """The plan of a study that judges peers' models, beside the own one if there is one."""
     models = [] if own is None else [CurveModel.from_dict(json.loads(own))]
     models += [_pull(peer) for peer in asked.peers]
-    first = models[0]
-    recipe = first.encoder.to_dict(), first.classes
     for model in models:
-        if (model.encoder.to_dict(), model.classes) != recipe:
+        if not same_recipe(model, models[0]):
             raise Refused(409, "other_recipe", "all models must share encoder and classes")
-        if len(model.intercept) != 1 or model.clipped or model.centers.any() or len(model.folds):
+        if not plain_linear(model):
             raise Refused(409, "not_linear", "only plain linear models can be exchanged")
     try:
-        design = ExchangeDesign(
-            intercepts=tuple(float(model.intercept[0]) for model in models),
-            coefficients=tuple(tuple((m.coefficients / m.scales)[0].tolist()) for m in models),
-            evaluation_share=asked.evaluation_share,
-        )
-        return StudyPlan(
+        return judging(
+            models,
             epsilon=asked.epsilon,
-            n_people=asked.n_people,
-            encoder=first.encoder,
-            classes=first.classes,
-            design=design.to_dict(),
+            people=asked.n_people,
+            evaluation_share=asked.evaluation_share,
             seed=asked.seed,
             title=asked.title,
         )

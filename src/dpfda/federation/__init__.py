@@ -13,7 +13,7 @@ carrier.
 |---|---|
 | `card` | a site's public keys and number of rows, signed by itself |
 | `plan` | who takes part, what is asked; the coordinator signs it, and sites sign its hash |
-| `shared` | what may be asked, and by what parts of sites it is answered: `sums`, `owners` |
+| `shared` | what may be asked, and who answers: `sums`, `owners`, `servers` |
 | `offered` | the columns that a site offers |
 | `messages` | what travels |
 | `guard` | a site's side: only the plan's questions, paid, logged, hidden |

@@ -7,11 +7,12 @@ from typing import Any
 
 from dpfda.documents import Documented
 from dpfda.errors import DpfdaError, ProtocolError, printable
-from dpfda.federation.messages import REPLIED, Envelope, Reply, decode, encode
+from dpfda.federation.messages import REPLIED, Envelope, Heard, Reply, decode, encode
 from dpfda.federation.plan import Plan
 from dpfda.federation.study_folder import StudyFolder
 from dpfda.protocol.secure_sum import Identity
 from dpfda.protocol.secure_sum.keys import signed
+from dpfda.protocol.secure_sum.session import ATTEMPTS
 
 Carrier = Callable[[Mapping[str, bytes]], Mapping[str, bytes]]
 """Brings each site a message and back its reply; a site that is silent is left out."""
@@ -51,7 +52,7 @@ class Coordinator:
     ) -> None:
         self.plan, self.folder, self.identity, self.say = plan, folder, identity, say
         self.trouble: dict[str, str] = {}
-        self._carrier = carrier
+        self._carrier, self._silent = carrier, set[str]()
 
     def run(self) -> dict[str, Documented]:
         """Ask everything; what is published, by name."""
@@ -82,8 +83,9 @@ class Coordinator:
             for name, message in messages.items()
         }
         replies, received = {}, self._carrier(sent)
+        self._silent = {name for name in messages if name not in received}
         for name in messages:
-            if name not in received:
+            if name in self._silent:
                 self.trouble[name] = f"was silent at {step}"
                 continue
             try:
@@ -99,6 +101,51 @@ class Coordinator:
             except DpfdaError as error:
                 self.trouble[name] = f"sent no {step}: {error}"
         return replies
+
+    def each(
+        self, number: int, step: str, messages: Mapping[str, Any], *, question: str, wrong: Wrong
+    ) -> dict[str, Any]:
+        """What each site replied to a question, kept before it is used.
+
+        Whoever was silent is asked again. Sites that did not answer are left out, if no more than
+        the plan lets fall silent.
+
+        Args:
+            number: of the question.
+            step: of its messages.
+            messages: by site.
+            question: its digest; a kept answer to another one is refused.
+            wrong: what is wrong with a reply.
+        """
+        heard = self.folder.told(number, Heard)
+        if heard is None:
+            found = self._found(number, step, messages, wrong)
+            replies = tuple(encode(reply) for reply in found.values())
+            heard = Heard(question, tuple(found), replies)
+            self.folder.keep(number, heard)
+        elif heard.question != question:
+            raise ProtocolError(f"the answer that is kept for question {number} is to another one")
+        kept = zip(heard.survivors, heard.replies, strict=True)
+        return {name: decode(content, REPLIED[step]) for name, content in kept}
+
+    def _found(
+        self, number: int, step: str, messages: Mapping[str, Any], wrong: Wrong
+    ) -> dict[str, Any]:
+        self.trouble = {}
+        found, left = dict[str, Any](), dict(messages)
+        for _ in range(ATTEMPTS):
+            self.folder.next_attempt(number)
+            for name in left:
+                self.trouble.pop(name, None)
+            found |= self.carry(step, left, wrong)
+            left = {name: one for name, one in left.items() if name in self._silent}
+            if not left:
+                break
+        if len(self.trouble) > self.plan.terms.dropouts:
+            raise self.failed(number, f"{len(found)} of {len(messages)} sites answered")
+        if self.trouble:
+            self.say(f"question {number}: {self.reasons}")
+        return {name: found[name] for name in messages if name in found}
 
     def say_answered(self, number: int, what: str, sites: Sequence[str]) -> None:
         """How many sites are in an answer, and who is not."""

@@ -67,7 +67,7 @@ class KeptAnswers:
         known = self.begun
         never = "missed, or stopped while it was answered: never answered"
         return [
-            "answered" if self._path(number, "answer").exists() else never
+            "answered" if self.answered(number) else never
             for number in range(max(known, default=-1) + 1)
         ]
 
@@ -88,12 +88,15 @@ class KeptAnswers:
             return None
         if known.question != question:
             raise ProtocolError(f"question {number} was another one")
-        path = self._path(number, "answer")
-        if not path.exists():
+        if not self.answered(number):
             raise ProtocolError(
                 f"this site stopped while it answered question {number}, and never answers it"
             )
-        return path.read_bytes()
+        return self._path(number, "answer").read_bytes()
+
+    def answered(self, number: int) -> bool:
+        """Whether there is an answer."""
+        return self._path(number, "answer").exists()
 
     def _path(self, number: int, step: str) -> Path:
         return self._folder / f"{number:04d}.{step}"

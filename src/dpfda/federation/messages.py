@@ -55,6 +55,27 @@ class Shares(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     values: bytes
 
 
+class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A server's own model: a public document."""
+
+    site: str
+    document: bytes
+
+
+class Models(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The models of all servers, for each server's people to judge."""
+
+    models: dict[str, bytes]
+
+
+class Verdicts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Of each model, the sum of randomized ±1 verdicts, and how many people gave one."""
+
+    site: str
+    totals: tuple[int, ...]
+    people: tuple[int, ...]
+
+
 class Heard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An earlier question's replies, as a coordinator keeps them: public, each noisy by itself."""
 
@@ -93,6 +114,8 @@ ASKED: dict[str, Any] = {
     "confirm": Survivors,
     "unmask": tuple[Confirmation, ...],
     "owners": Request,
+    "model": str,
+    "judge": Models,
 }
 """Step -> what the coordinator sends."""
 
@@ -104,6 +127,8 @@ REPLIED: dict[str, Any] = {
     "confirm": Confirmation,
     "unmask": Unmasking,
     "owners": Shares,
+    "model": Model,
+    "judge": Verdicts,
 }
 """Step -> what a site replies."""
 

@@ -4,6 +4,7 @@
 |---|---|---|---|
 | `sums` | a table, a row a person | the looks of a conversation | masked sums, opened together |
 | `owners` | a table, some rows an owner | requests of a boosting study | their noisy shares |
+| `servers` | a finished study of its people | its model, verdicts on all | sums of noisy replies |
 
 In each, `inquiry` is what is agreed on, `part` what a site does, `lead` what the coordinator does.
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from dpfda._registry import Registered
 from dpfda.documents import Documented
@@ -28,6 +29,8 @@ if TYPE_CHECKING:  # these know what kinds there are, and import them
     from dpfda.federation.plan import Plan
     from dpfda.federation.site_folder import SiteFolder
 
+Holds = Literal["rows", "owners", "a study"]
+"""What a site has."""
 Allow = Callable[[str], None]
 """Told in words what is asked, before anything is spent: writes it down, asks a person where one is
 to be asked, and refuses."""
@@ -62,9 +65,13 @@ class SharedInquiry(
     homes=(
         "dpfda.federation.sums.inquiry",
         "dpfda.federation.owners.inquiry",
+        "dpfda.federation.servers.inquiry",
     ),
 ):
     """What all sites of a plan agree to be asked. Public, and a part of the plan's hash."""
+
+    holds: ClassVar[Holds] = "rows"
+    """What it asks about."""
 
     masked: ClassVar[bool] = False
     """Whether answers are hidden in a sum: then it matters how many sites collude."""

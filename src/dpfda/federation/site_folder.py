@@ -18,6 +18,7 @@ from dpfda.federation.journal import Journal
 from dpfda.federation.keys import kept, kept_identity
 from dpfda.federation.offered import EVERY_OTHER, differences
 from dpfda.federation.plan import Plan
+from dpfda.federation.shared import Holds
 from dpfda.files import Reading, Table
 from dpfda.noise import SecureSource, Source
 from dpfda.privacy import durable
@@ -33,6 +34,7 @@ class SiteConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         data: the table; it is read here and never sent.
         unit: whose data one row is, or all rows of an owner.
         owner: the column that says whose a row is, where several rows are one owner's.
+        people: how many people of ours judge models, where `data` is an exported study of theirs.
         epsilon, delta: what all studies together may ever cost.
         ask: whether a person is asked before each question is answered.
         colluders: plans that protect from fewer sites which pool what they know are refused.
@@ -45,6 +47,7 @@ class SiteConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     data: str
     unit: str = "person"
     owner: str = ""
+    people: int = 0
     epsilon: float
     delta: float
     ask: Literal["never", "every question"] = "never"
@@ -52,6 +55,13 @@ class SiteConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     ranges: dict[str, list[float | str]]
     trust: dict[str, str] = {}
     agreed: list[str] = []
+
+    @property
+    def holds(self) -> Holds:
+        """What plans may ask about."""
+        if self.people:
+            return "a study"
+        return "owners" if self.owner else "rows"
 
 
 class SiteFolder:
@@ -66,20 +76,14 @@ class SiteFolder:
 
     @classmethod
     def begin(cls, path: Path, config: SiteConfig) -> SiteFolder:
-        """A new folder: keys, card, ledger and config."""
+        """A new folder: keys, card, ledger and config; nothing is made for data that do not fit."""
         folder = cls(path)
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
         if os.name == "posix" and path.stat().st_mode & 0o022:
             raise InvalidParameter("FOLDER", "one that nobody else may write to", str(path))
         if folder._config_path.exists():
             raise InvalidParameter("FOLDER", "one without a site", str(path))
-        table = folder._table(config)
-        for name in config.ranges:
-            if name not in (*table.names, EVERY_OTHER):
-                raise InvalidData("--ranges", f"about columns of {config.data}", repr(name))
-        if config.owner and config.owner not in table.names:
-            raise InvalidData("--owner", f"a column of {config.data}", repr(config.owner))
-        rows = len(set(table.text(config.owner))) if config.owner else len(table)
+        rows = folder._counted(config)
         FileLedger(folder.ledger_path, limit_epsilon=config.epsilon, limit_delta=config.delta)
         node = node_public(kept(path / "node.key", new_node_key()))
         card = Card.signed_by(folder.identity, name=config.name, node=node, rows=rows)
@@ -174,6 +178,8 @@ class SiteFolder:
             )
         if reason := differences(plan.inquiry.columns, config.ranges):
             raise ProtocolError(f"the plan does not fit this site: {reason}")
+        if (asked := plan.inquiry.holds) != config.holds:
+            raise ProtocolError(f"the plan asks sites that hold {asked}, this one {config.holds}")
         if (unit := plan.inquiry.unit) != config.unit:
             raise ProtocolError(
                 f"the plan is about a {unit}, a row of this site is a {config.unit}"
@@ -218,10 +224,27 @@ class SiteFolder:
         """The private rows."""
         return self._table(self.config)
 
+    @property
+    def data(self) -> Path:
+        """Where they are."""
+        return self.path / self.config.data
+
     def _table(self, config: SiteConfig) -> Table:
-        path = Path(config.data)
-        opened = Reading().open(path if path.is_absolute() else self.path / path)
-        return opened.table(least=1)
+        return Reading().open(self.path / config.data).table(least=1)
+
+    def _counted(self, config: SiteConfig) -> int:
+        """How many records there are; what is offered must be there."""
+        if config.people:
+            if not (self.path / config.data / "model.json").is_file():
+                raise InvalidData("--study", "an exported study", config.data)
+            return config.people
+        table = self._table(config)
+        for name in config.ranges:
+            if name not in (*table.names, EVERY_OTHER):
+                raise InvalidData("--ranges", f"about columns of {config.data}", repr(name))
+        if config.owner and config.owner not in table.names:
+            raise InvalidData("--owner", f"a column of {config.data}", repr(config.owner))
+        return len(set(table.text(config.owner))) if config.owner else len(table)
 
     @property
     def _config_path(self) -> Path:

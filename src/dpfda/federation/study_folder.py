@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import quote
 
 import msgspec
 
+from dpfda.documents import Documented
 from dpfda.errors import InvalidParameter, LedgerDamaged, ProtocolError
 from dpfda.federation.card import Card
 from dpfda.federation.keys import kept_identity
@@ -55,9 +58,21 @@ class StudyFolder:
         """What is published in the end."""
         return self.path / "result.json"
 
-    def result(self, name: str) -> Path:
-        """Where one of several is published."""
-        return self.path / f"{name}.json"
+    def keep_results(self, documents: Mapping[str, Documented]) -> dict[str, Path]:
+        """Publish: one result, or one for each site that has its own."""
+        if list(documents) == ["result"]:
+            paths = {"result": self.result_path}
+        else:
+            folder = _made(self.path / "results")
+            paths = {name: folder / f"{quote(name, safe='')}.json" for name in documents}
+        for name, path in paths.items():
+            documents[name].save(path)
+        return paths
+
+    @property
+    def finished(self) -> bool:
+        """Whether there are results."""
+        return self.result_path.exists() or (self.path / "results").exists()
 
     def begin(self, plan: Plan) -> None:
         """Keep a new plan: one a folder, because answers belong to it."""

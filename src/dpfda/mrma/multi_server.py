@@ -16,13 +16,15 @@ from dpfda.curves.observations import with_own_grids
 from dpfda.errors import InvalidParameter
 from dpfda.face.curve_classifier import stamped
 from dpfda.face.curves import take
-from dpfda.mrma.designs import ExchangeDesign, MRMADesign
+from dpfda.mrma.designs import MRMADesign
 from dpfda.mrma.estimator import MRMAEstimator
+from dpfda.mrma.servers import exchange_plan
 from dpfda.mrma.training import design_of
 from dpfda.noise import Source
 from dpfda.privacy import tally
 from dpfda.protocol.model import CurveModel
-from dpfda.protocol.person import encode_people
+from dpfda.protocol.person import People, encode_people
+from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.public_randomness import one_row_each
 from dpfda.protocol.server import Server
 from dpfda.simulate import ask_everybody
@@ -128,10 +130,12 @@ class MultiServerMRMA(MRMAEstimator):
             for k, roster in enumerate(rosters)
         ]
         shared = [server.model for server, _ in own]
-        judged = [
-            self._exchange_study(people, judges, shared, k, seed=seed + k, source=source)
+        crowds = [_people(people, judges) for _, judges in own]
+        plans = [
+            self._exchange_plan(shared, len(judges), k, seed=seed + k)
             for k, (_, judges) in enumerate(own)
         ]
+        judged = self._judged(plans, crowds, source)
         self.guarantee_ = self._promise(whole.guarantee, source)
         self.local_models_ = [stamped(model, self.guarantee_) for model in shared]
         self.exchanges_ = [server.findings for server in judged]
@@ -203,31 +207,29 @@ class MultiServerMRMA(MRMAEstimator):
         reports = design.n_reports(len(taking_part))
         return server, taking_part[reports:] if split else roster[len(taking_part) :]
 
-    def _exchange_study(
-        self,
-        people: tuple[FloatArray, IntArray],
-        judges: IntArray,
-        shared: list[CurveModel],
-        number: int,
-        *,
-        seed: int,
-        source: Source,
-    ) -> Server:
-        """One server's people judge everybody's classifiers."""
+    def _exchange_plan(
+        self, shared: list[CurveModel], judges: int, number: int, *, seed: int
+    ) -> StudyPlan:
+        """The study in which one server's people judge everybody's classifiers."""
         cutoff = self.exchange_cutoff
         if isinstance(cutoff, Mapping):
             cutoff = cutoff.get(self.servers_[number].item())
-        design = ExchangeDesign(
-            intercepts=tuple(float(model.intercept[0]) for model in shared),
-            coefficients=tuple(tuple(model.coefficients[0].tolist()) for model in shared),
+        return exchange_plan(
+            shared,
+            epsilon=self.epsilon / 2 if self.exchange == "split" else self.epsilon,
+            people=max(1, judges),
             cutoff=cutoff,
             strictness=self.strictness,
+            seed=seed,
+            unit=self.unit,
         )
-        epsilon = self.epsilon / 2 if self.exchange == "split" else self.epsilon
-        plan = self._plan(
-            shared[0].encoder, max(1, len(judges)), design, seed=seed, epsilon=epsilon
-        )
-        return ask_everybody(plan, _people(people, judges), source=source)
+
+    def _judged(self, plans: list[StudyPlan], crowds: list[People], source: Source) -> list[Server]:
+        """Every server's people judge, one server after the other."""
+        return [
+            ask_everybody(plan, crowd, source=source)
+            for plan, crowd in zip(plans, crowds, strict=True)
+        ]
 
 
 def _people(people: tuple[FloatArray, IntArray], who: IntArray) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from dpfda.federation.kept import KeptAnswers
 from dpfda.federation.owners.lead import lead_owners
 from dpfda.federation.owners.part import OwnersPart
 from dpfda.federation.plan import Plan
-from dpfda.federation.shared import SharedInquiry
+from dpfda.federation.shared import Holds, SharedInquiry
 from dpfda.files import Table
 from dpfda.files.cells import label
 from dpfda.noise import Source
@@ -63,6 +63,8 @@ class OwnersInquiry(SharedInquiry, name="owners"):
         >>> OwnersInquiry(study=study, feature_ranges={"age": [0, 9]}, target="sick").columns
         {'age': [0.0, 9.0], 'sick': ['no', 'yes']}
     """
+
+    holds: ClassVar[Holds] = "owners"
 
     study: StudyPlan
     feature_ranges: Mapping[str, Any]

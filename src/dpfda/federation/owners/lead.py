@@ -13,11 +13,10 @@ from dpfda.boosting.design import BoostingProgress
 from dpfda.boosting.model import RowModel
 from dpfda.errors import ProtocolError
 from dpfda.federation.coordinator import Coordinator
-from dpfda.federation.messages import Heard, Request, Shares
+from dpfda.federation.messages import Request
 from dpfda.noise import SecureSource
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.scattered import Scattered
-from dpfda.protocol.secure_sum.session import ATTEMPTS
 from dpfda.protocol.task import Task, check_reply
 from dpfda.simulate import ask_everybody
 
@@ -59,45 +58,19 @@ class Requests:
         }
         marks = [tasks[place].digest for place in names.values()]
         digest = hashlib.sha256(" ".join([str(start), str(stop), *marks]).encode()).hexdigest()
-        heard = lead.folder.told(number, Heard)
-        if heard is None:
-            heard = self._heard(
-                asked, {name: tasks[place] for name, place in names.items()}, digest
-            )
-            lead.folder.keep(number, heard)
-        elif heard.question != digest:
-            raise ProtocolError(f"the answer that is kept for question {number} is to another one")
-        kind = next(iter(tasks.values())).name
-        lead.say_answered(number, kind, heard.survivors)
-        return {
-            names[name]: _rows(content, tasks[names[name]])
-            for name, content in zip(heard.survivors, heard.replies, strict=True)
-        }
-
-    def _heard(self, asked: Mapping[str, Request], tasks: Mapping[str, Task], digest: str) -> Heard:
-        """Ask, and ask those again who did not answer, until too few are missing to matter."""
-        lead, found = self._coordinator, dict[str, Shares]()
 
         def wrong(name: str, reply: Any) -> str:
-            if reply.site != name or reply.number != self._number:
+            if reply.site != name or reply.number != number:
                 return "replied in another site's name, or to another question"
-            check_reply(tasks[name], _rows(reply.values, tasks[name]))
+            task = tasks[names[name]]
+            check_reply(task, _rows(reply.values, task))
             return ""
 
-        lead.trouble = {}
-        for _ in range(ATTEMPTS):
-            lead.folder.next_attempt(self._number)
-            missing = {name: one for name, one in asked.items() if name not in found}
-            lead.trouble = {}
-            found |= lead.carry("owners", missing, wrong)
-            if not lead.trouble:
-                break
-        if len(lead.trouble) > lead.plan.body.dropouts:
-            raise lead.failed(self._number, "too few sites answered")
-        if lead.trouble:
-            lead.say(f"question {self._number}: {lead.reasons}")
-        names = [name for name in asked if name in found]
-        return Heard(digest, tuple(names), tuple(found[name].values for name in names))
+        found = lead.each(number, "owners", asked, question=digest, wrong=wrong)
+        lead.say_answered(number, next(iter(tasks.values())).name, list(found))
+        return {
+            names[name]: _rows(reply.values, tasks[names[name]]) for name, reply in found.items()
+        }
 
 
 def _rows(content: bytes, task: Task) -> FloatArray:
