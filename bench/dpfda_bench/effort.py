@@ -35,4 +35,3 @@ class Effort:
 
 
 FULL = Effort()
-QUICK = Effort(quick=True)

@@ -6,8 +6,8 @@ import csv
 import io
 from pathlib import Path
 
+from dpfda.report import Picture
 from dpfda.study.outcome import Outcome
-from dpfda.study.results import picture
 
 
 def write_files(outcome: Outcome, directory: Path, *, stem: str) -> list[Path]:
@@ -20,7 +20,7 @@ def write_files(outcome: Outcome, directory: Path, *, stem: str) -> list[Path]:
         written.append(path)
     if outcome.plot is not None:
         path = directory / f"{stem}.png"
-        path.write_bytes(picture(outcome))
+        path.write_bytes(Picture(caption=stem, draw=outcome.plot).drawn().png)
         written.append(path)
     return written
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from dpfda.report.table import Table, show
 from dpfda.study.outcome import Outcome
-from dpfda.study.results import show
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 
 @dataclass(frozen=True)
@@ -40,17 +37,22 @@ def at_most(bound: float) -> Goal:
     return Goal(bound, "at most")
 
 
-def goals_table(outcome: Outcome, goals: Mapping[str, Goal], *, title: str = "") -> RenderableType:
+def goals_table(outcome: Outcome, goals: Mapping[str, Goal], *, title: str = "") -> Table:
     """Every figure beside its goal."""
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(title=title or None, title_justify="left")
-    for heading in ("figure", "measured", "goal", "met"):
-        table.add_column(heading, justify="right" if heading == "measured" else "left")
+    rows = []
     for key, figure in outcome.figures.items():
         goal = goals.get(key)
         wanted = f"{goal.direction} {show(goal.bound)}" if goal else "–"
         verdict = "–" if goal is None else "yes" if goal.met(figure) else "NO"
-        table.add_row(key, show(figure), wanted, Text(verdict, "bold red" * (verdict == "NO")))
-    return table
+        rows.append((key, show(figure), wanted, verdict))
+    headings = ("figure", "measured", "goal", "met")
+    return Table(headings=headings, rows=tuple(rows), title=title)
+
+
+def missed(outcome: Outcome, goals: Mapping[str, Goal]) -> tuple[str, ...]:
+    """Goals that were not met, in sentences."""
+    return tuple(
+        f"{key} is {show(figure)}; its goal is {goals[key].direction} {show(goals[key].bound)}."
+        for key, figure in outcome.figures.items()
+        if key in goals and not goals[key].met(figure)
+    )

@@ -21,6 +21,7 @@ from dpfda._registry import Portable, plain
 from dpfda.errors import InvalidData
 from dpfda.privacy.deployment import Deployment
 from dpfda.privacy.guarantee import Guarantee
+from dpfda.report import Contents, Report
 
 HOMES = {
     "curve model": "dpfda.protocol.model:CurveModel",
@@ -80,6 +81,19 @@ class Documented(Portable, ABC):
             more: `purpose`, `contact`, and the `ledger` that says what else was released.
         """
         return self._deployment().record(curator=curator, data=data, date=date, **more)
+
+    @abstractmethod
+    def _contents(self) -> Contents:
+        """What a report shows of it."""
+
+    def report(self, *, contents: Contents | None = None, **more: Any) -> Report:
+        """Everything public about it on one page: ``report().write("report.html")``.
+
+        Args:
+            contents: what to show instead of what this document shows by itself.
+            more: `title`, `ledger`, and what a record is told: see `Report.of`.
+        """
+        return Report.of(self._deployment(), contents or self._contents(), **more)
 
     def to_dict(self) -> dict[str, Any]:
         """The document as plain values."""

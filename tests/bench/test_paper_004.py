@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpfda.study.results import picture
+from dpfda.report import Picture
 from dpfda_bench.benchmarks import boosting, boosting_settings
 from dpfda_bench.effort import Effort
 from dpfda_bench.reproductions import _p004, p004_table_2
@@ -19,7 +19,7 @@ def test_table_2_comes_out():
     off = [outcome.figures[f"piecewise_off_print_eps{e:g}"] for e in _p004.EPSILONS]
     assert max(off) < 0.35
     assert np.mean(off) < 0.15
-    assert picture(outcome).startswith(b"\x89PNG")
+    assert Picture(caption="", draw=outcome.plot).drawn().png.startswith(b"\x89PNG")
 
 
 def test_the_synthetic_data_are_like_the_printed_ones():

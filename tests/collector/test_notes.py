@@ -13,9 +13,9 @@ from dpfda import SimulationSource, plan_study
 from dpfda.collector.conclude import Conclusion, _describe
 from dpfda.collector.pages import views
 from dpfda.collector.pages.templating import text
-from dpfda.collector.pages.words import verdict
 from dpfda.collector.storage.base import StudyRecord
 from dpfda.collector.summary import summarize
+from dpfda.protocol.judged import verdict
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server
 from dpfda.simulate import simulate

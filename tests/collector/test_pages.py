@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from organizer import QuickForecasts
+from pages import checked, record
 
 from dpfda import plan_study
 from dpfda.client.http import Connection
@@ -133,10 +134,16 @@ def test_downloads(visit: Any, finished: StudyPlan, collector: CollectorProcess)
     assert '"coefficients"' in Path(model.value.path()).read_text()
     with page.expect_download() as report:
         page.click("a:text-is('Report')")
-    text = Path(report.value.path()).read_text()
-    assert "<style>" in text
-    assert "<script" not in text
-    assert not re.search(r"(src|href)=.https?:", text)
+    seen = checked(Path(report.value.path()).read_text())
+    promised = record(seen)["privacy"]
+    assert (promised["epsilon"], promised["model"]) == (finished.epsilon, "local")
+    assert promised["records"] == 300
+    assert "Every person added the noise" in seen.words
+    tags = [tag for tag, _ in seen.tags]
+    assert (tags.count("circle"), tags.count("polyline")) == (8, 2)
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(Path(report.value.path()).as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 def test_creating_a_study_shows_what_people_would_be_asked(

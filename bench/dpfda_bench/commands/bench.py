@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from inspect import signature
+from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
 
+from dpfda.cli._output import check_writable
 from dpfda.cli._sweep import sweep_options, sweeping
-from dpfda.study.results import machine, rows_table, to_json
+from dpfda.errors import InvalidParameter
+from dpfda.study.results import machine, rich_table, rows_table, to_json
 from dpfda_bench import catalog
-from dpfda_bench.goals import goals_table
+from dpfda_bench.goals import goals_table, missed
+from dpfda_bench.pages import benchmark_report
 
 
 @click.command()
@@ -20,6 +24,8 @@ from dpfda_bench.goals import goals_table
 @click.option("--all", "everything", is_flag=True, help="Run every benchmark.")
 @click.option("--quick", is_flag=True, help="Smaller sizes: a look, not a measurement.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@click.option("--report", type=click.Path(dir_okay=False, path_type=Path),
+    help="Write one HTML page about a benchmark here.")  # fmt: skip
 @sweep_options(kept=False)
 def command(
     names: tuple[str, ...],
@@ -27,6 +33,7 @@ def command(
     everything: bool,
     quick: bool,
     as_json: bool,
+    report: Path | None,
     **options: Any,
 ) -> None:
     """Measure a benchmark and compare it with its goals.
@@ -41,12 +48,17 @@ def command(
         names = tuple(catalog.benchmark_names())
     if not names:
         raise click.UsageError("name a benchmark, or pass --all or --list")
-    reports = [_run(name, quick=quick, as_json=as_json, options=options) for name in names]
+    if report is not None and len(names) != 1:
+        raise InvalidParameter("--report", "left out for several benchmarks", len(names))
+    check_writable("--report", report)
+    reports = [_run(name, report, quick=quick, as_json=as_json, options=options) for name in names]
     if as_json:
         click.echo(to_json(reports[0] if len(reports) == 1 and not everything else reports))
 
 
-def _run(name: str, *, quick: bool, as_json: bool, options: dict[str, Any]) -> dict[str, Any]:
+def _run(
+    name: str, page: Path | None, *, quick: bool, as_json: bool, options: dict[str, Any]
+) -> dict[str, Any]:
     module = catalog.benchmark(name)
     with sweeping(f"bench {name}", options) as sweep:
         # What measures time has no grid, and runs undisturbed.
@@ -54,12 +66,18 @@ def _run(name: str, *, quick: bool, as_json: bool, options: dict[str, Any]) -> d
         outcome = module.run(quick=quick, sweep=sweep) if grid else module.run(quick=quick)
     if not as_json:
         console = Console(markup=False)
-        console.print(goals_table(outcome, module.GOALS, title=f"bench {name}"))
+        goals = goals_table(outcome, module.GOALS, title=f"bench {name}")
+        console.print(rich_table(goals))
+        for told in missed(outcome, module.GOALS):
+            console.print(told, style="bold red")
         if outcome.rows:
             console.print(rows_table(outcome))
         else:
             for note in outcome.notes:
                 console.print(note, markup=False)
+    if page is not None:
+        benchmark_report(name, module, outcome, quick=quick).write(page)
+        click.echo(f"report written to {page}", err=True)
     report: dict[str, Any] = {
         "name": name,
         "figures": outcome.figures,

@@ -9,13 +9,15 @@ from typing import Any
 import click
 from rich.console import Console
 
+from dpfda.cli._output import check_writable
 from dpfda.cli._sweep import sweep_options, sweeping
 from dpfda.errors import InvalidParameter
-from dpfda.study.results import machine, rows_table, to_json
+from dpfda.study.results import machine, rich_table, rows_table, to_json
 from dpfda_bench import catalog
 from dpfda_bench.effort import Effort
 from dpfda_bench.files import write_files
-from dpfda_bench.goals import goals_table
+from dpfda_bench.goals import goals_table, missed
+from dpfda_bench.pages import reproduction_report
 
 
 @click.command()
@@ -27,6 +29,8 @@ from dpfda_bench.goals import goals_table
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), help="Write CSV, JSON and PNG here."
 )
+@click.option("--report", type=click.Path(dir_okay=False, path_type=Path),
+    help="Write one HTML page here.")  # fmt: skip
 @click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True,
     help="Where the arrays of a study are that can use an accelerator.")  # fmt: skip
 @sweep_options(kept=True)
@@ -37,6 +41,7 @@ def command(
     quick: bool,
     as_json: bool,
     out: Path | None,
+    report: Path | None,
     device: str,
     **options: Any,
 ) -> None:
@@ -51,12 +56,13 @@ def command(
     goals = getattr(module, "GOALS", {})
     if device != "cpu" and not getattr(module, "ACCELERATED", False):
         raise InvalidParameter("--device", f"cpu for {name}", device)
+    check_writable("--report", report)
     begun = time.perf_counter()
     with sweeping(f"reproduce {name}", options) as sweep:
         effort = Effort(replications=replications, quick=quick, sweep=sweep, device=device)
         outcome = module.run(effort)
     verdict = module.verdict(outcome)
-    report = {
+    found = {
         "name": name,
         **_facts(name),
         "verdict": verdict.word,
@@ -73,14 +79,18 @@ def command(
     written = write_files(outcome, out, stem=name) if out else []
     if out:
         written.append(out / f"{name}.json")
-        written[-1].write_text(to_json(report) + "\n", encoding="utf-8")
+        written[-1].write_text(to_json(found) + "\n", encoding="utf-8")
+    if report is not None:
+        written.append(reproduction_report(name, module, outcome, effort).write(report))
     if as_json:
-        click.echo(to_json(report))
+        click.echo(to_json(found))
         return
     console = Console(markup=False)
     console.print(rows_table(outcome, title=module.TITLE))
     if outcome.figures:
-        console.print(goals_table(outcome, goals))
+        console.print(rich_table(goals_table(outcome, goals)))
+        for told in missed(outcome, goals):
+            console.print(told, style="bold red")
     for version, guarantee in module.GUARANTEES.items():
         console.print(f"{version}: {guarantee}")
     console.print(f"{verdict.word}: {verdict.why}")

@@ -24,8 +24,10 @@ from dpfda.curves import RowEncoder
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.face.curve_classifier import LocalClassifier
+from dpfda.face.study_report import settings
 from dpfda.privacy.guarantee import ROWS_ARE_PUBLIC, USER_IS_NOT_PROTECTED
 from dpfda.protocol.task import BOX_MECHANISMS
+from dpfda.report import Contents, Picture
 from dpfda.simulate import simulate
 
 RULES = ("gradient", "sample", "statistic", "classifier")
@@ -172,6 +174,12 @@ class LocalBoostingClassifier(LocalClassifier):
         model, 0.18, 0.07, 0.09 and 0.08 on four columns of Adult.
         """
         return super().predict_proba(X, grid_points=grid_points)
+
+    def _contents(self) -> Contents:
+        told = "Error and weight, or step and directions, round by round."
+        # Rounds may have been weighed by rows of the data user, which nothing protects.
+        shown = (Picture(caption=told, draw=self.plot),) * self._is_simulation
+        return replace(self.model_._contents(), pictures=shown, settings=settings(self.plan_))
 
     def plot(self) -> Any:
         """Error and weight, or step and directions, round by round."""

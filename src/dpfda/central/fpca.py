@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -17,7 +17,9 @@ from dpfda.central.release import Release
 from dpfda.curves.symmetric import Triangle
 from dpfda.errors import InvalidData
 from dpfda.face.scikit import TransformerMixin
+from dpfda.report import Contents, Picture, Table
 
+_ROWS = 10  # points shown of a curve
 _DRAWS = 40  # of the known noise, to see how large an eigenvalue it makes by itself
 
 
@@ -89,6 +91,26 @@ class PrivateFPCA(TransformerMixin, PrivateCovariance):
         """Curves on the grid of the fit that have these scores."""
         check_is_fitted(self, "components_")
         return np.asarray(np.asarray(scores) @ self.components_ + self.mean_)
+
+    def _contents(self) -> Contents:
+        own = self.release_._contents()
+        caption = "The released components, each as long as its deviation."
+        return replace(
+            own,
+            verdict=(self.in_words(),),
+            tables=(self.table(), *own.tables),
+            pictures=(Picture.of(self.plot, caption), *own.pictures),
+        )
+
+    def table(self) -> Table:
+        """Mean and components at some points."""
+        t = self.release_.basis.grid[0]
+        places = np.unique(np.linspace(0, len(t) - 1, _ROWS).round().astype(np.int64))
+        found = np.column_stack([t, self.mean_, self.components_.T])[places]
+        rows = tuple(tuple(f"{number:.4g}" for number in row) for row in found)
+        headings = ("t", "mean", *map(str, self.get_feature_names_out()))
+        title = "mean and components (ten points of the domain)"
+        return Table(headings=headings, rows=rows, title=title)
 
     def in_words(self) -> str:
         """How many components there are, what they explain and what may be done with scores."""

@@ -21,6 +21,7 @@ from dpfda.errors import InvalidData, InvalidParameter, MissingExtra
 from dpfda.noise.law import NoiseLaw
 from dpfda.privacy.deployment import Deployment
 from dpfda.privacy.guarantee import Guarantee
+from dpfda.report import Contents
 
 _PATHS = 4000  # simulated noise curves behind a band; their seed is public and fixed
 
@@ -200,6 +201,11 @@ class Release(Documented):
             computed=f"Bands speak {self.covered}; they are computed from the release and cost "
             "nothing more.",
         )
+
+    def _contents(self) -> Contents:
+        from dpfda.central.shown import contents  # which stands on this file
+
+        return contents(self)
 
     def _fields(self) -> dict[str, Any]:
         return {

@@ -1,4 +1,4 @@
-"""``--record``: what stands beside a release in public, of every command that releases."""
+"""``--report`` and ``--record``: what stands beside a release in public, of every command."""
 
 from __future__ import annotations
 
@@ -12,49 +12,85 @@ import click
 from dpfda.cli._output import Complaint, check_writable
 from dpfda.errors import InvalidParameter
 from dpfda.privacy.deployment import check_words, to_yaml
+from dpfda.privacy.ledger import BaseLedger
 
-_TOLD = ("curator", "data", "date", "purpose")
+_NEEDED = {
+    "curator": "who holds the data and answers for them",
+    "data": "whose data they are, and what they say",
+    "date": "the day of publication, like 2026-01-31",
+}
+_TOLD = (*_NEEDED, "purpose")
+_FILES = ("report", "record")
 
 Command = Callable[..., Any]
 
 
 def record_options(command: Command) -> Command:
-    """Add ``--record`` and what a record is told; `check_record` and `write_record` read them."""
+    """Add ``--report``, ``--record`` and what these are told.
+
+    `check_record` and `write_record` read them.
+    """
     file = click.Path(dir_okay=False, path_type=Path)
     for option in (
         click.option("--purpose", help="For the record: what the release is for."),
-        click.option("--date", help="For the record: day of publication, like 2026-01-31."),
-        click.option("--data", help="For the record: whose data they are, and what they say."),
-        click.option("--curator", help="For the record: who holds the data and answers for it."),
+        *(click.option(f"--{name}", help=f"For the record: {what}.")
+          for name, what in reversed(_NEEDED.items())),
         click.option("--record", type=file, help="Write an entry for a public registry of "
-            "deployments here (YAML, or .json), with a paragraph for a paper."),
+            "deployments here (YAML, or .json), with a paragraph for a paper; takes --curator, "
+            "--data and --date."),
+        click.option("--report", type=file, help="Write one HTML page here: results, guarantee in "
+            "plain words, picture, paragraph for a paper, record."),
     ):  # fmt: skip
         command = option(command)
     return command
 
 
 def check_record(options: dict[str, Any]) -> dict[str, Any]:
-    """Take what a record is told out of the options; what it lacks is refused before any spend."""
-    asked = {name: options.pop(name) for name in ("record", *_TOLD)}
-    if asked["record"] is None:
-        for name in _TOLD:
-            if asked[name] is not None:
-                raise InvalidParameter(f"--{name}", "left out without --record", asked[name])
-        return asked
-    check_words(**{name: asked[name] for name in ("curator", "data", "date")}, mark="--")
-    check_writable("--record", asked["record"])
+    """Take what they are told out of the options; what they lack is refused before any spend."""
+    asked = {name: options.pop(name) for name in (*_FILES, *_TOLD)}
+    told = [name for name in _TOLD if asked[name] is not None]
+    if told and all(asked[name] is None for name in _FILES):
+        rule = "left out without --record or --report"
+        raise InvalidParameter(f"--{told[0]}", rule, asked[told[0]])
+    if told or asked["record"] is not None:
+        for name, what in _NEEDED.items():
+            if asked[name] is None:
+                beside = "--record" if asked["record"] is not None else f"--{told[0]}"
+                raise InvalidParameter(f"--{name}", f"given with {beside}: {what}", None)
+        check_words(**{name: asked[name] for name in _NEEDED}, mark="--")
+    for name in _FILES:
+        check_writable(f"--{name}", asked[name])
     return asked
 
 
-def write_record(document: Any, asked: dict[str, Any]) -> None:
-    """Write the record of a release, where one was asked for."""
-    path = asked["record"]
-    if path is None:
-        return
-    record = document.deployment_record(**{name: asked[name] for name in _TOLD})
-    text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+def write_record(
+    document: Any,
+    asked: dict[str, Any],
+    *,
+    source: Any = None,
+    ledger: BaseLedger | None = None,
+) -> None:
+    """Write report and record of a release, where they were asked for.
+
+    Args:
+        document: what was released.
+        asked: what `check_record` found.
+        source: whatever has more to report of it, such as the estimator; by default itself.
+        ledger: the budget of the data.
+    """
+    told = {name: asked[name] for name in _TOLD}
+    if (path := asked["record"]) is not None:
+        record = document.deployment_record(**told, ledger=ledger)
+        text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+        _write("record", path, text if path.suffix == ".json" else to_yaml(record))
+    if (path := asked["report"]) is not None:
+        page = (source or document).report(**told, ledger=ledger)
+        _write("report", path, page.html())
+
+
+def _write(what: str, path: Path, text: str) -> None:
     try:
-        path.write_text(text if path.suffix == ".json" else to_yaml(record), encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     except OSError as error:  # `dpfda show` makes it again of what was released
-        raise Complaint(f"the record was not written: {error.strerror}") from None
-    click.echo(f"record written to {path}", err=True)
+        raise Complaint(f"the {what} was not written: {error.strerror}") from None
+    click.echo(f"{what} written to {path}", err=True)

@@ -93,6 +93,6 @@ def command(
             warnings.simplefilter("ignore", UserWarning)  # printed with the result
             classifier.fit(rows.X, labels.astype(str), grid_points=rows.grid_points, groups=persons)
     publish(classifier.model_, out, as_json, print_regression)
-    write_record(classifier.model_, told)
+    write_record(classifier.model_, told, ledger=classifier.ledger)
     if plot is not None:
         draw(classifier.model_, plot)

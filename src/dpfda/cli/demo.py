@@ -9,7 +9,6 @@ from rich.console import Console
 
 from dpfda.cli._progress import progress_bar
 from dpfda.study import demo
-from dpfda.study.report import write_report
 from dpfda.study.results import machine, rows_table, to_json
 
 
@@ -31,7 +30,7 @@ def command(out: Path, people: int, as_json: bool) -> None:
     """
     with progress_bar("people") as progress:
         outcome = demo.run(progress, people=people)
-    path = write_report(outcome, out / "demo.html", title=demo.TITLE, caption=demo.CAPTION)
+    path = demo.report(outcome).write(out / "demo.html")
     if as_json:
         report = {
             "name": "demo",

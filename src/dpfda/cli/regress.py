@@ -89,9 +89,9 @@ def command(
     told = check_record(options)
     reading = reading_from(options)
     make = _curve_model if options["curves"] else _table_model
-    found = make(files, reading, options)
+    found, ledger = make(files, reading, options)
     publish(found, out, as_json, print_regression)
-    write_record(found, told)
+    write_record(found, told, ledger=ledger)
     if plot is not None:
         draw(found, plot)
 
@@ -114,14 +114,14 @@ def _curve_model(files: tuple[Path, ...], reading: Reading, options: dict[str, A
         blocks = [RowsBlock(path, **known) for path in files]
         points = rows.grid_points
         fit_files(estimator, blocks, scheduler=scheduler, said=rows.said, points=points)
-        return estimator.model_
+        return estimator.model_, estimator.ledger
     click.echo(rows.said, err=True)
     persons = None if reading.groups is None else rows.text(reading.groups)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # printed with the result
         y = rows.numbers([target])[:, 0]
         estimator.fit(rows.X, y, grid_points=rows.grid_points, groups=persons)
-    return estimator.model_
+    return estimator.model_, estimator.ledger
 
 
 def _table_model(files: tuple[Path, ...], reading: Reading, options: dict[str, Any]) -> Any:
@@ -146,7 +146,8 @@ def _table_model(files: tuple[Path, ...], reading: Reading, options: dict[str, A
         fit_files(estimator, blocks, scheduler=scheduler, said=", ".join(opened.said))
     else:
         _fit(estimator, opened, reading, features, options)
-    return estimator.model_ if ranges is not None else estimator.model_.named(features)
+    named = estimator.model_ if ranges is not None else estimator.model_.named(features)
+    return named, estimator.ledger
 
 
 def _fit(

@@ -150,7 +150,8 @@ def command(
     if summary == "synthetic":
         drawn = shown = release.sample(options["curves"] or release.n, seed=options["seed"])
     publish(release, out, as_json, lambda released: view(released, model, drawn))
-    write_record(release, told)
+    source = release if summary in _GROUPED else model
+    write_record(release, told, source=source, ledger=model.ledger)
     if drawn is not None and options["csv"] is not None:
         drawn.to_frame().to_csv(options["csv"], index=False)
         click.echo(f"{len(drawn)} synthetic curves written to {options['csv']}", err=True)

@@ -8,7 +8,7 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.errors import InvalidParameter
-from dpfda.protocol.estimate import Estimate
+from dpfda.protocol.judged import as_found
 from dpfda.protocol.model import RuleModel
 from dpfda.protocol.server import Server
 
@@ -26,15 +26,15 @@ def summarize(server: Server) -> dict[str, Any]:
         "learnt": found.learnt,
         "folded": found.folded,
         "estimates": [
-            {"score": score, "feature": feature, **(_estimate(estimate) or {})}
+            {"score": score, "feature": feature, **(as_found(estimate) or {})}
             for score, row in enumerate(found.features)
             for feature, estimate in enumerate(row)
         ]
         if known
         else [],
         "slope": _slopes(server) if known else [],
-        "error": _estimate(found.error),
-        "guessing": _estimate(found.guessing),
+        "error": as_found(found.error),
+        "guessing": as_found(found.guessing),
         "drifted": found.drifted,
         "notes": list(found.notes),
     }
@@ -45,13 +45,6 @@ def _learnt(server: Server) -> bool:
     if isinstance(server.model, RuleModel):
         return bool(np.any(server.model.coefficients))
     return server.progress.phase > 0
-
-
-def _estimate(estimate: Estimate | None) -> dict[str, Any] | None:
-    if estimate is None:
-        return None
-    low, high = estimate.interval(_LEVEL)
-    return {"value": estimate.value, "low": low, "high": high, "people": estimate.people}
 
 
 def _slopes(server: Server) -> list[dict[str, Any]]:

@@ -21,10 +21,13 @@ from dpfda.face.comparison import (
 )
 from dpfda.face.curve_classifier import CurveClassifierBase, plain_classes
 from dpfda.face.curve_study import CurveEstimator
+from dpfda.face.study_report import of_study
 from dpfda.noise import Source
 from dpfda.protocol.estimate import Estimate
+from dpfda.protocol.judged import as_found, verdict
 from dpfda.protocol.plan import Protects, StudyPlan
 from dpfda.protocol.server import Server
+from dpfda.report import Contents
 from dpfda.simulate import people_from, simulate
 
 
@@ -61,6 +64,18 @@ class StudyEstimator(CurveEstimator):
         """Slope function, what was learnt with intervals, and who was asked what."""
         check_is_fitted(self)
         return draw_study(self.model_, self.server_.findings)
+
+    def _contents(self) -> Contents:
+        found = self.server_.findings
+        judged = {"error": as_found(found.error), "guessing": as_found(found.guessing)}
+        return of_study(
+            self.model_._contents(),
+            self.plan_,
+            self.result_,
+            simulated=self._is_simulation,
+            verdict=verdict(self.plan_, judged, finished=True),
+            draw=self.plot,
+        )
 
     def slope(self, points: Any = None) -> FloatArray:
         """The slope function β(t) at `points`, one row a score; for vectors, feature weights.

@@ -18,14 +18,17 @@ from sklearn.utils.validation import check_array, validate_data
 from dpfda import _validate
 from dpfda._validate import FloatArray, unquoted
 from dpfda.curves.ranges import PublicColumns
+from dpfda.documents import Documented
 from dpfda.errors import InvalidParameter
 from dpfda.face.scikit import BaseEstimator
 from dpfda.noise import RandomState, Source, source_for
 from dpfda.noise.source import SecureSource
 from dpfda.privacy.ledger import BaseLedger
+from dpfda.report import Contents, Report
 
 _PUBLIC = 0  # of a seed, the place that what everybody may know is drawn from
 _SEED_BITS = 53  # of a public seed: every reader of a plan holds it exactly
+_RESULTS = ("model_", "moments_", "release_")  # what a fit may leave to be shown to anyone
 _LATER = 2  # and those from here on: 1 is a class's own
 
 
@@ -118,6 +121,23 @@ class PrivateEstimator(BaseEstimator):
                     "private rows, which is as private as they are: no guarantee covers it"
                 )
                 warnings.warn(told, UserWarning, stacklevel=3)
+
+    # -- what came of it ----------------------------------------------------------------------
+
+    def report(self, **more: Any) -> Report:
+        """Everything public of the fit on one page: ``report().write("report.html")``.
+
+        Args:
+            more: `title`, and what the record of a deployment is told: see `Report.of`.
+        """
+        found = next((name for name in _RESULTS if name in vars(self)), _RESULTS[0])
+        document: Documented = getattr(self, found)
+        known = {"contents": self._contents(), "ledger": self.ledger} | more
+        return document.report(**known)
+
+    def _contents(self) -> Contents | None:
+        """What the page shows, where this is more than what the result shows by itself."""
+        return None
 
     # -- scikit-learn ------------------------------------------------------------------------------
 

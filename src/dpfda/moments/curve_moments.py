@@ -26,6 +26,7 @@ from dpfda.moments.look import JointMoments
 from dpfda.privacy.deployment import Deployment
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.plan import Label
+from dpfda.report import Contents
 
 
 class MomentsBody(Body):
@@ -134,6 +135,11 @@ class CurveMoments(JointAnswer, Documented):
             computed="Bands hold the mean curves of the population and include privacy noise and "
             "sampling error; bands, tests and synthetic curves are computed from the one release.",
         )
+
+    def _contents(self) -> Contents:
+        from dpfda.moments.shown import contents  # which stands on this file
+
+        return contents(self)
 
     def _fields(self) -> dict[str, Any]:
         return {

@@ -11,12 +11,15 @@ from dpfda._validate import FloatArray
 from dpfda.curves.observations import with_own_grids
 from dpfda.face.comparison import NON_PRIVATE
 from dpfda.face.curve_classifier import stamped
+from dpfda.face.study_report import of_study
 from dpfda.mrma.conclusion import MRMAFindings
 from dpfda.mrma.designs import MRMADesign
 from dpfda.mrma.estimator import MRMAEstimator
 from dpfda.mrma.plots import draw
 from dpfda.mrma.result import MRMAResult
 from dpfda.mrma.training import design_of
+from dpfda.protocol.judged import as_found, verdict
+from dpfda.report import Contents
 from dpfda.simulate import people_from, simulate
 
 
@@ -139,6 +142,17 @@ class MRMAClassifier(MRMAEstimator):
         """Slope function, member accuracies with intervals, weights: a matplotlib figure."""
         self._require_fitted()
         return draw(self.result_, self.model_, level=level)
+
+    def _contents(self) -> Contents:
+        judged = {"error": as_found(self.error_estimate_), "guessing": None}
+        return of_study(
+            self.model_._contents(),
+            self.plan_,
+            self.result_,
+            simulated=self._is_simulation,
+            verdict=verdict(self.plan_, judged, finished=True),
+            draw=self.plot,
+        )
 
     def slope(self, points: Any = None) -> FloatArray:
         """The slope function β(t) of the classifier at `points`; for vectors, feature weights.

@@ -8,17 +8,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from dpfda.face.study_report import settings
 from dpfda.planner import words
 from dpfda.planner.forecast import Forecast
 from dpfda.planner.trials import Expected
+from dpfda.report import Report
+from dpfda.report.promise import in_words
 from dpfda.study.outcome import Outcome
-from dpfda.study.report import write_report
 from dpfda.study.results import to_json
 
 CAPTION = (
     "Expected error and where nine of ten studies lie, for other ε and other numbers of people, "
     "between guessing, or the private mean (dashed), and no privacy (dotted)."
 )
+
+
+_BEFORE = "Nobody has been asked yet, and nothing is spent. Whoever takes part is promised:"
 
 
 def outcome(found: Forecast) -> Outcome:
@@ -67,8 +72,23 @@ def write_folder(
     }
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
+    report(found).write(folder / "forecast.html")
+
+
+def report(found: Forecast) -> Report:
+    """The forecast on one page."""
+    verdict, *notes = words.notes(found)
+    bad = words.prospect(found) == "cannot work"
+    shown = outcome(found).contents(
+        caption=CAPTION,
+        verdict=() if bad else (verdict,),
+        doubts=(verdict,) if bad else (),
+        settings=settings(found.plan),
+        notes=tuple(notes),
+    )
+    promised = (_BEFORE, *in_words(found.plan.guarantee))
     title = found.plan.title or "Can this study work?"
-    write_report(outcome(found), folder / "forecast.html", title=title, caption=CAPTION)
+    return Report.measured(shown, title=title, method=words.method(found), promised=promised)
 
 
 def _row(name: str, one: Expected, *, than: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from dpfda._version import __version__
 from dpfda.mechanisms.question_response import QuestionResponse
 from dpfda.planner.forecast import Forecast
 from dpfda.protocol.plan import StudyPlan
@@ -114,6 +115,17 @@ def notes(found: Forecast) -> list[str]:
     if found.theory is not None:
         said.append(_theory(found))
     return said
+
+
+def method(found: Forecast) -> str:
+    """What was done, to paste into a proposal."""
+    plan = found.plan
+    return (
+        f"Before anybody was asked, whole studies of {plan.n_people:,} people at ε = "
+        f"{plan.epsilon:g} (local differential privacy, unit: {plan.unit}) were simulated with "
+        f"dpfda {__version__}, design {plan.design['name']}. People were drawn from {found.basis}. "
+        f"{verdict(found)}"
+    )
 
 
 def _family(found: Forecast) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -79,6 +80,10 @@ class Deployment:
             >>> print(facts.paragraph().partition(".")[0])
             We released the mean of curves (500 records) under ε-differential privacy with ε = 1
         """
+        return f"{self.method()}\n\nSources: {'; '.join(self.sources)}."
+
+    def method(self) -> str:
+        """The paragraph without its sources."""
         promise = self.guarantee
         count = f" ({self.records} records)" if self.records is not None else ""
         small = f" and δ = {promise.delta:g}" if promise.delta else ""
@@ -98,7 +103,7 @@ class Deployment:
         if self.computed:
             told.append(self.computed)
         told.append(f"Software: dpfda {__version__}, mechanism {self.mechanism}.")
-        return " ".join(told) + "\n\nSources: " + "; ".join(self.sources) + "."
+        return " ".join(told)
 
     def record(
         self,
@@ -123,7 +128,6 @@ class Deployment:
             ledger: the budget of the data, to say what else was released of them.
         """
         check_words(curator=curator, data=data, date=date)
-        promise = self.guarantee
         about = {
             "curator": curator,
             "data": data,
@@ -132,6 +136,14 @@ class Deployment:
             "publication_date": date,
             "contact": contact,
         }
+        return self._entry(about, ledger)
+
+    def draft(self, *, ledger: BaseLedger | None = None) -> dict[str, Any]:
+        """The same entry without what only the holder of the data knows."""
+        return self._entry({"data_product": self.product}, ledger)
+
+    def _entry(self, about: dict[str, Any], ledger: BaseLedger | None) -> dict[str, dict[str, Any]]:
+        promise = self.guarantee
         loss = {
             "flavor": self.flavor,
             "epsilon": promise.epsilon,
@@ -207,9 +219,17 @@ def _flow(value: Any) -> str:
         return "{" + ", ".join(parts) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(_flow, value)) + "]"
-    text = json.dumps(value, ensure_ascii=False)
+    text = _UNSEEN.sub(_escaped, json.dumps(value, ensure_ascii=False))
     # Old readers of YAML take 1e-05 for a word, 1.0e-05 for a number.
     return text.replace("e", ".0e") if isinstance(value, float) and "." not in text else text
+
+
+# What readers of YAML refuse as it is, or take for the end of a line.
+_UNSEEN = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]")
+
+
+def _escaped(letter: re.Match[str]) -> str:
+    return f"\\u{ord(letter[0]):04x}"
 
 
 def _words(name: str) -> str:

@@ -18,6 +18,7 @@ from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.folds import folded
 from dpfda.protocol.linear_scores import NUMBERS, class_chances, decided, linear_scores
 from dpfda.protocol.plan import Label
+from dpfda.report import Contents
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -42,6 +43,11 @@ class StudyModel(Documented, ABC):
             domain={name: value for name, value in known.items() if value is not None},
             computed="Predictions for others are computed from the model and cost nothing more.",
         )
+
+    def _contents(self) -> Contents:
+        from dpfda.protocol.shown import contents  # which stands on this file
+
+        return contents(self)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -26,6 +26,7 @@ from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.linear_scores import chances, decided
 from dpfda.regression.methods import Fitted, RegressionMechanism
 from dpfda.regression.recipe import Recipe
+from dpfda.report import Contents
 
 Label = str | int | float | bool
 ModelLink = Literal["linear", "logistic", "discriminant"]
@@ -356,6 +357,11 @@ class RegressionModel(Documented):
             domain={name: value for name, value in known.items() if value is not None},
             computed="Predictions for others are computed from the model and cost nothing more.",
         )
+
+    def _contents(self) -> Contents:
+        from dpfda.regression.shown import contents  # which stands on this file
+
+        return contents(self)
 
     def _fields(self) -> dict[str, Any]:
         fit = {part.name: plain(getattr(self.fit, part.name)) for part in fields(self.fit)}

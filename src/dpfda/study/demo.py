@@ -20,11 +20,14 @@ from dpfda.curves import CurveEncoder
 from dpfda.datasets import Dataset, simulate_001
 from dpfda.face.comparison import NON_PRIVATE, in_words, majority_error, non_private_classifier
 from dpfda.noise import SimulationSource
+from dpfda.privacy.deployment import Deployment
+from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.estimate import wilson
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.person import encode_people
 from dpfda.protocol.plan import StudyPlan
 from dpfda.recipe import plan_study
+from dpfda.report import Report
 from dpfda.study.crowd import RemoteCrowd
 from dpfda.study.outcome import Outcome
 from dpfda.study.running import CollectorProcess
@@ -34,6 +37,7 @@ CAPTION = "The slope function that the simulation used, and what each study lear
 
 _EPSILON = 2.0
 _HELD_OUT = 4000
+_RANGE = (-6, 6)
 _KNOWN: dict[str, Any] = {"epsilon": _EPSILON, "classes": (-1.0, 1.0)}
 
 
@@ -49,7 +53,7 @@ def _plans(people: int) -> dict[str, StudyPlan]:
         ),
         "questions": plan_study(
             people,
-            value_range=(-6, 6),
+            value_range=_RANGE,
             evaluation_share=0.15,
             title="demo: questions",
             **_KNOWN,
@@ -98,6 +102,17 @@ def run(tell: Callable[[float], None] | None = None, *, people: int = 2000) -> O
         notes=notes,
         plot=partial(_draw, tested, curves),
     )
+
+
+def report(outcome: Outcome) -> Report:
+    """What came of it on one page."""
+    facts = Deployment(
+        product="two classifiers of curves of simulated people",
+        mechanism="the studies' reports",
+        guarantee=Guarantee(epsilon=_EPSILON, model="local").drawn_from(SimulationSource(0)),
+        domain={"classes": _KNOWN["classes"], "value_range": _RANGE},
+    )
+    return Report.of(facts, outcome.contents(caption=CAPTION), title=TITLE)
 
 
 async def _all_crowds(

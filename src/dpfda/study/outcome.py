@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
+
+from dpfda.report import Contents, Picture, Table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,12 +25,10 @@ class Outcome:
     notes: list[str] = field(default_factory=list)
     plot: Callable[[], Any] | None = None
 
-
-def columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Of all rows, in the order in which they come.
-
-    Examples:
-        >>> columns([{"task": "a", "error": 3}, {"task": "b", "guessing": 50}])
-        ['task', 'error', 'guessing']
-    """
-    return list(dict.fromkeys(key for row in rows for key in row))
+    def contents(self, *, caption: str = "", **more: Any) -> Contents:
+        """What a report shows of it; `more` are other parts of `Contents`."""
+        figures = [{"figure": name, "value": value} for name, value in self.figures.items()]
+        tables = tuple(map(Table.of, filter(None, (self.rows, figures))))
+        pictures = (Picture(caption=caption, draw=self.plot),) if self.plot is not None else ()
+        known: dict[str, Any] = {"tables": tables, "pictures": pictures, "notes": tuple(self.notes)}
+        return Contents(**(known | more))

@@ -1,8 +1,7 @@
-"""How an `Outcome` is shown: table on the terminal, JSON, PNG."""
+"""How an `Outcome` is shown: table on the terminal, JSON."""
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import os
@@ -12,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpfda.errors import MissingExtra
-from dpfda.study.outcome import Outcome, columns
+from dpfda.report.table import Table, show
+from dpfda.study.outcome import Outcome
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -50,51 +49,24 @@ def to_json(value: Any) -> str:
 def rows_table(outcome: Outcome, *, title: str = "") -> RenderableType:
     """The rows as a table, with the notes below."""
     from rich.console import Group
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title or None, title_justify="left")
-    for key in columns(outcome.rows):
-        told = [row[key] for row in outcome.rows if row.get(key) is not None]
-        numeric = all(isinstance(value, (int, float, np.number)) for value in told)
-        table.add_column(key, justify="right" if numeric else "left")
-    for row in outcome.rows:
-        table.add_row(*(Text(show(row.get(key))) for key in columns(outcome.rows)))
+    table = rich_table(Table.of(outcome.rows, title=title))
     return Group(table, *(Text(note) for note in outcome.notes))
 
 
-def picture(outcome: Outcome, *, dark: bool = False) -> bytes:
-    """The plot as PNG, drawn without a display."""
-    assert outcome.plot is not None
-    try:
-        import matplotlib
-    except ImportError:
-        raise MissingExtra("matplotlib", "plot") from None
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
+def rich_table(shown: Table) -> RenderableType:
+    """A table on the terminal; what others have written is text, not markup."""
+    from rich.table import Table as RichTable
+    from rich.text import Text
 
-    with pyplot.style.context("dark_background" if dark else "default"):
-        figure = outcome.plot()
-        data = io.BytesIO()
-        figure.savefig(data, format="png", dpi=150, bbox_inches="tight")
-    pyplot.close(figure)
-    return data.getvalue()
-
-
-def show(value: Any) -> str:
-    """One cell: four significant digits for a float, text as it is.
-
-    Examples:
-        >>> show(0.123456), show(3), show(None), show(math.nan), show(True), show(1234567.0)
-        ('0.1235', '3', '–', '–', 'yes', '1.235e+06')
-    """
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return "–"
-    if isinstance(value, (bool, np.bool_)):
-        return "yes" if value else "no"
-    if isinstance(value, (float, np.floating)):
-        return f"{value:.4g}"
-    return str(value)
+    words = (shown.title or None, shown.note or None)
+    table = RichTable(title=words[0], caption=words[1], title_justify="left")
+    for place, heading in enumerate(shown.headings):
+        table.add_column(Text(heading), justify="right" if shown.of_numbers(place) else "left")
+    for row in shown.rows:
+        table.add_row(*(Text(show(cell)) for cell in row))
+    return table
 
 
 def _plain(value: Any) -> Any:

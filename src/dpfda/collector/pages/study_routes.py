@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from litestar import MediaType, Response, get, post
@@ -23,7 +22,6 @@ from dpfda.collector.refusal import Refused
 from dpfda.collector.service import Collector
 from dpfda.collector.storage.base import StudyRecord
 
-_STYLE = Path(__file__).parent / "static" / "style.css"
 _SINGLE = ("reports", "replies")  # of one person each: no sums
 log = logging.getLogger("dpfda.collector")
 
@@ -60,9 +58,8 @@ async def download_report(
     csrf: NamedDependency[str],
 ) -> Page:
     """The study as one HTML file."""
-    style = _STYLE.read_text(encoding="utf-8")
     found = await _everything(collector, study)
-    answer = _shown(found[0], lambda: views.report_page(*found, style, here=_here(request)))
+    answer = _shown(found[0], lambda: views.report_page(*found).html())
     answer.headers["Content-Disposition"] = f'attachment; filename="study-{study}.html"'
     return answer
 
@@ -182,10 +179,11 @@ async def _sure(request: Asked, csrf: str) -> None:
         raise Refused(422, "not_sure", "tick the box: this cannot be undone")
 
 
-def _shown(record: StudyRecord, draw: Callable[[], Template], csrf: str = "") -> Page:
+def _shown(record: StudyRecord, draw: Callable[[], Template | str], csrf: str = "") -> Page:
     """A page; or one that says so where this release cannot read what another has stored."""
     try:
-        return Response(text(draw()), media_type=MediaType.HTML)
+        page = draw()
+        return Response(page if isinstance(page, str) else text(page), media_type=MediaType.HTML)
     except Exception as error:
         fields = {"study": record.id, **failure(error)}
         log.error("a study cannot be shown", extra={"fields": fields})

@@ -15,10 +15,10 @@ from dpfda.collector.pages.words import (
     phase_name,
     score_name,
     status_name,
-    verdict,
 )
 from dpfda.collector.settings import StudySettings
 from dpfda.collector.storage.base import ModelRecord, StudyRecord
+from dpfda.protocol.judged import verdict
 from dpfda.protocol.plan import StudyPlan
 
 _LINES = 12  # slope functions on a page

@@ -57,3 +57,14 @@ def text(shown: Template) -> str:
         True
     """
     return ENGINE.get_template(str(shown.template_name)).render(**shown.context)
+
+
+def drawn(chart: str, parts: Any) -> str:
+    """A picture of `charts.html` by its name, as markup.
+
+    Examples:
+        >>> from dpfda.collector.pages import charts
+        >>> drawn("curve", charts.curve("<b>", [0.0, 1.0], [0.0, 2.0])).count("&lt;b&gt;")
+        2
+    """
+    return str(getattr(_environment.get_template("charts.html").module, chart)(parts)).strip()

@@ -12,6 +12,7 @@ from dpfda.collector.pages import planning
 from dpfda.collector.pages.form import check_numbers, facts_of, in_the_forms_words
 from dpfda.collector.pages.qr import qr_svg
 from dpfda.collector.pages.sample_reply import sample_reply
+from dpfda.collector.pages.study_report import study_report
 from dpfda.collector.pages.study_view import link, settings, study
 from dpfda.collector.pages.templating import page
 from dpfda.collector.pages.words import phase_name, status_name
@@ -20,6 +21,7 @@ from dpfda.collector.storage.base import ModelRecord, StudyLine, StudyRecord
 from dpfda.errors import DpfdaError
 from dpfda.files import OPTIONS
 from dpfda.recipe import in_words, plan_from_facts
+from dpfda.report import Report
 
 MOST_INVITED = 10_000  # at once, on one page
 
@@ -67,12 +69,9 @@ def study_parts(
     return page("study_parts", **study(record, answered, history, here=here))
 
 
-def report_page(
-    record: StudyRecord, answered: int, history: list[ModelRecord], style: str, *, here: str = ""
-) -> Template:
+def report_page(record: StudyRecord, answered: int, history: list[ModelRecord]) -> Report:
     """A study in one file, to keep."""
-    shown = study(record, answered, history, here=here)
-    return page("report", **shown, style=Markup(style), csrf="")
+    return study_report(study(record, answered, history, here=""))
 
 
 def invitations_page(record: StudyRecord, links: list[str], *, csrf: str) -> Template:

@@ -1,0 +1,106 @@
+"""What a release shows, on a terminal and in a report."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dpfda._validate import FloatArray
+from dpfda.central.release import Release
+from dpfda.report import Contents, Picture, Table
+
+_ROWS, _SURFACE_ROWS = 10, 5  # points shown of a curve, and along each side of a surface
+_NOTHING = "this release says nothing"
+
+
+def contents(release: Release) -> Contents:
+    """Some points with their bands, a picture, and in words whether noise hides everything."""
+    curve = len(release.basis.grid) == 1
+    caption = f"The released {release.summary}"
+    if curve:
+        caption += f", with a 95 % band {release.covered} for the whole curve"
+    return Contents(
+        doubts=(*release.warnings, *hidden(release)),
+        tables=(table(release),),
+        pictures=(Picture.of(release.plot, f"{caption}."),),
+        settings=release.parameters,
+        notes=(_about_bands(release),) if curve else (),
+    )
+
+
+def table(release: Release) -> Table:
+    """The function at some points."""
+    return _curve(release) if len(release.basis.grid) == 1 else _surface(release)
+
+
+def hidden(release: Release) -> list[str]:
+    """What noise hides, where that is all there is to see; in sentences."""
+    if len(release.basis.grid) > 1 or release.density:
+        return []
+    low, high = (np.atleast_2d(side) for side in release.interval(0.95, simultaneous=True))
+    told = []
+    for number in range(1, len(low) + 1):
+        found = _hidden_of(release, low[number - 1], high[number - 1])
+        if found:
+            told.append(f"{release.name_of(number)}: {found}.")
+    return told
+
+
+def _hidden_of(release: Release, low: FloatArray, high: FloatArray) -> str:
+    span = _range(release)
+    if span is not None and float(np.median(high - low)) >= span:
+        return f"the band is as wide as the public range of values, so {_NOTHING}"
+    if release.summary == "mean" and low.max() <= high.min():
+        return "a level line fits into the band, so no shape of the curve was found"
+    effect = release.summary.startswith("function-on-scalar")
+    if effect and np.all((low <= 0) & (high >= 0)):
+        return "the band holds 0 everywhere, so this may be noise alone"
+    return ""
+
+
+def _range(release: Release) -> float | None:
+    """How wide the public range of values is, where one is known and speaks of this function."""
+    given = release.parameters.get("value_range")
+    if release.summary != "mean" or given is None or np.ndim(given) != 1:
+        return None
+    return float(given[1]) - float(given[0])
+
+
+def _about_bands(release: Release) -> str:
+    about = (
+        f"Bands of the table hold at each point by itself, with 95 %; they speak {release.covered}"
+    )
+    if release.sampling:
+        return f"{about}: they hold the mean of everybody who might have been asked."
+    return f"{about} alone: not of who else might have been asked, nor of values that were clipped."
+
+
+def _curve(release: Release) -> Table:
+    t = np.linspace(release.basis.grid[0][0], release.basis.grid[0][-1], _ROWS)
+    low, high = (np.atleast_2d(side) for side in release.interval(0.95, grid_points=t))
+    values = np.atleast_2d(release.values(t))
+    headings = ["t"]
+    for number in range(len(values)):
+        headings.append(release.name_of(number + 1) if len(values) > 1 else "value")
+        headings.append(f"95 % band {release.covered}")
+    rows = []
+    for place, point in enumerate(t):
+        cells = [f"{point:.4g}"]
+        for row in range(len(values)):
+            cells.append(f"{values[row, place]:.4g}")
+            cells.append(f"{low[row, place]:.4g} … {high[row, place]:.4g}")
+        rows.append(tuple(cells))
+    title = f"{release.summary} (ten points of the domain)"
+    return Table(headings=tuple(headings), rows=tuple(rows), title=title)
+
+
+def _surface(release: Release) -> Table:
+    s, t = (np.linspace(axis[0], axis[-1], _SURFACE_ROWS) for axis in release.basis.grid)
+    rows: list[tuple[Any, ...]] = [
+        (f"{point:.4g}", *(f"{value:.4g}" for value in row))
+        for point, row in zip(s, release.values((s, t)), strict=True)
+    ]
+    headings = ("s", *(f"t = {point:.4g}" for point in t))
+    title = f"{release.summary} (rows s, columns t)"
+    return Table(headings=headings, rows=tuple(rows), title=title)

@@ -1,0 +1,114 @@
+"""What a regression shows, on a terminal and in a report."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from dpfda.protocol.shown import common_range, slope_names, slope_table
+from dpfda.regression.model import RegressionModel
+from dpfda.regression.recipe import ANY_VALUE, value_range_of
+from dpfda.report import Contents, Picture, Table
+
+_POINTS = 10  # of a slope function
+_CLEAR = 2.0  # deviations of the noise from which a coefficient stands out of it
+_UNKNOWN = (
+    "How well it predicts is not known: to judge it on the same data would cost more of their "
+    "budget. Judge it on people whose data are public, or in a simulation (dpfda plan)."
+)
+
+
+def contents(model: RegressionModel) -> Contents:
+    """Coefficients or the slope function, a picture, and in words whether they are noise."""
+    what = "slope function β(t)" if model.of_curves else "coefficients"
+    beside = ""
+    if model.has_band:
+        beside = ", with a 95 % band of noise, sampling and pull for the whole curve"
+    elif not model.of_curves and model.standard_errors is not None:
+        beside = ", with one standard deviation of the privacy noise"
+    stated = {"classes": model.classes, "target range": model.target_range, **model.recipe.stated}
+    known = {"link": model.link, "mechanism": model.mechanism, "rows": model.rows}
+    known |= {"questions asked": model.stages}
+    known |= {name: value for name, value in stated.items() if value is not None}
+    return Contents(
+        doubts=(*filter(None, (*model.fit.warnings, model.pulled)), *hidden(model)),
+        tables=(table(model),),
+        pictures=(Picture.of(model.plot, f"The {what}{beside}."),),
+        settings=known,
+        notes=(*(model.notes if not model.of_curves else ()), _UNKNOWN),
+    )
+
+
+def table(model: RegressionModel) -> Table:
+    """Coefficients in the units of the features; of curves, the slope function at a few points."""
+    if model.has_band:
+        return _banded(model)
+    if not model.of_curves:
+        return _coefficients(model)
+    encoder = model.encoder
+    assert encoder is not None
+    ends = common_range(encoder)
+    if encoder.basis.name == "smooth":
+        ends = value_range_of(encoder)
+    return slope_table(model, model.slope, None if ends == ANY_VALUE else ends)
+
+
+def hidden(model: RegressionModel) -> list[str]:
+    """Where noise may be all there is to see; in sentences."""
+    if model.has_band:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # said already
+            band = model.slope_band()
+        if np.all((band.low <= 0) & (band.high >= 0)):
+            return ["The band holds 0 everywhere: this slope may be noise alone."]
+        return []
+    errors = None if model.of_curves else model.standard_errors
+    if errors is None or np.any(np.abs(model.slopes) > _CLEAR * errors):
+        return []
+    return [
+        "No coefficient is larger than twice the deviation of its privacy noise: all of them may "
+        "be noise alone."
+    ]
+
+
+def _banded(model: RegressionModel) -> Table:
+    """The slope function at a few points, each with its part of the band of the whole."""
+    assert model.encoder is not None
+    points = np.linspace(*model.encoder.basis.domain_range, _POINTS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # said below the table
+        band = model.slope_band(points=points)
+    rows = [part.reshape(-1, len(points)) for part in band]
+    headings = ["t"]
+    for name in slope_names(model, len(rows[0])):
+        headings += [name, "95 % band of noise, sampling and pull"]
+    cells = []
+    for place, point in enumerate(points):
+        row = [f"{point:.4g}"]
+        for middle, low, high in zip(*rows, strict=True):
+            row += [f"{middle[place]:.4g}", f"{low[place]:.4g} … {high[place]:.4g}"]
+        cells.append(tuple(row))
+    return Table(headings=tuple(headings), rows=tuple(cells))
+
+
+def _coefficients(model: RegressionModel) -> Table:
+    intercept, found = model.coefficients()
+    stated = any(row.privacy_standard_error is not None for row in found)
+    public = model.recipe.table
+    headings = ["feature"]
+    if public is not None:
+        headings.append("range")
+        ends = [f"{low:g} … {high:g}" for low, high in zip(public.low, public.high, strict=True)]
+    headings.append("coefficient (clipped rows)" if model.fit.clips else "coefficient")
+    if stated:
+        headings.append("± from privacy noise")
+    blank = [] if public is None else [""]
+    last = [""] * stated
+    rows = [["(intercept)", *blank, f"{one:.5g}", *last] for one in np.atleast_1d(intercept)]
+    for place, row in enumerate(found):
+        error = row.privacy_standard_error
+        span = [] if public is None else [ends[place % len(ends)]]  # class by class
+        shown = last if error is None else [f"{error:.2g}"]
+        rows.append([row.feature, *span, f"{row.value:.5g}", *shown])
+    return Table(headings=tuple(headings), rows=tuple(map(tuple, rows)))

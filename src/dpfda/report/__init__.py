@@ -1,0 +1,7 @@
+"""One HTML page for whatever was released, learnt or measured; it loads nothing from elsewhere."""
+
+from dpfda.report.contents import Contents, Picture
+from dpfda.report.report import Report
+from dpfda.report.table import Table
+
+__all__ = ["Contents", "Picture", "Report", "Table"]

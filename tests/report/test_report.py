@@ -1,0 +1,248 @@
+"""One form of report: every door writes it, and it says what was spent and what it is worth."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib import pyplot
+from pages import EVIL, MARKUP, checked, record
+
+import dpfda
+from dpfda import Ledger
+from dpfda.face.study_report import LEFT_OUT
+from dpfda.privacy.deployment import Deployment
+from dpfda.privacy.guarantee import Guarantee
+from dpfda.report import Contents, Picture, Report, Table
+from dpfda.report.contents import Drawn
+from dpfda.report.promise import SIMULATED, guess, in_words
+
+N = 600
+T = np.linspace(0, 1, 12)
+RNG = np.random.default_rng(0)
+CURVES = np.sin(3 * T) + RNG.normal(0, 0.3, (N, 1)) + RNG.normal(0, 0.05, (N, 12))
+CLASSES = ("a", MARKUP)
+LABELS = np.array(CLASSES)[(CURVES[:, 4] > 0.9).astype(int)]
+KNOWN: dict[str, Any] = {"value_range": (-2, 3), "random_state": 0}
+PURE = ("PrivateMean", "PrivateCovariance", "PrivateDensity", "PrivateFunctionOnScalar",
+    "PrivateKernelMachine")  # fmt: skip
+TARGET = {"target_range": (-3, 3)}
+
+
+def fitted(name: str, ledger: Ledger) -> Any:
+    """A fit that spends ε = 1.5 of the ledger."""
+    estimator = getattr(dpfda, name)
+    given: dict[str, Any] = {"epsilon": 1.5, "ledger": ledger}
+    if name == "PrivateLinearRegression":
+        columns = {MARKUP: (-2, 3), "other": (-2, 3)}
+        rows = {MARKUP: CURVES[:, 0], "other": CURVES[:, 5]}
+        rows = pytest.importorskip("pandas").DataFrame(rows)
+        how = {"feature_ranges": columns, "random_state": 0, "mechanism": "gaussian_fm"} | TARGET
+        return estimator(**given, **how).fit(rows, CURVES[:, 3])
+    if name == "PrivateDensity":
+        return estimator(**given, feature_ranges=(-2, 3), random_state=0).fit(CURVES[:, :1])
+    if name == "PrivateKernelMachine":
+        how = {"feature_ranges": (-2, 3), "random_state": 0, **TARGET}
+        return estimator(**given, **how).fit(CURVES[:, :1], CURVES[:, 3])
+    if name == "PrivateFunctionOnScalar":
+        how = {"feature_ranges": (-2, 3), **KNOWN}
+        return estimator(**given, **how).fit(CURVES[:, :1], CURVES)
+    if name == "LocalBoostingClassifier":
+        how = {"feature_ranges": (-2, 3), "random_state": 0}
+        return estimator(**given, **how).fit(CURVES[:, :2], LABELS)
+    if name in ("PrivateCurveRegression", "LocalCurveRegressor"):
+        more = {"force": True} if name.startswith("Local") else {}
+        return estimator(**given, **KNOWN, **TARGET, **more).fit(CURVES, CURVES[:, 3])
+    if name == "PrivateGroupComparison":
+        return estimator(**given, **KNOWN, groups=CLASSES).fit(CURVES, LABELS)
+    if name in ("PrivateCurveClassifier", "LocalCurveClassifier", "MRMAClassifier"):
+        more = {"evaluation_share": 0.2} if name.startswith("Local") else {}
+        return estimator(**given, **KNOWN, classes=CLASSES, **more).fit(CURVES, LABELS)
+    return estimator(**given, **KNOWN).fit(CURVES)
+
+
+@pytest.fixture
+def sketched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures are made, and not painted: that is what takes time."""
+
+    def drawn(picture: Picture, *, dark: bool = False) -> Drawn:
+        assert picture.draw is not None
+        figure = picture.draw()
+        pyplot.close(figure)
+        return Drawn(b"", float(figure.get_size_inches()[0]))
+
+    monkeypatch.setattr(Picture, "drawn", drawn)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "PrivateMean", "PrivateCovariance", "PrivateDensity", "PrivateFPCA", "PrivateMoments",
+        "PrivateGroupComparison", "PrivateFunctionOnScalar", "PrivateKernelMachine",
+        "PrivateLinearRegression", "PrivateCurveRegression", "PrivateCurveClassifier",
+        "LocalCurveClassifier", "LocalCurveRegressor", "MRMAClassifier",
+        "LocalBoostingClassifier",
+    ],
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.usefixtures("sketched")
+def test_every_estimator_reports_what_it_spent(name: str, tmp_path: Path) -> None:
+    pure = name in PURE or name.startswith(("Local", "MRMA"))
+    ledger = Ledger(1.5) if pure else Ledger(1.5, limit_delta=1e-5)
+    model = fitted(name, ledger)
+    seen = checked(model.report(title=EVIL).write(tmp_path / "r.html").read_text(encoding="utf-8"))
+    found = record(seen)
+    promised = found["privacy"]
+    spent = ledger.spent
+    assert (promised["epsilon"], promised["delta"]) == pytest.approx((spent.epsilon, spent.delta))
+    assert "ε = 1.5" in seen.words
+    assert f"have spent {ledger.spent} of {ledger.limit}" in seen.words
+    assert SIMULATED in seen.words
+    assert seen.words.count("<script>alert(1)</script>") >= 1
+    assert found["implementation"]["other_releases"] == [one.label for one in ledger.entries]
+    assert found["implementation"]["method"].startswith(seen.named["method"].strip())
+    assert {"picture", "pre"} <= {tag for tag, _ in seen.tags}
+    assert "table" in {tag for tag, _ in seen.tags} or name == "LocalBoostingClassifier"
+    assert dpfda.__version__ in seen.words
+
+
+def facts(**more: Any) -> Deployment:
+    promise = Guarantee(epsilon=0.7, delta=1e-6, unit="home", assumptions=("n is public",))
+    known = {"product": "the mean of curves", "mechanism": "adaptive", "domain": {}}
+    return Deployment(**(known | {"guarantee": promise} | more))
+
+
+def test_whatever_others_wrote_is_text() -> None:
+    shown = Contents(
+        verdict=(EVIL,),
+        doubts=(EVIL,),
+        tables=(Table(headings=(EVIL,), rows=((EVIL,),), title=EVIL, note=EVIL),),
+        settings={EVIL: EVIL, "range": (EVIL, EVIL)},
+        notes=(EVIL, "half a letter: \ud800"),
+    )
+    made = facts(
+        product=EVIL,
+        mechanism=EVIL,
+        domain={EVIL: [EVIL]},
+        guarantee=Guarantee(epsilon=1.0, unit=EVIL, assumptions=(EVIL,)),
+    )
+    told = {"curator": EVIL, "data": EVIL, "date": "2026-01-31", "purpose": "\x7f\u2028\ufeff"}
+    page = Report.of(made, shown, title=EVIL, **told).html()
+    seen = checked(page)
+    page.encode("utf-8")
+    assert {tag for tag, _ in seen.tags} & {"img", "script", "b"} == set()
+    found = record(seen)["deployment"]
+    assert found["curator"] == EVIL.replace("\u202e", "\ufffd")
+    assert found["intended_use"] == "\x7f\u2028\ufeff"
+
+
+def test_a_promise_in_plain_words() -> None:
+    page = checked(Report.of(facts(), Contents()).html())
+    for words in (
+        "ε = 0.7 and δ = 1e-06 for each home",
+        "by a factor of e^ε = 2.01, and by δ = 1e-06 on top",
+        "is right in 66.9 % of cases at most",
+        "n is public",
+        "Balle & Wang",
+        "Curator, data and day of publication are missing",
+    ):
+        assert words in page.words
+    assert SIMULATED not in page.words
+    assert "next to nothing" not in page.words
+    told = " ".join(in_words(Guarantee(epsilon=800.0, model="local")))
+    assert "nearly 100 %" not in told  # e^-800 is 0 in a float
+    assert "So large an ε promises next to nothing." in told
+    assert "Every person added the noise" in told
+    assert "next to nothing" not in " ".join(in_words(Guarantee(epsilon=4.5)))
+    assert "next to nothing" in " ".join(in_words(Guarantee(epsilon=4.6)))
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.0), (1.0, 0.0), (0.5, 0.01), (3.0, 0.2)])
+def test_the_best_guess_is_that_of_the_worst_mechanism(epsilon: float, delta: float) -> None:
+    """The pair of laws that keeps (ε, δ) with equality, written down; the best guess on it."""
+    rest = (1 - delta) / (1 + math.exp(epsilon))
+    here = np.array([delta, (1 - delta) - rest, rest, 0.0])
+    other = here[::-1]
+    assert np.sum(np.maximum(here - math.exp(epsilon) * other, 0)) <= delta + 1e-12
+    best = 0.5 * np.maximum(here, other).sum()
+    assert guess(Guarantee(epsilon=epsilon, delta=delta)) == pytest.approx(best)
+
+
+def test_errors_on_people_who_are_not_protected_stay_out() -> None:
+    known: dict[str, Any] = {"value_range": (-2, 3), "classes": CLASSES, "evaluation_share": 0.2}
+    for seed, shown in ((0, True), (None, False)):
+        model = dpfda.LocalCurveClassifier(4.0, random_state=seed, **known).fit(CURVES, LABELS)
+        model.evaluate(CURVES, LABELS)
+        told = model._contents()
+        assert ("error, private" in str(told.tables)) is shown
+        assert any("guessing" in note for note in told.notes) is shown
+        assert (LEFT_OUT in told.notes) is not shown
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_what_means_nothing_is_called_so() -> None:
+    def doubts(model: Any) -> str:
+        return " ".join(model.report().contents.doubts)
+
+    flat = np.zeros((60, 12)) + RNG.normal(0, 0.3, (60, 1))
+    few = dpfda.PrivateMean(0.01, **KNOWN).fit(flat)
+    assert "as wide as the public range of values, so this release says nothing" in doubts(few)
+    many = np.zeros((3000, 12)) + RNG.normal(0, 0.3, (3000, 1))
+    assert "no shape of the curve was found" in doubts(dpfda.PrivateMean(1.0, **KNOWN).fit(many))
+    assert "found" not in doubts(dpfda.PrivateMean(5.0, **KNOWN).fit(CURVES))
+    how: dict[str, Any] = {"feature_ranges": (-2, 3), "mechanism": "gaussian_fm", "random_state": 0}
+    rows = RNG.normal(size=(5000, 2))
+    regression = dpfda.PrivateLinearRegression(**how, target_range=(-9, 9))
+    assert "may be noise alone" in doubts(regression.fit(rows, RNG.normal(size=5000)))
+    assert "noise alone" not in doubts(regression.fit(rows, 3 * rows[:, 0]))
+    slopes = dpfda.PrivateCurveRegression(0.2, **KNOWN, **TARGET)
+    assert "may be noise alone" in doubts(slopes.fit(CURVES, RNG.normal(size=N)))
+    coin = np.array(["no", "yes"])[RNG.integers(2, size=N)]
+    local = dpfda.LocalCurveClassifier(1.0, **KNOWN, classes=("no", "yes"), evaluation_share=0.2)
+    assert "no better than guessing" in doubts(local.fit(CURVES, coin))
+    alone = dpfda.LocalCurveClassifier(1.0, **KNOWN, classes=("no", "yes"))
+    assert "its error is not known" in doubts(alone.fit(CURVES, coin))
+
+
+def test_without_matplotlib_a_page_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
+    shown = Contents(pictures=(Picture.of(lambda axes: axes.plot([0, 1]), "a line"),))
+    page = checked(Report.of(facts(), shown).html())
+    assert "There is no picture here" in page.words
+
+
+def test_a_page_can_be_read_on_a_telephone(browser: Any, tmp_path: Path) -> None:
+    wide = Picture(caption="wide", draw=lambda: pyplot.subplots(figsize=(9, 3))[0])
+    labels = np.where(LABELS == "a", "a", "b")
+    model = dpfda.PrivateGroupComparison(1.0, **KNOWN, groups=("a", "b")).fit(CURVES, labels)
+    shown = model.report().contents
+    long = Table.of([{f"column {k}": 1 / (k + 3) for k in range(15)}])
+    shown = replace(shown, pictures=(*shown.pictures[:1], wide), tables=(*shown.tables, long))
+    path = model.moments_.report(contents=shown, title="long" * 40).write(tmp_path / "r.html")
+    grounds = []
+    for scheme in ("light", "dark"):
+        context = browser.new_context(
+            viewport={"width": 390, "height": 844}, color_scheme=scheme, java_script_enabled=False
+        )
+        page = context.new_page()
+        page.goto(path.as_uri())
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        small = page.evaluate(
+            "[...document.querySelectorAll('p, td, li, dd, h1, code')]"
+            ".filter(e => parseFloat(getComputedStyle(e).fontSize) < 13).length"
+        )
+        assert small == 0
+        sizes = page.evaluate("[...document.images].map(i => [i.naturalWidth, i.clientWidth])")
+        (whole, narrow), (_, scrolled) = sizes
+        # Ten points of type, at 150 dots an inch, have ten pixels or more.
+        assert narrow / whole * 150 * 10 / 72 >= 10
+        assert narrow <= 390 < scrolled
+        cells = page.locator("td").all()
+        assert all(0 <= one.bounding_box()["x"] < 390 for one in cells[:30])
+        grounds.append(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+        context.close()
+    assert grounds[0] != grounds[1]
