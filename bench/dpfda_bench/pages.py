@@ -25,7 +25,9 @@ PAPERS = {
 }
 """Whose tables and figures are reproduced."""
 _LOOK = "Smaller sizes than those of the benchmark: a look, not a measurement."
-_PUBLIC = "No budget was spent: data are public or made up. What each version would promise to people:"
+_PUBLIC = (
+    "No budget was spent: data are public or made up. What each version would promise to people:"
+)
 _FEW = "Few replications: a look, not a result."
 
 
@@ -43,9 +45,7 @@ def benchmark_report(name: str, module: ModuleType, outcome: Outcome, *, quick: 
     )
 
 
-def reproduction_report(
-    name: str, module: ModuleType, outcome: Outcome, effort: Effort
-) -> Report:
+def reproduction_report(name: str, module: ModuleType, outcome: Outcome, effort: Effort) -> Report:
     """A published table or figure beside what comes out here, and whether they agree."""
     goals, found = getattr(module, "GOALS", {}), module.verdict(outcome)
     times = "" if effort.replications is None else f", {effort.replications} replications"
