@@ -12,10 +12,10 @@ from rich.console import Console
 from dpfda.cli._output import check_writable
 from dpfda.cli._sweep import sweep_options, sweeping
 from dpfda.errors import InvalidParameter
+from dpfda.study.measured import benchmark_report
 from dpfda.study.results import machine, rich_table, rows_table, to_json
 from dpfda_bench import catalog
 from dpfda_bench.goals import goals_table, missed
-from dpfda_bench.pages import benchmark_report
 
 
 @click.command()
@@ -64,11 +64,12 @@ def _run(
         # What measures time has no grid, and runs undisturbed.
         grid = "sweep" in signature(module.run).parameters
         outcome = module.run(quick=quick, sweep=sweep) if grid else module.run(quick=quick)
+    goals = goals_table(outcome, module.GOALS, title=f"bench {name}")
+    failed = missed(outcome, module.GOALS)
     if not as_json:
         console = Console(markup=False)
-        goals = goals_table(outcome, module.GOALS, title=f"bench {name}")
         console.print(rich_table(goals))
-        for told in missed(outcome, module.GOALS):
+        for told in failed:
             console.print(told, style="bold red")
         if outcome.rows:
             console.print(rows_table(outcome))
@@ -76,7 +77,8 @@ def _run(
             for note in outcome.notes:
                 console.print(note, markup=False)
     if page is not None:
-        benchmark_report(name, module, outcome, quick=quick).write(page)
+        what = (module.__doc__ or "").partition("\n")[0]
+        benchmark_report(name, what, outcome, goals, failed, quick=quick).write(page)
         click.echo(f"report written to {page}", err=True)
     report: dict[str, Any] = {
         "name": name,

@@ -12,12 +12,12 @@ from rich.console import Console
 from dpfda.cli._output import check_writable
 from dpfda.cli._sweep import sweep_options, sweeping
 from dpfda.errors import InvalidParameter
+from dpfda.study.measured import reproduction_report
 from dpfda.study.results import machine, rich_table, rows_table, to_json
 from dpfda_bench import catalog
 from dpfda_bench.effort import Effort
 from dpfda_bench.files import write_files
 from dpfda_bench.goals import goals_table, missed
-from dpfda_bench.pages import reproduction_report
 
 
 @click.command()
@@ -76,20 +76,23 @@ def command(
         "took_seconds": round(time.perf_counter() - begun, 1),
         "machine": machine(),
     }
+    table, failed = goals_table(outcome, goals), missed(outcome, goals)
     written = write_files(outcome, out, stem=name) if out else []
     if out:
         written.append(out / f"{name}.json")
         written[-1].write_text(to_json(found) + "\n", encoding="utf-8")
     if report is not None:
-        written.append(reproduction_report(name, module, outcome, effort).write(report))
+        known = {"verdict": f"{verdict.word}: {verdict.why}", "guarantees": module.GUARANTEES}
+        page = reproduction_report(name, module.TITLE, outcome, table, failed, quick=quick, **known)
+        written.append(page.write(report))
     if as_json:
         click.echo(to_json(found))
         return
     console = Console(markup=False)
     console.print(rows_table(outcome, title=module.TITLE))
     if outcome.figures:
-        console.print(rich_table(goals_table(outcome, goals)))
-        for told in missed(outcome, goals):
+        console.print(rich_table(table))
+        for told in failed:
             console.print(told, style="bold red")
     for version, guarantee in module.GUARANTEES.items():
         console.print(f"{version}: {guarantee}")
