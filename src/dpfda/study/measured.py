@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from dpfda._version import __version__
 from dpfda.report import Contents, Report, Table
@@ -87,7 +88,7 @@ def reproduction_report(
     )
 
 
-def _contents(outcome: Outcome, goals: Table, caption: str, **words: tuple[str, ...]) -> Contents:
+def _contents(outcome: Outcome, goals: Table, caption: str, **words: Any) -> Contents:
     own = replace(outcome, figures={}).contents(caption=caption)
     tables = (replace(goals, title="Figures beside their goals"), *own.tables)
     return replace(own, tables=tables, **words)
