@@ -19,7 +19,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted(page.stem for page in (ROOT / "docs").glob("*.md"))
 EXAMPLES = sorted(script.stem for script in (ROOT / "examples").glob("plot_*.py"))
-OTHERS = ["gallery/index", f"gallery/{EXAMPLES[0]}", "reference/PrivateMean", "reference/errors"]
+OTHERS = ["architecture", "gallery/index", f"gallery/{EXAMPLES[0]}", "reference/PrivateMean"]
 AXE = ROOT / "clients/browser/node_modules/axe-core/axe.min.js"
 LOOKED_AT = ("index", "reproductions", "reference/PrivateMean")
 OUTSIDE = """() => {

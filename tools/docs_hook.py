@@ -39,12 +39,15 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
         for listed in entry.values() if isinstance(entry, dict) else ():
             if INDEX in listed:
                 listed[listed.index(INDEX)] = {"Overview": INDEX}
-                listed.extend(below)
+                listed.extend([{"Architecture": "architecture.md"}, *below])
     return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages."""
+    """Add the pages; that on the architecture lies where developers look for it."""
+    lies = Path(config.docs_dir).parent / "ARCHITECTURE.md"
+    architecture = lies.read_text(encoding="utf-8").replace("](docs/", "](")
+    files.append(File.generated(config, "architecture.md", content=architecture))
     text = Path(config.docs_dir, INDEX).read_text(encoding="utf-8")
     for path in paths(text):
         page = (
