@@ -8,6 +8,7 @@ compared with the tables of the sites that are in it.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import shlex
@@ -20,7 +21,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from hospitals import site_folder, write_table
+from hospitals import site_folder, typed, write_owners, write_table
 
 from dpfda import documents
 from dpfda.cli._group import dpfda as command_line
@@ -177,23 +178,43 @@ def test_everything_dies_once(network, tmp_path):
     assert "the SuperLink stopped" in network.said("lead")
 
 
-def test_the_page_runs_as_it_is_written(network, tmp_path):
-    for number, name in enumerate(("north", "south")):
-        write_table(tmp_path / f"{name}.csv", number, rows=400)
-    page = (ROOT / "docs" / "hospitals.md").read_text(encoding="utf-8")
-    typed = re.findall(r'^```console title="(\w+)"\n\$ (.*)\n```$', page, re.MULTILINE)
-    assert [who for who, _ in typed] == [
-        "North", "South", "Registry", "North", "South", "Registry",
-    ]  # fmt: skip
+def run_page(network, title):
+    """What a section of the page says is typed, by everybody in turn."""
     port = free_port()
-    for who, written in typed:
-        command = written.replace(":8443", f":{port}")
+    for who, written in typed(title):
+        command = re.sub(r":84\d\d", f":{port}", written)
         if "site serve" in command:
             network.start(who, command, says="y\n")
         elif "consortium run" in command:
             assert network.start(who, command).wait(150) == 0, network.said(who)
         else:
             network.run(command)
+
+
+def test_owners_take_part_over_three_nodes(network, tmp_path):
+    names = ("north", "south", "east")
+    for number, name in enumerate(names):
+        write_owners(tmp_path / f"{name}-clients.csv", number, owners=40)
+    columns = {"age": [18, 100], "weight": [30, 150], "sick": ["no", "yes"]}
+    (tmp_path / "columns.json").write_text(json.dumps(columns), encoding="utf-8")
+    run_page(network, "Owners behind sites")
+    model = documents.load(tmp_path / "clients" / "result.json")
+    assert (model.guarantee.epsilon, model.guarantee.unit) == (2.0, "owner")
+    plan = StudyFolder(tmp_path / "clients").plan()
+    for name in names:
+        folder = SiteFolder(tmp_path / f"{name}-clients")
+        (entry,) = folder.ledger.entries
+        assert entry.key == plan.digest
+        assert folder.progress(plan) == ["answered"] * 3
+    assert "question 2: answered by 3 sites, 1 attempts" in network.run(
+        "dpfda consortium status clients"
+    )
+
+
+def test_the_page_runs_as_it_is_written(network, tmp_path):
+    for number, name in enumerate(("north", "south")):
+        write_table(tmp_path / f"{name}.csv", number, rows=400)
+    run_page(network, "Three terminals")
     model = documents.load(tmp_path / "study" / "result.json")
     assert model.rows == 800
     assert model.guarantee.model == "decentralized"

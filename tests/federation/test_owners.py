@@ -7,7 +7,7 @@ import dataclasses
 import msgspec
 import numpy as np
 import pytest
-from hospitals import Hospitals
+from hospitals import Hospitals, write_owners
 
 from dpfda.boosting.classifier import LocalBoostingClassifier
 from dpfda.boosting.feature_map import FeatureMap
@@ -28,18 +28,6 @@ from dpfda.simulate import ask_everybody
 OWNERS, EACH, SITES = 60, 4, 3
 RANGES = {"age": [18.0, 100.0], "weight": [30.0, 150.0]}
 OFFERED = RANGES | {"sick": ["no", "yes"]}
-
-
-def write_owners(path, seed, rows=OWNERS * EACH):
-    rng = np.random.default_rng(seed)
-    age, weight = rng.uniform(20, 90, rows), rng.uniform(45, 120, rows)
-    sick = np.where(age + weight + rng.normal(0, 5, rows) > 140, "yes", "no")
-    owner = [f"o{k % (rows // EACH):03d}" for k in range(rows)]
-    lines = [
-        "owner,age,weight,sick",
-        *(f"{o},{a:.3f},{w:.3f},{s}" for o, a, w, s in zip(owner, age, weight, sick, strict=True)),
-    ]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def own_rows(count=200):
@@ -68,10 +56,14 @@ def asked(rule="statistic", **changes):
     return OwnersInquiry(study=study(rule, **changes), feature_ranges=RANGES, target="sick")
 
 
+def written(path, seed, rows):
+    write_owners(path, seed, owners=OWNERS, each=EACH)
+
+
 def sites(place, inquiry=None, **changes):
     given = {
-        "sites": SITES, "dropouts": 0, "rows": OWNERS * EACH, "write": write_owners,
-        "ranges": OFFERED, "unit": "owner", "owner": "owner", "epsilon": 4.0,
+        "sites": SITES, "dropouts": 0, "write": written,
+        "ranges": OFFERED, "unit": "owner", "owner": "client", "epsilon": 4.0,
         "delta": 0.0,
     }  # fmt: skip
     return Hospitals(place, asked=(inquiry or asked()).to_dict(), **(given | changes))
@@ -83,7 +75,7 @@ def in_one_process(hospitals):
     sources = SimulationSource(7).spawn(len(cards))
     crowds = [
         Owners(
-            inquiry.study, inquiry.records(folder.table(), "owner"),
+            inquiry.study, inquiry.records(folder.table(), "client"),
             order=inquiry.own_order(cards, name)[1], source=source,
         )
         for (name, folder), source in zip(hospitals.folders.items(), sources, strict=True)
@@ -355,7 +347,7 @@ def test_what_cannot_be_asked_of_owners_is_no_plan(tmp_path):
 def test_a_sites_card_counts_owners(tmp_path):
     hospitals = sites(tmp_path)
     assert [card.rows for card in hospitals.plan.body.sites] == [OWNERS] * SITES
-    write_owners(hospitals.folders["h0"].path / "table.csv", 0, rows=100)
+    write_owners(hospitals.folders["h0"].path / "table.csv", 0, owners=25)
     with pytest.raises(ProtocolError, match="counts on 60 rows of this site, and there are 25"):
         hospitals.folders["h0"].guard(hospitals.plan)
     with pytest.raises(InvalidData, match="--owner must be a column of table"):

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+import shlex
+from pathlib import Path
 from types import SimpleNamespace
 
 import msgspec
 import numpy as np
 import pytest
-from hospitals import Hospitals
+from click.testing import CliRunner
+from hospitals import Hospitals, typed
 
 from dpfda import documents
+from dpfda.cli._group import dpfda as command_line
 from dpfda.client.exported import replayed
 from dpfda.curves import CurveEncoder
 from dpfda.datasets.simulated import scores_001
 from dpfda.errors import InvalidData, InvalidParameter, ProtocolError
-from dpfda.federation.coordinator import StudyFailed
+from dpfda.federation.card import Card
+from dpfda.federation.coordinator import Coordinator, StudyFailed
 from dpfda.federation.messages import (
     REPLIED,
     Envelope,
@@ -29,6 +34,8 @@ from dpfda.federation.messages import (
 )
 from dpfda.federation.plan import Plan
 from dpfda.federation.servers.inquiry import ServersInquiry
+from dpfda.federation.site_folder import SiteFolder
+from dpfda.federation.study_folder import StudyFolder, read_card
 from dpfda.mrma.classifier import MRMAClassifier
 from dpfda.mrma.multi_server import MultiServerMRMA
 from dpfda.noise import SimulationSource
@@ -36,6 +43,7 @@ from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.person import Crowd
 from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.secure_sum import Identity
 from dpfda.protocol.wire import Reply as Answered
 from dpfda.simulate import ask_everybody
 from dpfda_bench.reproductions import _p001
@@ -100,9 +108,9 @@ def to_hold(folder):
     return StudyPlan.from_dict(json.loads(path.read_text(encoding="utf-8")))
 
 
-def of_sign(sign, seed):
+def of_sign(sign, seed, many=PEOPLE):
     """People whose label is the sign of their first feature, or the other way round."""
-    features = np.random.default_rng(seed).uniform(-1, 1, (PEOPLE, 2))
+    features = np.random.default_rng(seed).uniform(-1, 1, (many, 2))
     labels = (sign * features[:, 0] > 0).astype(np.int64)
     return lambda start, stop: (features[start:stop], labels[start:stop])
 
@@ -452,3 +460,79 @@ def test_what_cannot_be_shared_is_no_plan_and_no_site(three, tmp_path):
         Hospitals(tmp_path / "rows", sites=3, dropouts=0, asked=asked().to_dict())
     with pytest.raises(InvalidData, match="--study must be an exported study"):
         servers(tmp_path / "none", MODELS, data="elsewhere")
+
+
+# -- the page ----------------------------------------------------------------------------------
+
+
+def test_the_page_runs_as_it_is_written(tmp_path, monkeypatch):
+    """Commands that need no network as they are typed; what serves and runs, in this process."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("oslo", "turku"):
+        (tmp_path / f"{name}-study").mkdir()
+        line(1.0, 0.0).save(tmp_path / f"{name}-study" / "model.json")
+    guards = {}
+
+    def carry(messages):
+        return {name: guards[name].handle(content) for name, content in messages.items()}
+
+    for _, command in typed("Servers that share models"):
+        words = shlex.split(command)[1:]
+        if words[:2] == ["site", "serve"]:
+            place, plan = SiteFolder(tmp_path / words[2]), Plan.load(Path(words[4]))
+            place.pin([read_card(Path(one)) for one in words if one.endswith("card.json")])
+            place.agree(plan)
+            guards[words[2]] = place.guard(plan)
+        elif words[:2] != ["consortium", "run"]:
+            done = CliRunner().invoke(command_line, words)
+            assert done.exit_code == 0, done.output
+    folder = StudyFolder(tmp_path / "models")
+    plan = folder.plan()
+    assert plan.guarantee.epsilon == 3.0
+    given = {"identity": folder.identity, "folder": folder, "carrier": carry}
+    with pytest.raises(StudyFailed, match="its people have not judged yet"):
+        Coordinator(plan, **given).run()
+    for name, people in (("oslo", 400), ("turku", 300)):
+        study = to_hold(place := SiteFolder(tmp_path / name))
+        assert study.n_people == people
+        hold(place, study, of_sign(1, people, many=people), SimulationSource(people))
+    folder.keep_results(Coordinator(plan, **given).run())
+    assert sorted(one.name for one in (tmp_path / "models" / "results").iterdir()) == [
+        *("oslo.json", "turku.json")
+    ]
+    for words, said in (
+        (["site", "status", "oslo"], "question 1: answered"),
+        (["consortium", "status", "models"], "question 1: answered by 2 sites, 2 attempts"),
+        (["consortium", "status", "models"], "finished"),
+        (["show", "models/results/turku.json"], "no, yes"),
+    ):
+        done = CliRunner().invoke(command_line, words)
+        assert said in done.output, done.output
+
+
+WRONG = {
+    "no people": ("site init x --name x --epsilon 1 --study .", "--study must be given with"),
+    "both": ("site init x --name x --epsilon 1 --study . --people 2 --owner a", "without --data"),
+    "nothing": ("site init x --name x --epsilon 1", "--data must be given, or --study"),
+    "no ranges": ("site init x --name x --epsilon 1 --data t.csv", "--ranges must be like"),
+    "no owner": ("site init x --name x --epsilon 1 --data t.csv --ranges age=0:1 --owner b",
+        "--owner must be a column"),
+    "no recipe": ("consortium plan x --name r --study s --site c.json --ask servers --epsilon 1",
+        "--like must be given with --ask servers"),
+    "no rows": ("consortium plan x --name r --study s --site c.json --ask boosting --epsilon 1 "
+        "--feature-ranges age=0:1 --target sick", "--rows-per-owner must be given with --ask"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_does_not_fit_together_is_refused_in_one_line(tmp_path, monkeypatch, case):
+    command, said = WRONG[case]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text("age\n1\n2\n", encoding="utf-8")
+    card = Card.signed_by(Identity(), name="a", rows=3)
+    (tmp_path / "c.json").write_bytes(msgspec.json.encode(card))
+    done = CliRunner().invoke(command_line, shlex.split(command))
+    assert done.exit_code == 2
+    assert said in done.output
+    assert len(done.output.strip().split("\n")) == 1
+    assert not (tmp_path / "x" / "site.toml").exists()

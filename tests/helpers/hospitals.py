@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 
 from dpfda.federation.card import Card
@@ -36,6 +39,22 @@ def write_curves(path, seed, rows=ROWS):
         for curve, of in zip(curves, group, strict=True)
     ]
     path.write_text("\n".join([",".join(names), *lines]) + "\n", encoding="utf-8")
+
+
+def write_owners(path, seed, *, owners, each=4):
+    """Visits of clients c000, c001, ..., who are sick where age and weight say so."""
+    rng, rows = np.random.default_rng(seed), owners * each
+    age, weight = rng.uniform(20, 90, rows), rng.uniform(45, 120, rows)
+    sick = np.where(age + weight + rng.normal(0, 5, rows) > 140, "yes", "no")
+    lines = [f"c{k % owners:03d},{age[k]:.3f},{weight[k]:.3f},{sick[k]}" for k in range(rows)]
+    path.write_text("\n".join(["client,age,weight,sick", *lines]) + "\n", encoding="utf-8")
+
+
+def typed(title):
+    """(who, command) of a section of the page about hospitals."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "hospitals.md").read_text("utf-8")
+    section = page.partition(f"## {title}\n")[2].partition("\n## ")[0]
+    return re.findall(r'^```console title="(\w+)"\n\$ (.*)\n```$', section, re.MULTILINE)
 
 
 def site_folder(place, name, seed, *, rows=ROWS, write=write_table, **changes):

@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import clone
 
 from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
@@ -26,6 +27,7 @@ from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.face.curve_classifier import LocalClassifier
 from dpfda.face.study_report import settings
 from dpfda.privacy.guarantee import ROWS_ARE_PUBLIC, USER_IS_NOT_PROTECTED
+from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.task import BOX_MECHANISMS
 from dpfda.report import Contents, Picture
 from dpfda.simulate import simulate
@@ -141,14 +143,11 @@ class LocalBoostingClassifier(LocalClassifier):
             self._require_ranges("feature_ranges")
         own, labeled = self._own_rows(reference, reference_labels, seed)
         self._warn_if_few(len(rows), float(np.median(epsilons)))
-        self.plan_ = self._design(owners, epsilons, own, labeled).plan(
-            epsilon=float(np.max(epsilons)),
-            owners=owners.owners,
-            classes=self.classes_.tolist(),
-            protects=self.protects,
-            unit=self.unit,
-            seed=seed,
-        )
+        n_rows = self.rows_per_owner or self._usual_rows(owners)
+        usual = float(np.minimum(owners.sizes, n_rows).mean())
+        typical = usual if self.rows_per_owner is None else None
+        design = self._design(epsilons, own, labeled, n_rows=n_rows, typical=typical)
+        self.plan_ = self._plan(design, epsilons, seed)
         order = public_order(self.plan_)
         crowd = Owners(self.plan_, owners, order=order, epsilons=epsilons, source=source)
         server = simulate(self.plan_, crowd, source=source, at_once=owners.owners, **self._account)
@@ -162,6 +161,37 @@ class LocalBoostingClassifier(LocalClassifier):
         table = PublicColumns.of(self.feature_ranges) if self._named else None
         self.model_ = replace(progress.model, guarantee=self.guarantee_, table=table)
         return self
+
+    def planned(
+        self, owners: int, *, reference: Any = None, reference_labels: Any = None
+    ) -> StudyPlan:
+        """The study of owners who are elsewhere, from what is public alone; nobody is asked.
+
+        Args:
+            owners: how many there are.
+            reference: as in `fit`.
+            reference_labels: as in `fit`.
+
+        Examples:
+            >>> classifier = LocalBoostingClassifier(
+            ...     1.0, feature_ranges={"age": (18, 99)}, classes=["no", "yes"], rows_per_owner=4
+            ... )
+            >>> classifier.planned(500).n_people
+            500
+        """
+        made: Self = clone(self)
+        made._check_parameters()
+        for name in ("classes", "feature_ranges", "rows_per_owner"):
+            if getattr(made, name) is None:
+                raise InvalidParameter(name, "given: owners are elsewhere", None)
+        assert made.rows_per_owner is not None
+        made._set_classes(np.asarray(made.classes))
+        made.n_features_in_ = len(PublicColumns.of(made.feature_ranges).names)
+        seed = made._public_seed()
+        epsilons = made._epsilons(None, _validate.whole("owners", owners))
+        own, labeled = made._own_rows(reference, reference_labels, seed)
+        design = made._design(epsilons, own, labeled, n_rows=made.rows_per_owner, typical=None)
+        return made._plan(design, epsilons, seed)
 
     def predict_proba(self, X: Any, *, grid_points: Any = None) -> FloatArray:
         """Probabilities (n, K) in the order of ``classes_``: the softmax of the scores.
@@ -257,29 +287,40 @@ class LocalBoostingClassifier(LocalClassifier):
         given = (-1.0, 1.0) if self.feature_ranges is None else self.feature_ranges
         return PublicColumns.of(given, width=width)
 
+    def _plan(self, design: BoostingDesign, epsilons: FloatArray, seed: int) -> StudyPlan:
+        return design.plan(
+            epsilon=float(np.max(epsilons)),
+            owners=len(epsilons),
+            classes=self.classes_.tolist(),
+            protects=self.protects,
+            unit=self.unit,
+            seed=seed,
+        )
+
     def _design(
         self,
-        owners: OwnerRows,
         epsilons: FloatArray,
         own: FloatArray,
         labeled: tuple[FloatArray, IntArray] | None,
+        *,
+        n_rows: int,
+        typical: float | None,
     ) -> BoostingDesign:
         rows, labels = ([], []) if labeled is None else labeled
         common: dict[str, Any] = {
             "n_rounds": self.n_rounds,
-            "n_rows": self.rows_per_owner or self._usual_rows(owners),
+            "n_rows": n_rows,
             "own_budgets": bool(np.ptp(epsilons)),
             "labeled": rows,
             "labels": labels,
         }
         if self.rule == "gradient":
-            typical = np.minimum(owners.sizes, common["n_rows"]).mean()
             return GradientDesign(
                 features=FeatureMap.learnt(own, products=self.products),
                 reference=own[:_PRETENDED_ROWS],
                 owners_per_round=self.owners_per_round,
                 radius=self.radius,
-                typical_rows=float(typical) if self.rows_per_owner is None else None,
+                typical_rows=typical,
                 typical_epsilon=float(np.median(epsilons)),
                 **common,
             )
@@ -287,7 +328,7 @@ class LocalBoostingClassifier(LocalClassifier):
             rule = "given for this rule (or pass validation='feedback')"
             raise InvalidParameter("reference_labels", rule, None)
         # A third more rounds than asked for leave owners for repeated ones.
-        number = owners.owners
+        number = len(epsilons)
         per_round = self.owners_per_round or max(1, 3 * number // (4 * self.n_rounds))
         judges = 0
         if self.validation == "feedback":

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
+from dpfda.boosting.classifier import RULES, LocalBoostingClassifier
 from dpfda.cli._reading import public_labels, read_ranges
 from dpfda.errors import InvalidParameter
+from dpfda.federation.owners.inquiry import OwnersInquiry
+from dpfda.federation.servers.inquiry import ServersInquiry
+from dpfda.federation.shared import SharedInquiry
 from dpfda.federation.sums.inquiry import TableInquiry
 from dpfda.inquiry import Inquiry
+from dpfda.protocol.model import CurveModel
 
 ESTIMATORS = {
     "classes": "PrivateCurveClassifier",
@@ -37,8 +43,8 @@ def inquiry_options(command: Command) -> Command:
     """Add the options that `inquiry_from` reads."""
     pair: dict[str, Any] = {"type": (float, float), "metavar": "LOW HIGH"}
     given: list[Callable[[Command], Command]] = [
-        click.option("--ask", "what", type=click.Choice(sorted(ESTIMATORS)), required=True,
-            help="What is wanted in the end."),
+        click.option("--ask", "what", type=click.Choice(sorted([*ESTIMATORS, *OTHERS])),
+            required=True, help="What is wanted in the end."),
         click.option("--target", help="Column to predict, of classes or of groups; of curves "
             "(function-on-scalar) all of them: t0..t49."),
         click.option("--feature-ranges", metavar="RANGES",
@@ -55,16 +61,30 @@ def inquiry_options(command: Command) -> Command:
         click.option("--epsilon", type=float, required=True,
             help="ε of the study, for everybody's data."),
         click.option("--delta", type=float, default=1e-6, show_default=True, help="δ likewise."),
-        click.option("--unit", default="person", show_default=True, help="Whose data one row is."),
+        click.option("--unit", help="Whose data one row is, or all rows of an owner; person or "
+            "owner by default."),
+        click.option("--rule", type=click.Choice(RULES), default="gradient", show_default=True,
+            help="What owners send (boosting)."),
+        click.option("--rounds", type=click.IntRange(1), default=10, show_default=True,
+            help="Of requests, each to other owners (boosting)."),
+        click.option("--rows-per-owner", type=click.IntRange(1),
+            help="How many rows of an owner count (boosting)."),
+        click.option("--like", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            metavar="MODEL", help="Any server's model: all read curves as it does (servers)."),
+        click.option("--own-epsilon", type=float,
+            help="What a server's own study cost its people at most (servers)."),
     ]  # fmt: skip
     for option in reversed(given):
         command = option(command)
     return command
 
 
-def inquiry_from(given: dict[str, Any], *, rows: int) -> TableInquiry:
+def inquiry_from(given: dict[str, Any], *, rows: int) -> SharedInquiry:
     """What the options describe."""
-    parameters = {name: given[name] for name in ("epsilon", "delta", "unit")}
+    if given["what"] in OTHERS:
+        return OTHERS[given["what"]](given, rows)
+    parameters = {name: given[name] for name in ("epsilon", "delta")}
+    parameters["unit"] = given["unit"] or "person"
     for name in ("value_range", "target_range"):
         if given[name] is not None:
             parameters[name] = list(given[name])
@@ -97,15 +117,63 @@ def _columns(
         rule = "given, one of them: the columns of a table, or of curves"
         raise InvalidParameter("--feature-ranges or --columns", rule, None)
     if given["feature_ranges"] is not None:
-        ranges = read_ranges(given["feature_ranges"])
-        if not isinstance(ranges, dict):
-            rule = "like age=18:99,weight=30:150, or a .json file: the columns by their names"
-            raise InvalidParameter("--feature-ranges", rule, given["feature_ranges"])
-        parameters["feature_ranges"] = {name: list(known) for name, known in ranges.items()}
+        ranges = parameters["feature_ranges"] = _named_ranges(given)
         points = _points(given["grid"], len(targets)) if given["what"] == _CURVES_OF else None
         return tuple(ranges), points
     names = listed(given["columns"])
     return names, _points(given["grid"], len(names))
+
+
+def _named_ranges(given: dict[str, Any]) -> dict[str, list[Any]]:
+    ranges = read_ranges(given["feature_ranges"])
+    if not isinstance(ranges, dict):
+        rule = "like age=18:99,weight=30:150, or a .json file: the columns by their names"
+        raise InvalidParameter("--feature-ranges", rule, given["feature_ranges"])
+    return {name: list(known) for name, known in ranges.items()}
+
+
+def _owners(given: dict[str, Any], owners: int) -> OwnersInquiry:
+    """A boosting study of the owners at all sites."""
+    for name in ("feature_ranges", "target", "rows_per_owner"):
+        if given[name] is None:
+            rule = "given with --ask boosting"
+            raise InvalidParameter("--" + name.replace("_", "-"), rule, None)
+    ranges = _named_ranges(given)
+    classifier = LocalBoostingClassifier(
+        given["epsilon"],
+        rule=given["rule"],
+        n_rounds=given["rounds"],
+        rows_per_owner=given["rows_per_owner"],
+        feature_ranges=ranges,
+        classes=public_labels(given["classes"]),
+        validation="feedback",  # nobody has labels of their own here
+        unit=given["unit"] or "owner",
+    )
+    study = classifier.planned(owners)
+    return OwnersInquiry(study=study, feature_ranges=ranges, target=given["target"])
+
+
+def _servers(given: dict[str, Any], people: int) -> ServersInquiry:
+    """Models of servers, shared and judged."""
+    for name in ("like", "own_epsilon"):
+        if given[name] is None:
+            rule = "given with --ask servers"
+            raise InvalidParameter("--" + name.replace("_", "-"), rule, None)
+    like = CurveModel.from_json(given["like"].read_bytes())
+    return ServersInquiry(
+        encoder=like.encoder,
+        classes=like.classes,
+        epsilon=given["epsilon"],
+        own_epsilon=given["own_epsilon"],
+        unit=given["unit"] or "person",
+    )
+
+
+OTHERS: dict[str, Callable[[dict[str, Any], int], SharedInquiry]] = {
+    "boosting": _owners,
+    "servers": _servers,
+}
+"""What is asked of others than rows."""
 
 
 def _points(grid: str, count: int) -> tuple[float, ...]:

@@ -34,37 +34,59 @@ def command() -> None:
 @command.command()
 @click.argument("folder", type=_FOLDER)
 @click.option("--name", required=True, help="Who we are, in every roster.")
-@click.option("--data", type=_FILE, required=True, help="Our table; it is read here, never sent.")
-@click.option("--ranges", required=True, metavar="RANGES",
+@click.option("--data", type=_FILE, help="Our table; it is read here, never sent.")
+@click.option("--ranges", metavar="RANGES",
     help="Columns that may be asked about, with their public ranges: age=18:99,dose=0:100 or a "
     ".json file, which may list categories.")  # fmt: skip
 @click.option("--epsilon", type=float, required=True, help="ε of all studies together, for ever.")
-@click.option("--delta", type=float, default=1e-5, show_default=True, help="δ likewise.")
-@click.option("--unit", default="person", show_default=True, help="Whose data one row is.")
+@click.option("--delta", type=float, help="δ likewise; 1e-5 for rows, 0 otherwise.")
+@click.option("--unit", help="Whose data one row is; person, or owner with --owner, by default.")
+@click.option("--owner", default="", metavar="COLUMN",
+    help="Column that says whose a row is, where several rows are one owner's.")  # fmt: skip
+@click.option("--study", type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Instead of a table, a study of our people that dpfda studies export wrote.")  # fmt: skip
+@click.option("--people", type=click.IntRange(0), default=0,
+    help="With --study, how many of our people judge models.")  # fmt: skip
 @click.option("--confirm", is_flag=True, help="Ask a person before each question is answered.")
 @_trust
 def init(folder: Path, trust: tuple[Path, ...], **given: Any) -> None:
     """Make a site: its keys, its card for the others, its budget and its config file."""
-    ranges = read_ranges(given["ranges"])
-    if not isinstance(ranges, dict):
-        rule = "like age=18:99,dose=0:100, or a .json file: the columns by their names"
-        raise InvalidParameter("--ranges", rule, given["ranges"])
+    local = bool(given["owner"] or given["study"])
+    delta = given["delta"] if given["delta"] is not None else 0.0 if local else 1e-5
     site = SiteFolder.begin(
         folder,
         SiteConfig(
             name=given["name"],
-            data=str(given["data"].resolve()),
-            unit=given["unit"],
+            unit=given["unit"] or ("owner" if given["owner"] else "person"),
+            owner=given["owner"],
+            people=given["people"],
             epsilon=given["epsilon"],
-            delta=given["delta"],
+            delta=delta,
             ask="every question" if given["confirm"] else "never",
-            ranges={name: list(known) for name, known in ranges.items()},
+            **_held(given),
         ),
     )
     site.pin(map(read_card, trust))
     card = site.card
     click.echo(f"site {card.name}: {card.rows} rows, fingerprint {card.fingerprint}")
     click.echo(f"give {site.card_path} to the coordinator and to the other sites; keep the rest")
+
+
+def _held(given: dict[str, Any]) -> dict[str, Any]:
+    """The data, and what of it is offered: columns of a table, or a study with its people."""
+    if given["study"] is not None:
+        if given["data"] or given["ranges"] or given["owner"] or not given["people"]:
+            rule = "given with --people, and without --data, --ranges and --owner"
+            raise InvalidParameter("--study", rule, str(given["study"]))
+        return {"data": str(given["study"].resolve()), "ranges": {}}
+    if given["data"] is None or given["people"]:
+        raise InvalidParameter("--data", "given, or --study with --people", given["data"])
+    ranges = None if given["ranges"] is None else read_ranges(given["ranges"])
+    if not isinstance(ranges, dict):
+        rule = "like age=18:99,dose=0:100, or a .json file: the columns by their names"
+        raise InvalidParameter("--ranges", rule, given["ranges"])
+    offered = {name: list(known) for name, known in ranges.items()}
+    return {"data": str(given["data"].resolve()), "ranges": offered}
 
 
 @command.command()
