@@ -13,11 +13,19 @@ from dpfda.central.quadrature import as_grid, trapezoid
 from dpfda.datasets import simulate_003
 from dpfda.errors import InvalidParameter
 from dpfda.noise import SimulationSource
+from dpfda.study.results import picture
 from dpfda_bench.benchmarks import density, iclp, mean
 from dpfda_bench.datasets.catalogue import DataFileMissing
-from dpfda_bench.effort import Effort
+from dpfda_bench.effort import QUICK, Effort
 from dpfda_bench.process import Process
-from dpfda_bench.reproductions import _p003, p003_figure_3, p003_table_2, p003_table_3
+from dpfda_bench.reproductions import (
+    _p003,
+    p003_figure_3,
+    p003_figure_6,
+    p003_figure_10,
+    p003_table_2,
+    p003_table_3,
+)
 from dpfda_bench.selection import cross_validated
 
 GRID = as_grid(np.linspace(0, 1, 101))
@@ -59,6 +67,56 @@ def test_quadratic_regularization_on_scans_as_published() -> None:
     (line,) = (row for row in p003_table_2.PUBLISHED if place.items() <= row.items())
     # The published value is a mean of 100 with a standard error below 0.1 %; the rest is η and ψ.
     assert found == pytest.approx(line["ICLP-QR"], rel=0.05)
+
+
+def test_standardized_curves_give_the_printed_limits_of_frl_and_bernstein() -> None:
+    try:
+        sets = {name: _p003.curves(name) for name in _p003.PUBLIC}
+    except DataFileMissing as missing:
+        pytest.skip(str(missing))
+    for line in p003_table_2.PUBLISHED:
+        if line["epsilon"] != 4.0:
+            continue
+        records, grid = sets[line["data"]]
+        curves = p003_table_2.standardized(records)
+        found = p003_table_2._as_published(curves, grid, line["nu"], 4.0, 4)
+        # At ε = 4 almost all of both is bias: M = 4 leading functions, or 21 Bernstein ones.
+        assert found[0] == pytest.approx(line["FRL"], rel=0.15)
+        assert found[1] == pytest.approx(line["Bernstein"], rel=0.05)
+
+
+def test_other_errors_and_kernels_are_tried_in_every_version() -> None:
+    outcome = p003_figure_6.run(Effort(quick=True, replications=1))
+    assert {row["figure"] for row in outcome.rows} == set(p003_figure_6.FIGURES)
+    versions = {row["version"] for row in outcome.rows}
+    assert versions == {*p003_figure_6.GUARANTEES, "zero curve"}
+    # Tight sensitivities and a bound that is not an extreme: nothing published is better.
+    for published, corrected in zip(
+        *([r for r in outcome.rows if r["version"] == v] for v in ("as published", "corrected")),
+        strict=True,
+    ):
+        assert corrected["ICLP-QR"] < published["ICLP-QR"]
+    assert 0.9 < outcome.figures["rank_correlation_6_with_2"] <= 1.0
+    assert p003_figure_6.verdict(outcome).why.endswith(".")
+
+
+def test_heavy_tails_have_the_printed_variance() -> None:
+    curves = p003_figure_6.sample("heavy tails", Matern(), "S-1", 400, [0])
+    rest = curves - simulate_003("S-1", 1).truth["mean"]
+    # 100 coefficients of variance 5/3; the mean of 400 norms scatters by about 1 %.
+    assert np.mean(rest**2 @ trapezoid(GRID)) == pytest.approx(100 * 5 / 3, rel=0.06)
+
+
+def test_figure_10_shows_every_mechanism_beside_the_estimate() -> None:
+    try:
+        outcome = p003_figure_10.run(QUICK)
+    except DataFileMissing as missing:
+        pytest.skip(str(missing))
+    assert [row["region"] for row in outcome.rows] == list(p003_table_3.PUBLISHED)[:3]
+    for row in outcome.rows:
+        assert row["ICLP-QR η = 1.01"] < row["Bernstein K = 10"] < row["uniform"]
+        assert row["by group, histogram"] < row["by group, not private"]
+    assert picture(outcome).startswith(b"\x89PNG")
 
 
 def test_regions_of_the_mortality_table_add_up() -> None:

@@ -8,7 +8,14 @@ import pytest
 from dpfda.report import Picture
 from dpfda_bench.benchmarks import boosting, boosting_settings
 from dpfda_bench.effort import Effort
-from dpfda_bench.reproductions import _p004, p004_table_2
+from dpfda_bench.printed import printed
+from dpfda_bench.reproductions import (
+    _p004,
+    p004_boosting_curves,
+    p004_figure_2,
+    p004_figure_3,
+    p004_table_2,
+)
 
 
 def test_table_2_comes_out():
@@ -20,6 +27,41 @@ def test_table_2_comes_out():
     assert max(off) < 0.35
     assert np.mean(off) < 0.15
     assert Picture(caption="", draw=outcome.plot).drawn().png.startswith(b"\x89PNG")
+
+
+def test_first_base_learners_in_every_version():
+    outcome = p004_figure_2.run(Effort(replications=1, quick=True))
+    assert [row["mechanism"] for row in outcome.rows] == list(_p004.MECHANISMS)
+    for row in outcome.rows:
+        # Printed: 87 % without noise; the larger class has half of the rows.
+        assert row["not private"] == pytest.approx(87, abs=3)
+        assert row["majority"] == pytest.approx(50, abs=1)
+        assert row["default"] > row["not private"]  # more than centroids can tell
+    assert outcome.rows[-1]["as published"] > 60  # piecewise at ε = 5; printed: 81
+    told = {(row["figure"], row["data"]) for row in printed("004-figures")}
+    assert told <= set(p004_figure_2.OWNERS)
+
+
+def test_ten_times_the_owners_bring_centroids_nearer():
+    outcome = p004_figure_3.run(Effort(replications=2, quick=True))
+    few, many = outcome.rows
+    # The mean of ten times the rows is √10 nearer; centroids of single runs scatter by 15 %.
+    assert 2 < few["distance, as published"] / many["distance, as published"] < 5
+    # These are kept in the box that true ones lie in.
+    assert many["distance, corrected"] < few["distance, corrected"] < 2 * 20**0.5
+    assert picture(outcome).startswith(b"\x89PNG")
+
+
+def test_boosting_without_noise_and_what_is_told_of_its_rules():
+    errors, history = p004_boosting_curves._curve("synthetic", "statistic, exact", 0.0, 0)
+    assert errors[-1] < errors[0] < 0.35
+    told = p004_boosting_curves._rules([(errors, history)])
+    assert told["err, first"] == pytest.approx(history[0]["error"])
+    assert told["err, last"] > told["err, first"]  # the later rules see harder rows
+    for which in ("first", "last"):
+        error = told[f"err, {which}"]
+        assert told[f"α, {which}"] == pytest.approx(np.log((1 - error) / error))
+    assert p004_boosting_curves._rules([([0.5], [])])["α, first"] is None
 
 
 def test_the_synthetic_data_are_like_the_printed_ones():

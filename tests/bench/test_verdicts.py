@@ -82,3 +82,44 @@ def test_unknown_names_are_still_refused() -> None:
 
     with pytest.raises(UnknownName):
         catalog.reproduction("000-table-9")
+
+
+def test_sentences_about_figures_6_to_9_must_all_hold() -> None:
+    held = {
+        "rank_correlation_6_with_2": 0.95, "alignment_gain_7": 1.1,
+        "largest_factor_kernel": 1.1, "share_qr_best": 1.0,
+    }  # fmt: skip
+    assert word("003-figure-9", figures=held) == "agrees"
+    bad = {
+        "rank_correlation_6_with_2": 0.8, "alignment_gain_7": 0.9,
+        "largest_factor_kernel": 1.3, "share_qr_best": 0.8,
+    }  # fmt: skip
+    for name, value in bad.items():
+        assert word("003-figure-6", figures=held | {name: value}) == "differs"
+
+
+def test_which_of_two_is_nearer_decides_on_figure_10() -> None:
+    for share, wanted in ((0.8, "agrees"), (0.7, "differs")):
+        assert word("003-figure-10", rows=[{}], figures={"share_same_nearer": share}) == wanted
+
+
+def test_told_accuracies_decide_on_first_learners() -> None:
+    figures = {"printed_numbers": 2.0, "median_difference_points": 1.0}
+    for most, wanted in ((4.9, "agrees"), (5.1, "differs")):
+        found = figures | {"largest_difference_points": most}
+        assert word("004-figure-9", figures=found) == wanted
+    held = {"accuracy_gain_points": 9.0, "accuracy": 71.0, "distance": 2.6}
+    assert word("004-figure-3", figures=held) == "agrees"
+    for bad in ({"accuracy_gain_points": -1.0}, {"accuracy": 60.0}, {"distance": 2.0}):
+        assert word("004-figure-3", figures=held | bad) == "differs"
+
+
+def test_either_reading_of_the_curves_may_explain_a_column() -> None:
+    names = ("FRL", "Bernstein", "ICLP-AR", "ICLP-QR")
+
+    def row(plain: float, other: float) -> dict[str, Any]:
+        cells = {"published": 1.0, "as published": plain, "standardized": other}
+        return {f"{kind} {name}": value for kind, value in cells.items() for name in names}
+
+    for plain, other, wanted in ((1.2, 9.0, "agrees"), (9.0, 0.9, "agrees"), (2.0, 0.5, "differs")):
+        assert word("003-table-2", rows=[row(plain, other)]) == wanted

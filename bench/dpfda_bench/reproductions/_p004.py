@@ -13,6 +13,8 @@ from sklearn.datasets import make_classification
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.boosting.design import BoostingProgress
+from dpfda.boosting.feature_map import FeatureMap
+from dpfda.boosting.gradient_study import GradientDesign, GradientProgress
 from dpfda.boosting.owner_rows import OwnerRows
 from dpfda.boosting.requests import Request
 from dpfda.boosting.requests.sample import SampleRequest
@@ -23,12 +25,13 @@ from dpfda.protocol.query import Records
 from dpfda_bench.datasets.vector_sets import load_fashion, load_mnist_4_9
 from dpfda_bench.effort import Effort
 from dpfda_bench.images import Images, Vocabulary, enlarged, root_histograms
+from dpfda_bench.preparation import prepare
 from dpfda_bench.printed import printed
 from dpfda_bench.verdicts import Verdict, agrees_if
 
 EPSILONS = (1.0, 3.0, 5.0, 7.0, 9.0)
 MECHANISMS = ("laplace", "duchi", "piecewise")
-Name = Literal["synthetic", "mnist", "fashion"]
+Name = Literal["synthetic", "mnist", "fashion", "adult"]
 _USER, _PER_CLASS = 2000, 20_000
 _SYNTHETIC_ROWS = 250_000  # another number gives other classes, whatever the seed
 SYNTHETIC_SEED = 2
@@ -107,10 +110,20 @@ def images(name: Literal["mnist", "fashion"], kind: Literal["bovw", "hog"], word
     )  # fmt: skip
 
 
+@lru_cache(maxsize=1)
+def adult() -> Data:
+    """Adult in place of Brazil's census: 13 columns in [-1, 1], income above 50K."""
+    rows = prepare("adult")
+    order = np.random.default_rng(0).permutation(len(rows.X))
+    X, y = rows.X[order] * math.sqrt(rows.X.shape[1]), rows.y[order].astype(np.int64)
+    user, owned, test = slice(_USER), slice(_USER, 36_000), slice(36_000, None)
+    return Data(X[user], y[user], X[owned], y[owned], X[test], y[test])
+
+
 def load(name: Name) -> Data:
-    """The data sets as 004 uses them; Brazil's census is not public."""
-    if name == "synthetic":
-        return synthetic()
+    """The data sets as 004 uses them; Brazil's census is not public: `adult` stands in."""
+    if name in ("synthetic", "adult"):
+        return synthetic() if name == "synthetic" else adult()
     return images(name, "bovw", 50 if name == "mnist" else 100)
 
 
@@ -189,30 +202,53 @@ def shares(
 
 
 def boosted(
-    kind: str, data: Data, rows: OwnerRows, *, epsilon: float, owners: int, rounds: int, seed: int
+    kind: str,
+    data: Data,
+    rows: OwnerRows,
+    *,
+    epsilon: float,
+    owners: int,
+    rounds: int,
+    seed: int,
+    noisy: bool = True,
 ) -> tuple[list[float], list[dict[str, Any]]]:
     """Test error after each kept round, and the history with err and α."""
     progress = shares(kind, data, rows, epsilon=epsilon, owners=owners, rounds=rounds)
-    return errors_by_round(progress, rows, data, SimulationSource(seed)), progress.history
+    source = SimulationSource(seed)
+    return errors_by_round(progress, rows, data, source, noisy=noisy), progress.history
 
 
-def asked(progress: BoostingProgress, rows: OwnerRows, source: Source) -> Iterator[None]:
+def gradients(
+    data: Data, rows: OwnerRows, *, epsilon: float, owners: int, seed: int
+) -> GradientProgress:
+    """Gradient reports, this package's default, of `owners` before the first one is asked."""
+    features, size = FeatureMap.learnt(data.user), rows.features.shape[1]
+    design = GradientDesign(features=features, reference=data.user[:1000], n_rows=size)
+    plan = design.plan(epsilon=epsilon, owners=owners, classes=(0, 1), seed=seed)
+    return GradientProgress(design, plan)
+
+
+def asked(
+    progress: BoostingProgress, rows: OwnerRows, source: Source, *, noisy: bool = True
+) -> Iterator[None]:
     """Ask owners in their order until the study is finished; pauses after each phase."""
     start = 0
     while not progress.finished:
         task, stop = progress.tasks(0, progress.quota), start + progress.quota
-        progress.absorb(task, task.answer(rows.take(slice(start, stop)), source).values)
+        held = rows.take(slice(start, stop))
+        sent = task.answer(held, source).values if noisy else task.exact(task.fitting(held), source)
+        progress.absorb(task, sent)
         progress.close()
         start = stop
         yield
 
 
 def errors_by_round(
-    progress: BoostingProgress, rows: OwnerRows, data: Data, source: Source
+    progress: BoostingProgress, rows: OwnerRows, data: Data, source: Source, *, noisy: bool = True
 ) -> list[float]:
     """Run a study and look at the test error after each round (as an onlooker)."""
     errors, rounds = [], 0
-    for _ in asked(progress, rows, source):
+    for _ in asked(progress, rows, source, noisy=noisy):
         if len(progress.history) > rounds and progress.history[-1].get("kept", True):
             errors.append(error(progress, data))
         rounds = len(progress.history)
@@ -222,6 +258,11 @@ def errors_by_round(
 def error(progress: BoostingProgress, data: Data) -> float:
     """Share of test rows that the present model gets wrong."""
     return float(np.mean(progress.boosted.decide(data.test) != data.test_labels))
+
+
+def majority(data: Data) -> float:
+    """Percent of test rows that whoever always says the larger class gets right."""
+    return 100 * float(np.bincount(data.test_labels).max() / len(data.test_labels))
 
 
 Cell = Callable[[Name, str, float, int], dict[str, float]]

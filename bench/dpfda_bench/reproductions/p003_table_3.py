@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import spearmanr
@@ -35,7 +35,7 @@ GUARANTEES = {"every column": "ε = 1 for a thousand deaths; FRL's size is chose
 PUBLISHED = {row.pop("region"): row for row in printed("003-table-3")}
 COLUMNS = tuple(next(iter(PUBLISHED.values())))
 _BOX = ((0.0, 100.0),)
-_UNIT = 1000 * 100  # × 1000, and from a density in years to one on [0, 1]
+UNIT = 1000 * 100  # × 1000, and from a density in years to one on [0, 1]
 _MOST_FRL = 15
 
 NOTES = [
@@ -107,40 +107,62 @@ def spread(counts: FloatArray) -> FloatArray:
     return np.repeat(5.0 * np.arange(len(sizes)), sizes) + 5.0 * within
 
 
-def _distances(ages: FloatArray) -> list[float]:
-    """E‖f̃ - f̂‖² of the five columns, exactly: smoothing plus noise."""
+class Drawn(NamedTuple):
+    """A release of a density: without noise, on the ages, and what noise does to it.
+
+    Attributes:
+        curve: the density that noise is added to.
+        functions: what each noisy number multiplies.
+        variance: of each number's noise.
+    """
+
+    curve: FloatArray
+    functions: FloatArray
+    variance: FloatArray
+
+
+def released(ages: FloatArray) -> tuple[FloatArray, dict[str, Drawn], FloatArray]:
+    """f̂, the five columns of the table, and the weights of the 256 ages."""
     n = len(ages)
     pairs = eigenpairs(SquaredExponential(length=_bandwidth(n)), (np.linspace(*_BOX[0], 256),))
     shares = np.bincount(np.rint(ages / 100 * 255).astype(np.int64), minlength=256) / n
     mass = float(pairs.eigenvalues @ (pairs.functions[:, 128] * (pairs.functions @ pairs.weights)))
     plain = (pairs.functions * pairs.eigenvalues[:, None] / mass).T  # cells × coefficients of K_x
-    target = shares @ plain
+    curve = shares @ plain @ pairs.functions
+    weights = np.asarray(pairs.weights)
+
+    def drawn(features: FloatArray, functions: FloatArray, axes: FloatArray) -> Drawn:
+        sensitivity = cell_sensitivity(features, axes) / n
+        law = l1_noise(Cost(epsilon=1.0), sensitivity=sensitivity, axes=axes).law
+        return Drawn((shares @ features) @ functions, functions, law.variance)
+
     found = []
     for eta in (1.01, 1.05):
         # The published estimate keeps K^η as it is: its eigenvalues, below 1, shrink everything.
         features = plain * pairs.eigenvalues ** (eta - 1)
-        gap = float(((shares @ features - target) ** 2).sum())
-        found.append(gap + _noise(features, np.sqrt(pairs.eigenvalues), np.ones(pairs.size), n))
+        found.append(drawn(features, pairs.functions, np.sqrt(pairs.eigenvalues)))
     truncated = [
-        float((target[size:] ** 2).sum()) + _noise(plain[:, :size], np.ones(size), np.ones(size), n)
+        drawn(plain[:, :size], pairs.functions[:size], np.ones(size))
         for size in range(3, _MOST_FRL + 1)
     ]
-    found.append(min(truncated))
-    curve = target @ pairs.functions
+    found.append(min(truncated, key=lambda one: distance(one, curve, weights)))
     for order in (10, 20):
-        basis = Bernstein(order=order).basis(pairs.grid)
+        functions = Bernstein(order=order).basis(pairs.grid).functions
         values = plain @ pairs.at(np.linspace(*_BOX[0], order + 1))
-        gap = float(((shares @ values) @ basis.functions - curve) ** 2 @ basis.weights)
-        energy = basis.functions**2 @ basis.weights
-        found.append(gap + _noise(values, np.ones(basis.size), energy, n))
-    return [_UNIT * value for value in found]
+        found.append(drawn(values, functions, np.ones(len(functions))))
+    return curve, dict(zip(COLUMNS, found, strict=True)), weights
 
 
-def _noise(features: FloatArray, axes: FloatArray, energy: FloatArray, n: int) -> float:
-    """Expected squared norm of the noise, for the exact sensitivity over pairs of ages."""
-    sensitivity = cell_sensitivity(features, axes) / n
-    noise = l1_noise(Cost(epsilon=1.0), sensitivity=sensitivity, axes=axes)
-    return float(noise.law.variance @ energy)
+def distance(one: Drawn, curve: FloatArray, weights: FloatArray) -> float:
+    """E‖f̃ - f̂‖², exactly: smoothing plus noise."""
+    noise = float(one.variance @ (one.functions**2 @ weights))
+    return float((one.curve - curve) ** 2 @ weights) + noise
+
+
+def _distances(ages: FloatArray) -> list[float]:
+    """E‖f̃ - f̂‖² of the five columns."""
+    curve, columns, weights = released(ages)
+    return [UNIT * distance(one, curve, weights) for one in columns.values()]
 
 
 def _bandwidth(n: int) -> float:
@@ -151,17 +173,19 @@ def _release(ages: FloatArray, mechanism: DensityMechanism) -> DensityRelease:
     return DensityRelease(epsilon=1.0, n=len(ages), box=_BOX, mechanism=mechanism)
 
 
+def histograms(ages: FloatArray, at: FloatArray, times: int) -> FloatArray:
+    """Releases of this package's default, (times, points)."""
+    release, source = _release(ages, HistogramDensity()), SimulationSource(0)
+    asked = (release.ask((ages[:, None],), source=source) for _ in range(times))
+    return np.array([found.values(at) for found in asked])
+
+
 def _histogram(ages: FloatArray, times: int) -> float:
     plain = KernelDensity(eta=1.0, bandwidth=_bandwidth(len(ages)))
-    grid, points = plain.layout(_BOX, len(ages))[0].grid, ages[:, None]
-    target = kernel_estimate(plain, points, _BOX)
-    weights, source = trapezoid(grid), SimulationSource(0)
-    release = _release(ages, HistogramDensity())
-    errors = [
-        (release.ask((points,), source=source).values(grid[0]) - target) ** 2 @ weights
-        for _ in range(times)
-    ]
-    return _UNIT * float(np.mean(errors))
+    grid = plain.layout(_BOX, len(ages))[0].grid
+    target = kernel_estimate(plain, ages[:, None], _BOX)
+    errors = (histograms(ages, grid[0], times) - target) ** 2 @ trapezoid(grid)
+    return UNIT * float(errors.mean())
 
 
 def _plot(counts: dict[str, FloatArray]) -> Any:

@@ -60,9 +60,10 @@ def verdict(outcome: Outcome) -> Verdict:
 
 def _cell(name: common.Name, mechanism: str, epsilon: float, runs: int) -> dict[str, float]:
     data = common.load(name)
+    rows = partial(data.grouped, OWNERS[name], _ROWS)
     published, private = (
         [
-            distance(data, name, kind, mechanism=mechanism, epsilon=epsilon, seed=seed)
+            distance(data, rows(seed=seed), kind, mechanism=mechanism, epsilon=epsilon, seed=seed)
             for seed in range(runs)
         ]
         for kind in ("published", "sample")
@@ -76,10 +77,9 @@ def _cell(name: common.Name, mechanism: str, epsilon: float, runs: int) -> dict[
 
 
 def distance(
-    data: common.Data, name: str, kind: str, *, mechanism: str, epsilon: float, seed: int
+    data: common.Data, owners: OwnerRows, kind: str, *, mechanism: str, epsilon: float, seed: int
 ) -> tuple[float, float]:
     """Mean distance of noisy and true centroids of the same owners, and the gap of the true."""
-    owners = data.grouped(OWNERS[name], _ROWS, seed=seed)
     study = common.shares(kind, data, owners, mechanism=mechanism, epsilon=epsilon)
     request = study.tasks(0, owners.owners)
     assert isinstance(request, SampleRequest)
