@@ -13,10 +13,10 @@ from dpfda.central.quadrature import as_grid, trapezoid
 from dpfda.datasets import simulate_003
 from dpfda.errors import InvalidParameter
 from dpfda.noise import SimulationSource
-from dpfda.study.results import picture
+from dpfda.report import Picture
 from dpfda_bench.benchmarks import density, iclp, mean
 from dpfda_bench.datasets.catalogue import DataFileMissing
-from dpfda_bench.effort import QUICK, Effort
+from dpfda_bench.effort import Effort
 from dpfda_bench.process import Process
 from dpfda_bench.reproductions import (
     _p003,
@@ -109,14 +109,14 @@ def test_heavy_tails_have_the_printed_variance() -> None:
 
 def test_figure_10_shows_every_mechanism_beside_the_estimate() -> None:
     try:
-        outcome = p003_figure_10.run(QUICK)
+        outcome = p003_figure_10.run(Effort(quick=True))
     except DataFileMissing as missing:
         pytest.skip(str(missing))
     assert [row["region"] for row in outcome.rows] == list(p003_table_3.PUBLISHED)[:3]
     for row in outcome.rows:
         assert row["ICLP-QR η = 1.01"] < row["Bernstein K = 10"] < row["uniform"]
         assert row["by group, histogram"] < row["by group, not private"]
-    assert picture(outcome).startswith(b"\x89PNG")
+    assert Picture(caption="", draw=outcome.plot).drawn().png.startswith(b"\x89PNG")
 
 
 def test_regions_of_the_mortality_table_add_up() -> None:

@@ -49,7 +49,7 @@ def test_ten_times_the_owners_bring_centroids_nearer():
     assert 2 < few["distance, as published"] / many["distance, as published"] < 5
     # These are kept in the box that true ones lie in.
     assert many["distance, corrected"] < few["distance, corrected"] < 2 * 20**0.5
-    assert picture(outcome).startswith(b"\x89PNG")
+    assert Picture(caption="", draw=outcome.plot).drawn().png.startswith(b"\x89PNG")
 
 
 def test_boosting_without_noise_and_what_is_told_of_its_rules():
