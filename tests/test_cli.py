@@ -71,7 +71,7 @@ def test_without_the_second_package_one_line_says_where_benchmarks_are(
 ) -> None:
     monkeypatch.setattr("dpfda.cli._group.entry_points", lambda group: [])
     assert "bench" not in invoke("--help").stdout
-    for name in ("bench", "data", "reproduce"):
+    for name in ("bench", "reproduce"):
         done = invoke(name, "--list")
         assert done.exit_code == 2
         assert done.stdout == ""

@@ -15,9 +15,9 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.curves import CurveEncoder
+from dpfda.datasets.catalogue import Columns, PathLike, read
+from dpfda.datasets.curve_sets import load_dti, load_tecator
 from dpfda.errors import MissingExtra, UnknownName
-from dpfda_bench.datasets.catalogue import Columns, PathLike, read
-from dpfda_bench.datasets.curve_sets import load_dti, load_tecator
 
 Link = Literal["linear", "logistic"]
 

@@ -17,9 +17,9 @@ from click.testing import CliRunner
 
 import dpfda
 from dpfda.cli._group import dpfda as command_line
+from dpfda.datasets.catalogue import CATALOGUE
 from dpfda.study.outcome import Outcome
 from dpfda_bench import catalog
-from dpfda_bench.datasets.catalogue import CATALOGUE
 from dpfda_bench.effort import Effort
 from dpfda_bench.goals import at_least, at_most
 from dpfda_bench.verdicts import agrees_if

@@ -11,11 +11,11 @@ from dpfda.central.linear import FiniteLaplace, QuadraticRegularization
 from dpfda.central.mean import MeanRelease
 from dpfda.central.quadrature import as_grid, trapezoid
 from dpfda.datasets import simulate_003
+from dpfda.datasets.catalogue import DataFileMissing
 from dpfda.errors import InvalidParameter
 from dpfda.noise import SimulationSource
 from dpfda.report import Picture
 from dpfda_bench.benchmarks import density, iclp, mean
-from dpfda_bench.datasets.catalogue import DataFileMissing
 from dpfda_bench.effort import Effort
 from dpfda_bench.process import Process
 from dpfda_bench.reproductions import (

@@ -8,12 +8,12 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from dpfda import LocalBoostingClassifier, MRMAClassifier
 from dpfda.curves import CurveEncoder
 from dpfda.datasets import simulate_001
+from dpfda.datasets.curve_sets import load_phoneme
 from dpfda.errors import BudgetExceeded, InvalidData, InvalidParameter
 from dpfda.estimators.local import LocalCurveClassifier
 from dpfda.estimators.moment import MomentClassifier
 from dpfda.privacy.ledger import Ledger
 from dpfda.protocol.public_randomness import one_row_each
-from dpfda_bench.datasets.curve_sets import load_phoneme
 
 TRAIN, TEST = simulate_001(3000, 0), simulate_001(3000, 1)
 

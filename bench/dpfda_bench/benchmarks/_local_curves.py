@@ -7,8 +7,8 @@ from functools import partial
 import numpy as np
 
 from dpfda.datasets import Dataset, simulate_001
+from dpfda.datasets.curve_sets import load_phoneme
 from dpfda_bench.benchmarks._local_problem import Draw, Problem, at, split
-from dpfda_bench.datasets.curve_sets import load_phoneme
 
 _UNBALANCED = -3.0  # the intercept of 001 §6.1 that leaves 28 % of people in one class
 _RANGE = {"value_range": (-6.0, 6.0)}

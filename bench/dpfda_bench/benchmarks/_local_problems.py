@@ -12,16 +12,16 @@ import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.datasets import Dataset
-from dpfda_bench.benchmarks._local_curves import simulations, speech
-from dpfda_bench.benchmarks._local_problem import Draw, Problem, at, split
-from dpfda_bench.benchmarks._local_spread import spreads
-from dpfda_bench.datasets.curve_sets import load_phoneme
-from dpfda_bench.datasets.vector_sets import (
+from dpfda.datasets.curve_sets import load_phoneme
+from dpfda.datasets.vector_sets import (
     load_adult,
     load_diabetes,
     load_mnist_4_9,
     load_phishing,
 )
+from dpfda_bench.benchmarks._local_curves import simulations, speech
+from dpfda_bench.benchmarks._local_problem import Draw, Problem, at, split
+from dpfda_bench.benchmarks._local_spread import spreads
 
 _OTHERS = 5000
 """Simulated people on whom a classifier is judged."""

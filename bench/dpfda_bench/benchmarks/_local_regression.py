@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
+from dpfda.datasets.curve_sets import load_activity, load_tecator
 from dpfda.face.comparison import non_private_regression
 from dpfda.noise import SimulationSource
 from dpfda.planner.numbers import private_mean
@@ -21,7 +22,6 @@ from dpfda.protocol.person import target_places
 from dpfda.recipe import plan_study
 from dpfda.simulate import people_from, simulate
 from dpfda.study.sweep import Sweep
-from dpfda_bench.datasets.curve_sets import load_activity, load_tecator
 from dpfda_bench.measuring import mean_and_error
 
 Draw = tuple[FloatArray, FloatArray, FloatArray, FloatArray]

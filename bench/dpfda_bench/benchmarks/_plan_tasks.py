@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
+from dpfda.datasets import curve_sets as curves
 from dpfda.datasets import simulate_001
-from dpfda_bench.datasets import curve_sets as curves
-from dpfda_bench.datasets import vector_sets as vectors
+from dpfda.datasets import vector_sets as vectors
 from dpfda_bench.preparation import prepare
 
 Split = tuple[FloatArray, FloatArray, FloatArray, FloatArray]

@@ -12,13 +12,13 @@ import numpy as np
 
 from dpfda._validate import AnyArray, FloatArray
 from dpfda.datasets import simulate_001
+from dpfda.datasets.catalogue import DataFileMissing
+from dpfda.datasets.curve_sets import load_phoneme
 from dpfda.face.comparison import majority_error, non_private_classifier
 from dpfda.moments.classifier import PrivateCurveClassifier
 from dpfda.regression.recipe import public_encoder
 from dpfda.study.outcome import Outcome
 from dpfda.study.sweep import ALONE, Sweep
-from dpfda_bench.datasets.catalogue import DataFileMissing
-from dpfda_bench.datasets.curve_sets import load_phoneme
 from dpfda_bench.goals import Goal, at_most
 from dpfda_bench.measuring import mean_and_error
 

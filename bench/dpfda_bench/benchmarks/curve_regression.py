@@ -16,13 +16,13 @@ from sklearn.linear_model import LinearRegression
 
 from dpfda._validate import FloatArray
 from dpfda.curves.band import Band
+from dpfda.datasets.catalogue import DataFileMissing
+from dpfda.datasets.curve_sets import load_activity
 from dpfda.moments.curve_regression import PrivateCurveRegression
 from dpfda.regression.recipe import public_encoder
 from dpfda.study.outcome import Outcome
 from dpfda.study.sweep import ALONE, Sweep
 from dpfda_bench.benchmarks._local_regression import Draw, simulated, slope
-from dpfda_bench.datasets.catalogue import DataFileMissing
-from dpfda_bench.datasets.curve_sets import load_activity
 from dpfda_bench.goals import Goal, at_most
 
 _EPSILONS = (0.1, 0.5, 1.0, 2.0)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
+from dpfda.datasets.catalogue import DataFileMissing
 from dpfda.face.comparison import majority_error, non_private_classifier
 from dpfda.noise import SimulationSource
 from dpfda.recipe import plan_study
@@ -22,7 +23,6 @@ from dpfda.study.sweep import ALONE, Sweep
 from dpfda_bench.benchmarks._local_problem import Problem
 from dpfda_bench.benchmarks._local_problems import problems
 from dpfda_bench.benchmarks._local_regression import figures_of, regressions, rows_of
-from dpfda_bench.datasets.catalogue import DataFileMissing
 from dpfda_bench.goals import Goal, at_most
 from dpfda_bench.measuring import mean_and_error
 

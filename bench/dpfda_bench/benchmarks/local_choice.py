@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from dpfda.datasets.catalogue import DataFileMissing
 from dpfda.linear.design import LinearDesign
 from dpfda.noise import SimulationSource
 from dpfda.protocol.plan import StudyPlan
@@ -23,7 +24,6 @@ from dpfda.study.outcome import Outcome
 from dpfda.study.sweep import ALONE, Sweep
 from dpfda_bench.benchmarks._local_problem import Problem
 from dpfda_bench.benchmarks._local_problems import problems
-from dpfda_bench.datasets.catalogue import DataFileMissing
 from dpfda_bench.goals import Goal, at_most
 
 GOALS: dict[str, Goal] = {"mean_regret": at_most(1.0)}

@@ -14,12 +14,12 @@ from dpfda.central.linear import FiniteLaplace, OptimalAllocation, QuadraticRegu
 from dpfda.central.mean import FunctionMechanism, MeanRelease
 from dpfda.central.quadrature import as_grid, norms, trapezoid
 from dpfda.central.records import read_records
+from dpfda.datasets.catalogue import DataFileMissing
+from dpfda.datasets.curve_sets import load_dti
 from dpfda.moments.mean_estimator import PrivateMean
 from dpfda.noise import SimulationSource
 from dpfda.study.outcome import Outcome
 from dpfda_bench.benchmarks.iclp import distances, total_error
-from dpfda_bench.datasets.catalogue import DataFileMissing
-from dpfda_bench.datasets.curve_sets import load_dti
 from dpfda_bench.goals import Goal, at_most
 
 _BOUNDS = {1000: (0.0070, 0.016, 0.016, 0.15), 10_000: (0.0003, 0.0003, 0.0004, 0.0004)}

@@ -10,12 +10,12 @@ from itertools import product
 from typing import Any
 
 from dpfda import MRMAClassifier
+from dpfda.datasets.catalogue import DataFileMissing
 from dpfda.study.outcome import Outcome
 from dpfda.study.sweep import ALONE, Sweep
 from dpfda_bench.benchmarks._local_problem import Problem
 from dpfda_bench.benchmarks._local_problems import problems
 from dpfda_bench.benchmarks.local import study
-from dpfda_bench.datasets.catalogue import DataFileMissing
 from dpfda_bench.goals import Goal
 from dpfda_bench.measuring import mean_and_error
 

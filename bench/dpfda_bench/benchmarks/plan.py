@@ -29,6 +29,7 @@ import numpy as np
 from dpfda._validate import FloatArray, IntArray
 from dpfda.curves import CurveEncoder
 from dpfda.datasets import simulate_001
+from dpfda.datasets.catalogue import DataFileMissing
 from dpfda.face.comparison import non_private_classifier
 from dpfda.noise import SimulationSource
 from dpfda.planner.forecast import forecast
@@ -41,7 +42,6 @@ from dpfda.simulate import ask_everybody
 from dpfda.study.outcome import Outcome
 from dpfda.study.sweep import ALONE, Sweep
 from dpfda_bench.benchmarks._plan_tasks import Case, tasks
-from dpfda_bench.datasets.catalogue import DataFileMissing
 from dpfda_bench.goals import Goal, at_least, at_most
 
 GOALS: dict[str, Goal] = {

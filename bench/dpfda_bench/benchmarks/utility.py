@@ -17,6 +17,15 @@ import numpy as np
 from dpfda._validate import FloatArray, IntArray
 from dpfda.curves import CurveEncoder
 from dpfda.datasets import Dataset, simulate_001
+from dpfda.datasets.catalogue import DataFileMissing
+from dpfda.datasets.curve_sets import (
+    load_growth,
+    load_gunpoint,
+    load_italy_power_demand,
+    load_phoneme,
+    load_tecator,
+)
+from dpfda.datasets.vector_sets import load_adult, load_diabetes
 from dpfda.face.comparison import majority_error, non_private_classifier
 from dpfda.noise import SimulationSource
 from dpfda.protocol.plan import StudyPlan
@@ -25,15 +34,6 @@ from dpfda.recipe import plan_study
 from dpfda.simulate import simulate
 from dpfda.study.outcome import Outcome
 from dpfda.study.sweep import ALONE, Sweep
-from dpfda_bench.datasets.catalogue import DataFileMissing
-from dpfda_bench.datasets.curve_sets import (
-    load_growth,
-    load_gunpoint,
-    load_italy_power_demand,
-    load_phoneme,
-    load_tecator,
-)
-from dpfda_bench.datasets.vector_sets import load_adult, load_diabetes
 from dpfda_bench.goals import Goal, at_most
 
 _EPSILONS = (0.1, 0.5, 1.0, 5.0)

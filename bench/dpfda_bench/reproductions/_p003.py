@@ -17,10 +17,10 @@ from dpfda.central.linear import LinearMechanism
 from dpfda.central.mean import FunctionMechanism, MeanRelease
 from dpfda.central.quadrature import Grid, as_grid, norms, trapezoid
 from dpfda.central.records import read_records
+from dpfda.datasets.curve_sets import load_adelaide_demand, load_dti
 from dpfda.noise import SimulationSource
 from dpfda.privacy.cost import Cost
 from dpfda_bench.benchmarks.iclp import distances
-from dpfda_bench.datasets.curve_sets import load_adelaide_demand, load_dti
 from dpfda_bench.effort import Effort
 
 EPSILONS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)

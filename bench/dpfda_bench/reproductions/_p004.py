@@ -19,10 +19,10 @@ from dpfda.boosting.owner_rows import OwnerRows
 from dpfda.boosting.requests import Request
 from dpfda.boosting.requests.sample import SampleRequest
 from dpfda.boosting.samme_study import SammeDesign, SammeProgress
+from dpfda.datasets.vector_sets import load_fashion, load_mnist_4_9
 from dpfda.noise import SimulationSource, Source
 from dpfda.protocol.answer import Answer
 from dpfda.protocol.query import Records
-from dpfda_bench.datasets.vector_sets import load_fashion, load_mnist_4_9
 from dpfda_bench.effort import Effort
 from dpfda_bench.images import Images, Vocabulary, enlarged, root_histograms
 from dpfda_bench.preparation import prepare

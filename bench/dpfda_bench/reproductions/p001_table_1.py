@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
+from dpfda.datasets.vector_sets import load_diabetes
 from dpfda.learners.logistic import Logistic
 from dpfda.mrma.designs import MRMADesign
 from dpfda.noise import SimulationSource
 from dpfda.study.outcome import Outcome
 from dpfda_bench import baselines
 from dpfda_bench.baselines import People, Setting
-from dpfda_bench.datasets.vector_sets import load_diabetes
 from dpfda_bench.decision_rules import MembersRule, Rule
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.goals import at_most

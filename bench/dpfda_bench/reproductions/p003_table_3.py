@@ -17,11 +17,11 @@ from dpfda.central.histogram_density import HistogramDensity
 from dpfda.central.kernel_density import KernelDensity
 from dpfda.central.kernels import SquaredExponential
 from dpfda.central.quadrature import trapezoid
+from dpfda.datasets.catalogue import read
 from dpfda.mechanisms.budgeted import l1_noise
 from dpfda.noise import SimulationSource
 from dpfda.privacy.cost import Cost
 from dpfda.study.outcome import Outcome
-from dpfda_bench.datasets.catalogue import read
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.printed import printed
 from dpfda_bench.reproductions._p003 import kernel_estimate

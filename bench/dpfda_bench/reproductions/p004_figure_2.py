@@ -41,7 +41,7 @@ def run(effort: Effort = FULL) -> Outcome:
     """Five runs (the paper has ten); the synthetic data only for a quick look."""
     runs = effort.repeats(5, quick=1)
     places = sorted(OWNERS, key=lambda place: (_ORDER.index(place[1]), place[0]))
-    epsilons = common.EPSILONS
+    epsilons: tuple[float, ...] = common.EPSILONS
     if effort.quick:
         places, epsilons = places[:1], (5.0,)
     told = {

@@ -18,7 +18,7 @@ from dpfda.cli._output import Complaint
 from dpfda.errors import DpfdaError, MissingExtra, UnknownName
 
 #: Commands that `dpfda` is known for and that another package brings.
-_ELSEWHERE = {"bench": "dpfda-bench", "data": "dpfda-bench", "reproduce": "dpfda-bench"}
+_ELSEWHERE = {"bench": "dpfda-bench", "reproduce": "dpfda-bench"}
 
 
 class CommandFiles(click.Group):

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpfda.datasets.catalogue import Columns, PathLike, copies, read
 from dpfda.datasets.dataset import Dataset, signs
-from dpfda_bench.datasets.catalogue import Columns, PathLike, copies, read
 
 
 def load_diabetes(

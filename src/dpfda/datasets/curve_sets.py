@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpfda.datasets.catalogue import PathLike, copies, read
 from dpfda.datasets.dataset import Dataset, signs
 from dpfda.errors import InvalidParameter
-from dpfda_bench.datasets.catalogue import PathLike, copies, read
 
 
 def load_phoneme(

@@ -13,10 +13,10 @@ import pytest
 from click.testing import CliRunner, Result
 from scipy.io import savemat
 
-from dpfda_bench.commands.data import command
-from dpfda_bench.datasets import originals
-from dpfda_bench.datasets.catalogue import CATALOGUE, contents, read
-from dpfda_bench.datasets.curve_sets import load_dti
+from dpfda.cli.data import command
+from dpfda.datasets import originals
+from dpfda.datasets.catalogue import CATALOGUE, contents, read
+from dpfda.datasets.curve_sets import load_dti
 
 rdata = pytest.importorskip("rdata", reason="rdata is not installed")
 

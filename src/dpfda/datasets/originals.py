@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.io import loadmat
 
+from dpfda.datasets.catalogue import CATALOGUE
 from dpfda.errors import InvalidData
-from dpfda_bench.datasets.catalogue import CATALOGUE
 
 Array = npt.NDArray[Any]
 Found = dict[str, Array]

@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
+from dpfda.datasets.catalogue import CATALOGUE, Columns, locate, places, read
+from dpfda.datasets.originals import convert, write
 from dpfda.errors import DpfdaError, InvalidData, InvalidParameter, UnknownName
 from dpfda.study.results import to_json
-from dpfda_bench.datasets.catalogue import CATALOGUE, Columns, locate, places, read
-from dpfda_bench.datasets.originals import convert, write
 
 _FOLDER = click.option(
     "--folder",

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from dpfda.curves import CurveEncoder
+from dpfda.datasets import curve_sets, vector_sets
+from dpfda.datasets.catalogue import CATALOGUE, DataFileMissing
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda_bench.datasets import curve_sets, vector_sets
-from dpfda_bench.datasets.catalogue import CATALOGUE, DataFileMissing
 
 LOADERS = {
     name.removeprefix("load_"): loader
@@ -61,7 +61,7 @@ def test_a_changed_file_is_refused(tmp_path):
 
 
 def test_the_shape_is_checked_after_the_hash():
-    from dpfda_bench.datasets.catalogue import Columns
+    from dpfda.datasets.catalogue import Columns
 
     with pytest.raises(InvalidData, match=r"data of shape \(93, 31\), got shape \(2, 3\)"):
         Columns({}, "growth", verify=True).dataset("", X=np.zeros((2, 3)))
