@@ -178,6 +178,8 @@ def unquoted(name: str) -> Iterator[None]:
     """Say what is wrong with private values in words that do not show them."""
     try:
         yield
+    except OverflowError:  # an integer of Python that no float holds
+        raise InvalidData(name, "finite: a number in it is too large") from None
     except ValueError as error:
         first = str(error).partition("\n")[0]  # then: advice that is not private
         told = [rule for part, rule in _QUOTING.items() if part in str(error)]

@@ -46,7 +46,8 @@ DOSES = "a.csv --epsilon 1 --target dose --drop ill"
         (f"release kernel-machine {AGES} --target ill "
          "--loss logistic", "--classes must be given"),
         (f"release kernel-machine {AGES} --target ill "
-         "--loss logistic --classes no,maybe", "row 1, column 'ill' must be one of --classes no,m"),
+         "--loss logistic --classes no,maybe",
+         "row 1, column 'ill' must be one of the classes no,maybe"),
         ("classify a.csv --epsilon 1 --label ill --classes no,yes", "--range must be given"),
         ("classify a.csv --epsilon 1 --range 0 9", "--label must be given"),
         ("regress a.csv --epsilon 1", "--target must be given (see dpfda regress --help)"),

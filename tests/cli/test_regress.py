@@ -89,7 +89,7 @@ def test_logistic(patients):
         ([*ONE, "--feature-norm-bound", "1", "--seed", "-1"], "--seed"),
         ([*ONE, "--feature-norm-bound", "1", "--target-range", "9", "0"], "--target-range must"),
         ([*ONE[:4], "--feature-norm-bound", "1"], "--target-range must be given"),
-        ([*LOGISTIC, "--classes", "0,1"], "--classes 0,1"),
+        ([*LOGISTIC, "--classes", "0,1"], "one of the classes 0,1"),
         ([*LOGISTIC, "--classes", "1"], "--classes must be given"),
         (LOGISTIC, "--classes must be given"),
     ],
@@ -309,3 +309,38 @@ def test_curves(days, tmp_path):
 )
 def test_curves_and_tables_are_kept_apart(days, more, rule):
     assert rule in run(days, *ONE, *more).stderr
+
+
+def test_one_file_and_two_are_read_alike(tmp_path):
+    """Empty cells count as 0 where rows have a length, and ids are refused, however many files."""
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(-0.5, 0.5, (400, 2))
+    lines = [f"{a:.3f},{b:.3f},{a:.3f}" for a, b in rows]
+    lines[3] = f",0.2,{rows[3, 0]:.3f}"
+    parts = {"whole": lines, "first": lines[:150], "second": lines[150:]}
+    for name, some in parts.items():
+        (tmp_path / f"{name}.csv").write_text("\n".join(["a,b,y", *some]) + "\n")
+    asked = ["--target", "y", "--target-range", "-1", "1", "--epsilon", "1", "--seed", "0"]
+    asked += ["--feature-norm-bound", "1", "--fill", "--json"]
+    whole = run(tmp_path / "whole.csv", *asked)
+    several = CliRunner().invoke(
+        dpfda, ["regress", *(str(tmp_path / f"{n}.csv") for n in ("first", "second")), *asked]
+    )
+    assert (whole.exit_code, several.exit_code) == (0, 0), several.output
+    assert json.loads(whole.stdout)["coefficients"] == json.loads(several.stdout)["coefficients"]
+    empty = run(tmp_path / "whole.csv", *(part for part in asked if part != "--fill"))
+    assert "row 4, column 'a' must be given (or pass --fill)" in empty.output
+    for name, first in (("one", 1), ("two", 500)):
+        numbered = [f"{first + place},{line}" for place, line in enumerate(lines[4:150])]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["n,a,b,y", *numbered]) + "\n")
+    paths = [str(tmp_path / f"{name}.csv") for name in ("one", "two")]
+    for files in (paths[:1], paths):
+        done = CliRunner().invoke(dpfda, ["regress", *files, *asked])
+        assert done.exit_code == 2
+        assert "column 'n', which looks like row numbers" in done.stderr
+
+
+def test_classes_belong_to_another_link(patients):
+    done = run(patients / "patients.csv", *ONE, "--feature-norm-bound", "1", "--classes", "no,yes")
+    assert done.exit_code == 2
+    assert "--classes must be left out, or given with --link logistic" in done.stderr

@@ -105,7 +105,7 @@ def test_nothing_is_kept(organizer: Organizer, folder: Path) -> None:
         ((b"F17;", b"F17;"), {"read-label": ""}, "--label must be given"),
         ((b"F17;", b"F17;"), {"read-label": "sick"}, "--label must be a column of the file"),
         ((b"F17;", b"F17;"), {"read-id": ""}, "column 'Fälle', which looks like ids"),
-        ((b"F17;yes", b"F17;u7654"), {}, "row 18, column 'ill' must be one of --classes no,yes"),
+        ((b"F17;yes", b"F17;u7654"), {}, "row 18, column 'ill' must be one of the classes no,yes"),
         ((b"F17;yes;", b"F17;yes;x7654"), {}, "row 18, column @3 must be a number, got a word"),
         ((b"F17;yes;", b"F17;yes;7654;"), {}, "11 cells in row 18, where there are 10 columns"),
         ((b"F17;", b"F17;"), {"read-fill": "7654"}, "--fill must be yes or no"),

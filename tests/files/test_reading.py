@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.files import Reading
+from dpfda.files import Handed, Reading
 
 WIDE = np.array([[1.5, 2.5, 2.0], [4.5, 5.0, 6.5]])
 
@@ -391,3 +391,31 @@ def test_a_file_without_a_suffix_is_text(tmp_path: Path) -> None:
     assert read(tmp_path, "a;b\n1,5;2\n3;4\n", name="data").X.tolist() == [[1.5, 2], [3, 4]]
     with pytest.raises(InvalidParameter, match="FILE must be a "):
         read(tmp_path, "a;b\n1,5;2\n3;4\n", name="a.json")
+
+
+@pytest.mark.parametrize(
+    ("header", "odd"),
+    [
+        ("age,0,0.5,1,1.5", "column 'age'"),
+        ("t1,t2,t3,weight kg,height", "column 'weight kg', column 'height'"),
+        ("wave 400nm,wave 401nm,wave 402nm,37", "column @4"),
+        ("jan,feb,mar,apr", None),
+        ("hip1,hip2,knee1,knee2", None),
+        ("x1,x2,age", None),  # too few to tell
+    ],
+)
+def test_a_column_beside_the_points_of_curves_is_no_point(header: str, odd: str | None) -> None:
+    values = "\n".join(
+        ",".join(["0.5", "0.7", "0.2", "0.9", "0.1"][: header.count(",") + 1]) for _ in range(3)
+    )
+    file = Handed("curves.csv", f"{header}\n{values}\n".encode())
+    for read in (Reading(header=True).rows, Reading(header=True).head):
+        if odd is None:
+            assert read(file).X.shape[1] == header.count(",") + 1
+            continue
+        with pytest.raises(InvalidData, match="named unlike the others") as refused:
+            read(file)
+        assert odd in str(refused.value)
+        assert read(file, curves=False).X.shape[1] == header.count(",") + 1
+    spans = Reading(header=True, columns=f"@1..@{header.count(',') + 1}")
+    assert spans.rows(file).X.shape[1] == header.count(",") + 1

@@ -112,7 +112,7 @@ def test_a_public_sample_from_a_file(tmp_path: Path) -> None:
     assert run(*known).exit_code == 2  # no label
     wrong = run(*known, "--label", "ill", "--classes", "a,b")
     assert wrong.exit_code == 2
-    assert "row 1, column 'ill' must be one of --classes a,b" in wrong.output
+    assert "row 1, column 'ill' must be one of the classes a,b" in wrong.output
 
 
 def test_typical_curves_from_a_file(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def norms(values: FloatArray, weights: FloatArray) -> FloatArray:
 def _numbers(axis: Any) -> FloatArray:
     try:
         return np.asarray(axis, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidParameter("grid_points", "numbers", type(axis).__name__) from None
 
 

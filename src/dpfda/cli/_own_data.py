@@ -31,11 +31,16 @@ def read_own(file: Path, reading: Reading, plan: StudyPlan | None) -> Any:
         rule = f"{told} of numbers (choose them by --columns)"
         raise InvalidData(file.name, rule, f"{len(names)} columns")
     table = opened.table()
-    # Of several channels some may be missing at a point; of one, the point is left out.
-    columns = table.numbers(names, gaps=wanted > 1)
-    click.echo(reading.said(opened, len(table)), err=True)
-    values = columns[:, -1] if wanted == 1 else columns[:, -wanted:]
-    return values if len(names) == wanted else (columns[:, 0], values)
+    # A point without a value is left out; of several channels some may be missing at a point.
+    columns = table.numbers(names[-wanted:], gaps=True)
+    values = columns[:, 0] if wanted == 1 else columns
+    said = reading.said(opened, len(table))
+    if len(names) == wanted:
+        click.echo(said, err=True)
+        return values
+    t = table.hours(names[0])
+    click.echo(f"{said}, times as hours since midnight" if t is not None else said, err=True)
+    return (table.numbers(names[:1], gaps=True)[:, 0] if t is None else t), values
 
 
 def _row(reading: Reading, opened: Opened, public: PublicColumns) -> dict[Any, Any]:

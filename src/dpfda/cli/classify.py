@@ -39,7 +39,11 @@ from dpfda.moments.classifier import PrivateCurveClassifier
     help="Public domain of the curves. Default: that of the grid points.")  # fmt: skip
 @reading_options()
 @click.option("--unit", default="person", show_default=True, help="Whose data one row is.")
-@click.option("--seed", type=int, help="Seeded simulation instead of exact noise: not private.")
+@click.option(
+    "--seed",
+    type=int,
+    help="Seeded simulation instead of exact noise: not private; spends --ledger too.",
+)
 @ledger_options
 @output_options("model")
 @record_options

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
 from dpfda import _validate
 from dpfda.cli._ledger import ledger_options, open_ledger
@@ -27,13 +26,11 @@ from dpfda.cli._several import are_several, files_argument, fit_files
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidParameter
 from dpfda.face.file_block import FileBlock, RowsBlock, grid_of
-from dpfda.face.from_files import check_labels, frame
-from dpfda.files import Opened, Reading, Table
+from dpfda.files import Reading
 from dpfda.moments.curve_regression import PrivateCurveRegression
 from dpfda.regression.estimators import PrivateLinearRegression, PrivateLogisticRegression
 from dpfda.regression.methods import RegressionMechanism
 
-_CHUNK = 100_000  # rows read at a time
 _STREAMED = {".csv", ".tsv", ".txt", ".parquet"}
 
 
@@ -64,7 +61,11 @@ _STREAMED = {".csv", ".tsv", ".txt", ".parquet"}
 @reading_options(without={"label": "the column to predict is --target",
     "grid": "columns of a table are features, not points of a curve"})  # fmt: skip
 @click.option("--unit", default="person", show_default=True, help="Whose data one row is.")
-@click.option("--seed", type=int, help="Seeded simulation instead of exact noise: not private.")
+@click.option(
+    "--seed",
+    type=int,
+    help="Seeded simulation instead of exact noise: not private; spends --ledger too.",
+)
 @ledger_options
 @output_options("model")
 @record_options
@@ -135,47 +136,32 @@ def _table_model(files: tuple[Path, ...], reading: Reading, options: dict[str, A
     if (ranges is None) == (options["feature_norm_bound"] is None):
         rule = "given, one of them: bounds are public"
         raise InvalidParameter("--feature-ranges or --feature-norm-bound", rule, None)
-    options |= {"feature_ranges": ranges, "public": PublicColumns.of(ranges or {})}
+    options["feature_ranges"] = ranges
     estimator, scheduler = _estimator(options), options["scheduler"]
+    public = None if ranges is None else PublicColumns.of(ranges)
+    names = options["classes"] if options["link"] == "logistic" else None
+    known: Any = (options["target"], public, names, reading, tuple(features))
+    blocks = [FileBlock(path, *known) for path in files]
     if are_several(files, scheduler, reading):
-        reading = reading.choosing(features)
-        public = None if ranges is None else options["public"]
-        names = options["classes"] if options["link"] == "logistic" else None
-        known = options["target"], public, names, reading
-        blocks = [FileBlock(path, *known) for path in files]
         fit_files(estimator, blocks, scheduler=scheduler, said=", ".join(opened.said))
     else:
-        _fit(estimator, opened, reading, features, options)
+        _fit(estimator, blocks[0], options["mechanism"])
     named = estimator.model_ if ranges is not None else estimator.model_.named(features)
     return named, estimator.ledger
 
 
-def _fit(
-    estimator: Any,
-    opened: Opened,
-    reading: Reading,
-    features: list[str],
-    options: dict[str, Any],
-) -> None:
+def _fit(estimator: Any, block: FileBlock, mechanism: str) -> None:
     """Fit to the file at once, or in chunks where file and mechanism allow it."""
+    opened, reading = block.opened(), block.reading
     streamed = bool(_STREAMED & {suffix.lower() for suffix in opened.path.suffixes[-2:]})
-    streamed = (
-        streamed and RegressionMechanism.named(options["mechanism"]).additive and not reading.groups
-    )
-
+    streamed = streamed and RegressionMechanism.named(mechanism).additive and not reading.groups
     said: list[str] = []
-    listed = {column.key for column in options["public"].columns if column.categories}
-
-    def rows(table: Table) -> tuple[Any, Any]:
-        if not said:
-            reading.refuse_others(table, [name for name in features if name not in listed])
-        return _rows(table, reading, features, options)
 
     def one_pass() -> Iterator[tuple[Any, Any]]:
         count = 0
-        for table in opened.chunks(_CHUNK):
-            yield rows(table)
-            count += len(table)
+        for X, y in block():
+            yield X, y
+            count += len(y)
         if count < 2:
             opened.table()  # refuses
         if not said:
@@ -190,7 +176,7 @@ def _fit(
         table = opened.table()
         click.echo(reading.said(opened, len(table)), err=True)
         persons = None if reading.groups is None else table.text(reading.groups)
-        estimator.fit(*rows(table), groups=persons)
+        estimator.fit(*block.chunk(opened, table), groups=persons)
 
 
 def _check(options: dict[str, Any]) -> None:
@@ -214,6 +200,9 @@ def _check(options: dict[str, Any]) -> None:
     elif options["domain_range"] is not None:
         rule = "left out without --range or --curves: a table has no domain"
         raise InvalidParameter("--domain-range", rule, options["domain_range"])
+    if options["link"] == "linear" and options["classes"] is not None:
+        rule = "left out, or given with --link logistic, which tells two classes apart"
+        raise InvalidParameter("--classes", rule, options["classes"])
     if options["link"] == "logistic":
         options["classes"] = two_classes(options["classes"])
     elif options["target_range"] is None:
@@ -231,18 +220,3 @@ def _estimator(options: dict[str, Any]) -> Any:
     if options["link"] == "logistic":
         return PrivateLogisticRegression(**shared, classes=options["classes"])
     return PrivateLinearRegression(**shared, target_range=options["target_range"])
-
-
-def _rows(
-    table: Table, reading: Reading, features: list[str], options: dict[str, Any]
-) -> tuple[Any, Any]:
-    """Features and target of some people."""
-    X: Any = frame(table, options["public"], gaps=reading.fill)
-    if not X:
-        X = np.nan_to_num(table.numbers(features, gaps=reading.fill))
-    target = options["target"]
-    if options["link"] == "linear":
-        return X, table.numbers([target])[:, 0]
-    y = table.text(target)
-    check_labels(y, options["classes"], target, row=lambda place: table.first + place)
-    return X, y.astype(str)

@@ -78,7 +78,11 @@ _MODELS = {
     default="squared", show_default=True, help="Loss of the kernel machine.")  # fmt: skip
 @reading_options(own=("label",))
 @click.option("--unit", default="person", show_default=True, help="Whose data one row is.")
-@click.option("--seed", type=int, help="Seeded simulation instead of exact noise: not private.")
+@click.option(
+    "--seed",
+    type=int,
+    help="Seeded simulation instead of exact noise: not private; spends --ledger too.",
+)
 @ledger_options
 @output_options("release")
 @record_options

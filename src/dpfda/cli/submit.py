@@ -36,7 +36,7 @@ _BEFORE = "this study was answered before: its reply stays the same bytes, nothi
     "id": "FILE holds your curve and nobody else's",
     "groups": "FILE holds your curve and nobody else's",
     "grid": "t is a column of its own, beside x(t)",
-    "fill": "a row is a point: leave out those without a value",
+    "fill": "a row is a point, and those without a value are left out",
 })  # fmt: skip
 @click.option("--show", is_flag=True,
     help="Ask before ε is spent; then show what would be sent and what it hides, and ask again. "
@@ -55,8 +55,9 @@ def command(
     """Answer a study, once.
 
     The study is the one with this HASH that you have joined. FILE (CSV, TSV, Parquet, NPZ or XLSX)
-    has one column of values at equal distances, or two columns t and x(t); of several channels one
-    column each; of a table your row. The reply is drawn and stored once; calling the command again
+    has one column of values at equal distances, or two columns t and x(t), where t may be times of
+    day (07:30, or with dates before them) as hours since midnight; of several channels one column
+    each; of a table your row. The reply is drawn and stored once; calling the command again
     sends the same bytes again.
     """
     curve = read_own(file, reading_from(options), _agreed(home, plan_hash))

@@ -43,6 +43,7 @@ class PrivateEstimator(BaseEstimator):
         random_state: None for exact noise of the operating system; an integer, a seed sequence or
             a source makes a simulation, which protects nobody and says so. With an integer every
             `fit` and every clone draws the same noise; a source goes on, and its clones differ.
+            A simulation spends from `ledger` like any fit: what it shows is about the same rows.
     """
 
     _stream: ClassVar[int | None] = None  # of a seed, where other things are drawn from it too

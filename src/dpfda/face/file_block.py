@@ -12,7 +12,7 @@ import numpy as np
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidData
 from dpfda.face.from_files import check_labels, frame
-from dpfda.files import Reading, Rows, Table
+from dpfda.files import Opened, Reading, Rows, Table
 from dpfda.files.cells import label
 
 CHUNK = 100_000  # rows read at a time
@@ -28,6 +28,8 @@ class FileBlock:
         public: the columns of X, where ranges name them; otherwise all others are numbers.
         names: the public labels of the target, where it is one.
         reading: how the file is to be read.
+        features: the columns of X, where somebody chose them from a file; then those that look
+            like something else than numbers are refused.
     """
 
     path: Path
@@ -35,22 +37,43 @@ class FileBlock:
     public: PublicColumns | None = None
     names: Sequence[Any] | None = None
     reading: Reading = Reading()
+    features: tuple[str, ...] | None = None
 
     def __call__(self) -> Iterator[tuple[Any, Any]]:
         """A pass over it."""
-        aside = {} if self.target is None else {self.target: "target"}
-        reading = self.reading
-        if self.public is not None and reading.columns is None:
-            reading = reading.choosing([str(column.key) for column in self.public.columns])
-        opened = reading.open(self.path, aside=aside)
-        features = reading.chosen(opened, aside=aside)
+        opened = self.opened()
         for table in opened.chunks(CHUNK):
-            yield self._rows(table, features), self._target(table)
+            yield self.chunk(opened, table)
 
-    def _rows(self, table: Table, features: list[str]) -> Any:
+    def opened(self) -> Opened:
+        """The file, before its rows are read."""
+        return self._reading.open(self.path, aside=self._aside)
+
+    def chunk(self, opened: Opened, table: Table) -> tuple[Any, Any]:
+        """Rows of a part of it."""
+        features = self.features or self._reading.chosen(opened, aside=self._aside)
+        if self.features and table.first == 1:  # what a column looks like, the first rows say
+            public = () if self.public is None else self.public.columns
+            words = {one.key for one in public if one.categories}
+            self.reading.refuse_others(table, [name for name in features if name not in words])
+        return self._rows(table, features), self._target(table)
+
+    @property
+    def _aside(self) -> dict[str, str]:
+        return {} if self.target is None else {self.target: "target"}
+
+    @property
+    def _reading(self) -> Reading:
+        """The same for the columns that ranges name, where no others are asked for."""
+        if self.public is None or self.reading.columns is not None:
+            return self.reading
+        return self.reading.choosing([str(column.key) for column in self.public.columns])
+
+    def _rows(self, table: Table, features: Sequence[str]) -> Any:
         if self.public is not None:
             return frame(table, self.public, gaps=self.reading.fill)
-        return table.numbers(features, gaps=self.reading.fill)
+        # The middle of a ball about 0, as the middle of a range where there is one.
+        return np.nan_to_num(table.numbers(features, gaps=self.reading.fill))
 
     def _target(self, table: Table) -> Any:
         if self.target is None:

@@ -53,4 +53,4 @@ def check_labels(
     known = np.isin(labels, classes)
     if not known.all():
         where = f"row {row(int(np.argmin(known)))}, column {column!r}"
-        raise InvalidData(where, f"one of --classes {','.join(map(str, classes))}")
+        raise InvalidData(where, f"one of the classes {','.join(map(str, classes))}")

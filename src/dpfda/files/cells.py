@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
+from datetime import date
 
 import numpy as np
 
@@ -11,10 +13,16 @@ from dpfda._validate import FloatArray
 
 _MISSING = {"", "na", "n/a", "#n/a", "nan", "null", "none", "missing", ".", "-", "?"}
 _DATE = re.compile(r"(\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T].*)?|\d{1,2}:\d\d(:\d\d)?)", re.ASCII)
+_CLOCK = re.compile(
+    r"(?:(\d{4}-\d\d-\d\d)[T ])?(\d{1,2}):(\d\d)(?::(\d\d(?:\.\d+)?))?(?: ?(?:Z|[+-]\d\d:?\d\d))?",
+    re.ASCII,
+)
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})*(\.\d+)?", re.ASCII)
 _UNIT = re.compile(r"[^\w\s]?\s*[+-]?\d[\d.,]*\s*\S{0,5}")
 _COMMA_NUMBER = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?", re.ASCII)
 _WHOLE = re.compile(r"([+-]?\d+)\.0*", re.ASCII)
+_DIGITS = re.compile(r"[+-]?\d+(?:[.,]\d+)?", re.ASCII)
+_ALIKE = 3  # columns that are numbered hardly by chance
 _MANY = 10  # rows that are hardly numbered by chance
 _UNITS = 2  # different ones in a column, no unit among them
 _FEW = 20  # different words: more are no set of labels
@@ -67,6 +75,29 @@ def has_decimal_commas(cells: Sequence[str]) -> bool:
     return commas and not any("." in cell and number(cell) is not None for cell in cells)
 
 
+def hours(cells: Sequence[str]) -> FloatArray | None:
+    """Times of day as hours since midnight, of the first day where they have dates; or None.
+
+    The page on which people take part reads the same (`clients/browser/page/csv.ts`).
+
+    Examples:
+        >>> hours(["7:30", "18:00:36"]), hours(["2026-01-31 23:00", "2026-02-01T01:30"])
+        (array([ 7.5 , 18.01]), array([23. , 25.5]))
+        >>> hours(["7.5", "18:00"])
+    """
+    found = [_CLOCK.fullmatch(cell.strip()) for cell in cells]
+    parts = [one.groups(default="") for one in found if one is not None]
+    dated = {bool(day) for day, *_ in parts}
+    if not parts or len(parts) < len(found) or len(dated) > 1:
+        return None
+    try:
+        days = [date.fromisoformat(day).toordinal() if day else 0 for day, *_ in parts]
+    except ValueError:
+        return None
+    clock = [int(h) + int(m) / 60 + float(s or 0) / 3600 for _, h, m, s in parts]
+    return np.array([24.0 * (day - days[0]) + one for day, one in zip(days, clock, strict=True)])
+
+
 def label(cell: str) -> str:
     """A class as text: 1, 1.0 and "1" are the same label."""
     whole = _WHOLE.fullmatch(cell.strip())
@@ -117,6 +148,23 @@ def kind_of_numbers(values: FloatArray) -> str:
     if np.any(values % 1) or not np.all(steps > 0):
         return "numbers"
     return "row numbers" if values[0] in (0, 1) and np.all(steps == 1) else "ids"
+
+
+def strays(names: Sequence[str]) -> list[int]:
+    """Places of columns that are named alone, where most others are numbered alike.
+
+    Examples:
+        >>> strays(["age", "0", "0.5", "1"]), strays(["t1", "t2", "t3", "weight kg"])
+        ([0], [3])
+        >>> strays(["jan", "feb", "mar"]), strays(["hip1", "hip2", "knee1", "knee2"])
+        ([], [])
+    """
+    stems = [_DIGITS.sub("#", name.strip().lower()) for name in names]
+    counts = Counter(stems)
+    alike = max((counts[stem] for stem in stems if "#" in stem), default=0)
+    if alike < _ALIKE or 2 * alike <= len(names):
+        return []
+    return [place for place, stem in enumerate(stems) if counts[stem] == 1]
 
 
 def grid_in(names: Sequence[str], decimal: str = ".") -> FloatArray | None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import InvalidData, InvalidParameter
+from dpfda.files.cells import strays
 from dpfda.files.handed import File
 from dpfda.files.opening import Opened, open_file
 from dpfda.files.table import NUMBER, Table, place_of, places_of, shown
@@ -171,6 +172,8 @@ class Reading:
         if curves and self.columns is None and _seems_long(table, names):
             rule = "clear about three columns like id, t, x (pass --id, or --columns for curves)"
             raise InvalidData("FILE", rule)
+        if curves:
+            self._refuse_strays(opened, names)
         X = table.numbers(names, gaps=self.fill)
         grid = self._grid(opened, names) if curves else None
         if grid is not None:
@@ -186,6 +189,8 @@ class Reading:
         """What is public of a file in wide form, of which no row is kept: columns, grid points."""
         opened = self.open(path, aside=aside or ())
         names = self.chosen(opened, aside=aside)
+        if curves:
+            self._refuse_strays(opened, names)
         none = Table(opened.names, tuple([] for _ in opened.names), opened.decimal)
         said = ", ".join(opened.said)
         grid = self._grid(opened, names) if curves else None
@@ -212,6 +217,18 @@ class Reading:
         if odd:
             rule = "made of numbers (other columns: --drop, --id, --label, --groups; see --help)"
             raise InvalidData("FILE", rule, f"{'; '.join(odd)}")
+
+    def _refuse_strays(self, opened: Opened, names: Sequence[str]) -> None:
+        """Columns of numbers that hardly are points of a curve: they would be released as such."""
+        if self.columns is not None or self.grid is not None:
+            return  # asked for by name, or counted
+        places = [place_of(name, opened.names) for name in names]
+        odd = [places[place] for place in strays([opened.names[place] for place in places])]
+        if odd:
+            rule = "made of points of curves (other columns: --drop, --id, --label, --groups; or "
+            rule += "name the points by --columns)"
+            told = ", ".join(shown(place, opened.names) for place in odd)
+            raise InvalidData("FILE", rule, f"{told}, named unlike the others")
 
     def _grid(self, opened: Opened, names: list[str]) -> FloatArray | None:
         if self.grid is None:

@@ -69,6 +69,10 @@ class Table:
             raise InvalidData(self._cell(row, place), "given")
         return np.array([known[cell] for cell in column], dtype=object)
 
+    def hours(self, name: str) -> FloatArray | None:
+        """A column of times of day as hours since the first midnight; None if it is another."""
+        return cells.hours([str(cell) for cell in self.column(place_of(name, self.names))])
+
     def kind(self, place: int) -> str:
         """What a column looks like: numbers, row numbers, dates, ids, labels, text, nothing."""
         values, wrong = self._parsed(place)

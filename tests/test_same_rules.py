@@ -1,0 +1,73 @@
+"""What is refused is refused by one rule, in arrays, chunks and files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpfda
+from dpfda.errors import DpfdaError, InvalidData, InvalidParameter
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(600, 4))
+LABELS = np.where(X[:, 0] > 0, "yes", "no").astype(object)
+HUGE = X.astype(object)
+HUGE[2, 2] = 10**400  # no float holds it
+NAMED: dict[str, dict[str, Any]] = {
+    "PrivateLogisticRegression": {"feature_ranges": (-4, 4), "classes": ("no", "yes")},
+    "PrivateCurveClassifier": {"value_range": (-4, 4), "classes": ("no", "yes")},
+    "PrivateGroupComparison": {"value_range": (-4, 4), "groups": ("no", "yes")},
+    "LocalCurveClassifier": {"value_range": (-4, 4), "classes": ("no", "yes")},
+    "MRMAClassifier": {"value_range": (-4, 4), "classes": ("no", "yes")},
+    "LocalBoostingClassifier": {"feature_ranges": (-4, 4), "classes": ("no", "yes")},
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_label_that_nobody_announced_is_refused_everywhere(name: str, tmp_path: Path) -> None:
+    odd = LABELS.copy()
+    odd[3] = "maybe"
+    model = getattr(dpfda, name)(1.0, random_state=0, ledger=dpfda.Ledger(1.0), **NAMED[name])
+    with pytest.raises(InvalidData, match="y must be among the given"):
+        model.fit(X, odd)
+    if hasattr(model, "fit_stream"):
+        with pytest.raises(InvalidData, match="y must be among the given"):
+            model.fit_stream(lambda: iter([(X[:300], LABELS[:300]), (X[:300], odd[:300])]))
+        path = tmp_path / "rows.csv"
+        lines = (f"{','.join(map(str, row))},{label}" for row, label in zip(X, odd, strict=True))
+        path.write_text("a,b,c,d,ill\n" + "\n".join(lines) + "\n", encoding="utf-8")
+        rule = "row 4, column 'ill' must be one of the classes no,yes"
+        with pytest.raises(InvalidData, match=rule):
+            model.fit_stream([path], target="ill")
+    assert model.ledger.spent.epsilon == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "data"),
+    [
+        ("PrivateMean", {"value_range": (-4, 4)}, (HUGE,)),
+        ("PrivateMoments", {"value_range": (-4, 4)}, (HUGE,)),
+        ("PrivateDensity", {"feature_ranges": (-4, 4)}, (HUGE,)),
+        ("PrivateFunctionOnScalar", {"value_range": (-4, 4), "feature_ranges": (-4, 4)}, (HUGE, X)),
+        ("PrivateLinearRegression", {"feature_ranges": (-4, 4), "target_range": (-4, 4)},
+            (HUGE, X[:, 0])),
+        ("PrivateLinearRegression", {"feature_ranges": (-4, 4), "target_range": (-4, 4)},
+            (X, HUGE[:, 2])),
+        ("PrivateCurveClassifier", NAMED["PrivateCurveClassifier"], (HUGE, LABELS)),
+        ("LocalCurveClassifier", NAMED["LocalCurveClassifier"], (HUGE, LABELS)),
+        ("LocalBoostingClassifier", NAMED["LocalBoostingClassifier"], (HUGE, LABELS)),
+    ],
+)  # fmt: skip
+def test_an_integer_that_no_float_holds_is_refused_by_the_package(
+    name: str, known: dict[str, Any], data: tuple[Any, ...]
+) -> None:
+    with pytest.raises(DpfdaError, match=r"^[Xy] must be finite: a number in it is too large$"):
+        getattr(dpfda, name)(1.0, random_state=0, **known).fit(*data)
+
+
+def test_so_are_grid_points() -> None:
+    with pytest.raises(InvalidParameter, match="grid_points must be numbers"):
+        dpfda.PrivateMean(1.0, value_range=(-4, 4)).fit(X, grid_points=[0, 1, 2, 10**400])
