@@ -80,7 +80,7 @@ lock: ## write constraints.txt anew: the newest versions that pyproject.toml all
 docs: $(READY) ## build the documentation into site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-reproductions: $(READY) ## every table and figure of the papers, and the page about them (an hour; ENTRIES="..." for some)
+reproductions: $(READY) ## every table and figure of the papers, and the page about them (an hour; ENTRIES=--missing goes on)
 	@$(BIN)/python tools/reproductions.py $(ENTRIES)
 
 clean: ## remove environments and everything that was built

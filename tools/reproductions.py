@@ -2,6 +2,7 @@
 
     python tools/reproductions.py [--jobs N]     runs all, then writes docs/reproductions.md
     python tools/reproductions.py NAME ...       runs these, the others stay as they are
+    python tools/reproductions.py --missing      runs those that were not run in full before
     python tools/reproductions.py --page         runs nothing: the page from what is there
 
 What was found is kept in docs/reproductions.json, numbers with four digits, and pictures in
@@ -39,11 +40,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--page", action="store_true", help="run nothing")
+    parser.add_argument("--missing", action="store_true", help="run what was not run in full")
     parser.add_argument("--quick", action="store_true", help="few replications: a look")
     parser.add_argument("--jobs", default="1", help="processes of each reproduction")
     options = parser.parse_args()
     known = titles()
-    names = [] if options.page else options.names or list(known)
+    wanted = missing(found(), list(known)) if options.missing else list(known)
+    names = [] if options.page else options.names or wanted
     failed = [name for name in names if not run(name, jobs=options.jobs, quick=options.quick)]
     keep({name: entry for name, entry in found().items() if name in known})
     PAGE.write_text(page(found(), known), encoding="utf-8")
@@ -60,6 +63,11 @@ def found() -> dict[str, Any]:
     """What runs have found so far, by name."""
     known: dict[str, Any] = json.loads(FOUND.read_text(encoding="utf-8")) if FOUND.is_file() else {}
     return known
+
+
+def missing(entries: dict[str, Any], known: list[str]) -> list[str]:
+    """What was not run, or only for a quick look."""
+    return [name for name in known if not entries.get(name, {}).get("full")]
 
 
 def keep(entries: dict[str, Any]) -> None:

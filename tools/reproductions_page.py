@@ -21,6 +21,7 @@ BASELINES = {
     "majority": "majority class",
     "trivial": "trivial predictor",
     "non-private": "non-private",
+    "not private": "non-private",
 }
 MOST_ROWS = 60  # of a table on the page; longer ones are in the JSON file
 
@@ -138,15 +139,19 @@ def _beside(entry: Mapping[str, Any]) -> list[list[str]]:
 
 
 def _baselines(entry: Mapping[str, Any]) -> dict[str, list[float]]:
-    """Columns of their own, or rows whose method is one."""
+    """Columns of their own, or rows whose method is one; for each data set."""
     columns, found = entry["columns"], dict[str, list[float]]()
     for row in entry["rows"]:
-        for key, value in zip(columns, row, strict=True):
-            if key in BASELINES and isinstance(value, (int, float)):
-                found.setdefault(BASELINES[key], []).append(value)
-            elif key in ("method", "classifier") and value in BASELINES:
-                numbers = [v for v in row if isinstance(v, (int, float))]
-                found.setdefault(BASELINES[value], []).append(numbers[-1])
+        cells = dict(zip(columns, row, strict=True))
+        named = {key: value for key, value in cells.items() if key in BASELINES}
+        method = cells.get("method")
+        if method in BASELINES:
+            numbers = [value for value in row if isinstance(value, (int, float))]
+            named[method] = numbers[-1]  # scores come last
+        for key, value in named.items():
+            if isinstance(value, (int, float)):
+                place = f", {cells['data']}" if "data" in cells else ""
+                found.setdefault(BASELINES[key] + place, []).append(value)
     return found
 
 

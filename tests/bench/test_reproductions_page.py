@@ -61,19 +61,27 @@ def test_what_the_page_shows(tool: Any) -> None:
         "why": "a | b < c *", "guarantees": {"sound": "ε for one scan"}, "full": False,
         "figures": {"gap": 0.25}, "goals": {"gap": "at most 0.1"}, "notes": ["`x_*` * y"],
         "machine": {"python": "3", "numpy": "2"}, "picture": False,
-        "columns": ["method", "majority class", "error"], "rows": [["trivial", 50.0, 0.5]],
+        "columns": ["data", "method", "majority class", "error"],
+        "rows": [["a", "trivial", 50.0, 0.5], ["a", "x", 40.0, 0.4], ["b", "x", 30.0, None]],
     }  # fmt: skip
     shown = tool.page({"001-table-1": entry}, {"001-table-1": "T", "002-new": "New"})
     assert "2 entries: 1 differs (a quick look), 1 not run." in shown
     assert "**differs (a quick look)** | a \\| b &lt; c \\* |" in shown
     assert "000-table-9" in shown
     assert "| guarantee, sound | ε for one scan |" in shown
-    assert "| majority class | 50 |" in shown
-    assert "| trivial predictor | 0.5 |" in shown
+    assert "| majority class, a | 40 to 50 |" in shown
+    assert "| majority class, b | 30 |" in shown
+    assert "| trivial predictor, a | 0.5 |" in shown
+    assert "trivial predictor, b" not in shown
     assert "| `gap` | 0.25 | at most 0.1 |" in shown
     assert "* `x_*` \\* y" in shown
     assert "1 of them for a quick look only" in shown
     assert "### 002-new\n\nNew.\n\n**Not run**" in shown
+
+
+def test_what_is_missing(tool: Any) -> None:
+    entries = {"a": {"full": True}, "b": {"full": False}}
+    assert tool.missing(entries, ["a", "b", "c"]) == ["b", "c"]
 
 
 def test_a_report_is_kept_short(tool: Any) -> None:

@@ -210,24 +210,35 @@ def plot_panels(rows: list[dict[str, Any]], measure: str) -> Any:
     from matplotlib import pyplot
 
     names = list(dict.fromkeys(row["data"] for row in rows))
-    figure, axes = pyplot.subplots(1, len(names), figsize=(5 * len(names), 4), squeeze=False)
-    for axis, name in zip(axes[0], names, strict=True):
+    lines = -(-len(names) // 2)
+    figure, axes = pyplot.subplots(
+        lines, min(2, len(names)), figsize=(9.6, 3.4 * lines + 1), squeeze=False,
+        layout="constrained",
+    )  # fmt: skip
+    for axis in axes.flat[len(names) :]:
+        axis.axis("off")
+    for axis, name in zip(axes.flat, names, strict=False):
         chosen = [row for row in rows if row["data"] == name and row["panel"] == "epsilon"]
         for form, method in dict.fromkeys((row["form"], row["method"]) for row in chosen):
             mine = [row for row in chosen if (row["form"], row["method"]) == (form, method)]
-            label = method if form == "reference" else f"{method} ({form})"
             if form == "reference":
-                axis.axhline(mine[0][measure], linestyle=":", color="grey")
+                style = {"linestyle": ":" if method == "trivial" else "--", "color": "grey"}
+                axis.axhline(mine[0][measure], label=method, **style)
                 continue
             axis.plot(
                 [row["epsilon"] for row in mine],
                 [row[measure] for row in mine],
                 "o-" if form == "sound" else "x--",
-                label=label,
+                label=f"{method} ({form})",
             )
         axis.set(title=name, xlabel="claimed ε", ylabel=measure, xscale="log")
         if measure == "mse":
             axis.set_yscale("log")
-    axes[0][0].legend(fontsize="small")
-    figure.tight_layout()
+    known = {label: line for axis in axes.flat for line, label in zip(*_legend(axis), strict=True)}
+    figure.legend(known.values(), known, loc="outside lower center", ncols=3, fontsize="small")
     return figure
+
+
+def _legend(axis: Any) -> tuple[list[Any], list[str]]:
+    handles, labels = axis.get_legend_handles_labels()
+    return handles, labels
