@@ -150,6 +150,17 @@ def test_a_person_is_asked_first_and_may_say_no(hospitals):
     assert "epsilon" in shown[0]
 
 
+def test_sites_are_told_that_there_is_a_result(hospitals):
+    coordinator = hospitals.coordinator()
+    coordinator.run()
+    assert not hospitals.guards["h0"].over
+    coordinator.trouble = {"h1": "was silent"}  # nobody waits for those
+    before = hospitals.spent("h0")
+    coordinator.end()
+    assert [guard.over for guard in hospitals.guards.values()] == [True, False, True]
+    assert hospitals.spent("h0") == before
+
+
 def test_a_no_ends_a_study_that_needs_everybody(hospitals):
     hospitals.guards["h0"] = hospitals.folders["h0"].guard(hospitals.plan, approve=lambda _: False)
     with pytest.raises(StudyFailed, match="site 'h0' refused advertise: nobody at this site"):

@@ -198,6 +198,9 @@ def test_owners_take_part_over_three_nodes(network, tmp_path):
     columns = {"age": [18, 100], "weight": [30, 150], "sick": ["no", "yes"]}
     (tmp_path / "columns.json").write_text(json.dumps(columns), encoding="utf-8")
     run_page(network, "Owners behind sites")
+    for name in ("North", "South", "East"):
+        assert network.running[name].wait(60) == 0
+        assert "the coordinator has its result" in network.said(name)
     model = documents.load(tmp_path / "clients" / "result.json")
     assert (model.guarantee.epsilon, model.guarantee.unit) == (2.0, "owner")
     plan = StudyFolder(tmp_path / "clients").plan()

@@ -174,6 +174,8 @@ def test_an_owner_answers_once_whoever_asks(tmp_path):
         (request(hospitals, number=0, start=20, stop=40), "question 0 was another one"),
         (request(hospitals, number=0, cap=0.5), "question 0 was another one"),
         (request(hospitals, number=1, start=40, stop=20), "an owner is asked once"),
+        (request(hospitals, number=1, start=160, stop=181), "an owner is asked once"),
+        (request(hospitals, number=180, start=20, stop=40), "or after all owners"),
         (request(hospitals, number=-1, start=20, stop=40), "comes after later ones"),
     ):
         assert said in send(hospitals, again).refused

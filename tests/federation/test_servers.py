@@ -36,16 +36,16 @@ from dpfda.federation.plan import Plan
 from dpfda.federation.servers.inquiry import ServersInquiry
 from dpfda.federation.site_folder import SiteFolder
 from dpfda.federation.study_folder import StudyFolder, read_card
-from dpfda.mrma.classifier import MRMAClassifier
+from dpfda.mrma.designs import MRMADesign
 from dpfda.mrma.multi_server import MultiServerMRMA
 from dpfda.noise import SimulationSource
-from dpfda.privacy.guarantee import Guarantee
+from dpfda.privacy.guarantee import LABELS_ARE_PUBLIC, Guarantee
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.person import Crowd
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.secure_sum import Identity
 from dpfda.protocol.wire import Reply as Answered
-from dpfda.simulate import ask_everybody
+from dpfda.simulate import ask_everybody, people_from, simulate
 from dpfda_bench.reproductions import _p001
 from dpfda_bench.reproductions.p001_figure_3 import slopes
 
@@ -54,10 +54,10 @@ CLASSES = ("no", "yes")
 PEOPLE = 120
 
 
-def line(*slope, intercept=0.0, epsilon=1.0, encoder=ENCODER, classes=CLASSES):
+def line(*slope, intercept=0.0, epsilon=1.0, encoder=ENCODER, classes=CLASSES, promise=None):
     return CurveModel.linear(
         encoder=encoder, classes=classes, intercept=[intercept], coefficients=[slope],
-        guarantee=Guarantee(epsilon=epsilon, model="local"),
+        guarantee=promise or Guarantee(epsilon=epsilon, model="local"),
     )  # fmt: skip
 
 
@@ -198,6 +198,16 @@ class OverNodes(MultiServerMRMA):
         return [SimpleNamespace(model=found[name], findings=None) for name in names]
 
 
+def single(X, y, *, seed):
+    """A server that shares nothing: everybody's whole ε is for its own study."""
+    encoder = CurveEncoder("identity", feature_ranges=[(-1, 1)] * 4)
+    plan = StudyPlan(
+        epsilon=2.0, n_people=len(y), encoder=encoder, classes=(-1, 1),
+        design=MRMADesign().to_dict(), seed=seed,
+    )  # fmt: skip
+    return simulate(plan, people_from(plan, X, y), source=SimulationSource(seed)).model
+
+
 def test_25_servers_over_nodes_are_those_of_one_process_and_gain(tmp_path):
     """001 §6.2: groups 1 and 3 (opposite slopes) gain, group 2 (random ones) harms nobody."""
     rng, each = np.random.default_rng(0), 1000
@@ -222,7 +232,7 @@ def test_25_servers_over_nodes_are_those_of_one_process_and_gain(tmp_path):
         return 100 * np.mean(np.array(said) != (truth[of] > 0), axis=1)
 
     alike, every = np.r_[0:10, 15:25], np.arange(25)
-    alone = errors([MRMAClassifier(**known).fit(X[k], y[k]).model_ for k in every], every)
+    alone = errors([single(X[k], y[k], seed=k) for k in range(25)], every)
     shared = errors(nodes.models_, every)
     kept = np.isin(where, alike)
     without = MultiServerMRMA(**known).fit(rows[0][kept], rows[1][kept], servers=where[kept])
@@ -253,7 +263,8 @@ def test_only_the_plans_models_are_judged_and_one_set_of_them(three):
     other = CurveEncoder("identity", feature_ranges=[(-2, 1)] * 2)
     for lies, said in (
         ({"h0": good["h1"]}, "said to be this server's is another one"),
-        ({"h1": b"{}"}, "model of 'h1': document"),
+        ({"h1": b"{}"}, "model of 'h1': it is no model"),
+        ({"h1": good["h1"].replace(b'"kind": "curve model"', b'"kind": "release"')}, "'h1': doc"),
         ({"h1": json.dumps(bent).encode()}, "model of 'h1': the model is no plain linear rule"),
         ({"h1": line(1.0).to_json().encode()}, "model of 'h1': the model is no plain linear rule"),
         ({"h2": line(1.0, 0, encoder=other).to_json().encode()},
@@ -261,6 +272,15 @@ def test_only_the_plans_models_are_judged_and_one_set_of_them(three):
         ({"h2": line(1.0, 0, classes=("a", "b")).to_json().encode()}, "or other classes than"),
         ({"h2": line(1.0, 0, epsilon=1.5).to_json().encode()},
             "model of 'h2': the model cost its people ε = 1.5, and the plan counts on 1 at most"),
+        *(
+            ({"h2": line(1.0, 0, promise=promise).to_json().encode()}, "another thing than ε of")
+            for promise in (
+                Guarantee(epsilon=1.0, model="local", unit="visit"),
+                Guarantee(epsilon=1.0, model="central"),
+                Guarantee(epsilon=1.0, delta=1e-6, model="local"),
+                Guarantee(epsilon=1.0, model="local").assuming(LABELS_ARE_PUBLIC),
+            )
+        ),
         ({"h2": b" " * (1 << 20) + good["h2"]}, "a model is longer than"),
         ({"h9": good["h1"]}, "those of the plan's servers, in its order"),
     ):  # fmt: skip
@@ -317,7 +337,7 @@ def spoiled(hospitals, step, change):
 
 
 SHAPES = {
-    "no model": (b"{}", "site 'h1' sent no model: document must be that of a curve model"),
+    "no model": (b"{}", "site 'h1' sent no model: it is no model"),
     "shape": (line(1.0).to_json().encode(), "'h1' sent no model: the model is no plain linear"),
     "labels": (line(1.0, 0, classes=("a", "b")).to_json().encode(), "'h1' sent no model: the mod"),
 }
@@ -415,10 +435,14 @@ def test_an_export_is_read_as_it_was_and_nothing_else_is(three):
         ([whole[0].replace(b"[", b"[1.0,")], "of another length"),
         ([whole[0].replace(b".0]", b".5]")], "a possible output"),
         ([b"{}"], "something else than replies"),
+        ([], "holds nobody's reply"),
     ):
         (place / "replies-0.ndjson").write_bytes(b"\n".join(lines))
         with pytest.raises(ProtocolError, match=said):
             replayed(study, place)
+    (place / "replies-0.ndjson").unlink()
+    with pytest.raises(ProtocolError, match=r"holds no replies-0\.ndjson"):
+        replayed(study, place)
     for told in ({"hash": study.hash, "status": "open"}, {"hash": "0", "status": "finished"}):
         (place / "study.json").write_text(json.dumps(told), encoding="utf-8")
         with pytest.raises(ProtocolError, match="of another study, or not finished"):
@@ -426,7 +450,6 @@ def test_an_export_is_read_as_it_was_and_nothing_else_is(three):
     (place / "study.json").write_text("[]", encoding="utf-8")
     with pytest.raises(ProtocolError, match="holds no exported study"):
         replayed(study, place)
-    (place / "replies-0.ndjson").unlink()
     with pytest.raises(StudyFailed, match=r"site 'h0' refused judge: .* holds no exported study"):
         three.coordinator().run()
 

@@ -100,11 +100,13 @@ def run(folder: Path, wait: float, gather: float, bind: str | None) -> None:
         _await(carry, found, gather)
         leader = Coordinator(found, identity=place.identity, folder=place, carrier=carry, say=_say)
         published = _concluded(leader)
-    for name, path in place.keep_results(published).items():
-        if len(published) > 1:
-            click.echo(printable(name))
-        print_document(published[name])
-        click.echo(f"written to {path}", err=True)
+        kept = place.keep_results(published)
+        for name, path in kept.items():
+            if len(published) > 1:
+                click.echo(printable(name))
+            print_document(published[name])
+            click.echo(f"written to {path}", err=True)
+        leader.end()
 
 
 @command.command()

@@ -99,7 +99,7 @@ def _held(given: dict[str, Any]) -> dict[str, Any]:
 def serve(
     folder: Path, plan_file: Path, trust: tuple[Path, ...], agree: str | None, every: float
 ) -> None:
-    """Sign a plan, and answer its questions until Ctrl-C."""
+    """Sign a plan, and answer its questions until there is a result, or until Ctrl-C."""
     app.need_flower(folder / "flower")
     site, plan = SiteFolder(folder), Plan.load(plan_file)
     site.pin(map(read_card, trust))
@@ -115,7 +115,8 @@ def serve(
     node = Node(plan, site.node_key, memory=memory, app=app.app_hash(), say=_say)
     try:
         with alone(memory.with_suffix(".lock"), "this plan"):
-            node.serve(guard, every=every, until=lambda: False)
+            node.serve(guard, every=every, until=lambda: guard.over)
+            click.echo("the coordinator has its result: nothing more will be asked")
     except KeyboardInterrupt:
         click.echo("stopped; started again, it goes on where it was")
 

@@ -40,7 +40,9 @@ def _absorb(server: Server, folder: Path) -> None:
     rows = np.zeros((people, server.issue(people).width))
     missing = np.ones(people, dtype=bool)
     path = folder / f"replies-{phase}.ndjson"
-    for line in path.read_bytes().splitlines() if path.exists() else ():
+    if not path.exists():  # not yet, perhaps: an export is written file by file
+        raise ProtocolError(f"{folder.name} holds no {path.name}")
+    for line in path.read_bytes().splitlines():
         try:
             reply = msgspec.json.decode(line, type=Reply)
         except (msgspec.MsgspecError, UnicodeError):
@@ -51,6 +53,8 @@ def _absorb(server: Server, folder: Path) -> None:
         if len(reply.values) != rows.shape[1]:
             raise ProtocolError(f"{path.name} holds a reply of another length than was asked for")
         rows[reply.ticket], missing[reply.ticket] = reply.values, False
+    if missing.all():
+        raise ProtocolError(f"{path.name} holds nobody's reply; were they forgotten?")
     server.receive(rows, start=0, missing=missing)
     if server.progress.phase == phase:
         server.close_phase()

@@ -35,6 +35,10 @@ class Guard:
         identity: its lasting key.
         journal: where it is written what was asked and what leaves.
         approve: asks a person before a new question is answered; None: nobody is asked.
+
+    Attributes:
+        over: whether the coordinator said that it has its result. Nothing follows from it but that
+            a process may stop waiting.
     """
 
     def __init__(
@@ -53,6 +57,7 @@ class Guard:
             )
         self.plan, self.part, self.journal = plan, part, journal
         self._identity, self._approve = identity, approve
+        self.over = False
         self._replies: dict[bytes, bytes] = {}  # to this question: networks deliver twice
 
     def handle(self, content: bytes) -> bytes:
@@ -77,10 +82,11 @@ class Guard:
         step = envelope.step
         if envelope.plan != self.plan.digest:
             raise ProtocolError("this site did not sign the plan that the message belongs to")
-        if step not in ("agree", *self.part.steps):
+        if step not in ("agree", "over", *self.part.steps):
             raise ProtocolError("the plan has no such step")
         message = decode(envelope.body, ASKED[step])
-        if step == "agree":
+        if step in ("agree", "over"):
+            self.over = self.over or step == "over"
             signature = self._identity.sign(self.plan.agreement)
             reply: Any = Agreement(site=self.part.name, signature=signature)
             words = "signature on the plan"

@@ -108,6 +108,7 @@ class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 ASKED: dict[str, Any] = {
     "agree": str,
+    "over": str,
     "advertise": Ask,
     "share": OfferList,
     "mask": dict[str, bytes],
@@ -121,6 +122,7 @@ ASKED: dict[str, Any] = {
 
 REPLIED: dict[str, Any] = {
     "agree": Agreement,
+    "over": Agreement,
     "advertise": KeyOffer,
     "share": SealedShares,
     "mask": MaskedVector,

@@ -80,9 +80,10 @@ class OwnersPart(Part):
     def _new(self, task: Task, asked: Request, mark: str, allow: Allow) -> bytes:
         begun = self._kept.begun
         number = asked.number
-        if number < 0 or any(number <= known for known in begun):
-            raise ProtocolError(f"question {number} comes after later ones")
-        if not max((one.stop for one in begun.values()), default=0) <= asked.start <= asked.stop:
+        if not max(begun, default=-1) < number < self._study.n_people:
+            raise ProtocolError(f"question {number} comes after later ones, or after all owners")
+        asked_before = max((one.stop for one in begun.values()), default=0)
+        if not asked_before <= asked.start <= asked.stop <= self._study.n_people:
             raise ProtocolError("an owner is asked once")
         first, last = np.searchsorted(self._tickets, [asked.start, asked.stop]).tolist()
         if task.people != last - first:

@@ -7,7 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import msgspec
+
 from dpfda import _validate
+from dpfda._registry import plain
 from dpfda.curves import CurveEncoder, read_encoder
 from dpfda.documents import Documented
 from dpfda.errors import InvalidParameter, ProtocolError
@@ -25,7 +28,7 @@ from dpfda.privacy.cost import limit
 from dpfda.privacy.guarantee import SITE_SIZES_ARE_PUBLIC, Guarantee
 from dpfda.privacy.price import Price, exact, rounded_up
 from dpfda.protocol.model import CurveModel
-from dpfda.protocol.plan import Label, StudyPlan
+from dpfda.protocol.plan import MOST_TITLE, Label, StudyPlan
 from dpfda.protocol.secure_sum import Terms
 
 if TYPE_CHECKING:  # it knows plans, and plans know inquiries
@@ -115,16 +118,21 @@ class ServersInquiry(SharedInquiry, name="servers"):
         """A model that a server shares; what does not fit the plan is refused by its rule."""
         if len(document) > _LONGEST:
             raise ProtocolError(f"a model is longer than {_LONGEST} bytes")
-        model = CurveModel.from_json(document)
-        recipe = model.encoder.to_dict() == self.encoder.to_dict()
-        if not recipe or model.classes != self.classes:
+        if _recipe(document) != plain({"encoder": self.encoder, "classes": self.classes}):
             raise ProtocolError("the model has another encoder or other classes than the plan")
+        model = CurveModel.from_json(document)
         if not plain_linear(model):
             raise ProtocolError("the model is no plain linear rule of all features")
-        if model.guarantee.epsilon > self.own_epsilon:
+        paid = model.guarantee
+        if paid.model != "local" or paid.delta or paid.unit != self.unit or paid.assumptions:
             raise ProtocolError(
-                f"the model cost its people ε = {model.guarantee.epsilon:g}, and the plan counts "
-                f"on {self.own_epsilon:g} at most"
+                f"the model promises another thing than ε of a local study to each {self.unit}, "
+                "without further assumptions"
+            )
+        if paid.epsilon > self.own_epsilon:
+            raise ProtocolError(
+                f"the model cost its people ε = {paid.epsilon:g}, and the plan counts on "
+                f"{self.own_epsilon:g} at most"
             )
         return model
 
@@ -146,7 +154,8 @@ class ServersInquiry(SharedInquiry, name="servers"):
     def exchange_of(self, plan: Plan, name: str, models: Mapping[str, CurveModel]) -> StudyPlan:
         """That of one server of a plan."""
         people, seed = plan.card(name).rows, plan.terms.number(name)
-        return self.exchange(models, people=people, seed=seed, title=plan.body.study)
+        title = plan.body.study[:MOST_TITLE]
+        return self.exchange(models, people=people, seed=seed, title=title)
 
     def part(self, plan: Plan, folder: SiteFolder, source: Source) -> ServerPart:
         """A server with its own finished study; nothing is drawn here, people did."""
@@ -176,3 +185,19 @@ class ServersInquiry(SharedInquiry, name="servers"):
     def progress(self, account: Path, study: str) -> list[str]:
         """How far the two questions came at a site."""
         return KeptAnswers(account, study=study).words
+
+
+class _Recipe(msgspec.Struct):
+    """What a model's document says of how curves are read; the rest is not looked at."""
+
+    encoder: dict[str, Any]
+    classes: list[Any]
+
+
+def _recipe(document: bytes) -> dict[str, Any]:
+    """It is compared as it is written: nothing is built of what a stranger sends."""
+    try:
+        found = msgspec.json.decode(document, type=_Recipe)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        raise ProtocolError("it is no model") from None
+    return {"encoder": found.encoder, "classes": found.classes}
