@@ -38,9 +38,10 @@ def test_the_dashboard_says_that_a_model_is_no_better_than_guessing() -> None:
     plan = plan_study(1500, 0.5, value_range=(-1, 1), classes=(0, 1), class_share=0.2)
     server = simulate(plan, lambda a, b: (z[a:b], y[a:b]), source=SimulationSource(0))
     found = _describe(server, people=1500)
-    (note,) = json.loads(found.summary)["notes"]
-    assert "no better than guessing" in note
-    assert note in shown(plan, found)
+    told = json.loads(found.summary)["verdict"]
+    assert "no better than guessing" in told["told"]
+    assert told["nothing"]
+    assert shown(plan, found).count(told["told"]) == 1
     assert "&lt;b&gt;" in shown(plan, found, notes=["<b>"])
 
 
@@ -52,29 +53,25 @@ def _span(value: float, half: float) -> dict[str, Any]:
     return {"value": value, "low": value - half, "high": value + half, "people": 9}
 
 
-@pytest.mark.parametrize(
-    ("error", "guessing", "told", "nothing"),
-    [
-        (_span(0.1, 0.05), _span(0.4, 0.1), "This model is better than guessing.", False),
-        (_span(0.1, 0.05), _span(0.2, 0.1), "no better than guessing", True),
-        (_span(0.3, 0.25), _span(0.4, 0.1), "no better than guessing", True),
-        (_span(0.6, 0.05), _span(0.3, 0.1), "worse than guessing: do not use it", True),
-        (_span(0.47, 0.01), _span(0.45, 0.2), "no better than guessing", True),
-        (_span(0.1, 0.05), None, "better than tossing a coin; how frequent labels are", False),
-        (None, None, "Nobody judged the finished model", False),
-    ],
-)
-def test_an_error_is_read_beside_what_is_known_of_guessing(
-    error: Any, guessing: Any, told: str, nothing: bool
-) -> None:
-    """Who knows the labels' shares badly must not call a model better than the most frequent."""
-    found = {"error": error, "guessing": guessing}
-    said = verdict(CLASSES, found, finished=True)
-    assert told in said["told"]
-    assert said["nothing"] is nothing
-    if error is not None:
-        assert "not known" in verdict(NUMBERS, found, finished=True)["told"]
-    assert "not answered yet" in verdict(CLASSES, found | {"error": None}, finished=False)["told"]
+def test_an_error_stands_beside_what_is_known_of_guessing() -> None:
+    """The sentence is the judge's; before anybody judged the model, there may be one too."""
+    found = {"error": _span(0.1, 0.05), "guessing": _span(0.4, 0.2)}
+    judged = {"verdict": {"told": "A word.", "nothing": True}}
+    said = verdict(CLASSES, found | judged, finished=True)
+    assert (said["told"], said["nothing"]) == ("A word.", True)
+    assert [row[1:] for row in said["rows"]] == [
+        (0.1, pytest.approx(0.05), pytest.approx(0.15)),
+        (0.4, pytest.approx(0.2), 0.5),
+        (0.5, None, None),
+    ]
+    silent = found | {"verdict": {"told": "", "nothing": False}}
+    assert "not known" in verdict(NUMBERS, silent, finished=True)["told"]
+    silent |= {"error": None}
+    assert "not answered yet" in verdict(CLASSES, silent, finished=False)["told"]
+    assert "Nobody judged" in verdict(CLASSES, silent, finished=True)["told"]
+    early = verdict(CLASSES, silent | judged, finished=False)
+    assert early["told"].startswith("A word. People who judge")
+    assert early["nothing"]
 
 
 def test_how_frequent_labels_are_is_told_with_its_doubt() -> None:

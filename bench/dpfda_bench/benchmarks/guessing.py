@@ -156,6 +156,6 @@ def study(
     others, truth = of.draw(_OTHERS, seed=seed, who=1)
     wrong = np.mean(server.model.decide(others) != truth)
     rarer = np.mean(truth == (of.share_of_one(seed) < 0.5))
-    notes = "".join(server.findings.notes)
+    notes = "".join(server.findings.said)
     said = _FLATLY * ("is no better than guessing" in notes) or int("no better" in notes)
     return 100 * float(wrong - rarer), said

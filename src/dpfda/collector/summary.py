@@ -37,6 +37,7 @@ def summarize(server: Server) -> dict[str, Any]:
         "guessing": as_found(found.guessing),
         "drifted": found.drifted,
         "notes": list(found.notes),
+        "verdict": found.verdict._asdict(),
     }
 
 

@@ -49,7 +49,7 @@ class StudyEstimator(CurveEstimator):
         self.guarantee_ = self._promise(self.plan_.guarantee, source)
         self.model_ = replace(self.server_.model, guarantee=self.guarantee_)
         findings = self.server_.findings
-        self.result_ = StudyResult(estimates=findings.estimates(), notes=list(findings.notes))
+        self.result_ = StudyResult(estimates=findings.estimates(), notes=findings.said)
 
     @property
     def error_estimate_(self) -> Estimate | None:
@@ -67,7 +67,11 @@ class StudyEstimator(CurveEstimator):
 
     def _contents(self) -> Contents:
         found = self.server_.findings
-        judged = {"error": as_found(found.error), "guessing": as_found(found.guessing)}
+        judged = {
+            "error": as_found(found.error),
+            "guessing": as_found(found.guessing),
+            "verdict": found.verdict._asdict(),
+        }
         return of_study(
             self.model_._contents(),
             self.plan_,
@@ -143,7 +147,7 @@ class StudyClassifier(StudyEstimator, CurveClassifierBase):
         result = self.result_
         result.errors = {"private": error, "majority class": guessing}
         result.held_out = len(y)
-        result.notes = [*self.server_.findings.notes, in_words(error, guessing, len(y))]
+        result.notes = [*self.server_.findings.said, in_words(error, guessing, len(y))]
         if self._non_private is not None:
             result.errors["non-private"] = self._non_private_error(X, y, grid_points)
             result.notes.append(WITH_SQUARES if len(self.model_.folds) else NON_PRIVATE)

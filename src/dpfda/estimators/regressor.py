@@ -140,7 +140,7 @@ class LocalCurveRegressor(StudyEstimator):
         predicted = self.predict(X, grid_points=grid_points)
         truth = self._read_targets(y, len(predicted))
         found = {"private": predicted, "mean": np.full(len(truth), truth.mean())}
-        notes = list(self.server_.findings.notes)
+        notes = self.server_.findings.said
         if self._non_private is not None:
             rows = self._new_curves(X, grid_points)
             features = self.model_.encoder.coefficients(*rows, strict=False)

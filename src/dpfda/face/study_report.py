@@ -66,7 +66,7 @@ def of_study(
         tables=(*tables, *own.tables),
         pictures=(Picture(caption="What was asked, and what was learnt.", draw=draw),),
         settings=settings(plan),
-        notes=(*notes, *own.notes),
+        notes=(*(note for note in notes if note not in " ".join(told)), *own.notes),
     )
 
 

@@ -15,9 +15,10 @@ from dpfda.linear.features import FeatureMap
 from dpfda.linear.many_classes import Picture
 from dpfda.linear.reports import entry_noise
 from dpfda.linear.schedule import Schedule
-from dpfda.linear.two_classes import Belief, Rate
+from dpfda.linear.two_classes import Belief, Rate, Score
 from dpfda.mechanisms.randomized_response import RandomizedResponse
 from dpfda.protocol.estimate import Estimate
+from dpfda.questions.balance import mixed
 
 NO_CUT = 1e9
 _NARROWEST = 0.05  # of variances within classes, in units of what was expected
@@ -64,6 +65,10 @@ class LabelPhases(ABC):
     @abstractmethod
     def scores(self) -> tuple[FloatArray, FloatArray]:
         """Intercepts (m,) and slopes (m, q) of the scores of ψ."""
+
+    def rule(self) -> tuple[FloatArray, FloatArray, float]:
+        """The same as people are judged by, and what slopes were taken times for it."""
+        return *self.scores(), 1.0
 
     @abstractmethod
     def _spread(self) -> FloatArray:
@@ -130,7 +135,7 @@ class ClassPhases(LabelPhases):
     @property
     def constant_rule(self) -> bool:
         """Whether the rule gives nearly everybody one label, if ψ is normal."""
-        intercepts, slopes = self.scores()
+        intercepts, slopes, _ = self.rule()
         told = intercepts + spread.normal_rows(self.q) @ slopes.T
         labels = told.argmax(axis=1) if len(intercepts) > 1 else (told[:, 0] >= 0).astype(int)
         return bool(np.bincount(labels).max() > _NEARLY_ALL * len(labels))
@@ -144,7 +149,7 @@ class TwoClasses(ClassPhases):
     def __init__(self, *parts: Any, **more: Any) -> None:
         super().__init__(*parts, **more)
         self.rate = Rate.of(0.0, 0, 1.0) if self.share is None else Rate.known(self.share)
-        self.belief = self._first_look()
+        self._look()
 
     def ask(self, kind: str) -> dict[str, Any]:
         """A vector of residual times features, at the rate or at the present classifier."""
@@ -170,24 +175,25 @@ class TwoClasses(ClassPhases):
             coin = RandomizedResponse(epsilon=self.schedule.epsilon)
             alpha = 2 * coin.keep_probability - 1
             self.rate = Rate.of(float(total.sum()), people, alpha)
-            self.belief = self._first_look()
+            self._look()
         elif kind == "gradient" and self.refines:
             if people:
                 self._step(total, people)
         else:
             self._gather(total, people)
-            self.belief = self._first_look()
+            self._look()
 
     @property
     def fit(self) -> float:
-        """That of the first look, and of the rounds: what they made of the density at no slopes."""
-        first = self._first_look()
-        return first.fit + first.at_nothing - self.belief.at_nothing
+        """That of all reports since the rate is known."""
+        return self.score.fit(self.importance)
 
-    def _first_look(self) -> Belief:
+    def _look(self) -> None:
+        """Begin with what the first look says."""
         limit, part = two_classes.moment_cut(self.weights, self.rate.share)
         moment, noise = self._mean_vector(self.total, self.people, limit, part)
-        return two_classes.discriminant(moment, noise, self.importance, self.rate)
+        self.belief = two_classes.discriminant(moment, noise, self.importance, self.rate)
+        self.score = Score.first(moment, noise, self.rate)
 
     def _round(self) -> two_classes.Round:
         return two_classes.prepare(self.belief, self.weights)
@@ -196,11 +202,19 @@ class TwoClasses(ClassPhases):
         asked = self._round()
         gradient, noise = self._mean_vector(total, people, asked.limit)
         belief = self.belief
+        self.score = self.score.after(asked, gradient, noise)
         belief.theta, belief.covariance = two_classes.update(belief, asked, gradient, noise)
 
     def scores(self) -> tuple[FloatArray, FloatArray]:
         """θ."""
         return self.belief.theta[:1], self.belief.theta[None, 1:]
+
+    def rule(self) -> tuple[FloatArray, FloatArray, float]:
+        """θ, and the larger class as far as replies do not show that θ means anything."""
+        (intercept,), slopes = self.scores()
+        balance, evidence = self.score.balance, self.evidence
+        middle, scale = mixed(float(intercept), balance=balance, evidence=evidence)
+        return np.array([middle]), scale * slopes, scale
 
     def guessing(self) -> Estimate:
         """How frequent the less frequent label is."""
@@ -222,6 +236,7 @@ class TwoClasses(ClassPhases):
             "people": self.people,
             "rate": [self.rate.share, self.rate.answers],
             "belief": {k: np.asarray(v).tolist() for k, v in asdict(self.belief).items()},
+            "score": {k: np.asarray(v).tolist() for k, v in asdict(self.score).items()},
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -229,8 +244,9 @@ class TwoClasses(ClassPhases):
         self.total, self.people = np.asarray(state["total"]), state["people"]
         self.rate = Rate(*state["rate"])
         arrays = {k: np.asarray(v) for k, v in state["belief"].items()}
-        numbers = {name: state["belief"][name] for name in ("share", "fit")}
-        self.belief = Belief(**arrays | numbers)
+        self.belief = Belief(**arrays | {"share": state["belief"]["share"]})
+        found = state["score"]
+        self.score = Score(found["share"], *map(np.asarray, (found["told"], found["information"])))
 
 
 class ManyClasses(ClassPhases):

@@ -22,7 +22,6 @@ from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.task import Task
 from dpfda.protocol.temperature import Temperature, asked, confidence_questions
-from dpfda.questions.verdict import found_nothing
 
 _BELOW_ALL = -2.0  # a threshold below every feature: what is left of a stump is the label
 
@@ -101,9 +100,10 @@ class LinearProgress(FeatureProgress, name="linear"):
     def model(self) -> CurveModel:
         """The classifier as it is now."""
         labels = self.labels
-        rule = labels.features.rule(*labels.scores())
+        intercepts, slopes, scale = labels.rule()
+        rule = labels.features.rule(intercepts, slopes)
         variances = np.zeros((len(rule["intercept"]), 1 + rule["coefficients"].shape[1]))
-        variances[:, 0] = labels.doubt()
+        variances[:, 0] = scale**2 * labels.doubt()
         return CurveModel(
             **rule,
             folds=labels.features.folds,
@@ -129,13 +129,17 @@ class LinearProgress(FeatureProgress, name="linear"):
             **self._estimated(),
             error=self.error_estimate,
             folded=self.d if self.design.spread_differs else 0,
-            notes=self._notes(),
+            **self._judged(),
         )
 
-    def _notes(self) -> list[str]:
-        """That the model is no better than guessing, where the replies say so."""
+    def _judged(self) -> dict[str, Any]:
+        """What a verdict on the finished model goes by."""
         labels = self.labels
         assert isinstance(labels, ClassPhases)
         if self.kind not in AFTER or not labels.people:
-            return []
-        return found_nothing(labels.evidence, constant=labels.constant_rule)
+            return {}
+        return {"evidence": labels.evidence, "constant": labels.constant_rule}
+
+    @property
+    def _unit_of_scores(self) -> float:
+        return self.labels.rule()[2]

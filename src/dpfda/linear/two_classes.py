@@ -72,7 +72,6 @@ class Belief:
         means: of ψ in each class, shape (2, q).
         within: covariance of ψ in a class.
         share: of label 1.
-        fit: how much better slopes explain the first look than none, as a logarithm.
     """
 
     theta: FloatArray
@@ -80,14 +79,6 @@ class Belief:
     means: FloatArray
     within: FloatArray
     share: float
-    fit: float
-
-    @property
-    def at_nothing(self) -> float:
-        """Logarithm of the density of the slopes at 0, but for a constant."""
-        slopes, spread = self.theta[1:], self.covariance[1:, 1:]
-        far = float(slopes @ np.linalg.solve(spread, slopes))
-        return -0.5 * (far + float(np.linalg.slogdet(spread)[1]))
 
 
 def discriminant(
@@ -104,7 +95,7 @@ def discriminant(
     p = rate.share
     variance = p * (1 - p)
     effect, own = moment[1:] / np.sqrt(variance), noise[1:] / variance
-    kept, fit = believed(effect[None], own, importance)
+    kept = believed(effect[None], own, importance).kept
     effect = kept * effect
     explained = float(effect @ effect)
     if explained > _MOST_EXPLAINED:
@@ -113,7 +104,7 @@ def discriminant(
     difference = effect / np.sqrt(variance)
     slope = difference / (1 - explained)
     means = np.stack([-p * difference, (1 - p) * difference])
-    doubt = 1 / (40 + 4 * rate.answers)
+    doubt = _doubt(rate)
     share = float(np.clip(p + moment[0] * doubt / (doubt + noise[0]), 0.05, 0.95))
     intercept = np.log(share / (1 - share)) - 0.5 * means.sum(axis=0) @ slope
     left = min(doubt, float(noise[0])) / variance**2
@@ -124,7 +115,6 @@ def discriminant(
         means=means,
         within=np.eye(len(effect)) - np.outer(effect, effect),
         share=share,
-        fit=fit,
     )
 
 
@@ -134,6 +124,7 @@ class Round:
 
     Attributes:
         theta: where the gradient is taken.
+        weights: of (1, ψ) in reports.
         reach: weighted (1, ψ) longer than this is shortened to it.
         limit: so is the weighted gradient, to this.
         bias: mean gradient, cut as it is, if θ were the truth.
@@ -141,10 +132,77 @@ class Round:
     """
 
     theta: FloatArray
+    weights: FloatArray
     reach: float
     limit: float
     bias: FloatArray
     fisher: FloatArray
+
+    def gradients(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """What (1, ψ) report where the label is 1, and where it is 0 with the other sign."""
+        lengths = np.linalg.norm(rows * self.weights, axis=1)
+        p = 1 / (1 + np.exp(-np.clip(rows @ self.theta, -40, 40)))
+        shortened = np.minimum(lengths, self.reach)
+        if_one, if_zero = (np.minimum(r * shortened, self.limit) / lengths for r in (1 - p, p))
+        return rows * if_one[:, None], rows * if_zero[:, None]
+
+
+@dataclass(frozen=True)
+class Score:
+    """What all replies say of θ near a rule without slopes, whatever the rounds believed by then.
+
+    The rounds forget, and begin with what the first look believed; whether there is anything to
+    believe is asked of the reports themselves. Near θ₀ = (log odds of p, 0) a mean report is what
+    it would be there, plus a known matrix times θ - θ₀, plus known noise.
+
+    Attributes:
+        share: p, the share of label 1 that θ₀ stands for.
+        told: Σ Fᵀ N⁻¹ (report - expected), shape (q + 1,).
+        information: Σ Fᵀ N⁻¹ F, with what is known of the share.
+    """
+
+    share: float
+    told: FloatArray
+    information: FloatArray
+
+    @classmethod
+    def first(cls, moment: FloatArray, noise: FloatArray, rate: Rate) -> Score:
+        """Of E[(y - p)(1, ψ)], which is p(1 - p) times θ - θ₀."""
+        variance = rate.share * (1 - rate.share)
+        precision = variance**2 / noise
+        precision[0] += variance**2 / _doubt(rate)
+        return cls(rate.share, variance * moment / noise, np.diag(precision))
+
+    def after(self, asked: Round, gradient: FloatArray, noise: FloatArray) -> Score:
+        """With a round's mean gradient; rows are public, as ψ is if it goes with nothing."""
+        rows, p = with_one(normal_rows(len(noise) - 1)), self.share
+        if_one, if_zero = asked.gradients(rows)
+        expected = p * if_one.mean(axis=0) - (1 - p) * if_zero.mean(axis=0)
+        into = p * (1 - p) * (if_one + if_zero).T @ rows / len(rows) / noise[:, None]
+        reaction = into * noise[:, None]
+        return Score(
+            self.share,
+            self.told + into.T @ (gradient - expected),
+            self.information + reaction.T @ into,
+        )
+
+    @property
+    def balance(self) -> float:
+        """2p - 1 as all replies tell it if there are no slopes."""
+        odds = np.log(self.share / (1 - self.share)) + self.told[0] / self.information[0, 0]
+        return float(np.tanh(odds / 2))
+
+    def fit(self, importance: FloatArray) -> float:
+        """How much better slopes explain all replies than none, as a logarithm."""
+        covariance = np.linalg.inv(self.information)
+        variance = self.share * (1 - self.share)
+        effects = np.sqrt(variance) * (covariance @ self.told)[1:]
+        return believed(effects[None], variance * np.diag(covariance)[1:], importance).fit
+
+
+def _doubt(rate: Rate) -> float:
+    """Variance of the share of label 1, by those who told it."""
+    return 1 / (40 + 4 * rate.answers)
 
 
 def prepare(belief: Belief, weights: FloatArray) -> Round:
@@ -165,7 +223,8 @@ def prepare(belief: Belief, weights: FloatArray) -> Round:
     bias = (p * if_one - (1 - p) * if_zero) @ along / len(rows)
     reaction = p * (1 - p) * (if_one + if_zero)
     fisher = (along * reaction[:, None]).T @ rows / len(rows)
-    return Round(belief.theta, reach, limit, bias, fisher + _RIDGE * np.eye(rows.shape[1]))
+    fisher += _RIDGE * np.eye(rows.shape[1])
+    return Round(belief.theta, weights, reach, limit, bias, fisher)
 
 
 def update(

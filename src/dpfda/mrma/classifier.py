@@ -19,6 +19,7 @@ from dpfda.mrma.plots import draw
 from dpfda.mrma.result import MRMAResult
 from dpfda.mrma.training import design_of
 from dpfda.protocol.judged import as_found, verdict
+from dpfda.protocol.verdict import judged
 from dpfda.report import Contents
 from dpfda.simulate import people_from, simulate
 
@@ -144,13 +145,15 @@ class MRMAClassifier(MRMAEstimator):
         return draw(self.result_, self.model_, level=level)
 
     def _contents(self) -> Contents:
-        judged = {"error": as_found(self.error_estimate_), "guessing": None}
+        error = self.error_estimate_
+        told = judged(None, n_classes=self.plan_.n_classes, error=error)
+        found = {"error": as_found(error), "guessing": None, "verdict": told._asdict()}
         return of_study(
             self.model_._contents(),
             self.plan_,
             self.result_,
             simulated=self._is_simulation,
-            verdict=verdict(self.plan_, judged, finished=True),
+            verdict=verdict(self.plan_, found, finished=True),
             draw=self.plot,
         )
 

@@ -9,6 +9,7 @@ from typing import Any
 from dpfda._validate import FloatArray
 from dpfda.protocol.design import Design
 from dpfda.protocol.estimate import Estimate
+from dpfda.protocol.verdict import Verdict, judged
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,9 @@ class Findings:
         guessing: the error of whoever always names the most frequent label, as far as replies tell
             how frequent it is; None where they do not.
         covariances: of the model's coefficients, one matrix a score; none where none is known.
+        evidence: how likely it is that any feature goes with the label, if it was as likely as not
+            before; None where replies do not say.
+        constant: whether the model gives everybody the same label.
     """
 
     classes: tuple[Any, ...]
@@ -61,6 +65,27 @@ class Findings:
     folded: int = 0
     guessing: Estimate | None = None
     covariances: Sequence[FloatArray] = ()
+    evidence: float | None = None
+    constant: bool = False
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the model is better than guessing, as far as replies show it."""
+        if not self.classes:
+            return Verdict()
+        return judged(
+            self.evidence,
+            n_classes=len(self.classes),
+            constant=self.constant,
+            error=self.error,
+            guessing=self.guessing,
+        )
+
+    @property
+    def said(self) -> list[str]:
+        """Notes, and the verdict where it is that nothing was found."""
+        told, nothing = self.verdict
+        return [*self.notes, told] if nothing else list(self.notes)
 
     def called(self, place: int) -> str:
         """What the feature at this place is called.

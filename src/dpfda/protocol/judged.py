@@ -1,4 +1,4 @@
-"""What people's verdicts say about a finished model, beside guessing; in a sentence."""
+"""What is said of a model beside guessing, as pages and reports show it."""
 
 from __future__ import annotations
 
@@ -12,37 +12,34 @@ _LEVEL = 0.95
 
 
 def verdict(plan: StudyPlan, found: Mapping[str, Any], *, finished: bool) -> dict[str, Any]:
-    """What the error estimate says beside guessing, in a sentence; and whether that is nothing.
+    """The judge's sentence for people, or why there is none yet, and errors beside each other.
+
+    Args:
+        plan: the study.
+        found: `error` and `guessing` as in `as_found`, `verdict` as fields of `Findings.verdict`.
+        finished: whether nobody else will be asked.
 
     Returns:
         `told`: the sentence, `nothing`: whether the model is not known to be worth anything, and
         `rows`: the errors to be compared, each with its interval, if it has one.
     """
     error, guessing = found["error"], found["guessing"]
+    told, nothing = found["verdict"]["told"], found["verdict"]["nothing"]
     if error is None:
-        told = "People who judge the finished model have not answered yet."
+        unknown = "People who judge the finished model have not answered yet."
         if finished:
-            told = "Nobody judged the finished model: its error is not known."
-        return {"told": told, "nothing": False, "rows": []}
+            unknown = "Nobody judged the finished model: its error is not known."
+        return {"told": f"{told} {unknown}".strip(), "nothing": nothing, "rows": []}
     rows = [("this model", error["value"], error["low"], error["high"])]
     if plan.target_range is not None:
         told = "What the mean alone would leave is not known from these replies."
         return {"told": told, "nothing": False, "rows": rows}
     coin = 1 - 1 / plan.n_classes
-    low = high = coin
     if guessing is not None and guessing["low"] is not None:
         low, high = max(guessing["low"], 0.0), min(guessing["high"], coin)
         rows.append(("always the most frequent label", guessing["value"], low, high))
     rows.append(("tossing a coin among the labels", coin, None, None))
-    beside = "guessing"
-    if low == high == coin and guessing is None:
-        beside = "tossing a coin; how frequent labels are was not asked"
-    if error["high"] is not None and error["high"] < low:
-        return {"told": f"This model is better than {beside}.", "nothing": False, "rows": rows}
-    told = f"As far as people judged it, this model is no better than {beside}."
-    if error["low"] is not None and error["low"] > high:
-        told = f"This model is worse than {beside}: do not use it."
-    return {"told": told, "nothing": True, "rows": rows}
+    return {"told": told, "nothing": nothing, "rows": rows}
 
 
 def as_found(estimate: Estimate | None) -> dict[str, Any] | None:

@@ -96,12 +96,7 @@ def intercept_of(balance: Belief, slopes: FloatArray, *, doubt: float) -> Belief
 
 
 def cautious(intercept: Belief, slopes: FloatArray, *, evidence: float) -> tuple[float, float]:
-    """What a rule's intercept becomes, and its slopes are taken times, since they may mean nothing.
-
-    With probability w (the evidence) the score a + θ·x is right, else nothing is known of anybody
-    but r₀: P(y = 1 | x) = w σ(a + θ·x) + (1 - w)(1 + r₀)/2. That exceeds ½ exactly where a + θ·x +
-    2 artanh(q) > 0, q = r₀ (1 - w)/w, so the rule stays a line, and for balanced classes the same
-    line. It is scaled so that its probability in the middle (x = 0) is the mixture's.
+    """The same as `mixed` for what is believed of an intercept; r₀ is what it implies.
 
     Examples:
         >>> sure = Belief(np.array([0.0, 1.0]), np.full(2, -1.0), np.zeros(2))
@@ -110,14 +105,37 @@ def cautious(intercept: Belief, slopes: FloatArray, *, evidence: float) -> tuple
         >>> [round(x, 2) for x in cautious(sure, np.array([2.0]), evidence=0.5)]
         [-0.99, 0.5]
     """
-    if evidence == 1:
-        return intercept.mean, 1.0
     scores = _SPREAD * _reference(len(slopes)) @ slopes
     implied = [float(np.mean(np.tanh((mean + scores) / 2))) for mean in intercept.means]
     balance = float(intercept.weights @ implied)
+    return mixed(intercept.mean, balance=balance, evidence=evidence)
+
+
+def mixed(intercept: float, *, balance: float, evidence: float) -> tuple[float, float]:
+    """What a rule's intercept becomes, and its slopes are taken times, since they may mean nothing.
+
+    With probability w (the evidence) the score a + θ·x is right, else nothing is known of anybody
+    but r₀: P(y = 1 | x) = w σ(a + θ·x) + (1 - w)(1 + r₀)/2. That exceeds ½ exactly where a + θ·x +
+    2 artanh(q) > 0, q = r₀ (1 - w)/w, so the rule stays a line, and for balanced classes the same
+    line. It is scaled so that its probability in the middle (x = 0) is the mixture's.
+
+    Args:
+        intercept: a.
+        balance: r₀.
+        evidence: w.
+
+    Examples:
+        >>> mixed(-1.0, balance=-0.5, evidence=1.0)
+        (-1.0, 1.0)
+        >>> intercept, scale = mixed(-1.0, balance=-0.5, evidence=0.1)
+        >>> round(intercept, 2), scale < 0.1  # the larger class, whatever features say
+        (-1.09, True)
+    """
+    if evidence == 1:
+        return intercept, 1.0
     q = float(np.clip(balance * (1 - evidence) / max(evidence, _TINY), -1 + _TINY, 1 - _TINY))
-    moved = intercept.mean + 2 * np.arctanh(q)
-    middle = 2 * np.arctanh(evidence * np.tanh(intercept.mean / 2) + (1 - evidence) * balance)
+    moved = intercept + 2 * np.arctanh(q)
+    middle = 2 * np.arctanh(evidence * np.tanh(intercept / 2) + (1 - evidence) * balance)
     if abs(moved) < _TINY:  # the middle is where the mixture is ½: by its slope there
         return float(moved), evidence * (1 - q * q)
     return float(middle), float(middle / moved)

@@ -23,7 +23,6 @@ from dpfda.questions.balance import (
     sensitivity,
 )
 from dpfda.questions.ranging import RANGING
-from dpfda.questions.verdict import found_nothing
 
 
 class QuestionProgress(AskedProgress, name="questions"):
@@ -138,6 +137,13 @@ class QuestionProgress(AskedProgress, name="questions"):
         calm, alarmed = self._constant
         self.constant_share = calm + (alarmed - calm) * balance.weights[1]
 
+    @property
+    def _shown(self) -> float:
+        """How likely it is that any feature goes with the label, if it was as likely as not."""
+        return estimation.evidence_at_even_odds(
+            float(self.evidence[0]), ordered=bool(self.design.ordered), whiten=self.k > 1
+        )
+
     def _balance(self, total: float, asked: float, alpha: float) -> Belief:
         """What is known of the classes' shares; of one class against the rest nothing is asked."""
         return balance_of(
@@ -206,8 +212,8 @@ class QuestionProgress(AskedProgress, name="questions"):
             ],
             error=self.error_estimate,
             folded=len(self.folds),
-            notes=self._notes(),
             guessing=self.guessing,
+            **self._judged(),
             covariances=[np.diag(row) for row in self._coefficient_variances()],
         )
 
@@ -216,16 +222,13 @@ class QuestionProgress(AskedProgress, name="questions"):
         assert variances is not None
         return variances[:, 1:]
 
-    def _notes(self) -> list[str]:
-        """That the model is no better than guessing, where the replies say so."""
+    def _judged(self) -> dict[str, Any]:
+        """What a verdict on the model goes by."""
         if self.n_scores > 1 or not any(map(len, self.correlations)):
-            return []
+            return {}
         rule = self.model
         constant = always_the_same(float(rule.intercept[0]), np.asarray(rule.coefficients[0]))
-        evidence = estimation.evidence_at_even_odds(
-            float(self.evidence[0]), ordered=bool(self.design.ordered), whiten=self.k > 1
-        )
-        return found_nothing(evidence, constant=constant)
+        return {"evidence": self._shown, "constant": constant}
 
     @property
     def model(self) -> CurveModel:
