@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from types import ModuleType
+from typing import Any
 
 from dpfda.errors import UnknownName
 from dpfda_bench import benchmarks, reproductions
@@ -27,23 +28,36 @@ def benchmark(name: str) -> ModuleType:
 
 def reproduction_names() -> list[str]:
     """What ``dpfda reproduce`` knows."""
-    return sorted(_modules(reproductions))
+    return sorted({**_modules(reproductions), **_alike()})
 
 
-def reproduction(name: str) -> ModuleType:
-    """The module of a reproduction, by its own name or that of anything else it covers.
+def reproduction(name: str) -> Any:
+    """What is known of a table or figure, by its own name or that of anything else it covers.
 
     Examples:
         >>> reproduction("000-table-1") is reproduction("001-table-a1")
         True
     """
-    modules = _modules(reproductions)
-    if _spoken(name) not in modules:
-        for known in modules:
-            module = _load("reproduction", known, modules)
-            if _spoken(name) in getattr(module, "COVERS", ()):
-                return module
+    modules, wanted = _modules(reproductions), _spoken(name)
+    if wanted not in modules:
+        alike = _alike()
+        if wanted in alike:
+            return alike[wanted]
+        alone = (_load("reproduction", known, modules) for known in modules)
+        for entry in (*alike.values(), *alone):
+            if wanted in getattr(entry, "COVERS", ()):
+                return entry
     return _load("reproduction", name, modules)
+
+
+def _alike() -> dict[str, Any]:
+    """Entries that share a module: those under ``ENTRIES`` in modules with an underscore."""
+    found: dict[str, Any] = {}
+    for module in pkgutil.iter_modules(reproductions.__path__):
+        if module.name.startswith("_"):
+            loaded = importlib.import_module(f"{reproductions.__name__}.{module.name}")
+            found |= getattr(loaded, "ENTRIES", {})
+    return found
 
 
 def _modules(package: ModuleType) -> dict[str, str]:

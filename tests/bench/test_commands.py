@@ -19,10 +19,10 @@ import dpfda
 from dpfda.cli._group import dpfda as command_line
 from dpfda.datasets.catalogue import CATALOGUE
 from dpfda.study.outcome import Outcome
+from dpfda.study.verdict import agrees_if
 from dpfda_bench import catalog
 from dpfda_bench.effort import Effort
 from dpfda_bench.goals import at_least, at_most
-from dpfda_bench.verdicts import agrees_if
 
 
 def invoke(*arguments: str) -> Any:

@@ -11,8 +11,13 @@ from dpfda.errors import DpfdaError
 from dpfda_bench.benchmarks import gpu
 from dpfda_bench.benchmarks import mrma as benchmark
 from dpfda_bench.effort import Effort
+from dpfda_bench.printed import printed
 from dpfda_bench.reproductions import _p001 as common
-from dpfda_bench.reproductions import p001_figure_2, p001_figure_3, p001_table_1, p001_table_a1
+from dpfda_bench.reproductions import _p001_allocation as allocation
+from dpfda_bench.reproductions import _p001_exact as exact
+from dpfda_bench.reproductions import _p001_spread as spread
+from dpfda_bench.reproductions import _p001_vectors as vectors
+from dpfda_bench.reproductions import p001_figure_2, p001_figure_3, p001_table_a1
 
 matplotlib.use("Agg")
 
@@ -104,14 +109,85 @@ def test_outcomes_are_complete_and_drawn() -> None:
     pyplot.close(outcome.plot())
 
 
-def test_table_1_comes_out(shared_data) -> None:
-    found = p001_table_1._chunk("as published", 0, 20)
-    for epsilon in (5.0, 1000.0):
-        for method in p001_table_1.METHODS:
-            published = p001_table_1.PUBLISHED[epsilon][method]
-            errors = 100 * found["as published", epsilon, method]
+@pytest.mark.parametrize("name", vectors.DATA)
+def test_tables_of_vectors_come_out(name: str, shared_data) -> None:
+    found = vectors.chunk(name, "as published", 0, 20)
+    for line in printed(name):
+        if line["epsilon"] < 5:
+            continue
+        for method in vectors.METHODS:
+            errors = 100 * found["as published", line["epsilon"], method]
             # Five standard errors of 20 splits, and a point for what the text leaves open.
-            assert abs(errors.mean() - published) < 5 * errors.std() / np.sqrt(20) + 1, method
+            allowed = 5 * errors.std() / np.sqrt(20) + 1
+            assert abs(errors.mean() - line[method]) < allowed, method
+
+
+def test_a_table_of_vectors_is_whole_and_drawn(shared_data) -> None:
+    outcome = vectors.table("001-table-2", Effort(replications=1))
+    assert len(outcome.rows) == 6 * 5
+    assert outcome.rows[1].keys() == outcome.rows[0].keys()
+    assert outcome.plot is not None
+    pyplot.close(outcome.plot())
+
+
+def test_weights_of_figure_1_are_those_of_the_equation() -> None:
+    z = np.linspace(-1, 1, 20_001)
+    for epsilon in (0.5, 10.0):
+        for report in (-1.7, 0.2, 1.0):
+            density = np.exp(-epsilon * np.abs(report - z) / 2)
+            mean = np.trapezoid(density, z) / 2
+            np.testing.assert_allclose(exact.weight(z, report, epsilon), density / mean, rtol=1e-6)
+    outcome = exact.weights()
+    assert [row["mean over z"] for row in outcome.rows] == pytest.approx([1] * 4, abs=1e-3)
+    assert exact.weights_verdict(outcome).word == "agrees"
+    pyplot.close(outcome.plot())
+
+
+def test_the_distance_of_figure_a6_is_exact() -> None:
+    # In one dimension: ½ ∫ |p - q|, by quadrature far beyond the cube.
+    epsilon = 3.0
+    x = np.linspace(-60, 60, 1_200_001)
+    scale = 2 / epsilon
+    tail = np.where(
+        np.abs(x) <= 1,
+        1 - np.exp(-1 / scale) * np.cosh(x / scale),
+        np.exp(-np.abs(x) / scale) * np.sinh(1 / scale),
+    )
+    gap = np.abs((np.abs(x) <= 1) / 2 - tail / 2)
+    assert exact.distance(1, epsilon) == pytest.approx(np.trapezoid(gap, x) / 2, abs=1e-4)
+    outcome = exact.distances(Effort(quick=True))
+    assert exact.distances_verdict(outcome).word == "agrees"
+    line = [row for row in outcome.rows if row["d"] == 1]
+    # 2000 draws in some 20 cells: counting is off by a few hundredths.
+    assert max(abs(row["exact"] - row["as published"]) for row in line) < 0.15
+    pyplot.close(outcome.plot())
+
+
+def test_scatter_of_one_classifier() -> None:
+    outcome = spread.spread(("Tanh", "MAN"), 500, Effort(replications=6))
+    assert len(outcome.rows) == 2 * 4 * 9
+    plain = [row for row in outcome.rows if row["epsilon"] is None]
+    assert all(row["mean"] < 20 for row in plain)
+    assert all(row["5 %"] <= row["50 %"] <= row["95 %"] for row in outcome.rows)
+    assert spread.both_verdict(outcome).why
+    pyplot.close(spread.plot(outcome.rows))
+
+
+def test_allocations_add_up_and_come_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    for n, reporting, size, members in allocation.CASES.values():
+        assert size <= reporting < n
+        assert (n - reporting) % members == 0
+    monkeypatch.setattr(common, "EPSILONS", (1.0, 10.0))
+    outcome = allocation.four(Effort(replications=4))
+    assert len(outcome.rows) == 4 * 2
+    assert outcome.figures["least_mrma_gain_points"] > 1
+    assert allocation.four_verdict(outcome).why
+    pyplot.close(outcome.plot())
+    monkeypatch.setattr(common, "LEARNERS", ("CG",))
+    outcome = allocation.five(Effort(replications=1))
+    assert len(outcome.rows) == 5 * 2
+    assert len(outcome.figures) == 2 * len(allocation.ORDERS)
+    pyplot.close(outcome.plot())
 
 
 def test_published_learner_is_not_offered() -> None:

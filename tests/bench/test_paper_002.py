@@ -1,6 +1,5 @@
 """Reproductions of 002: exact where it prints numbers, labeled with the true ε everywhere."""
 
-import importlib
 import math
 
 import numpy as np
@@ -9,12 +8,14 @@ from click.testing import CliRunner
 
 from dpfda.cli._group import dpfda
 from dpfda.study.sweep import Sweep
+from dpfda_bench import catalog
 from dpfda_bench.effort import Effort
 from dpfda_bench.reproductions import _p002 as common
+from dpfda_bench.reproductions import _p002_formulas as formulas
 
 
 def module(name):
-    return importlib.import_module(f"dpfda_bench.reproductions.p002_{name}")
+    return catalog.reproduction(f"002_{name}")
 
 
 def test_table_a1_is_the_printed_one():
@@ -69,7 +70,7 @@ def test_correlated_noise_by_simulation():
     precision = np.linalg.inv(np.cov(messages.T))[0, 0]
     # 200 000 draws: entries of a covariance are known to 0.3 %; its inverse to a few times that.
     assert precision == pytest.approx(2 * sites / (sites + 1), rel=0.03)
-    assert precision == pytest.approx(module("theorem_1").seen_by_coalition(sites, 0), rel=0.03)
+    assert precision == pytest.approx(formulas.seen_by_coalition(sites, 0), rel=0.03)
 
 
 def test_renyi_epsilon_uses_the_best_order():

@@ -8,6 +8,7 @@ import pytest
 
 from dpfda.study.outcome import Outcome
 from dpfda_bench import catalog
+from dpfda_bench.reproductions._p001_vectors import METHODS
 
 RULES = ("as published", "corrected", "default")
 CLAIMS = ("mr_below_weak", "ma_below_weak", "mrma_below_pooled", "mrma_best_svm_cg")
@@ -18,9 +19,17 @@ def word(name: str, **parts: Any) -> str:
 
 
 def test_the_largest_difference_decides_on_tables() -> None:
-    for name, most in (("001-table-1", 2.0), ("001-table-a1", 1.0)):
-        for largest, wanted in ((most, "agrees"), (most + 0.1, "differs")):
-            assert word(name, figures={"largest_difference_points": largest}) == wanted
+    for largest, wanted in ((1.0, "agrees"), (1.1, "differs")):
+        assert word("001-table-a1", figures={"largest_difference_points": largest}) == wanted
+
+
+def test_one_number_beyond_chance_decides_on_tables_of_splits() -> None:
+    figures = {f"difference_{method}": 3.0 for method in METHODS}
+    figures["largest_difference_points"] = 3.0
+    for beyond, wanted in ((0.0, "agrees"), (1.0, "differs")):
+        figures["beyond_a_point_and_three_errors"] = beyond
+        for name in ("001-table-1", "001-table-2"):
+            assert word(name, figures=figures) == wanted
 
 
 def test_the_least_of_the_claims_decides_on_figure_2() -> None:

@@ -7,4 +7,7 @@
 * ``SECONDS``, about how long the full count takes on one core;
 * ``GUARANTEES``, what each version shown really guarantees, by the version's name in the rows;
 * ``run(effort=FULL) -> Outcome``, and ``verdict(outcome) -> Verdict`` on what it found.
+
+Tables and figures that are alike share a module with an underscore, whose ``ENTRIES`` hold the same
+by name.
 """

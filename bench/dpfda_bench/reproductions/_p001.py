@@ -192,6 +192,8 @@ SIMULATED = MRMADesign(training_share=1 / 6, boundary_spread=None)
 RULES = ("as published", "corrected", "default")
 """How members become a classifier: see `under_rule`."""
 
+GUARANTEES = dict.fromkeys(RULES, "ε-LDP for one person")
+
 
 def under_rule(setting: Setting, rule: str, *, cutoff: float) -> Setting:
     """The papers' fixed cutoff and raw members; C2 and C3; or this package's default as well.

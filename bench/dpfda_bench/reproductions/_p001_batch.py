@@ -1,4 +1,4 @@
-"""MRMA for many simulated studies at once, beside the methods of `dpfda_bench.baselines`.
+"""MRMA for many studies at once, beside the methods of `dpfda_bench.baselines`.
 
 Reports are drawn once: methods that train on everybody use all of them, MRMA uses the first N0 and
 asks the others for verdicts.
@@ -6,16 +6,44 @@ asks the others for verdicts.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
 from dpfda.learners._arrays import Array, device, namespace, to_numpy
 from dpfda.mechanisms.randomized_response import RandomizedResponse
 from dpfda.mrma.averaging import weights
+from dpfda.mrma.designs import MRMADesign
 from dpfda.mrma.members import Judgement, draw_members, intercept_shrinkage, judge
 from dpfda.noise import SimulationSource
+from dpfda_bench import baselines
 from dpfda_bench.baselines import Members, People, Setting
 from dpfda_bench.decision_rules import MembersRule, Rule, beside
+from dpfda_bench.reproductions import _p001 as common
+
+
+class Study(NamedTuple):
+    """What one experiment came to: members, what verdicts say of them, and rules by method."""
+
+    members: Members
+    judgement: Judgement
+    rules: dict[str, Rule]
+
+
+def one_study(setting: Setting, people: People, source: SimulationSource) -> Study:
+    """All methods on the same people: weak ones, MRMA's steps, pooled ones, and references."""
+    reports, shape = baselines.noisy_reports(setting, people, source), people.labels.shape
+    weak = weak_members(setting, *reports, chosen(setting, shape, source))
+    members = shrunk_members(setting, weak)
+    told = coins(setting, shape, source)
+    totals, judges = verdict_totals(setting, members, people, told)
+    rules = mrma_rules(setting, members, totals, judges)
+    rules |= baselines.pooled_rules(setting, *baselines.pooled_members(setting, *reports))
+    rules |= baselines.reference_rules(setting, people)
+    return Study(members, judgement(setting, totals, judges), rules)
 
 
 def chosen(setting: Setting, shape: tuple[int, int], source: SimulationSource) -> IntArray:
@@ -107,3 +135,80 @@ def mrma_rules(
 
 def _verdict_epsilon(setting: Setting) -> float:
     return setting.epsilon * setting.design.verdict_share
+
+
+STEPS = ("Weak", "MR", "MA", "MRMA")
+METHODS = (*STEPS, "Voting", "Averaging", "All data")
+REFERENCES = ("majority class", "non-private")
+
+
+@dataclass(frozen=True, eq=False)
+class Crowd:
+    """R studies of N people, and those they are tested on.
+
+    Attributes:
+        people: by kind of features (see `common.seen`), shape (R, N, d).
+        labels: ±1, shape (R, N).
+        test: the same kinds for test people.
+        truth: their labels.
+        code: the encoding, for learners that fit slope functions.
+        reported: which kind people report under a rule; ``encoded`` where it does not say.
+    """
+
+    people: Mapping[str, FloatArray]
+    labels: FloatArray
+    test: Mapping[str, FloatArray]
+    truth: FloatArray
+    code: common.Encoding
+    reported: Mapping[str, str] = field(default_factory=dict)
+
+
+def errors_of(
+    crowd: Crowd,
+    design: MRMADesign,
+    *,
+    epsilon: float,
+    cutoff: float,
+    source: SimulationSource,
+    learners: Sequence[str] = common.LEARNERS,
+    pooled: bool = True,
+) -> Iterator[tuple[tuple[str, str, str], FloatArray]]:
+    """Errors by learner, rule and method; reports are drawn once for all that ask for the same.
+
+    Args:
+        crowd: the people.
+        design: who reports and who judges.
+        epsilon: ε of everybody.
+        cutoff: r0 as published.
+        source: of everything random.
+        learners: which.
+        pooled: also the methods that train on everybody's reports.
+    """
+    reports: dict[str, tuple[FloatArray, FloatArray]] = {}
+    for name in learners:
+        fitted: dict[Any, Any] = {}
+        for rule in common.RULES:
+            told = crowd.reported.get(rule, "encoded")
+            kind = common.seen_as(name, rule) if rule == common.RULES[0] else told
+            learner = common.noisy_learner(name, rule, crowd.code)
+            base = Setting(design, epsilon=epsilon, learner=learner, gram=crowd.code.gram)
+            people = People(crowd.people[told], crowd.labels, crowd.people[kind])
+            if told not in reports:
+                reports[told] = baselines.noisy_reports(base, people, source)
+            if (learner, told) not in fitted:
+                who = chosen(base, crowd.labels.shape, source)
+                parts = baselines.pooled_members(base, *reports[told]) if pooled else ()
+                fitted[learner, told] = (
+                    weak_members(base, *reports[told], who),
+                    parts,
+                    baselines.reference_rules(base, people),
+                )
+            weak, parts, references = fitted[learner, told]
+            setting = common.under_rule(base, rule, cutoff=cutoff)
+            members = shrunk_members(setting, weak)
+            told_coins = coins(setting, crowd.labels.shape, source)
+            totals, judges = verdict_totals(setting, members, people, told_coins)
+            rules: dict[str, Rule] = mrma_rules(setting, members, totals, judges)
+            rules |= baselines.pooled_rules(setting, *parts) if pooled else {}
+            for method, decision in (rules | references).items():
+                yield (name, rule, method), decision.errors(crowd.test[kind], crowd.truth)

@@ -23,11 +23,11 @@ from dpfda.datasets.vector_sets import load_fashion, load_mnist_4_9
 from dpfda.noise import SimulationSource, Source
 from dpfda.protocol.answer import Answer
 from dpfda.protocol.query import Records
+from dpfda.study.verdict import Verdict, agrees_if
 from dpfda_bench.effort import Effort
 from dpfda_bench.images import Images, Vocabulary, enlarged, root_histograms
 from dpfda_bench.preparation import prepare
 from dpfda_bench.printed import printed
-from dpfda_bench.verdicts import Verdict, agrees_if
 
 EPSILONS = (1.0, 3.0, 5.0, 7.0, 9.0)
 MECHANISMS = ("laplace", "duchi", "piecewise")

@@ -15,24 +15,20 @@ from dpfda.learners._arrays import namespace, placed
 from dpfda.noise import SimulationSource
 from dpfda.study.outcome import Outcome
 from dpfda.study.sweep import Sweep
+from dpfda.study.verdict import Verdict, agrees_if
 from dpfda_bench import baselines
 from dpfda_bench.baselines import Members, People, Setting
 from dpfda_bench.decision_rules import Rule
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.reproductions import _p001 as common
 from dpfda_bench.reproductions import _p001_batch as batch
-from dpfda_bench.verdicts import Verdict, agrees_if
 
 ACCELERATED = True
 TITLE = "Error of seven methods under ε-LDP, one server, % (001 Figure 2)"
 COVERS = ("000-figure-1",)
 NEEDS = ()
 SECONDS = 300
-GUARANTEES = {
-    "as published": "ε-LDP for one person",
-    "corrected": "ε-LDP for one person",
-    "default": "ε-LDP for one person",
-}
+GUARANTEES = common.GUARANTEES
 
 METHODS = ("Weak", "MR", "MA", "MRMA", "Voting", "Averaging", "All data")
 NOTES = [

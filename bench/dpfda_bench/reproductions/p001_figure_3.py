@@ -14,6 +14,7 @@ from dpfda._validate import FloatArray
 from dpfda.datasets.simulated import SLOPE_001, scores_001
 from dpfda.noise import SimulationSource
 from dpfda.study.outcome import Outcome
+from dpfda.study.verdict import Verdict, agrees_if
 from dpfda_bench import baselines
 from dpfda_bench.baselines import Members, People, Setting
 from dpfda_bench.decision_rules import ConstantRule, LinearRule
@@ -21,16 +22,13 @@ from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.goals import at_least, at_most
 from dpfda_bench.reproductions import _p001 as common
 from dpfda_bench.reproductions import _p001_batch as batch
-from dpfda_bench.verdicts import Verdict, agrees_if
 
 TITLE = "Error with one server and with 25 that share classifiers, % (001 Figure 3)"
 COVERS = ("000-figure-9",)
 NEEDS = ()
 SECONDS = 300
-GUARANTEES = {
+GUARANTEES = common.GUARANTEES | {
     "as published": "ε-LDP for one person with ε/2 + ε/2; read literally 3ε/2 (C22)",
-    "corrected": "ε-LDP for one person",
-    "default": "ε-LDP for one person",
 }
 METHODS = ("single server", "multi-server")
 GOALS = {

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from dpfda.study.lines import lines
 from dpfda.study.outcome import Outcome
+from dpfda.study.verdict import Verdict, agrees_if
 from dpfda_bench.benchmarks.iclp import MECHANISMS, TAU, total_error
 from dpfda_bench.effort import FULL, Effort
-from dpfda_bench.plots import lines
-from dpfda_bench.verdicts import Verdict, agrees_if
 
 TITLE = "Total error of mechanisms for a mean, by number of curves (003 Figure 2)"
 NEEDS = ()

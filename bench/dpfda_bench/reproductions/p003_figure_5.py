@@ -14,9 +14,9 @@ from dpfda.central.mean import FunctionMechanism
 from dpfda.central.quadrature import trapezoid
 from dpfda.noise import SimulationSource
 from dpfda.study.outcome import Outcome
+from dpfda.study.verdict import Verdict, agrees_if
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.reproductions import _p003 as common
-from dpfda_bench.verdicts import Verdict, agrees_if
 
 TITLE = "Private means of brain scans and electricity demand, ε = 1 (003 Figure 5)"
 NEEDS = ("dti", "adelaide_demand")

@@ -10,9 +10,9 @@ import numpy as np
 
 from dpfda.noise import SimulationSource
 from dpfda.study.outcome import Outcome
+from dpfda.study.verdict import Verdict, agrees_if
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.reproductions import _p004 as common
-from dpfda_bench.verdicts import Verdict, agrees_if
 
 TITLE = "Boosting curves of 004: test error by round, % (Figures 4, 5, 7, 8)"
 COVERS = ("004-figure-4", "004-figure-5", "004-figure-7", "004-figure-8")

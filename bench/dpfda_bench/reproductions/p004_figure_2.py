@@ -10,10 +10,10 @@ import numpy as np
 from dpfda.boosting.owner_rows import OwnerRows
 from dpfda.noise import SimulationSource
 from dpfda.study.outcome import Outcome
+from dpfda.study.verdict import Verdict, agrees_if
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.printed import printed
 from dpfda_bench.reproductions import _p004 as common
-from dpfda_bench.verdicts import Verdict, agrees_if
 
 TITLE = "Accuracy of the first base learner, % (004 Figures 2, 6 and 9)"
 COVERS = ("004-figure-6", "004-figure-9")

@@ -219,7 +219,7 @@ def _warfarin(path: Path) -> Found:
     return {str(key): table[key].to_numpy() for key in table.dropna(axis="columns", how="all")}
 
 
-def _diabetes(path: Path) -> Found:
+def _with_names(path: Path) -> Found:
     names, *rows = (line.split(",") for line in _lines(path))
     return _typed(rows, [name.replace(" ", "") for name in names])
 
@@ -261,7 +261,8 @@ def _idx(path: Path) -> Array:
 _CONVERTERS: dict[str, Callable[..., Found]] = {
     "phoneme": _phoneme, "dti": _dti, "adelaide_demand": _adelaide_demand, "activity": _activity,
     "growth": _growth, "tecator": _tecator, "canadian_weather": _canadian_weather,
-    "aemet": _aemet, "gunpoint": _archive, "italy_power_demand": _archive, "diabetes": _diabetes,
-    "crime": _prepared, "twitter": _prepared, "adult": _adult, "phishing": _phishing, "kdd": _kdd,
-    "warfarin": _warfarin, "mnist_4_9": _mnist_4_9, "fashion": _fashion,
+    "aemet": _aemet, "gunpoint": _archive, "italy_power_demand": _archive, "diabetes": _with_names,
+    "employee": _with_names, "crime": _prepared, "twitter": _prepared, "adult": _adult,
+    "phishing": _phishing, "kdd": _kdd, "warfarin": _warfarin, "mnist_4_9": _mnist_4_9,
+    "fashion": _fashion,
 }  # fmt: skip

@@ -24,20 +24,28 @@ def load_diabetes(
         deduplicate: keep the first of equal rows only.
         verify: check the file's sha256.
     """
-    data = read("diabetes", path, verify=verify)
-    columns = _coded(data, "Id", "Outcome")
-    dataset = data.dataset(
-        "A row is a visit; y is +1 for diabetes; groups number the distinct rows, so "
-        "a split by groups keeps copies together. Zeros in Glucose, BloodPressure, "
-        "SkinThickness, Insulin and BMI stand for missing.",
-        **columns,
-        y=signs(data["Outcome"] == 1),
-        groups=copies(np.column_stack([columns["X"], data["Outcome"]])),
+    text = (
+        "A row is a visit; y is +1 for diabetes; groups number the distinct rows, so a split by "
+        "groups keeps copies together. Zeros in Glucose, BloodPressure, SkinThickness, Insulin and "
+        "BMI stand for missing."
     )
-    if not deduplicate:
-        return dataset
-    _, first = np.unique(np.asarray(dataset.groups), return_index=True)
-    return dataset.take(first)
+    data = read("diabetes", path, verify=verify)
+    return _with_copies(data, "Id", label="Outcome", text=text, deduplicate=deduplicate)
+
+
+def load_employee(
+    path: PathLike = None, *, deduplicate: bool = False, verify: bool = True
+) -> Dataset:
+    """Eight facts about 4653 employees, of which 2764 are distinct; who leaves (+1)?
+
+    Args:
+        path: the file or its folder.
+        deduplicate: keep the first of equal rows only.
+        verify: check the file's sha256.
+    """
+    text = "A row is an employee; y is +1 for one who leaves; groups number the distinct rows."
+    data = read("employee", path, verify=verify)
+    return _with_copies(data, label="LeaveOrNot", text=text, deduplicate=deduplicate)
 
 
 def load_adult(path: PathLike = None, *, verify: bool = True) -> Dataset:
@@ -122,6 +130,21 @@ def load_mnist_4_9(path: PathLike = None, *, verify: bool = True) -> Dataset:
 def load_fashion(path: PathLike = None, *, verify: bool = True) -> Dataset:
     """Pictures of shirts (+1) and T-shirts (−1), 28 × 28 grey values in [0, 1] as float32."""
     return _images("fashion", path, verify, positive=6)
+
+
+def _with_copies(data: Columns, *others: str, label: str, text: str, deduplicate: bool) -> Dataset:
+    """A table of two classes in which rows repeat: all of them, or the first of each."""
+    columns = _coded(data, *others, label)
+    dataset = data.dataset(
+        text,
+        **columns,
+        y=signs(data[label] == 1),
+        groups=copies(np.column_stack([columns["X"], data[label]])),
+    )
+    if not deduplicate:
+        return dataset
+    _, first = np.unique(np.asarray(dataset.groups), return_index=True)
+    return dataset.take(first)
 
 
 def _regression(name: str, path: PathLike, verify: bool, description: str) -> Dataset:

@@ -13,6 +13,7 @@ import numpy as np
 
 from dpfda.report.table import Table, show
 from dpfda.study.outcome import Outcome
+from dpfda.study.unclipped import Unclipped
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -66,7 +67,7 @@ def rich_table(shown: Table) -> RenderableType:
         table.add_column(Text(heading), justify="right" if shown.of_numbers(place) else "left")
     for row in shown.rows:
         table.add_row(*(Text(show(cell)) for cell in row))
-    return table
+    return Unclipped(table)
 
 
 def _plain(value: Any) -> Any:
