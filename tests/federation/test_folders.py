@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import os
 import re
 
 import msgspec
@@ -15,6 +16,7 @@ from dpfda.central.looks import BallMean
 from dpfda.cli._group import dpfda as command_line
 from dpfda.errors import InvalidParameter, LedgerDamaged, ProtocolError
 from dpfda.federation.card import Card, new_node_key, node_public
+from dpfda.federation.journal import Journal
 from dpfda.federation.keys import kept_identity
 from dpfda.federation.messages import Told
 from dpfda.federation.plan import Plan
@@ -70,10 +72,32 @@ def test_a_fingerprint_is_eighty_bits_of_the_key():
     assert digest.startswith(card.fingerprint.replace("-", ""))
 
 
-@pytest.mark.parametrize("name", ["", "  ", "x" * 61, "two\nlines"])
-def test_a_name_is_a_name(name):
-    with pytest.raises(InvalidParameter, match="name must be"):
+@pytest.mark.parametrize("name", ["", "  ", " x", "x" * 61, "病" * 21, "two\nlines"])
+def test_a_name_is_a_name_whoever_signs_it(name):
+    with pytest.raises(InvalidParameter, match="name must be a name of at most 60 bytes"):
         Card.signed_by(Identity(), name=name)
+    itself = Identity()
+    card = Card(name=name, key=itself.public.hex())
+    card = msgspec.structs.replace(card, signature=itself.sign(card.content).hex())
+    with pytest.raises(InvalidParameter, match="name must be"):
+        card.check()
+
+
+def test_a_name_of_any_letters_names_files(tmp_path):
+    folder, name = StudyFolder(tmp_path), "病" * 20
+    folder.keep_agreement(Card.signed_by(Identity(), name=name).name, b"signature")
+    assert folder.agreed == [name]
+
+
+def test_a_journal_line_is_whole_or_nothing_leaves(tmp_path, monkeypatch):
+    """A disk that is nearly full takes a part of what is written."""
+    journal, write = Journal(tmp_path / "journal.txt"), os.write
+    monkeypatch.setattr(os, "write", lambda file, content: write(file, content[:7]))
+    journal.write("leaves", "share: sealed shares")
+    journal.write("leaves", "mask: numbers under masks")
+    assert [line[21:] for line in journal.lines] == [
+        "leaves    share: sealed shares", "leaves    mask: numbers under masks",
+    ]  # fmt: skip
 
 
 def test_plans_of_impossible_sites_are_refused(finished):

@@ -179,11 +179,32 @@ def test_a_plan_that_was_changed_is_not_read(hospitals):
     text = hospitals.plan.to_json()
     with pytest.raises(ProtocolError, match="not signed by the coordinator"):
         Plan.from_json(text.replace(b'"study": "doses"', b'"study": "dosez"'))
+    first, *others = hospitals.plan.body.sites
     with pytest.raises(ProtocolError, match="card of 'h0' is not signed by its key"):
-        Plan.from_json(text.replace(b'"rows": 200', b'"rows": 900'))
-    for broken in (b"", b"{}", text[:-3], text.replace(b'"dropouts"', b'"dropout"')):
+        signed_again(hospitals, sites=(msgspec.structs.replace(first, rows=900), *others))
+    deep = text.replace(b'"parameters": {', b'"parameters": {"x": ' + b"[" * 10**5)
+    for broken in (b"", b"{}", text[:-3], text.replace(b'"dropouts"', b'"dropout"'), deep):
         with pytest.raises(InvalidData, match="plan must be that of a shared study"):
             Plan.from_json(broken)
+
+
+def test_what_is_signed_has_an_order(hospitals):
+    """The same columns in another order are another plan: rows would be read by other names."""
+    body = msgspec.to_builtins(hospitals.plan.body)
+    parameters = body["inquiry"]["inquiry"]["parameters"]
+    parameters["feature_ranges"] = dict(reversed(parameters["feature_ranges"].items()))
+    with pytest.raises(ProtocolError, match="not signed by the coordinator"):
+        Plan.from_json(msgspec.json.encode(body))
+
+
+def test_nothing_in_a_plan_writes_lines_of_its_own(hospitals):
+    shown = "x\n  price        ε = 0.001"
+    asked = inquiry(3 * ROWS, feature_ranges={shown: [0, 1]}, unit=shown)
+    plan = signed_again(hospitals, inquiry=asked, address=shown)
+    words = [line.split()[0] for line in str(plan).split("\n")]
+    assert words == [
+        "plan", "study", "coordinator", "reached", *["site"] * 3, *["column"] * 2, "price", "trust",
+    ]  # fmt: skip
 
 
 def test_keys_that_are_wrong_or_missing_are_named(hospitals, tmp_path):
@@ -272,7 +293,8 @@ def test_a_lifetime_is_spent_by_all_studies_together(tmp_path):
     "given",
     [
         {"target_range": None}, {"delta": 0.0}, {"mechanism": "output_perturbation"},
-        {"epsilon": 0.0}, {"ledger": "x"}, {"random_state": 0}, {"surprise": 1},
+        {"epsilon": 0.0}, {"epsilon": 1e308}, {"feature_ranges": {}}, {"ledger": "x"},
+        {"random_state": 0}, {"surprise": 1},
     ],
 )  # fmt: skip
 def test_what_cannot_be_asked_is_no_plan(hospitals, given):

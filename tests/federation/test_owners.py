@@ -150,15 +150,20 @@ def test_only_what_the_study_may_ask_is_answered_and_it_is_paid_once(tmp_path):
         ({"name": "classifier"}, "asks no such task"),
         ({"n_rows": 1}, "n_rows of a statistic task must be 4 here"),
         ({"people": 1}, "it is the turn of"),
+        ({"people": 0, "start": 20}, "it is the turn of 0 owners here, not 0"),
         ({"unit": "row"}, "unit of a statistic task must be owner here"),
     ):
         assert said in send(hospitals, request(hospitals, **changes)).refused, changes
     assert "no such step" in send(hospitals, "x", step="advertise").refused
     assert hospitals.spent("h0") == ()
     hospitals.coordinator().run()
-    (entry,) = hospitals.spent("h0")
-    assert entry.event.epsilon == 4.0
-    assert entry.key == hospitals.plan.digest
+    entries = hospitals.spent("h0")
+    assert [entry.event.epsilon for entry in entries] == [4.0, 0.0, 0.0]
+    assert [entry.key for entry in entries] == [
+        f"{hospitals.plan.digest} {stop}" for stop in (20, 40, 60)
+    ]
+    assert {entry.unit for entry in entries} == {"owner"}
+    assert len(hospitals.folders["h0"].ledger.releases) == 1
     lines = [line[21:] for line in hospitals.guards["h0"].journal.lines if "refused" not in line]
     assert [line.split()[0] for line in lines] == ["signed", "leaves", *["asked", "leaves"] * 3]
     assert lines[2].startswith("asked     question 0: statistic to ")
@@ -185,7 +190,7 @@ def test_an_owner_answers_once_whoever_asks(tmp_path):
     assert not send(hospitals, request(hospitals, number=3, start=40, stop=60)).refused
     late = request(hospitals, number=2, start=60, stop=80)
     assert "comes after later ones" in send(hospitals, late).refused
-    assert len(hospitals.spent("h0")) == 1
+    assert [entry.event.epsilon for entry in hospitals.spent("h0")] == [4.0, 0.0]
 
 
 def test_what_left_is_on_the_disk_and_in_the_log_first(tmp_path, monkeypatch):
@@ -220,7 +225,43 @@ def test_a_folder_that_forgot_what_it_answered_refuses(tmp_path):
     for path in account.glob("0000.*"):
         path.unlink()
     hospitals.restart("h0")
-    assert "what was answered in it is gone" in send(hospitals, request(hospitals)).refused
+    gone = "what was answered in it is gone"
+    assert gone in send(hospitals, request(hospitals)).refused
+    assert gone in send(hospitals, request(hospitals, start=19, stop=40)).refused
+    assert not send(hospitals, request(hospitals, number=1, start=20, stop=40)).refused
+
+
+def test_an_account_that_was_put_back_asks_nobody_twice(tmp_path):
+    """The ledger remembers whose turn it was: not under a number that it never saw either."""
+    hospitals = sites(tmp_path)
+    for number in (0, 1):
+        start = 20 * number
+        sent = request(hospitals, number=number, start=start, stop=start + 20)
+        assert not send(hospitals, sent).refused
+    for path in hospitals.folders["h0"].account(hospitals.plan).glob("0001.*"):
+        path.unlink()
+    hospitals.restart("h0")
+    for number in (1, 2, 9):
+        again = request(hospitals, number=number, start=20, stop=40)
+        assert "what was answered in it is gone" in send(hospitals, again).refused
+    assert not send(hospitals, request(hospitals, number=2, start=40, stop=60)).refused
+    assert [entry.event.epsilon for entry in hospitals.spent("h0")] == [4.0, 0.0, 0.0]
+
+
+def test_owners_who_changed_meanwhile_would_be_asked_twice(tmp_path):
+    """One leaves and another comes: their number is the same, and everybody's turn is another."""
+    hospitals = sites(tmp_path)
+    assert not (first := send(hospitals, request(hospitals))).refused
+    table = hospitals.folders["h0"].path / "table.csv"
+    was = table.read_text(encoding="utf-8")
+    table.write_text(was.replace("c000,", "c999,"), encoding="utf-8")
+    hospitals.restart("h0")
+    second = request(hospitals, number=1, start=20, stop=40)
+    assert "the owners here are others than when the study" in send(hospitals, second).refused
+    assert send(hospitals, request(hospitals)) == first
+    table.write_text(was, encoding="utf-8")
+    hospitals.restart("h0")
+    assert not send(hospitals, second).refused
 
 
 def test_a_person_is_asked_first_and_may_say_no(tmp_path):

@@ -316,6 +316,35 @@ def test_a_study_that_cannot_be_paid_is_not_written_down(three):
     assert not (three.folders["h0"].path / "exchanges").exists()
 
 
+def test_what_is_paid_for_and_forgotten_is_not_judged_again(three):
+    """An account that was put back: other models would be judged for the price of one."""
+    good = documents_of()
+    send(three, "model", "x")
+    assert "have not judged yet" in send(three, "judge", Models(good)).refused
+    (three.folders["h0"].account(three.plan) / "0001.begun").unlink()
+    three.restart("h0")
+    second = good | {"h1": line(-1.0, 0.5).to_json().encode()}
+    for models in (good, second):
+        said = send(three, "judge", Models(models)).refused
+        assert "which models it judges is gone from this folder" in said
+    to_hold(three.folders["h0"])  # one study, and no other
+    assert three.folders["h0"].progress(three.plan) == ["answered"]
+
+
+def test_a_server_that_stopped_before_it_paid_pays_when_it_is_asked_again(three, monkeypatch):
+    send(three, "model", "x")
+    part = three.guards["h0"].part
+    monkeypatch.setattr(part._ledger, "spend", lambda *_, **__: (_ for _ in ()).throw(OSError()))
+    assert "this cannot be computed" in send(three, "judge", Models(documents_of())).refused
+    assert not (three.folders["h0"].path / "exchanges").exists()
+    three.restart("h0")
+    assert "have not judged yet" in send(three, "judge", Models(documents_of())).refused
+    assert len(three.spent("h0")) == 1
+    written = [one for one in three.guards["h0"].journal.lines if "people judge the models" in one]
+    assert len(written) == 1
+    assert f'"coefficients": [[{MODELS[0].coefficients[0, 0]}' in written[0]  # what is judged
+
+
 def test_a_person_is_asked_before_a_model_leaves(three):
     three.guards["h0"] = three.folders["h0"].guard(three.plan, approve=lambda text: False)
     assert "nobody at this site agreed to question 0" in send(three, "model", "x").refused

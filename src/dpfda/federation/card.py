@@ -13,7 +13,7 @@ from dpfda.errors import InvalidParameter, ProtocolError
 from dpfda.protocol.secure_sum import Identity
 from dpfda.protocol.secure_sum.keys import signed
 
-_LONGEST_NAME = 60
+_LONGEST_NAME = 60  # bytes: files are named after sites
 _KEY_BYTES = 32
 
 
@@ -45,11 +45,10 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     @classmethod
     def signed_by(cls, identity: Identity, *, name: str, node: str = "", rows: int = 0) -> Card:
         """A new card."""
-        if not name.strip() or len(name) > _LONGEST_NAME or not name.isprintable():
-            raise InvalidParameter("name", f"a name of at most {_LONGEST_NAME} letters", name)
-        _validate.whole("rows", rows, least=0)
         card = cls(name=name, key=identity.public.hex(), node=node, rows=rows)
-        return msgspec.structs.replace(card, signature=identity.sign(card.content).hex())
+        card = msgspec.structs.replace(card, signature=identity.sign(card.content).hex())
+        card.check()
+        return card
 
     @property
     def public(self) -> bytes:
@@ -69,7 +68,12 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return "-".join(digest[k : k + 4] for k in range(0, 20, 4))
 
     def check(self) -> None:
-        """Refuse a card that its owner did not sign."""
+        """Refuse a card that its owner did not sign, or whose name is none."""
+        name = self.name
+        plain = name.isprintable() and name == name.strip() != ""
+        if not plain or len(name.encode()) > _LONGEST_NAME:
+            raise InvalidParameter("name", f"a name of at most {_LONGEST_NAME} bytes", name)
+        _validate.whole("rows", self.rows, least=0)
         if len(self.public) != _KEY_BYTES or not signed(
             self.public, from_hex("signature", self.signature), self.content
         ):

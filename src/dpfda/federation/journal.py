@@ -14,7 +14,7 @@ _LONGEST = 1 << 20  # characters of a line
 class Journal:
     """Lines of a text file that is only ever appended to; each is on the disk before the next step.
 
-    It holds nothing private: questions are public, and what leaves is under masks.
+    It holds nothing private: questions are public, and of what leaves it holds a hash.
 
     Examples:
         >>> from tempfile import mkdtemp
@@ -33,7 +33,8 @@ class Journal:
         line = f"{when}  {what:<8}  {printable(text, most=_LONGEST)}\n".encode()
         file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
-            os.write(file, line)
+            while line:  # a full disk takes a part, and refuses the rest
+                line = line[os.write(file, line) :]
             os.fsync(file)
         finally:
             os.close(file)

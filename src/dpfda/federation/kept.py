@@ -16,10 +16,12 @@ class Begun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Attributes:
         question: its digest.
         stop: everybody numbered below was asked, or never will be.
+        people: a digest of who they are, where their order says whose turn it is.
     """
 
     question: str
     stop: int = 0
+    people: str = ""
 
 
 class KeptAnswers:

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 import msgspec
 
 from dpfda import _validate
-from dpfda.errors import InvalidData, InvalidParameter, ProtocolError
+from dpfda.errors import DpfdaError, InvalidData, InvalidParameter, ProtocolError, printable
 from dpfda.federation.card import Card, from_hex
 from dpfda.federation.shared import SharedInquiry
 from dpfda.privacy.guarantee import Guarantee
@@ -62,7 +62,9 @@ class Plan:
             raise InvalidParameter("node keys", "there, and different for every site", None)
         try:
             self.inquiry = SharedInquiry.from_dict(body.inquiry)
-        except (TypeError, AttributeError) as error:  # parameters that the estimator has not
+        except DpfdaError:
+            raise
+        except Exception as error:  # whatever an enemy wrote; nothing private is here
             raise InvalidParameter("inquiry", "one that can be asked", str(error)) from None
         self.inquiry.check(body.sites)
         self.terms = Terms(
@@ -86,13 +88,12 @@ class Plan:
         """Read, and refuse what its coordinator did not sign."""
         try:
             body = msgspec.json.decode(document, type=PlanBody)
-        except (msgspec.MsgspecError, UnicodeError) as error:
+        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
             raise InvalidData("plan", "that of a shared study", str(error)) from None
-        plan = cls(body)
-        given = from_hex("signature", body.signature)
-        if not signed(body.coordinator.public, given, _content(body)):
+        given, key = from_hex("signature", body.signature), body.coordinator.public
+        if not signed(key, given, _content(body)):
             raise ProtocolError("the plan is not signed by the coordinator that it names")
-        return plan
+        return cls(body)
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -131,12 +132,16 @@ class Plan:
             f"plan {self.digest}",
             f"  study        {body.study}: {asked.title}",
             f"  coordinator  {body.coordinator.name} ({body.coordinator.fingerprint})",
+            f"  reached at   {printable(body.address)}",
             *(
                 f"  site         {one.name} ({one.fingerprint}), {one.rows} rows"
                 for one in body.sites
             ),
-            *(f"  column       {name}: {known}" for name, known in asked.columns.items()),
-            f"  price        {asked.price}",
+            *(
+                f"  column       {printable(name)}: {known}"
+                for name, known in asked.columns.items()
+            ),
+            f"  price        {printable(asked.price)}",
             f"  trust        {_trust(terms) if asked.masked else _silence(terms)}",
         ]
         return "\n".join(lines)
@@ -154,5 +159,5 @@ def _silence(terms: Terms) -> str:
 
 
 def _content(body: PlanBody) -> bytes:
-    unsigned = msgspec.structs.replace(body, signature="")
-    return b"dpfda plan" + msgspec.json.encode(unsigned, order="sorted")
+    # In the order in which it is written: that of a table's columns has a meaning.
+    return b"dpfda plan" + msgspec.json.encode(msgspec.structs.replace(body, signature=""))

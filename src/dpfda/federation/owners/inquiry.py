@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -162,14 +164,15 @@ class OwnersInquiry(SharedInquiry, name="owners"):
 
     def part(self, plan: Plan, folder: SiteFolder, source: Source) -> OwnersPart:
         """A site with its owners' rows."""
-        rows = self.records(folder.table(), folder.config.owner)
+        table, owner = folder.table(), folder.config.owner
         tickets, order = self.own_order(plan.body.sites, folder.config.name)
         return OwnersPart(
             self.study,
-            rows,
+            self.records(table, owner),
             name=folder.config.name,
             tickets=tickets,
             order=order,
+            people=_digest(table.text(owner)),
             kept=KeptAnswers(folder.account(plan), study=plan.digest),
             ledger=folder.ledger,
             label=f"{plan.body.study} {plan.digest[:12]}",
@@ -186,3 +189,8 @@ class OwnersInquiry(SharedInquiry, name="owners"):
     def progress(self, account: Path, study: str) -> list[str]:
         """How far each request came at a site."""
         return KeptAnswers(account, study=study).words
+
+
+def _digest(names: Iterable[str]) -> str:
+    """Of all owners at a site; it stays there."""
+    return hashlib.sha256(json.dumps(sorted(set(names))).encode()).hexdigest()

@@ -10,12 +10,13 @@ import numpy as np
 from dpfda._validate import IntArray
 from dpfda.boosting.owner import Owners
 from dpfda.boosting.owner_rows import OwnerRows
-from dpfda.errors import AlreadySpent, ProtocolError
+from dpfda.errors import ProtocolError
 from dpfda.federation.kept import Begun, KeptAnswers
 from dpfda.federation.messages import Request, Shares
 from dpfda.federation.shared import Allow, Part
 from dpfda.noise import Source
-from dpfda.privacy.ledger import BaseLedger
+from dpfda.privacy.events import PureEvent
+from dpfda.privacy.ledger import BaseLedger, part_label
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.task import Task
 
@@ -27,7 +28,8 @@ class OwnersPart(Part):
         ε-LDP for all rows of an owner, towards everybody but this site: what leaves are the shares
         that the study's mechanism made of an owner's rows. The site knows from the plan alone whose
         turn it is, asks nobody twice, and answers a repeated request with the bytes of before. The
-        ledger pays ε once, before the first share is drawn: no two shares are of one owner.
+        ledger pays ε once, before the first share is drawn: no two shares are of one owner. It also
+        remembers up to whose turn the study came, should the account be lost or put back.
 
     Args:
         study: the contract.
@@ -35,10 +37,11 @@ class OwnersPart(Part):
         name: the site's.
         tickets: when each owner's turn is, ascending.
         order: whose turn it is then.
+        people: a digest of who they are: others would come in another order.
         kept: what was answered.
         ledger: the owners' budget over all studies.
         label: public words for the ledger.
-        key: the plan's hash: it is paid for once.
+        key: the plan's hash.
         source: where noise comes from.
     """
 
@@ -52,6 +55,7 @@ class OwnersPart(Part):
         name: str,
         tickets: IntArray,
         order: IntArray,
+        people: str,
         kept: KeptAnswers,
         ledger: BaseLedger,
         label: str,
@@ -59,7 +63,7 @@ class OwnersPart(Part):
         source: Source,
     ) -> None:
         self.name, self.rows = name, rows.owners
-        self._study, self._tickets, self._kept = study, tickets, kept
+        self._study, self._tickets, self._people, self._kept = study, tickets, people, kept
         self._ledger, self._label, self._key = ledger, label, key
         self._owners = Owners(study, rows, order=order, source=source)
 
@@ -78,33 +82,45 @@ class OwnersPart(Part):
         return f"{len(reply.values) // 8} noisy numbers of owners, question {reply.number}"
 
     def _new(self, task: Task, asked: Request, mark: str, allow: Allow) -> bytes:
-        begun = self._kept.begun
-        number = asked.number
+        begun, number = self._kept.begun, asked.number
         if not max(begun, default=-1) < number < self._study.n_people:
             raise ProtocolError(f"question {number} comes after later ones, or after all owners")
+        if any(one.people != self._people for one in begun.values()):
+            raise ProtocolError("the owners here are others than when the study began")
         asked_before = max((one.stop for one in begun.values()), default=0)
         if not asked_before <= asked.start <= asked.stop <= self._study.n_people:
             raise ProtocolError("an owner is asked once")
+        if asked.start < self._paid_until:
+            raise ProtocolError(
+                "the study is paid for, and what was answered in it is gone from this folder"
+            )
         first, last = np.searchsorted(self._tickets, [asked.start, asked.stop]).tolist()
-        if task.people != last - first:
+        if not 0 < task.people == last - first:
             raise ProtocolError(f"it is the turn of {last - first} owners here, not {task.people}")
         allow(_shown(task, number))
-        self._kept.begin(number, Begun(mark, asked.stop))
-        self._pay(first_time=not begun)
+        self._kept.begin(number, Begun(mark, asked.stop, self._people))
+        self._pay(task, asked.stop, place=len(begun) + 1)
         self._owners.asked = first  # those who were not asked in their turn are asked no more
         values = self._owners.answer(task).values.astype("<f8").tobytes()
         self._kept.keep(number, values)
         return values
 
-    def _pay(self, *, first_time: bool) -> None:
-        """Once for all owners: each of them is asked once."""
-        try:
-            self._ledger.spend(self._study.guarantee, label=self._label, key=self._key)
-        except AlreadySpent:
-            if first_time:
-                raise ProtocolError(
-                    "the study is paid for, and what was answered in it is gone from this folder"
-                ) from None
+    @property
+    def _paid_until(self) -> int:
+        """Everybody numbered below may have been asked, says the ledger."""
+        keys = [(entry.key or "").partition(" ") for entry in self._ledger.entries]
+        return max((int(stop) for key, _, stop in keys if key == self._key), default=0)
+
+    def _pay(self, task: Task, stop: int, *, place: int) -> None:
+        """ε once for all owners, since each of them is asked once; then nothing more."""
+        promise = self._study.guarantee
+        self._ledger.spend(
+            PureEvent(epsilon=0.0) if self._paid_until else promise,
+            label=part_label(self._label, place, task.name),
+            key=f"{self._key} {stop}",
+            assumptions=promise.assumptions,
+            unit=promise.unit,
+        )
 
 
 def _shown(task: Task, number: int) -> str:

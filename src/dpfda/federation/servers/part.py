@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpfda.client.exported import replayed
-from dpfda.errors import AlreadySpent, DpfdaError, ProtocolError
+from dpfda.errors import AlreadySpent, BudgetExceeded, DpfdaError, ProtocolError
 from dpfda.federation.kept import Begun, KeptAnswers
 from dpfda.federation.messages import Model, Models, Verdicts, decode, encode
 from dpfda.federation.plan import Plan
@@ -18,6 +18,7 @@ from dpfda.mrma.exchange import ExchangeProgress
 from dpfda.mrma.servers import verdict_sums
 from dpfda.privacy import durable
 from dpfda.privacy.ledger import BaseLedger
+from dpfda.privacy.price import Price
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
 
@@ -38,7 +39,7 @@ class ServerPart(Part):
     Privacy:
         Everything that leaves is computed from replies that people randomized themselves. The
         ledger pays ε for each of them before the study is written down, and no second set of models
-        is ever judged under one plan.
+        is ever judged under one plan: what is paid for and forgotten is not asked again.
 
     Args:
         inquiry: what servers agreed on.
@@ -101,6 +102,7 @@ class ServerPart(Part):
         study = self._inquiry.exchange_of(self._plan, self.name, self._read(message))
         if known is None:
             self._begin(study, question, allow, list(message.models))
+        self._pay(study)
         return self._verdicts(study, question)
 
     def _read(self, message: Models) -> dict[str, CurveModel]:
@@ -121,15 +123,25 @@ class ServerPart(Part):
         return found
 
     def _begin(self, study: StudyPlan, question: str, allow: Allow, whose: list[str]) -> None:
-        """Pay for the study, before anybody can hold it."""
+        """Settle which models are judged, before anything is paid."""
+        if self._ledger.refusal(Price(), key=self._plan.digest):
+            raise ProtocolError(
+                "the study is paid for, and which models it judges is gone from this folder"
+            )
+        if reason := self._ledger.refusal(study.guarantee):
+            raise BudgetExceeded(reason)
+        written = json.dumps(study.to_dict(), ensure_ascii=False)
         allow(
             f"question {_JUDGE}: {study.n_people} people judge the models of {', '.join(whose)}, "
-            f"ε = {study.epsilon:g}, study {study.hash}"
+            f"ε = {study.epsilon:g}, study {study.hash}: {written}"
         )
-        label = f"{self._plan.body.study} {self._plan.digest[:12]}"
-        with suppress(AlreadySpent):  # it stopped here before: nobody could be asked yet
-            self._ledger.spend(study.guarantee, label=label, key=self._plan.digest)
         self._kept.begin(_JUDGE, Begun(question))
+
+    def _pay(self, study: StudyPlan) -> None:
+        """Before anybody can hold the study; once, also if it stopped here before."""
+        label = f"{self._plan.body.study} {self._plan.digest[:12]}"
+        with suppress(AlreadySpent):
+            self._ledger.spend(study.guarantee, label=label, key=self._plan.digest)
 
     def _verdicts(self, study: StudyPlan, question: str) -> Verdicts:
         """What its people said, once the study is over and its export is here."""
