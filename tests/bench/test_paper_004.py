@@ -29,6 +29,17 @@ def test_table_2_comes_out():
     assert Picture(caption="", draw=outcome.plot).drawn().png.startswith(b"\x89PNG")
 
 
+def test_how_many_rows_printed_errors_stand_for():
+    found = p004_table_2.rows_that_fit()
+    # The text: 1000 owners with 4 rows of two classes; 2000 on the synthetic data.
+    for name, rows in (("mnist", 2000), ("fashion", 2000), ("synthetic", 4000)):
+        assert found[f"{name}_laplace_rows_that_fit"] == pytest.approx(rows, rel=0.04)
+    # Simulated with 3000 rows, the piecewise mechanism gives the printed numbers (see above).
+    assert found["synthetic_piecewise_rows_that_fit"] == pytest.approx(3000, rel=0.02)
+    for word in ("least", "most"):
+        assert found[f"synthetic_duchi_rows_that_fit_{word}"] == pytest.approx(4000, rel=0.16)
+
+
 def test_first_base_learners_in_every_version():
     outcome = p004_figure_2.run(Effort(replications=1, quick=True))
     assert [row["mechanism"] for row in outcome.rows] == list(_p004.MECHANISMS)

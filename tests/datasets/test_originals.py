@@ -17,6 +17,7 @@ from dpfda.cli.data import command
 from dpfda.datasets import originals
 from dpfda.datasets.catalogue import CATALOGUE, contents, read
 from dpfda.datasets.curve_sets import load_dti
+from dpfda.errors import InvalidData
 
 rdata = pytest.importorskip("rdata", reason="rdata is not installed")
 
@@ -162,6 +163,21 @@ def test_a_file_of_another_layout_is_refused_in_factor(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("", encoding="utf-8")
     done = invoke("import", tmp_path / "notes.txt")
     assert "PATHS must be original files of one data set at least" in str(done.exception)
+
+
+@pytest.mark.parametrize(
+    "junk", [b"", b"RDX2\nX\n", b"\x1f\x8bnothing", b"a,b\n1", b"\xff\xfe\x00"]
+)
+def test_junk_is_refused_for_every_data_set(junk: bytes, tmp_path: Path) -> None:
+    for name in originals._CONVERTERS:
+        for file in CATALOGUE[name].originals:
+            (tmp_path / file).write_bytes(junk)
+    for name, entry in CATALOGUE.items():
+        if entry.originals:
+            files = [tmp_path / file for file in entry.originals]
+            done = invoke("import", *files, "--as", name, "--folder", tmp_path / "data")
+            assert isinstance(done.exception, InvalidData), (name, repr(done.exception))
+    assert not (tmp_path / "data").exists()
 
 
 def test_missing_files_are_a_line_each_with_what_to_do(tmp_path: Path) -> None:

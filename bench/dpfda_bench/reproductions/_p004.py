@@ -295,8 +295,10 @@ def in_order(rows: list[dict[str, Any]], column: str) -> dict[str, float]:
     return {key: float(np.mean(held)) for key, held in holds.items()}
 
 
-def off_print(rows: list[dict[str, Any]], column: str) -> Verdict:
-    """How far a column is from the printed one, by mechanism."""
+def off_print(
+    rows: list[dict[str, Any]], column: str, why: str = "how features were scaled is not said"
+) -> Verdict:
+    """How far a column is from the printed one, by mechanism, and perhaps `why`."""
     factors: dict[str, list[float]] = {}
     for row in rows:
         if row["printed"] is not None:
@@ -305,8 +307,7 @@ def off_print(rows: list[dict[str, Any]], column: str) -> Verdict:
     told = ", ".join(f"{name} {max(found):.3g}" for name, found in factors.items())
     return agrees_if(
         max(max(found) for found in factors.values()) <= 1.25,
-        f"Largest factor between printed and recomputed numbers: {told}; how features were scaled "
-        "is not said.",
+        f"Largest factor between printed and recomputed numbers: {told}; {why}.",
     )
 
 

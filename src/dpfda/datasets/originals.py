@@ -10,6 +10,8 @@ import gzip
 import json
 import os
 import tempfile
+import warnings
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,10 +19,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy.io import loadmat
+from scipy.io.matlab import MatReadError
 
 from dpfda.datasets.catalogue import CATALOGUE
 from dpfda.errors import InvalidData
 
+_UNREADABLE = (
+    AttributeError, EOFError, IndexError, KeyError, NotImplementedError, TypeError, ValueError,
+    MatReadError, gzip.BadGzipFile, zlib.error,
+)  # fmt: skip
+"""What readers of other formats raise on a file that is not of theirs."""
 Array = npt.NDArray[Any]
 Found = dict[str, Array]
 
@@ -29,9 +37,10 @@ def convert(name: str, paths: list[Path]) -> Found:
     """What the file of a data set should hold, from its original files."""
     try:
         return _CONVERTERS[name](*paths)
-    except (KeyError, IndexError, ValueError, UnicodeDecodeError) as error:
+    except _UNREADABLE as error:
         rule = f"laid out as in the source of {name}"
-        raise InvalidData(", ".join(path.name for path in paths), rule, repr(error)) from error
+        told = ", ".join(path.name for path in paths)
+        raise InvalidData(told, rule, type(error).__name__) from error
 
 
 def write(name: str, columns: Mapping[str, Array], folder: Path) -> Path:
@@ -69,7 +78,9 @@ def _r(path: Path, name: str) -> Any:
 
     known: dict[Any, Any] = dict(rdata.conversion.DEFAULT_CLASS_MAP)
     known |= {kind: lambda found, _: found for kind in _CLASSES}
-    return rdata.read_rda(path, constructor_dict=known, default_encoding="utf-8")[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of classes and kinds of files that it guesses at
+        return rdata.read_rda(path, constructor_dict=known, default_encoding="utf-8")[name]
 
 
 _CLASSES = ("data.frame", "fds", "fts", "sfts", "fdata", "ldata", "tbl_df", "tbl", "data.table")
