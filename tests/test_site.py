@@ -20,8 +20,9 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted(page.stem for page in (ROOT / "docs").glob("*.md"))
 EXAMPLES = sorted(script.stem for script in (ROOT / "examples").glob("plot_*.py"))
 OTHERS = ["architecture", "gallery/index", f"gallery/{EXAMPLES[0]}", "reference/PrivateMean"]
+SCREENSHOTS = os.environ.get("DPFDA_SCREENSHOTS")
 AXE = ROOT / "clients/browser/node_modules/axe-core/axe.min.js"
-LOOKED_AT = ("index", "reproductions", "reference/PrivateMean")
+ACCESSIBLE = ("index", "reproductions", "reference/PrivateMean")
 OUTSIDE = """() => {
   const article = document.querySelector("article");
   const edge = article.getBoundingClientRect().right + 6;  // a word of code has a frame
@@ -54,20 +55,26 @@ def test_pages_fit_and_ask_nobody_else(site: Path, browser: Any, width: int, sch
     page.on("pageerror", lambda error: asked.append(str(error)))
     for name in [*PAGES, *OTHERS]:
         page.goto((site / f"{name}.html").as_uri(), wait_until="load")
-        if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
-            wrong.append((name, "must be scrolled sideways"))
-        wrong += [(name, found) for found in page.evaluate(OUTSIDE)]
-        if os.environ.get("DPFDA_SCREENSHOTS"):
-            path = Path(os.environ["DPFDA_SCREENSHOTS"], f"{name.replace('/', '-')}-{width}.png")
+        wrong += [(name, found) for found in looked_at(page, name)]
+        if SCREENSHOTS:
+            path = Path(SCREENSHOTS, f"{name.replace('/', '-')}-{width}.png")
             page.screenshot(path=str(path), full_page=True)
-        if name in LOOKED_AT and AXE.is_file():
-            page.add_script_tag(path=str(AXE))
-            found = page.evaluate(AXE_RUN)
-            bad = [one for one in found["violations"] if one["impact"] in ("serious", "critical")]
-            wrong += [(name, (one["id"], one["nodes"][0]["html"])) for one in bad]
     page.close()
     assert wrong == []
     assert [address for address in asked if not address.startswith(("file:", "data:"))] == []
+
+
+def looked_at(page: Any, name: str) -> list[Any]:
+    """What a machine sees to be wrong with a page as it is shown now."""
+    wrong: list[Any] = page.evaluate(OUTSIDE)
+    if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+        wrong.append("must be scrolled sideways")
+    if name in ACCESSIBLE and AXE.is_file():
+        page.add_script_tag(path=str(AXE))
+        found = page.evaluate(AXE_RUN)["violations"]
+        bad = [one for one in found if one["impact"] in ("serious", "critical")]
+        wrong += [(one["id"], one["nodes"][0]["html"]) for one in bad]
+    return wrong
 
 
 class Addresses(HTMLParser):
