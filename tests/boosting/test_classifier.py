@@ -306,3 +306,22 @@ def test_bad_data_are_refused(study):
 @pytest.mark.filterwarnings("ignore:too few people")
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("rule", ["gradient", "statistic"])
+def test_a_study_is_planned_as_it_is_fitted(rule) -> None:
+    """From public facts alone: whoever plans for owners elsewhere holds the study of `fit`."""
+    rng = np.random.default_rng(0)
+    X, reference = rng.normal(size=(120, 2)), rng.normal(size=(50, 2))
+    y, labels = (X[:, 0] > 0).astype(int), (reference[:, 0] > 0).astype(int)
+    public = {"feature_ranges": [(-3, 3)] * 2, "classes": [0, 1], "rows_per_owner": 2}
+    known = {"reference": reference, "reference_labels": labels}
+    classifier = LocalBoostingClassifier(4.0, rule=rule, n_rounds=2, random_state=1, **public)
+    planned = classifier.planned(60, **known)
+    assert not hasattr(classifier, "n_features_in_")  # nothing is left of it
+    classifier.fit(X, y, groups=np.repeat(np.arange(60), 2), **known)
+    assert planned.to_dict() == classifier.plan_.to_dict()
+    for name in public:
+        with pytest.raises(InvalidParameter, match=f"{name} must be given: owners are elsewhere"):
+            classifier.set_params(**{name: None}).planned(60)
+        classifier.set_params(**public)

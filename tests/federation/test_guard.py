@@ -257,7 +257,7 @@ TASKS = {
         "asks for the column 'hiv', which this site does not offer"),
     "range": ({"feature_ranges": {"age": [18, 50]}}, r"takes \[18.0, 50.0\] for the public range"),
     "target": ({"target_range": [0, 50]}, r"takes \[0, 50\] for the public range of 'dose'"),
-    "unit": ({"unit": "visit"}, "about a visit, a row of this site is a person"),
+    "unit": ({"unit": "visit"}, "protects each visit, this site each person"),
     "price": ({"epsilon": 2.5}, "this site cannot pay for the plan"),
 }  # fmt: skip
 

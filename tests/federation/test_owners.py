@@ -376,7 +376,7 @@ def test_what_cannot_be_asked_of_owners_is_no_plan(tmp_path):
             feature_ranges=RANGES, target="sick",
         )  # fmt: skip
     for inquiry, said in (
-        (asked(unit="person"), "about a person, a row of this site is a owner"),
+        (asked(unit="person"), "protects each person, this site each owner"),
         (asked(epsilon=4.5), "cannot pay for the plan"),
         (
             OwnersInquiry(study=study(), feature_ranges=RANGES, target="ill"),

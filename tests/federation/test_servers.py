@@ -154,7 +154,7 @@ def test_each_server_uses_reverses_and_ignores_what_its_people_say(three):
         assert model.guarantee == three.plan.guarantee
         (path,) = (folder.path / "exchanges").glob("*.model.json")
         own = documents.load(path)  # each server has its own, whatever the coordinator does
-        np.testing.assert_array_equal(own.coefficients, model.coefficients)
+        assert own.to_dict() == model.to_dict()
         (entry,) = three.spent(name)
         assert (entry.event.epsilon, entry.key) == (2.0, three.plan.digest)
     assert three.plan.guarantee.epsilon == 3.0
@@ -307,6 +307,27 @@ def test_the_own_model_is_shared_once(three):
     line(0.3, 0.3).save(three.folders["h0"].path / "own" / "model.json")
     three.restart("h0")
     assert send(three, "model", "x").body == first
+
+
+def test_a_server_that_stopped_goes_on(three, monkeypatch):
+    """Nothing is drawn here, so that nothing is lost: not a model, and not a study that is paid."""
+    kept = three.guards["h0"].part._kept
+
+    def full(*_):
+        raise OSError("full")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(kept, "keep", full)
+        assert "cannot be computed" in send(three, "model", "x").refused
+    three.restart("h0")
+    assert not send(three, "model", "x").refused
+    with monkeypatch.context() as broken:
+        broken.setattr(three.guards["h0"].part._kept, "begin", full)
+        assert "cannot be computed" in send(three, "judge", Models(documents_of())).refused
+    assert not (three.folders["h0"].path / "exchanges").exists()  # nobody could be asked yet
+    three.restart("h0")
+    assert "have not judged yet" in send(three, "judge", Models(documents_of())).refused
+    assert len(three.spent("h0")) == 1
 
 
 def test_a_study_that_cannot_be_paid_is_not_written_down(three):
@@ -499,7 +520,7 @@ def test_what_cannot_be_shared_is_no_plan_and_no_site(three, tmp_path):
         return Plan.signed_by(three.folder.identity, body)
 
     for inquiry, said in (
-        (asked(unit="visit"), "about a visit"),
+        (asked(unit="visit"), "protects each visit"),
         (asked(epsilon=2.5), "cannot pay for the plan"),
     ):
         with pytest.raises(ProtocolError, match=said):
@@ -554,6 +575,9 @@ def test_the_page_runs_as_it_is_written(tmp_path, monkeypatch):
     ]
     for words, said in (
         (["site", "status", "oslo"], "question 1: answered"),
+        (["site", "status", "oslo"], "400 people"),
+        (["consortium", "status", "models"], "), 300 people\n"),
+        (["consortium", "status", "models"], "trust        nobody: what leaves a site is noisy"),
         (["consortium", "status", "models"], "question 1: answered by 2 sites, 2 attempts"),
         (["consortium", "status", "models"], "finished"),
         (["show", "models/results/turku.json"], "no, yes"),

@@ -14,6 +14,7 @@ from dpfda.federation import app
 from dpfda.federation.alone import alone
 from dpfda.federation.node import Node
 from dpfda.federation.plan import Plan
+from dpfda.federation.shared import COUNTED
 from dpfda.federation.site_folder import SiteConfig, SiteFolder
 from dpfda.federation.study_folder import read_card
 from dpfda.privacy.ledger_file import FileLedger
@@ -68,7 +69,8 @@ def init(folder: Path, trust: tuple[Path, ...], **given: Any) -> None:
     )
     site.pin(map(read_card, trust))
     card = site.card
-    click.echo(f"site {card.name}: {card.rows} rows, fingerprint {card.fingerprint}")
+    click.echo(f"site {card.name}: {card.rows} {COUNTED[site.config.holds]}, fingerprint "
+        f"{card.fingerprint}")  # fmt: skip
     click.echo(f"give {site.card_path} to the coordinator and to the other sites; keep the rest")
 
 
@@ -128,7 +130,8 @@ def status(folder: Path, lines: int) -> None:
     """Show what a site signed, spent, was asked and let go."""
     site = SiteFolder(folder)
     config = site.config
-    click.echo(f"site {config.name} ({site.card.fingerprint}), {site.card.rows} rows")
+    click.echo(f"site {config.name} ({site.card.fingerprint}), {site.card.rows} "
+        f"{COUNTED[config.holds]}")  # fmt: skip
     click.echo(f"trusts {', '.join(sorted(config.trust)) or 'nobody yet'}")
     for digest in config.agreed:
         plan = site.plans[digest]

@@ -12,7 +12,7 @@ import msgspec
 from dpfda import _validate
 from dpfda.errors import DpfdaError, InvalidData, InvalidParameter, ProtocolError, printable
 from dpfda.federation.card import Card, from_hex
-from dpfda.federation.shared import SharedInquiry
+from dpfda.federation.shared import COUNTED, SharedInquiry
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.secure_sum import Identity, Terms
 from dpfda.protocol.secure_sum.keys import signed
@@ -134,7 +134,7 @@ class Plan:
             f"  coordinator  {body.coordinator.name} ({body.coordinator.fingerprint})",
             f"  reached at   {printable(body.address)}",
             *(
-                f"  site         {one.name} ({one.fingerprint}), {one.rows} rows"
+                f"  site         {one.name} ({one.fingerprint}), {one.rows} {COUNTED[asked.holds]}"
                 for one in body.sites
             ),
             *(

@@ -31,6 +31,8 @@ if TYPE_CHECKING:  # these know what kinds there are, and import them
 
 Holds = Literal["rows", "owners", "a study"]
 """What a site has."""
+COUNTED: dict[Holds, str] = {"rows": "rows", "owners": "owners", "a study": "people"}
+"""What its card counts, in a word."""
 Allow = Callable[[str], None]
 """Told in words what is asked, before anything is spent: writes it down, asks a person where one is
 to be asked, and refuses."""

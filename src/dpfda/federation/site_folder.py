@@ -181,9 +181,7 @@ class SiteFolder:
         if (asked := plan.inquiry.holds) != config.holds:
             raise ProtocolError(f"the plan asks sites that hold {asked}, this one {config.holds}")
         if (unit := plan.inquiry.unit) != config.unit:
-            raise ProtocolError(
-                f"the plan is about a {unit}, a row of this site is a {config.unit}"
-            )
+            raise ProtocolError(f"the plan protects each {unit}, this site each {config.unit}")
         new = plan.digest not in config.agreed
         if new and (reason := self.ledger.refusal(plan.inquiry.most)):
             raise ProtocolError(f"this site cannot pay for the plan: {reason}")

@@ -7,6 +7,7 @@ answer. Nothing that a record holds decides whether an answer leaves.
 |---|---|---|
 | `Person` (`protocol.person`) | one curve and label, or an owner's few rows | one task of a study |
 | `Crowd` (`protocol.person`) | many simulated people | tasks, each person once |
+| `Scattered` (`protocol.scattered`) | none: people live in several places, which answer | tasks |
 | `Curator` | everybody's rows | the looks of a conversation |
 | `Stream` | none: sums of rows that pass by | additive looks |
 | `Gatherer` | none: sums of rows that others read | additive looks |

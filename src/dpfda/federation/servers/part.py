@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,11 +86,13 @@ class ServerPart(Part):
 
     def _shared(self, allow: Allow) -> bytes:
         """The model, the same for ever: others' people judge it."""
-        found = self._kept.again(_SHARE, "model")
-        if found is None:
+        if not self._kept.answered(_SHARE):
             allow(f"question {_SHARE}: the model of our own study")
-            self._kept.begin(_SHARE, Begun("model"))
-            self._kept.keep(_SHARE, found := self._own)
+            if _SHARE not in self._kept.begun:  # nothing is drawn: what was stopped goes on
+                self._kept.begin(_SHARE, Begun("model"))
+            self._kept.keep(_SHARE, self._own)
+        found = self._kept.again(_SHARE, "model")
+        assert found is not None
         return found
 
     def _judged(self, message: Models, allow: Allow) -> Verdicts:
@@ -167,6 +170,7 @@ class ServerPart(Part):
         server = replayed(study, folder)
         assert isinstance(server.progress, ExchangeProgress)
         totals, people = verdict_sums(server.progress)
-        model = server.model.to_json(indent=2)
+        promise = self._inquiry.guarantee(self._plan.terms)  # of both studies
+        model = replace(server.model, guarantee=promise).to_json(indent=2)
         durable.keep(self._exchanges / f"{study.hash}.model.json", model.encode())
         return Verdicts(site=self.name, totals=totals, people=people)
