@@ -15,7 +15,7 @@ from dpfda.protocol import Server
 from dpfda.protocol.estimate import Estimate
 from dpfda.protocol.public_randomness import public_uniforms
 from dpfda.protocol.tasks.stump import StumpTask
-from dpfda.questions import balance, estimation, sizes
+from dpfda.questions import attention, balance, estimation, sizes
 from dpfda.questions.design import QuestionDesign
 from dpfda.questions.progress import QuestionProgress
 from dpfda.simulate import simulate
@@ -86,9 +86,10 @@ def test_unbalanced_answers_make_the_next_people_be_asked_more_about_it() -> Non
             2000, 0.5, feature_ranges=[(-1, 1)] * 2, classes=(0, 1), center_known=True
         )
         server = Server(plan)
-        task = server.issue(server.wanted)
-        told = task.exact((z[: task.people], y[: task.people]), SimulationSource(0))
-        server.receive(told, start=0)
+        for _ in range(attention.PARTS):
+            task = server.issue(server.wanted)
+            told = task.exact((z[: task.people], y[: task.people]), SimulationSource(0))
+            server.receive(told, start=0)
         following = server.issue(server.wanted)
         assert isinstance(following, StumpTask)
         shares[share] = np.mean(following.thresholds[:, 0] < -1)

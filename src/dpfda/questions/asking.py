@@ -18,7 +18,7 @@ from dpfda.protocol.tasks.calibration import CalibrationTask
 from dpfda.protocol.tasks.reach import ReachTask
 from dpfda.protocol.tasks.stump import StumpTask
 from dpfda.protocol.temperature import BATCHES, Temperature, asked, confidence_questions
-from dpfda.questions import sizes
+from dpfda.questions import attention, sizes
 from dpfda.questions.balance import one_against_the_rest
 from dpfda.questions.design import INTERCEPT_QUESTIONS, QuestionDesign
 from dpfda.questions.ranging import RANGING, Ranging, channels
@@ -64,6 +64,7 @@ class AskedProgress(ScoredProgress):
         two_unknown = plan.n_classes == 2 and design.class_share is None
         self._constant = sizes.constant_shares(effective) if two_unknown else (0.0, 0.0)
         self.constant_share: FloatArray = np.array(self._constant[0])
+        self.asking: FloatArray = self._at_first
         located = int(design.range_share(plan) * plan.n_people)
         tempered = int(design.temperature_share * plan.n_people)
         effective *= 1 - design.range_share(plan) - design.temperature_share
@@ -77,7 +78,8 @@ class AskedProgress(ScoredProgress):
         )
         self._sums: dict[str, FloatArray] = {}
         self.ranging = Ranging(channels(plan.encoder), k=self.k, alpha=self._alpha(self.k))
-        looks = _DIRECTION_BATCHES if any(self._constant) else 1
+        looks = _DIRECTION_BATCHES if any(self._constant) or self._attentive else 1
+        looks *= attention.PARTS if self._attentive else 1
         batches = {
             "center": sizes.split_evenly(center, len(_CENTER_WIDTHS)),
             "width": sizes.split_evenly(widths, WIDTH_BATCHES) if widths else [],
@@ -155,9 +157,9 @@ class AskedProgress(ScoredProgress):
 
     def _direction_questions(self, start: int, people: int) -> Task:
         uniforms = self._public(start, people, self.d + 1)
-        weights = np.append(self._weights, self._constant_weight)
+        weights = np.append(self.asking, self._constant_weight)
         if not weights[-1]:
-            uniforms, weights = uniforms[:, : self.d], self._weights
+            uniforms, weights = uniforms[:, : self.d], self.asking
         chosen = public_subsets(uniforms, choose=self.k, weights=weights)
         constant = chosen == self.d
         return self._ask(
@@ -173,7 +175,7 @@ class AskedProgress(ScoredProgress):
     @property
     def _constant_weight(self) -> float:
         """Of the constant stump beside the others: where people answer several, most of them do."""
-        share, others = float(self.constant_share), self._weights
+        share, others = float(self.constant_share), self._at_first
         if self.k > 1:
             return 2.0 * float(others.max()) if share else 0.0
         return share / (1 - share) * float(others.sum())
@@ -206,7 +208,14 @@ class AskedProgress(ScoredProgress):
         )
 
     @property
-    def _weights(self) -> FloatArray:
+    def _attentive(self) -> bool:
+        """Whether what stumps are asked about depends on what was answered before."""
+        only_features = self.own == self.d  # distances may go together: few of them are not all
+        return only_features and not self.design.ordered and self.plan.n_scores == 1
+
+    @property
+    def _at_first(self) -> FloatArray:
+        """How often each stump is asked about where nothing is known of it."""
         own = sizes.asking_weights(self.own, ordered=bool(self.design.ordered))
         return np.tile(own, self.d // self.own)
 

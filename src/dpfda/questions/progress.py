@@ -11,7 +11,7 @@ from dpfda.protocol.estimate import Estimate, accuracy_estimate
 from dpfda.protocol.findings import Findings
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.temperature import Temperature
-from dpfda.questions import estimation
+from dpfda.questions import attention, estimation
 from dpfda.questions.asking import AskedProgress
 from dpfda.questions.balance import (
     Belief,
@@ -38,6 +38,7 @@ class QuestionProgress(AskedProgress, name="questions"):
         "evidence",
         "damping",
         "constant_share",
+        "asking",
         "temper",
     )
 
@@ -134,8 +135,32 @@ class QuestionProgress(AskedProgress, name="questions"):
                 if m == 1
                 else one_against_the_rest(doubt=doubt)
             )
-        calm, alarmed = self._constant
-        self.constant_share = calm + (alarmed - calm) * balance.weights[1]
+        if self._attentive:
+            self.asking = self._asking_next(total[0, :d], asked[0, :d], balance, alpha)
+        if not self._attentive or self._directions_left % attention.PARTS == 0:
+            calm, alarmed = self._constant
+            self.constant_share = calm + (alarmed - calm) * balance.weights[1]
+
+    @property
+    def _directions_left(self) -> int:
+        """Of the phases after this one, how many are asked about directions."""
+        return sum(phase.kind == "direction" for phase in self.phases[self.phase + 1 :])
+
+    def _asking_next(
+        self, total: FloatArray, asked: FloatArray, balance: Belief, alpha: float
+    ) -> FloatArray:
+        """How often the next people are asked about each stump; as at first if nobody comes."""
+        later = self.phases[self.phase + 1 :]
+        people = sum(phase.people for phase in later if phase.kind == "direction")
+        if not people:
+            return self._at_first
+        return attention.asking(
+            total / np.maximum(asked, 1) / alpha,
+            np.maximum(asked, 0.5) * alpha**2,
+            self._at_first,
+            answers=people * self.k * alpha**2,
+            room=(1 - abs(balance.mean)) ** 2,
+        )
 
     @property
     def _shown(self) -> float:
