@@ -129,6 +129,9 @@ def test_a_class_has_a_page_that_begins_with_its_guarantee(site: Path) -> None:
             promised += 1
             assert places == sorted(places), name
     assert promised > 15
+    guide = (site / "which-method.html").read_text(encoding="utf-8")
+    assert '<a href="reference/PrivateMoments.html"><code>PrivateMoments</code></a>' in guide
+    assert "[<code>" not in guide  # no link within a link
 
 
 def test_every_example_ran_and_can_be_had_as_a_notebook(site: Path) -> None:

@@ -58,12 +58,13 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Turn the names of the index into tables; complete the gallery's own links."""
+    """Turn the names of the index into tables; link what guides name, and the gallery's pages."""
     if page.file.src_uri == "gallery/index.md":
         return re.sub(r'href="(plot_\w+)"', r'href="\1.html"', markdown)
-    if page.file.src_uri != INDEX:
-        return markdown
-    return SHOWN.sub(lambda found: table(found.group()), markdown + "\n")
+    if page.file.src_uri == INDEX:
+        return SHOWN.sub(lambda found: table(found.group()), markdown + "\n")
+    index = Path(config.docs_dir, INDEX).read_text(encoding="utf-8")
+    return markdown if "/" in page.file.src_uri else linked(markdown, index)
 
 
 def on_page_context(
@@ -73,6 +74,24 @@ def on_page_context(
     glossary = get_relative_url("glossary.html", page.url)
     config.copyright = f'Words are explained in the <a href="{glossary}">glossary</a>.'
     return context
+
+
+def linked(markdown: str, index: str) -> str:
+    """The text, where a class that the index shows leads to its page when it is first named."""
+    pages = {short(path): address(path) for path in paths(index) if short(path)[0].isupper()}
+
+    def link(found: re.Match[str]) -> str:
+        before = found.string[: found.start()]
+        if found.group(1) not in pages or before.count("[") > before.count("]"):
+            return found.group()  # of no page, or in a link already
+        return f"[{found.group()}]({pages.pop(found.group(1))})"
+
+    lines, code = markdown.split("\n"), False
+    for place, line in enumerate(lines):
+        code ^= line.lstrip().startswith("```")
+        if not code and not line.startswith(("#", "    ")):
+            lines[place] = re.sub(r"(?<!`)`(\w+)`(?!`)", link, line)
+    return "\n".join(lines)
 
 
 def paths(text: str) -> Iterator[str]:
