@@ -132,7 +132,10 @@ def test_regions_of_the_mortality_table_add_up() -> None:
 
 def test_figure_3_has_a_row_for_every_panel() -> None:
     outcome = p003_figure_3.run(Effort(replications=1))
-    assert [row["mechanism"] for row in outcome.rows] == list(p003_figure_3.PANELS)
+    *private, plain, uniform = outcome.rows
+    assert [row["mechanism"] for row in private] == list(p003_figure_3.PANELS)
+    assert plain["from the non-private estimate"] == 0
+    assert plain["from the true density"] < 0.05 < uniform["from the true density"]
     assert outcome.figures["histogram_mise"] < 0.02
 
 

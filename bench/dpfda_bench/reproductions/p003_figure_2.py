@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from dpfda.central.quadrature import as_grid, trapezoid
+from dpfda.datasets import simulate_003
 from dpfda.study.lines import lines
 from dpfda.study.outcome import Outcome
 from dpfda.study.verdict import Verdict, agrees_if
@@ -19,8 +21,10 @@ NEEDS = ()
 SECONDS = 120
 GUARANTEES = {
     "GP (ε, 0.01)": "(1, 0.01)-DP for one curve",
+    "sample mean": "none",
     "others": "ε = 1 for one curve, public bound",
 }
+_WEIGHTS = trapezoid(as_grid(np.linspace(0, 1, 101)))
 _SIZES = (100, 300, 1000, 3000, 10_000)
 
 
@@ -65,4 +69,8 @@ def _row(name: str, n: int, replications: int) -> dict[str, Any]:
         label: float(total_error(mechanism, name, n, replications=replications).mean())
         for label, mechanism in MECHANISMS.items()
     }
-    return {"mean": name, "n": n} | errors
+    truth = simulate_003(name, 1).truth["mean"]
+    samples = (simulate_003(name, n, np.random.default_rng([n, seed])).X for seed in range(5))
+    plain = [float((sample.mean(axis=0) - truth) ** 2 @ _WEIGHTS) for sample in samples]
+    errors |= {"sample mean, not private": float(np.mean(plain))}
+    return {"mean": name, "n": n} | errors | {"zero curve (trivial)": float(truth**2 @ _WEIGHTS)}

@@ -33,7 +33,8 @@ def run(effort: Effort = FULL) -> Outcome:
         weights, mean = trapezoid(common.curves(name)[1]), curves["sample mean"]
         private = [label for label in curves if label != "sample mean"]
         errors = {k: float((curves[k] - mean) ** 2 @ weights) for k in private}
-        rows.append({"data": name, "ν": nu} | errors)
+        trivial = float((mean - common.PUBLIC[name] / 2) ** 2 @ weights)
+        rows.append({"data": name, "ν": nu} | errors | {"public middle (trivial)": trivial})
 
     def plot() -> Any:
         import matplotlib.pyplot as plt

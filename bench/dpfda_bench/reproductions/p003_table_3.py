@@ -80,7 +80,9 @@ def _row(region: str, times: int) -> dict[str, Any]:
     row: dict[str, Any] = {"region": region, "n": len(ages)}
     row |= {f"published {name}": value for name, value in PUBLISHED[region].items()}
     row |= dict(zip(COLUMNS, _distances(ages), strict=True))
-    return row | {"histogram": _histogram(ages, times)}
+    curve, _, weights = released(ages)
+    uniform = UNIT * float((curve - 0.01) ** 2 @ weights)
+    return row | {"histogram": _histogram(ages, times), "uniform (trivial)": uniform}
 
 
 @lru_cache
