@@ -1,4 +1,4 @@
-"""Numbers that the papers print, a file a table, as printed."""
+"""Numbers that the papers print, as printed: a part of one file for each table."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ def printed(name: str) -> list[dict[str, Any]]:
         >>> printed("003-table-3")[0]["FRL"]
         5.252
     """
-    text = (files(__package__) / f"{name}.csv").read_text(encoding="utf-8")
-    rows = csv.DictReader(text.splitlines())
+    text = (files(__package__) / "printed.csv").read_text(encoding="utf-8")
+    _, part = text.split(f"# {name}\n")
+    rows = csv.DictReader(part.partition("\n\n")[0].splitlines())
     return [{key: _value(cell) for key, cell in row.items()} for row in rows]
 
 
