@@ -212,6 +212,16 @@ def test_an_owner_may_spend_less_where_the_plan_says_so(request_of, plan_of):
     assert request.allows(mixed).tolist() == [False, True, False, True, False]
 
 
+@pytest.mark.parametrize("protects", ["both", "features"])
+def test_a_liars_numbers_overflow_nothing(request_of, protects):
+    """Sums of what is let in stay finite: one reply does not end a study."""
+    request = request_of("sample", protects=protects)
+    replies = np.ones((3, request.width))
+    replies[1:, 0] = 1e100, 1.1e100
+    assert request.allows(replies).tolist() == [True, True, False]
+    assert np.isfinite(request.estimates(replies[:2]).sum())
+
+
 def test_replies_of_different_prices_are_decoded_each_by_its_own(request_of):
     request = request_of("feedback", epsilon=5.0, people=2, own_budgets=True)
     cheap, dear = request.at(0.5), request

@@ -117,6 +117,11 @@ def test_plans_of_impossible_sites_are_refused(finished):
     absent = Card.signed_by(twin, name="h2", node="", rows=200)
     with pytest.raises(InvalidParameter, match="different for every site"):
         signed(sites=(first, second, absent))
+    spaced = second.node.replace("\n", "\r\n")  # the same key, written in another way
+    for node in ("no key", spaced, second.node + "\n", "-----BEGIN PUBLIC KEY-----"):
+        odd = Card.signed_by(twin, name="h2", node=node, rows=200)
+        with pytest.raises(InvalidParameter, match="different for every site"):
+            signed(sites=(first, second, odd))
     node = node_public(new_node_key())
     empty = Card.signed_by(twin, name="h2", node=node, rows=0)
     with pytest.raises(InvalidParameter, match="rows of 'h2' must be"):

@@ -306,6 +306,8 @@ LIES = {
     "number": (lambda m: msgspec.structs.replace(m, number=7), "or to another question"),
     "infinite": (lambda m: msgspec.structs.replace(m, values=b"\xff" * len(m.values)),
         "reply must be a possible output"),
+    "huge": (lambda m: msgspec.structs.replace(m, values=np.full(len(m.values) // 8, 1e101)
+        .astype("<f8").tobytes()), "reply must be a possible output"),
 }  # fmt: skip
 
 

@@ -255,11 +255,41 @@ def documents_of(models=MODELS):
     return {f"h{k}": model.to_json(indent=2).encode() for k, model in enumerate(models)}
 
 
+def shared(hospitals, documents):
+    """Models as their servers sign them."""
+    return Models({name: signed(hospitals, name, one) for name, one in documents.items()})
+
+
+def signed(hospitals, name, document):
+    identity = hospitals.folders.get(name, hospitals.folders["h1"]).identity
+    content = ServersInquiry.signed_content(hospitals.plan, document)
+    return Model(name, document, identity.sign(content))
+
+
+def test_a_model_is_judged_if_its_server_signed_it_for_this_plan(three, tmp_path):
+    """A coordinator cannot have people judge, in a server's name, what it never shared."""
+    send(three, "model", "x")
+    fair = shared(three, documents_of()).models
+    made_up = line(-1.0, 0.5).to_json().encode()
+    elsewhere = servers(tmp_path / "other", MODELS)
+    for name, model in (
+        ("h1", Model("h1", made_up, fair["h1"].signature)),
+        ("h1", Model("h1", made_up, signed(three, "h2", made_up).signature)),
+        ("h1", fair["h2"]),
+        ("h2", signed(elsewhere, "h2", made_up)),
+        ("h2", Model("h2", made_up, b"")),
+    ):
+        refused = send(three, "judge", Models(fair | {name: model})).refused
+        assert f"model of '{name}': the model is not signed by the server's key" in refused
+    assert three.spent("h0") == ()
+
+
 def test_only_the_plans_models_are_judged_and_one_set_of_them(three):
     good = documents_of()
-    assert "was not asked for its own model" in send(three, "judge", Models(good)).refused
+    assert "was not asked for its own model" in send(three, "judge", shared(three, good)).refused
     assert decode(send(three, "model", "x").body, Model).document == good["h0"]
     bent = MODELS[1].to_dict() | {"clipped": True}
+    steep = MODELS[1].to_dict() | {"coefficients": [[1e10, 0.0]], "scales": [[1e-300, 1.0]]}
     other = CurveEncoder("identity", feature_ranges=[(-2, 1)] * 2)
     for lies, said in (
         ({"h0": good["h1"]}, "said to be this server's is another one"),
@@ -281,24 +311,27 @@ def test_only_the_plans_models_are_judged_and_one_set_of_them(three):
                 Guarantee(epsilon=1.0, model="local").assuming(LABELS_ARE_PUBLIC),
             )
         ),
+        ({"h1": json.dumps(steep).encode()}, "model of 'h1': coefficients must be a finite number"),
         ({"h2": b" " * (1 << 20) + good["h2"]}, "a model is longer than"),
         ({"h9": good["h1"]}, "those of the plan's servers, in its order"),
     ):  # fmt: skip
-        assert said in send(three, "judge", Models(good | lies)).refused, said
+        assert said in send(three, "judge", shared(three, good | lies)).refused, said
     backwards = dict(reversed(good.items()))
-    assert "in its order" in send(three, "judge", Models(backwards)).refused
+    assert "in its order" in send(three, "judge", shared(three, backwards)).refused
     fewer = {name: good[name] for name in ("h0", "h1")}
-    assert "the models of 3 servers at least" in send(three, "judge", Models(fewer)).refused
+    assert "the models of 3 servers at least" in send(three, "judge", shared(three, fewer)).refused
     assert "no such step" in send(three, "owners", "x").refused
     assert three.spent("h0") == ()
     assert not (three.folders["h0"].path / "exchanges").exists()
-    assert "have not judged yet" in send(three, "judge", Models(good)).refused
+    assert "have not judged yet" in send(three, "judge", shared(three, good)).refused
     assert len(three.spent("h0")) == 1
     three.restart("h0")
     second = good | {"h1": line(-1.0, 0.5).to_json().encode()}
-    assert "people judge other models already" in send(three, "judge", Models(second)).refused
+    assert (
+        "people judge other models already" in send(three, "judge", shared(three, second)).refused
+    )
     to_hold(three.folders["h0"])  # one study, and no other
-    assert "have not judged yet" in send(three, "judge", Models(good)).refused
+    assert "have not judged yet" in send(three, "judge", shared(three, good)).refused
     assert len(three.spent("h0")) == 1
 
 
@@ -323,17 +356,17 @@ def test_a_server_that_stopped_goes_on(three, monkeypatch):
     assert not send(three, "model", "x").refused
     with monkeypatch.context() as broken:
         broken.setattr(three.guards["h0"].part._kept, "begin", full)
-        assert "cannot be computed" in send(three, "judge", Models(documents_of())).refused
+        assert "cannot be computed" in send(three, "judge", shared(three, documents_of())).refused
     assert not (three.folders["h0"].path / "exchanges").exists()  # nobody could be asked yet
     three.restart("h0")
-    assert "have not judged yet" in send(three, "judge", Models(documents_of())).refused
+    assert "have not judged yet" in send(three, "judge", shared(three, documents_of())).refused
     assert len(three.spent("h0")) == 1
 
 
 def test_a_study_that_cannot_be_paid_is_not_written_down(three):
     send(three, "model", "x")
     three.folders["h0"].ledger.spend(Guarantee(epsilon=1.0, model="local"), label="meanwhile")
-    assert "does not fit" in send(three, "judge", Models(documents_of())).refused
+    assert "does not fit" in send(three, "judge", shared(three, documents_of())).refused
     assert not (three.folders["h0"].path / "exchanges").exists()
 
 
@@ -341,12 +374,12 @@ def test_what_is_paid_for_and_forgotten_is_not_judged_again(three):
     """An account that was put back: other models would be judged for the price of one."""
     good = documents_of()
     send(three, "model", "x")
-    assert "have not judged yet" in send(three, "judge", Models(good)).refused
+    assert "have not judged yet" in send(three, "judge", shared(three, good)).refused
     (three.folders["h0"].account(three.plan) / "0001.begun").unlink()
     three.restart("h0")
     second = good | {"h1": line(-1.0, 0.5).to_json().encode()}
     for models in (good, second):
-        said = send(three, "judge", Models(models)).refused
+        said = send(three, "judge", shared(three, models)).refused
         assert "which models it judges is gone from this folder" in said
     to_hold(three.folders["h0"])  # one study, and no other
     assert three.folders["h0"].progress(three.plan) == ["answered"]
@@ -356,10 +389,10 @@ def test_a_server_that_stopped_before_it_paid_pays_when_it_is_asked_again(three,
     send(three, "model", "x")
     part = three.guards["h0"].part
     monkeypatch.setattr(part._ledger, "spend", lambda *_, **__: (_ for _ in ()).throw(OSError()))
-    assert "this cannot be computed" in send(three, "judge", Models(documents_of())).refused
+    assert "this cannot be computed" in send(three, "judge", shared(three, documents_of())).refused
     assert not (three.folders["h0"].path / "exchanges").exists()
     three.restart("h0")
-    assert "have not judged yet" in send(three, "judge", Models(documents_of())).refused
+    assert "have not judged yet" in send(three, "judge", shared(three, documents_of())).refused
     assert len(three.spent("h0")) == 1
     written = [one for one in three.guards["h0"].journal.lines if "people judge the models" in one]
     assert len(written) == 1
@@ -388,6 +421,10 @@ def spoiled(hospitals, step, change):
 
 SHAPES = {
     "no model": (b"{}", "site 'h1' sent no model: it is no model"),
+    "ragged": (
+        MODELS[1].to_json().encode().replace(b"[[-1.0,0.0]]", b"[[1.0],[1.0,2.0]]"),
+        "site 'h1' sent no model: it cannot be read",
+    ),
     "shape": (line(1.0).to_json().encode(), "'h1' sent no model: the model is no plain linear"),
     "labels": (line(1.0, 0, classes=("a", "b")).to_json().encode(), "'h1' sent no model: the mod"),
 }
@@ -396,10 +433,20 @@ SHAPES = {
 @pytest.mark.parametrize("lie", SHAPES)
 def test_a_server_that_lies_about_its_models_shape_is_named(three, lie):
     document, said = SHAPES[lie]
-    carrier = spoiled(three, "model", lambda m: msgspec.structs.replace(m, document=document))
+    carrier = spoiled(three, "model", lambda m: signed(three, "h1", document))
     with pytest.raises(StudyFailed, match=f"question 0 was not answered: 2 of 3.*{said}"):
         three.coordinator(carrier).run()
     assert three.folder.told(0, Heard) is None
+
+
+def test_a_model_in_another_servers_name_is_not_taken(three):
+    for change, said in (
+        ({"site": "h2"}, "replied in another site's name"),
+        ({"document": MODELS[0].to_json().encode()}, "not signed by the server's key"),
+    ):
+        lie = spoiled(three, "model", lambda m, c=change: msgspec.structs.replace(m, **c))
+        with pytest.raises(StudyFailed, match=f"2 of 3.*site 'h1' .*{said}"):
+            three.coordinator(lie).run()
 
 
 VERDICTS = {

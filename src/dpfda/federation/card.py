@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 
 import msgspec
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.types import PublicKeyTypes
 
 from dpfda import _validate
 from dpfda.errors import InvalidParameter, ProtocolError
@@ -97,8 +99,21 @@ def new_node_key() -> bytes:
     )
 
 
+def is_node_key(text: str) -> bool:
+    """Whether it is a public key as cards have it: no key is written in two ways."""
+    try:
+        key = serialization.load_pem_public_key(text.encode())
+    except (ValueError, UnsupportedAlgorithm):
+        return False
+    return _pem(key) == text
+
+
 def node_public(private: bytes) -> str:
     """The public half, as cards have it."""
     key = serialization.load_pem_private_key(private, password=None)
+    return _pem(key.public_key())
+
+
+def _pem(key: PublicKeyTypes) -> str:
     form = serialization.PublicFormat.SubjectPublicKeyInfo
-    return key.public_key().public_bytes(serialization.Encoding.PEM, form).decode()
+    return key.public_bytes(serialization.Encoding.PEM, form).decode()

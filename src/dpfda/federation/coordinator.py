@@ -103,8 +103,9 @@ class Coordinator:
                     self.trouble[name] = reason
                 else:
                     replies[name] = reply
-            except DpfdaError as error:
-                self.trouble[name] = f"sent no {step}: {error}"
+            except Exception as error:  # a site's bytes end nobody's study but its own
+                reason = str(error) if isinstance(error, DpfdaError) else "it cannot be read"
+                self.trouble[name] = f"sent no {step}: {printable(reason)}"
         return replies
 
     def each(

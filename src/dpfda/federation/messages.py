@@ -56,16 +56,17 @@ class Shares(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A server's own model: a public document."""
+    """A server's own model: a public document, signed as this plan's."""
 
     site: str
     document: bytes
+    signature: bytes
 
 
 class Models(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The models of all servers, for each server's people to judge."""
 
-    models: dict[str, bytes]
+    models: dict[str, Model]
 
 
 class Verdicts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -11,7 +11,7 @@ import msgspec
 
 from dpfda import _validate
 from dpfda.errors import DpfdaError, InvalidData, InvalidParameter, ProtocolError, printable
-from dpfda.federation.card import Card, from_hex
+from dpfda.federation.card import Card, from_hex, is_node_key
 from dpfda.federation.shared import COUNTED, SharedInquiry
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.secure_sum import Identity, Terms
@@ -58,7 +58,7 @@ class Plan:
         if body.coordinator.name in [card.name for card in body.sites]:
             raise InvalidParameter("coordinator", "named unlike every site", body.coordinator.name)
         nodes = [card.node for card in body.sites]
-        if not all(nodes) or len(set(nodes)) != len(nodes):
+        if not all(map(is_node_key, nodes)) or len(set(nodes)) != len(nodes):
             raise InvalidParameter("node keys", "there, and different for every site", None)
         try:
             self.inquiry = SharedInquiry.from_dict(body.inquiry)

@@ -50,11 +50,11 @@ def exchange_plan(
         evaluation_share: share of people who only judge the finished classifier.
         more: seed, title and unit of the plan.
     """
+    with np.errstate(over="ignore"):  # refused by the design
+        slopes = [(model.coefficients / model.scales)[0].tolist() for model in models]
     design = ExchangeDesign(
         intercepts=tuple(float(model.intercept[0]) for model in models),
-        coefficients=tuple(
-            tuple((model.coefficients / model.scales)[0].tolist()) for model in models
-        ),
+        coefficients=tuple(map(tuple, slopes)),
         cutoff=cutoff,
         strictness=strictness,
         evaluation_share=evaluation_share,

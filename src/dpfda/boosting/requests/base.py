@@ -22,6 +22,7 @@ from dpfda.protocol.task import Task
 MOST_ROWS = 1 << 12
 """No more rows of an owner count."""
 _SMALLEST_EPSILON = 1e-6
+_MOST_SENT = 1e100  # far above any noise; no sum of such numbers overflows
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -58,8 +59,8 @@ class Request(Task):
         """Unbiased estimates, owner by owner, of what they computed."""
 
     def possible(self, sent: FloatArray) -> npt.NDArray[np.bool_]:
-        """For each row: can the mechanism send it?"""
-        return np.ones(len(sent), dtype=bool)
+        """For each row: can the mechanism send it? What is larger comes of no noise."""
+        return np.asarray((np.abs(sent) <= _MOST_SENT).all(axis=1))
 
     @property
     def columns(self) -> int:

@@ -97,7 +97,7 @@ class SampleRequest(ShareRequest, name="sample"):
         if self.protects == "both":
             return super().possible(sent)
         told = np.isin(sent[:, -self.n_rows :], np.arange(self.n_classes))
-        return np.asarray(told.all(axis=1))
+        return np.asarray(told.all(axis=1) & super().possible(sent))
 
     def decode(self, sent: FloatArray) -> FloatArray:
         """The mean over rows, shape (H, K (d + 1))."""

@@ -17,6 +17,7 @@ from dpfda.errors import InvalidParameter, ProtocolError
 from dpfda.federation.card import Card
 from dpfda.federation.coordinator import Coordinator
 from dpfda.federation.kept import KeptAnswers
+from dpfda.federation.messages import Model
 from dpfda.federation.plan import Plan
 from dpfda.federation.servers.lead import lead_servers
 from dpfda.federation.servers.part import ServerPart
@@ -30,6 +31,7 @@ from dpfda.privacy.price import Price, exact, rounded_up
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import MOST_TITLE, Label, StudyPlan
 from dpfda.protocol.secure_sum import Terms
+from dpfda.protocol.secure_sum.keys import signed
 
 if TYPE_CHECKING:  # it knows plans, and plans know inquiries
     from dpfda.federation.site_folder import SiteFolder
@@ -134,7 +136,24 @@ class ServersInquiry(SharedInquiry, name="servers"):
                 f"the model cost its people ε = {paid.epsilon:g}, and the plan counts on "
                 f"{self.own_epsilon:g} at most"
             )
+        _ = self.exchange({"": model}, people=1, seed=0).asks  # whose numbers nobody can judge
         return model
+
+    def shared(self, plan: Plan, name: str, given: Model) -> CurveModel:
+        """A model that is said to be a server's, if that server says so too.
+
+        Whoever carries models cannot have one server's people judge what another never shared.
+        """
+        content = self.signed_content(plan, given.document)
+        if not signed(plan.card(name).public, given.signature, content):
+            raise ProtocolError("the model is not signed by the server's key")
+        return self.read(given.document)
+
+    @staticmethod
+    def signed_content(plan: Plan, document: bytes) -> bytes:
+        """What a server signs when it shares a model."""
+        words = f"dpfda: this server shares in the plan {plan.digest} the model "
+        return words.encode() + document
 
     def exchange(
         self, models: Mapping[str, CurveModel], *, people: int, seed: int, title: str = ""
@@ -171,6 +190,7 @@ class ServersInquiry(SharedInquiry, name="servers"):
             own,
             name=folder.config.name,
             people=folder.config.people,
+            identity=folder.identity,
             kept=KeptAnswers(folder.account(plan), study=plan.digest),
             ledger=folder.ledger,
             exchanges=folder.path / "exchanges",

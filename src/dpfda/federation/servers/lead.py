@@ -19,14 +19,14 @@ def lead_servers(coordinator: Coordinator, inquiry: ServersInquiry) -> dict[str,
     plan = coordinator.plan
 
     def wrong_model(name: str, reply: Any) -> str:
-        inquiry.read(reply.document)
+        inquiry.shared(plan, name, reply)
         return _elsewhere(name, reply)
 
     every = dict.fromkeys(plan.terms.names, "model")
     shared = coordinator.each(0, "model", every, question="model", wrong=wrong_model)
     coordinator.say_answered(0, "models", list(shared))
-    message = Models({name: reply.document for name, reply in shared.items()})
-    models = {name: inquiry.read(document) for name, document in message.models.items()}
+    message = Models(shared)
+    models = {name: inquiry.read(reply.document) for name, reply in shared.items()}
 
     def wrong_verdicts(name: str, reply: Any) -> str:
         totals, people = reply.totals, reply.people

@@ -22,6 +22,7 @@ from dpfda.privacy.ledger import BaseLedger
 from dpfda.privacy.price import Price
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.plan import StudyPlan
+from dpfda.protocol.secure_sum import Identity
 
 if TYPE_CHECKING:
     from dpfda.federation.servers.inquiry import ServersInquiry
@@ -48,6 +49,7 @@ class ServerPart(Part):
         own: the server's own model.
         name: the server's.
         people: how many of its people judge.
+        identity: its lasting key.
         kept: what was answered.
         ledger: its people's budget over all studies.
         exchanges: folder for the study to hold, and for its export.
@@ -63,19 +65,22 @@ class ServerPart(Part):
         *,
         name: str,
         people: int,
+        identity: Identity,
         kept: KeptAnswers,
         ledger: BaseLedger,
         exchanges: Path,
     ) -> None:
         inquiry.read(own)
         self.name, self.rows = name, people
-        self._inquiry, self._plan, self._own = inquiry, plan, own
+        self._inquiry, self._plan, self._own, self._identity = inquiry, plan, own, identity
         self._kept, self._ledger, self._exchanges = kept, ledger, exchanges
 
     def answer(self, step: str, message: Any, allow: Allow) -> Model | Verdicts:
         """The own model, or verdicts on all."""
         if step == "model":
-            return Model(site=self.name, document=self._shared(allow))
+            document = self._shared(allow)
+            signature = self._identity.sign(self._inquiry.signed_content(self._plan, document))
+            return Model(site=self.name, document=document, signature=signature)
         return self._judged(message, allow)
 
     def described(self, step: str, reply: Any) -> str:
@@ -115,12 +120,13 @@ class ServerPart(Part):
             raise ProtocolError("models must be those of the plan's servers, in its order")
         if len(message.models) < needed:
             raise ProtocolError(f"there must be the models of {needed} servers at least")
-        if message.models.get(self.name) != self._kept.again(_SHARE, "model"):
+        mine = message.models.get(self.name)
+        if mine is None or mine.document != self._kept.again(_SHARE, "model"):
             raise ProtocolError("the model that is said to be this server's is another one")
         found = {}
-        for name, document in message.models.items():
+        for name, given in message.models.items():
             try:
-                found[name] = self._inquiry.read(document)
+                found[name] = self._inquiry.shared(self._plan, name, given)
             except DpfdaError as error:
                 raise ProtocolError(f"model of {name!r}: {error}") from None
         return found
