@@ -38,6 +38,11 @@ nothing in common. What looks at people first was worse: both designs on half of
 a perfect judge, or the sum of both models' log-odds. Where the middle is known, 800 is where linear
 studies of that family begin to err less."""
 
+JUDGES = 0.15
+"""`evaluation_share` of studies that are planned to be held, by the form and by `dpfda plan`.
+
+Whoever holds one has no other people to judge its model on: without judges its page could only say
+that the error is not known. Estimators, which can keep rows apart, ask for none by default."""
 _MOST_PEOPLE = 10**10  # more than there are
 _REGRESSION_FROM = 100.0
 """Effective people from which a regression is held: with fewer the mean is often better."""
@@ -81,7 +86,8 @@ def plan_study(
             column to (low, high) or to its categories (then one number 0 or 1 for each).
         domain_range: public (start, end) of t.
         protects: ``both``; ``labels`` if curves are public anyway; ``features`` if labels are.
-        evaluation_share: share of people kept for an honest error estimate at the end.
+        evaluation_share: share of people kept for an honest error estimate at the end (the form
+            and `dpfda plan` propose `JUDGES`).
         temperature_share: share of people who say how sure the finished classifier may be, so that
             its probabilities are as often right as they say; worth it from about 1000 people.
         ordered: whether the first columns of a table matter most; curves' features always do.

@@ -19,6 +19,7 @@ from dpfda.cli._group import dpfda
 from dpfda.client import RemoteClient
 from dpfda.client.administrator import Administrator
 from dpfda.client.http import Answer, Connection
+from dpfda.collector.pages.words import phase_name
 from dpfda.errors import InvalidParameter, ProtocolError
 from dpfda.protocol.plan import StudyPlan
 from dpfda.study.running import CollectorProcess
@@ -76,7 +77,13 @@ def test_the_command_line_looks_after_a_study(
     everything = studies(collector, "list", "--json", "--most", "0")
     assert {study, other} <= {one["id"] for one in json.loads(everything.stdout)}
     assert everything.stderr == ""
-    assert f"hash: {plan.hash}" in studies(collector, "show", study).stdout
+    words = studies(collector, "show", study).stdout
+    assert f"hash: {plan.hash}" in words
+    assert "answered in it: 1\n" in words
+    assert f"asked now: {phase_name(listed['kind'])}\n" in words
+    assert "phase: " not in words
+    assert "links" in studies(collector, "list").stdout
+    assert "enrolled" not in studies(collector, "list").stdout
     shown = json.loads(studies(collector, "show", plan.hash, "--json").stdout)
     assert shown["plan"] == json.loads(json.dumps(plan.to_dict()))
 
@@ -85,6 +92,7 @@ def test_the_command_line_looks_after_a_study(
     assert receipt.output == "received; its phase goes on\n"
     assert "status: closing" in studies(collector, "close", study).stdout
     collector.wait_until(study)
+    assert "asked now" not in studies(collector, "show", study).stdout
     assert CliRunner().invoke(dpfda, ["receipt", plan.hash, *home]).output == "counted\n"
     asked = CliRunner().invoke(dpfda, ["receipt", plan.hash, "--json", *home])
     assert json.loads(asked.output) == {"counted": True}

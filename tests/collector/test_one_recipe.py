@@ -30,7 +30,7 @@ from dpfda.datasets import simulate_001
 from dpfda.estimators import base
 from dpfda.noise import source_for
 from dpfda.protocol.plan import StudyPlan
-from dpfda.recipe import plan_from_facts
+from dpfda.recipe import JUDGES, plan_from_facts
 from dpfda.simulate import people_from, simulate
 from dpfda.study.crowd import RemoteCrowd
 from dpfda.study.running import CollectorProcess
@@ -153,6 +153,18 @@ def test_the_command_writes_that_plan(estimator: LocalCurveClassifier, tmp_path:
     assert plan.hash in told.stdout
     for words in ("center", "direction", "evaluation", "ε = 2, local", "e^ε = 7.39"):
         assert words in told.stdout
+
+
+def test_form_and_command_propose_the_same_plan(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    given = ["--people", "2000", "--epsilon", "1", "--classes", "no,yes", "--range", "-1", "1"]
+    CliRunner().invoke(dpfda, ["plan", *given, "--out", str(path)], catch_exceptions=False)
+    written = StudyPlan.from_dict(json.loads(path.read_text()))
+    assert written.hash == plan_from_facts(facts_of(PRESETS)).hash
+    assert written.design["evaluation_share"] == JUDGES == 0.15
+    more = ["--protects", "labels", "--out", str(path)]  # nobody can judge without their label
+    CliRunner().invoke(dpfda, ["plan", *given, *more], catch_exceptions=False)
+    assert json.loads(path.read_text())["design"] == {"name": "noisy_labels"}
 
 
 def test_facts_that_make_no_study_are_refused(tmp_path: Path) -> None:

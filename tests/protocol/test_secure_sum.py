@@ -22,10 +22,10 @@ from dpfda.protocol.secure_sum import (
 from dpfda.protocol.secure_sum.bindings import list_digest, pair_seed
 from dpfda.protocol.secure_sum.keys import RoundKey
 from dpfda.protocol.secure_sum.masks import expand, pairwise
-from dpfda.protocol.secure_sum.member import STEPS
 from dpfda.protocol.secure_sum.messages import MaskedVector, RoundId
 
 SIZE = 4
+STEPS = ("advertise", "share", "mask", "confirm", "unmask")
 KEEPER = Identity()  # the coordinator's
 
 

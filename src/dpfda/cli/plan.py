@@ -18,7 +18,7 @@ from dpfda.planner import page
 from dpfda.planner.families import FAMILIES
 from dpfda.planner.forecast import Forecast, forecast
 from dpfda.planner.people_file import public_people
-from dpfda.recipe import in_words, plan_study
+from dpfda.recipe import JUDGES, in_words, plan_study
 from dpfda.study.outcome import Outcome
 from dpfda.study.results import rows_table, to_json
 
@@ -43,8 +43,10 @@ _ABOUT_FORECASTS = ("non_private_error", "sample", "studies", *_NEED_FORECASTS)
     help="For a table: 0:1,5:9 in order, age=18:99,weight=30:150, or a JSON file.")  # fmt: skip
 @click.option("--protects", type=click.Choice(["both", "features", "labels"]), default="both",
     show_default=True, help="What is not public anyway.")  # fmt: skip
-@click.option("--evaluation-share", type=float, default=0.0, show_default=True,
-    help="Share of people who judge the finished model.")  # fmt: skip
+@click.option("--evaluation-share", type=float,
+    show_default=f"{JUDGES:g}, or none where labels alone are protected",
+    help="Share of people who judge the finished model; with 0 nobody learns how good "
+    "it is.")  # fmt: skip
 @click.option("--temperature-share", type=float, default=0.0, show_default=True,
     help="Share of people who say how sure the finished model may be.")  # fmt: skip
 @click.option("--class-share", type=float,
@@ -94,6 +96,8 @@ def command(
     reading = reading_from(options)
     told = {name: options.pop(name) for name in _ABOUT_FORECASTS}
     how = {name: options.pop(name) for name in SWEEP_OPTIONS}
+    if options["evaluation_share"] is None:
+        options["evaluation_share"] = 0.0 if options["protects"] == "labels" else JUDGES
     facts: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     if classes is not None:
         facts["classes"] = [label.strip() for label in classes.split(",")]

@@ -17,12 +17,27 @@ from rich.text import Text
 
 from dpfda.cli._secrets import read_secret
 from dpfda.client.administrator import Administrator
+from dpfda.collector.pages.words import phase_name
 from dpfda.errors import InvalidParameter, printable
 from dpfda.study.results import to_json
 
-_COLUMNS = ("id", "title", "status", "kind", "answered", "wanted", "enrolled")
-_SHOWN = ("id", "hash", "title", "status", "phase", "kind", "answered", "wanted", "issued",
-    "open", "successor")  # fmt: skip
+_COLUMNS = {
+    "id": "id",
+    "title": "title",
+    "status": "status",
+    "kind": "asked now",
+    "answered": "answered in it",
+    "wanted": "wanted in it",
+    "enrolled": "links and places",  # given out: nobody knows whether somebody has each of them
+}
+_SHOWN = {name: name for name in ("id", "hash", "title", "status")} | {
+    "kind": "asked now",
+    "answered": "answered in it",
+    "wanted": "wanted in it",
+    "issued": "tasks handed out in it",
+    "open": "open to anybody",
+    "successor": "next round",
+}
 
 Command = Callable[..., Any]
 
@@ -85,10 +100,11 @@ def list_studies(most: int, as_json: bool, **collector: Any) -> None:
         click.echo(to_json(found))
         return
     table = Table()
-    for name in _COLUMNS:
-        table.add_column(name, no_wrap=name == "id")
+    for name, heading in _COLUMNS.items():
+        table.add_column(heading, no_wrap=name == "id")
     for study in found:
-        table.add_row(*(Text(printable(study.get(name, ""), most=60)) for name in _COLUMNS))
+        words = [_in_words(study).get(name) for name in _COLUMNS]
+        table.add_row(*(Text(printable("–" if one is None else one, most=60)) for one in words))
     Console(markup=False).print(table) if found else click.echo("there is no study")
 
 
@@ -229,6 +245,14 @@ def _print(study: dict[str, Any], as_json: bool) -> None:
     if as_json:
         click.echo(to_json(study))
         return
-    for name in _SHOWN:
-        if study.get(name) is not None:
-            click.echo(f"{name}: {printable(study[name])}")
+    words = _in_words(study)
+    for name, heading in _SHOWN.items():
+        if words.get(name) is not None:
+            click.echo(f"{heading}: {printable(words[name])}")
+
+
+def _in_words(study: dict[str, Any]) -> dict[str, Any]:
+    """The same with a phase as pages call it; of a study that is over nothing is asked now."""
+    if study.get("status") == "finished":
+        return study | dict.fromkeys(("kind", "answered", "wanted", "issued"))
+    return study | {"kind": phase_name(str(study.get("kind", "")))}

@@ -10,6 +10,7 @@ import msgspec
 
 from dpfda.collector.settings import StudySettings
 from dpfda.errors import DpfdaError, InvalidParameter
+from dpfda.recipe import JUDGES
 
 PRESETS = {
     "title-0": "",
@@ -24,7 +25,7 @@ PRESETS = {
     "domain_range-0": "0",
     "domain_range-1": "1",
     "domain_unit": "",
-    "evaluation_share-0": "0.15",
+    "evaluation_share-0": f"{JUDGES:g}",
     "seed-0": "0",
     "class_share-0": "",
     "open": "no",

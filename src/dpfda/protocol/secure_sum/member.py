@@ -45,7 +45,6 @@ from dpfda.protocol.secure_sum.messages import (
 )
 from dpfda.protocol.secure_sum.terms import Terms
 
-STEPS = ("advertise", "share", "mask", "confirm", "unmask")
 COORDINATOR = "the coordinator"
 _DIGEST_BYTES = 32
 
