@@ -14,6 +14,7 @@ from dpfda_bench.effort import Effort
 from dpfda_bench.printed import printed
 from dpfda_bench.reproductions import _p001 as common
 from dpfda_bench.reproductions import _p001_allocation as allocation
+from dpfda_bench.reproductions import _p001_curves as curves
 from dpfda_bench.reproductions import _p001_exact as exact
 from dpfda_bench.reproductions import _p001_spread as spread
 from dpfda_bench.reproductions import _p001_vectors as vectors
@@ -188,6 +189,28 @@ def test_allocations_add_up_and_come_out(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(outcome.rows) == 5 * 2
     assert len(outcome.figures) == 2 * len(allocation.ORDERS)
     pyplot.close(outcome.plot())
+
+
+@pytest.mark.parametrize("name", curves.SIZES)
+def test_curves_of_people(name: str, shared_data, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, kinds, code = curves.features(name)
+    assert kinds["scaled"].shape == (len(data.X), len(code.gram))
+    assert np.abs(kinds["scaled"]).max() <= 1
+    monkeypatch.setattr(common, "EPSILONS", (1.0, 1000.0))
+    monkeypatch.setattr(common, "LEARNERS", ("CG",))
+    outcome = curves.methods(name, Effort(replications=3))
+    assert len(outcome.rows) == 3 * 2
+    loose = next(r for r in outcome.rows if (r["epsilon"], r["rule"]) == (1000.0, "default"))
+    if name == "phoneme":  # easy without noise; HDL can hardly be told from activity
+        assert loose["non-private"] < 10
+        assert loose["All data"] < 10
+    assert curves.methods_verdict(name, outcome).why
+    shown = curves.stages(name)
+    assert [row["stage"] for row in shown.rows][-1] == "default"
+    word = curves.stages_verdict(name, shown).word
+    assert word == ("agrees" if name == "phoneme" else "not comparable")
+    for found in (outcome, shown):
+        pyplot.close(found.plot())
 
 
 def test_published_learner_is_not_offered() -> None:

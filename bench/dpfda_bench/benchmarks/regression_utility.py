@@ -12,13 +12,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dpfda._validate import FloatArray
+from dpfda.datasets.preparation import Prepared, folds, prepare
 from dpfda.face.comparison import non_private_classifier
 from dpfda.regression.estimators import PrivateLinearRegression, PrivateLogisticRegression
 from dpfda.regression.methods import RegressionMechanism
 from dpfda.study.outcome import Outcome
 from dpfda_bench.goals import at_least, at_most
 from dpfda_bench.measuring import gathered, mean_and_error
-from dpfda_bench.preparation import Prepared, folds, prepare
 
 GOALS = {
     "crime_eps0.5": at_most(0.027),

@@ -7,9 +7,10 @@ from its 50 scores, by the same encoder that a study would use.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from dpfda.learners.linear_svm import LinearSVM
 from dpfda.learners.logistic import Logistic
 from dpfda.mrma.designs import MRMADesign
 from dpfda.mrma.members import DEFAULT_SPREAD
+from dpfda.study.lines import named_lines
 from dpfda.study.sweep import Name
 from dpfda_bench.baselines import Setting
 from dpfda_bench.effort import Effort
@@ -126,11 +128,11 @@ def encoding(dimension: int) -> Encoding:
         encoder.coefficients(FUNCTIONS, GRID),
         (FUNCTIONS * quadrature()) @ encoder.basis.evaluate(GRID),
         encoder.gram(),
-        _roughness(encoder),
+        roughness(encoder),
     )
 
 
-def _roughness(encoder: CurveEncoder, points: int = 2000) -> FloatArray:
+def roughness(encoder: CurveEncoder, points: int = 2000) -> FloatArray:
     """∫ φ_k'' φ_l'': second differences of a cubic are exact, the midpoint rule nearly."""
     step = 1 / points
     grid = (np.arange(points) + 0.5) * step
@@ -217,20 +219,21 @@ def collected(
     return {key: np.concatenate(parts) for key, parts in found.items()}
 
 
+def rule_rows(means: Mapping[Any, float], columns: Sequence[str]) -> list[dict[str, Any]]:
+    """A row for each learner, rule and ε, from means by (learner, ε, rule, method)."""
+    return [
+        {"learner": name, "epsilon": epsilon, "rule": rule}
+        | {method: means[name, epsilon, rule, method] for method in columns}
+        for name in LEARNERS
+        for rule in RULES
+        for epsilon in EPSILONS
+    ]
+
+
 def plot_rules(rows: list[dict[str, Any]], methods: Sequence[str]) -> Any:
     """Errors against ε, a panel for each rule and learner."""
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(3, 4, figsize=(16, 10), sharey=True, layout="constrained")
-    for line, rule in enumerate(RULES):
-        for column, name in enumerate(LEARNERS):
-            axis = axes[line, column]
-            chosen = [row for row in rows if row["learner"] == name and row["rule"] == rule]
-            places = np.arange(len(chosen))
-            for method in (*methods, "majority class", "non-private"):
-                style = "-o" if method in methods else "--"
-                axis.plot(places, [row[method] for row in chosen], style, ms=3, label=method)
-            axis.set_xticks(places, [f"{row['epsilon']:g}" for row in chosen])
-            axis.set(title=f"{name}, {rule}", xlabel="ε", ylabel="" if column else "error, %")
-    axes[0, 0].legend(fontsize=7)
-    return figure
+    panels: dict[str, list[dict[str, Any]]] = {}
+    for rule, row in product(RULES, rows):
+        if row["rule"] == rule:
+            panels.setdefault(f"{row['learner']}, {rule}", []).append(row)
+    return named_lines(panels, methods, y="error, %")

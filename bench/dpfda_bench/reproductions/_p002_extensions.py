@@ -13,6 +13,7 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.curves.symmetric import floored
+from dpfda.datasets.preparation import Prepared
 from dpfda.noise import SimulationSource
 from dpfda.privacy.cost import Cost
 from dpfda.regression.fixed_point import clip_to_ball
@@ -25,7 +26,6 @@ from dpfda.study.verdict import Verdict, agrees_if, not_comparable
 from dpfda_bench.benchmarks.regression_utility import Split
 from dpfda_bench.effort import FULL, Effort
 from dpfda_bench.measuring import gathered
-from dpfda_bench.preparation import Prepared
 from dpfda_bench.reproductions._p002 import DELTA, data_of
 from dpfda_bench.reproductions._p002_panels import among_sites, published_score
 from dpfda_bench.reproductions._p002_published import published_cape_epsilon

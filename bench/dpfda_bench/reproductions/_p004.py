@@ -19,6 +19,7 @@ from dpfda.boosting.owner_rows import OwnerRows
 from dpfda.boosting.requests import Request
 from dpfda.boosting.requests.sample import SampleRequest
 from dpfda.boosting.samme_study import SammeDesign, SammeProgress
+from dpfda.datasets.preparation import prepare
 from dpfda.datasets.vector_sets import load_fashion, load_mnist_4_9
 from dpfda.noise import SimulationSource, Source
 from dpfda.protocol.answer import Answer
@@ -26,7 +27,6 @@ from dpfda.protocol.query import Records
 from dpfda.study.verdict import Verdict, agrees_if
 from dpfda_bench.effort import Effort
 from dpfda_bench.images import Images, Vocabulary, enlarged, root_histograms
-from dpfda_bench.preparation import prepare
 from dpfda_bench.printed import printed
 
 EPSILONS = (1.0, 3.0, 5.0, 7.0, 9.0)

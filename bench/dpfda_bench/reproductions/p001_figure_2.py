@@ -56,16 +56,8 @@ def run(effort: Effort = FULL) -> Outcome:
     """Repeat the experiment, 500 times by default, all of them in batches."""
     studies = effort.repeats(500, quick=10)
     means, spread = measure(studies, effort=effort)
-    rows = [
-        {"learner": name, "epsilon": epsilon, "rule": rule}
-        | {
-            method: 100 * means[name, epsilon, rule, method]
-            for method in (*METHODS, "majority class", "non-private")
-        }
-        for name in common.LEARNERS
-        for rule in common.RULES
-        for epsilon in common.EPSILONS
-    ]
+    percent = {key: 100 * mean for key, mean in means.items()}
+    rows = common.rule_rows(percent, (*METHODS, "majority class", "non-private"))
     widest = 100 * max(spread.values()) / studies**0.5
     return Outcome(
         rows=rows,
