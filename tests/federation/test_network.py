@@ -206,8 +206,9 @@ def test_owners_take_part_over_three_nodes(network, tmp_path):
     plan = StudyFolder(tmp_path / "clients").plan()
     for name in names:
         folder = SiteFolder(tmp_path / f"{name}-clients")
-        (entry,) = folder.ledger.entries
-        assert entry.key == plan.digest
+        entries = folder.ledger.entries
+        assert [entry.event.epsilon for entry in entries] == [2.0, 0.0, 0.0]  # paid for once
+        assert [entry.key for entry in entries] == [f"{plan.digest} {n}" for n in (40, 80, 120)]
         assert folder.progress(plan) == ["answered"] * 3
     assert "question 2: answered by 3 sites, 1 attempts" in network.run(
         "dpfda consortium status clients"

@@ -15,8 +15,15 @@ from dpfda.boosting.gradient_study import GradientDesign
 from dpfda.boosting.owner import Owners, public_order
 from dpfda.boosting.owner_rows import OwnerRows
 from dpfda.boosting.samme_study import SammeDesign
-from dpfda.errors import BudgetExceeded, InvalidData, InvalidParameter, ProtocolError
+from dpfda.errors import (
+    BudgetExceeded,
+    InvalidData,
+    InvalidParameter,
+    LedgerDamaged,
+    ProtocolError,
+)
 from dpfda.federation.coordinator import StudyFailed
+from dpfda.federation.kept import Begun, KeptAnswers
 from dpfda.federation.messages import REPLIED, Envelope, Heard, Reply, Request, decode, encode
 from dpfda.federation.owners.inquiry import OwnersInquiry
 from dpfda.federation.plan import Plan
@@ -172,6 +179,7 @@ def test_only_what_the_study_may_ask_is_answered_and_it_is_paid_once(tmp_path):
 
 def test_an_owner_answers_once_whoever_asks(tmp_path):
     hospitals = sites(tmp_path)
+    assert "comes after later" in send(hospitals, request(hospitals, number=-1)).refused
     assert not (first := send(hospitals, request(hospitals))).refused
     for again, said in (
         (request(hospitals, number=1), "an owner is asked once"),
@@ -296,6 +304,7 @@ def test_a_study_goes_on_without_those_who_may_be_missing(tmp_path):
     coordinator.run()
     assert hospitals.folder.who(0) == ("h0", "h2")
     assert "question 0: site 'h1' was silent at owners" in said
+    assert "question 0: statistic: 2 sites, without h1" in said
     assert hospitals.spent("h1") == ()
 
 
@@ -352,6 +361,45 @@ def test_a_coordinator_that_dies_asks_nothing_twice(tmp_path):
     path.write_bytes(path.read_bytes().replace(question.encode(), b"0" * 64))
     with pytest.raises(ProtocolError, match="kept for question 1 is to another one"):
         hospitals.coordinator().run()
+
+
+def test_whoever_is_silent_later_is_missing_then(tmp_path):
+    """A site that answers the first question alone: its later owners are missing, nobody else's."""
+    hospitals = sites(tmp_path, dropouts=1, colluders=0)
+    cards, inquiry = hospitals.plan.body.sites, hospitals.plan.inquiry
+    heard = []
+
+    def ask(tasks, start, stop):
+        heard.append(start)
+        here = {k: t for k, t in tasks.items() if k != 1 or start == 0}
+        return {k: np.ones((t.people, t.width)) for k, t in here.items()}
+
+    crowd = Scattered(inquiry.study, inquiry.places(cards), ask)
+    ask_everybody(
+        inquiry.study, crowd, source=SimulationSource(0), at_once=180, answers=crowd.answered
+    )
+    places, last = inquiry.places(cards), crowd.asked
+    there = (places[:last] != 1) | (np.arange(last) < heard[1])
+    assert crowd.answered(np.arange(last)).tolist() == there.tolist()
+    with pytest.raises(ProtocolError, match="the plan is for 180 people"):
+        Scattered(inquiry.study, places[:-1], ask)
+
+
+def test_what_was_answered_is_kept_once_and_for_its_study(tmp_path):
+    kept = KeptAnswers(tmp_path / "a", study="s")
+    assert (tmp_path / "a").stat().st_mode & 0o077 == 0
+    kept.begin(0, Begun("q"))
+    with pytest.raises(ProtocolError, match="question 0 was begun already"):
+        kept.begin(0, Begun("q"))
+    kept.keep(0, b"x")
+    with pytest.raises(ProtocolError, match="question 0 has an answer already"):
+        kept.keep(0, b"y")
+    assert KeptAnswers(tmp_path / "a", study="s").again(0, "q") == b"x"
+    with pytest.raises(ProtocolError, match="belongs to another study"):
+        KeptAnswers(tmp_path / "a", study="t")
+    (tmp_path / "a" / "0000.begun").write_bytes(b"[")
+    with pytest.raises(LedgerDamaged, match="is damaged"):
+        kept.again(0, "q")
 
 
 # -- plans -------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shlex
 from pathlib import Path
@@ -38,6 +39,7 @@ from dpfda.federation.site_folder import SiteFolder
 from dpfda.federation.study_folder import StudyFolder, read_card
 from dpfda.mrma.designs import MRMADesign
 from dpfda.mrma.multi_server import MultiServerMRMA
+from dpfda.mrma.servers import exchange_plan
 from dpfda.noise import SimulationSource
 from dpfda.privacy.guarantee import LABELS_ARE_PUBLIC, Guarantee
 from dpfda.protocol.model import CurveModel
@@ -145,7 +147,10 @@ def test_each_server_uses_reverses_and_ignores_what_its_people_say(three):
         used[name] = hold(
             folder, study, of_sign(SIGNS[number], number), SimulationSource(number)
         ).model
-    found = three.coordinator().run()
+    leader, said = three.coordinator(), []
+    leader.say = said.append
+    found = leader.run()
+    assert said == ["question 0: models: 3 sites", "question 1: verdicts: 3 sites"]
     for (name, folder), sign in zip(three.folders.items(), SIGNS, strict=True):
         model = found[name]
         np.testing.assert_array_equal(model.coefficients, used[name].coefficients)
@@ -157,7 +162,10 @@ def test_each_server_uses_reverses_and_ignores_what_its_people_say(three):
         assert own.to_dict() == model.to_dict()
         (entry,) = three.spent(name)
         assert (entry.event.epsilon, entry.key) == (2.0, three.plan.digest)
+        assert path.parent.stat().st_mode & 0o077 == 0
     assert three.plan.guarantee.epsilon == 3.0
+    third = asked(epsilon=0.1, own_epsilon=0.2).guarantee(three.plan.terms).epsilon
+    assert (third, type(third)) == (0.3, float)  # neither less nor more than both
     paths = three.folder.keep_results(found)
     assert three.folder.finished
     assert [path.name for path in paths.values()] == ["h0.json", "h1.json", "h2.json"]
@@ -465,6 +473,19 @@ def test_a_server_that_sends_impossible_verdicts_is_named(three, lie):
     with pytest.raises(StudyFailed, match=f"question 1 was not answered: 2 of 3.*{said}"):
         three.coordinator(spoiled(three, "judge", lambda _: reply)).run()
     assert three.folder.told(1, Heard) is None
+
+
+def test_people_may_all_agree(three):
+    judge_all(three)
+    reply = Verdicts("h1", (40, -40, 40), (40, 40, 40))
+    found = three.coordinator(spoiled(three, "judge", lambda _: reply)).run()
+    assert np.sign(found["h1"].coefficients[0]).tolist() == [1, 1]
+
+
+def test_scaled_models_are_shared_as_they_decide():
+    scaled = dataclasses.replace(line(1.0, 3.0), scales=np.array([[2.0, 4.0]]))
+    study = exchange_plan([scaled], epsilon=1.0, people=9)
+    assert study.built_design.coefficients == ((0.5, 0.75),)
 
 
 def test_a_missing_server_is_named_and_may_come_back(three):

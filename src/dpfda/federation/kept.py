@@ -58,7 +58,7 @@ class KeptAnswers:
         try:
             return {
                 int(path.stem): msgspec.json.decode(path.read_bytes(), type=Begun)
-                for path in sorted(self._folder.glob("*.begun"))
+                for path in self._folder.glob("*.begun")
             }
         except (msgspec.MsgspecError, ValueError):
             raise LedgerDamaged("the account in this folder is damaged") from None

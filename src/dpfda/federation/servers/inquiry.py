@@ -80,7 +80,7 @@ class ServersInquiry(SharedInquiry, name="servers"):
         width = self.encoder.n_features
         nothing = CurveModel.linear(
             encoder=self.encoder, classes=self.classes, intercept=[0.0],
-            coefficients=[[0.0] * width], guarantee=Guarantee(epsilon=1.0),
+            coefficients=[[0.0] * width], guarantee=Guarantee(epsilon=self.epsilon),
         )  # fmt: skip
         _ = self.exchange({"": nothing}, people=1, seed=0).asks  # refused here, before it is signed
 

@@ -166,7 +166,7 @@ class ServerPart(Part):
         folder, written = self._exchanges / study.hash, self._exchanges / f"{study.hash}.json"
         self._exchanges.mkdir(exist_ok=True, mode=0o700)
         if not written.exists():
-            plan = json.dumps(study.to_dict(), ensure_ascii=False, indent=2)
+            plan = json.dumps(study.to_dict(), ensure_ascii=False)
             durable.keep(written, plan.encode())
         if not folder.is_dir():
             raise ProtocolError(
@@ -177,6 +177,6 @@ class ServerPart(Part):
         assert isinstance(server.progress, ExchangeProgress)
         totals, people = verdict_sums(server.progress)
         promise = self._inquiry.guarantee(self._plan.terms)  # of both studies
-        model = replace(server.model, guarantee=promise).to_json(indent=2)
-        durable.keep(self._exchanges / f"{study.hash}.model.json", model.encode())
+        model = replace(server.model, guarantee=promise)
+        model.save(self._exchanges / f"{study.hash}.model.json")
         return Verdicts(site=self.name, totals=totals, people=people)
