@@ -28,7 +28,8 @@ def write_files(outcome: Outcome, directory: Path, *, stem: str) -> list[Path]:
 def to_csv(outcome: Outcome) -> str:
     """The rows as comma-separated values, with a header and full precision."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, outcome.rows[0] if outcome.rows else [], lineterminator="\n")
+    names = list(dict.fromkeys(key for row in outcome.rows for key in row))
+    writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
     writer.writerows(outcome.rows)
     return text.getvalue()

@@ -22,6 +22,7 @@ from dpfda.study.outcome import Outcome
 from dpfda.study.verdict import agrees_if
 from dpfda_bench import catalog
 from dpfda_bench.effort import Effort
+from dpfda_bench.files import to_csv
 from dpfda_bench.goals import at_least, at_most
 
 
@@ -149,6 +150,11 @@ def test_reproduce_as_json_and_files(planted: SimpleNamespace, tmp_path: Path) -
     with (out / "009-x.csv").open(encoding="utf-8") as file:
         assert list(csv.reader(file)) == [["method", "error"], ["one", "0.125"], ["two", ""]]
     assert (out / "009-x.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_rows_of_a_file_need_not_have_the_same_columns() -> None:
+    rows = [{"a": 1}, {"b": 2.5}]
+    assert to_csv(Outcome(rows=rows)) == "a,b\n1,\n,2.5\n"
 
 
 @pytest.mark.usefixtures("planted")

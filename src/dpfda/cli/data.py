@@ -9,7 +9,7 @@ import click
 
 from dpfda.datasets.catalogue import CATALOGUE, Columns, locate, places, read
 from dpfda.datasets.originals import convert, write
-from dpfda.errors import DpfdaError, InvalidData, InvalidParameter, UnknownName
+from dpfda.errors import DpfdaError, InvalidParameter, UnknownName
 from dpfda.study.results import to_json
 
 _FOLDER = click.option(
@@ -28,7 +28,7 @@ def command() -> None:
 @_FOLDER
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of lines.")
 def _list(folder: Path | None, as_json: bool) -> None:
-    """Say of every data set whether its file is here, and what to do if it is not."""
+    """Say which files are here, and what to do for the others."""
     facts = {name: _facts(name, folder) for name in CATALOGUE}
     if as_json:
         click.echo(to_json(facts))
@@ -47,9 +47,10 @@ def _list(folder: Path | None, as_json: bool) -> None:
 def _import(
     paths: tuple[Path, ...], folder: Path | None, name: str | None, unverified: bool
 ) -> None:
-    """Convert original files, for example DTI.RData, or copy files of the catalogue.
+    """Convert original files, or copy files of the catalogue.
 
-    A folder stands for all files in it that are known. Nothing is downloaded.
+    For example DTI.RData. A folder stands for all files in it that are known. Nothing is
+    downloaded.
     """
     there = _files(paths)
     wanted = [name] if name else [known for known in CATALOGUE if _given(known, there)]
@@ -70,8 +71,10 @@ def _columns(name: str, paths: list[Path]) -> Columns:
     """What the file should hold; one that is of the catalogue already is read."""
     if [path.name for path in paths] == [CATALOGUE[name].file]:
         return read(name, paths[0], verify=False)
-    if len(paths) != len(CATALOGUE[name].originals):
-        raise InvalidData(name, CATALOGUE[name].to_do, ", ".join(path.name for path in paths))
+    wanted, given = CATALOGUE[name].originals, ", ".join(path.name for path in paths)
+    if len(paths) != len(wanted):
+        rule = " and ".join(wanted) or CATALOGUE[name].file
+        raise InvalidParameter("PATHS", f"{rule} for {name}", given)
     return Columns(convert(name, paths), name, verify=False)
 
 

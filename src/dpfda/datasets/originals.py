@@ -40,7 +40,7 @@ def convert(name: str, paths: list[Path]) -> Found:
     except _UNREADABLE as error:
         rule = f"laid out as in the source of {name}"
         told = ", ".join(path.name for path in paths)
-        raise InvalidData(told, rule, type(error).__name__) from error
+        raise InvalidData(told, rule, "something else") from error
 
 
 def write(name: str, columns: Mapping[str, Array], folder: Path) -> Path:

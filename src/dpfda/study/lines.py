@@ -19,10 +19,13 @@ def lines(rows: list[dict[str, Any]], x: str, *, panel: str, y: str = "", log: s
     from matplotlib import pyplot
 
     names = list(dict.fromkeys(row[panel] for row in rows))
+    wide, high = min(4, len(names)), -(-len(names) // 4)
     figure, axes = pyplot.subplots(
-        1, len(names), figsize=(4 * len(names), 3.6), layout="constrained", squeeze=False
+        high, wide, figsize=(4 * wide, 3.6 * high), layout="constrained", squeeze=False
     )
-    for place, name in zip(axes[0], names, strict=True):
+    for place in axes.flat[len(names) :]:
+        place.axis("off")
+    for place, name in zip(axes.flat, names, strict=False):
         own = [row for row in rows if row[panel] == name]
         for label in own[0]:
             if label not in (x, panel):
