@@ -54,11 +54,24 @@ def page(entries: Mapping[str, Any], titles: Mapping[str, str]) -> str:
     parts = [HEAD, "## At a glance", _count(entries, titles), _glance(entries, titles)]
     for paper, title in PAPERS.items():
         own = [name for name in titles if name.startswith(paper)]
-        if own:
-            parts.append(f"## {paper}: {title}")
+        elsewhere = _elsewhere(paper, entries)
+        if own or elsewhere:
+            parts += [f"## {paper}: {title}", elsewhere]
             parts += [_entry(name, titles[name], entries.get(name)) for name in own]
     parts.append(TAIL.format(settings=_settings(entries)))
-    return "\n\n".join(part.strip() for part in parts) + "\n"
+    return "\n\n".join(part.strip() for part in parts if part) + "\n"
+
+
+def _elsewhere(paper: str, entries: Mapping[str, Any]) -> str:
+    """What entries of other papers hold of this one."""
+    held = {
+        other: name
+        for name, entry in entries.items()
+        for other in entry["covers"]
+        if other.startswith(paper) and not name.startswith(paper)
+    }
+    told = [f"{other} ([{name}](#{name}))" for other, name in sorted(held.items())]
+    return f"Repeated by another paper, and shown there: {', '.join(told)}." if told else ""
 
 
 def _settings(entries: Mapping[str, Any]) -> str:
@@ -113,7 +126,7 @@ def _entry(name: str, title: str, entry: Mapping[str, Any] | None) -> str:
     if entry["figures"]:
         goals = entry["goals"]
         numbers = [[f"`{k}`", show(v), goals.get(k, "–")] for k, v in entry["figures"].items()]
-        parts.append(table(["figure", "measured", "goal"], numbers))
+        parts.append(_folded("Figures", table(["figure", "measured", "goal"], numbers)))
     rows = [[text(show(cell)) for cell in row] for row in entry["rows"]]
     if rows and len(rows) <= MOST_ROWS:
         whole = table([text(name) for name in entry["columns"]], rows)

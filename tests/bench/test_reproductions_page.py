@@ -67,7 +67,8 @@ def test_what_the_page_shows(tool: Any) -> None:
     shown = tool.page({"001-table-1": entry}, {"001-table-1": "T", "002-new": "New"})
     assert "2 entries: 1 differs (a quick look), 1 not run." in shown
     assert "**differs (a quick look)** | a \\| b &lt; c \\* |" in shown
-    assert "000-table-9" in shown
+    assert "## 000: " in shown
+    assert "shown there: 000-table-9 ([001-table-1](#001-table-1))." in shown
     assert "| guarantee, sound | ε for one scan |" in shown
     assert "| majority class, a | 40 to 50 |" in shown
     assert "| majority class, b | 30 |" in shown
