@@ -376,19 +376,45 @@ def test_gradient_rounds_find_the_logistic_fit_from_a_bad_start() -> None:
     start = two_classes.discriminant(np.zeros(4), np.full(4, 0.01), np.ones(3), Rate.known(0.5))
     start.covariance = np.eye(4)
     for _ in range(12):
-        asked_ = two_classes.prepare(start, weight)
+        asked_ = two_classes.prepare(start, weight, noise=1e-4)
         p = 1 / (1 + np.exp(-rows @ asked_.theta))
-        vector = rows * weight
+        vector = rows * asked_.weights
         vector *= np.minimum(1, asked_.reach / np.linalg.norm(vector, axis=1))[:, None]
         vector *= (y - p)[:, None]
         lengths = np.linalg.norm(vector, axis=1)
         vector *= np.minimum(1, asked_.limit / lengths)[:, None]
-        gradient = vector.mean(axis=0) / weight
+        gradient = vector.mean(axis=0) / asked_.weights
         start.theta, start.covariance = two_classes.update(
             start, asked_, gradient, np.full(4, 1e-6)
         )
     # Standard error of a logistic fit: about 1/√(0.2 · 4·10⁵) = 0.004; the rest is the cut.
     assert_allclose(start.theta, truth, atol=0.05)
+
+
+def test_rounds_turn_to_what_is_unknown() -> None:
+    at_first = np.array([0.5, 1.0, 1.0, 0.7])
+    belief = two_classes.discriminant(np.zeros(4), np.full(4, 0.01), np.ones(3), Rate.known(0.5))
+    belief.covariance = np.diag([0.01, 4.0, 0.01, 0.01])
+    few = two_classes.prepare(belief, at_first, noise=0.2).weights
+    # All that is told beyond an even share, 0.3 of it, is told about the one that is unknown.
+    square = few**2 / (few @ few)
+    even = 0.3 * at_first**2 / (at_first @ at_first)
+    assert_allclose(np.delete(square, 1), np.delete(even, 1))
+    many = two_classes.prepare(belief, at_first, noise=1e-7).weights
+    assert many.min() > 0.8 * many.max()  # in the end as much is told about each
+
+
+def test_how_much_a_round_tells_is_what_a_simulation_says() -> None:
+    """Precision that n reports add to a coefficient, against the spread of its estimates."""
+    noise, at_first = 1e-3, np.array([1e-6, 1.0, 1.0, 1.0])
+    belief = two_classes.discriminant(np.zeros(4), np.full(4, 1e9), np.ones(3), Rate.known(0.5))
+    belief.covariance = np.eye(4)
+    asked_ = two_classes.prepare(belief, at_first, noise=noise)
+    entries = noise * (asked_.limit / asked_.weights) ** 2
+    added = np.diag(asked_.fisher.T @ np.diag(1 / entries) @ asked_.fisher)
+    told = 0.25 / (two_classes.RADIUS**2 * noise)
+    # Cuts let three quarters of a mean pass.
+    assert 0.4 * told < added.sum() < told
 
 
 def test_several_classes_from_exact_moments() -> None:

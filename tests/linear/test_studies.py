@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import msgspec
@@ -11,6 +12,8 @@ import pytest
 from dpfda.curves import CurveEncoder
 from dpfda.errors import InvalidParameter, ProtocolError
 from dpfda.linear.design import LinearDesign
+from dpfda.linear.regression_schedule import RegressionSchedule
+from dpfda.linear.reports import effective_people
 from dpfda.linear.schedule import Schedule
 from dpfda.noise import SimulationSource
 from dpfda.privacy.ledger import Ledger
@@ -149,6 +152,22 @@ def test_everybody_is_asked_once(classes: int, columns: int, epsilon: float, peo
     assert sum(phase.people for phase in phases) == people + 7
     assert all(phase.people > 0 for phase in phases)
     assert phases[-1].kind == "evaluation"
+
+
+@pytest.mark.parametrize(("columns", "wanted"), [(2, 20), (8, 80), (30, 1125)])
+def test_wide_tables_are_asked_for_correlations_where_these_can_be_seen(
+    columns: int, wanted: float
+) -> None:
+    """Of two classes; a regression tells more of them with fewer."""
+    one = effective_people(1_000_000, 1.0) / 1_000_000
+    asked = {}
+    for kind, part in product((Schedule, RegressionSchedule), (0.98, 1.02)):
+        people = int(part * 10 * wanted / one)
+        schedule = kind(people=people, epsilon=1.0, columns=columns, n_classes=2)
+        asked[kind, part] = sum(p.people for p in schedule.phases() if p.kind == "correlation")
+    assert asked[Schedule, 0.98] == 0
+    assert asked[Schedule, 1.02] == pytest.approx(1.02 * wanted / one, abs=2)
+    assert bool(asked[RegressionSchedule, 0.98]) == (wanted > 10 * columns)
 
 
 def test_several_classes_of_curves_need_no_correlations() -> None:

@@ -82,7 +82,7 @@ def test_a_round_adds_what_it_says_of_a_rule_without_slopes() -> None:
     gradient, noise = np.linspace(0.05, -0.1, labels.q + 1), np.linspace(0.01, 0.03, labels.q + 1)
     after = before.after(asked, gradient, noise)
     rows = with_one(normal_rows(labels.q))
-    lengths = np.linalg.norm(rows * labels.weights, axis=1)
+    lengths = np.linalg.norm(rows * asked.weights, axis=1)
     start = np.r_[np.log(before.share / (1 - before.share)), np.zeros(labels.q)]
 
     def reported(theta: Any) -> Any:

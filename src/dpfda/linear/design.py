@@ -92,6 +92,10 @@ class FeatureDesign(Design):
 class LinearDesign(FeatureDesign, name="linear"):
     """Find location, spread and correlations of the features, then a linear classifier of them.
 
+    Rounds of two classes weigh directions by what is unknown of their slopes. Tried without gain:
+    to count doubt about whether a slope is there at all as unknown, and to let the last people find
+    the intercept alone where there are too few for rounds.
+
     Attributes:
         class_share: of two classes, the public share of the second; otherwise some are asked.
         temperature_share: share of people who say how sure the finished classifier may be.

@@ -22,6 +22,7 @@ from dpfda.questions.balance import mixed
 
 NO_CUT = 1e9
 _NARROWEST = 0.05  # of variances within classes, in units of what was expected
+_AHEAD = 0.5  # of the people of all rounds: a round is weighed for so many
 _NEARLY_ALL = 0.99  # of people who are given one label: the others do not count
 
 
@@ -108,10 +109,16 @@ class LabelPhases(ABC):
             self.people += people
 
     def _mean_vector(
-        self, total: FloatArray, people: int, limit: float, part: float = 1.0
+        self,
+        total: FloatArray,
+        people: int,
+        limit: float,
+        part: float = 1.0,
+        *,
+        weights: FloatArray | None = None,
     ) -> tuple[FloatArray, FloatArray]:
         """The mean vector behind reports and the variance of its entries."""
-        unit = limit / self.weights / part
+        unit = limit / (self.weights if weights is None else weights) / part
         noise = self._noise(self.q + 1) * unit**2 / max(people, 1)
         return (total / people if people else np.zeros(self.q + 1)) * unit, noise
 
@@ -157,14 +164,16 @@ class TwoClasses(ClassPhases):
         if refining:
             asked = self._round()
             limit, reach, theta = asked.limit, asked.reach, asked.theta
+            weights = asked.weights
         else:
+            weights = self.weights
             limit, _ = two_classes.moment_cut(self.weights, self.rate.share)
             odds = np.log(self.rate.share / (1 - self.rate.share))
             reach, theta = NO_CUT, np.r_[odds, np.zeros(self.q)]
         return self.features.public() | {
             "statistic": "residual",
             "theta": theta,
-            "weights": self.weights,
+            "weights": weights,
             "reach": reach,
             "limit": limit,
         }
@@ -196,11 +205,13 @@ class TwoClasses(ClassPhases):
         self.score = Score.first(moment, noise, self.rate)
 
     def _round(self) -> two_classes.Round:
-        return two_classes.prepare(self.belief, self.weights)
+        people = sum(phase.people for phase in self.schedule.phases() if phase.kind == "gradient")
+        noise = self._noise(self.q + 1) / max(_AHEAD * people, 1)
+        return two_classes.prepare(self.belief, self.weights, noise=noise)
 
     def _step(self, total: FloatArray, people: int) -> None:
         asked = self._round()
-        gradient, noise = self._mean_vector(total, people, asked.limit)
+        gradient, noise = self._mean_vector(total, people, asked.limit, weights=asked.weights)
         belief = self.belief
         self.score = self.score.after(asked, gradient, noise)
         belief.theta, belief.covariance = two_classes.update(belief, asked, gradient, noise)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpfda.linear.schedule import Schedule, split
+from dpfda.linear.schedule import CORRELATION_FROM, Schedule, split
 from dpfda.protocol.findings import Phase
 
 _LOCATION, _LOCATION_BATCHES = (300.0, 0.06, 0.2), 6  # effective people, least and largest share
@@ -33,6 +33,10 @@ class RegressionSchedule(Schedule):
         """How many standard deviations a residual may have before it is cut: skew moves a mean."""
         least, most, people = _PATIENCE
         return float(np.clip(np.sqrt(self.effective / people), least, most))
+
+    @property
+    def _correlations_from(self) -> float:
+        return CORRELATION_FROM[2] * self.columns
 
     def phases(self) -> list[Phase]:
         """In order; sizes add up to everybody."""

@@ -16,7 +16,10 @@ ABOUT_LABELS = ("rate", "moment", "gradient", "means", "within", "residuals")
 _LOCATION, _LOCATION_FROM, _LOCATION_BATCHES = 0.15, 150.0, 8
 _LOOSE = 0.25  # of people, where features may lie anywhere
 _SPREAD, _SPREAD_FROM = 0.08, 10.0
-_CORRELATION, _CORRELATION_FROM = {2: 0.1, 3: 0.2}, {2: 10.0, 3: 32.0}
+CORRELATION_FROM = {2: 10.0, 3: 32.0}
+"""Effective people who are asked for correlations, for each column: of two classes, of several."""
+_CORRELATION = {2: 0.1, 3: 0.2}
+_BY_ENTRY = 1.25  # the same of two classes, for each entry of the matrix
 _RATE, _RATE_FROM = 0.1, 60.0
 _PILOT, _ROUNDS, _ROUNDS_FROM = 0.4, 12, 15.0
 _WITHIN, _AGAIN, _AGAIN_FROM = 0.15, 0.35, 20.0
@@ -94,10 +97,16 @@ class Schedule:
     def _correlating(self) -> int:
         if self.ordered and self.n_classes > 2:
             return 0  # no factor is behind all coefficients, and what varies in a class comes later
-        kind = min(self.n_classes, 3)
-        share = _CORRELATION[kind]
-        enough = self.effective * share >= _CORRELATION_FROM[kind] * self.columns
+        share = _CORRELATION[min(self.n_classes, 3)]
+        enough = self.effective * share >= self._correlations_from
         return int(share * self.people) if enough and self.columns > 1 else 0
+
+    @property
+    def _correlations_from(self) -> float:
+        """How many effective people it takes to see some."""
+        if self.n_classes > 2:
+            return CORRELATION_FROM[3] * self.columns
+        return max(CORRELATION_FROM[2] * self.columns, _BY_ENTRY * self.columns**2)
 
     def _looks(self, people: int) -> int:
         """A second look in whitened coordinates, if the first one shows enough."""

@@ -16,6 +16,7 @@ import numpy as np
 from dpfda._validate import FloatArray
 from dpfda.linear.shrinkage import believed
 from dpfda.linear.spread import normal_rows, passed, with_one
+from dpfda.questions.attention import poured
 
 RADIUS = 0.8
 """Vectors are cut at this share of their root mean square length."""
@@ -30,6 +31,8 @@ _MOST_EXPLAINED = 0.8
 _DOUBT = 0.3  # of the rounds' model: added to the noise, in units of its mean signal
 _FORGET = 1.05  # each round, the past counts a little less: the gradient is not linear
 _RIDGE = 1e-3
+_EVEN = 0.3  # of what a round tells: about all directions as the first look did
+_LEAST_DOUBT = 1e-12
 
 
 @dataclass(frozen=True)
@@ -205,17 +208,25 @@ def _doubt(rate: Rate) -> float:
     return 1 / (40 + 4 * rate.answers)
 
 
-def prepare(belief: Belief, weights: FloatArray) -> Round:
-    """The next round.
+def prepare(belief: Belief, weights: FloatArray, *, noise: float) -> Round:
+    """The next round: directions of which more is unknown weigh more than they did at first.
 
     ψ is shortened by its own length only, which moves no fixed point. The residual is cut at its
     root mean square. That would: E cut(y - p) is not 0 for y of probability p, and a fit without
     the bias would be half as sure again of itself as it should be.
+
+    Args:
+        belief: about θ.
+        weights: of (1, ψ) at first.
+        noise: variance of an entry of the mean of the reports to come, in units of its limit.
     """
     rows = with_one(_synthetic(belief))
+    p = 1 / (1 + np.exp(-np.clip(rows @ belief.theta, -40, 40)))
+    # What reports of so many people add to the precision of θ, all directions together.
+    answers = float(np.mean(p * (1 - p))) / (RADIUS**2 * noise)
+    weights = _attentive(np.diag(belief.covariance), weights, answers)
     lengths = np.linalg.norm(rows * weights, axis=1)
     reach = RADIUS * float(np.sqrt(np.mean(lengths**2)))
-    p = 1 / (1 + np.exp(-np.clip(rows @ belief.theta, -40, 40)))
     limit = reach * float(np.sqrt(np.mean(p * (1 - p))))
     shortened = np.minimum(lengths, reach)
     if_one, if_zero = (np.minimum(r * shortened, limit) for r in (1 - p, p))
@@ -225,6 +236,16 @@ def prepare(belief: Belief, weights: FloatArray) -> Round:
     fisher = (along * reaction[:, None]).T @ rows / len(rows)
     fisher += _RIDGE * np.eye(rows.shape[1])
     return Round(belief.theta, weights, reach, limit, bias, fisher)
+
+
+def _attentive(unknown: FloatArray, at_first: FloatArray, answers: float) -> FloatArray:
+    """Weights of (1, ψ), of whose coefficients this is unknown; the largest is 1.
+
+    A report tells of each in proportion to the square of its weight.
+    """
+    share = poured(np.maximum(unknown, _LEAST_DOUBT), answers)
+    square = (1 - _EVEN) * share + _EVEN * at_first**2 / (at_first @ at_first)
+    return np.asarray(np.sqrt(square / square.max()))
 
 
 def update(
