@@ -101,7 +101,7 @@ def test_every_kind_of_document_has_facts() -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("curator", " "), ("data", None), ("date", "31.1.2026"), ("date", "20260131")],
+    [("curator", " "), ("data", None), ("date", "31.1.2026"), ("date", "20260131"), ("date", None)],
 )
 def test_a_record_that_says_nothing_is_refused(moments: Any, name: str, value: Any) -> None:
     with pytest.raises(InvalidParameter, match=name):

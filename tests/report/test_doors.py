@@ -100,6 +100,8 @@ def test_a_command_reports_what_it_spent(door: str, file: Path, tmp_path: Path) 
         (("--report", "r.html", *TOLD[:4]), "--date must be given with --curator: the day"),
         (("--purpose", "x"), "--purpose must be left out without --record or --report"),
         (("--report", "no/such/folder/r.html"), "--report must be a file in a folder"),
+        (("--report", "one", "--out", "one"), "--report must be a file of its own"),
+        (("--report", "one", "--record", "one", *TOLD), "--report must be a file of its own"),
     ],
 )
 def test_what_is_missing_is_said_before_anything_is_spent(

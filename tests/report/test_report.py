@@ -14,6 +14,7 @@ from pages import EVIL, MARKUP, checked, record
 
 import dpfda
 from dpfda import Ledger
+from dpfda.errors import InvalidParameter
 from dpfda.face.study_report import LEFT_OUT
 from dpfda.privacy.deployment import Deployment
 from dpfda.privacy.guarantee import Guarantee
@@ -138,6 +139,14 @@ def test_whatever_others_wrote_is_text() -> None:
     found = record(seen)["deployment"]
     assert found["curator"] == EVIL.replace("\u202e", "\ufffd")
     assert found["intended_use"] == "\x7f\u2028\ufeff"
+
+
+@pytest.mark.parametrize("missing", ["curator", "data", "date"])
+def test_a_record_is_whole_or_a_draft(missing: str) -> None:
+    told = {"curator": "A", "data": "B", "date": "2026-01-31"}
+    del told[missing]
+    with pytest.raises(InvalidParameter, match=f"^{missing} must be"):
+        Report.of(facts(), Contents(), **told)
 
 
 def test_a_promise_in_plain_words() -> None:

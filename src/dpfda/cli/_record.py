@@ -45,8 +45,13 @@ def record_options(command: Command) -> Command:
     return command
 
 
-def check_record(options: dict[str, Any]) -> dict[str, Any]:
-    """Take what they are told out of the options; what they lack is refused before any spend."""
+def check_record(options: dict[str, Any], beside: Path | None = None) -> dict[str, Any]:
+    """Take what they are told out of the options; what they lack is refused before any spend.
+
+    Args:
+        options: of the command.
+        beside: the file that the command writes or reads itself.
+    """
     asked = {name: options.pop(name) for name in (*_FILES, *_TOLD)}
     told = [name for name in _TOLD if asked[name] is not None]
     if told and all(asked[name] is None for name in _FILES):
@@ -55,11 +60,13 @@ def check_record(options: dict[str, Any]) -> dict[str, Any]:
     if told or asked["record"] is not None:
         for name, what in _NEEDED.items():
             if asked[name] is None:
-                beside = "--record" if asked["record"] is not None else f"--{told[0]}"
-                raise InvalidParameter(f"--{name}", f"given with {beside}: {what}", None)
+                other = "--record" if asked["record"] is not None else f"--{told[0]}"
+                raise InvalidParameter(f"--{name}", f"given with {other}: {what}", None)
         check_words(**{name: asked[name] for name in _NEEDED}, mark="--")
     for name in _FILES:
         check_writable(f"--{name}", asked[name])
+    if asked["report"] is not None and asked["report"] in (asked["record"], beside):
+        raise InvalidParameter("--report", "a file of its own", str(asked["report"]))
     return asked
 
 

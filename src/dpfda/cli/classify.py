@@ -58,7 +58,7 @@ def command(
     and 1000 without. Without --ledger every run spends its budget anew.
     """
     check_outputs(out, plot)
-    told = check_record(options)
+    told = check_record(options, out)
     reading = reading_from(options)
     if reading.label is None:
         raise InvalidParameter("--label", "given: the column of classes", None)

@@ -87,7 +87,7 @@ def command(
     """
     _check(options)
     check_outputs(out, plot)
-    told = check_record(options)
+    told = check_record(options, out)
     reading = reading_from(options)
     make = _curve_model if options["curves"] else _table_model
     found, ledger = make(files, reading, options)

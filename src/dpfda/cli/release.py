@@ -120,7 +120,7 @@ def command(
     estimator: Any = getattr(dpfda, _MODELS[summary])
     check_outputs(out, plot)
     check_writable("--csv", options["csv"])
-    told = check_record(options)
+    told = check_record(options, out)
     covariates = [name.strip() for name in (options["covariates"] or "").split(",") if name.strip()]
     label = options.pop("label")  # of groups, not of classes to predict
     reading = reading_from(options)

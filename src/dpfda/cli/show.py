@@ -26,7 +26,7 @@ def command(model: Path, plot: Path | None, as_json: bool, **options: Any) -> No
     MODEL is what --out of another command has written.
     """
     check_picture(plot)
-    told = check_record(options)
+    told = check_record(options, model)
     loaded = documents.load(model)
     if plot is not None and not hasattr(loaded, "plot"):
         raise InvalidParameter("--plot", f"left out: a {loaded.kind} has no picture", str(plot))

@@ -187,7 +187,7 @@ def check_words(*, curator: Any, data: Any, date: Any, mark: str = "") -> None:
         told = datetime.date.fromisoformat(date).isoformat()
     except (TypeError, ValueError):
         told = None
-    if told != date:
+    if told is None or told != date:
         raise InvalidParameter(f"{mark}date", "a day like 2026-01-31", date)
 
 

@@ -82,7 +82,10 @@ class Report:
             told: of the record: `curator`, `data`, `date`, `purpose`, `contact`.
         """
         told = {name: value for name, value in told.items() if value is not None}
-        record = facts.record(**told, ledger=ledger) if told else facts.draft(ledger=ledger)
+        needed: dict[str, Any] = dict.fromkeys(("curator", "data", "date"))
+        record = facts.draft(ledger=ledger)
+        if told:
+            record = facts.record(**(needed | told), ledger=ledger)
         doubts = contents.doubts
         if facts.guarantee.sampler == "simulation":
             doubts = (promise.SIMULATED, *doubts)
