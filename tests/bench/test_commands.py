@@ -153,7 +153,7 @@ def test_reproduce_as_json_and_files(planted: SimpleNamespace, tmp_path: Path) -
 
 
 def test_rows_of_a_file_need_not_have_the_same_columns() -> None:
-    rows = [{"a": 1}, {"b": 2.5}]
+    rows: list[dict[str, Any]] = [{"a": 1}, {"b": 2.5}]
     assert to_csv(Outcome(rows=rows)) == "a,b\n1,\n,2.5\n"
 
 
@@ -196,6 +196,16 @@ def test_reproduce_lists_what_an_entry_needs() -> None:
         module = catalog.reproduction(name)
         assert module.GUARANTEES, name
         assert callable(module.verdict), name
+
+
+def test_reproduce_lists_which_data_are_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DPFDA_DATA", str(tmp_path))
+    (tmp_path / CATALOGUE["dti"].file).touch()
+    lines = invoke("reproduce", "--list").stdout.splitlines()
+    (line,) = (line for line in lines if line.startswith("003-table-2 "))
+    assert " dti, adelaide_demand (missing) " in line
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from dpfda.cli._output import check_writable
 from dpfda.cli._sweep import sweep_options, sweeping
+from dpfda.datasets.catalogue import CATALOGUE, locate
 from dpfda.errors import InvalidParameter
 from dpfda.study.measured import reproduction_report
 from dpfda.study.results import machine, rich_table, rows_table, to_json
@@ -114,5 +115,7 @@ def _facts(name: str) -> dict[str, Any]:
 
 def _line(name: str, facts: dict[str, Any]) -> str:
     """A line of ``--list``: name, how long on one core, which data, title."""
-    needs = ", ".join(facts["needs"]) or "no data"
-    return f"{name:<20}{facts['seconds']:>5} s  {needs:<28}{facts['title']}"
+    there = {need: locate(CATALOGUE[need]) is not None for need in facts["needs"]}
+    needs = ", ".join(need if here else f"{need} (missing)" for need, here in there.items())
+    needs = needs or "no data"
+    return f"{name:<20}{facts['seconds']:>5} s  {needs:<28} {facts['title']}"

@@ -54,7 +54,8 @@ NOTES = [
     "text speaks of normalized trajectories and does not say how. Found here from FRL's 0.38 at "
     "ε = 4, more than ‖X̄‖² = 0.25 of the scans as they are: with it the limits of FRL and of "
     "Bernstein for large ε come out on both data sets. ICLP-QR's noise on the scans (0.050/ε²) "
-    "then does not: it is that of the curves as they are (0.055/ε²). No reading gives all columns.",
+    "then does not: it is that of the curves as they are (0.055/ε²). No ψ that was tried gives "
+    "both the noise and the limit of ICLP-AR, in either reading.",
     "Compared with the seed, which is arXiv 2309.00125v2. Of v3 (31 March 2026: another title, "
     "'with a' for 'via a', and a shorter abstract) only the beginning could be read, no table.",
 ]
