@@ -106,6 +106,10 @@ def test_outcomes_are_complete_and_drawn() -> None:
     outcome = p001_figure_2.run(Effort(replications=1))
     assert len(outcome.rows) == 4 * 3 * 8
     assert all({"majority class", "non-private"} <= set(row) for row in outcome.rows)
+    for row in outcome.rows:  # what 000 prints is as published, and nothing else
+        assert (row["MRMA 000"] is None) == (row["rule"] != "as published")
+    found = p001_figure_3.run(Effort(replications=1))
+    assert all((r["multi-server 000"] is None) == (r["rule"] != "as published") for r in found.rows)
     assert outcome.plot is not None
     pyplot.close(outcome.plot())
 

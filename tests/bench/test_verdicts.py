@@ -19,8 +19,10 @@ def word(name: str, **parts: Any) -> str:
 
 
 def test_the_largest_difference_decides_on_tables() -> None:
+    parts = {f"difference_{name}": 0.1 for name in ("Logistic", "SVM", "DWD", "CG")}
     for largest, wanted in ((1.0, "agrees"), (1.1, "differs")):
-        assert word("001-table-a1", figures={"largest_difference_points": largest}) == wanted
+        figures = parts | {"largest_difference_points": largest}
+        assert word("001-table-a1", figures=figures) == wanted
 
 
 def test_one_number_beyond_chance_decides_on_tables_of_splits() -> None:

@@ -223,7 +223,7 @@ def rule_rows(means: Mapping[Any, float], columns: Sequence[str]) -> list[dict[s
     """A row for each learner, rule and ε, from means by (learner, ε, rule, method)."""
     return [
         {"learner": name, "epsilon": epsilon, "rule": rule}
-        | {method: means[name, epsilon, rule, method] for method in columns}
+        | {method: means.get((name, epsilon, rule, method)) for method in columns}
         for name in LEARNERS
         for rule in RULES
         for epsilon in EPSILONS

@@ -34,12 +34,17 @@ PUBLISHED = {row.pop("learner"): row for row in printed("001-table-a1")}
 
 NOTES = [
     "As published: members trained on one set of features decide on another (C2). Corrected: "
-    "they decide on what they were trained on; for Coefs the two differ for logistic only.",
+    "they decide on what they were trained on; for Coefs the two differ for logistic only. Without "
+    "noise no intercept is shrunk: the package's default is the corrected rule.",
     "Logistic is determined by the text. Not determined: SVM (here squared hinge, C = 0.1, unit "
     "variance, applied to raw coefficients; hinge with C = 1 is 1 to 1.4 points worse on Coefs, "
     "integrals instead of coefficients give 19 % there), CG (here five steps; one step gives 10.4 "
     "to 10.6 everywhere, cross-validation 10.7 to 11.2, INI needs five for 15.4), DWD (here a "
     "roughness penalty so large that the slope is a line; a ridge of any weight depends on d).",
+    "CG is settled. One more attempt at the SVM, some seventy readings (both losses, C from 0.01 "
+    "to 100, standardized or not, a penalty in L², coefficients that are not scaled back, no "
+    "intercept, integrals): none brings all nine numbers within half a point.",
+    "000 Table 1 has the same numbers, digit for digit, and calls MAN Min-Max (C1).",
     "Tanh with scale 1 saturates: the corrected rule shows it (C2), the published one hides it by "
     "applying the members to raw curves.",
 ]
@@ -69,6 +74,12 @@ def run(effort: Effort = FULL) -> Outcome:
         rows=shown,
         figures={
             "largest_difference_points": max(abs(row["difference"]) for row in shown),
+            **{
+                f"difference_{name}": max(
+                    abs(row["difference"]) for row in shown if row["learner"] == name
+                )
+                for name in PUBLISHED
+            },
             "bayes_percent": reference["Bayes rule"],
             "majority_class_percent": reference["majority class"],
         },
@@ -78,11 +89,11 @@ def run(effort: Effort = FULL) -> Outcome:
 
 def verdict(outcome: Outcome) -> Verdict:
     """Every printed number within a point."""
-    largest = outcome.figures["largest_difference_points"]
+    told = ", ".join(f"{name} {outcome.figures[f'difference_{name}']:.1f}" for name in PUBLISHED)
     return agrees_if(
-        largest <= 1.0,
-        f"The {len(outcome.rows)} printed errors come out within {largest:.2f} points, with "
-        "settings of SVM and CG that the text leaves open.",
+        outcome.figures["largest_difference_points"] <= 1.0,
+        f"Largest differences from the 38 printed errors, in points: {told}; the text leaves "
+        "settings of all but Logistic open.",
     )
 
 
