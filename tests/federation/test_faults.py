@@ -189,7 +189,7 @@ def rewriting(hospitals, name, step, change):
             reply = decode(replies[name], Reply)
             if not reply.refused:
                 body = decode(reply.body, REPLIED[step])
-                replies[name] = encode(Reply(body=encode(change(body))))
+                replies[name] = hospitals.signed(name, messages[name], change(body))
         return replies
 
     return carrier
@@ -373,12 +373,15 @@ def told_differently(hospitals, step, other):
     """A coordinator that tells h0 another thing than the others, under its own signature."""
 
     def carrier(messages):
-        if hospitals.step_of(next(iter(messages.values()))) == step:
-            envelope = decode(messages["h0"], Envelope)
-            messages = dict(messages) | {
-                "h0": encode(msgspec.structs.replace(envelope, body=other(envelope.body)))
-            }
-        return hospitals.carry(messages)
+        if hospitals.step_of(next(iter(messages.values()))) != step:
+            return hospitals.carry(messages)
+        envelope = decode(messages["h0"], Envelope)
+        lie = encode(msgspec.structs.replace(envelope, body=other(envelope.body)))
+        replies = hospitals.carry(dict(messages) | {"h0": lie})
+        body = decode(replies["h0"], Reply).body
+        if body:  # it takes the reply to the lie for one to the truth
+            replies["h0"] = hospitals.signed("h0", messages["h0"], msgspec.Raw(body))
+        return replies
 
     return carrier
 

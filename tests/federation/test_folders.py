@@ -14,12 +14,13 @@ from hospitals import Hospitals, inquiry, write_table
 
 from dpfda.central.looks import BallMean
 from dpfda.cli._group import dpfda as command_line
-from dpfda.errors import InvalidParameter, LedgerDamaged, ProtocolError
+from dpfda.errors import InvalidData, InvalidParameter, LedgerDamaged, ProtocolError
 from dpfda.federation.card import Card, new_node_key, node_public
 from dpfda.federation.journal import Journal
 from dpfda.federation.keys import kept_identity
 from dpfda.federation.messages import Told
 from dpfda.federation.plan import Plan
+from dpfda.federation.site_folder import SiteConfig, SiteFolder
 from dpfda.federation.study_folder import StudyFolder, read_card
 from dpfda.federation.sums.questions import length
 from dpfda.privacy.cost import Cost
@@ -83,6 +84,30 @@ def test_a_name_is_a_name_whoever_signs_it(name):
         card.check()
 
 
+def test_what_others_are_called_leaves_a_site_readable(tmp_path):
+    """A name outside the first plane, as many a card may have it; a delete in a category."""
+    write_table(tmp_path / "table.csv", 0)
+    config = SiteConfig(
+        name="nörd", data="table.csv", epsilon=1.0, delta=0.0, ranges={"age": ["\x7f", '\x01"\n']}
+    )
+    folder = SiteFolder.begin(tmp_path, config)
+    folder.pin([Card.signed_by(Identity(), name="south 🏥")])
+    assert list(folder.config.trust) == ["south 🏥"]
+    assert folder.config.ranges == config.ranges
+
+
+def test_what_cannot_be_read_again_is_not_written(tmp_path):
+    write_table(tmp_path / "table.csv", 0)
+    given = {"name": "n", "data": "table.csv", "epsilon": 1.0, "delta": 0.0}
+    with pytest.raises(InvalidData, match=r"site\.toml must be that of a site"):
+        SiteFolder.begin(tmp_path, SiteConfig(**given, ranges={"age": [0.0, float("inf")]}))
+    assert not (tmp_path / "site.toml").exists()
+    folder = SiteFolder.begin(tmp_path, SiteConfig(**given, ranges={"age": [0.0, 1.0]}))
+    (tmp_path / "site.toml").write_bytes(b'name = "\xff"')
+    with pytest.raises(InvalidData, match=r"site\.toml must be that of a site"):
+        _ = folder.config
+
+
 def test_a_name_of_any_letters_names_files(tmp_path):
     folder, name = StudyFolder(tmp_path), "病" * 20
     folder.keep_agreement(Card.signed_by(Identity(), name=name).name, b"signature")
@@ -107,7 +132,7 @@ def test_plans_of_impossible_sites_are_refused(finished):
     def signed(**changes):
         return Plan.signed_by(identity, msgspec.structs.replace(body, **changes))
 
-    for study in ("", " ", "a\nb"):
+    for study in ("", " ", "a\nb", "x" * 201):
         with pytest.raises(InvalidParameter, match="study must be a name"):
             signed(study=study)
     twin = Identity()

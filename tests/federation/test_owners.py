@@ -329,12 +329,39 @@ def test_a_site_that_lies_is_named(tmp_path, lie):
         replies = hospitals.carry(messages)
         if "h1" in replies and hospitals.step_of(next(iter(messages.values()))) == "owners":
             body = decode(decode(replies["h1"], Reply).body, REPLIED["owners"])
-            replies["h1"] = encode(Reply(body=encode(change(body))))
+            replies["h1"] = hospitals.signed("h1", messages["h1"], change(body))
         return replies
 
     with pytest.raises(StudyFailed, match=said):
         hospitals.coordinator(carrier).run()
     assert hospitals.folder.told(0, Heard) is None
+
+
+def test_replies_of_other_sites_and_of_before_are_not_taken(tmp_path):
+    """Whoever carries messages, or is taken for another node, speaks in nobody's name."""
+    hospitals, before = sites(tmp_path), {}
+
+    def forged(messages, site, lie):
+        replies = hospitals.carry(messages)
+        if hospitals.step_of(messages[site]) == "owners":
+            replies[site] = lie(replies)
+        before.setdefault(site, replies[site])
+        return replies
+
+    def unsigned(replies):
+        body = decode(decode(replies["h1"], Reply).body, REPLIED["owners"])
+        return encode(Reply(body=encode(msgspec.structs.replace(body, site="h0"))))
+
+    for lie in (
+        lambda replies: replies["h1"],
+        unsigned,
+        lambda replies: hospitals.signed("h1", b"", decode(replies["h0"], Reply).body),
+        lambda replies: before["h0"],  # to another message
+    ):
+        with pytest.raises(StudyFailed, match="site 'h0' sent no owners that its key signed"):
+            hospitals.coordinator(lambda m, lie=lie: forged(m, "h0", lie)).run()
+    assert hospitals.folder.told(0, Heard) is None
+    hospitals.coordinator().run()
 
 
 def test_a_coordinator_that_dies_asks_nothing_twice(tmp_path):

@@ -421,7 +421,7 @@ def spoiled(hospitals, step, change):
         replies = hospitals.carry(messages)
         if hospitals.step_of(next(iter(messages.values()))) == step and "h1" in replies:
             body = decode(decode(replies["h1"], Reply).body, REPLIED[step])
-            replies["h1"] = encode(Reply(body=encode(change(body))))
+            replies["h1"] = hospitals.signed("h1", messages["h1"], change(body))
         return replies
 
     return carrier

@@ -143,6 +143,14 @@ class Hospitals:
                 replies[name] = reply
         return replies
 
+    def signed(self, name, asked, reply):
+        """What a site that lies would send."""
+        from dpfda.federation.messages import Reply, encode
+
+        body = encode(reply)
+        signature = self.folders[name].identity.sign(self.plan.replied(asked, body))
+        return encode(Reply(body=body, signature=signature))
+
     @staticmethod
     def step_of(content):
         from dpfda.federation.messages import Envelope, decode

@@ -98,6 +98,10 @@ class Coordinator:
                 if found.refused:
                     self.trouble[name] = f"refused {step}: {printable(found.refused)}"
                     continue
+                content = self.plan.replied(sent[name], found.body)
+                if not signed(self.plan.card(name).public, found.signature, content):
+                    self.trouble[name] = f"sent no {step} that its key signed"
+                    continue
                 reply = decode(found.body, REPLIED[step])
                 if reason := wrong(name, reply):
                     self.trouble[name] = reason

@@ -68,7 +68,9 @@ class Guard:
         try:
             envelope: Envelope = decode(content, Envelope)
             step = envelope.step if envelope.step in ASKED else step
-            reply = encode(Reply(body=self._answered(envelope)))
+            body = self._answered(envelope)
+            signature = self._identity.sign(self.plan.replied(content, body))
+            reply = encode(Reply(body=body, signature=signature))
         except Exception as error:  # whatever it is: nothing leaves, and no value is told
             reason = str(error) if isinstance(error, DpfdaError) else "this cannot be computed"
             self.journal.write("refused", f"{step}: {reason}")

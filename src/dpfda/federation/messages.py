@@ -101,10 +101,11 @@ class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A site's: what the step asks for, or why not."""
+    """A site's: what the step asks for, signed as the reply to these bytes; or why not."""
 
     body: bytes = b""
     refused: str = ""
+    signature: bytes = b""
 
 
 ASKED: dict[str, Any] = {

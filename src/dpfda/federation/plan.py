@@ -14,6 +14,7 @@ from dpfda.errors import DpfdaError, InvalidData, InvalidParameter, ProtocolErro
 from dpfda.federation.card import Card, from_hex, is_node_key
 from dpfda.federation.shared import COUNTED, SharedInquiry
 from dpfda.privacy.guarantee import Guarantee
+from dpfda.protocol.plan import MOST_TITLE
 from dpfda.protocol.secure_sum import Identity, Terms
 from dpfda.protocol.secure_sum.keys import signed
 
@@ -51,8 +52,9 @@ class Plan:
         self.body = body
         for card in (body.coordinator, *body.sites):
             card.check()
-        if not body.study.strip() or not body.study.isprintable():
-            raise InvalidParameter("study", "a name", body.study)
+        study = body.study
+        if not study.strip() or len(study) > MOST_TITLE or not study.isprintable():
+            raise InvalidParameter("study", f"a name of at most {MOST_TITLE} letters", study)
         for card in body.sites:
             _validate.whole(f"rows of {card.name!r}", card.rows, least=1)
         if body.coordinator.name in [card.name for card in body.sites]:
@@ -113,6 +115,11 @@ class Plan:
     def agreement(self) -> bytes:
         """What a site signs to agree."""
         return b"dpfda: this site agrees to the plan " + self.digest.encode()
+
+    def replied(self, asked: bytes, body: bytes) -> bytes:
+        """What a site signs when it replies to a message."""
+        what = f"dpfda: in the plan {self.digest}, asked {hashlib.sha256(asked).hexdigest()}: "
+        return what.encode() + body
 
     def card(self, name: str) -> Card:
         """That of a site."""

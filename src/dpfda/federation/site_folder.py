@@ -97,9 +97,8 @@ class SiteFolder:
         if not self._config_path.exists():
             raise InvalidParameter("FOLDER", "one that `dpfda site init` made", str(self.path))
         try:
-            given = tomllib.loads(self._config_path.read_text(encoding="utf-8"))
-            return msgspec.convert(given, SiteConfig)
-        except (tomllib.TOMLDecodeError, msgspec.MsgspecError, UnicodeError) as error:
+            return _read(self._config_path.read_text(encoding="utf-8"))
+        except UnicodeError as error:
             raise InvalidData("site.toml", "that of a site", str(error)) from None
 
     @property
@@ -249,7 +248,16 @@ class SiteFolder:
         return self.path / "site.toml"
 
     def _write(self, config: SiteConfig) -> None:
-        durable.keep(self._config_path, as_toml(msgspec.to_builtins(config)).encode())
+        written = as_toml(msgspec.to_builtins(config))
+        _ = _read(written)  # first: a site that cannot read it again is lost
+        durable.keep(self._config_path, written.encode())
+
+
+def _read(written: str) -> SiteConfig:
+    try:
+        return msgspec.convert(tomllib.loads(written), SiteConfig)
+    except (tomllib.TOMLDecodeError, msgspec.MsgspecError) as error:
+        raise InvalidData("site.toml", "that of a site", str(error)) from None
 
 
 def as_toml(values: dict[str, Any]) -> str:
@@ -273,4 +281,5 @@ def as_toml(values: dict[str, Any]) -> str:
 
 
 def _toml(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=True)
+    """As JSON writes it, but for what TOML does not read: halves of letters, and DEL."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

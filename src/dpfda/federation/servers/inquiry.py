@@ -29,7 +29,7 @@ from dpfda.privacy.cost import limit
 from dpfda.privacy.guarantee import SITE_SIZES_ARE_PUBLIC, Guarantee
 from dpfda.privacy.price import Price, exact, rounded_up
 from dpfda.protocol.model import CurveModel
-from dpfda.protocol.plan import MOST_TITLE, Label, StudyPlan
+from dpfda.protocol.plan import Label, StudyPlan
 from dpfda.protocol.secure_sum import Terms
 from dpfda.protocol.secure_sum.keys import signed
 
@@ -173,8 +173,7 @@ class ServersInquiry(SharedInquiry, name="servers"):
     def exchange_of(self, plan: Plan, name: str, models: Mapping[str, CurveModel]) -> StudyPlan:
         """That of one server of a plan."""
         people, seed = plan.card(name).rows, plan.terms.number(name)
-        title = plan.body.study[:MOST_TITLE]
-        return self.exchange(models, people=people, seed=seed, title=title)
+        return self.exchange(models, people=people, seed=seed, title=plan.body.study)
 
     def part(self, plan: Plan, folder: SiteFolder, source: Source) -> ServerPart:
         """A server with its own finished study; nothing is drawn here, people did."""
