@@ -6,7 +6,7 @@ from rich.console import Console
 
 from dpfda.cli._release_view import print_public
 from dpfda.moments.curve_moments import CurveMoments
-from dpfda.moments.report import differences_in_words
+from dpfda.moments.differences import differences_in_words
 from dpfda.moments.shown import means
 from dpfda.moments.synthetic import SyntheticCurves
 from dpfda.study.results import rich_table

@@ -79,6 +79,7 @@ class StudyEstimator(CurveEstimator):
             simulated=self._is_simulation,
             verdict=verdict(self.plan_, judged, finished=True),
             draw=self.plot,
+            replies=found.notes,
         )
 
     def slope(self, points: Any = None) -> FloatArray:

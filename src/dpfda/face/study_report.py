@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -34,6 +34,7 @@ def of_study(
     simulated: bool,
     verdict: Mapping[str, Any],
     draw: Callable[[], Any],
+    replies: Sequence[str] = (),
 ) -> Contents:
     """The contents of a study's model with what the study itself knows of it.
 
@@ -44,18 +45,17 @@ def of_study(
         simulated: whether people are made up: only then errors on held-out people are shown.
         verdict: `protocol.judged.verdict` of it.
         draw: makes a figure.
+        replies: those notes of the result that rest on replies alone.
     """
     rows, notes = result.table(), tuple(result.notes)
     hidden = bool(result.held_out) and not simulated
     if hidden:
         rows = [row for row in rows if _HELD_OUT not in row.values()]
-        notes = (LEFT_OUT,)
+        notes = (*replies, LEFT_OUT)
     title = "Estimates and errors, with 95 % intervals"
     tables = [Table.of(rows, title=title)] if rows else []
     if verdict["rows"]:
-        names = ("error of", "value", "low", "high")
-        errors = [dict(zip(names, row, strict=True)) for row in verdict["rows"]]
-        tables.append(Table.of(errors, title="Errors beside each other"))
+        tables.append(errors(plan, verdict["rows"]))
     good = bool(verdict["rows"]) and not verdict["nothing"]
     elsewhere = not verdict["rows"] and result.held_out and not hidden
     told = () if elsewhere else (verdict["told"],)
@@ -70,14 +70,37 @@ def of_study(
     )
 
 
+def errors(plan: StudyPlan, rows: Sequence[Sequence[Any]], note: str = "") -> Table:
+    """Errors beside each other: shares of labels in percent, those of a number in its unit.
+
+    Examples:
+        >>> from dpfda.recipe import plan_study
+        >>> plan = plan_study(100, 1.0, value_range=(0, 1), classes=("no", "yes"))
+        >>> errors(plan, [("this model", 0.125, -0.1, 0.3)]).rows
+        (('this model', '12.5 %', '0.0 %', '30.0 %'),)
+    """
+
+    def shown(error: float | None) -> Any:
+        if error is None or plan.target_range is not None:
+            return error
+        return f"{100 * min(max(error, 0.0), 1.0):.1f} %"  # noise leads beyond what a share can be
+
+    cells = tuple((name, *map(shown, numbers)) for name, *numbers in rows)
+    headings = ("error of", "error", "low", "high")
+    return Table(headings=headings, rows=cells, title="Errors beside each other", note=note)
+
+
 def settings(plan: StudyPlan) -> dict[str, Any]:
     """The public facts of a study."""
-    return {
+    basis = plan.encoder.basis
+    known = {
         "people": plan.n_people,
         "ε of each": plan.epsilon,
         "what is learnt": plan.what_is_learnt,
-        "design": plan.design["name"],
-        "features": plan.encoder.n_features,
-        "basis": plan.encoder.basis.name,
+        "what is protected": plan.protects,
+        "range of t": basis.domain_range if basis.functional else None,
+        "features": f"{plan.encoder.n_features} ({basis.name})",
+        "design": plan.design,
         "hash of the plan": plan.hash,
     }
+    return {name: value for name, value in known.items() if value is not None}

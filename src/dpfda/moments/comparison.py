@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpfda.curves.band import Band
-from dpfda.moments import anova, bands, report
+from dpfda.moments import anova, bands, differences
 from dpfda.moments.estimator import Emphasis, PrivateMoments
 from dpfda.protocol.plan import Label
 
@@ -62,8 +62,8 @@ t = 18.
 
     def in_words(self, level: float = 0.95) -> str:
         """What was found, in a sentence or two; also when it is nothing."""
-        return report.differences_in_words(self.moments_, level)
+        return differences.differences_in_words(self.moments_, level)
 
     def plot(self, ax: Any = None, *, level: float = 0.95) -> Any:
         """Draw every difference with its band; returns the axes."""
-        return report.plot_differences(self.moments_, ax, level=level)
+        return differences.plot_differences(self.moments_, ax, level=level)

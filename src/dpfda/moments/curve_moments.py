@@ -115,7 +115,7 @@ class CurveMoments(JointAnswer, Documented):
 
     def plot(self, ax: Any = None, *, level: float = 0.95) -> Any:
         """Draw the mean of every group with its band; returns the axes."""
-        from dpfda.moments.report import plot_means  # which stands on this file
+        from dpfda.moments.differences import plot_means  # which stands on this file
 
         return plot_means(self, ax, level=level)
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from dpfda.moments.bands import interval
 from dpfda.moments.curve_moments import CurveMoments
-from dpfda.moments.report import differences_in_words, pairs, plot_differences, plot_means
+from dpfda.moments.differences import differences_in_words, pairs, plot_differences, plot_means
 from dpfda.report import Contents, Picture, Table
 
 _ROWS = 10  # points shown of a curve

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpfda.collector.pages.templating import drawn
-from dpfda.face.study_report import settings
+from dpfda.face.study_report import errors, settings
 from dpfda.privacy.deployment import Deployment
 from dpfda.protocol.plan import StudyPlan
 from dpfda.report import Contents, Picture, Report, Table
@@ -34,8 +34,8 @@ def study_report(shown: Mapping[str, Any]) -> Report:
         notes=(_FORGOTTEN,) * bool(found["drifted"]),
     )
     facts = Deployment(
-        product=f"what {shown['people']:,} people's replies say: {plan.what_is_learnt}",
-        mechanism=f"design {plan.design['name']}",
+        product=_product(plan),
+        mechanism=f"randomized replies (design {plan.design['name']})",
         guarantee=plan.guarantee,
         records=shown["people"],
         domain=_domain(plan),
@@ -44,14 +44,19 @@ def study_report(shown: Mapping[str, Any]) -> Report:
     return Report.of(facts, contents, title=str(shown["title"]))
 
 
+def _product(plan: StudyPlan) -> str:
+    rows = "curves" if plan.encoder.basis.functional else "rows of numbers"
+    if plan.target_range is not None:
+        return f"a model that predicts a number from {rows}"
+    return f"a model that tells {', '.join(map(str, plan.classes))} apart by {rows}"
+
+
 def _tables(shown: Mapping[str, Any]) -> list[Table]:
     tables = []
     if shown["verdict"]["rows"]:
-        names = ("error of", "value", "low", "high")
-        rows = [dict(zip(names, row, strict=True)) for row in shown["verdict"]["rows"]]
         judged = shown["found"]["error"]["people"]
         note = f"95 % intervals, from {judged:,} people's randomized verdicts; no held-out data."
-        tables.append(Table.of(rows, title="Errors beside each other", note=note))
+        tables.append(errors(shown["plan"], shown["verdict"]["rows"], note))
     phases = [
         {"asked": one["name"], "answered": one["came"], "wanted": one["people"]}
         for one in shown["phases"]
