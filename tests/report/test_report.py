@@ -188,7 +188,8 @@ def test_errors_on_people_who_are_not_protected_stay_out() -> None:
         model.evaluate(CURVES, LABELS)
         told = model._contents()
         assert ("error, private" in str(told.tables)) is shown
-        assert any("guessing" in note for note in told.notes) is shown
+        said = " ".join((*told.doubts, *told.verdict, *told.notes))
+        assert ("% wrong, against" in said) is shown
         assert (LEFT_OUT in told.notes) is not shown
 
 
@@ -213,6 +214,17 @@ def test_what_means_nothing_is_called_so() -> None:
     coin = np.array(["no", "yes"])[RNG.integers(2, size=N)]
     local = dpfda.LocalCurveClassifier(1.0, **KNOWN, classes=("no", "yes"), evaluation_share=0.2)
     assert "no better than guessing" in doubts(local.fit(CURVES, coin))
+    members = dpfda.MRMAClassifier(1.0, **KNOWN, classes=("no", "yes")).fit(CURVES, coin)
+    members.evaluate(CURVES, coin)
+    assert "than guessing: " in doubts(members)
+    clear = np.where(CURVES[:, 4] > 0.9, "yes", "no")
+    found = dpfda.LocalCurveClassifier(9.0, **KNOWN, classes=("no", "yes")).fit(CURVES, clear)
+    found.evaluate(CURVES, clear)
+    assert "Better than guessing" in " ".join(found.report().contents.verdict)
+    assert "guessing" not in doubts(found)
+    number = dpfda.LocalCurveRegressor(0.5, **KNOWN, **TARGET, force=True)
+    number.fit(CURVES, RNG.normal(size=N)).evaluate(CURVES, RNG.normal(size=N))
+    assert "No better than the mean" in doubts(number)
     alone = dpfda.LocalCurveClassifier(1.0, **KNOWN, classes=("no", "yes"))
     assert "its error is not known" in doubts(alone.fit(CURVES, coin))
 

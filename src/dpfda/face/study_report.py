@@ -14,6 +14,7 @@ LEFT_OUT = (
     "noise, and are not covered by the guarantee."
 )
 _HELD_OUT = "held-out people"
+_BETTER, _NO_BETTER = "Better than", ("No better than", "Worse than")  # than guessing, or the mean
 
 
 class Result(Protocol):
@@ -59,10 +60,13 @@ def of_study(
     good = bool(verdict["rows"]) and not verdict["nothing"]
     elsewhere = not verdict["rows"] and result.held_out and not hidden
     told = () if elsewhere else (verdict["told"],)
+    better = tuple(note for note in notes if note.startswith(_BETTER))
+    no_better = tuple(note for note in notes if note.startswith(_NO_BETTER))
+    notes = tuple(note for note in notes if note not in better + no_better)
     return replace(
         own,
-        doubts=() if good else told,
-        verdict=told if good else (),
+        doubts=(() if good else told) + no_better,
+        verdict=(told if good else ()) + better,
         tables=(*tables, *own.tables),
         pictures=(Picture(caption="What was asked, and what was learnt.", draw=draw),),
         settings=settings(plan),
