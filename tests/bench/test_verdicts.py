@@ -49,6 +49,41 @@ def test_sharing_must_help_two_learners_and_harm_none() -> None:
         assert word("001-figure-3", figures=figures | {f"gain_{name}_points": bad}) == "differs"
 
 
+def test_every_order_of_the_text_decides_on_allocations() -> None:
+    gains = {"points_2_before_1_MA": 0.5, "points_3_before_2_MRMA": 0.1}
+    assert word("001-figure-a4", figures=gains) == "agrees"
+    assert word("001-figure-a4", figures=gains | {"points_2_before_1_MA": -0.1}) == "differs"
+    held = {"large": 5.0, "small": 0.5, "gain": 10.0, "better": 0.1}
+    assert word("001-table-a3", figures=held) == "agrees"
+    for name, bad in (("large", 0.4), ("small", 6.0), ("gain", 0.5), ("better", -0.1)):
+        assert word("001-table-a3", figures=held | {name: bad}) == "differs"
+
+
+def test_only_cg_may_scatter() -> None:
+    def rows(**spans: float) -> list[dict[str, Any]]:
+        return [
+            {"features": kind, "learner": name, "epsilon": epsilon, "mean": 50 - spans[name] / 20}
+            | {"5 %": 50 - spans[name] / 2, "95 %": 50 + spans[name] / 2}
+            for kind in ("Tanh", "MAN")
+            for name in spans
+            for epsilon in (0.1, 1.0, None)
+        ]
+
+    told = {"Logistic": 10.0, "SVM": 12.0, "DWD": 8.0, "CG": 80.0}
+    for name in ("001-figure-a1", "001-figure-a2"):
+        assert word(name, rows=rows(**told)) == "agrees"
+        assert word(name, rows=rows(**told | {"SVM": 40.0})) == "differs"
+        assert word(name, rows=rows(**told | {"CG": 50.0})) == "differs"
+    assert word("001-figure-a2", rows=rows(**told | {"DWD": 20.0})) == "differs"
+
+
+def test_other_data_are_never_compared() -> None:
+    held = {"weak": 1.0, "pooled": 0.8, "majority": 0.0}
+    assert word("001-figure-5", figures=held) == "agrees"
+    assert word("001-figure-5", figures=held | {"pooled": 0.7}) == "differs"
+    assert word("001-figure-4", figures=held) == "not comparable"
+
+
 def test_a_method_must_be_ahead_in_most_settings() -> None:
     def rows(errors: list[float]) -> list[dict[str, Any]]:
         shared = {"data": "d", "panel": "epsilon", "train_share": 1.0, "delta": 1e-5}
