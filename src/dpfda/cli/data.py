@@ -21,7 +21,7 @@ _FOLDER = click.option(
 
 @click.group()
 def command() -> None:
-    """List the data sets of benchmarks and reproductions, or bring their files in."""
+    """List the papers' data sets, or bring their files in."""
 
 
 @command.command(name="list")
