@@ -124,6 +124,7 @@ def test_whatever_others_wrote_is_text() -> None:
         tables=(Table(headings=(EVIL,), rows=((EVIL,),), title=EVIL, note=EVIL),),
         settings={EVIL: EVIL, "range": (EVIL, EVIL)},
         notes=(EVIL, "half a letter: \ud800"),
+        pictures=(Picture(caption=EVIL, svg="<svg></svg>"),),
     )
     made = facts(
         product=EVIL,

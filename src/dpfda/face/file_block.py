@@ -28,8 +28,8 @@ class FileBlock:
         public: the columns of X, where ranges name them; otherwise all others are numbers.
         names: the public labels of the target, where it is one.
         reading: how the file is to be read.
-        features: the columns of X, where somebody chose them from a file; then those that look
-            like something else than numbers are refused.
+        features: the columns of X, where the holder of the file chose them at a console; then
+            those that look like something else than numbers are refused, and labels that are none.
     """
 
     path: Path
@@ -82,8 +82,11 @@ class FileBlock:
             return table.numbers([self.target])[:, 0]
         known = {label(str(one)): one for one in self.names}
         words = table.text(self.target)
-        check_labels(words, list(known), self.target, row=lambda place: table.first + place)
-        return np.array([known[word] for word in words])
+        if self.features:  # its holder reads the complaint, before anything is asked
+            check_labels(words, list(known), self.target, row=lambda place: table.first + place)
+        found = [known.get(word, word) for word in words]
+        # What is none of the labels is left to the estimator, whose rule is that of arrays.
+        return np.array(found, dtype=None if set(words) <= set(known) else object)
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ def guess(promise: Guarantee) -> float:
     (1 + TV)/2, where TV ≤ (e^ε - 1 + 2δ)/(e^ε + 1) (Kairouz, Oh & Viswanath 2015).
     """
     odds = math.exp(-promise.epsilon)
-    return min(1.0, (1 + promise.delta * odds) / (1 + odds))
+    return (1 + promise.delta * odds) / (1 + odds)
 
 
 def shown(right: float) -> str:
