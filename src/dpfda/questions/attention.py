@@ -73,8 +73,9 @@ def poured(variances: FloatArray, answers: float) -> FloatArray:
         array([0.66666667, 0.33333333, 0.        ])
     """
     precision = 1 / variances
-    lowest = np.sort(precision)
-    levels = (answers + np.cumsum(lowest)) / np.arange(1, len(lowest) + 1)
-    level = levels[np.flatnonzero(levels > lowest)[-1]]
-    added = np.maximum(level - precision, 0)
+    above = precision - precision.min()  # a few answers would be lost beside a large number
+    steps = np.sort(above)
+    levels = (answers + np.cumsum(steps)) / np.arange(1, len(steps) + 1)
+    level = levels[np.flatnonzero(levels > steps)[-1]]
+    added = np.maximum(level - above, 0)
     return np.asarray(added / added.sum())
