@@ -39,15 +39,16 @@ def reproduction(name: str) -> Any:
         True
     """
     modules, wanted = _modules(reproductions), _spoken(name)
-    if wanted not in modules:
-        alike = _alike()
-        if wanted in alike:
-            return alike[wanted]
-        alone = (_load("reproduction", known, modules) for known in modules)
-        for entry in (*alike.values(), *alone):
-            if wanted in getattr(entry, "COVERS", ()):
-                return entry
-    return _load("reproduction", name, modules)
+    if wanted in modules:
+        return _load("reproduction", name, modules)
+    alike = _alike()
+    if wanted in alike:
+        return alike[wanted]
+    alone = (_load("reproduction", known, modules) for known in modules)
+    for entry in (*alike.values(), *alone):
+        if wanted in getattr(entry, "COVERS", ()):
+            return entry
+    raise UnknownName("reproduction", name, sorted({**modules, **alike}))
 
 
 def _alike() -> dict[str, Any]:

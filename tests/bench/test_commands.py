@@ -70,6 +70,7 @@ def planted(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         )
 
     monkeypatch.setattr(catalog, "_load", load)
+    monkeypatch.setattr(catalog, "reproduction", lambda name: load("reproduction", name, {}))
     return SimpleNamespace(calls=calls)
 
 
@@ -191,6 +192,7 @@ def test_reproduce_lists_what_an_entry_needs() -> None:
     for (name, facts), line in zip(listed.items(), lines, strict=True):
         assert set(facts["needs"]) <= set(CATALOGUE), name
         assert line.startswith(name)
+        assert all(other in line for other in facts["covers"])
         assert facts["title"] in line
         assert f" {facts['seconds']} s " in line
         module = catalog.reproduction(name)

@@ -202,14 +202,15 @@ def test_curves_of_people(name: str, shared_data, monkeypatch: pytest.MonkeyPatc
     assert np.abs(kinds["scaled"]).max() <= 1
     monkeypatch.setattr(common, "EPSILONS", (1.0, 1000.0))
     monkeypatch.setattr(common, "LEARNERS", ("CG",))
-    outcome = curves.methods(name, Effort(replications=3))
+    entry = curves.ENTRIES[{"activity": "001-figure-4", "phoneme": "001-figure-5"}[name]]
+    outcome = entry.run(Effort(replications=3))
     assert len(outcome.rows) == 3 * 2
     loose = next(r for r in outcome.rows if (r["epsilon"], r["rule"]) == (1000.0, "default"))
     if name == "phoneme":  # easy without noise; HDL can hardly be told from activity
         assert loose["non-private"] < 10
         assert loose["All data"] < 10
     assert curves.methods_verdict(name, outcome).why
-    shown = curves.stages(name)
+    shown = curves.ENTRIES[{"activity": "001-figure-a7", "phoneme": "001-figure-a8"}[name]].run()
     assert [row["stage"] for row in shown.rows][-1] == "default"
     word = curves.stages_verdict(name, shown).word
     assert word == ("agrees" if name == "phoneme" else "not comparable")

@@ -118,4 +118,5 @@ def _line(name: str, facts: dict[str, Any]) -> str:
     there = {need: locate(CATALOGUE[need]) is not None for need in facts["needs"]}
     needs = ", ".join(need if here else f"{need} (missing)" for need, here in there.items())
     needs = needs or "no data"
-    return f"{name:<20}{facts['seconds']:>5} s  {needs:<28} {facts['title']}"
+    also = "".join(f", {other}" for other in facts["covers"])
+    return f"{name:<20}{facts['seconds']:>5} s  {needs:<28} {facts['title']}{also}"

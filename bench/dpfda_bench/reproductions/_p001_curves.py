@@ -174,27 +174,28 @@ def _means(held: dict[str, FloatArray], kinds: dict[str, FloatArray]) -> Any:
     return figure
 
 
-def _entry(name: str, what: str, where: str, covers: tuple[str, ...], kind: str) -> Any:
-    run, decide = (methods, methods_verdict) if kind else (stages, stages_verdict)
+def _entry(what: str, name: str, where: str, *covers: str) -> Any:
+    """Errors of methods, or what is left of curves at each stage."""
     unit = "person" if name == "activity" else "frame; up to 12ε for a speaker"
-    private = dict.fromkeys(common.RULES, f"ε-LDP for one {unit}")
+    noisy = what.endswith("%")
+    run, decide = (methods, methods_verdict) if noisy else (stages, stages_verdict)
     return SimpleNamespace(
-        TITLE=f"{what} (001 Figure {where})",
+        TITLE=f"{what.format(name)} (001 Figure {where})",
         COVERS=covers,
         NEEDS=(name,),
-        SECONDS=120 if kind else 1,
-        GUARANTEES=private if kind else {"every row": "none: no noise"},
+        SECONDS=100 if noisy else 1,
+        GUARANTEES=dict.fromkeys(common.RULES, f"ε-LDP for one {unit}")
+        if noisy
+        else {"every row": "none: no noise"},
         run=partial(run, name),
         verdict=partial(decide, name),
     )
 
 
-_ERROR, _STAGES = "Error of seven methods on {}, %", "Group means of {}, raw and encoded"
+_ERROR, _MEANS = "Error of seven methods on the {} data, %", "Group means of the {} data, encoded"
 ENTRIES = {
-    "001-figure-4": _entry("activity", _ERROR.format("activity"), "4", (), "error"),
-    "001-figure-5": _entry("phoneme", _ERROR.format("speech"), "5", ("000-figure-2",), "error"),
-    "001-figure-a7": _entry("activity", _STAGES.format("activity"), "A.7", (), ""),
-    "001-figure-a8": _entry(
-        "phoneme", _STAGES.format("speech"), "A.8", ("000-figure-8",), "stages"
-    ),
+    "001-figure-4": _entry(_ERROR, "activity", "4"),
+    "001-figure-5": _entry(_ERROR, "phoneme", "5", "000-figure-2"),
+    "001-figure-a7": _entry(_MEANS, "activity", "A.7"),
+    "001-figure-a8": _entry(_MEANS, "phoneme", "A.8", "000-figure-8"),
 }
