@@ -93,7 +93,10 @@ PLACES = [
         "collector/storage/issuing.py collector/storage/waiting.py collector/storage/forgetting.py",
         edges=True,
     ),
-    Place("federation/guard.py federation/card.py federation/kept.py", edges=True),
+    Place(
+        "federation/guard.py federation/card.py federation/kept.py federation/journal.py",
+        edges=True,
+    ),
     Place("federation/sums/questions.py federation/sums/part.py", edges=True),
     Place("federation/owners/part.py federation/owners/lead.py", edges=True),
     Place("federation/servers/part.py federation/servers/lead.py", edges=True),

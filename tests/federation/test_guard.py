@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import tomllib
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import msgspec
@@ -122,6 +124,11 @@ def test_what_leaves_is_in_the_log_first(hospitals, monkeypatch):
     monkeypatch.setattr(type(guard.journal), "lines", property(lambda self: []))
     with pytest.raises(OSError, match="full"):
         asked(hospitals, first_question(hospitals))
+
+
+def test_what_left_can_be_told_from_anything_else(hospitals):
+    reply = asked(hospitals, first_question(hospitals))
+    assert f"({hashlib.sha256(reply.body).hexdigest()})" in hospitals.guards["h0"].journal.lines[-1]
 
 
 def test_the_log_says_what_was_asked_and_what_left(hospitals):
@@ -381,6 +388,29 @@ def test_a_node_hands_over_queries_of_the_app_it_knows_and_nothing_else(hospital
         assert reason in refused
         assert reason in guard.journal.lines[-1]
     assert handed == [b"question"]
+
+
+def test_nothing_that_a_network_sends_ends_a_site(hospitals, monkeypatch):
+    """What is no message of Flower's at all, say, or a message that lacks its parts."""
+    node, said = object.__new__(Node), []
+    node._say = said.append
+    odd = [TypeError("private"), IndexError(), OSError(), True, ValueError(), False]
+    monkeypatch.setattr("dpfda.federation.node._PAUSE", 0)
+
+    def one(_, guard):
+        found = odd.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    node._one, node._active = one, nullcontext
+    node.serve(hospitals.guards["h0"], every=0, until=lambda: not odd)
+    waiting = "waiting for the network "
+    assert said == [
+        "connected", f"{waiting}(TypeError)", "connected again", f"{waiting}(IndexError)",
+        "connected again", f"{waiting}(OSError)", "connected again", f"{waiting}(ValueError)",
+        "connected again",
+    ]  # fmt: skip
 
 
 def test_the_app_is_two_files_without_code(tmp_path):

@@ -286,6 +286,7 @@ def test_a_model_is_judged_if_its_server_signed_it_for_this_plan(three, tmp_path
         ("h1", fair["h2"]),
         ("h2", signed(elsewhere, "h2", made_up)),
         ("h2", Model("h2", made_up, b"")),
+        ("h2", Model("h1", fair["h2"].document, fair["h2"].signature)),
     ):
         refused = send(three, "judge", Models(fair | {name: model})).refused
         assert f"model of '{name}': the model is not signed by the server's key" in refused
@@ -339,6 +340,7 @@ def test_only_the_plans_models_are_judged_and_one_set_of_them(three):
         "people judge other models already" in send(three, "judge", shared(three, second)).refused
     )
     to_hold(three.folders["h0"])  # one study, and no other
+    assert (three.folders["h0"].path / "exchanges").stat().st_mode & 0o777 == 0o700
     assert "have not judged yet" in send(three, "judge", shared(three, good)).refused
     assert len(three.spent("h0")) == 1
 
@@ -376,6 +378,8 @@ def test_a_study_that_cannot_be_paid_is_not_written_down(three):
     three.folders["h0"].ledger.spend(Guarantee(epsilon=1.0, model="local"), label="meanwhile")
     assert "does not fit" in send(three, "judge", shared(three, documents_of())).refused
     assert not (three.folders["h0"].path / "exchanges").exists()
+    assert three.folders["h0"].progress(three.plan) == ["answered"]  # nothing is settled by it
+    assert "people judge" not in three.guards["h0"].journal.lines[-2]  # nor was anybody asked
 
 
 def test_what_is_paid_for_and_forgotten_is_not_judged_again(three):
@@ -449,7 +453,7 @@ def test_a_server_that_lies_about_its_models_shape_is_named(three, lie):
 
 def test_a_model_in_another_servers_name_is_not_taken(three):
     for change, said in (
-        ({"site": "h2"}, "replied in another site's name"),
+        ({"site": "h2"}, "not signed by the server's key"),
         ({"document": MODELS[0].to_json().encode()}, "not signed by the server's key"),
     ):
         lie = spoiled(three, "model", lambda m, c=change: msgspec.structs.replace(m, **c))

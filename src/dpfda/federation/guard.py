@@ -96,7 +96,7 @@ class Guard:
             reply = self.part.answer(step, message, self._allow)
             words = self.part.described(step, reply)
         left = encode(reply)
-        mark = hashlib.sha256(left).hexdigest()[:16]
+        mark = hashlib.sha256(left).hexdigest()
         self.journal.write("leaves", f"{step}: {words} ({mark})")
         return left
 

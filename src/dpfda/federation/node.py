@@ -65,9 +65,6 @@ class Node:
 
     def serve(self, guard: Guard, *, every: float, until: Callable[[], bool]) -> None:
         """Answer messages until told otherwise; a lost network is waited for."""
-        import httpx
-        from flwr.supercore.inflatable.inflatable_utils import ObjectPullError
-
         waiting = False
         while not until():
             try:
@@ -77,7 +74,7 @@ class Node:
                     while not until():
                         if not self._one(node, guard):
                             time.sleep(every)
-            except (httpx.HTTPError, OSError, ObjectPullError) as error:
+            except Exception as error:  # whatever a network sends, it does not end a site
                 if not waiting:
                     self._say(f"waiting for the network ({_reason(error)})")
                 waiting = True

@@ -145,7 +145,8 @@ class ServersInquiry(SharedInquiry, name="servers"):
         Whoever carries models cannot have one server's people judge what another never shared.
         """
         content = self.signed_content(plan, given.document)
-        if not signed(plan.card(name).public, given.signature, content):
+        known = signed(plan.card(name).public, given.signature, content)
+        if given.site != name or not known:
             raise ProtocolError("the model is not signed by the server's key")
         return self.read(given.document)
 

@@ -20,7 +20,7 @@ def lead_servers(coordinator: Coordinator, inquiry: ServersInquiry) -> dict[str,
 
     def wrong_model(name: str, reply: Any) -> str:
         inquiry.shared(plan, name, reply)
-        return _elsewhere(name, reply)
+        return ""
 
     every = dict.fromkeys(plan.terms.names, "model")
     shared = coordinator.each(0, "model", every, question="model", wrong=wrong_model)
@@ -35,7 +35,7 @@ def lead_servers(coordinator: Coordinator, inquiry: ServersInquiry) -> dict[str,
         possible = all(abs(total) <= n for total, n in zip(totals, people, strict=True))
         if not possible or sum(people) > plan.card(name).rows:
             return "sent sums of more verdicts than its people can give"
-        return _elsewhere(name, reply)
+        return "" if reply.site == name else "replied in another site's name"
 
     digest = hashlib.sha256(encode(message)).hexdigest()
     asked = dict.fromkeys(models, message)
@@ -45,7 +45,3 @@ def lead_servers(coordinator: Coordinator, inquiry: ServersInquiry) -> dict[str,
         name: concluded(inquiry.exchange_of(plan, name, models), one.totals, one.people)
         for name, one in said.items()
     }
-
-
-def _elsewhere(name: str, reply: Any) -> str:
-    return "" if reply.site == name else "replied in another site's name"
