@@ -114,6 +114,18 @@ def test_a_name_of_any_letters_names_files(tmp_path):
     assert folder.agreed == [name]
 
 
+def test_what_is_too_long_for_a_journal_stands_there_by_its_hash(tmp_path):
+    journal, most = Journal(tmp_path / "journal.txt"), 1 << 20
+    for end in "ab":
+        journal.write("asked", "x" * most + end)
+    journal.write("asked", "x" * most)
+    first, second, third = (line[31:] for line in journal.lines)
+    digest = hashlib.sha256(b"x" * most + b"a").hexdigest()
+    assert first == "x" * most + f"… SHA-256 of {most + 1} letters: {digest}"
+    assert first != second
+    assert third == "x" * most
+
+
 def test_a_journal_line_is_whole_or_nothing_leaves(tmp_path, monkeypatch):
     """A disk that is nearly full takes a part of what is written."""
     journal, write = Journal(tmp_path / "journal.txt"), os.write

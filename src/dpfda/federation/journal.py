@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 from pathlib import Path
@@ -28,9 +29,12 @@ class Journal:
         self.path = path
 
     def write(self, what: str, text: str) -> None:
-        """One line, whatever somebody else wrote into the text."""
+        """One line, whatever somebody else wrote into the text; of a very long one its hash too."""
+        if len(text) > _LONGEST:
+            digest = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
+            text = f"{text[:_LONGEST]}… SHA-256 of {len(text)} letters: {digest}"
         when = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime())
-        line = f"{when}  {what:<8}  {printable(text, most=_LONGEST)}\n".encode()
+        line = f"{when}  {what:<8}  {printable(text, most=len(text))}\n".encode()
         file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
             while line:  # a full disk takes a part, and refuses the rest
