@@ -15,7 +15,7 @@ from hospitals import RANGES, ROWS, Hospitals, inquiry, site_folder, write_table
 
 from dpfda.errors import DpfdaError, InvalidData, InvalidParameter, ProtocolError
 from dpfda.federation import app
-from dpfda.federation.card import Card
+from dpfda.federation.card import Card, node_public
 from dpfda.federation.coordinator import StudyFailed
 from dpfda.federation.messages import Ask, Envelope, Reply, Told, decode, encode
 from dpfda.federation.node import Node
@@ -355,6 +355,11 @@ def test_secrets_are_their_owners_only(hospitals):
         for name in ("identity.key", "node.key", "site.toml"):
             assert (folder.path / name).stat().st_mode & 0o077 == 0
     assert (hospitals.folder.private / "identity.key").stat().st_mode & 0o077 == 0
+    site = hospitals.folders["h0"]
+    assert node_public(site.node_key) == site.card.node
+    (site.path / "node.key").chmod(0o640)
+    with pytest.raises(ProtocolError, match=r"node\.key may be read by others"):
+        _ = site.node_key
 
 
 def test_told_is_what_it_says():

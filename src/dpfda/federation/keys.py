@@ -15,6 +15,11 @@ from dpfda.protocol.secure_sum import Identity
 def kept(path: Path, make: bytes) -> bytes:
     """What the file holds; `make` is written first where there is none."""
     durable.claim(path, make)
+    return secret(path)
+
+
+def secret(path: Path) -> bytes:
+    """What a file of ours holds that nobody else may read."""
     if os.name == "posix" and path.stat().st_mode & 0o077:
         raise ProtocolError(f"{path.name} may be read by others: chmod 600 {path.name}")
     return path.read_bytes()

@@ -15,7 +15,7 @@ from dpfda.errors import InvalidData, InvalidParameter, ProtocolError
 from dpfda.federation.card import Card, new_node_key, node_public
 from dpfda.federation.guard import Approve, Guard
 from dpfda.federation.journal import Journal
-from dpfda.federation.keys import kept, kept_identity
+from dpfda.federation.keys import kept, kept_identity, secret
 from dpfda.federation.offered import EVERY_OTHER, differences
 from dpfda.federation.plan import Plan
 from dpfda.federation.shared import Holds
@@ -109,7 +109,7 @@ class SiteFolder:
     @property
     def node_key(self) -> bytes:
         """Its private key on the Flower network."""
-        return (self.path / "node.key").read_bytes()
+        return secret(self.path / "node.key")
 
     @property
     def card_path(self) -> Path:
