@@ -27,7 +27,8 @@ from dpfda.questions.widths import BATCHES as WIDTH_BATCHES
 from dpfda.questions.widths import Widths
 
 _CENTER_WIDTHS = (1 / 3, 1 / 4)  # of the scale h, batch after batch
-_DIRECTION_BATCHES = 3  # where the first say how often to ask about the constant stump
+_DIRECTION_BATCHES = 3  # where the first say how often to ask about the constant stump, or
+_MORE_BATCHES = 5  # whether the last are asked for nothing but their label
 _INTERCEPT_BATCHES = 4
 _REACH = 2.5  # half-width of a distance, in units of its median
 _BELOW = -2.0  # a threshold that every feature exceeds: this stump's answer is the label
@@ -64,6 +65,9 @@ class AskedProgress(ScoredProgress):
         two_unknown = plan.n_classes == 2 and design.class_share is None
         self._constant = sizes.constant_shares(effective) if two_unknown else (0.0, 0.0)
         self.constant_share: FloatArray = np.array(self._constant[0])
+        ordered = bool(self.design.ordered)
+        wanted = sizes.labels_wanted(effective, ordered=ordered) if two_unknown else 0.0
+        self._labels_wanted = wanted
         self.asking: FloatArray = self._at_first
         located = int(design.range_share(plan) * plan.n_people)
         tempered = int(design.temperature_share * plan.n_people)
@@ -78,8 +82,9 @@ class AskedProgress(ScoredProgress):
         )
         self._sums: dict[str, FloatArray] = {}
         self.ranging = Ranging(channels(plan.encoder), k=self.k, alpha=self._alpha(self.k))
-        looks = _DIRECTION_BATCHES if any(self._constant) or self._attentive else 1
-        looks *= attention.PARTS if self._attentive else 1
+        several = any(self._constant) or self._attentive
+        looks = (_MORE_BATCHES if wanted else _DIRECTION_BATCHES) if several else 1
+        looks = _DIRECTION_BATCHES * attention.PARTS if self._attentive else looks
         batches = {
             "center": sizes.split_evenly(center, len(_CENTER_WIDTHS)),
             "width": sizes.split_evenly(widths, WIDTH_BATCHES) if widths else [],
@@ -176,9 +181,8 @@ class AskedProgress(ScoredProgress):
     def _constant_weight(self) -> float:
         """Of the constant stump beside the others: where people answer several, most of them do."""
         share, others = float(self.constant_share), self._at_first
-        if self.k > 1:
-            return 2.0 * float(others.max()) if share else 0.0
-        return share / (1 - share) * float(others.sum())
+        weight = float(((1 - share) ** (-1 / self.k) - 1) * others.sum())
+        return max(weight, 2.0 * float(others.max())) if self.k > 1 and share else weight
 
     def _intercept_questions(self, start: int, people: int) -> Task:
         positive = self._positive(start, people)

@@ -11,7 +11,7 @@ from dpfda.protocol.estimate import Estimate, accuracy_estimate
 from dpfda.protocol.findings import Findings
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.temperature import Temperature
-from dpfda.questions import attention, estimation
+from dpfda.questions import attention, estimation, sizes
 from dpfda.questions.asking import AskedProgress
 from dpfda.questions.balance import (
     Belief,
@@ -23,6 +23,10 @@ from dpfda.questions.balance import (
     sensitivity,
 )
 from dpfda.questions.ranging import RANGING
+
+_LEANING = {True: 0.25, False: 0.5}
+"""What the odds of a signal are taken times, of ordered features and of others, where labels are
+wanted more than features; chosen with those of `sizes.LATE`."""
 
 
 class QuestionProgress(AskedProgress, name="questions"):
@@ -137,14 +141,25 @@ class QuestionProgress(AskedProgress, name="questions"):
             )
         if self._attentive:
             self.asking = self._asking_next(total[0, :d], asked[0, :d], balance, alpha)
-        if not self._attentive or self._directions_left % attention.PARTS == 0:
-            calm, alarmed = self._constant
-            self.constant_share = calm + (alarmed - calm) * balance.weights[1]
+        left = sum(phase.kind == "direction" for phase in self.phases[self.phase + 1 :])
+        if self._labels_wanted or not self._attentive or left % attention.PARTS == 0:
+            heard = float(asked[0, d]) * alpha**2
+            self.constant_share = np.array(self._label_share(balance, heard, alpha))
 
-    @property
-    def _directions_left(self) -> int:
-        """Of the phases after this one, how many are asked about directions."""
-        return sum(phase.kind == "direction" for phase in self.phases[self.phase + 1 :])
+    def _label_share(self, balance: Belief, heard: float, alpha: float) -> float:
+        """Of the next people asked about directions, who are asked for their label instead."""
+        calm, alarmed = self._constant
+        usual = float(calm + (alarmed - calm) * balance.weights[1])
+        later = [phase for phase in self.phases[self.phase + 1 :] if phase.kind == "direction"]
+        if not self._labels_wanted or len(later) > sizes.LATE:
+            return usual
+        late = sizes.late_share(
+            self._labels_wanted - heard,
+            alpha**2 * sum(phase.people for phase in later),
+            shown=self._shown,
+            ordered=bool(self.design.ordered),
+        )
+        return max(usual, late)
 
     def _asking_next(
         self, total: FloatArray, asked: FloatArray, balance: Belief, alpha: float
@@ -255,12 +270,23 @@ class QuestionProgress(AskedProgress, name="questions"):
         constant = always_the_same(float(rule.intercept[0]), np.asarray(rule.coefficients[0]))
         return {"evidence": self._shown, "constant": constant}
 
+    def _leaning(self, evidence: float) -> float:
+        """How far a rule goes by its slopes.
+
+        Where few people would lose by them if they find nothing, less far than the evidence says.
+        """
+        if self.k > 1:
+            return 1.0
+        factor = _LEANING[bool(self.design.ordered)] if self._labels_wanted else 1.0
+        told = float(evidence) * factor
+        return told / (told + 1 - float(evidence))
+
     @property
     def model(self) -> CurveModel:
         """The classifier as it is now."""
         shape = (self.n_scores, self.d)
         rules = [
-            cautious(belief, slopes, evidence=float(evidence) if self.k == 1 else 1.0)
+            cautious(belief, slopes, evidence=self._leaning(evidence))
             for belief, slopes, evidence in zip(
                 self.intercepts, self.slopes, self.evidence, strict=True
             )
