@@ -217,7 +217,7 @@ ENTRIES = {
     "001-figure-a3": SimpleNamespace(
         TITLE="Error for five allocations of people, % (001 Table A.2, Figures A.3 and A.4)",
         COVERS=("001-table-a2", "001-figure-a4", "000-table-2", "000-figure-5", "000-figure-6"),
-        SECONDS=120,
+        SECONDS=70,
         run=five,
         verdict=five_verdict,
         **_SHARED,
@@ -225,7 +225,7 @@ ENTRIES = {
     "001-figure-a5": SimpleNamespace(
         TITLE="Error of CG, more people a member or more judges, % (001 Table A.3, Figure A.5)",
         COVERS=("001-table-a3", "000-table-3", "000-figure-7"),
-        SECONDS=60,
+        SECONDS=40,
         run=four,
         verdict=four_verdict,
         **_SHARED,

@@ -159,7 +159,7 @@ def large_verdict(outcome: Outcome) -> Verdict:
     )
 
 
-_SHARED: dict[str, Any] = {"NEEDS": (), "SECONDS": 60, "GUARANTEES": common.GUARANTEES}
+_SHARED: dict[str, Any] = {"NEEDS": (), "SECONDS": 15, "GUARANTEES": common.GUARANTEES}
 ENTRIES = {
     "001-figure-a1": SimpleNamespace(
         TITLE="Scatter of errors of a classifier of 500 people, Tanh, Max-Abs, % (001 Figure A.1)",

@@ -28,7 +28,7 @@ ACCELERATED = True
 TITLE = "Error of seven methods under ε-LDP, one server, % (001 Figure 2)"
 COVERS = ("000-figure-1",)
 NEEDS = ()
-SECONDS = 300
+SECONDS = 60
 GUARANTEES = common.GUARANTEES
 
 METHODS = batch.METHODS

@@ -26,7 +26,7 @@ from dpfda_bench.reproductions import _p001_batch as batch
 TITLE = "Error with one server and with 25 that share classifiers, % (001 Figure 3)"
 COVERS = ("000-figure-9",)
 NEEDS = ()
-SECONDS = 300
+SECONDS = 40
 GUARANTEES = common.GUARANTEES | {
     "as published": "ε-LDP for one person with ε/2 + ε/2; read literally 3ε/2 (C22)",
 }

@@ -21,7 +21,7 @@ from dpfda_bench.reproductions import _p001 as common
 TITLE = "Error of learners on curves, coefficients and rescaled coefficients, % (001 Table A.1)"
 COVERS = ("000-table-1",)
 NEEDS = ()
-SECONDS = 60
+SECONDS = 10
 GUARANTEES = {
     "published": "none: there is no noise in this table",
     "as published": "none",
