@@ -111,7 +111,7 @@ PLACES = [
     Place("face/carried.py face/blocks.py face/cluster.py inquiry.py", WORDS),
     Place("curves/rowwise.py"),
     Place("report/promise.py", EVERY, "guess"),
-    Place("face/study_report.py", r"simulated|hidden|_HELD_OUT", "of_study"),
+    Place("face/study_report.py", r"simulated|hidden|HELD_OUT", "of_study"),
 ]
 HARMLESS = {
     "__repr__", "__str__", "examples", "example", "example_fields", "to_dict", "to_json",

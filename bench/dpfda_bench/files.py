@@ -6,7 +6,7 @@ import csv
 import io
 from pathlib import Path
 
-from dpfda.report import Picture
+from dpfda.report import Picture, Table
 from dpfda.study.outcome import Outcome
 
 
@@ -28,7 +28,7 @@ def write_files(outcome: Outcome, directory: Path, *, stem: str) -> list[Path]:
 def to_csv(outcome: Outcome) -> str:
     """The rows as comma-separated values, with a header and full precision."""
     text = io.StringIO()
-    names = list(dict.fromkeys(key for row in outcome.rows for key in row))
+    names = Table.of(outcome.rows).headings
     writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
     writer.writerows(outcome.rows)

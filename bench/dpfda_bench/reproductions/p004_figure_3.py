@@ -95,8 +95,6 @@ def _row(name: common.Name, owners: int, runs: int) -> dict[str, float]:
             one |= {f"accuracy, {version}": reached, f"distance, {version}": far}
         one["accuracy, default"] = default(data, rows, epsilon=_EPSILON, seed=seed)
         one["accuracy, not private"] = exact("sample", data, rows)
-        one["accuracy, majority"] = (
-            100 * float(np.bincount(data.test_labels).max()) / len(data.test)
-        )
+        one["accuracy, majority"] = common.majority(data)
         found.append(one)
     return {key: float(np.mean([one[key] for one in found])) for key in found[0]}

@@ -15,7 +15,7 @@ from dpfda.study.results import to_json
 _FOLDER = click.option(
     "--folder",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where the files are. [default: DPFDA_DATA, else data]",
+    help="The folder of the data files. [default: DPFDA_DATA, else data]",
 )
 
 

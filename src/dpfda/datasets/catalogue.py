@@ -108,7 +108,7 @@ class Columns(dict[str, npt.NDArray[Any]]):
 
 
 def read(name: str, path: PathLike = None, *, verify: bool = True) -> Columns:
-    """Find a file of the catalogue, check its hash and return what it holds."""
+    """Find a file of the catalogue and return what it holds, if that is what it should hold."""
     if name not in CATALOGUE:
         raise UnknownName("data set", name, sorted(CATALOGUE))
     entry = CATALOGUE[name]

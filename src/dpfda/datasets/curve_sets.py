@@ -21,7 +21,7 @@ def load_phoneme(
     Args:
         path: the file or its folder.
         classes: two of aa, ao, dcl, iy, sh: only these, labeled +1 and −1 in this order.
-        verify: check the file's sha256.
+        verify: refuse a file that holds anything else than the catalogue says.
     """
     data = read("phoneme", path, verify=verify)
     parts = np.array([name.split(".") for name in data["speaker"]])  # train.dr1.mcpm0.sa1
@@ -92,7 +92,7 @@ def load_activity(path: PathLike = None, *, complete: bool = True, verify: bool 
     Args:
         path: the file or its folder.
         complete: keep only the 5742 people with both a curve and an HDL value.
-        verify: check the file's sha256.
+        verify: refuse a file that holds anything else than the catalogue says.
     """
     data = read("activity", path, verify=verify)
     names = ("age", "gender", "race", "bmi", "lbxtc", "sys", "sddsrvyr", "mortstat")

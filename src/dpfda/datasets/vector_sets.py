@@ -22,7 +22,7 @@ def load_diabetes(
     Args:
         path: the file or its folder.
         deduplicate: keep the first of equal rows only.
-        verify: check the file's sha256.
+        verify: refuse a file that holds anything else than the catalogue says.
     """
     text = (
         "A row is a visit; y is +1 for diabetes; groups number the distinct rows, so a split by "
@@ -41,7 +41,7 @@ def load_employee(
     Args:
         path: the file or its folder.
         deduplicate: keep the first of equal rows only.
-        verify: check the file's sha256.
+        verify: refuse a file that holds anything else than the catalogue says.
     """
     text = "A row is an employee; y is +1 for one who leaves; groups number the distinct rows."
     data = read("employee", path, verify=verify)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from dpfda.face.comparison import HELD_OUT
 from dpfda.protocol.estimate import Estimate, wilson
 
 
@@ -45,7 +46,7 @@ class StudyResult:
                 if isinstance(error, Estimate)
                 else (error, wilson(error, people, level))
             )
-            rows.append((f"error, {name}", value, interval, people, "held-out people"))
+            rows.append((f"error, {name}", value, interval, people, HELD_OUT))
         names = ("quantity", "value", "low", "high", "people", "from")
         return [
             dict(zip(names, (quantity, value, *interval, count, source), strict=True))

@@ -15,6 +15,8 @@ NON_PRIVATE = (
     "Non-private: logistic regression on standardized features that saw every curve, its penalty "
     "chosen by cross-validation."
 )
+HELD_OUT = "held-out people"
+"""Where a row of a result comes from that was computed from people's data without noise."""
 WITH_SQUARES = NON_PRIVATE.replace("features that", "features and their squares that")
 _ENOUGH = 2000  # rows to choose a penalty by; the fit takes all
 _FOLDS = 3

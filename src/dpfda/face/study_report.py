@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
+from dpfda.face.comparison import HELD_OUT
 from dpfda.protocol.plan import StudyPlan
 from dpfda.report import Contents, Picture, Table
 
@@ -13,7 +14,6 @@ LEFT_OUT = (
     "Errors on held-out people are left out: they were computed from these people's data without "
     "noise, and are not covered by the guarantee."
 )
-_HELD_OUT = "held-out people"
 _BETTER, _NO_BETTER = "Better than", ("No better than", "Worse than")  # than guessing, or the mean
 
 
@@ -51,7 +51,7 @@ def of_study(
     rows, notes = result.table(), tuple(result.notes)
     hidden = bool(result.held_out) and not simulated
     if hidden:
-        rows = [row for row in rows if _HELD_OUT not in row.values()]
+        rows = [row for row in rows if HELD_OUT not in row.values()]
         notes = (*replies, LEFT_OUT)
     title = "Estimates and errors, with 95 % intervals"
     tables = [Table.of(rows, title=title)] if rows else []

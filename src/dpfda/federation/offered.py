@@ -10,7 +10,7 @@ EVERY_OTHER = "*"
 
 
 def differences(asked: Mapping[str, Any], offered: Mapping[str, Any]) -> str:
-    """Why a task's columns are not those that a site offers; nothing if they are.
+    """Why a plan's columns are not those that a site offers; nothing if they are.
 
     Examples:
         >>> differences({"age": [18, 99]}, {"age": [18, 99], "sex": ["f", "m"]})

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.face.comparison import in_words, majority_error
+from dpfda.face.comparison import HELD_OUT, in_words, majority_error
 from dpfda.mrma.averaging import weights
 from dpfda.mrma.members import Candidates, Judgement
 from dpfda.protocol.estimate import Estimate, wilson
@@ -73,7 +73,7 @@ class MRMAResult:
         """
         rows = [
             {"method": name, "error": error, "low": low, "high": high}
-            | {"people": self.held_out, "source": "held-out people"}
+            | {"people": self.held_out, "source": HELD_OUT}
             for name, error in self.errors.items()
             for low, high in [wilson(error, self.held_out, level)]
         ]

@@ -26,7 +26,7 @@ from dpfda.protocol.estimate import wilson
 from dpfda.protocol.model import CurveModel
 from dpfda.protocol.person import encode_people
 from dpfda.protocol.plan import StudyPlan
-from dpfda.recipe import plan_study
+from dpfda.recipe import JUDGES, plan_study
 from dpfda.report import Report
 from dpfda.study.crowd import RemoteCrowd
 from dpfda.study.outcome import Outcome
@@ -47,14 +47,14 @@ def _plans(people: int) -> dict[str, StudyPlan]:
         "MRMA": StudyPlan(
             n_people=people,
             encoder=CurveEncoder("bspline", n_basis=4, rescale="tanh", scale=2.0),
-            design={"name": "mrma", "n_classifiers": 20, "evaluation_share": 0.15},
+            design={"name": "mrma", "n_classifiers": 20, "evaluation_share": JUDGES},
             title="demo: MRMA",
             **_KNOWN,
         ),
         "questions": plan_study(
             people,
             value_range=_RANGE,
-            evaluation_share=0.15,
+            evaluation_share=JUDGES,
             title="demo: questions",
             **_KNOWN,
         ),
