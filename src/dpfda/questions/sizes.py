@@ -56,8 +56,8 @@ LATE = 2
 """Of the batches of people asked about directions, the last so many may be asked for labels.
 
 These numbers were chosen on `dpfda bench guessing` at ε = 1, 30 to 120 effective people. On curves
-of 75 and more, labels cost more than they gain: "sh" and "iy" of `dpfda bench local` at ε = 0.5
-would be told apart by one or two points less."""
+of 75 and more, labels cost more than they gain: fewer studies of `dpfda bench local` at ε = 0.5
+would tell "sh" from "iy"."""
 
 
 def labels_wanted(effective: float, *, ordered: bool) -> float:
