@@ -15,7 +15,7 @@ from dpfda.collector.pages import views
 from dpfda.collector.pages.templating import text
 from dpfda.collector.storage.base import StudyRecord
 from dpfda.collector.summary import summarize
-from dpfda.protocol.judged import verdict
+from dpfda.protocol.beside_guessing import beside_guessing
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server
 from dpfda.simulate import simulate
@@ -57,7 +57,7 @@ def test_an_error_stands_beside_what_is_known_of_guessing() -> None:
     """The sentence is the judge's; before anybody judged the model, there may be one too."""
     found = {"error": _span(0.1, 0.05), "guessing": _span(0.4, 0.2)}
     judged = {"verdict": {"told": "A word.", "nothing": True}}
-    said = verdict(CLASSES, found | judged, finished=True)
+    said = beside_guessing(CLASSES, found | judged, finished=True)
     assert (said["told"], said["nothing"]) == ("A word.", True)
     assert [row[1:] for row in said["rows"]] == [
         (0.1, pytest.approx(0.05), pytest.approx(0.15)),
@@ -65,11 +65,11 @@ def test_an_error_stands_beside_what_is_known_of_guessing() -> None:
         (0.5, None, None),
     ]
     silent = found | {"verdict": {"told": "", "nothing": False}}
-    assert "not known" in verdict(NUMBERS, silent, finished=True)["told"]
+    assert "not known" in beside_guessing(NUMBERS, silent, finished=True)["told"]
     silent |= {"error": None}
-    assert "not answered yet" in verdict(CLASSES, silent, finished=False)["told"]
-    assert "Nobody judged" in verdict(CLASSES, silent, finished=True)["told"]
-    early = verdict(CLASSES, silent | judged, finished=False)
+    assert "not answered yet" in beside_guessing(CLASSES, silent, finished=False)["told"]
+    assert "Nobody judged" in beside_guessing(CLASSES, silent, finished=True)["told"]
+    early = beside_guessing(CLASSES, silent | judged, finished=False)
     assert early["told"].startswith("A word. People who judge")
     assert early["nothing"]
 

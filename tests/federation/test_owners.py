@@ -24,7 +24,7 @@ from dpfda.errors import (
 )
 from dpfda.federation.coordinator import StudyFailed
 from dpfda.federation.kept import Begun, KeptAnswers
-from dpfda.federation.messages import REPLIED, Envelope, Heard, Reply, Request, decode, encode
+from dpfda.federation.messages import REPLIED, AskOwners, Envelope, Heard, Reply, decode, encode
 from dpfda.federation.owners.inquiry import OwnersInquiry
 from dpfda.federation.plan import Plan
 from dpfda.noise import SimulationSource
@@ -142,7 +142,7 @@ def request(hospitals, site="h0", *, number=0, start=0, stop=20, **changes):
     mine = inquiry.own_order(hospitals.plan.body.sites, site)[0]
     people = int(np.sum((mine >= start) & (mine < stop)))
     task = Server(inquiry.study).issue(20).rows(np.arange(people)).to_dict()
-    return Request(number=number, start=start, stop=stop, query=task | changes)
+    return AskOwners(number=number, start=start, stop=stop, query=task | changes)
 
 
 def send(hospitals, message, name="h0", step="owners"):

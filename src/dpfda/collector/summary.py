@@ -8,7 +8,7 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.errors import InvalidParameter
-from dpfda.protocol.judged import as_found
+from dpfda.protocol.beside_guessing import as_found
 from dpfda.protocol.model import RuleModel
 from dpfda.protocol.server import Server
 

@@ -23,8 +23,8 @@ from dpfda.face.curve_classifier import CurveClassifierBase, plain_classes
 from dpfda.face.curve_study import CurveEstimator
 from dpfda.face.study_report import of_study
 from dpfda.noise import Source
+from dpfda.protocol.beside_guessing import as_found, beside_guessing
 from dpfda.protocol.estimate import Estimate
-from dpfda.protocol.judged import as_found, verdict
 from dpfda.protocol.plan import Protects, StudyPlan
 from dpfda.protocol.server import Server
 from dpfda.report import Contents
@@ -77,7 +77,7 @@ class StudyEstimator(CurveEstimator):
             self.plan_,
             self.result_,
             simulated=self._is_simulation,
-            verdict=verdict(self.plan_, judged, finished=True),
+            verdict=beside_guessing(self.plan_, judged, finished=True),
             draw=self.plot,
             replies=found.notes,
         )

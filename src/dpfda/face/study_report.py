@@ -44,7 +44,7 @@ def of_study(
         plan: the study.
         result: what it found.
         simulated: whether people are made up: only then errors on held-out people are shown.
-        verdict: `protocol.judged.verdict` of it.
+        verdict: `protocol.beside_guessing` of it.
         draw: makes a figure.
         replies: those notes of the result that rest on replies alone.
     """

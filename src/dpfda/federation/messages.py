@@ -38,7 +38,7 @@ class Ask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     told: tuple[Told, ...]
 
 
-class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class AskOwners(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A request to those owners of a site whose turn is start, ..., or stop - 1."""
 
     number: int
@@ -116,7 +116,7 @@ ASKED: dict[str, Any] = {
     "mask": dict[str, bytes],
     "confirm": Survivors,
     "unmask": tuple[Confirmation, ...],
-    "owners": Request,
+    "owners": AskOwners,
     "model": str,
     "judge": Models,
 }

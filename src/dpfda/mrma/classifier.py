@@ -18,7 +18,7 @@ from dpfda.mrma.estimator import MRMAEstimator
 from dpfda.mrma.plots import draw
 from dpfda.mrma.result import MRMAResult
 from dpfda.mrma.training import design_of
-from dpfda.protocol.judged import as_found, verdict
+from dpfda.protocol.beside_guessing import as_found, beside_guessing
 from dpfda.protocol.verdict import judged
 from dpfda.report import Contents
 from dpfda.simulate import people_from, simulate
@@ -153,7 +153,7 @@ class MRMAClassifier(MRMAEstimator):
             self.plan_,
             self.result_,
             simulated=self._is_simulation,
-            verdict=verdict(self.plan_, found, finished=True),
+            verdict=beside_guessing(self.plan_, found, finished=True),
             draw=self.plot,
         )
 

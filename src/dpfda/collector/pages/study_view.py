@@ -18,7 +18,7 @@ from dpfda.collector.pages.words import (
 )
 from dpfda.collector.settings import StudySettings
 from dpfda.collector.storage.base import ModelRecord, StudyRecord
-from dpfda.protocol.judged import verdict
+from dpfda.protocol.beside_guessing import beside_guessing
 from dpfda.protocol.plan import StudyPlan
 
 _LINES = 12  # slope functions on a page
@@ -63,7 +63,7 @@ def study(
         "wanted": sum(phase["people"] for phase in phases),
         "people": (0 if finished else answered) + sum(done.values()),
         "found": found,
-        "verdict": verdict(plan, found, finished=finished),
+        "verdict": beside_guessing(plan, found, finished=finished),
         "growth": _growth(record, answered, history),
         "members": _members(found["members"]),
         "slopes": _slopes(plan, found["slope"]),

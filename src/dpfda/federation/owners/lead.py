@@ -13,7 +13,7 @@ from dpfda.boosting.design import BoostingProgress
 from dpfda.boosting.model import RowModel
 from dpfda.errors import ProtocolError
 from dpfda.federation.coordinator import Coordinator
-from dpfda.federation.messages import Request
+from dpfda.federation.messages import AskOwners
 from dpfda.noise import SecureSource
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.scattered import Scattered
@@ -53,7 +53,7 @@ class Requests:
         lead, number = self._coordinator, self._number
         names = {lead.plan.terms.names[place]: place for place in tasks}
         asked = {
-            name: Request(number=number, start=start, stop=stop, query=tasks[place].to_dict())
+            name: AskOwners(number=number, start=start, stop=stop, query=tasks[place].to_dict())
             for name, place in names.items()
         }
         marks = [tasks[place].digest for place in names.values()]

@@ -12,7 +12,7 @@ from dpfda.boosting.owner import Owners
 from dpfda.boosting.owner_rows import OwnerRows
 from dpfda.errors import ProtocolError
 from dpfda.federation.kept import Begun, KeptAnswers
-from dpfda.federation.messages import Request, Shares
+from dpfda.federation.messages import AskOwners, Shares
 from dpfda.federation.shared import Allow, Part
 from dpfda.noise import Source
 from dpfda.privacy.events import PureEvent
@@ -69,7 +69,7 @@ class OwnersPart(Part):
 
     def answer(self, step: str, message: Any, allow: Allow) -> Shares:
         """The shares of the owners whose turn it is."""
-        asked: Request = message
+        asked: AskOwners = message
         task, number = self._study.read_task(asked.query), asked.number
         mark = f"{task.digest} {asked.start} {asked.stop}"
         found = self._kept.again(number, mark)
@@ -81,7 +81,7 @@ class OwnersPart(Part):
         """What leaves."""
         return f"{len(reply.values) // 8} noisy numbers of owners, question {reply.number}"
 
-    def _new(self, task: Task, asked: Request, mark: str, allow: Allow) -> bytes:
+    def _new(self, task: Task, asked: AskOwners, mark: str, allow: Allow) -> bytes:
         begun, number = self._kept.begun, asked.number
         if not max(begun, default=-1) < number < self._study.n_people:
             raise ProtocolError(f"question {number} comes after later ones, or after all owners")

@@ -11,7 +11,7 @@ from dpfda.protocol.plan import StudyPlan
 _LEVEL = 0.95
 
 
-def verdict(plan: StudyPlan, found: Mapping[str, Any], *, finished: bool) -> dict[str, Any]:
+def beside_guessing(plan: StudyPlan, found: Mapping[str, Any], *, finished: bool) -> dict[str, Any]:
     """The judge's sentence for people, or why there is none yet, and errors beside each other.
 
     Args:
@@ -43,7 +43,7 @@ def verdict(plan: StudyPlan, found: Mapping[str, Any], *, finished: bool) -> dic
 
 
 def as_found(estimate: Estimate | None) -> dict[str, Any] | None:
-    """An estimate as `verdict` and pages read it: value, interval, and the people behind it."""
+    """An estimate as pages and `beside_guessing` read it: value, interval, people behind it."""
     if estimate is None:
         return None
     low, high = estimate.interval(_LEVEL)
