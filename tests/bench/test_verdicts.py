@@ -11,7 +11,7 @@ from dpfda_bench import catalog
 from dpfda_bench.reproductions._p001_vectors import METHODS
 
 RULES = ("as published", "corrected", "default")
-CLAIMS = ("mr_below_weak", "ma_below_weak", "mrma_below_pooled", "mrma_best_svm_cg")
+CLAIMS = ("mr_below_weak", "ma_below_weak", "mrma_best_svm_cg")
 
 
 def word(name: str, **parts: Any) -> str:
