@@ -6,16 +6,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-PAPERS = {
-    "000": "Functional Classification under Local Differential Privacy with Model Reversal and "
-    "Model Average",
-    "001": "Classification Under Local Differential Privacy with Model Reversal and Model "
-    "Averaging",
-    "002": "Approximating Functions with Approximate Privacy for Applications in Signal Estimation "
-    "and Learning",
-    "003": "Pure Differential Privacy for Functional Summaries via a Laplace-like Process",
-    "004": "Privacy-Preserving Boosting in the Local Setting",
-}
+from dpfda.report.table import show
+from dpfda.study.measured import PAPERS
+
 BASELINES = {
     "majority class": "majority class",
     "majority": "majority class",
@@ -187,17 +180,3 @@ def text(value: str) -> str:
     plain = [part.replace("<", "&lt;").replace("*", "\\*") for part in parts[::2]]
     parts[::2] = plain if len(parts) % 2 else parts[::2]
     return "`".join(parts)
-
-
-def show(value: Any) -> str:
-    """One cell.
-
-    Examples:
-        >>> show(0.1235), show(None), show(True), show("a")
-        ('0.1235', '–', 'yes', 'a')
-    """
-    if value is None:
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -56,7 +56,7 @@ NOTES = [
     "Bernstein for large ε come out on both data sets. ICLP-QR's noise on the scans (0.050/ε²) "
     "then does not: it is that of the curves as they are (0.055/ε²). No ψ that was tried gives "
     "both the noise and the limit of ICLP-AR, in either reading.",
-    "Compared with the seed, which is arXiv 2309.00125v2. Of v3 (31 March 2026: another title, "
+    "Compared with arXiv 2309.00125v2. Of v3 (31 March 2026: another title, "
     "'with a' for 'via a', and a shorter abstract) only the beginning could be read, no table.",
 ]
 

@@ -52,8 +52,8 @@ def run(effort: Effort = FULL) -> Outcome:
             "text tells; piecewise for 0.57 to 0.75 of them, on images with every feature at ±1 "
             "(*_square_that_fits, E x²); Duchi's on images for more rows the larger ε, as no mean "
             "of its reports does. So the printed numbers on images are of no one experiment.",
-            "Compared with the seed; of the journal's text (IEEE TIFS 16, 2021, 4451-4465) only "
-            "the abstract could be read, which names personal in place of social images.",
+            "Compared with the preprint. Of the journal's text (IEEE TIFS 16, 2021, 4451-4465) "
+            "only the abstract could be read, which names personal in place of social images.",
         ],
         plot=partial(common.plot_table, rows, "as published", "printed gap", "classes"),
     )
