@@ -11,7 +11,9 @@ from click.testing import CliRunner
 from dpfda import plan_study
 from dpfda.cli._group import dpfda
 from dpfda.cli._own_data import read_own
+from dpfda.cli.submit import _print
 from dpfda.client.own_data import look_over
+from dpfda.client.preview import Preview
 from dpfda.errors import InvalidData
 from dpfda.files import Reading
 
@@ -56,3 +58,16 @@ def test_a_point_without_a_value_is_left_out_and_said(tmp_path: Path) -> None:
     asked = ["submit", "0" * 64, str(path), "--label", "yes", "--home", str(tmp_path), "--fill"]
     refused = CliRunner().invoke(dpfda, asked)
     assert "a row is a point, and those without a value are left out" in refused.stderr
+
+
+def test_a_reply_that_was_drawn_before_has_nothing_beside_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    known = {"body": b'{"values": [1.0]}', "points": np.linspace(0, 1, 41), "hides": "Whatever."}
+    _print(Preview(kind="stump", original=None, perturbed=None, **known))  # type: ignore[arg-type]
+    drawn_before = capsys.readouterr().err
+    assert drawn_before.splitlines()[:2] == ["task: stump", 'bytes: {"values": [1.0]}']
+    _print(Preview(kind="stump", original=np.ones(41), perturbed=None, **known))  # type: ignore[arg-type]
+    shown = capsys.readouterr().err
+    assert "yours" in shown
+    assert shown.endswith("Whatever.\n")

@@ -56,6 +56,13 @@ DOSES = "a.csv --epsilon 1 --target dose --drop ill"
          "--feature-ranges or --feature-norm-bound must be given"),
         (f"regress {DOSES} --target-range 0 9 --delta 0 "
          "--feature-ranges 0:9 --mechanism adassp", "--delta must be above 0"),
+        (f"regress {DOSES} --target-range 0 9 --feature-ranges aeg=0:9",
+         "--feature-ranges must be a column of the file (did you mean 'age'?), got 'aeg'"),
+        ("plan --people 9 --classes a,b --range 0 1 --non-private-error 0.1",
+         "--people, --epsilon and --error must be two of the three, and the third is found, "
+         "got ['--people']"),
+        ("plan --people 9 --epsilon 1 --error 0.2 --classes a,b --range 0 1 --sample a.csv",
+         "--people, --epsilon and --error must be two of the three"),
         ("plan --people 9 --epsilon 1 --classes a,b",
          "--range must be given for curves, or else --feature-ranges for a table"),
         ("plan --people 0 --epsilon 1 --classes a,b --range 0 1", "--people must be an integer"),

@@ -167,6 +167,22 @@ def test_form_and_command_propose_the_same_plan(tmp_path: Path) -> None:
     assert json.loads(path.read_text())["design"] == {"name": "noisy_labels"}
 
 
+def test_the_guide_plans_one_study_three_times(tmp_path: Path) -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "run-a-study.md").read_text(encoding="utf-8")
+    block = re.search(r"^plan = plan_study\(.*?^\)$", guide, re.S | re.M)
+    command = re.search(r"^dpfda (plan .* --out) plan\.json$", guide, re.M)
+    facts = re.search(r'-d \'\{"facts": (\{.*?\}), "settings"', guide, re.S)
+    assert block is not None
+    assert command is not None
+    assert facts is not None
+    names: dict[str, Any] = {"plan_study": plan_study}
+    exec(block[0], names)
+    path = tmp_path / "plan.json"
+    CliRunner().invoke(dpfda, [*command[1].split(), str(path)], catch_exceptions=False)
+    written = StudyPlan.from_dict(json.loads(path.read_text()))
+    assert written.hash == names["plan"].hash == plan_from_facts(json.loads(facts[1])).hash
+
+
 def test_facts_that_make_no_study_are_refused(tmp_path: Path) -> None:
     with QuickCollector(f"sqlite:///{tmp_path / 'x.db'}", options=["--quiet"]) as collector:
         plan = plan_study(9, 1.0, value_range=(0, 1), classes=(0, 1)).to_dict()

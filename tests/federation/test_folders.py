@@ -238,9 +238,15 @@ def test_init_and_status(tmp_path):
     (tmp_path / "open").chmod(0o770)
     code, said = run("site", "init", tmp_path / "open", *given, "--ranges", RANGES)
     assert (code, "one that nobody else may write to" in said) == (2, True)
-    for ranges, reason in (("0:1", "by their names"), ("height=0:3", "about columns of")):
+    refused = {
+        "0:1": "by their names",
+        "height=0:3": "about columns of",
+        "age=100:18": "--ranges['age'] must be a pair (low, high)",
+    }
+    for ranges, reason in refused.items():
         code, said = run("site", "init", tmp_path / "x", *given, "--ranges", ranges)
         assert (code, reason in said) == (2, True), said
+    assert not (tmp_path / "x" / "site.toml").exists()
     code, said = run("site", "status", tmp_path / "nowhere")
     assert (code, "dpfda site init" in said) == (2, True)
 

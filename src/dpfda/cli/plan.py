@@ -107,6 +107,7 @@ def command(
         facts["feature_ranges"] = read_ranges(feature_ranges)
     folder = told["folder"]
     if told["non_private_error"] is not None or told["sample"] is not None:
+        _two_of_three(facts, told)
         found = _forecast(facts, told, reading, how)
         plan, document = found.plan, page.document(found)
         shown = page.outcome(found)
@@ -134,6 +135,15 @@ def command(
     click.echo(f"hash: {plan.hash}")
     for written in filter(None, (out, folder)):
         click.echo(f"written to {written}", err=True)
+
+
+def _two_of_three(facts: dict[str, Any], told: dict[str, Any]) -> None:
+    """Refuse by the names of options what a forecast would refuse."""
+    names = {"--people": "n_people", "--epsilon": "epsilon", "--error": "error"}
+    given = [option for option, name in names.items() if {**told, **facts}.get(name) is not None]
+    if len(given) != 2:
+        rule = "two of the three, and the third is found"
+        raise InvalidParameter("--people, --epsilon and --error", rule, given)
 
 
 def _forecast(

@@ -129,7 +129,7 @@ def _table_model(files: tuple[Path, ...], reading: Reading, options: dict[str, A
     """A number, or a class, from the columns of a table."""
     named = options["feature_ranges"] and read_ranges(options["feature_ranges"])
     if isinstance(named, dict) and reading.columns is None:
-        reading = reading.choosing(list(named))  # those that ranges are given for
+        reading = reading.choosing(list(named), by="--feature-ranges")
     opened = reading.open(files[0], aside=[options["target"]])
     features = reading.chosen(opened, aside={options["target"]: "--target"})
     ranges = feature_ranges(options["feature_ranges"], features)

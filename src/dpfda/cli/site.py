@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from dpfda.cli._reading import read_ranges
+from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidParameter, ProtocolError, printable
 from dpfda.federation import app
 from dpfda.federation.alone import alone
@@ -87,6 +88,7 @@ def _held(given: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(ranges, dict):
         rule = "like age=18:99,dose=0:100, or a .json file: the columns by their names"
         raise InvalidParameter("--ranges", rule, given["ranges"])
+    PublicColumns.of(ranges, name="--ranges")  # refuses what is no range, before there is a site
     offered = {name: list(known) for name, known in ranges.items()}
     return {"data": str(given["data"].resolve()), "ranges": offered}
 

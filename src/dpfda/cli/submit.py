@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from dpfda._validate import FloatArray
 from dpfda.cli._own_data import read_own
 from dpfda.cli._reading import reading_from, reading_options
 from dpfda.client import RemoteClient
@@ -130,14 +131,21 @@ def _print(preview: Preview) -> None:
     console = Console(stderr=True)
     columns = {"yours": preview.original, "what the reply shows": preview.perturbed}
     shown = {name: values for name, values in columns.items() if values is not None}
-    table = Table(title=f"task: {preview.kind}", title_justify="left")
-    table.add_column("t" if len(preview.points) else "feature", justify="right")
-    for name in shown:
-        table.add_column(name, justify="right")
-    size = max((len(values) for values in shown.values()), default=0)
-    for i in range(0, size, max(1, size // _ROWS)):
-        place = f"{preview.points[i]:.3g}" if len(preview.points) else str(i + 1)
-        table.add_row(place, *(f"{values[i]:.4g}" for values in shown.values()))
-    console.print(table)
+    title = f"task: {preview.kind}"
+    # What an earlier reply was drawn from is not kept: then there is nothing to put beside it.
+    console.print(_beside(title, preview.points, shown) if shown else Text(title))
     console.print(Text("bytes: " + json.dumps(json.loads(preview.body))))
     console.print(Text(preview.hides))
+
+
+def _beside(title: str, points: FloatArray, shown: dict[str, FloatArray]) -> Table:
+    """What is hidden beside what the reply shows, at a dozen places."""
+    table = Table(title=title, title_justify="left")
+    table.add_column("t" if len(points) else "feature", justify="right")
+    for name in shown:
+        table.add_column(name, justify="right")
+    size = max(len(values) for values in shown.values())
+    for i in range(0, size, max(1, size // _ROWS)):
+        place = f"{points[i]:.3g}" if len(points) else str(i + 1)
+        table.add_row(place, *(f"{values[i]:.4g}" for values in shown.values()))
+    return table

@@ -89,6 +89,7 @@ class Reading:
         groups: column of persons.
         fill: allow empty cells.
         grid: grid points, ``0:24`` (evenly from one to the other) or ``0,0.5,2``.
+        asked_by: what `columns` came from, for refusals.
 
     Examples:
         >>> from dpfda.files import Handed
@@ -109,10 +110,11 @@ class Reading:
     groups: str | None = None
     fill: bool = False
     grid: str | None = None
+    asked_by: str = field(default="--columns", repr=False)
 
-    def choosing(self, names: Sequence[str]) -> Reading:
-        """The same, for these columns."""
-        return replace(self, columns=",".join(names))
+    def choosing(self, names: Sequence[str], *, by: str = "--columns") -> Reading:
+        """The same, for these columns; `by` names what asks for them, should one be missing."""
+        return replace(self, columns=",".join(names), asked_by=by)
 
     def open(self, path: File, *, aside: Iterable[str] = ()) -> Opened:
         """The file, before its rows are read; columns that are asked for by name are known."""
@@ -129,10 +131,10 @@ class Reading:
         beside = (aside or {}).items()
         taken |= {place_of(name, names, option=option) for name, option in beside}
         if self.columns is not None:
-            kept = places_of(self.columns, names, option="--columns")
+            kept = places_of(self.columns, names, option=self.asked_by)
             if taken & set(kept):
                 both = names[min(taken & set(kept))]
-                raise InvalidParameter("--columns", "without those that have another role", both)
+                raise InvalidParameter(self.asked_by, "without those that have another role", both)
         else:
             kept = [place for place in range(len(names)) if place not in taken]
         if self.drop is not None:
