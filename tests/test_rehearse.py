@@ -82,6 +82,9 @@ def test_what_no_site_could_answer_is_refused_before_anything_is_spent() -> None
     with pytest.raises(InvalidParameter, match=r"sums with Gaussian noise \(delta above 0\)"):
         rehearse(model, tables(CASES["mean"]))
     assert ledger.entries == ()
+    local = dpfda.LocalCurveClassifier(1.0, value_range=(-3, 3), classes=(0, 1), random_state=0)
+    with pytest.raises(InvalidParameter, match=r"sums with .*LocalCurveClassifier"):
+        rehearse(local, tables(CASES["mean"]))  # type: ignore[type-var]
     groups = dpfda.PrivateGroupComparison(1.0, value_range=(-3, 3), random_state=0)
     with pytest.raises(InvalidParameter, match="groups must be given: nobody sees"):
         rehearse(groups, tables(CASES["groups"]))

@@ -20,6 +20,7 @@ from dpfda.protocol.secure_sum.session import Silence
 from dpfda.protocol.site import addable
 
 Model = TypeVar("Model", bound=Carried)
+_SUMS = "one whose questions are sums with Gaussian noise (delta above 0)"
 _TABLES = "a mapping site → X, or site → (X, y)"
 
 
@@ -79,6 +80,8 @@ def rehearse(
         >>> mean.guarantee_.model, consortium.survivors[0]
         ('decentralized', ('A', 'B', 'C'))
     """
+    if not isinstance(estimator, Carried):
+        raise InvalidParameter("estimator", _SUMS, type(estimator).__name__)
     estimator._names_of_y()
     tables = _by_site(X, y, sites)
     form: Any = None
@@ -93,8 +96,7 @@ def rehearse(
             raise InvalidData(f"{error.name} of site {name!r}", error.rule, found) from None
     asked = estimator._asks(form, rows=sum(count_rows(rows) for rows, _ in tables.values()))
     if not addable(first := next(asked.questions())):
-        rule = "one whose questions are sums with Gaussian noise (delta above 0)"
-        raise InvalidParameter("estimator", rule, f"{type(estimator).__name__}, {first.name}")
+        raise InvalidParameter("estimator", _SUMS, f"{type(estimator).__name__}, {first.name}")
     result, consortium = convene(
         asked,
         {name: estimator._held(asked, chunk) for name, chunk in chunks.items()},

@@ -87,6 +87,10 @@ WRONG = {
     "labels of nothing": (f"--ask mean {CURVES} --classes no,yes", "--classes must be left out"),
     "no range": ("--ask mean --columns t0..t9", "no public range of the column"),
     "ranges of no names": ("--ask density --feature-ranges 0:1", "the columns by their names"),
+    "ends that are turned round": (
+        "--ask density --feature-ranges age=9:0",
+        "--feature-ranges['age'] must be a pair",
+    ),
     "pure": (f"--ask mean {CURVES} --delta 0", "sums with Gaussian noise (delta above 0)"),
     "too many": (f"--ask mean {CURVES} --colluders 3", "colluders, dropouts must be"),
     "no grid": (f"--ask mean {CURVES} --grid 0", "--grid must be like 0:24"),

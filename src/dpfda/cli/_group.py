@@ -86,7 +86,9 @@ class CommandFiles(click.Group):
         """Arguments of Python by the names that they have as options of this command."""
         name = ctx.invoked_subcommand
         command = self.get_command(ctx, name) if name in self.list_commands(ctx) else None
-        given = [] if command is None else command.params
+        given = [] if command is None else [*command.params]
+        if isinstance(command, click.Group):  # those of `dpfda site init` and its like
+            given += [part for one in command.commands.values() for part in one.params]
         names = {"random_state": "--seed", "grid_points": "--grid", "X": "FILE"}
         for part in given:
             option = isinstance(part, click.Option)

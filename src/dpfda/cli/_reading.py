@@ -87,29 +87,32 @@ def feature_ranges(text: str | None, names: Sequence[str]) -> dict[str, Any] | N
     return chosen
 
 
-def read_ranges(text: str) -> Any:
-    """What --feature-ranges says: a list of ranges, or a mapping from names to them."""
-    return _json(Path(text)) if text.endswith(".json") else _inline(text)
+def read_ranges(text: str, *, option: str = "--feature-ranges") -> Any:
+    """What the option says: a list of ranges, or a mapping from names to them."""
+    return _json(Path(text), option) if text.endswith(".json") else _inline(text, option)
 
 
-def _json(path: Path) -> dict[str, Any]:
+def _json(path: Path, option: str) -> dict[str, Any]:
     try:
         given = json.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError):
+    except OSError as error:
+        rule = f"a JSON file that can be read ({error.strerror})"
+        raise InvalidParameter(option, rule, path.name) from None
+    except ValueError:
         given = None
     if not isinstance(given, dict):
         rule = 'a JSON file like {"age": [18, 100], "sex": ["f", "m"]}'
-        raise InvalidParameter("--feature-ranges", rule, path.name)
+        raise InvalidParameter(option, rule, path.name)
     return given
 
 
-def _inline(text: str) -> Any:
+def _inline(text: str, option: str) -> Any:
     parts = [part.rpartition("=") for part in text.split(",")]
     try:
         pairs = [tuple(map(float, pair.split(":"))) for _, _, pair in parts]
     except ValueError:
         rule = "like 0:1, age=18:99,weight=30:150, or a .json file"
-        raise InvalidParameter("--feature-ranges", rule, text) from None
+        raise InvalidParameter(option, rule, text) from None
     named = [name.strip() for name, equals, _ in parts if equals]
     return dict(zip(named, pairs, strict=True)) if len(named) == len(pairs) else pairs
 

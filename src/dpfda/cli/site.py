@@ -84,7 +84,7 @@ def _held(given: dict[str, Any]) -> dict[str, Any]:
         return {"data": str(given["study"].resolve()), "ranges": {}}
     if given["data"] is None or given["people"]:
         raise InvalidParameter("--data", "given, or --study with --people", given["data"])
-    ranges = None if given["ranges"] is None else read_ranges(given["ranges"])
+    ranges = None if given["ranges"] is None else read_ranges(given["ranges"], option="--ranges")
     if not isinstance(ranges, dict):
         rule = "like age=18:99,dose=0:100, or a .json file: the columns by their names"
         raise InvalidParameter("--ranges", rule, given["ranges"])
