@@ -45,6 +45,20 @@ def test_every_entry_is_on_the_page(found: dict[str, Any]) -> None:
     assert [name for name in held if name not in covered or name not in text] == []
 
 
+def test_the_run_was_of_entries_as_they_are(found: dict[str, Any]) -> None:
+    """What an entry is, what it needs and what it promises was not changed after it was run."""
+    for name in catalog.reproduction_names():
+        module = catalog.reproduction(name)
+        known = {
+            "title": module.TITLE,
+            "covers": list(getattr(module, "COVERS", ())),
+            "needs": list(module.NEEDS),
+            "guarantees": module.GUARANTEES,
+            "full": True,
+        }
+        assert {key: found[name][key] for key in known} == known, name
+
+
 def test_entries_have_their_pictures_and_reasons(found: dict[str, Any]) -> None:
     drawn = {path.stem for path in (DOCS / "reproductions").glob("*.png")}
     assert drawn == {name for name, entry in found.items() if entry["picture"]}
