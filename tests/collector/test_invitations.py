@@ -175,7 +175,7 @@ def test_the_command_line_creates_and_invites(
     done = studies("create", str(tmp_path / "plan.json"), "--open", "--lapse", "60")
     assert done.exit_code == 0, done.stderr
     assert f"hash: {plan.hash}" in done.stdout
-    assert "open: True" in done.stdout
+    assert "open to anybody: True" in done.stdout
     page = f"{collector.url}/take-part/{plan.hash}"
     assert done.stdout.endswith(f"people's page: {page}\n")
     assert done.stderr.startswith("warning: anybody may take part and no deadline ends a phase")

@@ -214,6 +214,8 @@ class AskedProgress(ScoredProgress):
     @property
     def _attentive(self) -> bool:
         """Whether what stumps are asked about depends on what was answered before."""
+        if effective_answers(self.plan.n_people, self.plan.epsilon) < attention.FROM:
+            return False
         only_features = self.own == self.d  # distances may go together: few of them are not all
         return only_features and not self.design.ordered and self.plan.n_scores == 1
 

@@ -14,6 +14,7 @@ from dpfda._validate import FloatArray
 PARTS = 2
 """Of a batch of people asked about directions: each is asked about what others left unknown."""
 
+FROM = 30  # effective people; of fewer, the answers of a part say next to nothing
 _SIZES = np.array([0.01, 0.03, 0.1, 0.3])  # variances of correlations that are there, and
 _SHARES = np.array([1.0, 0.3, 0.1])  # how many of them are, each as likely as the others
 _FEW = 6  # with fewer features all are thought to be there
