@@ -181,12 +181,12 @@ class Score:
         rows, p = with_one(normal_rows(len(noise) - 1)), self.share
         if_one, if_zero = asked.gradients(rows)
         expected = p * if_one.mean(axis=0) - (1 - p) * if_zero.mean(axis=0)
-        into = p * (1 - p) * (if_one + if_zero).T @ rows / len(rows) / noise[:, None]
-        reaction = into * noise[:, None]
+        reaction = p * (1 - p) * (if_one + if_zero).T @ rows / len(rows)
+        weighed = reaction / noise[:, None]
         return Score(
             self.share,
-            self.told + into.T @ (gradient - expected),
-            self.information + reaction.T @ into,
+            self.told + weighed.T @ (gradient - expected),
+            self.information + reaction.T @ weighed,
         )
 
     @property

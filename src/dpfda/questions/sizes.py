@@ -63,8 +63,8 @@ would tell "sh" from "iy"."""
 def labels_wanted(effective: float, *, ordered: bool) -> float:
     """How many clear answers about the label it takes to name the larger class, if nothing else.
 
-    Of few people most of what they can say: 20 clear answers name the larger of two classes of
-    30 and 70 % in 24 of 25 studies. None where features will most often show more than labels.
+    Of few people most of what they can say; none where features will most often show more than
+    labels.
 
     Examples:
         >>> [round(labels_wanted(n, ordered=False)) for n in (29, 30, 120, 400)]
