@@ -97,49 +97,60 @@ def test_unbalanced_answers_make_the_next_people_be_asked_more_about_it() -> Non
     assert shares[0.05] > shares[0.5] + 0.1
 
 
-@pytest.mark.parametrize(
-    ("ordered", "seen", "half", "unseen"), [(True, 0.66, 0.55, 0.44), (False, 0.63, 0.56, 0.49)]
-)
-def test_the_last_people_tell_their_label_unless_a_stump_seems_right(
-    ordered: bool, seen: float, half: float, unseen: float
-) -> None:
-    facts: dict[str, Any] = (
-        {"value_range": (-1, 1)} if ordered else {"feature_ranges": [(-1, 1)] * 8}
-    )
-    plan = plan_study(280, 1.0, classes=(0, 1), **facts)
+_WAITING = {
+    "curves": ({"value_range": (-1, 1)}, (0.66, 0.55, 0.44), 4, 0.5),
+    "table": ({"feature_ranges": [(-1, 1)] * 8}, (0.63, 0.56, 0.49), 4, 0.5),
+    "middles": (
+        {"feature_ranges": [(-1, 1)] * 8, "center_known": True},
+        (0.63, 0.56, 0.49),
+        2,
+        0.7,
+    ),
+}
+"""How likely a signal is for nobody, some and all to be asked late; how many batches late are; and
+how likely the prior has it."""
+
+
+@pytest.mark.parametrize("of", _WAITING)
+def test_the_last_people_tell_their_label_unless_a_stump_seems_right(of: str) -> None:
+    facts, (seen, half, unseen), late, expected = _WAITING[of]
+    plan = plan_study(280, 1.0, classes=(0, 1), **facts)  # type: ignore[arg-type]
     progress: Any = Server(plan).progress
-    even, alpha = balance.balance_of(None), progress._alpha(1)
-    usual = np.interp(0.25, [0, 1], sizes.constant_shares(effective_answers(280, 1.0)))
+    alpha = progress._alpha(1)
+    calm, alarmed = sizes.constant_shares(effective_answers(280, 1.0))
+    usual = np.interp(0.25, [0, 1], [max(calm, 0.15) if progress.parts else calm, alarmed])
     places = [i for i, phase in enumerate(progress.phases) if phase.kind == "direction"]
-    left = alpha**2 * sum(progress.phases[place].people for place in places[-2:])
+    left = alpha**2 * sum(progress.phases[place].people for place in places[-late:])
     missing = 3.6 * effective_answers(280, 1.0) ** 0.5 - 15
     assert 0.4 < missing / left < 0.8
-    before = logit(0.5 if ordered else 0.7)
 
     def asked(shown: float, *, place: int, heard: float = 15.0) -> float:
-        progress.phase, progress.evidence = place, expit(logit([shown]) + before)
-        return float(progress._label_share(even, heard, alpha))
+        progress.phase, progress.evidence = place, expit(logit([shown]) + logit(expected))
+        return float(progress._label_share(0.25, heard, alpha))
 
-    assert asked(unseen, place=places[-3]) == pytest.approx(missing / left)
-    assert asked(half, place=places[-3]) == pytest.approx(max(missing / left / 2, usual), rel=0.01)
-    assert asked(seen, place=places[-3]) == pytest.approx(usual)
-    assert asked(unseen, place=places[-4]) == pytest.approx(usual)
-    assert asked(unseen, place=places[-3], heard=99.0) == pytest.approx(usual)
-    assert asked(unseen, place=places[-3], heard=0.0) == 0.95
+    assert asked(unseen, place=places[-late - 1]) == pytest.approx(missing / left)
+    assert asked(half, place=places[-late - 1]) == pytest.approx(
+        max(missing / left / 2, usual), rel=0.01
+    )
+    assert asked(seen, place=places[-late - 1]) == pytest.approx(usual)
+    assert asked(unseen, place=places[-late - 2]) == pytest.approx(usual)
+    assert asked(unseen, place=places[-late - 1], heard=99.0) == pytest.approx(usual)
+    assert asked(unseen, place=places[-late - 1], heard=0.0) == 0.95
 
 
 def test_where_a_share_is_known_or_found_later_nobody_tells_a_label_late() -> None:
     curves: dict[str, Any] = {"value_range": (-1, 1)}
     for people, facts in (
         (280, curves | {"class_share": 0.3}),
-        (352, curves),  # 75 effective people
-        (1410, {"feature_ranges": [(-1, 1)] * 8}),  # 301
+        (352, curves | {"center_known": True}),  # 75 effective people
+        (1410, curves),  # 301 effective people
+        (1410, {"feature_ranges": [(-1, 1)] * 8}),
     ):
         plan = plan_study(people, 1.0, classes=(0, 1), **facts)
         progress: Any = Server(plan).progress
         progress.phase = len(progress.phases) - 2
         progress.evidence = np.array([0.1])
-        usual = progress._label_share(balance.balance_of(0.3), 0.0, progress._alpha(1))
+        usual = progress._label_share(1.0, 0.0, progress._alpha(1))
         assert usual == pytest.approx(progress._constant[1])
 
 
@@ -156,13 +167,12 @@ def test_who_answers_several_questions_tells_the_label_as_often_as_is_wanted() -
 
 
 def test_slopes_must_show_more_where_the_larger_class_is_known_by_few_labels_alone() -> None:
-    for facts, ordered, factor in (
-        ({"value_range": (-1, 1)}, True, 0.25),
-        ({"feature_ranges": [(-1, 1)] * 2}, False, 0.5),
+    for facts, factor in (
+        ({"value_range": (-1, 1)}, 0.25),
+        ({"feature_ranges": [(-1, 1)] * 2}, 0.5),
     ):
-        plan = plan_study(200, 1.0, classes=(0, 1), **facts)  # type: ignore[arg-type]
+        plan = plan_study(200, 1.0, classes=(0, 1), center_known=True, **facts)  # type: ignore[arg-type]
         progress: Any = Server(plan).progress
-        assert bool(progress.design.ordered) is ordered
         progress.slopes = np.full((1, progress.d), 1.5)
         progress.intercepts = [
             balance.intercept_of(balance.balance_of(0.3), progress.slopes[0], doubt=0)

@@ -18,7 +18,7 @@ from dpfda.protocol.tasks.calibration import CalibrationTask
 from dpfda.protocol.tasks.reach import ReachTask
 from dpfda.protocol.tasks.stump import StumpTask
 from dpfda.protocol.temperature import BATCHES, Temperature, asked, confidence_questions
-from dpfda.questions import attention, sizes
+from dpfda.questions import attention, parting, sizes
 from dpfda.questions.balance import one_against_the_rest
 from dpfda.questions.design import INTERCEPT_QUESTIONS, QuestionDesign
 from dpfda.questions.ranging import RANGING, Ranging, channels
@@ -29,8 +29,12 @@ from dpfda.questions.widths import Widths
 _CENTER_WIDTHS = (1 / 3, 1 / 4)  # of the scale h, batch after batch
 _DIRECTION_BATCHES = 3  # where the first say how often to ask about the constant stump, or
 _MORE_BATCHES = 5  # whether the last are asked for nothing but their label
+_PARTING_BATCHES = 10  # where each batch says at which thresholds to ask the next
+_PARTING_CENTER = 0.1  # of all people: asked without their label before
+_PARTING_LABELS = 0.15  # of the others, at least: asked for their label alone
 _INTERCEPT_BATCHES = 4
 _REACH = 2.5  # half-width of a distance, in units of its median
+_SPAN = 0.32  # of thresholds around a center, in units of h, where nothing is known yet
 _BELOW = -2.0  # a threshold that every feature exceeds: this stump's answer is the label
 
 
@@ -63,12 +67,31 @@ class AskedProgress(ScoredProgress):
         self.guessing: Estimate | None = None
         effective = effective_answers(plan.n_people, plan.epsilon)
         two_unknown = plan.n_classes == 2 and design.class_share is None
+        free = design.center_known or design.spread_differs or design.range_is_loose
+        few = sizes.parts_alone(effective * (1 - design.temperature_share), features=self.own)
+        self.parts = two_unknown and not free and few
         self._constant = sizes.constant_shares(effective) if two_unknown else (0.0, 0.0)
+        if self.parts:
+            self._constant = max(self._constant[0], _PARTING_LABELS), self._constant[1]
         self.constant_share: FloatArray = np.array(self._constant[0])
         ordered = bool(self.design.ordered)
-        wanted = sizes.labels_wanted(effective, ordered=ordered) if two_unknown else 0.0
-        self._labels_wanted = wanted
+        clear = ordered and not self.parts
+        wanted = sizes.labels_wanted(effective, show_themselves=clear)
+        self._labels_wanted = wanted if two_unknown else 0.0
+        labels = plan.n_people * self._alpha(self.k) ** 2  # that all people could tell
+        self._caution = sizes.caution(labels, ordered=ordered, parts=self.parts)
         self.asking: FloatArray = self._at_first
+        self.public_centers = self.centers
+        self.spans: FloatArray = self.scales * _SPAN
+        self.heard = parting.nothing_heard(self.d if self.parts else 0)
+        self.balance: FloatArray = np.zeros(())
+        self._sums: dict[str, FloatArray] = {}
+        self.ranging = Ranging(channels(plan.encoder), k=self.k, alpha=self._alpha(self.k))
+        super().__init__(plan, self._phases(plan, effective))
+
+    def _phases(self, plan: StudyPlan, effective: float) -> list[Phase]:
+        """In order; effective is how many clear answers everybody's are worth."""
+        design = self.design
         located = int(design.range_share(plan) * plan.n_people)
         tempered = int(design.temperature_share * plan.n_people)
         effective *= 1 - design.range_share(plan) - design.temperature_share
@@ -79,22 +102,28 @@ class AskedProgress(ScoredProgress):
             effective * (1 - design.width_share(plan)),
             center_known=design.center_known,
             evaluation_share=design.evaluation_share,
+            **({"center_share": _PARTING_CENTER} if self.parts else {}),
         )
-        self._sums: dict[str, FloatArray] = {}
-        self.ranging = Ranging(channels(plan.encoder), k=self.k, alpha=self._alpha(self.k))
-        several = any(self._constant) or self._attentive
-        looks = (_MORE_BATCHES if wanted else _DIRECTION_BATCHES) if several else 1
-        looks = _DIRECTION_BATCHES * attention.PARTS if self._attentive else looks
         batches = {
             "center": sizes.split_evenly(center, len(_CENTER_WIDTHS)),
             "width": sizes.split_evenly(widths, WIDTH_BATCHES) if widths else [],
-            "direction": sizes.split_evenly(direction, looks),
+            "direction": sizes.split_evenly(direction, self._looks),
             "intercept": sizes.split_evenly(intercept, _INTERCEPT_BATCHES),
             "temperature": sizes.split_evenly(tempered, BATCHES),
             "evaluation": [evaluation],
         }
         later = [Phase(kind, n) for kind in batches for n in batches[kind]]
-        super().__init__(plan, self.ranging.phases(located) + later)
+        return self.ranging.phases(located) + later
+
+    @property
+    def _looks(self) -> int:
+        """How many batches of people are asked about directions."""
+        if self.parts:
+            return _PARTING_BATCHES
+        if self._attentive:
+            return _DIRECTION_BATCHES * attention.PARTS
+        several = _MORE_BATCHES if self._labels_wanted else _DIRECTION_BATCHES
+        return several if any(self._constant) else 1
 
     @property
     def _intercept(self) -> FloatArray:
@@ -135,7 +164,7 @@ class AskedProgress(ScoredProgress):
             "stump",
             people,
             coordinates=chosen,
-            thresholds=self.centers[chosen] + self._center_width[chosen] * dither,
+            thresholds=self._thresholds(chosen, self._center_width[chosen] * dither),
             positive=np.ones(people, dtype=np.int64),
             uses_label=False,
         )
@@ -161,21 +190,35 @@ class AskedProgress(ScoredProgress):
         return chosen, np.take_along_axis(uniforms[:, d:], chosen, axis=1)
 
     def _direction_questions(self, start: int, people: int) -> Task:
-        uniforms = self._public(start, people, self.d + 1)
+        uniforms = self._public(start, people, (self.d + 1) * (2 if self.parts else 1))
+        uniforms, others = uniforms[:, : self.d + 1], uniforms[:, self.d + 1 :]
         weights = np.append(self.asking, self._constant_weight)
         if not weights[-1]:
             uniforms, weights = uniforms[:, : self.d], self.asking
         chosen = public_subsets(uniforms, choose=self.k, weights=weights)
         constant = chosen == self.d
+        coordinates = np.where(constant, 0, chosen)
+        offsets: FloatArray = np.zeros(())
+        if self.parts:
+            dither = 2 * np.take_along_axis(others, chosen, axis=1) - 1
+            offsets = self.spans[coordinates] * dither
         return self._ask(
             "stump",
             people,
-            coordinates=np.where(constant, 0, chosen),
-            thresholds=np.where(constant, _BELOW, np.append(self.centers, 0.0)[chosen]),
+            coordinates=coordinates,
+            thresholds=np.where(constant, _BELOW, self._thresholds(coordinates, offsets)),
             positive=self._positive(start, people),
             uses_label=True,
             folds=self.folds,
         )
+
+    def _thresholds(self, features: IntArray, offsets: FloatArray) -> FloatArray:
+        """So far from the centers of features; on a grid where all answers count together."""
+        asked = self.centers[features] + offsets
+        if not self.parts:
+            return np.asarray(asked)
+        middle, unit = self.public_centers[features], self.scales[features]
+        return np.asarray(middle + unit * parting.on_grid((asked - middle) / unit))
 
     @property
     def _constant_weight(self) -> float:
@@ -214,7 +257,8 @@ class AskedProgress(ScoredProgress):
     @property
     def _attentive(self) -> bool:
         """Whether what stumps are asked about depends on what was answered before."""
-        if effective_answers(self.plan.n_people, self.plan.epsilon) < attention.FROM:
+        few = effective_answers(self.plan.n_people, self.plan.epsilon) < attention.FROM
+        if self.parts or few:
             return False
         only_features = self.own == self.d  # distances may go together: few of them are not all
         return only_features and not self.design.ordered and self.plan.n_scores == 1
@@ -262,7 +306,9 @@ class AskedProgress(ScoredProgress):
             own = [score == m for m in range(self.n_scores)]
             self._add("total", np.stack([told[rows].sum(axis=0) for rows in own]))
             self._add("asked", np.stack([asked[rows].sum(axis=0) for rows in own]))
-            if task.uses_label and task.width > 1:
+            if self.parts:
+                self._hear(task, reply)
+            elif task.uses_label and task.width > 1:
                 self._add("pair_total", np.stack([told[rows].T @ told[rows] for rows in own]))
                 self._add("pair_asked", np.stack([asked[rows].T @ asked[rows] for rows in own]))
         elif isinstance(task, CalibrationTask):
@@ -273,6 +319,14 @@ class AskedProgress(ScoredProgress):
         else:
             self._add("total", np.array([reply.sum()]))
             self._add("people", np.array([float(len(reply))]))
+
+    def _hear(self, task: StumpTask, reply: FloatArray) -> None:
+        """Count answers about features by their threshold."""
+        about = task.thresholds != _BELOW
+        feature, threshold = task.coordinates[about], task.thresholds[about]
+        place = (threshold - self.public_centers[feature]) / self.scales[feature]
+        told = (reply[about] > 0).astype(np.int64)
+        np.add.at(self.heard[int(task.uses_label)], (feature, parting.cells(place), told), 1.0)
 
     def _add(self, name: str, amount: FloatArray) -> None:
         self._sums[name] = self._sums.get(name, np.zeros_like(amount)) + amount

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -48,35 +49,73 @@ def constant_shares(effective: float) -> tuple[float, float]:
     return min(max(60 / effective**1.5, 0.08), 0.4), min(max(60 / effective, 0.1), 0.5)
 
 
+class Caution(NamedTuple):
+    """How much is made of features that may say nothing, where people are few.
+
+    Attributes:
+        shown: how likely a signal must be for nobody to be asked for labels late, and how unlikely
+            for all of them to be; the first is the smaller.
+        leaning: what the odds of a signal are taken times before a rule goes by it.
+        late: of the people asked about directions, the last so many may be asked for labels.
+    """
+
+    shown: tuple[float, float]
+    leaning: float
+    late: float = 0.4
+
+
 _LABELS, _MOST_LATE = 3.6, 0.95
 _LATE_FROM = 30  # with fewer, neither features nor labels say much
-_LATE_BELOW = {True: 75, False: _CALIBRATED_FROM}  # effective people, of ordered features or not
-_SHOWN = {True: (0.45, 0.65), False: (0.5, 0.62)}  # how likely a signal is: labels, or none
-LATE = 2
-"""Of the batches of people asked about directions, the last so many may be asked for labels.
+_LATE_BELOW = 75  # from so many on, ordered features at one threshold show themselves or nothing
+_PARTING_CAUTION = {
+    True: {
+        50: Caution((0.6, 0.8), 0.1, 0.6),  # labels are all that so few can tell for sure
+        75: Caution((0.45, 0.65), 0.15),
+        math.inf: Caution((0.35, 0.55), 0.33),
+    },
+    False: {
+        50: Caution((0.5, 0.62), 0.5, 0.6),
+        math.inf: Caution((0.5, 0.62), 1.0),
+    },
+}
+"""By whether features are ordered, and by effective people below, where `parting` learns.
 
-These numbers were chosen on `dpfda bench guessing` at ε = 1, 30 to 120 effective people. On curves
-of 75 and more, labels cost more than they gain: fewer studies of `dpfda bench local` at ε = 0.5
-would tell "sh" from "iy"."""
+Chosen on `dpfda bench guessing` at ε = 1 and other seeds, 30 to 120 effective people. The third is
+also for "sh" and "iy" of `dpfda bench local` at ε = 0.5, 90 effective people: a leaning of 0.2
+would hold what is lost without a signal below 1.3 points of 120, and cost these half a point."""
+_CAUTION = {True: Caution((0.45, 0.65), 0.25), False: Caution((0.5, 0.62), 0.5)}
 
 
-def labels_wanted(effective: float, *, ordered: bool) -> float:
+def caution(effective: float, *, ordered: bool, parts: bool) -> Caution:
+    """What is thought of features before anybody is asked.
+
+    Args:
+        effective: how many labels people could tell clearly if everybody was asked for it.
+        ordered: whether the first features matter most.
+        parts: whether `parting` learns from all answers at once.
+    """
+    if not parts:
+        return _CAUTION[ordered]
+    return next(tier for below, tier in _PARTING_CAUTION[ordered].items() if effective < below)
+
+
+def labels_wanted(effective: float, *, show_themselves: bool = False) -> float:
     """How many clear answers about the label it takes to name the larger class, if nothing else.
 
     Of few people most of what they can say; none where features will most often show more than
-    labels.
+    labels, sooner where they `show_themselves` at one threshold each.
 
     Examples:
-        >>> [round(labels_wanted(n, ordered=False)) for n in (29, 30, 120, 400)]
+        >>> [round(labels_wanted(n)) for n in (29, 30, 120, 400)]
         [0, 20, 39, 0]
-        >>> [round(labels_wanted(n, ordered=True)) for n in (30, 120)]
+        >>> [round(labels_wanted(n, show_themselves=True)) for n in (30, 120)]
         [20, 0]
     """
-    enough = _LATE_FROM <= effective < _LATE_BELOW[ordered]
-    return _LABELS * math.sqrt(effective) if enough else 0.0
+    below = _LATE_BELOW if show_themselves else _CALIBRATED_FROM
+    return _LABELS * math.sqrt(effective) if _LATE_FROM <= effective < below else 0.0
 
 
-def late_share(missing: float, left: float, *, shown: float, ordered: bool) -> float:
+def late_share(missing: float, left: float, *, shown: float, caution: Caution) -> float:
     """Of the last people asked about directions, who are asked for their label instead.
 
     As many as are missing where no stump seems right by then; nobody where one does.
@@ -85,13 +124,14 @@ def late_share(missing: float, left: float, *, shown: float, ordered: bool) -> f
         missing: clear answers about the label.
         left: those that all people who are left can give.
         shown: how likely it is that any stump is right, if it was as likely as not.
-        ordered: whether the first features matter most.
+        caution: how likely it must be.
 
     Examples:
-        >>> [round(late_share(8, 20, shown=w, ordered=True), 2) for w in (0.3, 0.5, 0.7)]
+        >>> few = caution(60, ordered=True, parts=True)
+        >>> [round(late_share(8, 20, shown=w, caution=few), 2) for w in (0.3, 0.5, 0.7)]
         [0.4, 0.3, 0.0]
     """
-    low, high = _SHOWN[ordered]
+    low, high = caution.shown
     unseen = min(max((high - shown) / (high - low), 0.0), 1.0)
     return unseen * min(max(missing / max(left, 1e-9), 0.0), _MOST_LATE)
 
@@ -116,8 +156,22 @@ def width_share(effective: float) -> float:
     return min(max(15 / max(effective, 1e-9), 0.04), 0.1)
 
 
+_PARTED_FROM = 15  # with fewer, one feature is asked about, and its public middle is believed
+_PARTED_MOST = 64  # features: all of them are on one grid
+
+
+def parts_alone(effective: float, *, features: int) -> bool:
+    """Whether people are so few that nobody is left for intercepts: `parting` finds all at once."""
+    return _PARTED_FROM <= effective < _CALIBRATED_FROM and features <= _PARTED_MOST
+
+
 def groups(
-    n_people: int, effective: float, *, center_known: bool, evaluation_share: float
+    n_people: int,
+    effective: float,
+    *,
+    center_known: bool,
+    evaluation_share: float,
+    center_share: float = 0.2,
 ) -> tuple[int, int, int, int]:
     """How many of N people help with centers, directions, intercepts, and the error.
 
@@ -125,7 +179,7 @@ def groups(
     """
     evaluation = math.floor(evaluation_share * n_people)
     left = n_people - evaluation
-    center = 0 if center_known or effective < 60 else math.floor(0.2 * left)
+    center = 0 if center_known or effective < 60 else math.floor(center_share * left)
     wanted = effective / 500 if effective >= _CALIBRATED_FROM else 0.0
     intercept = math.floor(0.2 * left * min(1.0, wanted))
     return center, left - center - intercept, intercept, evaluation
