@@ -68,9 +68,10 @@ def test_labels_are_not_asked_for_and_phases_add_up() -> None:
 
 
 def test_more_channels_take_more_people() -> None:
-    assert sizes.range_share(1000.0) == pytest.approx(0.08)
-    assert sizes.range_share(1000.0, channels=3) == pytest.approx(0.18)
-    assert sizes.range_share(300.0, channels=3) == pytest.approx(0.33)
+    assert sizes.range_share(2000.0) == pytest.approx(0.08)
+    assert sizes.range_share(1000.0) == pytest.approx(0.1)
+    assert sizes.range_share(1000.0, channels=3) == pytest.approx(0.3)
+    assert sizes.range_share(300.0, channels=3) == pytest.approx(0.45)
 
 
 def curves_of(*sizes: int) -> CurveEncoder:

@@ -35,7 +35,7 @@ GOALS: dict[str, Goal] = {
     "said_by_mistake_most": at_most(0.05),
 }
 GOALS |= {f"{name}_untouched": goal for name, goal in GOALS.items()}
-_EPSILONS = {1.0: (30, 60, 120, 500), 2.0: (60, 500)}  # effective people
+_EPSILONS = {1.0: (30, 60, 90, 120, 500), 2.0: (60, 500)}  # effective people
 _TUNED = 1.0
 _SHARES = (0.1, 0.2, 0.3, 0.4, 0.5)
 _REPLICATIONS, _FEW = 100, 2

@@ -19,6 +19,9 @@ from dpfda.protocol.plan import StudyPlan
 from dpfda.questions import ranging, sizes
 
 
+_RANGED = {"answers": 60.0, "most": 0.33}  # a target's place need not be known so well
+
+
 @dataclass(frozen=True, kw_only=True)
 class RegressionDesign(FeatureDesign, name="local_regression"):
     """Find where target and features lie, then how the target goes with the features.
@@ -54,7 +57,7 @@ class RegressionDesign(FeatureDesign, name="local_regression"):
         if not self.range_is_loose:
             return 0
         effective = effective_people(plan.n_people, plan.epsilon)
-        share = sizes.range_share(effective, channels=len(self.channels(plan)))
+        share = sizes.range_share(effective, channels=len(self.channels(plan)), **_RANGED)
         return int(share * plan.n_people)
 
     def schedule(self, plan: StudyPlan) -> RegressionSchedule:

@@ -13,7 +13,7 @@ from scipy.special import expit, logit, ndtr
 
 from dpfda.protocol.estimate import Estimate
 
-_NOTHING, _DOUBTFUL, _SURE = 1 / 3, 0.8, 0.975
+_NOTHING, _DOUBTFUL, _SURE = 1 / 3, 0.87, 0.975
 """Evidence below which a model is no better than guessing, or may be; and above which it is better.
 
 The first two were chosen on `dpfda bench guessing` at ε = 1. With a few dozen effective people

@@ -136,14 +136,22 @@ def late_share(missing: float, left: float, *, shown: float, caution: Caution) -
     return unseen * min(max(missing / max(left, 1e-9), 0.0), _MOST_LATE)
 
 
-def range_share(effective: float, *, channels: int = 1) -> float:
+def range_share(
+    effective: float, *, channels: int = 1, answers: float = 100.0, most: float = 0.45
+) -> float:
     """Of all people, who say where curves lie in a range that is said to be loose.
+
+    Args:
+        effective: how many clear answers everybody's are worth.
+        channels: of a curve, each with a place of its own.
+        answers: clear ones for each channel.
+        most: of all people, however few they are.
 
     Examples:
         >>> range_share(180), range_share(10_000)
-        (0.33, 0.08)
+        (0.45, 0.08)
     """
-    return min(max(60 * channels / max(effective, 1e-9), 0.08), 0.33)
+    return min(max(answers * channels / max(effective, 1e-9), 0.08), most)
 
 
 def width_share(effective: float) -> float:
