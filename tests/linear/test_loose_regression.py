@@ -18,7 +18,6 @@ from dpfda.linear.schedule import Schedule
 from dpfda.protocol import Server, StudyPlan
 from dpfda.protocol.tasks.reach import ReachTask
 from dpfda.protocol.tasks.stump import StumpTask
-from dpfda.questions import sizes
 from dpfda.recipe import in_words
 from dpfda.simulate import people_from, simulate
 
@@ -69,7 +68,8 @@ def test_phases_add_up_and_ask_about_both() -> None:
     kinds = [phase.kind for phase in phases]
     assert kinds[:15] == ["reach"] * 6 + ["level"] * 8 + ["location"]
     ranged = sum(phase.people for phase in phases if phase.kind in ("reach", "level"))
-    assert ranged == int(sizes.range_share(effective_people(PEOPLE, 1.0), channels=2) * PEOPLE)
+    # 60 clear answers each for the target and for curves.
+    assert ranged == int(2 * 60 / effective_people(PEOPLE, 1.0) * PEOPLE)
     rng = np.random.default_rng(0)
     seen = []
     while server.progress.kind != "location":

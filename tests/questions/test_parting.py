@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import product
 from typing import Any
 
@@ -9,10 +10,12 @@ import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
 
+from dpfda._validate import FloatArray
 from dpfda.noise import SimulationSource
 from dpfda.protocol.server import Server
 from dpfda.protocol.tasks.stump import StumpTask
 from dpfda.questions import balance, parting
+from dpfda.questions.design import QuestionDesign
 from dpfda.questions.progress import QuestionProgress
 from dpfda.recipe import plan_study
 from dpfda.simulate import simulate
@@ -162,15 +165,64 @@ def test_classes_that_do_not_part_show_nothing() -> None:
     assert np.mean(evidence[20:]) > 0.9
 
 
-def test_replies_of_liars_leave_a_rule_that_can_be_used() -> None:
-    for value in (1.0, -1.0):
-        plan = plan_study(1300, 1.0, value_range=(-1, 1), classes=(0, 1))
-        server = Server(plan)
-        while not server.finished:
-            task = server.issue(server.wanted)
-            server.receive(np.full((task.people, task.width), value), start=0)
-        model = server.model
-        assert np.all(np.isfinite(np.append(model.coefficients, model.intercept)))
+def test_what_nobody_was_asked_about_changes_nothing() -> None:
+    heard, labels = answers()
+    beside = np.concatenate([heard, parting.nothing_heard(1)], axis=1)
+    one, two = (parting.found(told, labels, alpha=0.5, ordered=False) for told in (heard, beside))
+    assert two.evidence == pytest.approx(one.evidence)
+    assert two.balance == pytest.approx(one.balance)
+    assert two.slopes[0] == pytest.approx(one.slopes[0])
+
+
+def test_features_that_contradict_each_other_leave_numbers() -> None:
+    """One is sure that class 1 is the larger, the other that it is the smaller."""
+    heard = parting.nothing_heard(2)
+    heard[1, 0, 0, 1] = heard[1, 0, 20, 0] = heard[1, 1, 0, 0] = heard[1, 1, 20, 1] = 160_000
+    found = parting.found(heard, np.zeros(2), alpha=0.05, ordered=True)
+    assert all(np.all(np.isfinite(part)) for part in found)
+    assert 0 <= found.evidence <= 1 + 1e-9
+    assert np.all(found.widths >= 0.12 - 1e-9)
+
+
+def _agree(task: StumpTask) -> FloatArray:
+    return np.ones(task.thresholds.shape)
+
+
+def _contradict(task: StumpTask) -> FloatArray:
+    """About features and about labels."""
+    return np.where(task.thresholds == -2.0, -1.0, 1.0)
+
+
+def _by_threshold(task: StumpTask) -> FloatArray:
+    return np.where(task.thresholds > 0, 1.0, -1.0) * (1 - 2 * (task.coordinates % 2))
+
+
+@pytest.mark.parametrize("lie", [_agree, _contradict, _by_threshold])
+@pytest.mark.parametrize(
+    ("people", "epsilon", "facts"),
+    [
+        (1300, 1.0, {"value_range": (-1, 1)}),
+        (119_000, 0.1, {"value_range": (-1, 1)}),
+        (119_000, 0.1, {"value_range": (-1, 1), "n_features": 1, "temperature_share": 0.1}),
+        (2_900_000, 0.02, {"feature_ranges": [(-1, 1)] * 2}),
+    ],
+)
+def test_replies_of_liars_leave_a_rule_that_can_be_used(
+    lie: Any, people: int, epsilon: float, facts: Any
+) -> None:
+    server = Server(plan_study(people, epsilon, classes=(0, 1), **facts))
+    assert isinstance(server.progress, QuestionProgress)
+    assert server.progress.parts
+    while not server.finished:
+        task = server.issue(min(server.wanted, 50_000))
+        start = server.issued - task.people
+        told = lie(task) if isinstance(task, StumpTask) else np.ones((task.people, task.width))
+        server.receive(told, start=start)
+        if isinstance(task, StumpTask):
+            assert np.all((np.abs(task.thresholds) <= 1) | (task.thresholds == -2.0))
+        json.dumps(server.progress.state(), allow_nan=False)
+    model = server.model
+    assert np.all(np.isfinite(np.append(model.coefficients, model.intercept)))
 
 
 def progress_of(people: int, **facts: Any) -> QuestionProgress:
@@ -200,6 +252,7 @@ def test_thresholds_lie_on_the_grid_around_what_is_known_and_answers_are_counted
     server, progress = Server(plan), None
     rng = np.random.default_rng(0)
     asked = {False: 0, True: 0}
+    counted = parting.nothing_heard(4)
     while not server.finished:
         task = server.issue(server.wanted)
         progress = server.progress
@@ -215,8 +268,13 @@ def test_thresholds_lie_on_the_grid_around_what_is_known_and_answers_are_counted
         step = parting._PLACES[1] - parting._PLACES[0]
         assert np.all(near <= widest + step * unit / 2 + 1e-9)
         asked[task.uses_label] += int(about.sum())
-        server.receive(rng.choice([-1.0, 1.0], (task.people, task.width)), start=0)
+        told = rng.choice([-1.0, 1.0], (task.people, task.width))
+        cells = np.rint((place + 1.25) / 0.125).astype(int)  # 0.125 apart from -1.25 on
+        where = (task.coordinates[about], cells, (told[about] > 0).astype(int))
+        np.add.at(counted[int(task.uses_label)], where, 1)
+        server.receive(told, start=0)
     assert isinstance(progress, QuestionProgress)
+    np.testing.assert_array_equal(progress.heard, counted)
     assert progress.heard.sum(axis=(1, 2, 3)).tolist() == [asked[False], asked[True]]
     assert asked[False] == 80  # a tenth of the people, without their label
 
@@ -263,6 +321,51 @@ def test_the_fewer_the_labels_that_all_could_tell_the_more_caution() -> None:
     assert (progress.k, progress.parts) == (2, True)
     assert progress._caution == progress_of(200, value_range=(-1, 1))._caution
     assert progress_of(280, value_range=(-1, 1))._caution != progress._caution
+
+
+def test_a_study_keeps_what_the_posterior_says() -> None:
+    progress = progress_of(400, value_range=(-1, 1))
+    alpha, cell = progress._alpha(1), parting.cells(np.array([0.3]))[0]
+    progress.heard[1, 1, cell] = [5, 30]
+    progress._sums = {"total": np.array([[0.0] * 4 + [-30.0]]), "asked": np.full((1, 5), 40.0)}
+    labels = np.array([35.0, 5.0])
+    found = parting.found(progress.heard, labels, alpha=alpha, ordered=True)
+    progress.phase = 2
+    progress._learn_parting()
+    np.testing.assert_allclose(progress.slopes[0], found.slopes)
+    np.testing.assert_allclose(progress.slope_variance[0], found.slope_doubt)
+    np.testing.assert_allclose(progress.centers, progress.scales * found.middles)
+    np.testing.assert_allclose(progress.center_variance, progress.scales**2 * found.unsure)
+    (belief,) = progress.intercepts
+    assert belief.mean == pytest.approx(found.intercept)
+    assert belief.variance == pytest.approx(found.intercept_doubt + found.slopes**2 @ found.unsure)
+    assert [told.people for told in progress.correlations[0]] == [40] * 4
+    calm, alarmed = progress._constant
+    assert progress.constant_share == pytest.approx(calm + (alarmed - calm) * found.unbalanced)
+    assert 0.5 < found.unbalanced < 1
+    size = np.sqrt(found.right**2 + found.doubt)
+    share = progress._at_first * size / (progress._at_first @ size)
+    np.testing.assert_allclose(
+        progress.asking, 0.3 * progress._at_first + 0.7 * progress._at_first.sum() * share
+    )
+
+
+def test_who_speaks_of_the_temperature_tells_no_label() -> None:
+    """Of 5000 people 1000 are left: as many labels are wanted as of 1000."""
+    left = progress_of(5000, value_range=(-1, 1), temperature_share=0.8)
+    alone = progress_of(1000, value_range=(-1, 1))
+    assert left.parts
+    assert left._labels_wanted == pytest.approx(alone._labels_wanted)
+    assert left._constant == pytest.approx(alone._constant)
+    assert left._caution == alone._caution
+
+
+def test_no_threshold_of_the_grid_is_the_constant_stumps() -> None:
+    plan = plan_study(400, 1.0, value_range=(-1, 1), classes=(0, 1))
+    progress = QuestionProgress(QuestionDesign(scales=(1.6,) * 8), plan)
+    assert progress.parts
+    asked = progress._thresholds(np.zeros(3, dtype=np.int64), np.array([-9.0, -2.0, 9.0]))
+    assert asked == pytest.approx([-1, -1, 1])
 
 
 def test_balanced_classes_are_asked_nearer_to_where_they_part() -> None:

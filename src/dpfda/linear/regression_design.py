@@ -18,7 +18,6 @@ from dpfda.protocol.design import Terms
 from dpfda.protocol.plan import StudyPlan
 from dpfda.questions import ranging, sizes
 
-
 _RANGED = {"answers": 60.0, "most": 0.33}  # a target's place need not be known so well
 
 

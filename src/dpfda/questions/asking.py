@@ -30,8 +30,8 @@ _CENTER_WIDTHS = (1 / 3, 1 / 4)  # of the scale h, batch after batch
 _DIRECTION_BATCHES = 3  # where the first say how often to ask about the constant stump, or
 _MORE_BATCHES = 5  # whether the last are asked for nothing but their label
 _PARTING_BATCHES = 10  # where each batch says at which thresholds to ask the next
-_PARTING_CENTER = 0.1  # of all people: asked without their label before
-_PARTING_LABELS = 0.15  # of the others, at least: asked for their label alone
+_CENTER, _CENTER_OF_FEW = 0.2, 0.1  # of people: asked without their label before
+_LABELS_OF_FEW = 0.15  # of the others, at least: asked for their label alone
 _INTERCEPT_BATCHES = 4
 _REACH = 2.5  # half-width of a distance, in units of its median
 _SPAN = 0.32  # of thresholds around a center, in units of h, where nothing is known yet
@@ -67,21 +67,21 @@ class AskedProgress(ScoredProgress):
         self.guessing: Estimate | None = None
         effective = effective_answers(plan.n_people, plan.epsilon)
         two_unknown = plan.n_classes == 2 and design.class_share is None
-        free = design.center_known or design.spread_differs or design.range_is_loose
-        few = sizes.parts_alone(effective * (1 - design.temperature_share), features=self.own)
-        self.parts = two_unknown and not free and few
-        self._constant = sizes.constant_shares(effective) if two_unknown else (0.0, 0.0)
+        known = design.center_known or design.spread_differs or design.range_is_loose
+        rest = effective * (1 - design.temperature_share)
+        few = sizes.parts_alone(rest, features=self.own)
+        self.parts = two_unknown and few and not known
+        self._constant = sizes.constant_shares(rest) if two_unknown else (0.0, 0.0)
         if self.parts:
-            self._constant = max(self._constant[0], _PARTING_LABELS), self._constant[1]
+            self._constant = max(self._constant[0], _LABELS_OF_FEW), self._constant[1]
         self.constant_share: FloatArray = np.array(self._constant[0])
         ordered = bool(self.design.ordered)
-        clear = ordered and not self.parts
-        wanted = sizes.labels_wanted(effective, show_themselves=clear)
+        wanted = sizes.labels_wanted(rest, show_themselves=ordered and not self.parts)
         self._labels_wanted = wanted if two_unknown else 0.0
-        labels = plan.n_people * self._alpha(self.k) ** 2  # that all people could tell
+        # That all people could tell:
+        labels = (1 - design.temperature_share) * plan.n_people * self._alpha(self.k) ** 2
         self._caution = sizes.caution(labels, ordered=ordered, parts=self.parts)
         self.asking: FloatArray = self._at_first
-        self.public_centers = self.centers
         self.spans: FloatArray = self.scales * _SPAN
         self.heard = parting.nothing_heard(self.d if self.parts else 0)
         self.balance: FloatArray = np.zeros(())
@@ -102,7 +102,7 @@ class AskedProgress(ScoredProgress):
             effective * (1 - design.width_share(plan)),
             center_known=design.center_known,
             evaluation_share=design.evaluation_share,
-            **({"center_share": _PARTING_CENTER} if self.parts else {}),
+            center_share=_CENTER_OF_FEW if self.parts else _CENTER,
         )
         batches = {
             "center": sizes.split_evenly(center, len(_CENTER_WIDTHS)),
@@ -217,8 +217,8 @@ class AskedProgress(ScoredProgress):
         asked = self.centers[features] + offsets
         if not self.parts:
             return np.asarray(asked)
-        middle, unit = self.public_centers[features], self.scales[features]
-        return np.asarray(middle + unit * parting.on_grid((asked - middle) / unit))
+        unit = self.scales[features]
+        return np.asarray(unit * parting.on_grid(np.clip(asked, -1, 1) / unit))
 
     @property
     def _constant_weight(self) -> float:
@@ -324,9 +324,9 @@ class AskedProgress(ScoredProgress):
         """Count answers about features by their threshold."""
         about = task.thresholds != _BELOW
         feature, threshold = task.coordinates[about], task.thresholds[about]
-        place = (threshold - self.public_centers[feature]) / self.scales[feature]
+        place = parting.cells(threshold / self.scales[feature])
         told = (reply[about] > 0).astype(np.int64)
-        np.add.at(self.heard[int(task.uses_label)], (feature, parting.cells(place), told), 1.0)
+        np.add.at(self.heard[int(task.uses_label)], (feature, place, told), 1.0)
 
     def _add(self, name: str, amount: FloatArray) -> None:
         self._sums[name] = self._sums.get(name, np.zeros_like(amount)) + amount

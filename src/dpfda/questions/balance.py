@@ -141,7 +141,8 @@ def mixed(intercept: float, *, balance: float, evidence: float) -> tuple[float, 
         return intercept, 1.0
     q = float(np.clip(balance * (1 - evidence) / max(evidence, _TINY), -1 + _TINY, 1 - _TINY))
     moved = intercept + 2 * np.arctanh(q)
-    middle = 2 * np.arctanh(evidence * np.tanh(intercept / 2) + (1 - evidence) * balance)
+    even = evidence * np.tanh(intercept / 2) + (1 - evidence) * balance
+    middle = 2 * np.arctanh(np.clip(even, -1 + _TINY, 1 - _TINY))
     if abs(moved) < _TINY:  # the middle is where the mixture is ½: by its slope there
         return float(moved), evidence * (1 - q * q)
     return float(middle), float(middle / moved)

@@ -22,6 +22,8 @@ INTERCEPT_QUESTIONS = 4
 class QuestionDesign(Design, name="questions"):
     """Find the middle of each feature, then which stumps are right, then the intercept.
 
+    Small studies of two classes find all of it at once, see `parting`.
+
     Attributes:
         scales: h_j, the public typical half-width of each feature of the encoder in units of z*,
             most important feature first. By default what is usual for the encoder, see `settled`.

@@ -4,7 +4,8 @@ Of a feature, people of class ±1 are taken to be normal around m ± δ with dev
 to "above t?" and "is t right on you?" at many thresholds t, and those about the label alone, have a
 likelihood in (r₀, m, ρ, s), where r₀ is how far the classes are from balanced and ρ = 2Φ(δ/s) - 1
 the correlation of the label with the stump at m. A public grid is enough for it. Unlike the middle
-of all people, m needs no people of its own: it is where the stump is most often right.
+of all people, m needs no people of its own: it is where the stump is most often right. Several
+answers of one person count as if they were several people's.
 
 Lengths are in units of the public half-width h of a feature, from its public middle.
 """
@@ -106,8 +107,9 @@ def found(answers: FloatArray, labels: FloatArray, *, alpha: float, ordered: boo
     """
     d = answers.shape[1]
     log = np.einsum("kgta,kdta->gd", _log_likelihood(alpha), answers, optimize=True)
-    shape = (len(_BALANCES), len(_PLACES), len(_RIGHT), len(_WIDTHS), d)
-    fits = np.exp(log - log.max(axis=0)).reshape(shape)  # (r₀, m, ρ, s, feature)
+    log = log.reshape(len(_BALANCES), len(_PLACES), len(_RIGHT), len(_WIDTHS), d)
+    best = log.max(axis=(1, 2, 3))  # of each r₀: features may contradict each other about it
+    fits = np.exp(log - best[:, None, None, None])  # (r₀, m, ρ, s, feature)
     fit = fits.mean(axis=3)
     offsets, offset_odds = _offset_priors()
     signals, signal_odds = _signal_priors(d) if ordered else _priors_without_order(d)
@@ -115,7 +117,7 @@ def found(answers: FloatArray, labels: FloatArray, *, alpha: float, ordered: boo
     # Of each signal, offset and balance: how well it explains each feature, and all of them.
     each = np.einsum("brcd,acd->abrd", np.einsum("rmcd,bm->brcd", fit, offsets), signals)
     with np.errstate(divide="ignore"):
-        every = np.log(each).sum(axis=-1) + np.log(_balance_prior()) + labels @ told
+        every = (np.log(each) + best).sum(axis=-1) + np.log(_balance_prior()) + labels @ told
         weights = softmax(every + np.log(signal_odds)[:, None, None] + np.log(offset_odds)[:, None])
     likely, balances = weights[:-1].sum(), weights.sum(axis=(0, 1))
     given = weights[:-1] / max(likely, _TINY)
@@ -128,8 +130,8 @@ def found(answers: FloatArray, labels: FloatArray, *, alpha: float, ordered: boo
     where = np.einsum("rmcd,c->md", posterior, _RIGHT**2)  # where it matters
     where /= where.sum(axis=0)
     middles = _PLACES @ where
-    each = posterior / np.maximum(fit, _TINY) / len(_WIDTHS)
-    full = np.einsum("rmcd,rmcsd->mcsd", each, fits)
+    weight = posterior / np.maximum(fit, _TINY) / len(_WIDTHS)
+    full = np.einsum("rmcd,rmcsd->mcsd", weight, fits)
     steep = 2 * ndtri((1 + _RIGHT) / 2)[:, None] / np.maximum(_WIDTHS, _NARROWEST)
     slopes = np.einsum("mcsd,cs->d", full, steep)
     at_middles = slopes * middles - np.einsum("mcsd,cs,m->d", full, steep, _PLACES)
@@ -138,18 +140,23 @@ def found(answers: FloatArray, labels: FloatArray, *, alpha: float, ordered: boo
     log_odds = float(by_balance @ odds)
     return Parting(
         middles=middles,
-        unsure=_PLACES**2 @ where - middles**2,
+        unsure=_spread(_PLACES**2 @ where, middles),
         widths=np.einsum("mcsd,s->d", full, _WIDTHS),
         right=mean,
-        doubt=_RIGHT**2 @ right - mean**2,
+        doubt=_spread(_RIGHT**2 @ right, mean),
         slopes=slopes,
-        slope_doubt=np.einsum("mcsd,cs->d", full, steep**2) - slopes**2,
+        slope_doubt=_spread(np.einsum("mcsd,cs->d", full, steep**2), slopes),
         intercept=log_odds + float(at_middles.sum()),
-        intercept_doubt=float(by_balance @ odds**2 - log_odds**2),
+        intercept_doubt=float(_spread(by_balance @ odds**2, np.array(log_odds))),
         evidence=float(likely),
         balance=float(balances @ _BALANCES),
         unbalanced=float(balances[np.abs(_BALANCES) > _UNBALANCED].sum()),
     )
+
+
+def _spread(square: FloatArray, mean: FloatArray) -> FloatArray:
+    """Variances, which rounding may not make negative."""
+    return np.asarray(np.maximum(square - mean**2, 0.0))
 
 
 @lru_cache(maxsize=4)

@@ -44,7 +44,6 @@ class QuestionProgress(AskedProgress, name="questions"):
         "constant_share",
         "asking",
         "temper",
-        "public_centers",
         "spans",
         "heard",
         "balance",
@@ -90,7 +89,6 @@ class QuestionProgress(AskedProgress, name="questions"):
             self.ranging.learn(self.kind, self._sums[self.kind])
             found = self.ranging.found()
             self._place(*(part[: self.own] for part in found))
-            self.public_centers = self.centers
 
     def _learn_center(self) -> None:
         if self.parts:
@@ -121,7 +119,7 @@ class QuestionProgress(AskedProgress, name="questions"):
         labels = np.array([asked - total, asked + total]) / 2
         found = parting.found(self.heard, labels, alpha=alpha, ordered=bool(self.design.ordered))
         self._place(
-            self.public_centers + self.scales * found.middles,
+            self.scales * found.middles,
             self.scales,
             self.scales**2 * found.unsure,
         )
@@ -286,10 +284,16 @@ class QuestionProgress(AskedProgress, name="questions"):
     # -- results --------------------------------------------------------------------------------
 
     def findings(self) -> Findings:
-        """Middles (the public one where nobody was asked), stumps, intercepts, error."""
+        """Middles (the public one where nobody was asked), stumps, intercepts, error.
+
+        Of a small study's stumps: at the thresholds where classes part, if features say anything.
+        """
         helped = dict.fromkeys((phase.kind for phase in self.phases), 0)
         for phase in self.phases:
             helped[phase.kind] += phase.people
+        settled = helped["intercept"]
+        if self.parts:  # all answers tell of everything
+            helped["center"] = settled = helped["center"] + helped["direction"]
         placed = [helped["center"]] * self.own + [helped.get("width", 0)] * len(self.folds)
         return Findings(
             classes=self.plan.classes,
@@ -302,8 +306,7 @@ class QuestionProgress(AskedProgress, name="questions"):
                 for c, v, people in zip(self.centers, self.center_variance, placed, strict=True)
             ],
             intercepts=[
-                Estimate(belief.mean, belief.variance**0.5, helped["intercept"])
-                for belief in self.intercepts
+                Estimate(belief.mean, belief.variance**0.5, settled) for belief in self.intercepts
             ],
             error=self.error_estimate,
             folded=len(self.folds),

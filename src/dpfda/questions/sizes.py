@@ -29,7 +29,8 @@ def asking_weights(d: int, *, ordered: bool) -> FloatArray:
     return np.asarray((1.0 + np.arange(d)) ** (-0.5 if ordered else 0.0))
 
 
-_CALIBRATED_FROM = 300  # below, the constant stump says four times as much about an intercept
+_CALIBRATED_FROM = 300
+"""Below, the constant stump says four times as much about an intercept; all is learnt at once."""
 
 
 def constant_shares(effective: float) -> tuple[float, float]:
@@ -53,8 +54,8 @@ class Caution(NamedTuple):
     """How much is made of features that may say nothing, where people are few.
 
     Attributes:
-        shown: how likely a signal must be for nobody to be asked for labels late, and how unlikely
-            for all of them to be; the first is the smaller.
+        shown: how likely a signal may be at most for all of the last to be asked for labels, and
+            from where on nobody is.
         leaning: what the odds of a signal are taken times before a rule goes by it.
         late: of the people asked about directions, the last so many may be asked for labels.
     """
@@ -78,25 +79,26 @@ _PARTING_CAUTION = {
         math.inf: Caution((0.5, 0.62), 1.0),
     },
 }
-"""By whether features are ordered, and by effective people below, where `parting` learns.
+"""By whether features are ordered, and by how many labels people could tell (below), where
+`parting` learns.
 
-Chosen on `dpfda bench guessing` at ε = 1 and other seeds, 30 to 120 effective people. The third is
-also for "sh" and "iy" of `dpfda bench local` at ε = 0.5, 90 effective people: a leaning of 0.2
-would hold what is lost without a signal below 1.3 points of 120, and cost these half a point."""
+Chosen on `dpfda bench guessing` at ε = 1 and other seeds, 30 to 120 effective people, and the third
+also on "sh" and "iy" of `dpfda bench local` at ε = 0.5: a leaning of 0.2 would cost these half a
+point, and lose a point less where there is no signal."""
 _CAUTION = {True: Caution((0.45, 0.65), 0.25), False: Caution((0.5, 0.62), 0.5)}
 
 
-def caution(effective: float, *, ordered: bool, parts: bool) -> Caution:
-    """What is thought of features before anybody is asked.
+def caution(labels: float, *, ordered: bool, parts: bool) -> Caution:
+    """How cautious a study is about its features.
 
     Args:
-        effective: how many labels people could tell clearly if everybody was asked for it.
+        labels: how many clear ones people could tell if everybody was asked for it.
         ordered: whether the first features matter most.
         parts: whether `parting` learns from all answers at once.
     """
     if not parts:
         return _CAUTION[ordered]
-    return next(tier for below, tier in _PARTING_CAUTION[ordered].items() if effective < below)
+    return next(tier for below, tier in _PARTING_CAUTION[ordered].items() if labels < below)
 
 
 def labels_wanted(effective: float, *, show_themselves: bool = False) -> float:
@@ -164,7 +166,7 @@ def width_share(effective: float) -> float:
     return min(max(15 / max(effective, 1e-9), 0.04), 0.1)
 
 
-_PARTED_FROM = 15  # with fewer, one feature is asked about, and its public middle is believed
+_PARTED_FROM = 15  # with fewer, public middles are believed
 _PARTED_MOST = 64  # features: all of them are on one grid
 
 
@@ -179,7 +181,7 @@ def groups(
     *,
     center_known: bool,
     evaluation_share: float,
-    center_share: float = 0.2,
+    center_share: float,
 ) -> tuple[int, int, int, int]:
     """How many of N people help with centers, directions, intercepts, and the error.
 
