@@ -293,8 +293,8 @@ def test_stumps_that_seem_right_are_asked_about_more() -> None:
 @pytest.mark.parametrize(
     ("people", "facts", "leaning"),
     [
-        (200, {"value_range": (-1, 1)}, 0.1),  # 43 effective people
-        (280, {"value_range": (-1, 1)}, 0.15),
+        (187, {"value_range": (-1, 1)}, 0.1),  # less than 40 effective people
+        (188, {"value_range": (-1, 1)}, 0.15),
         (400, {"value_range": (-1, 1)}, 0.33),
         (200, {"feature_ranges": [(-1, 1)] * 3}, 0.5),
         (280, {"feature_ranges": [(-1, 1)] * 3}, 1.0),
@@ -319,7 +319,7 @@ def test_the_fewer_the_labels_that_all_could_tell_the_more_caution() -> None:
     plan = plan_study(80, 2.0, value_range=(-1, 1), classes=(0, 1))
     progress: Any = Server(plan).progress
     assert (progress.k, progress.parts) == (2, True)
-    assert progress._caution == progress_of(200, value_range=(-1, 1))._caution
+    assert progress._caution == progress_of(150, value_range=(-1, 1))._caution
     assert progress_of(280, value_range=(-1, 1))._caution != progress._caution
 
 

@@ -70,7 +70,7 @@ _LATE_FROM = 30  # with fewer, neither features nor labels say much
 _LATE_BELOW = 75  # from so many on, ordered features at one threshold show themselves or nothing
 _PARTING_CAUTION = {
     True: {
-        50: Caution((0.6, 0.8), 0.1, 0.6),  # labels are all that so few can tell for sure
+        40: Caution((0.6, 0.8), 0.1, 0.6),  # labels are all that so few can tell for sure
         75: Caution((0.45, 0.65), 0.15),
         math.inf: Caution((0.35, 0.55), 0.33),
     },
