@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import product
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -244,6 +244,9 @@ def test_only_small_studies_of_two_classes_of_unknown_share_and_middle() -> None
         assert not progress_of(400, **facts, class_share=0.3).parts
         assert not progress_of(400, **facts, classes=(0, 1, 2)).parts
     assert not progress_of(400, value_range=(-1, 1), range_is_loose=True).parts
+    for epsilon, parts in ((2.0, True), (3.0, False)):  # two and three questions each
+        plan = plan_study(100, epsilon, value_range=(-1, 1), classes=(0, 1))
+        assert cast(QuestionProgress, Server(plan).progress).parts is parts
     assert not progress_of(400, feature_ranges=[(-1, 1)] * 65).parts  # too wide for one grid
 
 

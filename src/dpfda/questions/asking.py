@@ -29,6 +29,7 @@ from dpfda.questions.widths import Widths
 _CENTER_WIDTHS = (1 / 3, 1 / 4)  # of the scale h, batch after batch
 _DIRECTION_BATCHES = 3  # where the first say how often to ask about the constant stump, or
 _MORE_BATCHES = 5  # whether the last are asked for nothing but their label
+_PARTING_QUESTIONS = 2  # of people who answer more, products of answers tell more than thresholds
 _PARTING_BATCHES = 10  # where each batch says at which thresholds to ask the next
 _CENTER, _CENTER_OF_FEW = 0.2, 0.1  # of people: asked without their label before
 _LABELS_OF_FEW = 0.15  # of the others, at least: asked for their label alone
@@ -70,7 +71,7 @@ class AskedProgress(ScoredProgress):
         known = design.center_known or design.spread_differs or design.range_is_loose
         rest = effective * (1 - design.temperature_share)
         few = sizes.parts_alone(rest, features=self.own)
-        self.parts = two_unknown and few and not known
+        self.parts = two_unknown and few and not known and self.k <= _PARTING_QUESTIONS
         self._constant = sizes.constant_shares(rest) if two_unknown else (0.0, 0.0)
         if self.parts:
             self._constant = max(self._constant[0], _LABELS_OF_FEW), self._constant[1]
