@@ -14,6 +14,7 @@ from dpfda.linear.directions import principal, weights
 from dpfda.linear.features import FeatureMap
 from dpfda.linear.location import Whereabouts, thresholds
 from dpfda.linear.reports import effective_people, entry_noise
+from dpfda.linear.schedule import Schedule
 from dpfda.linear.shapes import THRESHOLDS, public_prior, shapes
 from dpfda.linear.shrinkage import believed
 from dpfda.linear.two_classes import Rate
@@ -492,3 +493,14 @@ def test_shares_are_shrunk_towards_equal_ones() -> None:
     least = many_classes.shares_of(np.array([1.2, -0.1, -0.1]), 1e-12, fewest=0.15)
     assert least.min() > 0
     assert least.sum() == pytest.approx(1)
+
+
+def test_of_few_people_a_column_most_are_in_the_first_look() -> None:
+    """Of those who are asked about labels and not for their share alone: 7 or 4 of 10."""
+    for columns, share in ((30, 0.7), (10, 0.4)):  # effective people: 1000
+        phases = Schedule(people=6325, epsilon=1.0, columns=columns, n_classes=2).phases()
+        people = {phase.kind: 0 for phase in phases}
+        for phase in phases:
+            people[phase.kind] += phase.people
+        about = people["moment"] + people["gradient"]
+        assert people["moment"] == pytest.approx(share * about, abs=1)

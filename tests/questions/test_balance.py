@@ -338,3 +338,22 @@ def test_the_model_is_the_cautious_rule(epsilon: float, evidence: float) -> None
         progress.evidence = np.array([told])
         assert words in "".join(progress.findings().said)
     assert not progress.findings().said
+
+
+def test_a_rule_of_whom_everybody_is_sure_stays_a_number() -> None:
+    for side in (-1, 1):
+        for evidence in (0.5, 0.999, 1 - 1e-12):
+            found = balance.mixed(200.0 * side, balance=float(side), evidence=evidence)
+            assert np.all(np.isfinite(found))
+            assert side * found[0] > 10
+
+
+def test_people_who_all_say_the_same_leave_a_rule() -> None:
+    """Nearly everybody judges, few are asked about features, and all of them lie."""
+    facts: dict[str, Any] = {"value_range": (-1, 1), "evaluation_share": 0.95}
+    server = Server(plan_study(5000, 1.0, classes=(0, 1), **facts))
+    while not server.finished:
+        task = server.issue(server.wanted)
+        told = np.ones((task.people, task.width))
+        server.receive(told, start=server.issued - task.people)
+    assert np.all(np.isfinite(server.model.intercept))
