@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
+from scipy.stats import norm
 
 from dpfda._validate import FloatArray
 
@@ -27,6 +28,9 @@ WRONG: tuple[Slack, ...] = ("small3", "shifted")
 _FILLED: dict[Slack, float] = {"right": 1.0, "wide3": 3.0, "wide10": 10.0, "small3": 1 / 3}
 _LENGTHS = (12, 24, 50, 100, 168)  # points of a curve
 _COVERED = 0.999  # share of all values that a right range holds
+_ROUNDED_UP = 1.5  # by how much a careful curator rounds a norm bound up, at most
+_ROUGH = 0.05  # deviation of what is independent at each point, in units of the spread
+_LARGEST_LOG_RATE = 4.0  # of counts
 _REFERENCE = 4000  # curves from which a right range is computed: of the population, not the sample
 
 
@@ -41,6 +45,8 @@ class CurveProblem:
         curves: (n, points).
         population: mean curve of the population.
         value_range: the public range.
+        norm_bound: public bound on the root mean square of a curve minus the center of the range.
+        reference: other curves of the same population.
     """
 
     shape: Shape
@@ -49,12 +55,24 @@ class CurveProblem:
     curves: FloatArray
     population: FloatArray
     value_range: tuple[float, float]
+    norm_bound: float
+    reference: FloatArray
+
+    @property
+    def half_width(self) -> float:
+        """Half the width of the public range."""
+        low, high = self.value_range
+        return (high - low) / 2
+
+    @property
+    def right_width(self) -> float:
+        """The width of a right range for the same curves."""
+        return 2 * self.half_width / _FILLED.get(self.slack, 1.0)
 
     def error(self, curve: FloatArray, *, of: FloatArray | None = None) -> float:
         """Mean squared distance from the sample's mean (or another curve), over (half range)²."""
-        low, high = self.value_range
         truth = self.curves.mean(0) if of is None else of
-        return float(np.mean((curve - truth) ** 2)) / ((high - low) / 2) ** 2
+        return float(np.mean((curve - truth) ** 2)) / self.half_width**2
 
     @property
     def center(self) -> FloatArray:
@@ -68,19 +86,30 @@ def problem(seed: int, *, shape: Shape, slack: Slack, n: int) -> CurveProblem:
     t = np.linspace(0.0, 1.0, int(rng.choice(_LENGTHS)))
     mean, draw = _population(shape, t, rng)
     reference = draw(_REFERENCE)
-    low, high = np.quantile(reference, [(1 - _COVERED) / 2, (1 + _COVERED) / 2])
     unit, origin = 10 ** rng.uniform(-3, 3), rng.normal()
+    reference = unit * (reference + origin)
+    low, high = np.quantile(reference, [(1 - _COVERED) / 2, (1 + _COVERED) / 2])
+    curves = unit * (draw(n) + origin)
+    value_range = public_range(float(low), float(high), slack, rng)
+    norms = np.sqrt(np.mean((reference - (low + high) / 2) ** 2, axis=1))
+    bound = float(np.quantile(norms, _COVERED)) * rng.uniform(1.0, _ROUNDED_UP)
+    if slack in ("wide3", "wide10"):
+        bound = (value_range[1] - value_range[0]) / 2  # the ball of a range that wide
     return CurveProblem(
         shape=shape,
         slack=slack,
         grid_points=t,
-        curves=unit * (draw(n) + origin),
-        population=unit * ((reference.mean(0) if mean is None else mean) + origin),
-        value_range=_range(float(low + origin) * unit, float(high + origin) * unit, slack, rng),
+        curves=curves,
+        population=unit * (mean + origin),
+        value_range=value_range,
+        norm_bound=bound / 3 if slack == "small3" else bound,
+        reference=reference,
     )
 
 
-def _range(low: float, high: float, slack: Slack, rng: np.random.Generator) -> tuple[float, float]:
+def public_range(
+    low: float, high: float, slack: Slack, rng: np.random.Generator
+) -> tuple[float, float]:
     """A public range around (or beside) the values; where they lie in it is uniform."""
     width = high - low
     if slack == "shifted":
@@ -93,8 +122,8 @@ def _range(low: float, high: float, slack: Slack, rng: np.random.Generator) -> t
 
 def _population(
     shape: Shape, t: FloatArray, rng: np.random.Generator
-) -> tuple[FloatArray | None, Callable[[int], FloatArray]]:
-    """The mean curve (None: from draws) and a function that draws curves about it."""
+) -> tuple[FloatArray, Callable[[int], FloatArray]]:
+    """The mean curve and a function that draws curves about it."""
     waves = np.arange(1, 6)
     smooth = np.cos(np.pi * waves[:, None] * t)
     decay = waves ** -rng.uniform(1.0, 2.0)
@@ -106,7 +135,7 @@ def _population(
         scores = rng.normal(size=(n, 6))
         if np.isfinite(tails):
             scores /= np.sqrt(rng.chisquare(tails, size=(n, 1)) / tails)
-        rough = 0.05 * rng.normal(size=(n, t.size))
+        rough = _ROUGH * rng.normal(size=(n, t.size))
         return np.asarray(spread * (scores[:, :1] + (scores[:, 1:] * decay) @ smooth + rough))
 
     if shape == "fast":
@@ -122,8 +151,16 @@ def _population(
         scale = 10 ** rng.uniform(0.0, 2.0)
 
         def counts(n: int) -> FloatArray:
-            rates = scale * np.exp(np.minimum(body + 0.5 * scatter(n), 4))
+            rates = scale * np.exp(np.minimum(body + 0.5 * scatter(n), _LARGEST_LOG_RATE))
             return rng.poisson(rates).astype(np.float64)
 
-        return None, counts
+        deviation = 0.5 * spread * np.sqrt(1 + ((decay[:, None] * smooth) ** 2).sum(0) + _ROUGH**2)
+        return scale * _capped_lognormal_mean(body, deviation, _LARGEST_LOG_RATE), counts
     return body, lambda n: body + scatter(n)
+
+
+def _capped_lognormal_mean(mean: FloatArray, deviation: FloatArray, cap: float) -> FloatArray:
+    """Expectation of exp(min(Z, cap)) for normal Z."""
+    below = norm.cdf((cap - mean - deviation**2) / deviation)
+    above = norm.sf((cap - mean) / deviation)
+    return np.asarray(np.exp(mean + deviation**2 / 2) * below + np.exp(cap) * above)

@@ -17,6 +17,9 @@ from dpfda.study.results import machine, rich_table, rows_table, to_json
 from dpfda_bench import catalog
 from dpfda_bench.goals import goals_table, missed
 
+_OWN = {"seeds": "--seeds", "write_reference_to": "--write-reference"}
+"""Options that only some benchmarks have, by the parameter of their `run`."""
+
 
 @click.command()
 @click.argument("names", metavar="[NAME]...", nargs=-1)
@@ -26,6 +29,11 @@ from dpfda_bench.goals import goals_table, missed
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 @click.option("--report", type=click.Path(dir_okay=False, path_type=Path),
     help="Write one HTML page about a benchmark here.")  # fmt: skip
+@click.option("--seeds", type=click.Choice(["choose", "confirm"]),
+    help="Which random problems (honesty): those for work on methods, or those looked at once.")  # fmt: skip
+@click.option("--write-reference", "write_reference_to", metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write what later versions are compared with here (honesty).")  # fmt: skip
 @sweep_options(kept=False)
 def command(
     names: tuple[str, ...],
@@ -60,10 +68,15 @@ def _run(
     name: str, page: Path | None, *, quick: bool, as_json: bool, options: dict[str, Any]
 ) -> dict[str, Any]:
     module = catalog.benchmark(name)
+    known = signature(module.run).parameters
+    own = {key: options.pop(key) for key in _OWN if options.get(key) is not None}
+    for key, value in own.items():
+        if key not in known:
+            raise InvalidParameter(_OWN[key], f"left out for {name}", str(value))
     with sweeping(f"bench {name}", options) as sweep:
         # What measures time has no grid, and runs undisturbed.
-        grid = "sweep" in signature(module.run).parameters
-        outcome = module.run(quick=quick, sweep=sweep) if grid else module.run(quick=quick)
+        grid = {"sweep": sweep} if "sweep" in known else {}
+        outcome = module.run(quick=quick, **grid, **own)
     goals = goals_table(outcome, module.GOALS, title=f"bench {name}")
     failed = missed(outcome, module.GOALS)
     if not as_json:

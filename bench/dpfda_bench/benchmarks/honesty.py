@@ -1,0 +1,135 @@
+"""Whether releases are as good as they say: errors, bands and warnings on random problems.
+
+Random problems (`dpfda_bench.random_curves`) hide the shape of the curves, their place in the
+public range and how much of it they fill. What is public (kind of release, n, ε, δ) makes a cell.
+Keys are confidence limits of the worst cell (`_honesty_judge`).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Literal
+
+from dpfda.errors import InvalidParameter
+from dpfda.study.outcome import Outcome
+from dpfda.study.sweep import ALONE, Sweep
+from dpfda_bench.benchmarks import _honesty_real as real
+from dpfda_bench.benchmarks._honesty_judge import Key, keys, subgroups, widths
+from dpfda_bench.benchmarks._honesty_reference import read_reference, write_reference
+from dpfda_bench.benchmarks._honesty_trials import KINDS, LEVEL, Price, Trial, trials
+from dpfda_bench.goals import Goal, at_least, at_most
+
+GOALS: dict[str, Goal] = {
+    "never_worse_than_public": at_most(1.05),
+    "never_worse_than_offered": at_most(1.05),
+    "delta_never_hurts": at_most(1.05),
+    "coverage_least": at_least(0.92),
+    "silent_failures": at_most(0.05),
+    "false_alarms": at_most(0.05),
+    "width_ratio": at_most(1.3),
+    "coverage_real": at_least(0.92),
+}
+Seeds = Literal["choose", "confirm"]
+_FIRST_SEED: dict[Seeds, int] = {"choose": 0, "confirm": 1000}
+
+_SIZES, _QUICK_SIZES = (10, 40, 200, 1000, 5000), (40, 1000)
+_EPSILONS, _QUICK_EPSILONS = (0.01, 0.1, 1.0, 10.0), (0.1, 1.0)
+_DELTAS = (0.0, 1e-6)
+_SEEDS, _QUICK_SEEDS = 1000, 30  # every shape in every range that holds the values, twice at least
+_WRONG_SEEDS, _QUICK_WRONG_SEEDS = 400, 10
+_REFERENCE_SEEDS = 300  # of the widths that are compared with: 20 a shape and range
+_BLOCK = 10  # seeds of one cell of the grid
+
+
+def run(
+    quick: bool = False,
+    *,
+    sweep: Sweep = ALONE,
+    seeds: Seeds = "choose",
+    write_reference_to: Path | None = None,
+) -> Outcome:
+    """Every kind of release, n, ε and δ.
+
+    Args:
+        quick: fewer sizes, ε and seeds: a look, not a measurement.
+        sweep: how the grid is computed.
+        seeds: ``choose``, 0 to 999, for work on methods, or ``confirm``, 1000 to 1999, which are
+            looked at once.
+        write_reference_to: a file for the widths of bands that `width_ratio` compares with;
+            nothing else is measured then.
+    """
+    if seeds not in _FIRST_SEED:
+        raise InvalidParameter("--seeds", "'choose' or 'confirm'", seeds)
+    if write_reference_to is not None:
+        found = _trials(quick=quick, sweep=sweep, first=0, many=_REFERENCE_SEEDS, wrong=0)
+        cells = widths(found)
+        write_reference(write_reference_to, cells)
+        return Outcome(notes=[f"{len(cells)} cells written to {write_reference_to}."])
+    found = _trials(
+        quick=quick,
+        sweep=sweep,
+        first=_FIRST_SEED[seeds],
+        many=_QUICK_SEEDS if quick else _SEEDS,
+        wrong=_QUICK_WRONG_SEEDS if quick else _WRONG_SEEDS,
+    )
+    judged = keys(found, read_reference())
+    figures = {name: key.figure for name, key in judged.items() if key.findings}
+    rows = [row for name, key in judged.items() for row in key.rows(name)]
+    for parts in subgroups(found).values():
+        for name, key in parts.items():
+            rows += key.rows(f"{name} by subgroup", shown=1)
+    real_rows, missing = real.rows(quick=quick, sweep=sweep)
+    if real_rows:
+        bands = Key(findings=real_rows, largest=False)
+        figures["coverage_real"] = bands.figure
+        rows += bands.rows("coverage_real", shown=len(real_rows))
+    return Outcome(rows=rows, figures=figures, notes=[*_notes(judged, found), *missing])
+
+
+def _trials(*, quick: bool, sweep: Sweep, first: int, many: int, wrong: int) -> list[Trial]:
+    """All trials; the largest samples first, so that processes end together."""
+    prices: tuple[Price, ...] = tuple(product(_QUICK_EPSILONS if quick else _EPSILONS, _DELTAS))
+    sizes = sorted(_QUICK_SIZES if quick else _SIZES, reverse=True)
+    blocks = [
+        (kind, n, start, min(start + _BLOCK, first + total), is_wrong)
+        for n in sizes
+        for kind in KINDS
+        for is_wrong, total in ((False, many), (True, wrong))
+        for start in range(first, first + total, _BLOCK)
+    ]
+    parts = sweep.run(partial(_block, prices), blocks)
+    return [one for part in parts for one in part]
+
+
+def _block(
+    prices: tuple[Price, ...], kind: str, n: int, start: int, stop: int, wrong: bool
+) -> list[Trial]:
+    return trials(kind, n, range(start, stop), prices, wrong=wrong)
+
+
+def _notes(judged: dict[str, Key], found: list[Trial]) -> list[str]:
+    runs = max((one.runs for one in judged["never_worse_than_public"].findings), default=0)
+    counts = ", ".join(f"{name} {len(key.findings)}" for name, key in judged.items())
+    return [
+        f"{len(found)} releases, {runs} a cell. A cell is a kind of release, n, ε and δ; shapes of "
+        "curves, their place in the public range and the share of it that they fill are averaged "
+        "over.",
+        "Each figure is a limit of the worst cell: the estimate moved towards its goal by z "
+        "standard errors, with z such that among all cells of a key that meet the goal one is said "
+        f"to miss it with probability 5 % at most. Cells: {counts}.",
+        "Errors are squared and relative to the square of the public half range; the public center "
+        "is what is known without data. Ratios are of mean errors in a cell.",
+        f"coverage: whole curves in bands at {LEVEL:.0%}. Bands of means hold the mean of the "
+        "sample, with inference that of the population.",
+        "silent_failures: error above half of the public center's, or a band that misses, without "
+        "a warning; ranges 3 times too small, or shifted, are cells of their own. false_alarms: "
+        "warnings where the range is right, the error is below a tenth of the public center's and "
+        "the band holds.",
+        "called_too_small: share of runs with a range that holds the values, 3 or 10 times too wide, "
+        "in which a warning says that it is too small. by subgroup: the worst shape and range of "
+        "each kind of release.",
+        "width_ratio: geometric mean of widths over those of the reference version, in the shapes "
+        "and ranges in which its bands hold.",
+    ]

@@ -1,0 +1,185 @@
+"""`dpfda bench honesty` sees failures that are planted."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from dpfda.cli._group import dpfda as command_line
+from dpfda_bench.benchmarks import _honesty_trials as honest
+from dpfda_bench.benchmarks import honesty
+from dpfda_bench.benchmarks._honesty_judge import Finding, Key, keys, share, subgroups, widths
+from dpfda_bench.benchmarks._honesty_reference import read_reference, write_reference
+from dpfda_bench.benchmarks._honesty_trials import Judged, Task, Trial, held, hidden, trials
+from dpfda_bench.random_curves import HOLDING, SHAPES, WRONG, problem
+
+PRICES = ((1.0, 0.0), (1.0, 1e-6))
+
+
+def planted(kind: str, seeds: int = 60, *, wrong: bool = False) -> list[Trial]:
+    return trials(kind, 50, range(seeds), PRICES, wrong=wrong)
+
+
+def plant(monkeypatch: pytest.MonkeyPatch, name: str, judged: Any, **parts: Any) -> None:
+    task = Task(release=judged, public=0.2, **parts)
+    monkeypatch.setitem(honest.KINDS, name, lambda *problem: task)
+
+
+def figures(found: list[Trial]) -> dict[str, float]:
+    return {name: key.figure for name, key in keys(found, {}).items()}
+
+
+def test_a_flat_curve_in_a_thin_band_fails_silently(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch, "flat", lambda epsilon, delta: Judged(0.2, False, 1e-3))
+    found = planted("flat") + planted("flat", wrong=True)
+    judged = figures(found)
+    assert judged["silent_failures"] == 1
+    assert judged["coverage_least"] == 0
+    assert judged["never_worse_than_public"] == pytest.approx(1)
+    told = [one._replace(warned=True) for one in found]
+    assert figures(told)["silent_failures"] == 0
+
+
+def test_a_warning_where_all_is_well_is_a_false_alarm(monkeypatch: pytest.MonkeyPatch) -> None:
+    def alarmed(epsilon: float, delta: float) -> Judged:
+        warnings.warn("the range is probably too small", UserWarning, stacklevel=2)
+        return Judged(1e-3, True, 0.1)
+
+    plant(monkeypatch, "alarmed", alarmed)
+    judged = figures(planted("alarmed"))
+    assert judged["false_alarms"] == 1
+    assert judged["called_too_small"] == 1
+    assert judged["silent_failures"] == 0
+    plant(monkeypatch, "calm", lambda epsilon, delta: Judged(1e-3, True, 0.1))
+    assert figures(planted("calm"))["false_alarms"] == 0
+
+
+def test_the_best_other_mechanism_and_pure_noise_are_compared_with(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def judged(epsilon: float, delta: float) -> Judged:
+        return Judged(0.06 if delta else 0.03, True, 0.1)
+
+    def offered(epsilon: float, delta: float) -> dict[str, float]:
+        return {"good": 0.02, "bad": 5.0}
+
+    plant(monkeypatch, "one", judged, offered=offered)
+    key = keys(planted("one"), {})["never_worse_than_offered"]
+    assert key.figure == pytest.approx(3)
+    assert key.worst[0].about == "best: good"
+    assert figures(planted("one"))["delta_never_hurts"] == pytest.approx(2)
+
+
+def test_failures_of_one_shape_are_seen_in_its_subgroup(monkeypatch: pytest.MonkeyPatch) -> None:
+    def kind(seed: int, shape: str, slack: str, n: int) -> Task:
+        bad = shape == "fast" and slack == "wide10"
+        return Task(release=lambda *price: Judged(1e-3, not bad, 0.1), public=0.2)
+
+    monkeypatch.setitem(honest.KINDS, "one", kind)
+    found = planted("one")
+    (parts,) = subgroups(found).values()
+    worst = parts["coverage"].worst[0]
+    assert (worst.about, worst.estimate) == ("fast, wide10", 0.0)
+    assert keys(found, {})["coverage_least"].worst[0].estimate == pytest.approx(14 / 15)
+
+
+def test_chance_is_allowed_for_in_all_cells_together() -> None:
+    """Of cells that meet the goal exactly, one is said to miss it once in twenty times."""
+    rng, goal, cells, runs = np.random.default_rng(0), 0.92, 40, 1000
+    said = 0
+    for _ in range(300):
+        found = [
+            share(("mean", number, 1.0, 0.0), rng.random(runs) < goal) for number in range(cells)
+        ]
+        said += Key(findings=found, largest=False).figure < goal
+    assert 0.01 < said / 300 < 0.1
+    alone = Finding(cell=("mean", 10, 1.0, 0.0), estimate=1.2, error=0.1, runs=9)
+    assert Key(findings=[alone]).figure == pytest.approx(1.2 - 1.645 * 0.1, abs=1e-3)
+
+
+def test_widths_are_compared_where_the_reference_holds(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    factor = [1.0]
+
+    def kind(seed: int, shape: str, slack: str, n: int) -> Task:
+        thin = shape == "spiky"  # the reference misses there
+        holds = not thin or factor[0] > 1
+        width = (1 + seed / 60) * (100 * factor[0] if thin and factor[0] > 1 else factor[0])
+        return Task(release=lambda *price: Judged(1e-3, holds, width), public=0.2)
+
+    monkeypatch.setitem(honest.KINDS, "one", kind)
+    path = tmp_path / "widths.csv"
+    write_reference(path, widths(planted("one")))
+    reference = read_reference(path)
+    assert {shape for part in reference.values() for shape, _ in part.subgroups} == {
+        shape for shape in SHAPES if shape != "spiky"
+    }
+    factor[0] = 1.5
+    found = keys(planted("one"), reference)["width_ratio"]
+    assert found.figure == pytest.approx(1.5, rel=1e-3)
+    others = [one._replace(seed=one.seed + 1000) for one in planted("one")]
+    assert keys(others, reference)["width_ratio"].worst[0].error > 0
+    assert read_reference(tmp_path / "missing.csv") == {}
+
+
+def test_hidden_facts_come_equally_often() -> None:
+    for wrong, slacks in ((False, HOLDING), (True, WRONG)):
+        seen = [hidden(seed, wrong=wrong) for seed in range(len(SHAPES) * len(slacks))]
+        assert sorted(seen) == sorted((shape, slack) for shape in SHAPES for slack in slacks)
+
+
+def test_populations_of_random_curves_have_the_stated_mean() -> None:
+    """Over shapes, seeds and points: squared z-scores of sample means average 1."""
+    scores = []
+    for shape in SHAPES:
+        for seed in range(12):
+            one = problem(seed, shape=shape, slack="right", n=2000)
+            deviation = one.curves.std(axis=0) / math.sqrt(2000)
+            scores.append(np.mean(((one.curves.mean(axis=0) - one.population) / deviation) ** 2))
+    assert np.mean(scores) == pytest.approx(1, abs=0.5)  # 60 curves, each nearly one number
+
+
+def test_right_ranges_and_bounds_hold_nearly_all() -> None:
+    for shape in SHAPES:
+        one = problem(1, shape=shape, slack="right", n=2000)
+        low, high = one.value_range
+        assert np.mean((one.curves >= low) & (one.curves <= high)) > 0.99
+        norms = np.sqrt(np.mean((one.curves - one.center) ** 2, axis=1))
+        assert np.mean(norms <= one.norm_bound) > 0.99
+        wide = problem(1, shape=shape, slack="wide10", n=2000)
+        assert wide.half_width == pytest.approx(10 * one.half_width)
+        assert wide.right_width == pytest.approx(2 * one.half_width)
+
+
+def test_bands_hold_but_for_rounding() -> None:
+    truth = np.zeros(3)
+    assert held(truth, truth - 1, truth)
+    assert not held(truth, truth - 1, truth - 1e-6)
+
+
+def test_every_kind_is_released_and_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind in honest.KINDS:
+        for one in trials(kind, 40, (1,), ((1.0, 1e-6),), wrong=False):
+            assert np.isfinite(one.error), kind
+            assert one.error >= 0, kind
+            assert one.public > 0, kind
+            assert one.holds is None or one.width > 0, kind
+
+
+def test_the_command_reads_its_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(honesty, "KINDS", {"mean": honest.KINDS["mean"]})
+    monkeypatch.setattr(honesty, "_REFERENCE_SEEDS", 15)
+    path = tmp_path / "widths.csv"
+    call = ["bench", "honesty", "--quick", "--jobs", "1", "--write-reference", str(path)]
+    assert CliRunner().invoke(command_line, call, catch_exceptions=False).exit_code == 0
+    assert {cell[0] for cell in read_reference(path)} == {"mean"}
+    refused = CliRunner().invoke(command_line, ["bench", "mean", "--seeds", "confirm"])
+    assert refused.exit_code == 2
+    assert "--seeds must be left out for mean" in refused.output
