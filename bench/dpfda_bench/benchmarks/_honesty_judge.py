@@ -261,8 +261,8 @@ def _with_delta(holding: Mapping[Cell, list[Trial]]) -> Iterator[Finding]:
     for (kind, n, epsilon, delta), runs in holding.items():
         pure = holding.get((kind, n, epsilon, 0.0))
         if delta and pure:
-            errors = ([one.error for one in part] for part in (runs, pure))
-            yield _ratio((kind, n, epsilon, delta), *errors)
+            errors, before = ([one.error for one in part] for part in (runs, pure))
+            yield _ratio((kind, n, epsilon, delta), errors, before)
 
 
 def _over_best(cell: Cell, runs: Sequence[Trial]) -> Finding:

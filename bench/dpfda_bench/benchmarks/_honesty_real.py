@@ -52,7 +52,7 @@ def rows(*, quick: bool, sweep: Sweep) -> tuple[list[Finding], list[str]]:
         for (name, n), inference, price in product(known, (False, True), _PRICES)
     ]
     starts = range(0, runs, _BLOCK)
-    blocks = [(*cell, start, min(start + _BLOCK, runs)) for cell in cells for start in starts]
+    blocks = [(cell, start, min(start + _BLOCK, runs)) for cell in cells for start in starts]
     parts = iter(sweep.run(_block, blocks))
     found = []
     for cell in cells:
@@ -63,10 +63,9 @@ def rows(*, quick: bool, sweep: Sweep) -> tuple[list[Finding], list[str]]:
     return found, notes
 
 
-def _block(
-    kind: str, n: int, epsilon: float, delta: float, start: int, stop: int
-) -> list[tuple[bool, bool]]:
+def _block(cell: Cell, start: int, stop: int) -> list[tuple[bool, bool]]:
     """Whether bands hold, and whether there was a warning."""
+    kind, n, epsilon, delta = cell
     name, _, target = kind.partition(", ")
     population, found = _curves(name), []
     for seed in range(start, stop):

@@ -93,7 +93,7 @@ def _trials(*, quick: bool, sweep: Sweep, first: int, many: int, wrong: int) -> 
     prices: tuple[Price, ...] = tuple(product(_QUICK_EPSILONS if quick else _EPSILONS, _DELTAS))
     sizes = sorted(_QUICK_SIZES if quick else _SIZES, reverse=True)
     blocks = [
-        (kind, n, start, min(start + _BLOCK, first + total), is_wrong)
+        (kind, n, (start, min(start + _BLOCK, first + total)), is_wrong)
         for n in sizes
         for kind in KINDS
         for is_wrong, total in ((False, many), (True, wrong))
@@ -104,9 +104,9 @@ def _trials(*, quick: bool, sweep: Sweep, first: int, many: int, wrong: int) -> 
 
 
 def _block(
-    prices: tuple[Price, ...], kind: str, n: int, start: int, stop: int, wrong: bool
+    prices: tuple[Price, ...], kind: str, n: int, seeds: tuple[int, int], wrong: bool
 ) -> list[Trial]:
-    return trials(kind, n, range(start, stop), prices, wrong=wrong)
+    return trials(kind, n, range(*seeds), prices, wrong=wrong)
 
 
 def _notes(judged: dict[str, Key], found: list[Trial]) -> list[str]:
@@ -127,9 +127,8 @@ def _notes(judged: dict[str, Key], found: list[Trial]) -> list[str]:
         "a warning; ranges 3 times too small, or shifted, are cells of their own. false_alarms: "
         "warnings where the range is right, the error is below a tenth of the public center's and "
         "the band holds.",
-        "called_too_small: share of runs with a range that holds the values, 3 or 10 times too wide, "
-        "in which a warning says that it is too small. by subgroup: the worst shape and range of "
-        "each kind of release.",
+        "called_too_small: share of runs with a range 3 or 10 times too wide in which a warning says "
+        "that it is too small. by subgroup: the worst shape and range of each kind of release.",
         "width_ratio: geometric mean of widths over those of the reference version, in the shapes "
         "and ranges in which its bands hold.",
     ]

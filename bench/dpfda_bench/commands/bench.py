@@ -30,7 +30,7 @@ _OWN = {"seeds": "--seeds", "write_reference_to": "--write-reference"}
 @click.option("--report", type=click.Path(dir_okay=False, path_type=Path),
     help="Write one HTML page about a benchmark here.")  # fmt: skip
 @click.option("--seeds", type=click.Choice(["choose", "confirm"]),
-    help="Which random problems (honesty): those for work on methods, or those looked at once.")  # fmt: skip
+    help="Random problems for work on methods, or those looked at once (honesty).")  # fmt: skip
 @click.option("--write-reference", "write_reference_to", metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write what later versions are compared with here (honesty).")  # fmt: skip
