@@ -17,10 +17,11 @@ from dpfda.central.looks import BallMean, CountedLook
 from dpfda.central.mean import FunctionMechanism
 from dpfda.central.pair_looks import CovariateProducts, CrossProducts
 from dpfda.central.quadrature import as_grid
-from dpfda.central.radius import RadiusChoice, find_radius, outermost
+from dpfda.central.radius import RadiusChoice, candidates, find_radius
 from dpfda.central.records import clip_rows, read_records
 from dpfda.central.score import ScoreRelease
 from dpfda.central.shrunk_mean import PublishedShrunkMean, ShrunkMean
+from dpfda.noise import source_for
 from dpfda.privacy.calibration import gaussian_mu
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.answer import Answer
@@ -94,26 +95,66 @@ RADII = 3 * ROOT * 2.0 ** (-np.arange(32) / 4)
 
 
 def test_a_radius_is_chosen_from_public_ones() -> None:
-    assert outermost(1.5) == pytest.approx(3 * ROOT)
-    search = find_radius(PURE, place(), bound=1.5, outside=0.13, steepness=2.0)
+    search = find_radius(PURE, place(), bound=1.5, certain=2.0)
     (look,), radius = course(search, [5])
     assert isinstance(look, RadiusChoice)
     assert look.cost == PURE
-    assert look.target == 87
+    assert look.target == 90  # all but 10/ε
     np.testing.assert_allclose(look.radii, RADII)
     assert radius == look.radii[5]
-    assert look.prior.tolist() == np.rint(1024 * ROOT ** np.arange(32)).tolist()
+    # R^-p with p = 4; steeper than half of the evidence allows it is not.
+    assert look.prior.tolist() == np.rint(1024 * 2.0 ** np.arange(32)).tolist()
+    few = find_radius(Cost(epsilon=0.2), place(), bound=1.5, certain=2.0)
+    odds = next(few).prior
+    steepness = 0.5 * (0.5 * 100 * 0.2 / 2) / np.log(RADII[0] / RADII[-1])
+    assert odds.tolist() == np.rint(1024 * 2 ** (steepness * np.arange(32) / 4)).tolist()
+
+
+@pytest.mark.parametrize("tilt", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("size", [1, 7, 150])
+def test_some_radius_holds_every_curve_within_the_bound(tilt: float, size: int) -> None:
+    """Whatever the shape of the region: the furthest pair of curves is 2τ/min a apart."""
+    axes = np.arange(1, size + 1) ** -tilt
+    radii = candidates(1.5, axes)
+    assert radii[0] == pytest.approx(2 * ROOT * 1.5 / axes.min())
+    np.testing.assert_allclose(radii[:-1] / radii[1:], 2**0.25)
+    assert 1.5 * 2.0**-6.5 < radii[-1] <= 1.5 * 2.0**-6.25 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("cost", [PURE, GAUSSIAN], ids=["pure", "gaussian"])
+@pytest.mark.parametrize("reach", [0.3, 1.0, 1e3])
+def test_a_search_holds_most_curves_whatever_their_shape(cost: Cost, reach: float) -> None:
+    """All energy in one coefficient, the smoothest or the roughest; far beyond the bound too."""
+    rng, n, size = np.random.default_rng(0), 1000, 60
+    axes = np.arange(1, size + 1) ** -0.5
+    where = {"unit": "person", "n": n, "center": np.zeros(size), "axes": axes}
+    for number in (0, size // 2, size - 1):
+        rows = 0.01 * rng.normal(size=(n, size))
+        rows[:, number] += reach * rng.choice([-1.0, 1.0], size=n)
+        search = find_radius(cost, where, bound=1.0, certain=2.0)
+        source = source_for(number)
+        query = next(search)
+        while True:
+            answer = query.answer((rows,), source)
+            try:
+                query = search.send(answer)
+            except StopIteration as end:
+                radius = end.value
+                break
+        within = np.sqrt(((rows / axes) ** 2).sum(1)) <= radius
+        assert within.mean() > 0.5 or radius == candidates(1.0, axes)[0]
 
 
 @pytest.mark.parametrize("wanted", [0, 1, 12, 30, 31])
 def test_a_radius_is_found_by_halving(wanted: int) -> None:
-    """The smallest of 32 that holds 87 of 100, in five counts for a fifth each."""
+    """The smallest of 32 that holds most of 100, in five counts for a fifth each."""
     rising = RADII[::-1]
-    search = find_radius(GAUSSIAN, place(), bound=1.5, outside=0.13, steepness=2.0)
+    search = find_radius(GAUSSIAN, place(), bound=1.5, certain=2.0)
+    least = 100 - 2 * 5**0.5 / gaussian_mu(epsilon=1.0, delta=1e-6)
     counts, query = [], next(search)
     while True:
         counts.append(query)
-        inside = 87.0 if query.radius >= rising[wanted] * (1 - 1e-9) else 86.9
+        inside = least + (0.01 if query.radius >= rising[wanted] * (1 - 1e-9) else -0.01)
         try:
             query = search.send(Answer(values=np.array([inside]), n=100))
         except StopIteration as end:
@@ -124,24 +165,17 @@ def test_a_radius_is_found_by_halving(wanted: int) -> None:
 
 
 def test_schedules() -> None:
-    """Shares, sizes, and how many curves may be outside: from n, ε and the grid alone."""
+    """Shares and sizes: from n, ε and the grid alone."""
     pure = Cost(epsilon=0.5)
-    assert Schedule.of(pure, n=2000, most=60) == Schedule(
-        first=0.2, radius=0.09, coarse=13, fine=32, outside=1 / 9,
-        steepness=0.5 * (8 / 9 * 1000 * 0.09 / 2) / (31 / 4 * np.log(2)),
-    )  # fmt: skip
+    expected = Schedule(first=0.2, radius=0.09, coarse=13, fine=32)
+    assert Schedule.of(pure, n=2000, most=60) == expected
     assert Schedule.of(pure, n=2000, most=20).fine == 20
     both = Cost(epsilon=0.5, delta=1e-6)
     found = Schedule.of(both, n=2000, most=60)
-    mu = gaussian_mu(epsilon=0.5, delta=1e-6) * 0.05**0.5
-    assert (found.first, found.radius, found.coarse, found.fine) == (0.2, 0.05, 32, 32)
-    assert found.outside == pytest.approx(2 * 5**0.5 / (mu * 2000))
-    assert Schedule.of(both, n=10**6, most=60).outside == 0.02
-    assert Schedule.of(both, n=10, most=60).outside == 0.5
+    assert found == Schedule(first=0.2, radius=0.05, coarse=32, fine=32)
     # A quarter of the budget: a quarter of ε, half of μ.
-    assert Schedule.of(pure.part(0.25), n=8000, most=60) == Schedule.of(pure, n=2000, most=60)
-    quarter, whole = Schedule.of(both.part(0.25), n=4000, most=60), found
-    assert (quarter.fine, quarter.outside) == (whole.fine, pytest.approx(whole.outside))
+    assert Schedule.of(pure.part(0.25), n=8000, most=60) == expected
+    assert Schedule.of(both.part(0.25), n=4000, most=60) == found
 
 
 @pytest.mark.parametrize(
@@ -150,13 +184,17 @@ def test_schedules() -> None:
 def test_a_covariance_shares_its_budget(n: int, shares: list[float]) -> None:
     basis = spline_basis(GRID, size=12)
     release = CovarianceRelease(epsilon=1.0, n=n, bound=1.5, basis=basis)
-    asked, result = course(release.questions(), [0.0, 3])
-    assert [query.cost.share for query in asked] == [Fraction(str(share)) for share in shares]
-    assert asked[-1].radius == pytest.approx(RADII[3])
-    assert asked[0].radius == 1.5
+    asked, result = course(release.questions(), [1e9, 0.0, 3])
+    check, *rest = asked
+    left = 1 - float(check.cost.share)
+    assert [float(query.cost.share) for query in rest] == pytest.approx(
+        [left * share for share in shares]
+    )
+    assert asked[-1].radius == pytest.approx(candidates(1.5, asked[-1].axes)[3])
+    assert rest[0].radius == 1.5
     assert result.warnings == ()
-    # The outermost radius was chosen: curves are not where they were said to be.
-    _, result = course(release.questions(), [0.0, 0])
+    # Nobody is within the bound.
+    _, result = course(release.questions(), [0.0, 0.0, 3])
     assert len(result.warnings) == 1
 
 

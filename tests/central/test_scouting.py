@@ -17,7 +17,7 @@ from dpfda.central.covariance import CovarianceRelease
 from dpfda.central.functions import spline_basis
 from dpfda.central.mean import FunctionMechanism, MeanRelease
 from dpfda.central.quadrature import as_grid
-from dpfda.central.radius import RadiusCount
+from dpfda.central.radius import RadiusCount, candidates
 from dpfda.central.scouting import MAGNITUDES, Region, Scouting, located
 from dpfda.errors import InvalidParameter
 from dpfda.moments.release import MomentsRelease
@@ -159,16 +159,16 @@ def counted(mean: MeanRelease, replies: list[float]) -> int:
 def test_who_searches() -> None:
     """Whose bound turns out to be loose, and whose counts can tell."""
     known = asked(bound=1.0)
-    inside = [0.0, *[9e9] * 5]  # within the smallest radius
-    assert counted(replace(known, n=500), inside) == 6 + 12 + 7
-    assert counted(replace(known, n=499), inside) == 7
-    assert counted(replace(known, n=500), []) == 7
+    inside = [1e9, 0.0, *[9e9] * 6]  # within the smallest radius
+    assert counted(replace(known, n=500), inside) == 8 + 12 + 7  # upwards a step less
+    assert counted(replace(known, n=499), inside) == 9
+    assert counted(replace(known, n=500), [1e9]) == 8
     pure = asked(bound=1.0, delta=0.0, n=1000)
-    index = 14  # a radius of exactly ¼: the bound is four times as wide
-    assert counted(pure, [0.0, index]) == 3
-    assert counted(pure, [0.0, 18]) == 3  # an eighth
-    assert counted(pure, [0.0, 19]) == 2 + 12 + 3
-    assert counted(replace(pure, n=999), [0.0, 19]) == 3
+    radii = candidates(1.0, np.arange(1, 13) ** -0.5)
+    eighth = int(np.flatnonzero(radii >= 1 / 8)[-1])
+    assert counted(pure, [1e9, 0.0, eighth]) == 4
+    assert counted(pure, [1e9, 0.0, eighth + 1]) == 3 + 12 + 3
+    assert counted(replace(pure, n=999), [1e9, 0.0, eighth + 1]) == 4
     nowhere = [*[0.0] * 6, 1.0, *[0.0] * 5, 1.0]
     assert counted(replace(pure, n=999, bound=math.inf), nowhere) == 12 + 3
 
@@ -178,21 +178,38 @@ def test_noise_that_makes_the_radius_is_seen() -> None:
     pure = asked(bound=1.0, delta=0.0, n=1000)
     first, search, coarse = 0.2, 0.09, 9
     axes = np.arange(1, 13) ** -0.5
-    scout = Scouting(
-        axes=axes, first=first, search=search, coarse=coarse, outside=0.1, steepness=2.0
-    )
+    scout = Scouting(axes=axes, first=first, search=search, coarse=coarse)
     reply = 5.0  # much longer than noise: nothing is shrunk
-    look = next(scout.questions(pure))
+    (_, look, *_), _ = course(scout.questions(pure), [1e9, reply, 0], n=1000)
     noise = look.noise.law.variance / axes[:coarse] ** 2
-    radii = 2 * math.sqrt(2) * 2.0 ** (-np.arange(32) / 4)
+    radii = candidates(1.0, axes)
     edge = math.sqrt(float(noise.sum())) / 0.45
     above = int(np.flatnonzero(radii > edge)[-1])
     assert radii[above] > 1 / 8
     for index, loose in ((above, False), (above + 1, True)):
-        looks, found = course(scout.questions(pure), [reply, index], n=1000)
-        assert (len(looks) > 2) is loose
-        left = 0.71 * (1 - 3 * 0.1) * 0.71 if loose else 0.71
+        looks, found = course(scout.questions(pure), [1e9, reply, index], n=1000)
+        assert (len(looks) > 3) is loose
+        checked = 1 - math.sqrt(2) / 100
+        left = checked * (0.71 * (1 - 3 * 0.1) * 0.71 if loose else 0.71)
         assert float(found.left.share) == pytest.approx(left)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_curves_beyond_their_bound_are_counted(delta: float) -> None:
+    """A twentieth and three deviations of noise: some; four fifths: nearly all."""
+    known = asked(bound=1.0, delta=delta, n=4000)
+    (check, *_), _ = course(known.questions(), [1e9], n=4000)
+    assert isinstance(check, RadiusCount)
+    assert check.radius == pytest.approx(1.0)
+    edge = 0.05 * 4000 + 3 * math.sqrt(float(check.noise.law.variance[0]))
+    for outside, word in (
+        (edge - 1, ""),
+        (edge + 1, "more than a few"),
+        (3199, "more than a few"),
+        (3201, "nearly all"),
+    ):
+        _, result = course(known.questions(), [4000 - outside], n=4000)
+        assert [text.startswith(word) for text in result.warnings] == [True] * bool(word)
 
 
 @pytest.mark.parametrize("kind", ["mean", "covariance", "moments"])
@@ -207,7 +224,7 @@ def test_what_is_left_is_shared_as_before(kind: str) -> None:
     somewhere = [*[9e9] * 6, 1.0, *[9e9] * 5]
     looks, _ = course(release.questions(), somewhere, n=2000)
     left = 1 - 3 * float(looks[6].cost.share)
-    last = [0.2, *[0.03] * 5, 0.65] if kind == "covariance" else [0.2, *[0.01] * 5, 0.75]
+    last = [0.2, *[0.025] * 5, 0.65] if kind == "covariance" else [0.2, *[0.05 / 6] * 5, 0.75]
     found = [float(look.cost.share) for look in looks[12:]]
     assert found == pytest.approx([share * left for share in last])
     few = replace(release, n=600)
@@ -215,23 +232,14 @@ def test_what_is_left_is_shared_as_before(kind: str) -> None:
         looks, _ = course(few.questions(), somewhere, n=600)
         left = 1 - 3 * float(looks[6].cost.share)
         found = [float(look.cost.share) for look in looks[12:]]
-        assert found == pytest.approx([share * left for share in (0.25, *[0.03] * 5, 0.15, 0.45)])
-
-
-def test_curves_at_the_edge_of_a_bound_are_told_whatever_the_radius() -> None:
-    pure = asked(bound=1.0, delta=0.0, n=4000)
-    edge = 0.98 / math.sqrt(12)
-    for reply, told in ((edge, 1), (0.9 * edge, 0)):
-        looks, result = course(pure.questions(), [reply, 31, *[9e9] * 6], n=4000)
-        assert len(looks) > 3  # a loose bound, it seems
-        assert len(result.warnings) == told
+        assert found == pytest.approx([share * left for share in (0.25, *[0.025] * 5, 0.15, 0.45)])
 
 
 def test_many_curves_are_clipped_further_out() -> None:
     """Where noise is small, what clipping does to skewed curves is what is left."""
     for n, factor in ((4999, 1.0), (5000, 1.25)):
-        looks, _ = course(asked(bound=1.0, delta=0.0, n=n).questions(), [0.0, 14], n=n)
-        assert looks[-1].radius == pytest.approx(0.25 * factor)
+        looks, _ = course(asked(bound=1.0, delta=0.0, n=n).questions(), [1e9, 0.0, 14], n=n)
+        assert looks[-1].radius == pytest.approx(looks[-2].radii[14] * factor)
 
 
 def error(model: Any, rows: np.ndarray) -> float:

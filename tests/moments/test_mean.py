@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from dpfda import PrivateGroupComparison, PrivateMean, PrivateMoments
-from dpfda.central.radius import outermost
+from dpfda.central.radius import candidates
 from dpfda.central.release import Release
 from dpfda.errors import InvalidParameter
+from dpfda.moments.joint_looks import FOR_BANDS
 
 T = np.linspace(0, 1, 30)
 MEAN = np.sin(2 * np.pi * T)
@@ -75,13 +76,14 @@ OF: Any = ("population", "sample")
 
 def test_the_radius_is_wider_than_the_one_found_by_half() -> None:
     found = release(bound=2.0, value_range=None)
-    radii = 1.5 * outermost(2.0) * 2.0 ** (-np.arange(32) / 4)
+    axes = FOR_BANDS.axes(len(found.noisy))
+    radii = 1.5 * candidates(2.0, axes)
     assert np.isclose(found.parameters["radius"], radii).any()
 
 
 def test_looks_are_combined() -> None:
     # A curve that fills its range: the joint look alone would have a third more noise.
-    found = release(value_range=(-1.2, 1.2), delta=1e-5)
+    found = release(value_range=(-2.5, 2.5), delta=1e-5)
     assert len(found.noise) == 2
     first = found.noise[1].along(found.basis.functions)
     assert np.all(first > 0)

@@ -14,7 +14,6 @@ from dpfda.central.functions import FunctionBasis, spline_basis
 from dpfda.central.looks import BallMean
 from dpfda.central.mean import FunctionMechanism, MeanRelease
 from dpfda.central.quadrature import Grid, norm_bound
-from dpfda.central.radius import RADII, SEARCH_STEPS
 from dpfda.central.release import Release
 from dpfda.central.scouting import Scouting
 from dpfda.central.shrinkage import monotone_shrinkage
@@ -38,8 +37,6 @@ class Schedule:
         radius: share of the search for a radius; the second look gets the rest.
         coarse: coefficients of the first look.
         fine: coefficients of the second look.
-        outside: share of the curves that the radius should leave outside.
-        steepness: p of the prior R^-p over radii.
 
     Examples:
         >>> Schedule.of(Cost(epsilon=1.0), n=1000, most=60).fine
@@ -50,35 +47,21 @@ class Schedule:
     radius: float
     coarse: int
     fine: int
-    outside: float
-    steepness: float = 2.0
 
     @classmethod
     def of(cls, budget: Cost, *, n: int, most: int) -> Schedule:
-        """Rules for pure ε and for (ε, δ).
-
-        The prior prefers small radii: those are cheap, and without it a radius that holds every
-        curve wins once in a hundred releases. It may weigh half as much as the evidence: a
-        steeper one would choose the smallest radius whatever the curves when n is small.
-        """
+        """Rules for pure ε and for (ε, δ)."""
         share = float(budget.share)
         strength = n * budget.epsilon * (share if budget.pure else math.sqrt(share))
         fine = min(most, math.ceil(math.sqrt(strength)))
         if not budget.pure:
-            search = budget.part(0.05)
-            outside = min(0.5, max(0.02, 2 * math.sqrt(SEARCH_STEPS) / (search.mu * n)))
-            return cls(first=0.2, radius=0.05, coarse=fine, fine=fine, outside=outside)
+            return cls(first=0.2, radius=0.05, coarse=fine, fine=fine)
         radius = min(0.15, max(0.05, 90 / strength))
-        outside = min(0.5, max(0.01, 10 / (strength * radius)))
-        evidence = (1 - outside) * strength * radius / 2  # of a good radius against a tiny one
-        range_of_radii = (RADII - 1) / 4 * math.log(2)
         return cls(
             first=0.2,
             radius=radius,
             coarse=min(fine, max(2, math.ceil(0.2 * strength / 16))),
             fine=fine,
-            outside=outside,
-            steepness=min(4.0, 0.5 * evidence / range_of_radii),
         )
 
 
@@ -131,8 +114,6 @@ class Adaptive(FunctionMechanism, name="adaptive"):
             first=schedule.first,
             search=schedule.radius,
             coarse=schedule.coarse,
-            outside=schedule.outside,
-            steepness=schedule.steepness,
         )
         found = yield from scouting.questions(mean)
         wide = mean.strength >= CLIPPING_FROM

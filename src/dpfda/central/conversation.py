@@ -30,8 +30,8 @@ _BLUR = 0.1  # of a bound: with more noise nothing can be told
 _BOUNDS = 1e-25, 1e40  # squares, and parts of them, stay within what queries allow
 
 BEYOND = (
-    "more than a few curves reach their public bound: it is probably too small, and then the "
-    "result is wrong whatever its band says"
+    "more than a few curves reach beyond their public bound: it is probably too small, and then "
+    "the result is wrong whatever its band says"
 )
 OUTSIDE = (
     "more than a few curves lie outside their public range: it is probably too small, and what is "

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.central.adaptive import Schedule
 from dpfda.central.conversation import CurveConversation, far_apart
 from dpfda.central.estimator import CuratedCurveEstimator, HeldRecords
 from dpfda.central.functions import FunctionBasis, spline_basis
@@ -60,14 +59,11 @@ class CovarianceRelease(CurveConversation[Release], name="covariance"):
         """Center and radius, for few curves how far the mean still is from the center; products."""
         axes = self.axes
         few = self.strength < _FEW
-        schedule = Schedule.of(self.whole, n=self.n, most=self.basis.size)
         scouting = Scouting(
             axes=axes,
             first=0.25 if few else 0.2,
             search=0.15,
             coarse=axes.size,
-            outside=schedule.outside,
-            steepness=schedule.steepness,
         )
         found = yield from scouting.questions(self)
         place, radius = found.place, found.radius

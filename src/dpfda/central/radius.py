@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -18,8 +19,8 @@ from dpfda.protocol.conversation import Questions
 from dpfda.protocol.fields import array, number, vector, whole
 from dpfda.protocol.query import Records
 
-RADII = 32  # candidates 2τ 2^{(2-k)/4}, from 2.8 τ down to τ/76
-SEARCH_STEPS = 5  # halvings that find one of 32 radii
+_FINEST = 2.0**-6.25  # of a bound: the smallest radius that is tried
+_STEEPEST = 4.0  # p of the prior R^-p over radii, where evidence allows it
 
 
 class Place(TypedDict):
@@ -60,8 +61,11 @@ class RadiusChoice(BallLook, name="radius_choice"):
         return len(self.radii)
 
     def block(self, records: Records) -> IntArray:
-        """How many records lie within each radius."""
-        ordered = np.sort(self.distances(records[0]))
+        """How many records lie within each radius; the largest holds those beyond it too.
+
+        All of them are clipped to it: where it held nobody, all radii would be as good.
+        """
+        ordered = np.sort(np.minimum(self.distances(records[0]), self.radii.max()))
         return np.asarray(np.searchsorted(ordered, self.radii, side="right"))
 
     def statistic(self, totals: IntArray) -> FloatArray:
@@ -102,36 +106,49 @@ class RadiusCount(BallLook, name="radius_count"):
         return [cls(cost=cost, **_PLACE, radius=1.0) for cost in shares]
 
 
-def outermost(bound: float) -> float:
-    """The largest radius that is tried; curves within the bound lie within 2 of it in L²."""
-    return 2 * bound * 2**0.5
+def candidates(bound: float, axes: FloatArray) -> FloatArray:
+    """Public radii, largest first, each a fourth of an octave below the last.
+
+    Curves within the bound lie within twice of it in L², and so within 2τ/min a along axes a,
+    however fast they vary; a factor √2 is for curves that do not keep to their bound.
+    """
+    octaves = np.log2(2 * 2**0.5 / (_FINEST * axes.min()))
+    steps = np.arange(int(np.ceil(4 * octaves - 1e-9)) + 1)
+    return np.asarray(2 * 2**0.5 * bound / axes.min() * 2.0 ** (-steps / 4))
 
 
-def find_radius(
-    cost: Cost, place: Place, *, bound: float, outside: float, steepness: float
-) -> Questions[float]:
+def find_radius(cost: Cost, place: Place, *, bound: float, certain: float) -> Questions[float]:
     """A radius that holds most curves: one choice, or with a δ a few noisy halvings.
+
+    The prior of the choice prefers small radii: those are cheap, and without it a radius that holds
+    every curve wins once in a hundred releases. It may weigh half as much as the evidence: a
+    steeper one would choose the smallest radius whatever the curves when n is small.
 
     Args:
         cost: for the whole search.
         place: where curves are looked at.
         bound: τ of the curves.
-        outside: share of the curves that the radius should leave outside.
-        steepness: p of the prior R^-p over radii.
+        certain: deviations of noise that curves outside are worth: many of them are left outside
+            where a count says little.
     """
-    candidates = outermost(bound) * 2.0 ** (-np.arange(RADII) / 4)  # public, largest first
-    wanted = (1 - outside) * place["n"]
-    if cost.pure:
-        choice = RadiusChoice(
-            cost=cost,
-            **place,
-            radii=candidates,
-            target=round(wanted),
-            prior=np.rint(1024 * 2 ** (steepness * np.arange(RADII) / 4)).astype(np.int64),
-        )
-        chosen = yield choice
-        return float(candidates[int(chosen.values[0])])
-    return (yield from halved(cost, place, candidates[::-1], wanted=wanted))
+    radii, n = candidates(bound, place["axes"]), place["n"]
+    if not cost.pure:
+        few = certain * math.sqrt(steps(radii)) / (cost.mu * n)
+        wanted = (1 - min(0.5, max(0.02, few))) * n
+        return (yield from halved(cost, place, radii[::-1], wanted=wanted))
+    wanted = (1 - min(0.5, max(0.01, 10 / (cost.epsilon_spent * n)))) * n
+    evidence = wanted * cost.epsilon_spent / 2  # of a good radius against a tiny one
+    steepness = min(_STEEPEST, 0.5 * evidence / np.log(radii[0] / radii[-1]))
+    octaves = np.arange(len(radii)) / 4
+    choice = RadiusChoice(
+        cost=cost,
+        **place,
+        radii=radii,
+        target=round(wanted),
+        prior=np.rint(1024 * 2 ** (steepness * octaves)).astype(np.int64),
+    )
+    chosen = yield choice
+    return float(radii[int(chosen.values[0])])
 
 
 def halved(cost: Cost, place: Place, rising: FloatArray, *, wanted: float) -> Questions[float]:
@@ -140,7 +157,7 @@ def halved(cost: Cost, place: Place, rising: FloatArray, *, wanted: float) -> Qu
     Args:
         cost: for all counts, which share it equally.
         place: where curves are looked at.
-        rising: public radii, a power of two of them.
+        rising: public radii.
         wanted: how many records it should hold.
     """
     count = cost.part(Fraction(1, steps(rising)))
@@ -157,4 +174,4 @@ def halved(cost: Cost, place: Place, rising: FloatArray, *, wanted: float) -> Qu
 
 def steps(rising: FloatArray) -> int:
     """How many halvings find one of them."""
-    return len(rising).bit_length() - 1
+    return (len(rising) - 1).bit_length()

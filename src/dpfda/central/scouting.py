@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.central.conversation import BEYOND, OUTSIDE, CurveConversation, reaches, too_small
+from dpfda.central.conversation import BEYOND, OUTSIDE, CurveConversation, too_small
 from dpfda.central.looks import BallMean
-from dpfda.central.radius import Place, find_radius, halved, outermost, steps
+from dpfda.central.radius import Place, RadiusCount, find_radius, halved, steps
 from dpfda.central.shrinkage import monotone_shrinkage
 from dpfda.noise.law import NoiseLaw, padded
 from dpfda.privacy.cost import Cost
@@ -32,6 +32,11 @@ _NEAR = 2.0 ** (np.arange(-29, 3) / 2)  # of a norm: how far curves may lie from
 _CERTAIN = 4.0  # deviations of noise that a count must be wrong by to mislead a search
 _MISLED = 0.01  # and with pure ε, the probability that some count of a search does
 _SPARE = 2.0  # by how much a radius that was found is widened: some curves were left outside
+_TOLD = 0.1  # of the curves: what the noise of the count of curves beyond their bound may be
+_FEW = 0.05  # of the curves: so many may be longer than their bound
+_SURE = 3.0  # deviations of noise that a warning needs besides
+_MOST = 0.8  # of the curves: so many are nearly all
+_ROUNDED = 1e-9  # of a bound: curves that lie on it are not beyond
 _GUESSED = 2  # coefficients of the guess: level and slope
 _LOOSE = 8.0  # a bound that many times a radius
 _DROWNED = 0.45  # of a radius: a center that is noisier makes the radius by itself
@@ -77,8 +82,7 @@ class Scouting:
         first: share of the mean that becomes the center.
         search: share of the search for a radius.
         coarse: coefficients of the mean.
-        outside: share of the curves that the radius should leave outside.
-        steepness: p of the prior R^-p over radii, with pure ε.
+        certain: deviations of noise that curves outside the radius are worth, with a δ.
         doubt: how many times its variance noise counts where a mean is shrunk into a center.
     """
 
@@ -86,8 +90,7 @@ class Scouting:
     first: float
     search: float
     coarse: int
-    outside: float
-    steepness: float
+    certain: float = 2.0
     doubt: float = 1.0
 
     def questions(self, asked: CurveConversation[Any]) -> Questions[Scouted]:
@@ -96,15 +99,13 @@ class Scouting:
         able = asked.finds_bound and asked.strength >= SEARCH_FROM[asked.whole.pure]
         region = Region(np.zeros(len(self.axes)), asked.bound, asked.whole, ())
         if known:
+            region = yield from beyond(asked, region)
             found = yield from self._round(asked, region)
             if not (able and found.loose):
                 return found
-            # Curves at the edge of the bound are there whatever the radius, which may be noise.
-            told = found.warnings if found.radius < outermost(region.bound) else ()
-            region = region._replace(budget=found.left, warnings=told)
+            region = region._replace(budget=found.left)
         region = yield from located(asked, region)
-        found = yield from self._round(asked, region)
-        return found._replace(warnings=region.warnings)
+        return (yield from self._round(asked, region))
 
     def _round(self, asked: CurveConversation[Any], region: Region) -> Questions[Scouted]:
         """A mean of what the bound allows, shrunk into a center; a radius about it."""
@@ -114,13 +115,8 @@ class Scouting:
         look = yield BallMean(cost=first, **place, radius=region.bound)
         shrinkage = monotone_shrinkage(look.values, self.doubt * look.noise.variance)
         place = asked.place(region.center + padded(shrinkage * look.values, size), self.axes)
-        radius = yield from find_radius(
-            search, place, bound=region.bound, outside=self.outside, steepness=self.steepness
-        )
+        radius = yield from find_radius(search, place, bound=region.bound, certain=self.certain)
         noise = look.noise.variance * (shrinkage / self.axes[: self.coarse]) ** 2
-        nearly_all = reaches(look.values, look.noise.variance, region.bound)
-        told = too_small("their public bound") if nearly_all else BEYOND
-        seen = nearly_all or radius >= outermost(region.bound)
         return Scouted(
             place=place,
             radius=radius,
@@ -128,8 +124,27 @@ class Scouting:
             budget=budget,
             left=budget.rest(first, search),
             loose=bool(noise.sum() > (_DROWNED * radius) ** 2 or radius < region.bound / _LOOSE),
-            warnings=(told,) * seen,
+            warnings=region.warnings,
         )
+
+
+def beyond(asked: CurveConversation[Any], region: Region) -> Questions[Region]:
+    """How many curves are longer than their public bound: whether it is too small.
+
+    A mean at the edge of a bound does not tell: curves at one end of a range that is far too wide
+    are there as well.
+    """
+    budget, size = region.budget, len(region.center)
+    needed = _TOLD * asked.n * (budget.epsilon_spent / math.sqrt(2) if budget.pure else budget.mu)
+    share = min(0.05, max(0.01, 1 / needed if budget.pure else 1 / needed**2))
+    check = budget.part(share)
+    place = asked.place(np.zeros(size), np.ones(size))
+    inside = yield RadiusCount(cost=check, **place, radius=region.bound * (1 + _ROUNDED))
+    outside = asked.n - float(inside.values[0])
+    told: tuple[str, ...] = ()
+    if outside > _FEW * asked.n + _SURE * inside.sigma:
+        told = (too_small("their public bound") if outside > _MOST * asked.n else BEYOND,)
+    return region._replace(budget=budget.rest(check), warnings=told)
 
 
 def located(asked: CurveConversation[Any], region: Region) -> Questions[Region]:

@@ -10,15 +10,16 @@ import numpy as np
 from dpfda._validate import FloatArray
 from dpfda.central.adaptive import Schedule
 from dpfda.central.conversation import CurveConversation
-from dpfda.central.radius import SEARCH_STEPS
 from dpfda.central.scouting import Scouting
 from dpfda.moments.joint import JointAnswer
 from dpfda.moments.look import JointMoments
 from dpfda.noise.law import NoiseLaw
-from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
 
-_CERTAIN = 3.0  # deviations of noise that a count must be wrong by to mislead the search
+_CERTAIN = 3.0
+"""Deviations of noise that a count must be wrong by to mislead the search: it errs upwards once in
+150 instead of once in 9. A radius that is ten times too large costs a band more than a few clipped
+curves do."""
 _DOUBT = (
     2.0  # what noise is multiplied with in a center: noise that is left there widens the radius
 )
@@ -101,15 +102,13 @@ def joint(
     """
     schedule, axes = Schedule.of(about.whole, n=about.n, most=most), course.axes(size)
     pure = about.whole.pure
-    search = schedule.radius if pure else course.search
     scouting = Scouting(
         axes=axes,
         first=schedule.first if pure else course.first,
-        search=search,
+        search=schedule.radius if pure else course.search,
         coarse=min(size, schedule.coarse),
         doubt=_DOUBT,
-        outside=schedule.outside if pure else _outside(about.whole.part(search), about.n),
-        steepness=schedule.steepness,
+        certain=_CERTAIN,
     )
     found = yield from scouting.questions(about)
     radius = course.widened * found.radius
@@ -117,16 +116,6 @@ def joint(
     answer = yield last
     joint_answer = JointAnswer(look=last, noisy=answer.values)
     return JointFound(found.coarse, joint_answer, found.warnings)
-
-
-def _outside(search: Cost, n: int) -> float:
-    """Share of the vectors that a radius should leave outside, with a δ.
-
-    A search errs upwards once in 150 instead of once in 9: a radius that is ten times too large
-    costs a band more than a few clipped curves do.
-    """
-    step = math.sqrt(SEARCH_STEPS) / (search.mu * n)  # deviation of a noisy share
-    return min(0.5, max(0.02, _CERTAIN * step))
 
 
 def sizes(about: CurveConversation[Any], *, most: int) -> tuple[int, int]:
