@@ -48,7 +48,7 @@ def releases() -> list[Any]:
         *(mean.fit(CURVES, grid_points=T) for mean in means),
         PrivateMean(2.0, **curves, center=0.5, delta=1e-3).fit(CURVES, grid_points=T),
         PrivateCovariance(2.0, **curves).fit(CURVES, grid_points=T),
-        PrivateFunctionOnScalar(2.0, **curves, feature_ranges=(-1, 1)).fit(X[:400], CURVES),
+        PrivateFunctionOnScalar(20.0, **curves, feature_ranges=(-1, 1)).fit(X[:400], CURVES),
         PrivateDensity(2.0, **box).fit(point),
         PrivateDensity(2.0, feature_ranges=[(-1, 1), (-1, 1)], random_state=0).fit(X[:, :2]),
         PrivateKernelMachine(2.0, **box, target_range=(-1, 1)).fit(point, point),

@@ -107,7 +107,7 @@ def test_covariates_at_the_end_of_a_range() -> None:
     for ends, said in (
         ((0, 1), ()),
         ([(0, 1), (-9, -5)], ("an end of the range of covariate 2:",)),
-        ((-9, -5), ("an end of the range of covariate 1, 2:",)),
+        ((-9, -5), ("an end of the range of covariate 1, covariate 2:",)),
     ):
         slopes = PrivateFunctionOnScalar(2.0, bound=1.0, feature_ranges=ends, random_state=0)
         found = told(slopes, x, y)

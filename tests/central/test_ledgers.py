@@ -53,6 +53,7 @@ FITS: dict[str, tuple[Fit, int, int]] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:noise hides how")
 @pytest.mark.parametrize("name", FITS)
 @pytest.mark.parametrize("delta", [0.0, 1e-3])
 def test_looks_are_spent_one_by_one(name: str, delta: float) -> None:

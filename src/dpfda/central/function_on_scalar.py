@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,6 +19,7 @@ from dpfda.central.quadrature import as_grid, norm_bound
 from dpfda.central.records import read_records
 from dpfda.central.release import Release
 from dpfda.central.shrinkage import monotone_shrinkage
+from dpfda.central.solved import Solved
 from dpfda.curves.observations import own_grids, with_own_grids
 from dpfda.curves.ranges import FeatureRanges
 from dpfda.curves.symmetric import floored
@@ -29,6 +30,11 @@ from dpfda.protocol.query import Records
 
 _END = 0.99  # of a range: fewer than one in two hundred are at its other end
 _BLUR = 0.02  # noise above which nothing can be told
+_UNBOUNDED = (
+    "noise hides how these covariates vary apart from each other and from the intercept: {names}. "
+    "Bands of the coefficients have no ends. Leave out covariates that move together or hardly "
+    "vary, allow a larger epsilon or ask more people"
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -42,6 +48,7 @@ class FunctionOnScalarRelease(CurveConversation[Release], name="function_on_scal
         gamma: γ.
         intercept: whether there is a constant covariate.
         shift, unit_of: a covariate x is asked about as (x - shift)/unit_of; β is told for x.
+        names: of the covariates.
     """
 
     summary: ClassVar[str] = "function-on-scalar coefficients"
@@ -53,6 +60,7 @@ class FunctionOnScalarRelease(CurveConversation[Release], name="function_on_scal
     intercept: bool = True
     shift: FloatArray | None = None
     unit_of: FloatArray | None = None
+    names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -86,21 +94,40 @@ class FunctionOnScalarRelease(CurveConversation[Release], name="function_on_scal
         noise = two.noise.variance.reshape(shape)
         factors = [monotone_shrinkage(*pair) for pair in zip(scaled, solve**2 @ noise, strict=True)]
         told = self._own_units(pairs.width)
-        return self.conclude(
+        solved = Solved(
+            matrix=products.triangle.matrix(one.values),
+            vectors=two.values.reshape(shape),
+            combinations=told * scale,
+            matrix_noise=one.noise,
+            vector_noise=two.noise,
+        )
+        release = self.conclude(
             self.basis,
             told @ scaled,
-            # Sums of many terms with the released T1 taken as known: Gaussian to a good accuracy.
+            # To first order, with T1 taken as known; bands come from `solved`, which takes neither.
             NoiseLaw(law="gaussian", scales=np.sqrt((told @ solve) ** 2 @ noise)),
             shrunk=told @ (np.stack(factors) * scaled),
             sensitivity=pairs.sensitivity,
             warnings=(
                 *self._crowded(two.values, two.noise.variance),
-                *self._at_ends(products.triangle.matrix(one.values), spread),
+                *(self._at_ends(solved.matrix, spread) or self._unbounded(solved)),
             ),
             covariate_bound=self.covariate_bound,
             gamma=self.gamma,
             components=self.basis.size,
         )
+        return replace(release, names=self._rows, solved=solved)
+
+    @property
+    def _rows(self) -> tuple[str, ...]:
+        """Names of the coefficients: of the covariates, and the intercept."""
+        numbered = tuple(f"covariate {place + 1}" for place in range(self.covariates))
+        return (*(self.names or numbered), *("intercept",) * self.intercept)
+
+    def _unbounded(self, solved: Solved) -> tuple[str, ...]:
+        """What is to be said where noise hides how covariates vary."""
+        taking = solved.hidden(self._rows)
+        return (_UNBOUNDED.format(names=", ".join(taking)),) * bool(taking)
 
     def _own_units(self, width: int) -> FloatArray:
         """From coefficients of (x - shift)/unit_of to those of x; the constant is the last."""
@@ -125,8 +152,8 @@ class FunctionOnScalarRelease(CurveConversation[Release], name="function_on_scal
         if not self.intercept or self.unit_of is None or noise * self.covariate_bound > _BLUR:
             return ()
         means = products[-1, : self.covariates] * self.covariate_bound
-        ends = ", ".join(str(place + 1) for place in np.flatnonzero(np.abs(means) >= _END))
-        return (too_small(f"an end of the range of covariate {ends}", "people"),) * bool(ends)
+        ends = ", ".join(self._rows[place] for place in np.flatnonzero(np.abs(means) >= _END))
+        return (too_small(f"an end of the range of {ends}", "people"),) * bool(ends)
 
     def neighbors(self, n: int) -> tuple[Records, Records]:
         """One pair with both turned round."""
@@ -173,7 +200,8 @@ class PrivateFunctionOnScalar(CuratedCurveEstimator):
         epsilon: ε.
         delta: δ; 0 for pure ε.
         feature_ranges: public range of the covariates: one for all, one a column, or a mapping
-            column → (low, high) or categories.
+            column → (low, high) or categories. Beside an intercept the first category is the
+            reference: each other category has a coefficient, its difference from the first.
         feature_norm_bound: instead of ranges, for experts: public bound on ‖x‖₂, the intercept's 1
             not counted.
         value_range, domain_range, bound, center: of the curves, as for `PrivateMean`.
@@ -182,6 +210,13 @@ class PrivateFunctionOnScalar(CuratedCurveEstimator):
         unit: whose data one row (or group) is.
         ledger: budget of the data over all releases: spent look by look, before noise is drawn.
         random_state: None for exact noise, or a seed for simulations.
+
+    Attributes:
+        release_: β, a row for each of `release_.names`: covariates, categories but the first of
+            each column (gender=male), intercept. Bands hold the coefficients that least squares
+            without noise finds for these people, in curves written in `components` functions.
+        coef_, intercept_: the same on the grid.
+        coef_names_: of the rows of `coef_`.
 
     Examples:
         >>> rng = np.random.default_rng(0)
@@ -200,7 +235,7 @@ class PrivateFunctionOnScalar(CuratedCurveEstimator):
 
     def _read(self, X: Any, y: Any, *, grid_points: Any, reset: bool) -> HeldRecords:
         """Covariates as they are asked about, and curves."""
-        rows, self._shift, self._unit_of = self._covariates(X, reset=reset)
+        rows, self.coef_names_, self._shift, self._unit_of = self._covariates(X, reset=reset)
         if y is None:
             raise ValueError("This estimator requires y to be passed, but the target y is None")
         read = self._read_curves(_with_points(y), grid_points, least=2 if reset else 1)
@@ -216,16 +251,29 @@ class PrivateFunctionOnScalar(CuratedCurveEstimator):
         tags.target_tags.multi_output = True
         return tags
 
-    def _covariates(self, X: Any, *, reset: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Rows of numbers in the user's units, and the public middle and unit of each column."""
+    def _covariates(
+        self, X: Any, *, reset: bool
+    ) -> tuple[FloatArray, tuple[str, ...], FloatArray, FloatArray]:
+        """Rows of numbers in the user's units; name, public middle and unit of each column."""
         if (self.feature_ranges is None) == (self.feature_norm_bound is None):
             rule = "given: public ranges of the covariates; or else feature_norm_bound"
             raise InvalidParameter("feature_ranges", rule, self.feature_ranges)
         if self.feature_ranges is None:
             rows = self._numbers(X, reset=reset)
-            return rows, np.zeros(rows.shape[1]), np.ones(rows.shape[1])
+            names = self._column_names(rows.shape[1])
+            return rows, names, np.zeros(rows.shape[1]), np.ones(rows.shape[1])
         table, rows = self._table(self.feature_ranges, X, reset=reset)
-        return rows, *table.scaling(centered=bool(self.fit_intercept))
+        names = tuple(table.names) if table.named else self._column_names(rows.shape[1])
+        shift, unit = table.scaling(centered=bool(self.fit_intercept))
+        kept = table.contrasts if self.fit_intercept else list(range(len(names)))
+        return rows[:, kept], tuple(names[place] for place in kept), shift[kept], unit[kept]
+
+    def _column_names(self, width: int) -> tuple[str, ...]:
+        """Names of columns, or numbers from 1 on."""
+        known = getattr(self, "feature_names_in_", None)
+        if known is not None and len(known) == width:
+            return tuple(map(str, known))
+        return tuple(f"covariate {place + 1}" for place in range(width))
 
     def _conversation(self, read: HeldRecords, n: int) -> FunctionOnScalarRelease:
         covariates = read.rows[0].shape[1]
@@ -244,14 +292,17 @@ class PrivateFunctionOnScalar(CuratedCurveEstimator):
             intercept=bool(self.fit_intercept),
             shift=self._shift,
             unit_of=self._unit_of,
+            names=self.coef_names_,
         )
 
     def _records(self, asked: FunctionOnScalarRelease, read: HeldRecords) -> Records:
         return read.rows[0], asked.basis.project(read.rows[1])
 
     def _keep(self, asked: Any, read: HeldRecords, found: Release) -> Self:
-        self._center, self._width = read.center, asked.covariates
-        return super()._keep(asked, read, found)
+        self._width, self._center = asked.covariates, read.center
+        center = np.zeros((len(found.names), read.center.size))
+        center[self._width :] = read.center  # of the intercept alone: the others are differences
+        return super()._keep(asked, read, replace(found, center=center))
 
     @property
     def coef_(self) -> FloatArray:
@@ -266,7 +317,7 @@ class PrivateFunctionOnScalar(CuratedCurveEstimator):
     def predict(self, X: Any, *, grid_points: Any = None) -> FloatArray:
         """Expected curves for covariates (n, p), on the grid of the fit or on another one."""
         check_is_fitted(self, "release_")
-        rows, _, _ = self._covariates(X, reset=False)
+        rows, *_ = self._covariates(X, reset=False)
         slopes, intercept = self._functions(grid_points)
         return np.asarray(rows @ slopes + intercept)
 
@@ -288,11 +339,12 @@ class PrivateFunctionOnScalar(CuratedCurveEstimator):
     def _functions(self, grid_points: Any) -> tuple[FloatArray, FloatArray]:
         """Slopes (p, T) and intercept (T,) at these points."""
         values = self.release_.values(grid_points)
-        center = self._center
+        if self.fit_intercept:
+            return values[: self._width], values[self._width]
+        center = self._center  # public, and no coefficient: curves are Y - center = xᵀβ
         if grid_points is not None:
             center = np.interp(grid_points, np.asarray(self.release_.grid_points), center)
-        own = values[self._width] if self.fit_intercept else 0.0
-        return values[: self._width], np.asarray(own + center)
+        return values, center
 
 
 def _with_points(y: Any) -> Any:

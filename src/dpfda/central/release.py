@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Literal, Self
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
 
-import msgspec
 import numpy as np
 
 from dpfda import _validate
@@ -15,6 +14,7 @@ from dpfda._registry import plain
 from dpfda._validate import FloatArray
 from dpfda.central.functions import FunctionBasis
 from dpfda.central.quadrature import as_grid, as_places
+from dpfda.central.solved import NoiseBody, Numbers, Solved, SolvedBody
 from dpfda.curves.band import Of, whose
 from dpfda.documents import Body, Documented
 from dpfda.errors import InvalidData, InvalidParameter, MissingExtra
@@ -28,17 +28,6 @@ _PATHS = 4000  # simulated noise curves behind a band; their seed is public and 
 
 DOMAIN = ("value_range", "bound", "feature_ranges", "target_range")
 """Parameters that say what was public of the values."""
-
-Numbers = list[float | list[float]]
-
-
-class NoiseBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """The law of noise in the document of a `Release`."""
-
-    law: Literal["laplace", "gaussian", "spherical"]
-    scales: Numbers
-    blocks: tuple[tuple[int, int], ...]
-    mixing: list[list[float]] | None
 
 
 class ReleaseBody(Body):
@@ -58,6 +47,8 @@ class ReleaseBody(Body):
     center: Numbers
     density: bool
     channels: int
+    names: tuple[str, ...]
+    solved: SolvedBody | None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -76,13 +67,15 @@ class Release(Documented):
         sampling: laws of the error that is there because others might have been asked, where the
             release knows them.
         basis: the functions they belong to.
-        center: public function added back, on the basis' grid; one a channel.
+        center: public function added back, on the basis' grid; one a channel, or one a function.
         guarantee: what the release promises.
         sensitivity: the bound the noise was calibrated to, in the mechanism's norm.
         parameters: every public choice, for the record.
         warnings: what a reader should know, from what was released alone.
         density: whether `values` are made into a density: not negative, of integral 1.
         channels: how many channels the curves have; `values` are (C, T) where there are several.
+        names: of p functions, one a row of `values`; empty where nothing names them.
+        solved: the released moments behind functions that solve a system of equations.
 
     Examples:
         >>> from dpfda import PrivateMean
@@ -111,6 +104,8 @@ class Release(Documented):
     density: bool = False
     channels: int = 1
     sampling: tuple[NoiseLaw, ...] = ()
+    names: tuple[str, ...] = ()
+    solved: Solved | None = None
 
     @property
     def grid_points(self) -> FloatArray | tuple[FloatArray, ...]:
@@ -158,20 +153,17 @@ class Release(Documented):
         level = _validate.fraction("level", level)
         laws = self._errors(of)
         functions = self.basis.functions if grid_points is None else self.basis.at(grid_points)
-        generator = np.random.default_rng(0)
         # Large grids (surfaces) get fewer paths, so that the table of paths stays below 200 MB.
         size = max(500, min(_PATHS, int(2.5e7 / (functions.shape[1] * self.noisy[..., 0].size))))
-        paths = sum(law.draw(size, generator) for law in laws) @ functions
-        spread = np.sqrt(_variance(laws, functions))
-        ratio = np.abs(paths) / np.maximum(spread, 1e-300)
-        if simultaneous:
-            axes = tuple(range(1, ratio.ndim))
-            factor: Any = np.quantile(ratio.max(axis=axes), level)
+        if self.solved is not None:
+            center = self._curve(np.zeros_like(self.noisy), grid_points)
+            ends = self.solved.interval(level, functions, simultaneous=simultaneous, size=size)
+            low, high = (end + center for end in ends)
         else:
-            factor = np.quantile(ratio, level, axis=0)
-        middle = self._curve(self.noisy, grid_points)
-        low = self._shaped(middle - factor * spread, grid_points)
-        high = self._shaped(middle + factor * spread, grid_points)
+            spread = _half_width(laws, functions, level, simultaneous=simultaneous, size=size)
+            middle = self._curve(self.noisy, grid_points)
+            low = self._shaped(middle - spread, grid_points)
+            high = self._shaped(middle + spread, grid_points)
         if self.density:
             low, high = np.maximum(low, 0.0), np.maximum(high, 0.0)
         own = self.values(grid_points)
@@ -217,12 +209,14 @@ class Release(Documented):
             "values": self.values(),
             "coefficients": self.coefficients,
             "noisy": self.noisy,
-            "noise": [_plain(law) for law in self.noise],
-            "sampling": [_plain(law) for law in self.sampling],
+            "noise": [NoiseBody.of(law) for law in self.noise],
+            "sampling": [NoiseBody.of(law) for law in self.sampling],
             "functions": self.basis.functions,
             "center": self.center,
             "density": self.density,
             "channels": self.channels,
+            "names": self.names,
+            "solved": None if self.solved is None else self.solved.document(),
         }
 
     @classmethod
@@ -232,14 +226,16 @@ class Release(Documented):
         points = math.prod(axis.size for axis in grid)
         functions = _array(body, "functions", (None, points))
         several = () if body["channels"] == 1 else (body["channels"],)
+        several = several or ((len(body["names"]),) if body["names"] else ())
         noisy = _array(body, "noisy", (*several, len(functions)))
         own = {
             "basis": FunctionBasis(grid, functions, np.ones(len(functions))),
             "noisy": noisy,
             "coefficients": _array(body, "coefficients", noisy.shape),
             "center": _array(body, "center", (*several, points)),
-            "noise": tuple(map(_law, body["noise"])),
-            "sampling": tuple(map(_law, body["sampling"])),
+            "noise": tuple(law.read() for law in body["noise"]),
+            "sampling": tuple(law.read() for law in body["sampling"]),
+            "solved": None if body["solved"] is None else Solved.read(body["solved"]),
         }
         del body["functions"]
         return cls(**(body | own))
@@ -291,6 +287,8 @@ class Release(Documented):
         """What the row of that number (from 1) is called, where there are several."""
         if self.coefficients.ndim == 1:
             return self.summary
+        if self.names:
+            return self.names[number - 1]
         return f"{self.summary}{', channel' if self.channels > 1 else ''} {number}"
 
     def __repr__(self) -> str:
@@ -307,7 +305,9 @@ class Release(Documented):
         known = np.vstack([self.basis.functions, self.center])
         there = FunctionBasis(self.basis.grid, known, np.ones(len(known))).at(grid_points)
         functions, center = np.split(there, [self.basis.size])
-        return np.asarray(coefficients @ functions + (center if self.channels > 1 else center[0]))
+        return np.asarray(
+            coefficients @ functions + (center if self.center.ndim > 1 else center[0])
+        )
 
     def _shaped(self, flat: FloatArray, grid_points: Any) -> FloatArray:
         if len(self.basis.grid) == 1:
@@ -316,21 +316,27 @@ class Release(Documented):
         return flat.reshape(*flat.shape[:-1], *(np.size(axis) for axis in axes))
 
 
+def _half_width(
+    laws: tuple[NoiseLaw, ...],
+    functions: FloatArray,
+    level: float,
+    *,
+    simultaneous: bool,
+    size: int,
+) -> FloatArray:
+    """Of a band about functions (J, points), from simulated noise."""
+    generator = np.random.default_rng(0)
+    paths = sum(law.draw(size, generator) for law in laws) @ functions
+    spread = np.sqrt(_variance(laws, functions))
+    ratio = np.abs(paths) / np.maximum(spread, 1e-300)
+    if simultaneous:
+        axes = tuple(range(1, ratio.ndim))
+        return np.asarray(np.quantile(ratio.max(axis=axes), level) * spread)
+    return np.asarray(np.quantile(ratio, level, axis=0) * spread)
+
+
 def _variance(laws: tuple[NoiseLaw, ...], functions: FloatArray) -> FloatArray:
     return np.asarray(sum(law.along(functions) for law in laws))
-
-
-def _plain(law: NoiseLaw) -> dict[str, Any]:
-    return {part.name: plain(getattr(law, part.name)) for part in fields(law)}
-
-
-def _law(body: NoiseBody) -> NoiseLaw:
-    return NoiseLaw(
-        law=body.law,
-        scales=np.array(body.scales),
-        blocks=body.blocks,
-        mixing=None if body.mixing is None else np.array(body.mixing),
-    )
 
 
 def _array(body: dict[str, Any], name: str, shape: tuple[int | None, ...]) -> FloatArray:

@@ -24,9 +24,10 @@ from dpfda.cli._reading import (
 )
 from dpfda.cli._record import check_record, record_options, write_record
 from dpfda.cli._several import are_several, files_argument, fit_files
+from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidParameter
 from dpfda.face.file_block import RowsBlock, grid_of
-from dpfda.face.from_files import check_labels
+from dpfda.face.from_files import check_labels, frame
 from dpfda.files import Rows
 
 _MODELS = {
@@ -141,7 +142,7 @@ def command(
     view = _view(summary)  # loaded before anything is spent
     if several:
         block = partial(RowsBlock, reading=reading, aside=aside, curves=curves, grid=grid_of(rows))
-        block = partial(block, **_beside(summary, covariates, label, model, options))
+        block = partial(block, **_beside(summary, label, model, options))
         known = {"said": rows.said, "points": points, "scheduler": scheduler}
         fit_files(model, [block(path) for path in files], **known)
     else:
@@ -163,12 +164,10 @@ def command(
         draw(shown, plot)
 
 
-def _beside(
-    summary: str, covariates: list[str], label: str | None, model: Any, options: dict[str, Any]
-) -> dict[str, Any]:
+def _beside(summary: str, label: str | None, model: Any, options: dict[str, Any]) -> dict[str, Any]:
     """The columns beside the curves or points of a file."""
     if summary == "function-on-scalar":
-        return {"covariates": tuple(covariates)}
+        return {"covariates": PublicColumns.of(model.feature_ranges)}
     if summary == "kernel-machine" and options["loss"] == "squared":
         return {"target": options["target"]}
     column = options["target"] if summary == "kernel-machine" else label
@@ -231,13 +230,14 @@ def _asked(
         if ranges is None:
             rule = "given: public ranges of points or covariates"
             raise InvalidParameter("--feature-ranges", rule, None)
-        shared["feature_ranges"] = list(ranges.values())
+        named = summary == "function-on-scalar"
+        shared["feature_ranges"] = ranges if named else list(ranges.values())
     if summary == "synthetic":
         shared["emphasis"] = "covariances"
     if "value_range" in _OWN[summary]:
         _check_ball(rows, options)
     if summary == "function-on-scalar":
-        return model(**shared), rows.numbers(covariates), rows.X
+        return model(**shared), frame(rows, PublicColumns.of(ranges), gaps=False), rows.X
     if summary in _GROUPED and (options["label"] is not None or summary == "groups"):
         if options["label"] is None:
             raise InvalidParameter("--label", "given: the name of the column of groups", None)

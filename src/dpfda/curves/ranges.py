@@ -103,6 +103,20 @@ class PublicColumns(Portable):
         return [name for column in self.columns for name in column.names]
 
     @property
+    def contrasts(self) -> list[int]:
+        """Numbers without the first of each column's categories, which is the reference.
+
+        All of them together beside a constant say one thing twice.
+
+        Examples:
+            >>> PublicColumns.of({"age": (20, 80), "sex": ["f", "m"]}).contrasts
+            [0, 2]
+        """
+        first = [place == 0 < len(one.categories) for one in self.columns
+                 for place in range(len(one.names))]  # fmt: skip
+        return [place for place, left_out in enumerate(first) if not left_out]
+
+    @property
     def low(self) -> FloatArray:
         """The least each number can be."""
         return np.concatenate([[column.low] * len(column.names) for column in self.columns])

@@ -60,11 +60,15 @@ class Triangle:
         return self.vector(rows[:, :, None] * rows[:, None, :])
 
     def matrix(self, vector: FloatArray) -> FloatArray:
-        """The symmetric matrix again."""
-        matrix = np.empty((self.size, self.size))
-        matrix[self.rows, self.columns] = vector / self._factors
-        matrix[self.columns, self.rows] = vector / self._factors
+        """The symmetric matrix again; the last axis is the vector."""
+        matrix = np.empty((*vector.shape[:-1], self.size, self.size))
+        matrix[..., self.rows, self.columns] = vector / self._factors
+        matrix[..., self.columns, self.rows] = vector / self._factors
         return matrix
+
+    def variance(self, vector: FloatArray) -> FloatArray:
+        """Variances of the matrix' entries, where those of the vector's are given."""
+        return self.matrix(vector / self._factors)
 
     def products(self, functions: FloatArray) -> FloatArray:
         """φ_j ⊗ φ_k, symmetrized and of norm 1, on the product grid: (entries, T·T)."""

@@ -99,7 +99,7 @@ class RowsBlock:
         aside: columns with a role, and the option that gave it to them.
         curves: whether columns are grid points.
         grid: those of the first file; others must have the same.
-        covariates: columns that are X, where the curves are y.
+        covariates: public columns that are X, where the curves are y.
         label: column of y, one of `names`.
         target: column of y, a number.
     """
@@ -109,7 +109,7 @@ class RowsBlock:
     aside: dict[str, str] = field(default_factory=dict)
     curves: bool = True
     grid: tuple[float, ...] | None = None
-    covariates: tuple[str, ...] = ()
+    covariates: PublicColumns | None = None
     label: str | None = None
     names: Sequence[Any] | None = None
     target: str | None = None
@@ -119,8 +119,8 @@ class RowsBlock:
         rows = self.reading.rows(self.path, aside=self.aside, curves=self.curves, least=1)
         if grid_of(rows) != self.grid or isinstance(rows.X, list):
             raise InvalidData(self.path.name, "a file with the grid points of the first one")
-        if self.covariates:
-            return [(rows.numbers(self.covariates), rows.X)]
+        if self.covariates is not None:
+            return [(frame(rows, self.covariates, gaps=False), rows.X)]
         if self.label is not None:
             words = rows.text(self.label)
             check_labels(words, list(self.names or ()), self.label, row=rows.row)

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpfda.curves.ranges import PublicColumns
 from dpfda.errors import InvalidData
-from dpfda.files import Table
+from dpfda.files import Rows, Table
 from dpfda.files.cells import label
 
 
@@ -27,7 +27,7 @@ class Frame(dict[str, Any]):
         return len(next(iter(self.values()))), len(self)
 
 
-def frame(table: Table, public: PublicColumns, *, gaps: bool) -> Frame:
+def frame(table: Table | Rows, public: PublicColumns, *, gaps: bool) -> Frame:
     """The columns that public ranges speak of; gaps are filled by the middle of a range."""
     found = Frame()
     for column in public.columns:

@@ -57,9 +57,10 @@ class Rows:
         """A column of labels, ids or persons."""
         return self._of_curves(self._table.text(name), name)
 
-    def numbers(self, names: Sequence[str]) -> FloatArray:
-        """Columns of numbers beside the curves, (n, k)."""
-        return np.asarray(self._of_curves(self._table.numbers(names), ",".join(names)))
+    def numbers(self, names: Sequence[str], *, gaps: bool = False) -> FloatArray:
+        """Columns of numbers beside the curves, (n, k); with `gaps`, NaN where a cell is empty."""
+        found = self._table.numbers(names, gaps=gaps)
+        return np.asarray(self._of_curves(found, ",".join(names)))
 
     def row(self, place: int) -> int:
         """The row of the file, counted below the header, in which a curve stands or begins."""

@@ -1,0 +1,127 @@
+"""Coefficient functions: one representation, named rows, and bands that hold them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from dpfda import PrivateFunctionOnScalar
+from dpfda.central import release as release_module
+from dpfda.central.release import Release
+from dpfda.cli._group import dpfda
+
+T = np.linspace(0, 1, 25)
+RANGES: dict[str, Any] = {"age": (20, 80), "dose": ["placebo", "low", "high"]}
+
+
+def people(n: int, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {"age": rng.uniform(20, 80, n), "dose": rng.choice(["placebo", "low", "high"], n)}
+    )
+    shape = np.sin(3 * T)
+    curves = 600 + np.outer(frame["age"] - 50, shape) * 2
+    curves = curves + np.outer(frame["dose"] == "high", 80 * T) + rng.normal(size=(n, 1)) * 30
+    return frame, curves
+
+
+def least_squares(frame: pd.DataFrame, curves: np.ndarray) -> np.ndarray:
+    columns = [frame["age"], frame["dose"] == "low", frame["dose"] == "high", np.ones(len(frame))]
+    return np.linalg.lstsq(np.column_stack(columns).astype(float), curves)[0]
+
+
+def fitted(n: int, epsilon: float, seed: int, **given: Any) -> PrivateFunctionOnScalar:
+    known = {"feature_ranges": RANGES, "value_range": (0, 1000), "random_state": seed}
+    return PrivateFunctionOnScalar(epsilon, **(known | given)).fit(*people(n), grid_points=T)
+
+
+def test_everything_shows_the_intercept_that_predictions_use() -> None:
+    model = fitted(4000, 20.0, 0)
+    release = model.release_
+    truth = least_squares(*people(4000))
+    assert release.names == ("age", "dose=low", "dose=high", "intercept")
+    np.testing.assert_allclose(release.values(), np.vstack([model.coef_, model.intercept_]))
+    np.testing.assert_allclose(model.intercept_, truth[-1], atol=60)  # its range is 1000 wide
+    there = T[3:7] + 0.01
+    own = model.predict(pd.DataFrame({"age": [0], "dose": ["placebo"]}), grid_points=there)
+    assert own.shape == (1, 4)
+    low, high = release.interval(simultaneous=True)
+    assert np.all((low[-1] < truth[-1]) & (truth[-1] < high[-1]))
+    again = Release.from_json(release.to_json())
+    np.testing.assert_allclose(again.values(), release.values(), rtol=1e-12)
+    np.testing.assert_allclose(np.array(json.loads(release.to_json())["values"]), release.values())
+    for one, other in zip(again.interval(grid_points=there), release.interval(grid_points=there),
+                          strict=True):  # fmt: skip
+        np.testing.assert_allclose(one, other)
+    axes = release.plot()
+    assert [text for text in axes.get_legend_handles_labels()[1] if "dose=high" in text]
+    page = model.report().html()
+    assert "dose=high" in page
+    assert "intercept" in page
+
+
+def test_the_command_line_names_coefficients_and_reads_categories(
+    tmp_path: Any, monkeypatch: Any
+) -> None:
+    frame, curves = people(3000)
+    table = pd.concat([frame, pd.DataFrame(curves, columns=[f"t{k}" for k in range(25)])], axis=1)
+    table.to_csv(tmp_path / "people.csv", index=False)
+    (tmp_path / "ranges.json").write_text(json.dumps(RANGES))
+    asked = "release function-on-scalar people.csv --epsilon 20 --covariates age,dose"
+    asked += " --feature-ranges ranges.json --range 0 1000 --seed 0 --out out.json"
+    monkeypatch.chdir(tmp_path)
+    said = CliRunner().invoke(dpfda, asked.split(), catch_exceptions=False)
+    assert said.exit_code == 0, said.output
+    release = Release.from_json((tmp_path / "out.json").read_text())
+    assert release.names == ("age", "dose=low", "dose=high", "intercept")
+    shown = CliRunner().invoke(dpfda, ["show", str(tmp_path / "out.json")])
+    assert "dose=high" in shown.output
+
+
+@pytest.mark.parametrize(
+    ("n", "epsilon", "delta"), [(400, 8.0, 0.0), (400, 4.0, 1e-6), (2000, 4.0, 0.0)]
+)
+def test_bands_hold_the_coefficients_of_the_sample(
+    n: int, epsilon: float, delta: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(release_module, "_PATHS", 1000)
+    truth = least_squares(*people(n))
+    runs = 80
+    held = []
+    for seed in range(runs):
+        model = fitted(n, epsilon, seed, delta=delta)
+        low, high = model.release_.interval(0.95, of="sample", simultaneous=True)
+        held.append(np.all((low <= truth) & (truth <= high)))
+    # Binomial: three standard errors of 80 runs at 0.95 are 3·√(0.95·0.05/80) = 0.073.
+    assert np.mean(held) >= 0.95 - 0.073
+
+
+def test_noise_that_hides_covariates_is_said_and_leaves_bands_open() -> None:
+    with pytest.warns(UserWarning, match="noise hides how these covariates vary"):
+        model = fitted(40, 0.1, 1)
+    low, high = model.release_.interval()
+    assert np.isneginf(low).all()
+    assert np.isposinf(high).all()
+    assert not fitted(4000, 20.0, 0).release_.warnings
+
+
+def test_two_covariates_that_move_together_are_named() -> None:
+    rng = np.random.default_rng(0)
+    one = rng.uniform(-1, 1, 3000)
+    frame = pd.DataFrame({"x": one, "twin": one, "other": rng.uniform(-1, 1, 3000)})
+    ranges = dict.fromkeys(frame, (-1, 1))
+    model = PrivateFunctionOnScalar(8.0, feature_ranges=ranges, value_range=(-3, 3), random_state=0)
+    with pytest.warns(UserWarning, match="intercept: x, twin. Bands"):
+        model.fit(frame, np.outer(one, T), grid_points=T)
+
+
+def test_without_an_intercept_all_categories_have_a_coefficient() -> None:
+    model = fitted(500, 10.0, 0, fit_intercept=False)
+    assert model.release_.names == ("age", "dose=placebo", "dose=low", "dose=high")
+    np.testing.assert_array_equal(model.release_.values(), model.coef_)
+    np.testing.assert_array_equal(model.intercept_, np.full(25, 500.0))
