@@ -26,6 +26,8 @@ MOST = limit(epsilon=EPSILON, delta=DELTA)
 class BoxSum(AdditiveLook):
     """Sums of numbers in [-1, 1]: a small look of its own, no regression."""
 
+    largest = 2**20
+
     cost: Cost = part(lambda: Cost)
     dimension: int = whole()
 

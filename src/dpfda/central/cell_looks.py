@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from dpfda._validate import FloatArray, IntArray
-from dpfda.central.looks import CountedLook
+from dpfda.central.looks import CountedLook, units
 from dpfda.errors import InvalidParameter
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.fields import array, vector, whole
@@ -18,6 +18,8 @@ from dpfda.protocol.query import Records
 
 Box = tuple[tuple[float, float], ...]
 _MOST_WORK = 1 << 24  # numbers held at once while pairs of cells are compared
+_LEAST_FEATURE = 1e-200  # smaller ones are rounded to 0
+_LEAST_WIDTH = 1e-90  # between features, in axes of the noise: a lattice step is a normal float
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -59,6 +61,11 @@ class CellLook(CountedLook):
     def size(self) -> int:
         """A count for each cell."""
         return self.cells
+
+    @property
+    def largest(self) -> int:
+        """A point counts once."""
+        return 1
 
     def places(self, points: FloatArray) -> IntArray:
         """The row-major number of each point's cell."""
@@ -109,7 +116,9 @@ class NearestMean(CellLook, name="nearest_mean"):
 
     Privacy:
         Points are told by their grid point alone, so that what one can change is known exactly: the
-        largest distance between the features of two grid points, over n (C13).
+        largest distance between the features of two grid points, over n (C13). Features are
+        rounded to whole numbers of a public unit first, so that their sum over any number of
+        records is exact.
 
     Attributes:
         features: k_j at every grid point, ends of the box included, (cells, J).
@@ -117,23 +126,34 @@ class NearestMean(CellLook, name="nearest_mean"):
     """
 
     features: FloatArray = array("real", "cells", "features", least=-1e50, most=1e50)
-    axes: FloatArray = vector("features", least=1e-100, most=1e50)
+    axes: FloatArray = vector("features", least=1e-30, most=1e50)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if len(self.features) != self.cells or self.widest == 0:
-            raise InvalidParameter(
-                "features", f"{self.cells} rows, not all alike", self.features.shape
-            )
+        if len(self.features) != self.cells or self.widest < _LEAST_WIDTH:
+            rule = f"{self.cells} rows of which two differ by {_LEAST_WIDTH:g} axes at least"
+            raise InvalidParameter("features", rule, self.features.shape)
+
+    @cached_property
+    def feature_units(self) -> FloatArray:
+        """The unit of each feature: its largest size, or that of a normal float, over `units`."""
+        tallest = np.maximum(np.abs(self.features).max(axis=0), _LEAST_FEATURE)
+        return np.asarray(tallest / units(self.n))
+
+    @cached_property
+    def whole_features(self) -> IntArray:
+        """Features in whole units."""
+        return np.rint(self.features / self.feature_units).astype(np.int64)
 
     @cached_property
     def widest(self) -> float:
         """Between two grid points, in the norm of the noise."""
-        return cell_sensitivity(self.features, self.axes, gaussian=not self.cost.pure)
+        features = self.whole_features * self.feature_units
+        return cell_sensitivity(features, self.axes, gaussian=not self.cost.pure)
 
     @property
     def sensitivity(self) -> float:
-        """Of the mean; with room for the rounding of its sum, far below a lattice step."""
+        """Of the mean; with room for the rounding of `widest`."""
         return self.widest / self.n * (1 + 1e-12)
 
     @property
@@ -143,7 +163,7 @@ class NearestMean(CellLook, name="nearest_mean"):
 
     def statistic(self, totals: IntArray) -> FloatArray:
         """Counts times features."""
-        return np.asarray((totals @ self.features) / self.n)
+        return np.asarray((totals @ self.whole_features) * (self.feature_units / self.n))
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -156,7 +176,7 @@ class NearestMean(CellLook, name="nearest_mean"):
                 low=np.zeros(1),
                 high=np.ones(1),
                 along=3,
-                features=np.array([[0.0, 1.0], [0.5, 0.2], [2.0, -1.0]]),
+                features=np.array([[0.0, 1.0], [0.5, 0.2], [2.1, -1.3]]),
                 axes=np.array([1.0, 0.5]),
             )
             for cost in costs
@@ -171,10 +191,13 @@ def cell_sensitivity(features: FloatArray, axes: FloatArray, *, gaussian: bool =
         2.0
     """
     scaled = features / axes
+    # In units of the largest, so that no square under- or overflows; a power of two is exact.
+    _, exponent = math.frexp(float(np.abs(scaled).max()))
+    scaled = np.ldexp(scaled, -exponent)
     step = max(1, _MOST_WORK // scaled.size)
     largest = 0.0
     for start in range(0, len(scaled), step):
         gaps = np.abs(scaled[start : start + step, None, :] - scaled[None, :, :])
         size = np.sqrt((gaps**2).sum(axis=2)) if gaussian else gaps.sum(axis=2)
         largest = max(largest, float(size.max()))
-    return largest
+    return math.ldexp(largest, exponent)

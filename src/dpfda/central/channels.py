@@ -80,6 +80,11 @@ class ChannelLook(AdditiveLook, name="channel"):
         return self.look.size
 
     @property
+    def largest(self) -> int:
+        """The look's."""
+        return self.look.largest
+
+    @property
     def linear(self) -> bool:  # type: ignore[override]
         """The look's."""
         return self.look.linear

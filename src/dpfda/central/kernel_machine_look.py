@@ -95,6 +95,11 @@ class KernelMachine(CellLook, name="kernel_machine"):
         """Two whole numbers a grid point."""
         return 2 * self.cells
 
+    @property
+    def largest(self) -> int:
+        """A target at its bound; labels count once."""
+        return units(self.n)
+
     @cached_property
     def sensitivity(self) -> float:
         """How far apart two computed minimizers can be in the kernel's norm."""

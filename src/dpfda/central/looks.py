@@ -25,7 +25,7 @@ from dpfda.protocol.fields import number, part, vector, whole
 from dpfda.protocol.query import AdditiveLook, Records
 
 MOST_RECORDS = 1 << 27
-_FINEST, _LARGEST_SUM = 40, 62  # bits: of a record's bound, and of the sum of all
+_FINEST, _LARGEST_SUM = 40, 62  # bits: of a record's bound, and of the sum of all, which has fewer
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -99,6 +99,11 @@ class MeanLook(CountedLook):
     def sensitivity(self) -> float:
         """The width of the body over n."""
         return self.body.width / self.n
+
+    @property
+    def largest(self) -> int:
+        """One bound, in units."""
+        return units(self.n)
 
     def block(self, records: Records) -> IntArray:
         """Vectors in whole units."""
@@ -212,17 +217,17 @@ class BallProducts(BallLook, MeanLook, name="ball_products"):
 
 
 def units(n: int) -> int:
-    """Into how many units a record's bound is divided, so that n of them stay below 2^63.
+    """Into how many units a record's bound is divided, so that n of them stay below 2^62.
 
     Rounding two records moves their mean apart by a unit over n at most. A step of the lattice of
-    Gaussian noise is 2^16/μ such units or more for up to 2^22 records and 2^11/μ for 2^27, one of
+    Gaussian noise is 2^16/μ such units or more below 2^22 records and 2^11/μ for 2^27, one of
     Laplace noise 2^14/ε and 2^9/ε: a release is charged for two (`additive.ROUNDING_STEPS`).
 
     Examples:
-        >>> units(1000) == units(2**22) == 2**40, units(2**22 + 1) == 2**39, units(2**27) == 2**35
+        >>> units(1000) == units(2**22 - 1) == 2**40, units(2**22) == 2**39, units(2**27) == 2**34
         (True, True, True)
     """
-    return 1 << min(_FINEST, _LARGEST_SUM - (n - 1).bit_length())
+    return 1 << min(_FINEST, _LARGEST_SUM - n.bit_length())
 
 
 def integer_sums(rows: FloatArray, bound: float, per_bound: int) -> IntArray:

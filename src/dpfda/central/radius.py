@@ -60,6 +60,11 @@ class RadiusChoice(BallLook, name="radius_choice"):
         """One count a radius."""
         return len(self.radii)
 
+    @property
+    def largest(self) -> int:
+        """A record counts once."""
+        return 1
+
     def block(self, records: Records) -> IntArray:
         """How many records lie within each radius; the largest holds those beyond it too.
 
@@ -87,7 +92,7 @@ class RadiusCount(BallLook, name="radius_count"):
         A neighbor moves the count by 1.
     """
 
-    sensitivity, size = 1.0, 1
+    sensitivity, size, largest = 1.0, 1, 1
 
     radius: float = number(least=1e-100)
 

@@ -35,9 +35,9 @@ class ShrunkMean(MeanLook, name="shrunk_mean"):
     linear: ClassVar[bool] = False  # thresholds of sites are not those of the whole
 
     bound: float = number(least=1e-40, most=1e40)
-    factors: FloatArray = vector("coefficients", least=1e-100, most=1e10)
+    factors: FloatArray = vector("coefficients", least=1e-40, most=1e10)
     thresholds: FloatArray = vector("coefficients", least=0.0)
-    axes: FloatArray = vector("coefficients", least=1e-100, most=1e10)
+    axes: FloatArray = vector("coefficients", least=1e-25, most=1e10)
 
     @property
     def columns(self) -> tuple[int, ...]:

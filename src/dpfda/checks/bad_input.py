@@ -1,4 +1,7 @@
-"""The part of the contract that concerns bad input: refuse, and never repeat a private value."""
+"""The part of the contract that concerns bad input: refuse, and never repeat a private value.
+
+Also parameters of any size: what is accepted has noise of a normal size, which scales with it.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,13 @@ import numpy as np
 from dpfda.checks import expect
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.mechanisms import Mechanism
+from dpfda.mechanisms.additive import LEAST_STEP, MOST_STEP, Additive
 from dpfda.noise import SimulationSource
 
 _SECRET = 7654.321
 _TRACE = "7654"
+_BUDGETS = (1e-300, 1e-6, 1e-3, 40.0, 700.0, 1e6, 1e300)
+_POWERS = range(-1070, 1021, 10)
 
 
 def check_bad_input(mechanism: Mechanism) -> None:
@@ -38,6 +44,49 @@ def check_bad_parameters(mechanism: Mechanism) -> None:
             expect(repr(epsilon) in str(error), "the error must show the public value")
         else:
             raise AssertionError(f"epsilon = {epsilon!r} must be refused")
+
+
+def check_magnitudes(mechanism: Mechanism) -> None:
+    """A budget, sensitivity or axes of any size are refused, or give noise of a normal size."""
+    own = mechanism.to_dict()
+    budget = "mu" if "mu" in own else "epsilon"
+    value = mechanism.worst_cases()[0][0]
+    with np.errstate(all="ignore"):
+        for size in _BUDGETS if budget in own else ():
+            made = _made(own | {budget: size})
+            if made is not None:
+                told = f"{budget} = {size:g}"
+                reports = made.randomize(np.repeat(value, 4, axis=0), SimulationSource(0))
+                expect(bool(np.isfinite(reports).all()), f"{told}: reports must be finite")
+                expect(bool(np.isfinite(made.variance(value)).all()), f"{told}: so must variances")
+        if isinstance(mechanism, Additive):
+            _check_scaling(mechanism)
+
+
+def _check_scaling(mechanism: Additive) -> None:
+    """Noise is multiplied by 2^k with the sensitivity, and with the axes, without losing a bit."""
+    own = mechanism.to_dict()
+    accepted = 0
+    for k in _POWERS:
+        for name in ("sensitivity", "axes"):
+            made = _made(own | {name: np.ldexp(own[name], k).tolist()})
+            if not isinstance(made, Additive):
+                continue
+            accepted += 1
+            same = np.array_equal(made.scales, np.ldexp(mechanism.scales, k))
+            expect(same, f"{name} times 2^{k}: scales must go with it")
+            steps = made.lattice_step
+            inside = bool((steps >= LEAST_STEP).all() and (steps <= MOST_STEP).all())
+            expect(inside, f"{name} times 2^{k}: a lattice step is {steps.min():g}")
+            expect(bool((made.law.variance > 0).all()), f"{name} times 2^{k}: no noise")
+    expect(accepted > len(_POWERS) // 2, "usual sizes must be accepted")
+
+
+def _made(data: dict[str, Any]) -> Mechanism | None:
+    try:
+        return Mechanism.from_dict(data)
+    except InvalidParameter:
+        return None
 
 
 def _bad_batches(mechanism: Mechanism) -> Iterator[tuple[str, Any]]:

@@ -16,7 +16,7 @@ from scipy import stats
 
 from dpfda._validate import FloatArray
 from dpfda.checks import expect
-from dpfda.checks.bad_input import check_bad_input, check_bad_parameters
+from dpfda.checks.bad_input import check_bad_input, check_bad_parameters, check_magnitudes
 from dpfda.mechanisms import Mechanism
 from dpfda.mechanisms.additive import Additive
 from dpfda.noise import SimulationSource
@@ -44,6 +44,7 @@ def check_mechanism(mechanism: Mechanism) -> None:
     check_clipping(mechanism)
     check_bad_input(mechanism)
     check_bad_parameters(mechanism)
+    check_magnitudes(mechanism)
 
 
 check = check_mechanism

@@ -20,6 +20,10 @@ from dpfda.noise.law import NoiseLaw
 ROUNDING_STEPS = 2
 """How far rounding may move two neighboring coordinates apart: one step for the rounding itself,
 and room for the floating-point error of the division and of whatever computed the value."""
+LEAST_STEP, MOST_STEP = 1e-150, 1e140
+"""Range of a lattice step, and of the sensitivity and axes that it is made of. Inside it, steps,
+scales, variances and 2^52 steps are normal floats. Below it they lose digits and end as 0, where
+the sign of a released zero is that of the value without noise; above it they overflow."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +49,12 @@ class Additive(Mechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _validate.positive("sensitivity", self.sensitivity)
+        _in_range("sensitivity", _validate.positive("sensitivity", self.sensitivity))
         object.__setattr__(self, "axes", _checked_axes(self.axes))
+        with np.errstate(all="ignore"):  # what overflows is refused
+            steps = self.lattice_step
+        for extreme in (steps.min(), steps.max()):
+            _in_range("noise", float(extreme))
 
     @property
     @abstractmethod
@@ -114,5 +122,12 @@ def _checked_axes(axes: Any) -> tuple[float, ...]:
     if not checked:
         raise InvalidParameter("axes", "at least one number", axes)
     for extreme in (np.min(checked), np.max(checked)):  # NaN is the least of any
-        _validate.positive("axes", float(extreme))
+        _in_range("axes", _validate.positive("axes", float(extreme)))
     return checked
+
+
+def _in_range(name: str, value: float) -> None:
+    """Refuse a number that is outside the range of lattice steps; NaN is in no range."""
+    if not LEAST_STEP <= value <= MOST_STEP:
+        rule = f"from {LEAST_STEP:g} to {MOST_STEP:g} (choose other units of the data)"
+        raise InvalidParameter(name, rule, value)

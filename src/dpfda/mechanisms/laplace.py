@@ -12,10 +12,14 @@ import numpy as np
 
 from dpfda import _validate
 from dpfda._validate import FloatArray
+from dpfda.errors import InvalidParameter
 from dpfda.mechanisms.base import BoxMechanism
 from dpfda.noise import Source, discrete_laplace
 from dpfda.noise.lattice import fine_step, whole_steps
 from dpfda.privacy.events import Event, LaplaceEvent, PureEvent
+
+
+_MOST_EPSILON = float(1 << 30)  # for each coordinate: beyond, ±1 is too far out on the lattice
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +35,12 @@ class Laplace(BoxMechanism, name="laplace"):
         >>> Laplace(epsilon=1.0, dimension=4).scale
         8.0
     """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        most = _MOST_EPSILON * self.dimension
+        if self.epsilon > most:
+            raise InvalidParameter("epsilon", f"at most {most:g}", self.epsilon)
 
     @cached_property
     def step(self) -> float:

@@ -147,6 +147,11 @@ class JointMoments(BallLook, name="joint_moments"):
         return sum(rows * columns for rows, columns in self.shapes)
 
     @property
+    def largest(self) -> int:
+        """The radius of the unit ball, in units."""
+        return units(self.n)
+
+    @property
     def sensitivity(self) -> float:
         """The width over n."""
         return self.weights.width / self.n

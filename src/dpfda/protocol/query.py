@@ -34,6 +34,8 @@ from dpfda.privacy.events import Event
 from dpfda.protocol.answer import Answer
 from dpfda.protocol.fields import LARGEST, Declared, choice
 
+LARGEST_SUM = (1 << 63) - 1
+"""No sum over records is larger, whatever they hold: none wraps around."""
 Records = tuple[Any, ...]
 """Columns of equal length: rows (n, d), or rows and targets (n,), ... Entry i is one record."""
 
@@ -162,10 +164,16 @@ class Look(Query):
         """How many records the noise was computed for; None where that does not matter."""
         return None
 
-    def count(self, n: int) -> None:
-        """Refuse another number of records than announced; holders ask before they spend."""
-        if self.announced not in (None, n):
-            raise ProtocolError(f"{self.name} asks about {self.announced} records")
+    def count(self, n: int, *, part: bool = False) -> None:
+        """Refuse another number of records than announced; holders ask before they spend.
+
+        Args:
+            n: how many a holder has: public.
+            part: whether others have more, so that fewer than announced are right.
+        """
+        known = self.announced
+        if known is not None and (n > known or (n < known and not part)):
+            raise ProtocolError(f"{self.name} asks about {known} records")
 
     def answer(self, records: Records, source: Source) -> Answer:
         """Compute, then randomize."""
@@ -200,6 +208,17 @@ class AdditiveLook(Look):
     @abstractmethod
     def size(self) -> int:
         """How many sums."""
+
+    @property
+    @abstractmethod
+    def largest(self) -> int:
+        """What one record adds to a sum, at most, in absolute value."""
+
+    def count(self, n: int, *, part: bool = False) -> None:
+        """Refuse more records, too, than 64-bit sums have room for."""
+        super().count(n, part=part)
+        if n * self.largest > LARGEST_SUM:
+            raise ProtocolError(f"{self.name} has room for {LARGEST_SUM // self.largest} records")
 
     @abstractmethod
     def block(self, records: Records) -> FloatArray | IntArray:

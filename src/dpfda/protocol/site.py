@@ -86,6 +86,8 @@ class Site(Holder):
         if not addable(query):
             raise ProtocolError(f"sites answer sums with Gaussian noise; {query.name} is none")
         query.fitting(self.__records)
+        assert isinstance(query, Look)  # as all that can be added up
+        query.count(self.n, part=True)
 
     def _spend(self, query: Query) -> None:
         account = self.member.account

@@ -22,8 +22,8 @@ SQUARE = 1 / ONE**2
 BLOCK = 1 << 16
 """Most rows of one exact float64 sum: 2^16 rows of products below 2^36 stay below 2^53."""
 
-MOST_ROWS = 1 << 27
-"""Most rows of one fit: their sum stays below 2^63."""
+MOST_ROWS = (1 << 27) - 1
+"""Most rows of one fit: the sum of so many products of 2^36 at most stays below 2^63."""
 
 MOST_FEATURES = 1 << 12
 """Most features: a float norm of so many squares errs by less than a row is drawn inward."""

@@ -15,7 +15,7 @@ from dpfda.mechanisms.budgeted import l1_noise, l2_noise
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.fields import part
 from dpfda.protocol.query import AdditiveLook, Look, Records, finite, in_rows
-from dpfda.regression.fixed_point import BLOCK, MOST_ROWS
+from dpfda.regression.fixed_point import BLOCK, MOST_ROWS, ONE
 from dpfda.regression.problem import Problem
 
 _ROWS = 256  # of a block, at least
@@ -71,11 +71,11 @@ class RowLook(Look):
         """Rows and targets."""
         return (self.dimension, 0)
 
-    def count(self, n: int) -> None:
+    def count(self, n: int, *, part: bool = False) -> None:
         """Refuse more rows than 64-bit sums have room for, in however many chunks they come."""
-        super().count(n)
         if n > MOST_ROWS:
             raise InvalidData("X", f"at most {MOST_ROWS} rows")
+        super().count(n, part=part)
 
     def fitting(self, records: Records) -> Records:
         """Rows and targets of the right shapes, and of finite numbers."""
@@ -128,6 +128,11 @@ class RowSums(RowLook, AdditiveLook):
     def size(self) -> int:
         """One for each weight."""
         return len(self.weights)
+
+    @property
+    def largest(self) -> int:
+        """The product of two numbers of the unit ball, in grid steps."""
+        return int(ONE) ** 2
 
     def fitting(self, records: Records) -> Records:
         """Rows and targets of the right shapes; `sums` makes their numbers finite."""
