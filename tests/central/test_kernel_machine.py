@@ -80,7 +80,7 @@ def test_the_reach_has_room_for_what_steps_leave(loss: str) -> None:
     space, rule = Space.of(KERNEL, ((0.0, 4.0),), along=8), Loss.named(loss)()
     for n, psi in ((40, 4.0), (10**12, 0.25)):
         given = {"psi": psi, "target_bound": 3.0}
-        apart = rule.widest(space.gram, **given) / (2 * psi * n)
+        apart = rule.widest(space.features, **given) / (2 * psi * n)
         left = 2 * 1e-9 * math.sqrt(rule.at_zero(3.0) / psi)
         assert space.reach(rule, n=n, **given) == pytest.approx(
             (apart + left) * (1 + 1e-9), rel=1e-13, abs=0

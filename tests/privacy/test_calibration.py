@@ -6,12 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpfda.errors import InvalidParameter
+from dpfda.mechanisms.gaussian import Gaussian
 from dpfda.privacy.calibration import (
     LATTICE_RESERVE,
     gaussian_delta,
     gaussian_epsilon,
     gaussian_mu,
     gaussian_sigma,
+    lattice_charge,
 )
 
 epsilons = st.floats(math.log(1e-4), math.log(50)).map(math.exp)
@@ -164,9 +166,44 @@ def test_discrete_curve_can_lie_above_the_continuous_one():
     assert lattice_delta(2.5, 20, 7) > 1.003 * exact_delta(2.5, 20 / 7)
 
 
-def test_reserve_covers_the_lattices_that_ship():
-    assert lattice_excess(steps=2**20, dimension=500) <= LATTICE_RESERVE
-    assert lattice_excess(steps=2**24, dimension=100_000) <= LATTICE_RESERVE
+STEPS = 2**24
+
+
+@pytest.mark.parametrize("coordinates", [1, 10**5, 4096 * 4097 // 2, 10**8])
+@pytest.mark.parametrize("releases", [1, 30, 1000])
+@pytest.mark.parametrize(
+    ("epsilon", "delta"),
+    [(1e-3, 1e-6), (0.1, 1e-15), (1.0, 1e-6), (1.0, 0.5), (8.0, 1e-9), (60.0, 1e-15), (60.0, 0.5)],
+)
+def test_the_lattice_is_paid_for_whatever_the_number_of_coordinates(
+    epsilon, delta, releases, coordinates
+):
+    """The chain of the docstring, over all releases of a budget, in 60 digits."""
+    each = gaussian_mu(epsilon=epsilon, delta=delta) / math.sqrt(releases)
+    made_for = each - lattice_charge(coordinates=coordinates, steps=STEPS, mu=each)
+    if made_for <= 0:
+        return  # `Gaussian` refuses it
+    with mpmath.workdps(60):
+        excess = lattice_excess(steps=STEPS, dimension=coordinates * releases)
+        factor = mpmath.exp(mpmath.mpf(coordinates * releases) / (24 * STEPS**2))
+        multiplier = 1 / (mpmath.mpf(made_for) * mpmath.sqrt(releases))
+        assert exact_delta(mpmath.mpf(epsilon) - excess, multiplier) * factor <= delta
+
+
+def test_without_the_charge_many_coordinates_are_not_paid_for():
+    mu = gaussian_mu(epsilon=1.0, delta=1e-6)
+    with mpmath.workdps(60):
+        excess = lattice_excess(steps=STEPS, dimension=4096 * 4097 // 2)
+        assert exact_delta(1 - mpmath.mpf(excess), 1 / mpmath.mpf(mu)) > 1e-6
+
+
+def test_gaussian_noise_is_made_for_what_is_left():
+    noise = Gaussian(mu=0.1, sensitivity=1.0, axes=(1.0,) * 1000)
+    rounding = 2 * math.sqrt(1000) / STEPS
+    charge = lattice_charge(coordinates=1000, steps=STEPS, mu=0.1)
+    assert noise.scales[0] == pytest.approx(1 / (0.1 - rounding - charge), rel=1e-14)
+    with pytest.raises(InvalidParameter, match="cost of rounding"):
+        Gaussian(mu=1e-7, sensitivity=1.0)
 
 
 @pytest.mark.parametrize("epsilon", [0, -1.0, math.nan, math.inf, 1e-10, "1", True])

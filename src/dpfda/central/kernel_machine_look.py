@@ -189,7 +189,7 @@ class Space:
 
     def reach(self, loss: Loss, *, n: int, psi: float, target_bound: float) -> float:
         """How far apart the iterates for neighbors can be."""
-        apart = loss.widest(self.gram, psi=psi, target_bound=target_bound) / (2 * psi * n)
+        apart = loss.widest(self.features, psi=psi, target_bound=target_bound) / (2 * psi * n)
         inexact = 2 * _ACCURACY * math.sqrt(loss.at_zero(target_bound) / psi)
         return (apart + inexact) * (1 + 1e-9)
 

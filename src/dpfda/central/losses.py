@@ -3,7 +3,9 @@
 For the minimizer f = ⟨w, r(·)⟩ of mean L(y, f(x)) + ψ‖w‖² let s = ∂L/∂f. Replacing (x, y) by
 (x', y') changes the gradient at w by (s' r(x') - s r(x))/n, and 2ψ-strong convexity turns that into
 a distance of at most ‖s' r(x') - s r(x)‖/(2ψn) between the two minimizers. `widest` bounds the norm
-over all pairs of places, given their kernel matrix and a bound on ‖w‖.
+over all pairs of places, given their features r and a bound on ‖w‖. Distances between places are
+those of their features: ‖r‖² + ‖r'‖² - 2⟨r, r'⟩ would lose half of its digits where a kernel is long
+and all features are nearly alike.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
+from scipy.spatial.distance import cdist
 from scipy.special import expit
 
 from dpfda._registry import Registered
@@ -37,8 +40,8 @@ class Loss(Registered, family="loss"):
         """Largest L(y, 0)."""
 
     @abstractmethod
-    def widest(self, gram: FloatArray, *, psi: float, target_bound: float) -> float:
-        """Bound on ‖s' r(x') - s r(x)‖ at a minimizer, for places with this kernel matrix."""
+    def widest(self, features: FloatArray, *, psi: float, target_bound: float) -> float:
+        """Bound on ‖s' r(x') - s r(x)‖ at a minimizer, for places with these features r."""
 
     def total_slopes(self, f: FloatArray, totals: FloatArray) -> FloatArray:
         """Sum of slopes at each place, from how many -1 and +1 there are (2, places)."""
@@ -85,15 +88,18 @@ class Squared(Loss, name="squared"):
         """Y²."""
         return target_bound**2
 
-    def widest(self, gram: FloatArray, *, psi: float, target_bound: float) -> float:
-        """2‖(r'r'ᵀ - rrᵀ)w - (y'r' - yr)‖ ≤ 2(‖r'r'ᵀ - rrᵀ‖ ‖w‖ + Y max ‖r' ± r‖)."""
-        largest = float(np.diag(gram).max())
+    def widest(self, features: FloatArray, *, psi: float, target_bound: float) -> float:
+        """2‖(r'r'ᵀ - rrᵀ)w - (y'r' - yr)‖ ≤ 2(‖r'r'ᵀ - rrᵀ‖ ‖w‖ + Y max ‖r' ± r‖).
+
+        The operator's norm is (|‖r'‖² - ‖r‖²| + ‖r' - r‖ ‖r' + r‖)/2.
+        """
+        squares = (features**2).sum(axis=1)
+        largest = float(squares.max())
         few = largest < psi
         length = math.sqrt(largest) / (psi + largest) if few else 1 / (2 * math.sqrt(psi))
-        a, b = np.diag(gram)[:, None], np.diag(gram)[None, :]
-        apart = np.sqrt(np.maximum((a + b) ** 2 - 4 * gram**2, 0.0))
-        operator = (np.abs(a - b) + apart) / 2
-        targets = np.sqrt(a + b + 2 * np.abs(gram))
+        between, across = cdist(features, features), cdist(features, -features)
+        operator = (np.abs(squares[:, None] - squares) + between * across) / 2
+        targets = np.maximum(between, across)
         return 2 * target_bound * float((length * operator + targets).max())
 
 
@@ -115,18 +121,18 @@ class Logistic(Loss, name="logistic"):
         """log 2."""
         return math.log(2)
 
-    def widest(self, gram: FloatArray, *, psi: float, target_bound: float) -> float:
+    def widest(self, features: FloatArray, *, psi: float, target_bound: float) -> float:
         """The largest ‖p r ± q r'‖ over a polygon of slopes p, q.
 
         Each is at most σ(A‖r‖). With opposite labels also p + q ≤ 2σ(A‖r - r'‖/2), as f differs
         by at most A‖r - r'‖ between the places. The norm is convex: largest at a corner.
         """
-        diagonal = np.diag(gram)
+        gram, diagonal = features @ features.T, (features**2).sum(axis=1)
         length = min(math.sqrt(0.27847 / (2 * psi)), math.sqrt(float(diagonal.max())) / (4 * psi))
         a, b = diagonal[:, None], diagonal[None, :]
         most = expit(length * np.sqrt(diagonal))
         p, other = most[:, None], most[None, :]
-        apart = np.sqrt(np.maximum(a + b - 2 * gram, 0.0))
+        apart = cdist(features, features)
         q = np.minimum(other, 2 * expit(length * apart / 2) - p)
         corners = (
             p**2 * a + 0 * b,
@@ -150,6 +156,6 @@ class SmoothedHinge(Loss, name="smoothed_hinge"):
         """1."""
         return 1.0
 
-    def widest(self, gram: FloatArray, *, psi: float, target_bound: float) -> float:
+    def widest(self, features: FloatArray, *, psi: float, target_bound: float) -> float:
         """2κ: |s| ≤ 1; attained by turning a label round where |f| ≤ ½."""
-        return 2 * math.sqrt(float(np.diag(gram).max()))
+        return 2 * math.sqrt(float((features**2).sum(axis=1).max()))

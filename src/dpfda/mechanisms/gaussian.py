@@ -13,7 +13,7 @@ from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
 from dpfda.mechanisms.additive import ROUNDING_STEPS, Additive
 from dpfda.noise import Source, discrete_gaussian
-from dpfda.privacy.calibration import gaussian_epsilon, gaussian_mu
+from dpfda.privacy.calibration import gaussian_epsilon, gaussian_mu, lattice_charge
 from dpfda.privacy.events import Event, GaussianEvent
 from dpfda.privacy.guarantee import Guarantee
 
@@ -69,8 +69,10 @@ class Gaussian(Additive, name="gaussian"):
     @cached_property
     def scales(self) -> FloatArray:
         """Standard deviations."""
-        # ‖h/a‖ + r √J σ/2^24 ≤ σ μ.
-        rounding = ROUNDING_STEPS * math.sqrt(len(self.axes)) / self.steps
+        # ‖h/a‖ + r √J σ/2^24 ≤ σ (μ - what discreteness costs).
+        size = len(self.axes)
+        rounding = ROUNDING_STEPS * math.sqrt(size) / self.steps
+        rounding += lattice_charge(coordinates=size, steps=self.steps, mu=self.mu)
         left = _validate.positive("mu minus the cost of rounding", self.mu - rounding)
         return np.asarray(self.axes) * (self.sensitivity / left)
 

@@ -7,8 +7,9 @@ With a = ε/μ - μ/2 and b = ε/μ + μ/2 the smallest δ is Φ(-a) - e^ε Φ(-
 e^ε φ(b) = φ(a), it equals φ(a) (m(a) - m(b)) with Mills' ratio m = Φ(-·)/φ, which neither overflows
 nor cancels: that is the form computed here.
 
-The noise that ships is the *discrete* Gaussian, with s ≥ 2^20 lattice steps to a standard
-deviation. Its concentrated-privacy parameter is that of the continuous one (Canonne, Kamath &
+The noise that ships is the *discrete* Gaussian, with s = 2^24 lattice steps to a standard
+deviation; the noise of sites that share it adds up to it, to one part in e^(10^12) (Kairouz, Liu &
+Steinke 2021). Its concentrated-privacy parameter is that of the continuous one (Canonne, Kamath &
 Steinke 2020); its (ε, δ) curve may lie on either side of the continuous curve, off by order 1/s².
 Why the continuous curve is safe to use all the same:
 
@@ -22,9 +23,15 @@ Why the continuous curve is safe to use all the same:
         η = (J + R²)/(24s²) + J log Z,   τ = P(J standard normals leave the ball of radius R).
     For R² = 3J + 500, τ ≤ e^{-150} (Laurent & Massart 2000).
 
-All functions here keep back 1e-10 of ε and one part in 10^9 of δ, which covers η for 500
-coordinates at s = 2^20, or 10^5 at the 2^24 steps of the Gaussian mechanism, with ε ≤ 60 and
-δ ≥ 1e-15.
+J counts the coordinates of all releases together. All functions here keep back 1e-10 of ε and one
+part in 10^9 of δ, which covers the part 500/(24s²) of η, e^ε τ and rounding. What grows with J,
+every release takes off its own μ (`lattice_charge`), so that any number of coordinates is covered,
+with ε ≤ 60 and 1e-15 ≤ δ ≤ ½:
+
+    ∂δ/∂μ = φ(a), -∂δ/∂ε = φ(a) m(b) and δ ≤ φ(a) m(a); in that range a, b ≥ -1, so m < 3.5, and
+    μ < 12. Raising μ by 3.5(η + J/24s²) ≤ 4.4η with η = J/6s² thus makes up for both. Release i,
+    whose noise is made for μ_i - d_i, d_i = 20 J_i/(s² μ_i) ≥ 2·12·4.4 η_i/μ_i, does this:
+    Σμ_i² - Σ(μ_i - d_i)² ≥ Σ μ_i d_i ≥ 2·12·4.4 η, and so the root grows by 4.4η.
 """
 
 from __future__ import annotations
@@ -109,6 +116,16 @@ def gaussian_sigma(*, epsilon: float, delta: float, sensitivity: float = 1.0) ->
     """
     _validate.positive("sensitivity", sensitivity)
     return sensitivity / gaussian_mu(epsilon=epsilon, delta=delta)
+
+
+def lattice_charge(*, coordinates: int, steps: int, mu: float) -> float:
+    """What a release of so many coordinates takes off its μ, because its noise is discrete.
+
+    Examples:
+        >>> lattice_charge(coordinates=1000, steps=2**24, mu=0.1) < 1e-9
+        True
+    """
+    return 20 * coordinates / (float(steps) ** 2 * mu)
 
 
 def _bisect(holds: Callable[[float], bool], *, good: float, bad: float) -> float:
