@@ -16,7 +16,8 @@ from dpfda_bench.benchmarks import _honesty_trials as honest
 from dpfda_bench.benchmarks import honesty
 from dpfda_bench.benchmarks._honesty_judge import Finding, Key, keys, share, subgroups, widths
 from dpfda_bench.benchmarks._honesty_reference import read_reference, write_reference
-from dpfda_bench.benchmarks._honesty_trials import Judged, Task, Trial, held, hidden, trials
+from dpfda_bench.benchmarks._honesty_task import Judged, Task, held
+from dpfda_bench.benchmarks._honesty_trials import Trial, hidden, trials
 from dpfda_bench.random_curves import HOLDING, SHAPES, WRONG, problem
 
 PRICES = ((1.0, 0.0), (1.0, 1e-6))
@@ -176,6 +177,7 @@ def test_every_kind_is_released_and_judged(monkeypatch: pytest.MonkeyPatch) -> N
 def test_the_command_reads_its_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(honesty, "KINDS", {"mean": honest.KINDS["mean"]})
     monkeypatch.setattr(honesty, "_REFERENCE_SEEDS", 15)
+    monkeypatch.setattr(honesty, "_QUICK_SIZES", (40,))
     path = tmp_path / "widths.csv"
     call = ["bench", "honesty", "--quick", "--jobs", "1", "--write-reference", str(path)]
     assert CliRunner().invoke(command_line, call, catch_exceptions=False).exit_code == 0

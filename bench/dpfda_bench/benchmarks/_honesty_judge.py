@@ -125,9 +125,9 @@ def keys(trials: Iterable[Trial], reference: Mapping[Cell, Widths]) -> dict[str,
         ),
         "never_worse_than_offered": Key(
             findings=[
-                _over_best(cell, runs)
+                _over_best(cell, [one for one in runs if one.offered])
                 for cell, runs in holding.items()
-                if all(one.offered for one in runs)
+                if any(one.offered for one in runs)
             ]
         ),
         "delta_never_hurts": Key(findings=list(_with_delta(holding))),

@@ -22,7 +22,7 @@ from dpfda.datasets.dataset import Dataset
 from dpfda.moments.mean_estimator import PrivateMean
 from dpfda.study.sweep import Sweep
 from dpfda_bench.benchmarks._honesty_judge import Cell, Finding, share
-from dpfda_bench.benchmarks._honesty_trials import LEVEL, held
+from dpfda_bench.benchmarks._honesty_task import LEVEL, held
 
 _SETS: dict[str, tuple[Callable[[], Dataset], tuple[float, float]]] = {
     "tecator": (load_tecator, (1.5, 6.0)),  # absorbance

@@ -18,7 +18,8 @@ from dpfda.study.sweep import ALONE, Sweep
 from dpfda_bench.benchmarks import _honesty_real as real
 from dpfda_bench.benchmarks._honesty_judge import Key, keys, subgroups, widths
 from dpfda_bench.benchmarks._honesty_reference import read_reference, write_reference
-from dpfda_bench.benchmarks._honesty_trials import KINDS, LEVEL, Price, Trial, trials
+from dpfda_bench.benchmarks._honesty_task import LEVEL
+from dpfda_bench.benchmarks._honesty_trials import KINDS, Price, Trial, trials
 from dpfda_bench.goals import Goal, at_least, at_most
 
 GOALS: dict[str, Goal] = {
@@ -38,8 +39,8 @@ _SIZES, _QUICK_SIZES = (10, 40, 200, 1000, 5000), (40, 1000)
 _EPSILONS, _QUICK_EPSILONS = (0.01, 0.1, 1.0, 10.0), (0.1, 1.0)
 _DELTAS = (0.0, 1e-6)
 _SEEDS, _QUICK_SEEDS = 1000, 30  # every shape in every range that holds the values, twice at least
-_WRONG_SEEDS, _QUICK_WRONG_SEEDS = 400, 10
-_REFERENCE_SEEDS = 300  # of the widths that are compared with: 20 a shape and range
+_WRONG_SEEDS, _QUICK_WRONG_SEEDS = 200, 10
+_REFERENCE_SEEDS = 150  # of the widths that are compared with: 10 a shape and range
 _BLOCK = 10  # seeds of one cell of the grid
 
 
@@ -63,7 +64,7 @@ def run(
     if seeds not in _FIRST_SEED:
         raise InvalidParameter("--seeds", "'choose' or 'confirm'", seeds)
     if write_reference_to is not None:
-        found = _trials(quick=quick, sweep=sweep, first=0, many=_REFERENCE_SEEDS, wrong=0)
+        found = _trials(quick=quick, sweep=sweep, first=0, many=_REFERENCE_SEEDS)
         cells = widths(found)
         write_reference(write_reference_to, cells)
         return Outcome(notes=[f"{len(cells)} cells written to {write_reference_to}."])
@@ -88,25 +89,32 @@ def run(
     return Outcome(rows=rows, figures=figures, notes=[*_notes(judged, found), *missing])
 
 
-def _trials(*, quick: bool, sweep: Sweep, first: int, many: int, wrong: int) -> list[Trial]:
-    """All trials; the largest samples first, so that processes end together."""
+def _trials(*, quick: bool, sweep: Sweep, first: int, many: int, wrong: int = 0) -> list[Trial]:
+    """Trials of `many` seeds, and of `wrong` seeds with wrong ranges; without these, bands alone.
+
+    The largest samples come first, so that processes end together.
+    """
     prices: tuple[Price, ...] = tuple(product(_QUICK_EPSILONS if quick else _EPSILONS, _DELTAS))
     sizes = sorted(_QUICK_SIZES if quick else _SIZES, reverse=True)
     blocks = [
-        (kind, n, (start, min(start + _BLOCK, first + total)), is_wrong)
+        ((kind, n), (start, min(start + _BLOCK, first + total)), is_wrong)
         for n in sizes
         for kind in KINDS
         for is_wrong, total in ((False, many), (True, wrong))
         for start in range(first, first + total, _BLOCK)
     ]
-    parts = sweep.run(partial(_block, prices), blocks)
+    parts = sweep.run(partial(_block, prices, bool(wrong)), blocks)
     return [one for part in parts for one in part]
 
 
 def _block(
-    prices: tuple[Price, ...], kind: str, n: int, seeds: tuple[int, int], wrong: bool
+    prices: tuple[Price, ...],
+    compare: bool,
+    cell: tuple[str, int],
+    seeds: tuple[int, int],
+    wrong: bool,
 ) -> list[Trial]:
-    return trials(kind, n, range(*seeds), prices, wrong=wrong)
+    return trials(*cell, range(*seeds), prices, wrong=wrong, compare=compare)
 
 
 def _notes(judged: dict[str, Key], found: list[Trial]) -> list[str]:
@@ -122,13 +130,16 @@ def _notes(judged: dict[str, Key], found: list[Trial]) -> list[str]:
         "Errors are squared and relative to the square of the public half range; the public center "
         "is what is known without data. Ratios are of mean errors in a cell.",
         f"coverage: whole curves in bands at {LEVEL:.0%}. Bands of means hold the mean of the "
-        "sample, with inference that of the population.",
+        "sample, with inference and of groups that of the population; of function-on-scalar "
+        "regression least squares on the sample, all coefficients together; of curve regression "
+        "the population's slope; of a density the same histogram without noise. Coefficients: "
+        "all of least squares on the sample within z standard errors.",
         "silent_failures: error above half of the public center's, or a band that misses, without "
         "a warning; ranges 3 times too small, or shifted, are cells of their own. false_alarms: "
         "warnings where the range is right, the error is below a tenth of the public center's and "
         "the band holds.",
-        "called_too_small: share of runs with a range 3 or 10 times too wide in which a warning says "
-        "that it is too small. by subgroup: the worst shape and range of each kind of release.",
+        "called_too_small: share of runs with a range 3 or 10 times too wide of which a warning "
+        "says that it is too small. by subgroup: the worst shape and range of each kind.",
         "width_ratio: geometric mean of widths over those of the reference version, in the shapes "
         "and ranges in which its bands hold.",
     ]
