@@ -35,9 +35,7 @@ def test_features_too_small_for_a_lattice_are_refused(size: float) -> None:
     """The sign of a zero on a lattice of step 0 told whether anybody is in a cell."""
     features = np.array([[0.0] * 200, [size] * 200])
     with pytest.raises(InvalidParameter, match="features must be 2 rows of which two differ"):
-        NearestMean(
-            cost=Cost(epsilon=0.001), n=10**6, **BOX, features=features, axes=np.ones(200)
-        )
+        NearestMean(cost=Cost(epsilon=0.001), n=10**6, **BOX, features=features, axes=np.ones(200))
 
 
 def test_small_features_get_the_noise_of_large_ones() -> None:

@@ -12,6 +12,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -66,10 +67,14 @@ class Key:
 
     def limit(self, one: Finding) -> float:
         """The estimate, moved towards the goal by what chance may do."""
-        z = norm.isf(_WRONGLY / len(self.findings))
         if self.largest:
-            return max(float(one.estimate - z * one.error), 0.0)
-        return min(float(one.estimate + z * one.error), 1.0)
+            return max(one.estimate - self.allowance * one.error, 0.0)
+        return min(one.estimate + self.allowance * one.error, 1.0)
+
+    @cached_property
+    def allowance(self) -> float:
+        """Standard errors that are granted to chance: more for more cells."""
+        return float(norm.isf(_WRONGLY / len(self.findings)))
 
     @property
     def worst(self) -> list[Finding]:

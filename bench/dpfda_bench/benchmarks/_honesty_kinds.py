@@ -167,7 +167,8 @@ def _regression(mechanism: str | None) -> Kind:
         low, high = one.target_range
         design = np.column_stack([one.rows, np.ones(n)])
         truth = np.asarray(np.linalg.lstsq(design, one.targets, rcond=None)[0][:-1])
-        identified = np.linalg.matrix_rank(design / np.abs(design).max(axis=0)) == design.shape[1]
+        largest = np.maximum(np.abs(design).max(axis=0), 1e-300)
+        identified = np.linalg.matrix_rank(design / largest) == design.shape[1]
         z = float(norm.isf((1 - LEVEL) / 2 / len(truth)))  # for all coefficients together
         widths = np.array([end - start for start, end in one.feature_ranges])
         unseen, expected = one.reference[:_SEEN], one.expected[:_SEEN]

@@ -5,6 +5,7 @@ A kind of release makes a problem once; every (ε, δ) then is a `Trial`.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from dpfda_bench.random_curves import HOLDING, SHAPES, WRONG, Shape, Slack
 
 KINDS: dict[str, Kind] = {**MEANS, **OTHERS}
 _CYCLE = len(SHAPES) * len(HOLDING)  # seeds until all combinations have come
+_ENDLESS = 1e12  # error of a release that is not a number
 TOO_SMALL = "too small"  # in warnings about ranges
 
 Price = tuple[float, float]
@@ -93,16 +95,20 @@ def _of_one(
 ) -> Iterator[Trial]:
     shape, slack = hidden(seed, wrong=wrong)
     task = KINDS[kind](seed, shape, slack, n)
+    compares = compare and not wrong and seed // _CYCLE % 2 == 0
     for epsilon, delta in prices:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            judged = task.release(epsilon, delta)
-        if judged is None:
-            continue
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            compares = compare and not wrong and seed // _CYCLE % 2 == 0
-            offered = task.offered(epsilon, delta) if compares else {}
+        try:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                judged = task.release(epsilon, delta)
+            if judged is None:
+                continue
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                offered = task.offered(epsilon, delta) if compares else {}
+        except Exception as error:
+            error.add_note(f"{kind}, {n=}, {epsilon=}, {delta=}, {shape=}, {slack=}, {seed=}")
+            raise
         said = [str(one.message) for one in caught if issubclass(one.category, UserWarning)]
         said += judged.warnings
         yield Trial(
@@ -113,7 +119,7 @@ def _of_one(
             shape=shape,
             slack=slack,
             seed=seed,
-            error=judged.error,
+            error=judged.error if math.isfinite(judged.error) else _ENDLESS,
             public=task.public,
             offered=offered,
             holds=judged.holds,
