@@ -17,11 +17,9 @@ _NOBODY = 5.0
 def pvalue(moments: CurveMoments) -> float:
     """Of the hypothesis that all groups have one mean curve.
 
-    The groups' means about their common mean are made uncorrelated, smooth functions first; the
-    statistic is the largest standardized partial sum of their squares, so that a difference in the
-    first few functions is not drowned by the others. Its law under the hypothesis is that of
-    simulated errors. Groups too small to be told of are left out (`large`); where that leaves fewer
-    than two, nothing speaks against the hypothesis: 1.
+    The statistic is that of `chance`; its law under the hypothesis is that of simulated errors.
+    Groups too small to be told of are left out (`large`); where that leaves fewer than two, nothing
+    speaks against the hypothesis: 1.
     """
     if len(moments.sizes) < 2:
         raise InvalidParameter("groups", "two at least", moments.groups)
@@ -29,7 +27,7 @@ def pvalue(moments: CurveMoments) -> float:
     if len(places) < 2:
         return 1.0
     null, seen = errors(moments)[:, places, :few], moments.coefficients[places, :few]
-    return chance(null, seen, moments.sizes[places])
+    return chance(null, seen)
 
 
 def large(moments: CurveMoments) -> list[int]:
@@ -57,26 +55,50 @@ def _size_noise(moments: CurveMoments) -> FloatArray:
     return np.asarray(moments.n * np.sqrt(moments.variances.shares))
 
 
-def chance(null: FloatArray, seen: FloatArray, people: FloatArray) -> float:
-    """How often errors (draws, groups, coefficients) look as far apart as the means seen do."""
-    null, seen = _apart(null, people), _apart(seen, people)
-    freedom, few = len(people) - 1, seen.shape[-1]
-    spread = np.einsum("sgi,sgj->ij", null, null) / (len(null) * freedom)
-    root = np.linalg.cholesky(spread + 1e-12 * np.trace(spread) * np.eye(few))
-    beyond = np.sum(_largest(null, root, freedom) >= _largest(seen, root, freedom))
+def chance(null: FloatArray, seen: FloatArray) -> float:
+    """How often errors (draws, groups, coefficients) look as far apart as the means seen do.
+
+    Each group counts by its precision (`_scores`), so that groups of which little is known cost no
+    power. The scores are made uncorrelated along the coefficients, smooth functions first; the
+    statistic is the largest standardized partial sum of their squares, so that a difference in the
+    first few functions is not drowned by the others.
+
+    Args:
+        null: simulated errors of the groups' means, noise and sampling.
+        seen: the means, (groups, coefficients).
+    """
+    weights = _precision(null)
+    null, seen = _scores(null, weights), _scores(seen, weights)
+    spread = np.einsum("sgi,sgj->ij", null, null) / len(null)
+    root = np.linalg.cholesky(spread + 1e-12 * np.trace(spread) * np.eye(len(spread)))
+    under, found = _partial_sums(null, root), _partial_sums(seen, root)
+    middle, deviation = under.mean(axis=0), under.std(axis=0)
+    statistics = ((under - middle) / deviation).max(axis=-1)
+    beyond = np.sum(statistics >= ((found - middle) / deviation).max())
     return (1 + int(beyond)) / (1 + len(null))
 
 
-def _apart(means: FloatArray, people: FloatArray) -> FloatArray:
-    """√n_g (mean_g - common mean), the last two axes being groups and coefficients."""
-    common = np.einsum("g,...gm->...m", people / people.sum(), means)[..., None, :]
-    return np.asarray((means - common) * np.sqrt(people)[:, None])
+def _precision(null: FloatArray) -> FloatArray:
+    """P = C⁻¹ - C⁻¹11ᵀC⁻¹/1ᵀC⁻¹1 of each coefficient, (coefficients, groups, groups).
+
+    C is the covariance of the groups' errors; groups share a part of the noise.
+    """
+    covariance = np.einsum("sgj,shj->jgh", null, null) / len(null)
+    inverse = np.linalg.inv(covariance)
+    rows = inverse.sum(axis=-1, keepdims=True)
+    return np.asarray(inverse - rows * rows.mT / inverse.sum(axis=(-1, -2), keepdims=True))
 
 
-def _largest(rows: FloatArray, root: FloatArray, freedom: int) -> FloatArray:
-    """max_k (q_k - k f)/√(2 k f), q_k the sum of squares of the first k whitened coefficients."""
-    few = len(root)
-    white = np.linalg.solve(root, rows.reshape(-1, few).T).T.reshape(rows.shape)
-    free = freedom * np.arange(1, few + 1)
-    sums = np.cumsum((white**2).sum(axis=-2), axis=-1)
-    return np.asarray(((sums - free) / np.sqrt(2 * free)).max(axis=-1))
+def _scores(means: FloatArray, weights: FloatArray) -> FloatArray:
+    """(P m)_g: a group's distance from the common mean times its precision.
+
+    Their squares add up to the locally most powerful invariant statistic against effects of the
+    same variance in every group; independent errors of variance v_g give (m_g - common mean)/v_g.
+    """
+    return np.asarray(np.einsum("jgh,...hj->...gj", weights, means))
+
+
+def _partial_sums(rows: FloatArray, root: FloatArray) -> FloatArray:
+    """Sums of squares over groups and the first k whitened coefficients, k = 1, 2, ..."""
+    white = np.linalg.solve(root, rows.reshape(-1, len(root)).T).T.reshape(rows.shape)
+    return np.asarray(np.cumsum((white**2).sum(axis=-2), axis=-1))

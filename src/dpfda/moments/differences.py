@@ -24,7 +24,11 @@ def pairs(moments: CurveMoments) -> list[tuple[Label, Label]]:
 
 
 def differences_in_words(moments: CurveMoments, level: float = 0.95) -> str:
-    """Whether groups differ, and where, in a sentence or two; also when nothing was found."""
+    """Whether groups differ, and where, in a sentence or two; also when nothing was found.
+
+    Bands of all pairs hold together with probability `level` at least (Bonferroni), so that many
+    groups do not make false differences likely.
+    """
     p, left_out = pvalue(moments), about_small(moments)
     told = [f"{text[0].upper()}{text[1:]}." for text in left_out]
     if len(large(moments)) < 2:
@@ -37,8 +41,10 @@ def differences_in_words(moments: CurveMoments, level: float = 0.95) -> str:
         )
         return " ".join(told)
     told.append(f"The {which} differ (p = {p:.2g}).")
-    for one, other in pairs(moments):
-        found = difference(moments, one, other, level)
+    compared = pairs(moments)
+    each = 1 - (1 - level) / len(compared)
+    for one, other in compared:
+        found = difference(moments, one, other, each)
         places = "; ".join(_where(moments.grid_points, found)) or "nowhere beyond its band"
         told.append(f"{one} minus {other}: {places}.")
     return " ".join(told)
