@@ -48,7 +48,7 @@ def slowdown(folder: Path, *, few: int = 10, many: int = 10_000, rounds: int = 2
     for studies in (few, many):
         database = f"sqlite:///{folder / f'{studies}.db'}"
         fill(database, studies).close()
-        with CollectorProcess(database, options=["--quiet"]) as collector:
+        with CollectorProcess(database) as collector:
             took[studies] = {
                 path: statistics.median(_seconds(collector, path) for _ in range(rounds))
                 for path in PATHS

@@ -28,7 +28,7 @@ OWNERS = 12
 @pytest.fixture(scope="module")
 def collector(tmp_path_factory):
     place = tmp_path_factory.mktemp("collector") / "study.db"
-    with QuickCollector(f"sqlite:///{place}", options=["--quiet"]) as running:
+    with QuickCollector(f"sqlite:///{place}") as running:
         yield running
 
 

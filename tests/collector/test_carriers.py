@@ -25,7 +25,7 @@ PEOPLE = 60
 @pytest.fixture(scope="module")
 def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorProcess]:
     database: Path = tmp_path_factory.mktemp("carriers") / "study.db"
-    with QuickCollector(f"sqlite:///{database}", options=["--quiet", "--rate", "2"]) as process:
+    with QuickCollector(f"sqlite:///{database}", options=["--rate", "2"]) as process:
         yield process
 
 

@@ -28,7 +28,7 @@ class InProcess:
 
     def __init__(self) -> None:
         self.application = create_app(
-            Settings(database="memory:", admin_key=KEY, rate=1e6, burst=10**6, quiet=True)
+            Settings(database="memory:", admin_key=KEY, rate=1e6, burst=10**6)
         )
         self.loop = asyncio.new_event_loop()
         self.statuses: Counter[int] = Counter()

@@ -86,7 +86,7 @@ def estimator(monkeypatch: pytest.MonkeyPatch) -> LocalCurveClassifier:
 def test_the_same_facts_give_the_same_plan_and_the_same_model(
     create: Any, estimator: LocalCurveClassifier, tmp_path: Path
 ) -> None:
-    with QuickCollector(f"sqlite:///{tmp_path / 'x.db'}", options=["--quiet"]) as collector:
+    with QuickCollector(f"sqlite:///{tmp_path / 'x.db'}") as collector:
         study = create(collector)
         plan = StudyPlan.from_dict(collector.request("GET", f"/api/studies/{study}")["plan"])
         assert plan.hash == replace(estimator.plan_, title=plan.title).hash
@@ -120,7 +120,7 @@ def test_the_same_holds_for_a_regression(
     regressor = LocalCurveRegressor(**own, random_state=SEED).fit(
         DATA.X, targets, grid_points=DATA.grid_points
     )
-    with QuickCollector(f"sqlite:///{tmp_path / 'x.db'}", options=["--quiet"]) as collector:
+    with QuickCollector(f"sqlite:///{tmp_path / 'x.db'}") as collector:
         study = create(collector, NUMBERS)
         plan = StudyPlan.from_dict(collector.request("GET", f"/api/studies/{study}")["plan"])
         assert plan.hash == replace(regressor.plan_, title=plan.title).hash
@@ -184,7 +184,7 @@ def test_the_guide_plans_one_study_three_times(tmp_path: Path) -> None:
 
 
 def test_facts_that_make_no_study_are_refused(tmp_path: Path) -> None:
-    with QuickCollector(f"sqlite:///{tmp_path / 'x.db'}", options=["--quiet"]) as collector:
+    with QuickCollector(f"sqlite:///{tmp_path / 'x.db'}") as collector:
         plan = plan_study(9, 1.0, value_range=(0, 1), classes=(0, 1)).to_dict()
         key = {"Authorization": f"Bearer {collector.admin_key}"}
         with Connection(collector.url) as connection:

@@ -340,7 +340,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def collector(folder: Path) -> Iterator[CollectorProcess]:
-    options = ["--quiet", "--rate", "1000"]
+    options = ["--rate", "1000"]
     database = f"sqlite:///{folder / 'study.db'}"
     with QuickCollector(database, log=folder / "log", options=options) as process:
         yield process

@@ -101,9 +101,11 @@ def test_a_receipt_shows_that_a_reply_was_counted(collector: CollectorProcess, s
     assert ask(collector, "GET", f"{path}/receipts/{receipt}").json()["counted"] is True
     assert len(collector.request("GET", path + "/models")) == 2, "what was learnt is kept"
 
-    other = "0" if receipt[-1] != "0" else "1"
-    swapped = people[1][2].rpartition("-")[2]
-    for wrong in (receipt[:-1] + other, f"0-0-{swapped}", f"0-9999999999-{swapped}"):
+    for place, digit in enumerate(receipt):  # every one of them counts
+        wrong = receipt[:place] + ("0" if digit != "0" else "1") + receipt[place + 1 :]
+        assert ask(collector, "GET", f"{path}/receipts/{wrong}").status == 404
+    swapped = receipt[:32] + people[1][2][32:]  # the mark of one, the place of another
+    for wrong in (swapped, receipt[:32] + "f" * 16, "0" * 48):
         assert ask(collector, "GET", f"{path}/receipts/{wrong}").status == 404
     for odd in ("x", "1-2-3", receipt + "0", receipt.upper() + "'"):
         assert ask(collector, "GET", f"{path}/receipts/{odd}").status in (400, 404)

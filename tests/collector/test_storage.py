@@ -253,7 +253,8 @@ def test_everything_survives_reopening(storage: Storage, database: str) -> None:
     storage.close()
     again = open_storage(database)
     assert again.replies("study", 0) == [(0, b"x")]
-    assert again.issue([("study", token(0))], now=2.0) == [Ticket("study", 0, 0)]
+    assert again.issue([("study", token(0))], now=2.0) == ["answered"]
+    assert again.issue([("study", token(1))], now=2.0) == [Ticket("study", 0, 1)]
     again.close()
 
 

@@ -101,7 +101,7 @@ def log(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def collector(database: str, log: Path) -> Iterator[CollectorProcess]:
-    with CollectorProcess(database, log=log, options=["--quiet"]) as running:
+    with CollectorProcess(database, log=log) as running:
         yield running
 
 

@@ -147,6 +147,62 @@ def test_by_invitation_on_a_phone(browser: Any, collector: CollectorProcess) -> 
     phone.context.close()
 
 
+def test_a_used_invitation_in_another_browser(browser: Any, collector: CollectorProcess) -> None:
+    """Before: it drew and sent a second, independent reply of the same person."""
+    plan = study(collector, "Used before", anybody=False)
+    (token,) = collector.invite(plan.hash, 1)
+    first, second, late = (Device(browser, collector.url, width=390) for _ in range(3))
+    pages = [one.tab(plan, f"#invitation={token}") for one in (first, late)]
+    for page in pages:
+        choose(page, GOOD)
+        say_yes(page)  # both have drawn, and nobody has sent
+    send(pages[0])
+    used = "This invitation was used already: the study has a reply to it, from another browser"
+    pages[1].click("#send:enabled")
+    pages[1].wait_for_selector("#problem:not(:empty)")
+    assert pages[1].inner_text("#problem").startswith(used)
+    pages[1].reload()
+    pages[1].wait_for_selector("#problem:not(:empty)")
+    assert "does not count" in pages[1].inner_text("#problem")
+    page = second.tab(plan, f"#invitation={token}")
+    choose(page, GOOD)
+    page.click("#yes:enabled")
+    page.wait_for_selector("#problem:not(:empty)")
+    assert page.inner_text("#problem").startswith(used)
+    assert "Nothing was drawn, spent or sent here." in page.inner_text("#problem")
+    assert "spent nothing on studies yet" in page.inner_text("#spent")
+    for one in (page, pages[1]):
+        assert not one.is_visible("#yours")
+        assert not one.is_visible("#leaves")
+    keep(page, "take-part-used-390")
+    assert (first.posted, second.posted, late.posted) == (["reply"], [], [])
+    assert answered(collector, plan) == 1
+    for one in (first, second, late):
+        assert all("409" in told for told in one.problems)
+        one.context.close()
+
+
+def test_what_is_kept_is_on_the_disk(collector: CollectorProcess, device: Device) -> None:
+    """A spend that a power failure undoes could be spent again."""
+    plan = study(collector, "Durable")
+    device.context.add_init_script(
+        """window.kept = [];
+        const begun = IDBDatabase.prototype.transaction;
+        IDBDatabase.prototype.transaction = function (...given) {
+          const step = begun.apply(this, given);
+          if (step.mode === "readwrite") window.kept.push(step.durability);
+          return step;
+        };"""
+    )
+    page = device.tab(plan)
+    choose(page, GOOD)
+    say_yes(page)
+    send(page)
+    kept = page.evaluate("window.kept")
+    assert len(kept) > 3
+    assert set(kept) == {"strict"}
+
+
 def test_what_a_study_takes_for_granted_is_agreed_to_first(
     collector: CollectorProcess, device: Device
 ) -> None:
@@ -225,7 +281,11 @@ def test_everybody_can_use_every_state_of_the_page(
     with page.expect_download() as saved:
         page.keyboard.press("Enter")
     kept = json.loads(Path(saved.value.path()).read_text(encoding="utf-8"))
-    assert (kept["study"], kept["receipt"]) == (plan.hash, page.inner_text("#receipt"))
+    assert kept == {
+        "study": plan.hash,
+        "collector": collector.url,
+        "receipt": page.inner_text("#receipt"),
+    }, "nothing of what was sent: it can be shown to anybody"
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     page.wait_for_selector("#counted:not(:empty)")

@@ -16,7 +16,7 @@ from dpfda.study.running import CollectorProcess
 @pytest.mark.parametrize("database", ["postgresql"], indirect=True)
 def test_two_workers_run_one_study(database: str, make_plan: Any) -> None:
     plan = make_plan(120, name="mrma", n_classifiers=4, member_size=10)
-    with CollectorProcess(database, options=["--workers", "2", "--quiet"]) as collector:
+    with CollectorProcess(database, options=["--workers", "2"]) as collector:
         collector.create(plan)
         features = np.random.default_rng(0).uniform(-1, 1, (120, 2))
         labels = (features[:, 0] > 0).astype(np.int64)

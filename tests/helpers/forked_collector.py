@@ -132,7 +132,6 @@ class ForkedCollector(_Forked):
             rate=1000.0,
             enrolments=self.enrolments,
             origins=self.origins,
-            quiet=True,
         )
         reading = self._fork(_serve, settings, self.port, death)
         self._tell(reading.recv())

@@ -33,7 +33,7 @@ def concluding(folder: Path, *, replies: int, rounds: int = 3) -> dict[str, floa
     """
     database = f"sqlite:///{folder / 'concluding.db'}"
     found = []
-    with CollectorProcess(database, options=["--quiet"]) as collector:
+    with CollectorProcess(database) as collector:
         for turn in range(rounds):
             large = plan_for(replies, seed=100 + turn)
             collector.create(large)

@@ -131,7 +131,7 @@ def measure(
 ) -> Round:
     """Tasks, then prepared replies, as fast as the collector takes them."""
     people = single + 1000 * batches
-    with CollectorProcess(database, options=["--quiet", *options]) as collector:
+    with CollectorProcess(database, options=[*options]) as collector:
         crowd = Crowd(collector, plan_for(people, seed=seed))
         crowd.invite(people)
         task = crowd.ask(connections=_CONNECTIONS)

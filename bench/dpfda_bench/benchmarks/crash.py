@@ -41,7 +41,7 @@ def run(quick: bool = False) -> Outcome:
     notes = []
 
     def kill(name: str, database: str) -> None:
-        options = ["--quiet", "--rate", "1000"]
+        options = ["--rate", "1000"]
         loaded = crash(CollectorProcess(database, options=options), kills=under_load)
         ended = kill_conclusions(CollectorProcess(database, options=options), kills=concluding)
         told = {

@@ -32,7 +32,7 @@ def run(quick: bool = False) -> Outcome:
     replies, memory = 0, []
     with tempfile.TemporaryDirectory(prefix="dpfda-soak-") as folder:
         database = f"sqlite:///{Path(folder) / 'soak.db'}"
-        with CollectorProcess(database, options=["--quiet"]) as collector:
+        with CollectorProcess(database) as collector:
             for number in range(_WARM + studies):
                 replies += _study(collector, number)
                 memory.append(_megabytes(collector))

@@ -1,6 +1,6 @@
 /** The page on which somebody takes part: everything happens here, on their device. */
 
-import { assumptions, BrowserStore, budget, Client, Refused, setLimit, type Plan, type Store } from "../src/index.ts";
+import { assumptions, BrowserStore, budget, Client, InvitationUsed, Refused, setLimit, type Plan, type Store } from "../src/index.ts";
 import { numberOf, readTable, Unreadable, type Table } from "./csv.ts";
 import { find, say, show } from "./dom.ts";
 import { leaves, own, type Own } from "./leaving.ts";
@@ -34,6 +34,7 @@ async function begin(): Promise<void> {
   await describeBudget(store, plan);
   const letter = await store.change((state) => state.letters[hash]);
   if (letter?.receipt) return finished(person, letter.receipt, letter.body!, false);
+  if (letter?.used) return guarded(async () => void (await person.send(hash))); // which says so
   if (letter?.body) return drawn(person, plan, letter.task, letter.body, true);
   if (await store.change((state) => Object.hasOwn(state.spent, hash))) {
     return problem("This browser has answered this study before: one answer is all it gets.");
@@ -208,7 +209,7 @@ function finished(person: Client, receipt: string, body: string, now: boolean): 
   say("waiting", "");
   say("receipt", receipt);
   say("sent", body);
-  const kept = { study: hash, collector: home, receipt, sent: JSON.parse(body) };
+  const kept = { study: hash, collector: home, receipt }; // to be shown: nothing of what was sent
   const link = find<HTMLAnchorElement>("keep");
   link.href = URL.createObjectURL(new Blob([`${JSON.stringify(kept, null, 1)}\n`], { type: "application/json" }));
   link.download = `receipt-${hash.slice(0, 8)}.json`;
@@ -236,6 +237,7 @@ async function guarded(work: () => Promise<void>): Promise<void> {
   } catch (error) {
     problem(error);
     say("waiting", "");
+    if (error instanceof InvitationUsed) for (const part of ["yours", "leaves"]) show(part, false); // there is nothing left to do
     unsent = !find("leaves").hasAttribute("hidden") && !navigator.onLine;
     if (unsent) {
       say("waiting", "You are offline. Your reply is kept in this browser and will be sent when you are online again, as it is.");

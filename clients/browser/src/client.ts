@@ -25,6 +25,8 @@ export type Options = {
 const WORD = /^[!-~]{1,200}$/;
 const ASSUMED = { both: [], features: ["labels are public"], labels: ["curves are public"] };
 
+const NOT_COUNTED = "The reply that was drawn here does not count.";
+
 /** What a plan takes for granted: a person accepts it, or does not take part. */
 export function assumptions(plan: Plan): string[] {
   return ASSUMED[plan.protects];
@@ -75,19 +77,23 @@ export class Client {
     return this.#store.change((state) => refusal(state, hash, plan.epsilon));
   }
 
-  /** Agree to a plan and get a token for it; joining again changes nothing. */
+  /**
+   * Agree to a plan and get a token for it; joining again changes nothing. Only an invitation can be
+   * exchanged for another one, as long as no reply was drawn.
+   */
   async join(hash: string, how: { mostEpsilon: number; accepts?: string[]; invitation?: string }): Promise<Plan> {
     const plan = await this.fetchPlan(hash);
     if (!(plan.epsilon <= how.mostEpsilon)) throw new Refused("budget", `the study costs ε = ${plan.epsilon}, above the ceiling`);
     return this.#alone(hash, async () => {
-      if (await this.#letter(hash)) return plan;
+      const known = await this.#letter(hash);
+      if (known && (known.body !== undefined || how.invitation === undefined || how.invitation === known.token)) return plan;
       const accepts = how.accepts ?? [];
       checkAccepted(plan, accepts);
       if (how.invitation !== undefined && !WORD.test(how.invitation)) throw new Refused("form", "an invitation is one word");
       const reason = await this.refusal(hash, plan); // before the collector gives one of its places away
       if (reason) throw new Refused("budget", reason);
       const token = how.invitation ?? (await this.#enrolled(hash));
-      await this.#keep(hash, { url: this.#collector.url, plan: plan as unknown as Json, token, accepts });
+      await this.#keep(hash, { url: this.#collector.url, plan: plan as unknown as Json, token, accepts, invited: how.invitation !== undefined });
       return plan;
     });
   }
@@ -114,11 +120,21 @@ export class Client {
     return this.#alone(hash, async () => {
       const letter = await this.#joined(hash);
       if (letter.receipt !== undefined) return letter.receipt;
+      if (letter.used) throw new InvitationUsed(NOT_COUNTED);
       if (letter.body === undefined) throw new Refused("form", "nothing was prepared for this study");
-      const { document } = await this.#collector.ask("POST", `${path(hash)}/reply`, letter.token, letter.body);
-      const receipt = word(document, "receipt");
-      await this.#keep(hash, { ...letter, receipt });
-      return receipt;
+      try {
+        // Before the first bytes leave: somebody may have answered with this invitation meanwhile.
+        if (letter.invited && !letter.tried) await this.#free(hash, letter.token);
+        await this.#keep(hash, { ...letter, tried: true });
+        const { document } = await this.#collector.ask("POST", `${path(hash)}/reply`, letter.token, letter.body);
+        const receipt = word(document, "receipt");
+        await this.#keep(hash, { ...letter, tried: true, receipt });
+        return receipt;
+      } catch (error) {
+        if (!isAnswered(error)) throw error;
+        await this.#keep(hash, { ...letter, used: true });
+        throw new InvitationUsed(NOT_COUNTED);
+      }
     });
   }
 
@@ -135,11 +151,21 @@ export class Client {
     try {
       return { message: await this.#asked(hash, letter.token), token: letter.token };
     } catch (error) {
+      if (isAnswered(error)) throw new InvitationUsed("Nothing was drawn, spent or sent here.");
       if (!(error instanceof NotGranted) || error.code !== "lapsed") throw error;
       // Joined too long ago, and nothing was drawn or spent since: as somebody new.
       const token = await this.#enrolled(hash);
       await this.#keep(hash, { ...letter, token });
       return { message: await this.#asked(hash, token), token };
+    }
+  }
+
+  /** Refuse, as the collector does, if the study has a reply to this token; whatever else it says is said again later. */
+  async #free(hash: string, token: string): Promise<void> {
+    try {
+      await this.#collector.ask("GET", `${path(hash)}/task`, token);
+    } catch (error) {
+      if (isAnswered(error) || !(error instanceof NotGranted)) throw error;
     }
   }
 
@@ -180,6 +206,17 @@ export class Client {
   #keep(hash: string, letter: Letter): Promise<void> {
     return this.#store.change((state) => void (state.letters[hash] = letter));
   }
+}
+
+/** The study has a reply to this person's invitation, from another browser or device. */
+export class InvitationUsed extends Refused {
+  constructor(here: string) {
+    super("used", `this invitation was used already: the study has a reply to it, from another browser or device. ${here}`);
+  }
+}
+
+function isAnswered(error: unknown): boolean {
+  return error instanceof NotGranted && error.code === "answered";
 }
 
 function path(hash: string): string {

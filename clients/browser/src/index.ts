@@ -7,7 +7,7 @@ export { channelsOf, domainOf, readPlan, type Plan } from "./plan.ts";
 export { Refused } from "./refusal.ts";
 export { answer, truth, type Task } from "./tasks.ts";
 export { secure, type Source } from "./words.ts";
-export { assumptions, Client, features, labelNumber, type Options } from "./client.ts";
+export { assumptions, Client, features, InvitationUsed, labelNumber, type Options } from "./client.ts";
 export { NotGranted } from "./http.ts";
 export { budget, setLimit } from "./ledger.ts";
 export { BrowserStore, MemoryStore, type Letter, type State, type Store } from "./store.ts";

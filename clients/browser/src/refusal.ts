@@ -1,7 +1,7 @@
 /** Something that is refused, with nothing spent and nothing sent. The message never shows data. */
 export class Refused extends Error {
-  /** `kind`: not asked by the study; `form`: malformed; `terms`: other than agreed; `budget`; `plan`. */
-  readonly why: "kind" | "form" | "terms" | "budget" | "plan" | "collector";
+  /** `kind`: not asked by the study; `form`: malformed; `terms`: other than agreed; `budget`; `plan`; `used`: answered before. */
+  readonly why: "kind" | "form" | "terms" | "budget" | "plan" | "collector" | "used";
 
   constructor(why: Refused["why"], message: string) {
     super(message);

@@ -9,9 +9,15 @@ export type Letter = {
   plan: Json;
   token: string;
   accepts: string[];
+  /** The token is an invitation, which may be used in another browser, too. */
+  invited?: boolean;
   task?: Json;
   /** The reply's exact bytes, once they exist. They are never drawn again. */
   body?: string;
+  /** The bytes may have left this device. */
+  tried?: boolean;
+  /** The study has another reply to the invitation: this one is not sent, or was refused. */
+  used?: boolean;
   receipt?: string;
 };
 

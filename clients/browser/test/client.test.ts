@@ -5,6 +5,7 @@ import { test } from "node:test";
 
 import { hashOf } from "../src/canonical.ts";
 import { Client, labelNumber } from "../src/client.ts";
+import { bestCapIndex, capIndex } from "../src/codewords.ts";
 import { setLimit, spend } from "../src/ledger.ts";
 import { Refused } from "../src/refusal.ts";
 import { MemoryStore, type State, type Store } from "../src/store.ts";
@@ -213,4 +214,75 @@ test("labels are found among the plan's, as equal numbers too", async () => {
   assert.equal(labelNumber({ ...PLAN, classes: [true, 0] }, null), 0);
   assert.equal(labelNumber({ ...PLAN, classes: [false, true] }, 1), 1);
   assert.equal(await hashOf(PLAN), HASH);
+});
+
+test("an invitation that was used elsewhere draws, spends and sends nothing", async () => {
+  const { client, seen, store } = await device({ task: () => [409, { error: { code: "answered", message: "used" } }] });
+  await client.join(HASH, { mostEpsilon: 1, invitation: "first" });
+  await assert.rejects(client.prepare(HASH, GIVEN), refuses("used"));
+  assert.equal(await spentBy(store), 0);
+  assert(!seen.some((one) => one.method === "POST"));
+  await assert.rejects(client.send(HASH), refuses("form"), "nothing was drawn");
+});
+
+test("an invitation that was used after the draw: the reply stays here", async () => {
+  let used = false;
+  const task = (): [number, unknown] =>
+    used ? [409, { error: { code: "answered" } }] : [200, { plan: HASH, phase: 0, ticket: 3, task: TASK }];
+  const { client, seen } = await device({ task });
+  await client.join(HASH, { mostEpsilon: 1, invitation: "first" });
+  await client.prepare(HASH, GIVEN);
+  used = true;
+  for (let k = 0; k < 2; k++) await assert.rejects(client.send(HASH), refuses("used"));
+  assert(!seen.some((one) => one.path.endsWith("/reply")), "no second reply of one person leaves");
+});
+
+test("who lost the receipt sends the same bytes, though the study has them", async () => {
+  const answers: [number, unknown][] = [[0, ""], [200, { receipt: "r" }]];
+  let asked = 0;
+  const task = (): [number, unknown] =>
+    asked++ ? [409, { error: { code: "answered" } }] : [200, { plan: HASH, phase: 0, ticket: 3, task: TASK }];
+  const { client, store } = await device({ task, reply: () => answers.shift()! });
+  await client.join(HASH, { mostEpsilon: 1, invitation: "first" });
+  await client.prepare(HASH, GIVEN);
+  await store.change((state) => void (state.letters[HASH]!.tried = true)); // and the device stopped
+  assert.equal(await client.send(HASH), "r");
+});
+
+test("two devices that send at the same moment: the second is told so", async () => {
+  const { client, store } = await device({ reply: () => [409, { error: { code: "answered" } }] });
+  await client.join(HASH, { mostEpsilon: 1, invitation: "first" });
+  await client.prepare(HASH, GIVEN);
+  await assert.rejects(client.send(HASH), refuses("used"));
+  assert(await store.change((state) => state.letters[HASH]!.used));
+});
+
+test("an invitation replaces another one until a reply is drawn", async () => {
+  const { client, seen } = await device();
+  await client.join(HASH, { mostEpsilon: 1, invitation: "first" });
+  await client.join(HASH, { mostEpsilon: 1, invitation: "second" });
+  await client.prepare(HASH, GIVEN);
+  await client.join(HASH, { mostEpsilon: 1, invitation: "third" });
+  await client.send(HASH);
+  assert.equal(seen.at(-1)!.token, "Bearer second");
+});
+
+test("a stored study that was changed is checked again before anything is spent", async () => {
+  const { plan, hash } = vectors("plans").labels;
+  const message = { plan: hash, phase: 0, ticket: 0, task: vectors("refused").cases.find((one: any) => one.plan === "labels").task };
+  const { client, store } = await device({ plan: () => [200, { plan }], task: () => [200, message] }, new MemoryStore(), 99);
+  await client.join(hash, { mostEpsilon: 99, accepts: ["curves are public"] });
+  await store.change((state) => void (state.letters[hash]!.accepts = []));
+  await assert.rejects(client.prepare(hash, GIVEN), refuses("terms"));
+  assert.equal(await spentBy(store), 0);
+  await store.change((state) => void (state.letters[hash]!.accepts = ["curves are public"]));
+  await client.prepare(hash, GIVEN); // what was agreed to is answered
+});
+
+test("numbers that are none count as 0 in a report of a vector", () => {
+  const choice = bestCapIndex(2, 4);
+  const words = () => ({ words: (count: number) => Array.from({ length: count }, (_, k) => BigInt(k + 1) * 0x9e3779b97f4a7c15n & ((1n << 64n) - 1n)) });
+  for (const odd of [NaN, Infinity, -Infinity]) {
+    assert.deepEqual(capIndex([0.3, odd, -0.4, odd], words(), choice), capIndex([0.3, 0, -0.4, 0], words(), choice));
+  }
 });

@@ -69,7 +69,6 @@ class _Finite(click.FloatRange):
     )  # fmt: skip
 @click.option("--group", type=click.IntRange(1), default=256, show_default=True,
     help="Largest group commit.")  # fmt: skip
-@click.option("--quiet", is_flag=True, help="Log no granted requests.")
 def command(
     database: str | None,
     database_file: Path | None,

@@ -24,8 +24,10 @@ class Letter(msgspec.Struct, frozen=True, kw_only=True):
         token: this person's, secret.
         accepts: assumptions that the person agreed to.
         insecure: the person agreed to send without encryption.
+        invited: the token is an invitation, which may be used on another device, too.
         task: what was asked, once it was asked.
         body: the reply's exact bytes, once they exist. They are never drawn again.
+        tried: the bytes may have left this device.
         receipt: what the collector answered.
     """
 
@@ -34,8 +36,10 @@ class Letter(msgspec.Struct, frozen=True, kw_only=True):
     token: str
     accepts: tuple[str, ...] = ()
     insecure: bool = False
+    invited: bool = False
     task: dict[str, Any] | None = None
     body: str | None = None
+    tried: bool = False
     receipt: str | None = None
 
 

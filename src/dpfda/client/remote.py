@@ -125,6 +125,7 @@ class RemoteClient:
     ) -> StudyPlan:
         """Agree to a plan and get a token for it; joining again changes nothing.
 
+        Only an invitation can be exchanged for another one, as long as no reply was drawn.
         A study that does not fit into what is left of the limit is refused, and nothing is stored.
 
         Args:
@@ -142,7 +143,10 @@ class RemoteClient:
             raise BudgetExceeded(f"the study costs ε = {plan.epsilon:g}, above the ceiling")
         agreed = tuple(accepts)
         with self._outbox.alone(plan_hash):
-            if self._outbox.find(plan_hash) is not None:
+            known = self._outbox.find(plan_hash)
+            if known is not None and (
+                known.body is not None or invitation is None or invitation == known.token
+            ):
                 return plan
             plan.check_accepted(agreed)
             if invitation is not None and not _WORD.fullmatch(invitation):
@@ -150,8 +154,9 @@ class RemoteClient:
             self._afford(plan)
             token = invitation or self._enrolled(url, insecure, plan_hash)
             letter = Letter(
-                url=url, plan=plan.to_dict(), token=token, accepts=agreed, insecure=insecure
-            )
+                url=url, plan=plan.to_dict(), token=token, accepts=agreed, insecure=insecure,
+                invited=invitation is not None,
+            )  # fmt: skip
             self._outbox.keep(plan_hash, letter)
         return plan
 
@@ -178,6 +183,9 @@ class RemoteClient:
 
         What would be no answer (`look_over`) or cannot be paid is refused before that. A reply
         that exists already stays as it is, whatever the data are now.
+
+        Raises:
+            InvitationUsed: somebody has answered with this invitation; nothing is drawn or spent.
 
         Returns:
             What would be sent and what it hides. Whether it is then sent or not, ε is spent: the
@@ -217,6 +225,8 @@ class RemoteClient:
         try:
             message = self._task(letter, plan_hash)
         except NotGranted as refusal:
+            if refusal.code == "answered":
+                raise InvitationUsed("nothing was drawn, spent or sent here") from None
             if refusal.code != "lapsed":
                 raise
             # Joined too long ago, and nothing was drawn or spent since: as somebody new.
@@ -234,18 +244,43 @@ class RemoteClient:
         return msgspec.structs.replace(letter, task=message.task, body=body)
 
     def send(self, plan_hash: str) -> str:
-        """Send the stored bytes until they are acknowledged; returns the receipt."""
+        """Send the stored bytes until they are acknowledged; returns the receipt.
+
+        Raises:
+            InvitationUsed: somebody has answered with this invitation since this reply was drawn.
+        """
         with self._outbox.alone(_checked(plan_hash)):
             letter = self._letter(plan_hash)
             if letter.receipt is not None:
                 return letter.receipt
-            if letter.body is None:
+            body = letter.body
+            if body is None:
                 raise ProtocolError("nothing was prepared for this study")
-            path, sent = f"/api/studies/{plan_hash[:16]}/reply", letter.body.encode()
+            if not letter.tried:
+                if letter.invited and self._is_used(letter, plan_hash):
+                    raise InvitationUsed("the reply that was drawn here is not sent")
+                letter = msgspec.structs.replace(letter, tried=True)
+                self._outbox.keep(plan_hash, letter)
+            path, sent = f"/api/studies/{plan_hash[:16]}/reply", body.encode()
             how = {"body": sent, "headers": _bearer(letter)}
-            receipt = _word(self._ask(letter.url, letter.insecure, "POST", path, **how), "receipt")
+            try:
+                answer = self._ask(letter.url, letter.insecure, "POST", path, **how)
+            except NotGranted as refusal:
+                if refusal.code != "answered":
+                    raise
+                raise InvitationUsed("the reply that was drawn here is not counted") from None
+            receipt = _word(answer, "receipt")
             self._outbox.keep(plan_hash, msgspec.structs.replace(letter, receipt=receipt))
             return receipt
+
+    def _is_used(self, letter: Letter, plan_hash: str) -> bool:
+        """Whether the study has a reply to this invitation; asked before the first bytes leave."""
+        path = f"/api/studies/{plan_hash[:16]}/task"
+        try:
+            self._ask(letter.url, letter.insecure, "GET", path, headers=_bearer(letter))
+        except NotGranted as refusal:
+            return refusal.code == "answered"
+        return False
 
     def counted(self, plan_hash: str) -> bool:
         """Whether the study has counted this device's reply; the receipt is all that is shown.
@@ -320,6 +355,14 @@ class NotGranted(DpfdaError):
         super().__init__(f"the collector refused: {reason}")
         self.status = status
         self.code = code
+
+
+class InvitationUsed(NotGranted):
+    """The study has a reply to this person's invitation, from another device or folder."""
+
+    def __init__(self, here: str) -> None:
+        told = "this invitation was used already: the study has a reply to it; "
+        super().__init__(409, told + here, "answered")
 
 
 _WORD = re.compile("[!-~]{1,200}")  # what can be sent in a header, and shown

@@ -22,7 +22,7 @@ from dpfda.collector.service import Collector
 from dpfda.collector.settings import StudySettings
 from dpfda.collector.storage.base import StudyLine, StudyRecord
 from dpfda.errors import DpfdaError
-from dpfda.protocol.wire import Counted, Receipt, ReplyMessage, TaskMessage
+from dpfda.protocol.wire import RECEIPT, Counted, Receipt, ReplyMessage, TaskMessage
 from dpfda.recipe import plan_from_facts
 
 T = TypeVar("T")
@@ -31,8 +31,7 @@ StudyName = Annotated[
     str, PathParameter(pattern=r"^[0-9a-f]{1,64}$", description="id of the study")
 ]
 PhaseNumber = Annotated[int, PathParameter(ge=0, le=10**6, description="number of the phase")]
-_RECEIPT = r"^[0-9]{1,6}-[0-9]{1,10}-[0-9a-f]{32}$"
-ReceiptText = Annotated[str, PathParameter(pattern=_RECEIPT, description="a reply's receipt")]
+ReceiptText = Annotated[str, PathParameter(pattern=RECEIPT, description="a reply's receipt")]
 Credential = Annotated[
     str | None,
     HeaderParameter(name="Authorization", description="Bearer, and a token or the key"),
@@ -228,7 +227,7 @@ async def enrol(study: StudyName, request: Asked) -> Token:
 
 @get("/studies/{study:str}/task", security=TOKEN)
 async def get_task(study: StudyName, authorization: Credential = None) -> TaskMessage:
-    """The task of the token's owner; the same one however often they ask."""
+    """The task of the token's owner: the same one until they have answered, then 409."""
     raise NotFoundException
 
 

@@ -92,7 +92,7 @@ def create_app(settings: Settings) -> Observed:
     people: Any = People(application, application.state, _HANDLERS)
     if settings.origins:
         people = Origins(people, settings.origins)
-    return Observed(people, metrics, quiet=settings.quiet)
+    return Observed(people, metrics)
 
 
 def from_environment() -> Observed:

@@ -57,6 +57,9 @@ def no_ticket(reason: Issued) -> Refused:
         return no_token()
     if reason == "foreign":
         return Refused(403, "wrong_study", "this token belongs to another study")
+    if reason == "answered":
+        told = "this invitation was used already: a reply to its task is stored, and none is added"
+        return Refused(409, "answered", told)
     if reason == "late":
         return Refused(410, "late", "the phase of this person's task is over")
     if reason == "lapsed":

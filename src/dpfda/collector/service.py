@@ -51,13 +51,14 @@ from dpfda.collector.storage.base import (
 )
 from dpfda.collector.watcher import Watcher
 from dpfda.collector.worker import Worker
-from dpfda.protocol.wire import Counted, Receipt, receipt_of, token_hash
+from dpfda.protocol.wire import Counted, Receipt, receipt_of, ticket_of, token_hash
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 _ID_DIGITS = 16
 _PLAN_SECONDS = 60.0  # in which a plan must be begun
+_LARGEST = 2**31 - 1  # number that every database can hold
 _AT_ONCE = 1000  # invitations on their way into the storage
 
 log = logging.getLogger("dpfda.collector")
@@ -303,9 +304,10 @@ class Collector:
 
     async def counted(self, study: str, receipt: str) -> Counted:
         """What became of the reply behind a receipt, without asking whose it is."""
-        phase, ticket = map(int, receipt.split("-")[:2])
         record = await self.study(study)
-        digest = await self._read(self.storage.digest, study, phase, min(ticket, 2**31 - 1))
+        place = ticket_of(receipt, seal=record.seal)  # of a made-up receipt, any numbers
+        phase, ticket = (min(number, _LARGEST) for number in place)
+        digest = await self._read(self.storage.digest, study, phase, ticket)
         if digest is not None:
             known = receipt_of(phase, ticket, digest, seal=record.seal).receipt
             if secrets.compare_digest(known, receipt):

@@ -86,19 +86,42 @@ class Counted(msgspec.Struct, frozen=True):
     counted: bool
 
 
+RECEIPT = "^[0-9a-f]{48}$"
+"""The form of a receipt: a mark of 16 bytes, and phase and ticket, hidden, in 8."""
+_MARK = 16
+
+
 def receipt_of(phase: int, ticket: int, digest: bytes, *, seal: str) -> Receipt:
     """The same for the same reply, so that a repeated one gets the same answer.
 
-    Only who has the seal can make one: nobody can try the few replies that a ticket may have and
-    ask which of them was sent.
+    Only the holder of the seal can make a receipt, or tell phase and ticket from it (`ticket_of`).
+    Nobody else can guess a reply and ask whether it was sent, nor find the reply behind a receipt
+    among stored ones: the mark is a keyed hash, which also keys the mask of phase and ticket.
 
     Examples:
         >>> receipt_of(0, 17, bytes(32), seal="secret").receipt
-        '0-17-1b2e0c38e2b11a9d0968be640b971b5f'
+        '5a62510dc9149a4181c901dcd9c2411fe2e724c761a461e6'
     """
-    named = f"{phase}-{ticket}"
-    mark = hmac.digest(seal.encode(), f"{named}-{digest.hex()}".encode(), "sha256")
-    return Receipt(f"{named}-{mark[:16].hex()}")
+    place = phase.to_bytes(4, "big") + ticket.to_bytes(4, "big")
+    mark = hmac.digest(seal.encode(), b"mark" + place + digest, "sha256")[:_MARK]
+    return Receipt((mark + _masked(place, mark, seal)).hex())
+
+
+def ticket_of(receipt: str, *, seal: str) -> tuple[int, int]:
+    """Phase and ticket that a receipt claims; it is genuine if `receipt_of` makes it again.
+
+    Examples:
+        >>> ticket_of(receipt_of(2, 17, bytes(32), seal="secret").receipt, seal="secret")
+        (2, 17)
+    """
+    given = bytes.fromhex(receipt)
+    place = _masked(given[_MARK:], given[:_MARK], seal)
+    return int.from_bytes(place[:4], "big"), int.from_bytes(place[4:], "big")
+
+
+def _masked(place: bytes, mark: bytes, seal: str) -> bytes:
+    mask = hmac.digest(seal.encode(), b"mask" + mark, "sha256")
+    return bytes(one ^ other for one, other in zip(place, mask, strict=False))
 
 
 def token_hash(token: str) -> bytes:

@@ -74,7 +74,7 @@ def run(tell: Callable[[float], None] | None = None, *, people: int = 2000) -> O
     started = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="dpfda-demo-") as folder:
         database = f"sqlite:///{Path(folder) / 'demo.db'}"
-        with CollectorProcess(database, options=["--quiet"]) as collector:
+        with CollectorProcess(database) as collector:
             for plan in plans.values():
                 collector.create(plan)
             sent = asyncio.run(_all_crowds(collector, plans, data, tell))

@@ -229,9 +229,11 @@ Stored = Literal[
 went to somebody else; no such token; a ticket that is not this token's; the study was deleted; the
 storage refused it."""
 
-Issued = Ticket | Literal["unknown", "foreign", "late", "lapsed", "gone", "wait", "finished"]
-"""A ticket; no such token; a token of another study; the phase of this person's ticket is over; the
-token's time is over; the study was deleted; nobody is wanted now; or ever again."""
+Issued = (
+    Ticket | Literal["unknown", "foreign", "answered", "late", "lapsed", "gone", "wait", "finished"]
+)
+"""A ticket; no such token; a token of another study; the person has answered; the phase of their
+ticket is over; the token's time is over; the study was deleted; nobody is wanted now; or ever."""
 
 Enrolled = Literal["enrolled", "finished", "unknown"]
 

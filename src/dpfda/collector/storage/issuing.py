@@ -74,6 +74,8 @@ class Issuing:
                 verdicts.append("late" if (study, token) in past else "unknown")
             elif mine.study != study:
                 verdicts.append("foreign")
+            elif _is_answered(connection, mine):
+                verdicts.append("answered")
             elif mine.number is not None:
                 wanted = self._waiting.is_somebody(study, now, rule)
                 kept = _kept(connection, token, mine, row, now=now, lapse=rule, wanted=wanted)
@@ -133,6 +135,13 @@ class Issuing:
         return [int(one.number) for one in free]
 
 
+def _is_answered(connection: Connection, mine: bulk.Held) -> bool:
+    """Whether there is a reply to somebody's ticket: then nobody is asked with it again."""
+    if mine.phase is None or mine.number is None:
+        return False
+    return forgetting.digest(connection, mine.study, mine.phase, mine.number) is not None
+
+
 def _kept(
     connection: Connection,
     token: bytes,
@@ -143,7 +152,7 @@ def _kept(
     lapse: Lapse,
     wanted: bool,
 ) -> Issued:
-    """What somebody with a ticket is told: the same as before, unless they have let it lapse.
+    """What somebody is told who has not answered: the same as before, unless their time is over.
 
     Where nobody else wants it, it is theirs again.
     """
@@ -151,10 +160,6 @@ def _kept(
     present = row is not None and (mine.phase, "open") == (row.phase, row.status)
     if not present or not lapse.has_ended(mine.until, now):
         return ticket
-    assert mine.phase is not None
-    assert mine.number is not None
-    if forgetting.digest(connection, mine.study, mine.phase, mine.number) is not None:
-        return ticket  # it was answered
     if lapse.final:
         return "lapsed"
     if wanted:

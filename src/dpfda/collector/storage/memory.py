@@ -147,9 +147,10 @@ class MemoryStorage(Storage, name="memory"):
             return "foreign"
         record, until = self._studies[study], self._until[token]
         if held.number is not None:
+            if self._is_done(token):
+                return "answered"
             present = (held.phase, "open") == (record.phase, record.status)
-            over = present and lapse.has_ended(until, now)
-            if over and held.number not in self._replies.get((study, record.phase), {}):
+            if present and lapse.has_ended(until, now):
                 if lapse.final:
                     return "lapsed"
                 if self._waiting.is_somebody(study, now, lapse):
