@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from click.testing import CliRunner
 from forked_collector import QuickCollector
 from organizer import Organizer
 
+from dpfda import plan_study
 from dpfda.cli._group import dpfda as command_line
 from dpfda.client import RemoteClient
 from dpfda.client.http import Connection
@@ -57,6 +60,31 @@ def test_nobody_takes_part_uninvited(
     assert device.submit(plan.hash, curve=[0.1, 0.2], label="yes")
 
 
+@pytest.mark.parametrize(
+    "chosen", [{"open": True}, {"open": False}, {"open": True, "protects": "labels"}]
+)
+def test_the_command_on_the_page_works_for_newcomers(
+    collector: CollectorProcess, chosen: dict[str, Any], tmp_path: Path
+) -> None:
+    """It named a ceiling as if it were a limit, and failed without one."""
+    facts = {name: value for name, value in chosen.items() if name != "open"}
+    title = f"With Python {chosen}"
+    plan = plan_study(60, 2.0, value_range=(0, 1), classes=("no", "yes"), title=title, **facts)
+    study = collector.create(plan, open=chosen["open"])
+    page = page_of(Organizer(collector), f"/study/{study['id']}")
+    words = shlex.split(unescape(re.search("<code>(dpfda join .*?)</code>", page)[1]))  # type: ignore[index]
+    file = tmp_path / "invitation"
+    file.write_text(collector.invite(study["id"], 1)[0])
+    words = [str(file) if word == "FILE" else word for word in words]
+    home = ["--home", str(tmp_path / "home")]
+    told = CliRunner().invoke(command_line, [*words[1:], *home])
+    assert told.exit_code == 0, told.output
+    assert "left in your budget: ε = 5" in told.output
+    helped = CliRunner().invoke(command_line, ["join", "--help"]).output
+    assert "Your ceiling for this study" in helped
+    assert "is the person’s ceiling for this study" in page
+
+
 def test_an_invitation_is_for_one_person(
     collector: CollectorProcess, make_plan: Any, tmp_path: Path
 ) -> None:
@@ -79,7 +107,7 @@ def test_an_invitation_is_for_one_person(
         assert done.exit_code == 0, done.output
     first, second = (RemoteClient(tmp_path / name) for name in ("first", "second"))
     assert first.submit(plan.hash, curve=[0.1, 0.2], label="yes")
-    with pytest.raises(NotGranted, match="answered before"):
+    with pytest.raises(NotGranted, match="was used already"):
         second.submit(plan.hash, curve=[0.5, 0.2], label="no")
     shown = collector.request("GET", f"/api/studies/{plan.hash[:16]}")
     assert (shown["answered"], shown["issued"]) == (1, 1)

@@ -50,6 +50,18 @@ def ask(organizer: Organizer, path: str, cookie: str | None = None, **typed: str
         ({"deadline": "-1"}, "Deadline must be above 0, and at most 30 years"),
         ({"deadline": "soon"}, "Deadline must be a number of minutes, hours or days, or empty"),
         ({"deadline": "3", "deadline_unit": "eons"}, "Deadline must be a number of minutes"),
+        (
+            {"target_range-0": "0", "target_range-1": "9", "classes-0": "well, ill"},
+            "Labels must be empty if a number is to be predicted: clear the labels or the range",
+        ),
+        (
+            {"target_range-1": "9", "classes-0": "", "class_share-0": ".5"},
+            "Range of the number must be a number",
+        ),
+        (
+            {"target_range-0": "0", "target_range-1": "9", "classes-0": "", "class_share-0": ".5"},
+            "Share of the last label must be left out with target_range",
+        ),
         ({"domain_unit": "h" * 41}, "Unit of t must be at most 40 characters"),
         ({"n_people-0": "3"}, "This study cannot work"),
     ],

@@ -41,7 +41,8 @@ def test_people_or_epsilon_for_an_error_and_what_else_an_organizer_asks(
 
 
 def test_a_study_of_numbers(organizer: Organizer) -> None:
-    filled = {"target_range-0": "0", "target_range-1": "50", "n_people-0": "60", "epsilon-0": "1"}
+    filled = {"classes-0": "", "target_range-0": "0", "target_range-1": "50"}
+    filled |= {"n_people-0": "60", "epsilon-0": "1"}
     _, page = organizer.forecast(**filled)
     assert "This study cannot work: 9 effective people" in page
     assert "the private mean gives" in page

@@ -29,6 +29,7 @@ class StudySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         median_group: where reports are averaged, take the median of means over groups of this many
             people instead: fewer liars than half the groups then change little. 0 averages.
         domain_unit: what t is counted in, for people to read.
+        target_unit: what a number that is predicted is counted in.
         value_unit: what x(t) is measured in, for people to read.
     """
 
@@ -38,6 +39,7 @@ class StudySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     online: bool = False
     median_group: Annotated[int, msgspec.Meta(ge=0, le=10**6)] = 0
     domain_unit: Unit = ""
+    target_unit: Unit = ""
     value_unit: Unit = ""
 
     def warnings(self) -> list[str]:
@@ -66,7 +68,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         secure_cookies: set where the site is served over TLS.
         proxies: addresses and networks of proxies whose word is taken for where a request is from.
         origins: of pages elsewhere on which people may take part here.
-        quiet: write no log line for requests that were granted.
     """
 
     database: str
@@ -80,7 +81,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     secure_cookies: bool = False
     proxies: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
-    quiet: bool = False
 
     def __post_init__(self) -> None:
         if len(self.admin_key) < SHORTEST_KEY:

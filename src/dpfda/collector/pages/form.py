@@ -25,6 +25,7 @@ PRESETS = {
     "domain_range-0": "0",
     "domain_range-1": "1",
     "domain_unit": "",
+    "target_unit": "",
     "evaluation_share-0": f"{JUDGES:g}",
     "seed-0": "0",
     "class_share-0": "",
@@ -51,6 +52,7 @@ NAMES = {
     "deadline": "Deadline",
     "value_unit": "Unit of a curve",
     "domain_unit": "Unit of t",
+    "target_unit": "Unit of the number",
     "non_private_error": "Error without privacy",
     "error": "Error to reach",
 }
@@ -67,12 +69,14 @@ def facts_of(form: Mapping[str, str]) -> dict[str, Any]:
     facts: dict[str, Any] = {"title": form.get("title-0", "").strip()[:200]}
     facts |= {name: number(form.get(f"{name}-0")) for name in (*_WHOLE, *_NUMBERS)}
     facts |= {name: [number(form.get(f"{name}-{end}")) for end in range(2)] for name in _PAIRS}
-    if any(form.get(f"target_range-{end}", "").strip() for end in range(2)):
-        return facts | _checked(form)
-    del facts["target_range"]
     if form.get("class_share-0", "").strip():
         facts["class_share"] = number(form["class_share-0"])
-    facts["classes"] = [label.strip() for label in form.get("classes-0", "").split(",")]
+    labels = form.get("classes-0", "").strip()
+    predicted = any(form.get(f"target_range-{end}", "").strip() for end in range(2))
+    if not predicted:
+        del facts["target_range"]
+    if labels or not predicted:
+        facts["classes"] = [label.strip() for label in labels.split(",")]
     return facts | _checked(form)
 
 
@@ -81,7 +85,13 @@ def _checked(form: Mapping[str, str]) -> dict[str, Any]:
 
 
 def check_numbers(facts: Mapping[str, Any]) -> None:
-    """Refuse what is no number where one is needed, by the name that the form gives it."""
+    """Refuse what is no number where one is needed, by the name that the form gives it.
+
+    Labels and a number to predict are two studies: whoever fills in both is asked which.
+    """
+    if facts.get("classes") and "target_range" in facts:
+        rule = "empty if a number is to be predicted: clear the labels or the range of the number"
+        raise InvalidParameter("classes", rule, ", ".join(facts["classes"]))
     for name in (*_WHOLE, *_NUMBERS, *_PAIRS, "class_share"):
         for value in _both(facts.get(name, 0)):
             if isinstance(value, (str, type(None))):
@@ -113,6 +123,7 @@ def settings_of(form: Mapping[str, str]) -> StudySettings:
         "deadline": long,
         "open": form.get("open") == "yes",
         "domain_unit": form.get("domain_unit", "").strip(),
+        "target_unit": form.get("target_unit", "").strip(),
         "value_unit": form.get("value_unit", "").strip(),
     }
     try:
