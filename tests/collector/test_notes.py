@@ -15,7 +15,9 @@ from dpfda.collector.pages import views
 from dpfda.collector.pages.templating import text
 from dpfda.collector.storage.base import StudyRecord
 from dpfda.collector.summary import summarize
-from dpfda.protocol.beside_guessing import beside_guessing
+from dpfda.protocol.beside_guessing import beside_guessing, found_of
+from dpfda.protocol.estimate import Estimate
+from dpfda.protocol.findings import Findings
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server
 from dpfda.simulate import simulate
@@ -39,9 +41,10 @@ def test_the_dashboard_says_that_a_model_is_no_better_than_guessing() -> None:
     server = simulate(plan, lambda a, b: (z[a:b], y[a:b]), source=SimulationSource(0))
     found = _describe(server, people=1500)
     told = json.loads(found.summary)["verdict"]
-    assert "no better than guessing" in told["told"]
-    assert told["nothing"]
-    assert shown(plan, found).count(told["told"]) == 1
+    assert told["kind"] in ("guessing", "unclear")
+    (sentence,) = told["sentences"]
+    assert "better than guessing" in sentence
+    assert shown(plan, found).count(sentence) == 1
     assert "&lt;b&gt;" in shown(plan, found, notes=["<b>"])
 
 
@@ -54,24 +57,39 @@ def _span(value: float, half: float) -> dict[str, Any]:
 
 
 def test_an_error_stands_beside_what_is_known_of_guessing() -> None:
-    """The sentence is the judge's; before anybody judged the model, there may be one too."""
-    found = {"error": _span(0.1, 0.05), "guessing": _span(0.4, 0.2)}
-    judged = {"verdict": {"told": "A word.", "nothing": True}}
-    said = beside_guessing(CLASSES, found | judged, finished=True)
-    assert (said["told"], said["nothing"]) == ("A word.", True)
+    """The sentence is the judge's, once the study is finished."""
+    found = {"error": _span(0.1, 0.05), "guessing": _span(0.4, 0.2), "evaluated": 9}
+    judged = {"verdict": {"kind": "guessing", "sentences": ["A word."]}}
+    said = beside_guessing(CLASSES, found | judged)
+    assert (said["told"], said["nothing"], said["kind"]) == ("A word.", True, "guessing")
     assert [row[1:] for row in said["rows"]] == [
         (0.1, pytest.approx(0.05), pytest.approx(0.15)),
         (0.4, pytest.approx(0.2), 0.5),
         (0.5, None, None),
     ]
-    silent = found | {"verdict": {"told": "", "nothing": False}}
-    assert "not known" in beside_guessing(NUMBERS, silent, finished=True)["told"]
-    silent |= {"error": None}
-    assert "not answered yet" in beside_guessing(CLASSES, silent, finished=False)["told"]
-    assert "Nobody judged" in beside_guessing(CLASSES, silent, finished=True)["told"]
-    early = beside_guessing(CLASSES, silent | judged, finished=False)
-    assert early["told"].startswith("A word. People who judge")
-    assert early["nothing"]
+    number = beside_guessing(NUMBERS, found | judged)
+    assert [row[0] for row in number["rows"]] == ["this model", "the mean alone"]
+    silent = found | judged | {"error": None, "evaluated": None}
+    assert "Nobody was asked about" in beside_guessing(CLASSES, silent)["told"]
+    early = beside_guessing(CLASSES, silent, replies=(299, 300))
+    assert early["told"].startswith("So far, from 299 of 300 replies.")
+    assert "A word." not in early["told"], "half a study has no verdict"
+    assert (early["kind"], early["rows"]) == ("unclear", [])
+
+
+def test_shares_lie_between_0_and_1_and_few_answers_are_no_number() -> None:
+    """550.4 % wrong, 95 % interval -299.0 % to 1399.8 %, was the largest type on a page."""
+    known: dict[str, Any] = {"classes": ("no", "yes"), "phases": ()}
+    few = found_of(Findings(**known, error=Estimate(5.504, 4.334, 4)))
+    assert few["error"] is None
+    assert few["verdict"]["kind"] == "unclear"
+    told = beside_guessing(CLASSES, few)["told"]
+    assert told == "4 evaluation answers cannot tell how often the model is wrong."
+    rng = np.random.default_rng(0)
+    for value, error in zip(rng.normal(0.3, 1, 50), rng.exponential(0.1, 50), strict=True):
+        some = found_of(Findings(**known, error=Estimate(value, error, 90)))["error"]
+        if some is not None:
+            assert 0 <= some["low"] <= some["value"] <= some["high"] <= 1
 
 
 def test_how_frequent_labels_are_is_told_with_its_doubt() -> None:
@@ -92,15 +110,26 @@ def test_how_frequent_labels_are_is_told_with_its_doubt() -> None:
     assert server.findings.guessing.interval() == pytest.approx((0.15, 0.15))
 
 
-def test_a_band_is_as_wide_as_its_coefficients_are_unsure() -> None:
+@pytest.mark.parametrize("selected", [8, 3])
+def test_a_band_is_as_wide_as_its_coefficients_are_unsure(
+    selected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And where features were not selected there is none: it would be of width 0 somewhere."""
     rng = np.random.default_rng(0)
     z, y = rng.uniform(-1, 1, (400, 8)), rng.integers(0, 2, 400)
-    server = simulate(
-        plan_study(400, 2.0, value_range=(-1, 1), classes=(0, 1), domain_range=(0, 4)),
-        lambda a, b: (z[a:b], y[a:b]),
-        source=SimulationSource(0),
+    plan = plan_study(
+        400, 2.0, value_range=(-1, 1), classes=(0, 1), domain_range=(0, 4), n_features=8
     )
+    server = simulate(plan, lambda a, b: (z[a:b], y[a:b]), source=SimulationSource(0))
+    progress: Any = server.progress
+    progress.slope_variance = np.where(np.arange(8) < selected, 0.2, 0.0)[None]
     (slope,) = summarize(server)["slope"]
+    if selected < 8:
+        assert slope["error"] is None
+        found = _describe(server, people=400)
+        assert "There is no band: not every feature was selected" in shown(plan, found)
+        return
+    assert min(slope["error"]) > 0
     model, points = server.model, np.array(slope["t"])
     assert (points[0], points[-1]) == (0, 4)
     unit = model.encoder.slope(np.eye(8), points)

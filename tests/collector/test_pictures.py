@@ -138,11 +138,12 @@ def test_the_pages_say_what_there_is(shown: Any, studies: dict[str, str]) -> Non
     for name in ("null", "finished", "running", "number"):
         shown.goto(studies[name])
         texts[name] = shown.inner_text("main")
-    assert "no better than guessing" in texts["null"]
-    assert "The band holds 0 everywhere: this curve may be noise alone." in texts["null"]
+    assert "better than guessing: starting from 50:50" in texts["null"]
+    assert "There is no band: not every feature was selected" in texts["null"]
     assert "This model is better than guessing." in texts["finished"]
-    assert "may be noise" not in texts["finished"]
-    assert "better than" not in texts["number"]  # what the mean leaves is not known
+    assert "better than the mean alone" in texts["number"]
+    assert "So far, from 340 of 600 replies." in texts["running"]
+    assert "guessing" not in texts["running"], "half a study has no verdict"
     assert "always the most frequent label" in texts["null"]
     assert "beginning against end" in texts["finished"]
     assert "t in hours from left to right" in texts["finished"]

@@ -62,7 +62,7 @@ def test_result_has_intervals_majority_and_non_private():
     classifier.fit(TRAIN.X, TRAIN.y)
     rows = {row["quantity"]: row for row in classifier.evaluate(TEST.X, TEST.y).table()}
     assert {"error, private", "error, majority class", "error, non-private"} <= set(rows)
-    assert {"correlation 1", "intercept", "error, estimated by people"} <= set(rows)
+    assert {"agreement 1", "intercept", "error, estimated by people"} <= set(rows)
     assert all(row["low"] <= row["value"] <= row["high"] for row in rows.values())
     assert classifier.error_estimate_.people == 600
     assert len(classifier.plot().axes) == 3

@@ -65,13 +65,32 @@ def test_learns_what_correlations_hide() -> None:
 
 
 def test_says_when_it_is_no_better_than_the_mean() -> None:
-    """Of targets that no feature goes with, nine studies in ten say so, and lose little by it."""
+    """Of targets that no feature goes with, nine studies in ten see none, and lose little by it."""
     said = 0
     for seed in range(10):
         server = run(make_plan(1500, 3.0), *crowd(1500, seed, signal=0.0), seed=seed)
-        said += any("no better than the mean" in note for note in server.findings.notes)
+        said += any("do not show that any feature goes" in one for one in server.findings.said)
         assert relative(server.model, *crowd(5000, 99, signal=0.0)) < 1.25
     assert said >= 8
+
+
+@pytest.mark.parametrize("signal", [0.0, 1.0])
+def test_an_error_stands_beside_what_the_mean_leaves(signal: float) -> None:
+    """The standard deviation of targets is held by its interval, and no verdict is wrong."""
+    kinds, held = [], 0
+    for seed in range(8):
+        plan = make_plan(3000, 3.0, evaluation_share=0.2)
+        rows, targets = crowd(3000, seed, signal=signal)
+        server = run(plan, rows, targets, seed=seed)
+        found = server.findings
+        low, high = found.guessing.interval()
+        held += low < targets.std() < high
+        kinds.append(found.verdict.kind)
+        assert Server.resume(plan, server.state()).findings.verdict == found.verdict
+    assert held >= 7
+    wrong = "signal" if signal == 0 else "guessing"
+    assert kinds.count(wrong) <= 1
+    assert signal == 0 or "signal" in kinds
 
 
 @pytest.mark.parametrize("n_people", [40, 90])

@@ -77,10 +77,10 @@ def test_everybody_can_read_that_distances_are_asked_for(held: Server) -> None:
     assert {
         "center 1",
         f"center distance {f}",
-        "correlation 1",
-        f"correlation distance {f}",
+        "agreement 1",
+        f"agreement distance {f}",
     } <= named.keys()
-    assert named["correlation distance 1"].value > 0.2 > abs(named["correlation 1"].value)
+    assert named["agreement distance 1"].value > 0.2 > abs(named["agreement 1"].value)
 
 
 @pytest.mark.parametrize("range_is_loose", [False, True])

@@ -3,7 +3,7 @@
 An excess is a study's error less that of always naming the more frequent class, in points; its mean
 is over studies and over shares of the smaller class from 10 to 50 %. The share is public, or nobody
 knows it before people are asked. With signal, how many studies say by mistake that they found none:
-that they are no better than guessing, not that they may be.
+that they are no better than guessing, not that they cannot tell.
 
 Priors of question studies and the words of all were chosen at ε = 1; rows at ε = 2 were looked at
 once, afterwards, and have figures of their own.
@@ -43,7 +43,7 @@ _OTHERS = 2000
 _FEATURES = 8
 _CLEAR = 3.0  # distance of the classes, in standard deviations, where there is a signal
 _BETTER = 5.0  # points below guessing
-_FLATLY = 2  # a study says that it is no better than guessing; 1: that it may be; 0: nothing
+_FLATLY = 2  # a study says that it is no better than guessing; 1: that it cannot tell; 0: better
 
 
 class Population(NamedTuple):
@@ -97,9 +97,9 @@ def run(quick: bool = False, *, sweep: Sweep = ALONE) -> Outcome:
     ]
     notes = [
         "Excess over the more frequent class in points, by the share of the smaller one.",
-        "said: how many studies say that they are, or may be, no better than guessing; flatly: "
-        "that they are. mistaken, doubted: how many of all say flatly, or that they may be, and "
-        f"are better by {_BETTER:g} points.",
+        "said: how many studies say that they are no better than guessing, or that they cannot "
+        "tell; flatly: that they are not. mistaken, doubted: how many of all say flatly, or that "
+        f"they cannot tell, and are better by {_BETTER:g} points.",
     ]
     fresh = _figures([row for row in rows if not row["tuned"]])
     figures = _figures([row for row in rows if row["tuned"]])
@@ -156,6 +156,6 @@ def study(
     others, truth = of.draw(_OTHERS, seed=seed, who=1)
     wrong = np.mean(server.model.decide(others) != truth)
     rarer = np.mean(truth == (of.share_of_one(seed) < 0.5))
-    notes = "".join(server.findings.said)
-    said = _FLATLY * ("is no better than guessing" in notes) or int("no better" in notes)
+    verdict = server.findings.verdict
+    said = _FLATLY * (verdict.kind == "guessing") or int(verdict.doubted)
     return 100 * float(wrong - rarer), said

@@ -8,12 +8,13 @@ import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.errors import InvalidParameter
-from dpfda.protocol.beside_guessing import as_found
+from dpfda.protocol.beside_guessing import as_found, found_of
 from dpfda.protocol.model import RuleModel
 from dpfda.protocol.server import Server
 
 _POINTS = 61
 _LEVEL = 0.95
+_NOTHING = 1e-9  # of a variance: rounding of 0
 
 
 def summarize(server: Server) -> dict[str, Any]:
@@ -33,11 +34,9 @@ def summarize(server: Server) -> dict[str, Any]:
         if known
         else [],
         "slope": _slopes(server) if known else [],
-        "error": as_found(found.error),
-        "guessing": as_found(found.guessing),
+        **found_of(found, finished=server.progress.finished),
         "drifted": found.drifted,
         "notes": list(found.notes),
-        "verdict": found.verdict._asdict(),
     }
 
 
@@ -65,13 +64,27 @@ def _slopes(server: Server) -> list[dict[str, Any]]:
     for score, slope in enumerate(slopes):
         rows = slope[None] if slope.ndim == 1 else slope
         errors = np.full(rows.shape, np.nan)
-        if len(covariances):
+        if len(covariances) and _all_estimated(model, covariances[score]):
             errors = _errors(model, score, covariances[score], each).reshape(rows.shape)
         for channel, (beta, error) in enumerate(zip(rows, errors, strict=True)):
-            told = error.tolist() if np.all(np.isfinite(error)) and np.any(error) else None
+            told = error.tolist() if np.all(np.isfinite(error)) else None
             line = {"t": points.tolist(), "beta": beta.tolist(), "error": told}
             found.append({"score": score, "channel": channel, **line})
     return found
+
+
+def _all_estimated(model: RuleModel, covariance: FloatArray) -> bool:
+    """Whether something is known of every feature that the slope function is made of.
+
+    A feature that was not selected has no variance here, though nobody knows that it is 0: a band
+    from the others alone would be too narrow, and of width 0 where theirs are. The same holds for
+    a direction of several features.
+    """
+    own = len(model.folds) or model.coefficients.shape[1]
+    if own < model.encoder.n_features:
+        return False
+    variances = np.linalg.eigvalsh(covariance[:own, :own])
+    return bool(variances[0] > _NOTHING * variances[-1])
 
 
 def _errors(model: RuleModel, score: int, covariance: FloatArray, each: FloatArray) -> FloatArray:

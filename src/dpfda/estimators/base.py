@@ -23,8 +23,9 @@ from dpfda.face.curve_classifier import CurveClassifierBase, plain_classes
 from dpfda.face.curve_study import CurveEstimator
 from dpfda.face.study_report import of_study
 from dpfda.noise import Source
-from dpfda.protocol.beside_guessing import as_found, beside_guessing
+from dpfda.protocol.beside_guessing import beside_guessing, found_of
 from dpfda.protocol.estimate import Estimate
+from dpfda.protocol.findings import ERROR
 from dpfda.protocol.plan import Protects, StudyPlan
 from dpfda.protocol.server import Server
 from dpfda.report import Contents
@@ -49,7 +50,11 @@ class StudyEstimator(CurveEstimator):
         self.guarantee_ = self._promise(self.plan_.guarantee, source)
         self.model_ = replace(self.server_.model, guarantee=self.guarantee_)
         findings = self.server_.findings
-        self.result_ = StudyResult(estimates=findings.estimates(), notes=findings.said)
+        self.result_ = StudyResult(
+            estimates=findings.estimates(),
+            notes=findings.said,
+            shares=frozenset([ERROR] if findings.classes else []),
+        )
 
     @property
     def error_estimate_(self) -> Estimate | None:
@@ -67,17 +72,12 @@ class StudyEstimator(CurveEstimator):
 
     def _contents(self) -> Contents:
         found = self.server_.findings
-        judged = {
-            "error": as_found(found.error),
-            "guessing": as_found(found.guessing),
-            "verdict": found.verdict._asdict(),
-        }
         return of_study(
             self.model_._contents(),
             self.plan_,
             self.result_,
             simulated=self._is_simulation,
-            verdict=beside_guessing(self.plan_, judged, finished=True),
+            verdict=beside_guessing(self.plan_, found_of(found)),
             draw=self.plot,
             replies=found.notes,
         )

@@ -27,7 +27,7 @@ def draw_study(model: CurveModel, findings: Findings) -> Any:
         errors = [min(1.96 * estimate.standard_error, 10.0) for estimate in row]
         middle.errorbar(place, values, yerr=errors, fmt="o", capsize=3, label=names[score])
     middle.axhline(0, color="0.6", linewidth=0.8)
-    middle.set(title=f"{findings.title} (95 %)", xlabel="feature")
+    middle.set(title=f"{findings.title} (± 1.96 SE of the noise)", xlabel="feature")
     places = range(max((len(row) for row in findings.features), default=1))
     middle.set_xticks([place + 1 for place in places])
     if findings.folded:

@@ -19,12 +19,14 @@ class StudyResult:
             the root mean squared error of a number; filled by the estimator's `evaluate`.
         held_out: how many people those were.
         notes: what a reader must know.
+        shares: names of those estimates that are parts of a whole.
     """
 
     estimates: dict[str, Estimate] = field(default_factory=dict)
     errors: dict[str, float | Estimate] = field(default_factory=dict)
     held_out: int = 0
     notes: list[str] = field(default_factory=list)
+    shares: frozenset[str] = frozenset()
 
     def __repr__(self) -> str:
         return f"StudyResult({len(self.estimates)} estimates, {len(self.errors)} errors)"
@@ -36,19 +38,19 @@ class StudyResult:
     def table(self, level: float = 0.95) -> list[dict[str, Any]]:
         """One row a number: value, interval, and the people behind it."""
         rows = [
-            (name, found.value, found.interval(level), found.people, "private replies")
+            (name, found.shown(level, share=name in self.shares), found.people, "private replies")
             for name, found in self.estimates.items()
         ]
         people = self.held_out
         for name, error in self.errors.items():
-            value, interval = (
-                (error.value, error.interval(level))
+            numbers = (
+                error.shown(level)
                 if isinstance(error, Estimate)
-                else (error, wilson(error, people, level))
+                else (error, *wilson(error, people, level))
             )
-            rows.append((f"error, {name}", value, interval, people, HELD_OUT))
+            rows.append((f"error, {name}", numbers, people, HELD_OUT))
         names = ("quantity", "value", "low", "high", "people", "from")
         return [
-            dict(zip(names, (quantity, value, *interval, count, source), strict=True))
-            for quantity, value, interval, count, source in rows
+            dict(zip(names, (quantity, *numbers, count, source), strict=True))
+            for quantity, numbers, count, source in rows
         ]

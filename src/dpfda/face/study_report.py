@@ -53,13 +53,13 @@ def of_study(
     if hidden:
         rows = [row for row in rows if HELD_OUT not in row.values()]
         notes = (*replies, LEFT_OUT)
-    title = "Estimates and errors, with 95 % intervals"
+    title = "Estimates and errors; low and high are 1.96 standard errors of the noise away"
     tables = [Table.of(rows, title=title)] if rows else []
     if verdict["rows"]:
         tables.append(errors(plan, verdict["rows"]))
-    good = bool(verdict["rows"]) and not verdict["nothing"]
+    good = not verdict["nothing"]
     elsewhere = not verdict["rows"] and result.held_out and not hidden
-    told = () if elsewhere else (verdict["told"],)
+    told = () if elsewhere or not verdict["told"] else (verdict["told"],)
     better = tuple(note for note in notes if note.startswith(_BETTER))
     no_better = tuple(note for note in notes if note.startswith(_NO_BETTER))
     notes = tuple(note for note in notes if note not in better + no_better)

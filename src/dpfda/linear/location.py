@@ -93,6 +93,12 @@ class Whereabouts:
         )
         return location, doubt, np.hypot(width, np.sqrt((high - location) * (location - low)))
 
+    def widths(self) -> tuple[FloatArray, FloatArray]:
+        """Of each column: posterior mean and posterior standard deviation of its width."""
+        width, posterior = shapes().width, self.posterior()
+        mean = posterior @ width
+        return mean, np.sqrt(np.maximum(posterior @ width**2 - mean**2, 0.0))
+
 
 @lru_cache(maxsize=8)
 def _answers(alpha: float) -> tuple[FloatArray, FloatArray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
 
 import numpy as np
@@ -38,6 +39,8 @@ class RegressionProgress(FeatureProgress, name="local_regression"):
     targets: ClassVar[int] = 1
     design: RegressionDesign
     schedule: RegressionSchedule
+    mean_alone: Estimate
+    """What the mean of the target would leave: the standard deviation of people's targets."""
 
     def __init__(self, design: RegressionDesign, plan: StudyPlan) -> None:
         super().__init__(design, plan)
@@ -116,6 +119,9 @@ class RegressionProgress(FeatureProgress, name="local_regression"):
         super()._learn_location()
         # Narrower than thresholds are apart, all people may lie at one end of what is looked at.
         self.width = np.maximum(self.width, _NARROWEST * self.reach)
+        unit, (mean, doubt) = 2 * self.reach[0] * self._half, self.where.widths()
+        known = float(unit * doubt[0]) if self.people else math.inf
+        self.mean_alone = Estimate(float(unit * mean[0]), known, self.people)
 
     def _about_labels(self, features: FeatureMap, **chosen: FloatArray) -> TargetPhases:
         target = self._standardized().then(np.eye(self.d)[:1])
@@ -201,12 +207,14 @@ class RegressionProgress(FeatureProgress, name="local_regression"):
             "middle": self.middle.tolist(),
             "reach": self.reach.tolist(),
             "ranging": self.ranging.state() if self.kind in RANGING else None,
+            "mean_alone": self.mean_alone.to_dict(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from `state`."""
         self.middle, self.reach = np.asarray(state["middle"]), np.asarray(state["reach"])
         super().restore(state)
+        self.mean_alone = Estimate(**state["mean_alone"])
         if state["ranging"] is not None:
             self.ranging.restore(state["ranging"])
 
@@ -215,19 +223,11 @@ class RegressionProgress(FeatureProgress, name="local_regression"):
         return Findings(
             classes=(),
             phases=self.phases,
-            **self._estimated(),
+            **(self._estimated() | {"guessing": self.mean_alone}),
             error=self.error_estimate,
-            notes=self._notes(),
+            seen=self.target_phases.belief.seen if self.target_phases.people else None,
         )
 
     @property
     def _unit_of_scores(self) -> float:
         return self._half * self._unit
-
-    def _notes(self) -> list[str]:
-        """That the model is no better than the mean, where the replies say so."""
-        phases = self.target_phases
-        if not phases.people or phases.belief.seen:
-            return []
-        told = "no feature goes with the target, as far as the replies tell"
-        return [f"This model is no better than the mean: {told}."]

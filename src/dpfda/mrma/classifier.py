@@ -18,8 +18,8 @@ from dpfda.mrma.estimator import MRMAEstimator
 from dpfda.mrma.plots import draw
 from dpfda.mrma.result import MRMAResult
 from dpfda.mrma.training import design_of
-from dpfda.protocol.beside_guessing import as_found, beside_guessing
-from dpfda.protocol.verdict import judged
+from dpfda.protocol.beside_guessing import beside_guessing, found_of
+from dpfda.protocol.findings import Findings
 from dpfda.report import Contents
 from dpfda.simulate import people_from, simulate
 
@@ -145,15 +145,13 @@ class MRMAClassifier(MRMAEstimator):
         return draw(self.result_, self.model_, level=level)
 
     def _contents(self) -> Contents:
-        error = self.error_estimate_
-        told = judged(None, n_classes=self.plan_.n_classes, error=error)
-        found = {"error": as_found(error), "guessing": None, "verdict": told._asdict()}
+        found = Findings(classes=self.plan_.classes, phases=(), error=self.error_estimate_)
         return of_study(
             self.model_._contents(),
             self.plan_,
             self.result_,
             simulated=self._is_simulation,
-            verdict=beside_guessing(self.plan_, found, finished=True),
+            verdict=beside_guessing(self.plan_, found_of(found)),
             draw=self.plot,
         )
 

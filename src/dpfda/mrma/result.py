@@ -78,9 +78,9 @@ class MRMAResult:
             for low, high in [wilson(error, self.held_out, level)]
         ]
         if self.error_estimate is not None:
-            low, high = self.error_estimate.interval(level)
+            error, low, high = self.error_estimate.shown(level, share=True)
             rows.append(
-                {"method": "MRMA", "error": self.error_estimate.value, "low": low, "high": high}
+                {"method": "MRMA", "error": error, "low": low, "high": high}
                 | {"people": self.error_estimate.people, "source": "private verdicts"}
             )
         return rows

@@ -14,7 +14,6 @@ from dpfda.planner.forecast import Forecast
 from dpfda.protocol.plan import StudyPlan
 from dpfda.recipe import in_words
 
-_COIN = 0.75  # a study that learns nothing is better than guessing half of the time
 _LEAST = 0.1  # of what there is to gain
 _FEWEST = 10.0  # effective people: a share of so many is known to ±16 points
 _SURE = 0.95  # of the studies are better than guessing: then this one is said to work
@@ -36,6 +35,10 @@ def verdict(found: Forecast) -> str:
     expected, outcome = found.expected, prospect(found)
     told = f"Expect {_percent(expected.error)} {_off(found)}"
     effective = f"{found.effective:.0f} effective people"
+    if outcome == "cannot work" and _gain(found) >= _LEAST:  # a number would say the opposite
+        return (
+            f"This study cannot work: {effective} are too few to tell a useful model from chance."
+        )
     if outcome == "cannot work":
         return (
             f"This study cannot work: {effective}. {told}, where {guess(found)} gives "
@@ -54,14 +57,21 @@ def verdict(found: Forecast) -> str:
 
 
 def prospect(found: Forecast) -> Literal["works", "may work", "cannot work"]:
-    """The same in two words."""
-    expected = found.expected
+    """The same in two words.
+
+    A study cannot work if it gains next to nothing on average. One that gains much in some
+    simulations and nothing in others may work, and `verdict` says how often it does.
+    """
+    if found.effective < _FEWEST or _gain(found) < _LEAST:
+        return "cannot work"
+    return "may work" if found.expected.better < _SURE else "works"
+
+
+def _gain(found: Forecast) -> float:
+    """The expected gain over guessing, as a share of what there is to gain without privacy."""
     # Who explains nothing of a number leaves all of its variance, however badly its mean is known.
     nothing = found.guessing if found.plan.target_range is None else 1.0
-    gain = (nothing - expected.error) / (nothing - found.non_private)
-    if found.effective < _FEWEST or expected.better < _COIN or gain < _LEAST:
-        return "cannot work"
-    return "may work" if expected.better < _SURE else "works"
+    return float((nothing - found.expected.error) / (nothing - found.non_private))
 
 
 def guess(found: Forecast) -> str:
@@ -237,7 +247,7 @@ def organizer(plan: StudyPlan) -> str:
         "# Put something that speaks TLS before it, and tell people its address.\n"
         "set -eu\n"
         "dpfda serve --database sqlite:///study.db --admin-key-file admin.key \\\n"
-        '    --port "${PORT:-8000}" --quiet &\n'
+        '    --port "${PORT:-8000}" &\n'
         "trap 'kill $!' EXIT INT TERM\n"
         'here="http://127.0.0.1:${PORT:-8000}"\n'
         'until curl -fs "$here/health" > health.json; do sleep 1; done\n'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,9 +40,36 @@ class Estimate(Portable):
         half = float(ndtri((1 + _validate.fraction("level", level)) / 2)) * self.standard_error
         return self.value - half, self.value + half
 
+    def shown(self, level: float = 0.95, *, share: bool = False) -> tuple[float, float, float]:
+        """Value and interval as people see them.
+
+        Args:
+            level: of the interval.
+            share: whether the number is a part of a whole: what noise leads beyond 0 and 1 is cut.
+
+        Examples:
+            >>> Estimate(5.504, 4.34, 4).shown(share=True)
+            (1.0, 0.0, 1.0)
+        """
+        numbers = self.value, *self.interval(level)
+        if not share:
+            return numbers
+        value, low, high = as_share(numbers)
+        return value, low, high
+
     def complement(self) -> Estimate:
         """The estimate of one minus the number: an error from an accuracy."""
         return Estimate(1 - self.value, self.standard_error, self.people)
+
+
+def as_share(numbers: Iterable[float]) -> tuple[float, ...]:
+    """Numbers that estimate a share, which noise may have led beyond 0 and 1: cut there.
+
+    Examples:
+        >>> as_share((-2.99, 5.504, 0.25))
+        (0.0, 1.0, 0.25)
+    """
+    return tuple(min(max(float(number), 0.0), 1.0) for number in numbers)
 
 
 def accuracy_estimate(*, total: float, people: int, epsilon: float) -> Estimate:

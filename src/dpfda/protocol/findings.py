@@ -9,7 +9,11 @@ from typing import Any
 from dpfda._validate import FloatArray
 from dpfda.protocol.design import Design
 from dpfda.protocol.estimate import Estimate
-from dpfda.protocol.verdict import Verdict, judged
+from dpfda.protocol.verdict import judged, judged_number
+from dpfda.report import Verdict
+
+ERROR = "error, estimated by people"
+"""Name of the error among all estimates."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +48,13 @@ class Findings:
         notes: what a reader must know, in sentences.
         folded: how many features come before distances from their middles, where there are any.
         guessing: the error of whoever always names the most frequent label, as far as replies tell
-            how frequent it is; None where they do not.
+            how frequent it is; of a number, what its mean alone would leave. None where replies do
+            not tell.
         covariances: of the model's coefficients, one matrix a score; none where none is known.
         evidence: how likely it is that any feature goes with the label, if it was as likely as not
             before; None where replies do not say.
         constant: whether the model gives everybody the same label.
+        seen: of a number, whether replies say more about the slopes than they leave open.
     """
 
     classes: tuple[Any, ...]
@@ -67,12 +73,13 @@ class Findings:
     covariances: Sequence[FloatArray] = ()
     evidence: float | None = None
     constant: bool = False
+    seen: bool | None = None
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the model is better than guessing, as far as replies show it."""
+        """Whether the model is better than guessing, or the mean, as far as replies show it."""
         if not self.classes:
-            return Verdict()
+            return judged_number(self.seen, error=self.error, guessing=self.guessing)
         return judged(
             self.evidence,
             n_classes=len(self.classes),
@@ -83,9 +90,8 @@ class Findings:
 
     @property
     def said(self) -> list[str]:
-        """Notes, and the verdict where it is that nothing was found."""
-        told, nothing = self.verdict
-        return [*self.notes, told] if nothing else list(self.notes)
+        """Notes, and the verdict where it is not that something was found."""
+        return list(self.verdict.added_to(self.notes))
 
     def called(self, place: int) -> str:
         """What the feature at this place is called.
@@ -108,7 +114,7 @@ class Findings:
         for score, estimate in enumerate(self.intercepts):
             named[f"intercept{self._against(score)}"] = estimate
         if self.error is not None:
-            named["error, estimated by people"] = self.error
+            named[ERROR] = self.error
         return named
 
     def members(self, level: float = 0.95) -> list[dict[str, Any]]:

@@ -1,37 +1,32 @@
-"""Whether a study found anything: the one judge of all results, and its words.
+"""Whether a study of people found anything: the one judge of its results, and its words.
 
-Two kinds of replies bear on it: those that the model was learnt from, and those of people who
-judged the finished model. Each has its say once, as a factor of the odds.
+Two kinds of replies bear on it: those that the model was learnt from, and those of evaluation
+participants, who were asked about the finished model. Each counts once, as a factor of the odds.
+The judge knows three answers: better than guessing (``signal``), no better (``guessing``), and
+that the replies cannot tell (``unclear``). Pages, reports, JSON and terminals print its sentences.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from scipy.special import expit, logit, ndtr
 
-from dpfda.protocol.estimate import Estimate
+from dpfda.protocol.estimate import Estimate, as_share
+from dpfda.report import Verdict
 
 _NOTHING, _DOUBTFUL, _SURE = 1 / 3, 0.87, 0.975
-"""Evidence below which a model is no better than guessing, or may be; and above which it is better.
+"""Probabilities below which a model is no better than guessing, or the replies cannot tell; and
+above which it is better, without "probably".
 
 The first two were chosen on `dpfda bench guessing` at ε = 1. With a few dozen effective people
-replies often fit both: most studies without signal can only say that they may have found nothing.
+replies often fit both: most studies without signal can only say that they cannot tell.
 """
+_WORTH = 1 / 3
+"""Share of guessing's errors that a useful model avoids at least. As long as the evaluation answers
+do not exclude such a model at 95 %, it is not said to be no better than guessing."""
 _LEAST = 1e-12
-
-
-class Verdict(NamedTuple):
-    """What is said of a model beside guessing.
-
-    Attributes:
-        told: a sentence; empty where there is nothing to say.
-        nothing: whether the model is not known to be worth anything.
-    """
-
-    told: str = ""
-    nothing: bool = False
+_COIN = "tossing a coin (how frequent the labels are was not asked)"
+_MEAN = "the mean alone"
 
 
 def judged(
@@ -42,57 +37,150 @@ def judged(
     error: Estimate | None = None,
     guessing: Estimate | None = None,
 ) -> Verdict:
-    """Whether a model is better than guessing, as far as replies show it.
+    """Whether a classifier is better than guessing, as far as replies show it.
 
     Args:
         evidence: how likely it is that any feature goes with the label, by the replies that the
             model was learnt from, if it was as likely as not before; None where they do not say.
         n_classes: how many labels there are.
         constant: whether the model gives everybody the same label.
-        error: of the finished model, by people who judged it.
+        error: of the finished model, by evaluation participants.
         guessing: the error of always naming the most frequent label.
 
     Examples:
-        >>> judged(0.1, n_classes=2).told[:48]
-        'This model is no better than guessing: replies m'
-        >>> judged(0.95, n_classes=2)
-        Verdict(told='', nothing=False)
-        >>> judged(None, n_classes=2, error=Estimate(0.2, 0.03, 900)).told[:34]
+        >>> judged(0.1, n_classes=2).kind
+        'guessing'
+        >>> judged(0.6, n_classes=2).kind
+        'unclear'
+        >>> judged(None, n_classes=2, error=Estimate(0.2, 0.03, 900)).sentences[0][:34]
         'This model is better than tossing '
     """
+    said: tuple[str, ...] = ()
+    if error is not None and tells_nothing(error, n_classes=n_classes):
+        said, error = (cannot_tell(error),), None
     if evidence is None and error is None:
-        return Verdict()
+        return Verdict(kind="unclear", sentences=said)
     odds = 0.0 if evidence is None else float(logit(np.clip(evidence, _LEAST, 1 - _LEAST)))
-    beside = "guessing"
+    beside, excluded = "guessing", True
     if error is not None:
-        if guessing is None or not np.isfinite(guessing.standard_error):
-            guessing, beside = Estimate(1 - 1 / n_classes, 0.0, 0), "tossing a coin"
-            beside += "; how frequent labels are was not asked"
+        if not _is_known(guessing):
+            guessing, beside = Estimate(1 - 1 / n_classes, 0.0, 0), _COIN
+        assert guessing is not None
         if error.interval()[0] > guessing.interval()[1]:
-            return Verdict(f"This model is worse than {beside}: do not use it.", True)
-        odds += _by_judges(error, guessing)
+            return _no_better(f"This model is worse than {beside}: do not use it.")
+        odds += _by_evaluation(error, guessing)
+        excluded = _gain(error, guessing).interval()[1] < _WORTH * guessing.value
     likely = float(expit(odds))
+    better = "that any feature goes with the label" if error is None else "that it is better"
+    reason = f"starting from 50:50, the replies make it {likely:.0%} likely {better}"
+    if likely < _NOTHING and excluded:
+        return _no_better(f"This model is no better than {beside}: {reason}.", *said)
     if likely < _DOUBTFUL:
-        verb = "is" if likely < _NOTHING else "may be"
-        better = "that any feature goes with the label" if error is None else "that it is better"
-        reason = f"replies make it {likely:.0%} likely {better}, if it was 50% before"
-        return Verdict(f"This model {verb} no better than {beside}: {reason}.", True)
+        reason = reason.replace("the replies make", "they make")
+        told = f"The replies cannot tell whether this model is better than {beside}: {reason}."
+        return Verdict(kind="unclear", sentences=(told, *said))
     if constant:
         reason = "one label is so frequent that the features seen do not outweigh it"
-        return Verdict(f"This model is no better than {beside}: {reason}.", True)
+        return _no_better(f"This model is no better than {beside}: {reason}.", *said)
     if error is None:
-        return Verdict()
-    return Verdict(f"This model is {'' if likely > _SURE else 'probably '}better than {beside}.")
+        return Verdict(sentences=(f"{reason[:1].upper()}{reason[1:]}.", *said))
+    sure = "" if likely > _SURE else "probably "
+    return Verdict(sentences=(f"This model is {sure}better than {beside}.",))
 
 
-def _by_judges(error: Estimate, guessing: Estimate) -> float:
+def judged_number(
+    seen: bool | None, *, error: Estimate | None = None, guessing: Estimate | None = None
+) -> Verdict:
+    """Whether a regression is better than the mean alone, as far as replies show it.
+
+    Args:
+        seen: whether the replies that the model was learnt from say more about its slopes than they
+            leave open; None where they do not say.
+        error: its root mean squared error, by evaluation participants.
+        guessing: what the mean alone would leave: the standard deviation of the target.
+
+    Examples:
+        >>> judged_number(True, error=Estimate(6, 0.4, 90), guessing=Estimate(9, 2, 90)).sentences
+        ('This model is probably better than the mean alone.',)
+        >>> judged_number(False).kind
+        'unclear'
+    """
+    if error is None or not (_is_known(error) and _is_known(guessing)):
+        if seen is not False:
+            return Verdict(kind="unclear")
+        shown = "the replies do not show that any feature goes with the target"
+        told = f"The replies cannot tell whether this model is better than {_MEAN}: {shown}."
+        return Verdict(kind="unclear", sentences=(told,))
+    assert guessing is not None
+    if error.interval()[0] > guessing.interval()[1]:
+        return _no_better(f"This model is worse than {_MEAN}: do not use it.")
+    gain = _gain(error, guessing)
+    likely = float(ndtr(gain.value / max(gain.standard_error, _LEAST)))
+    if likely > _SURE:
+        return Verdict(sentences=(f"This model is better than {_MEAN}.",))
+    if likely > 0.5 and seen:  # both kinds of replies say so
+        return Verdict(sentences=(f"This model is probably better than {_MEAN}.",))
+    if likely < _NOTHING and not seen and gain.interval()[1] < _WORTH * guessing.value:
+        return _no_better(f"This model is no better than {_MEAN}.")
+    told = f"The replies cannot tell whether this model is better than {_MEAN}."
+    return Verdict(kind="unclear", sentences=(told,))
+
+
+def unfinished(answered: int, wanted: int) -> Verdict:
+    """What is said of a study that goes on: no verdict.
+
+    Examples:
+        >>> unfinished(1034, 2000).sentences
+        ('So far, from 1,034 of 2,000 replies. Whether the model is any good is said at the end.',)
+    """
+    told = f"So far, from {answered:,} of {wanted:,} replies."
+    verdict = "Whether the model is any good is said at the end."
+    return Verdict(kind="unclear", sentences=(f"{told} {verdict}",))
+
+
+def tells_nothing(error: Estimate, *, n_classes: int) -> bool:
+    """Whether the interval of an error is as wide as from 0 to that of a tossed coin.
+
+    Then it is not worth a number.
+
+    Examples:
+        >>> tells_nothing(Estimate(5.5, 4.3, 4), n_classes=2)
+        True
+        >>> tells_nothing(Estimate(0.3, 0.1, 90), n_classes=2)
+        False
+    """
+    low, high = as_share(error.interval())
+    return high - low >= 1 - 1 / n_classes
+
+
+def cannot_tell(error: Estimate) -> str:
+    """The sentence for that."""
+    answers = "answer" if error.people == 1 else "answers"
+    return f"{error.people:,} evaluation {answers} cannot tell how often the model is wrong."
+
+
+def _no_better(*told: str) -> Verdict:
+    return Verdict(kind="guessing", sentences=told)
+
+
+def _is_known(estimate: Estimate | None) -> bool:
+    return estimate is not None and bool(np.isfinite(estimate.standard_error))
+
+
+def _gain(error: Estimate, guessing: Estimate) -> Estimate:
+    """By how much the error is below guessing's."""
+    doubt = float(np.hypot(error.standard_error, guessing.standard_error))
+    return Estimate(guessing.value - error.value, doubt, error.people)
+
+
+def _by_evaluation(error: Estimate, guessing: Estimate) -> float:
     """How much better an error is explained by any below guessing's than by none, a logarithm.
 
     If the model is better, its error may be anything from 0 to guessing's. If not, it is
-    guessing's, or as far above it as the judges say.
+    guessing's, or as far above it as the evaluation answers say.
     """
     most = max(guessing.value, _LEAST)
-    doubt = float(np.hypot(error.standard_error, guessing.standard_error))
+    doubt = _gain(error, guessing).standard_error
     if not np.isfinite(doubt):
         return 0.0
     doubt = max(doubt, _LEAST)

@@ -298,7 +298,7 @@ class QuestionProgress(AskedProgress, name="questions"):
         return Findings(
             classes=self.plan.classes,
             phases=self.phases,
-            learnt="correlation",
+            learnt="agreement",
             title="is this stump right?",
             features=self.correlations,
             centers=[

@@ -11,19 +11,16 @@ from dpfda.privacy.deployment import Deployment
 from dpfda.protocol.plan import StudyPlan
 from dpfda.report import Contents, Picture, Report, Table
 
-_BAND = " The band is what the noise of replies leaves open, 95 %."
+_COMPUTED = "Everything here is computed from randomized replies, one of each person."
 _FLAT = "{}: the band holds 0 everywhere, so this slope function may be noise alone."
 _FORGOTTEN = "Older replies were forgotten: new ones contradict them."
-_UNFINISHED = "The study is not finished: this is what is known so far."
 
 
 def study_report(shown: Mapping[str, Any]) -> Report:
     """The page; `shown` is what `study_view.study` says."""
     plan, found, verdict = shown["plan"], shown["found"], shown["verdict"]
-    finished = shown["record"].status == "finished"
-    bad = verdict["nothing"] or not found["error"]
-    doubts = [] if finished else [_UNFINISHED]
-    doubts += found["notes"] + [verdict["told"]] * bool(bad and verdict["told"])
+    bad = verdict["nothing"]
+    doubts = found["notes"] + [verdict["told"]] * bool(bad and verdict["told"])
     doubts += [_FLAT.format(one["name"]) for one in shown["slopes"] if one["flat"]]
     contents = Contents(
         verdict=() if bad else (verdict["told"],),
@@ -39,7 +36,7 @@ def study_report(shown: Mapping[str, Any]) -> Report:
         guarantee=plan.guarantee,
         records=shown["people"],
         domain=_domain(plan),
-        computed="Everything here is computed from randomized replies, one of each person.",
+        computed=f"{_COMPUTED} {verdict['told']}".strip(),
     )
     return Report.of(facts, contents, title=str(shown["title"]))
 
@@ -47,15 +44,15 @@ def study_report(shown: Mapping[str, Any]) -> Report:
 def _product(plan: StudyPlan) -> str:
     rows = "curves" if plan.encoder.basis.functional else "rows of numbers"
     if plan.target_range is not None:
-        return f"a model that predicts a number from {rows}"
-    return f"a model that tells {', '.join(map(str, plan.classes))} apart by {rows}"
+        return f"a rule that predicts a number from {rows}"
+    return f"a rule that assigns one of the labels {', '.join(map(str, plan.classes))} to {rows}"
 
 
 def _tables(shown: Mapping[str, Any]) -> list[Table]:
     tables = []
     if shown["verdict"]["rows"]:
         judged = shown["found"]["error"]["people"]
-        note = f"95 % intervals, from {judged:,} people's randomized verdicts; no held-out data."
+        note = f"95 % intervals from {judged:,} evaluation participants' noisy answers."
         tables.append(errors(shown["plan"], shown["verdict"]["rows"], note))
     phases = [
         {"asked": one["name"], "answered": one["came"], "wanted": one["people"]}
@@ -69,8 +66,9 @@ def _tables(shown: Mapping[str, Any]) -> list[Table]:
         tables.append(Table(headings=headings, rows=told, title=title))
     if shown["estimates"]:
         learnt, named = shown["estimates"]["rows"], tuple(shown["estimates"]["headings"])
-        title = "What was learnt about each feature, with 95 % intervals"
-        tables.append(Table(headings=named, rows=tuple(map(tuple, learnt)), title=title))
+        rows = tuple(map(tuple, learnt))
+        note, title = shown["estimates"]["note"], "What was learnt about each feature"
+        tables.append(Table(headings=named, rows=rows, title=title, note=note))
     return tables
 
 
@@ -78,7 +76,7 @@ def _pictures(shown: Mapping[str, Any]) -> list[Picture]:
     pictures = []
     for one in shown["slopes"]:
         told = f"Slope function β(t): where it is above 0, larger x(t) speaks for {one['name']}."
-        told += _BAND if one["band"] else ""
+        told += f" {one['note']}"
         pictures.append(Picture(caption=told, svg=drawn("curve", one["chart"])))
     if shown["members"]:
         told = "First models: accuracy with interval; reversed ones in another color; weights."
@@ -97,4 +95,5 @@ def _domain(plan: StudyPlan) -> dict[str, Any]:
 
 def _units(how: Any) -> dict[str, Any]:
     units = {"unit of t": how.domain_unit, "unit of values": how.value_unit}
+    units |= {"unit of the number": how.target_unit}
     return {name: unit for name, unit in units.items() if unit}

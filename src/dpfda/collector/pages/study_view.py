@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -19,9 +20,28 @@ from dpfda.collector.pages.words import (
 from dpfda.collector.settings import StudySettings
 from dpfda.collector.storage.base import ModelRecord, StudyRecord
 from dpfda.protocol.beside_guessing import beside_guessing
+from dpfda.protocol.estimate import as_share
 from dpfda.protocol.plan import StudyPlan
 
 _LINES = 12  # slope functions on a page
+_NOISE = (
+    "Noise: the standard error that randomized replies alone cause. It is no confidence interval "
+    "of what is true of people in general."
+)
+_AGREEMENT = (
+    "Agreement: the mean of +1 for people whose label a threshold at the feature's center would "
+    "guess, and −1 for the others. It is a correlation only if that center was found and all "
+    "labels are equally frequent. "
+)
+_BAND = (
+    "The band is 1.96 standard errors of the noise in replies to either side; what shrinkage takes "
+    "from the line is not in it."
+)
+_NO_BAND = (
+    "There is no band: not every feature was selected, and what the others could add to the line "
+    "is not known."
+)
+_LIMIT = 5.0  # ε of all studies together that is proposed to newcomers, as on the page for people
 
 
 def settings(record: StudyRecord) -> StudySettings:
@@ -32,6 +52,14 @@ def settings(record: StudyRecord) -> StudySettings:
 def link(record: StudyRecord, here: str, token: str = "") -> str:
     """Where people take part; what is after the # no browser sends."""
     return f"{here}/take-part/{record.hash}" + (f"#invitation={token}" if token else "")
+
+
+def join_command(record: StudyRecord, plan: StudyPlan, here: str, *, invited: bool) -> str:
+    """What somebody types who has taken part in nothing before: a ceiling, and a limit for all."""
+    words = ["dpfda", "join", here, record.hash, "--most-epsilon", f"{plan.epsilon:g}"]
+    words += ["--limit-epsilon", f"{max(_LIMIT, plan.epsilon):g}"]
+    words += [word for one in plan.guarantee.assumptions for word in ("--accept", one)]
+    return shlex.join([*words, *(["--invitation", "FILE"] if invited else [])])
 
 
 def study(
@@ -50,6 +78,8 @@ def study(
     done = {entry.phase: entry.people for entry in history}
     finished = record.status == "finished"
     phases = _phases(record, answered, found["phases"], done)
+    wanted = sum(phase["people"] for phase in phases)
+    people = (0 if finished else answered) + sum(done.values())
     return {
         "title": record.title or record.id,
         "record": record,
@@ -57,13 +87,13 @@ def study(
         "now": "" if finished else phase_name(record.kind),
         "plan": plan,
         "how": how,
-        "here": here or "ADDRESS",
+        "join": join_command(record, plan, here or "ADDRESS", invited=not how.open),
         "link": link(record, here),
         "phases": phases,
-        "wanted": sum(phase["people"] for phase in phases),
-        "people": (0 if finished else answered) + sum(done.values()),
+        "wanted": wanted,
+        "people": people,
         "found": found,
-        "verdict": beside_guessing(plan, found, finished=finished),
+        "verdict": beside_guessing(plan, found, replies=None if finished else (people, wanted)),
         "growth": _growth(record, answered, history),
         "members": _members(found["members"]),
         "slopes": _slopes(plan, found["slope"]),
@@ -119,6 +149,8 @@ def _members(rows: list[dict[str, Any]]) -> dict[str, Any] | None:
     for place, row in enumerate(rows, start=1):
         turned = "reversed" if row["reversed"] else ""
         shown = row | {"people": int(row["people"]), "reversed": turned}
+        known = {end: row[end] for end in ("accuracy", "low", "high") if row[end] is not None}
+        shown |= dict(zip(known, as_share(known.values()), strict=True))
         names = ("accuracy", "low", "high", "people", "reversed", "weight")
         cells.append([place, *(shown[name] for name in names)])
     title = "accuracy of each member, reversed ones marked, weights below"
@@ -137,8 +169,8 @@ def _slopes(plan: StudyPlan, slopes: list[dict[str, Any]]) -> list[dict[str, Any
             abs(beta) <= charts.WIDE * error
             for beta, error in zip(one["beta"], one["error"], strict=True)
         )
-        band = one["error"] is not None
-        shown.append({"name": named, "chart": drawn, "band": band, "flat": flat})
+        note = _NO_BAND if one["error"] is None else _BAND
+        shown.append({"name": named, "chart": drawn, "note": note, "flat": flat})
     return shown
 
 
@@ -147,15 +179,17 @@ def _estimates(plan: StudyPlan, found: Mapping[str, Any]) -> dict[str, Any] | No
     if not found["estimates"]:
         return None
     several = plan.n_scores > 1
-    headings = ["feature", found["learnt"] or "estimate", "low", "high", "people"]
+    headings = ["feature", found["learnt"] or "estimate", "noise", "people"]
     rows = []
     for row in found["estimates"]:
-        numbers = [row[name] for name in ("value", "low", "high")]
-        if found["learnt"] == "correlation":  # noise leads beyond what a correlation can be
-            numbers = [None if one is None else min(max(one, -1.0), 1.0) for one in numbers]
+        numbers = [row["value"], row["standard_error"]]
         if not any(numbers):
-            numbers = [None] * 3
+            numbers = [None, None]
+        elif found["learnt"] == "agreement":  # noise leads beyond what a mean of signs can be
+            numbers[0] = min(max(numbers[0], -1.0), 1.0)
         named = feature_name(plan.encoder, row["feature"], folded=found["folded"])
         cells = [named, *numbers, row["people"]]
         rows.append([score_name(plan, row["score"]), *cells] if several else cells)
-    return {"headings": ["speaks for", *headings] if several else headings, "rows": rows}
+    note = _AGREEMENT + _NOISE if found["learnt"] == "agreement" else _NOISE
+    headings = ["speaks for", *headings] if several else headings
+    return {"headings": headings, "rows": rows, "note": note}

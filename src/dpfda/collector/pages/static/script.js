@@ -35,9 +35,9 @@ if (form) {
         else if (answer.ok) place.innerHTML = text;
         else if (answer.status === 429) { again = true; await new Promise((done) => setTimeout(done, 1000)); }
       } catch { /* the next one may arrive */ }
-      place.removeAttribute("aria-busy");
       busy = false;
       if (again) ask();
+      else place.removeAttribute("aria-busy"); // until then what is shown is about the form as it was
     };
     const soon = () => {
       clearTimeout(waiting);
