@@ -25,6 +25,7 @@ from dpfda.curves.ranges import FeatureRanges
 from dpfda.curves.symmetric import floored
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.noise.law import NoiseLaw
+from dpfda.noise.plausible import LARGE
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.query import Records
 
@@ -32,8 +33,8 @@ _END = 0.99  # of a range: fewer than one in two hundred are at its other end
 _BLUR = 0.02  # noise above which nothing can be told
 _UNBOUNDED = (
     "noise hides how these covariates vary apart from each other and from the intercept: {names}. "
-    "Bands of the coefficients have no ends. Leave out covariates that move together or hardly "
-    "vary, allow a larger epsilon or ask more people"
+    "The bands of their coefficients are as wide as coefficients may be. Leave out covariates that "
+    "move together or hardly vary, allow a larger epsilon or ask more people"
 )
 
 
@@ -100,6 +101,7 @@ class FunctionOnScalarRelease(CurveConversation[Release], name="function_on_scal
             combinations=told * scale,
             matrix_noise=one.noise,
             vector_noise=two.noise,
+            prior=np.full(pairs.width, LARGE * self.bound) / scale,
         )
         release = self.conclude(
             self.basis,

@@ -7,16 +7,15 @@ from typing import Any, Literal
 
 import msgspec
 import numpy as np
-from scipy.special import ndtri
 
 from dpfda._registry import plain
 from dpfda._validate import FloatArray
+from dpfda.curves.band import PATHS, between
 from dpfda.curves.symmetric import Triangle
 from dpfda.noise.law import NoiseLaw
-from dpfda.noise.linear_system import LinearSystem
+from dpfda.noise.plausible import hidden_columns, plausible_solutions
 
 Numbers = list[float | list[float]]
-_NAMED = 0.2  # of the squared length of the weakest direction: what takes part in it by that much
 
 
 class NoiseBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -50,6 +49,7 @@ class SolvedBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     combinations: list[list[float]]
     matrix_noise: NoiseBody
     vector_noise: NoiseBody
+    prior: list[float]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -62,6 +62,8 @@ class Solved:
         combinations: C, (rows, p): from solutions to the coefficients that are told.
         matrix_noise: law of the noise on T1, its triangle as a vector (`Triangle`).
         vector_noise: law of the noise on T2, row by row.
+        prior: standard deviations of the solutions before anything is released, (p,): a belief that
+            matters where noise hides how the columns of T1 vary.
     """
 
     matrix: FloatArray
@@ -69,62 +71,44 @@ class Solved:
     combinations: FloatArray
     matrix_noise: NoiseLaw
     vector_noise: NoiseLaw
+    prior: FloatArray
 
     def interval(
         self, level: float, functions: FloatArray, *, simultaneous: bool, size: int
     ) -> tuple[FloatArray, FloatArray]:
-        """Ends (rows, points) of a band about the functions (J, points); see `linear_system`.
+        """Ends (rows, points) of a band about the functions (J, points): see `noise.plausible`.
 
         Args:
             level: probability of the band.
             functions: the basis at the points.
             simultaneous: for all points and rows at once; otherwise for each by itself.
-            size: how many simulated noise paths say how many deviations such a band needs.
+            size: how many times noise is drawn again, at most.
         """
-        rows, points = len(self.combinations), functions.shape[1]
-        system = self._system(functions)
-        if system.distance <= 0:
-            return np.full((rows, points), -np.inf), np.full((rows, points), np.inf)
-        paths = (self._errors(size) @ functions).reshape(size, -1)
-        ratio = np.abs(paths) / np.maximum(system.spread(), 1e-300)
-        radius = np.quantile(ratio, level, axis=0)
-        if simultaneous:
-            radius = np.quantile(ratio.max(axis=1), level)
-        low, high = system.interval(radius)
-        return low.reshape(rows, points), high.reshape(rows, points)
-
-    def _system(self, functions: FloatArray) -> LinearSystem:
-        """The equations of each row at each point."""
-        rows, points = len(self.combinations), functions.shape[1]
-        variance = self.vector_noise.variance.reshape(self.vectors.shape) @ functions**2
-        return LinearSystem(
-            matrix=self.matrix,
-            vectors=np.tile((self.vectors @ functions).T, (rows, 1)),
-            matrix_variance=self._triangle.variance(self.matrix_noise.variance),
-            vector_variance=np.tile(variance.T, (rows, 1)),
-            combinations=np.repeat(self.combinations, points, axis=0),
+        generator, size = np.random.default_rng(0), min(size, PATHS)
+        noise = self.vector_noise.draw(size, generator).reshape(size, *self.vectors.shape)
+        found = plausible_solutions(
+            self.matrix,
+            self.vectors,
+            matrix_errors=self._triangle.matrix(self.matrix_noise.draw(size, generator)),
+            vector_errors=noise,
+            vector_covariance=np.diag(
+                self.vector_noise.variance.reshape(self.vectors.shape).mean(axis=1)
+            ),
+            prior=self.prior,
+            generator=generator,
         )
+        paths = self.combinations @ found @ functions
+        band = between(paths, level=level, simultaneous=simultaneous)
+        return band.low, band.high
 
-    def hidden(self, names: tuple[str, ...], level: float = 0.95) -> tuple[str, ...]:
-        """Which columns noise makes look alike or constant, so that no band has an end."""
-        if self._system(np.zeros((self.vectors.shape[1], 1))).distance > ndtri((1 + level) / 2):
-            return ()
-        weakest = np.linalg.eigh(self.matrix)[1][:, 0] ** 2
-        taking = [name for name, part in zip(names, weakest, strict=True) if part >= _NAMED]
-        return tuple(taking)
+    def hidden(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Columns whose variation noise hides."""
+        variance = self._triangle.variance(self.matrix_noise.variance)
+        return hidden_columns(self.matrix, variance, names)
 
     @property
     def _triangle(self) -> Triangle:
         return Triangle(np.ones(len(self.matrix)))
-
-    def _errors(self, size: int) -> FloatArray:
-        """Simulated errors (size, rows, J) of the coefficients, to first order."""
-        generator = np.random.default_rng(0)
-        beta = np.linalg.solve(self.matrix, self.vectors)
-        weights = np.linalg.solve(self.matrix, self.combinations.T).T
-        across = self._triangle.matrix(self.matrix_noise.draw(size, generator))
-        along = self.vector_noise.draw(size, generator).reshape(size, *self.vectors.shape)
-        return np.asarray(weights @ (along - across @ beta))
 
     def document(self) -> dict[str, Any]:
         """As it is written."""
@@ -138,5 +122,5 @@ class Solved:
         return cls(**arrays, **{name: getattr(body, name).read() for name in _LAWS})
 
 
-_ARRAYS = ("matrix", "vectors", "combinations")
+_ARRAYS = ("matrix", "vectors", "combinations", "prior")
 _LAWS = ("matrix_noise", "vector_noise")
