@@ -78,6 +78,16 @@ def test_the_best_other_mechanism_and_pure_noise_are_compared_with(
     assert figures(planted("one"))["delta_never_hurts"] == pytest.approx(2)
 
 
+def test_one_endless_error_does_not_hide_behind_its_own_scatter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def kind(seed: int, shape: str, slack: str, n: int) -> Task:
+        return Task(release=lambda *price: Judged(10.0 ** (seed % 12)), public=0.2)
+
+    monkeypatch.setitem(honest.KINDS, "one", kind)
+    assert 5 < figures(planted("one"))["never_worse_than_public"] <= 10
+
+
 def test_failures_of_one_shape_are_seen_in_its_subgroup(monkeypatch: pytest.MonkeyPatch) -> None:
     def kind(seed: int, shape: str, slack: str, n: int) -> Task:
         bad = shape == "fast" and slack == "wide10"

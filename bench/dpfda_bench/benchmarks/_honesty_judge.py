@@ -28,6 +28,8 @@ _WELL = 0.1  # of the public center's error: a release with less has succeeded
 ENOUGH_WELL = 0.1  # share of runs in which all is well, from which false alarms are counted
 BANDS = 0.5  # share of runs with a band, from which coverage is counted
 HELD = 0.9  # coverage of a reference band in a subgroup, from which widths are compared
+LARGEST_ERROR = 10.0
+"""Times the mean error of the public center in a cell: errors above count as that much."""
 SHOWN = 3  # worst cells of a key that are shown
 
 Cell = tuple[str, int, float, float]
@@ -124,7 +126,7 @@ def keys(trials: Iterable[Trial], reference: Mapping[Cell, Widths]) -> dict[str,
     return {
         "never_worse_than_public": Key(
             findings=[
-                _ratio(cell, [one.error for one in runs], [one.public for one in runs])
+                _ratio(cell, _capped(runs), [one.public for one in runs])
                 for cell, runs in holding.items()
             ]
         ),
@@ -266,24 +268,27 @@ def _with_delta(holding: Mapping[Cell, list[Trial]]) -> Iterator[Finding]:
     for (kind, n, epsilon, delta), runs in holding.items():
         pure = holding.get((kind, n, epsilon, 0.0))
         if delta and pure:
-            errors, before = ([one.error for one in part] for part in (runs, pure))
-            yield _ratio((kind, n, epsilon, delta), errors, before)
+            yield _ratio((kind, n, epsilon, delta), _capped(runs), _capped(pure))
 
 
 def _over_best(cell: Cell, runs: Sequence[Trial]) -> Finding:
     """Errors over those of the mechanism that is best in this cell."""
     names = set.intersection(*(set(one.offered) for one in runs))
-    best = min(names, key=lambda name: float(np.mean([one.offered[name] for one in runs])))
-    return _ratio(
-        cell, [one.error for one in runs], [one.offered[best] for one in runs], f"best: {best}"
-    )
+    best = min(names, key=lambda name: float(_capped(runs, name).mean()))
+    return _ratio(cell, _capped(runs), _capped(runs, best), f"best: {best}")
+
+
+def _capped(runs: Sequence[Trial], mechanism: str | None = None) -> FloatArray:
+    """Errors, of the default or another mechanism, that no single run can dominate."""
+    errors = [one.error if mechanism is None else one.offered[mechanism] for one in runs]
+    return np.minimum(errors, LARGEST_ERROR * np.mean([one.public for one in runs]))
 
 
 def _ratio(
-    cell: Cell, errors: Sequence[float], others: Sequence[float], about: str = ""
+    cell: Cell, errors: FloatArray, others: FloatArray | Sequence[float], about: str = ""
 ) -> Finding:
     """A ratio of means over the same problems, with its standard error (delta method)."""
-    top, bottom = np.asarray(errors), np.asarray(others)
+    top, bottom = errors, np.asarray(others)
     ratio = float(top.mean() / max(float(bottom.mean()), 1e-300))
     spread = float(np.std(top - ratio * bottom) / math.sqrt(len(top)))
     error = spread / max(float(bottom.mean()), 1e-300)

@@ -16,7 +16,13 @@ from dpfda.errors import InvalidParameter
 from dpfda.study.outcome import Outcome
 from dpfda.study.sweep import ALONE, Sweep
 from dpfda_bench.benchmarks import _honesty_real as real
-from dpfda_bench.benchmarks._honesty_judge import Key, keys, subgroups, widths
+from dpfda_bench.benchmarks._honesty_judge import (
+    LARGEST_ERROR,
+    Key,
+    keys,
+    subgroups,
+    widths,
+)
 from dpfda_bench.benchmarks._honesty_reference import read_reference, write_reference
 from dpfda_bench.benchmarks._honesty_task import LEVEL
 from dpfda_bench.benchmarks._honesty_trials import KINDS, Price, Trial, trials
@@ -35,7 +41,7 @@ GOALS: dict[str, Goal] = {
 Seeds = Literal["choose", "confirm"]
 _FIRST_SEED: dict[Seeds, int] = {"choose": 0, "confirm": 1000}
 
-_SIZES, _QUICK_SIZES = (10, 40, 200, 1000, 5000), (40, 1000)
+_SIZES, _QUICK_SIZES = (10, 40, 200, 1000, 3000), (40, 1000)
 _EPSILONS, _QUICK_EPSILONS = (0.01, 0.1, 1.0, 10.0), (0.1, 1.0)
 _DELTAS = (0.0, 1e-6)
 _SEEDS, _QUICK_SEEDS = 1000, 30  # every shape in every range that holds the values, twice at least
@@ -128,7 +134,9 @@ def _notes(judged: dict[str, Key], found: list[Trial]) -> list[str]:
         "standard errors, with z such that among all cells of a key that meet the goal one is said "
         f"to miss it with probability 5 % at most. Cells: {counts}.",
         "Errors are squared and relative to the square of the public half range; the public center "
-        "is what is known without data. Ratios are of mean errors in a cell.",
+        "is what is known without data. Ratios are of mean errors in a cell, where errors above "
+        f"{LARGEST_ERROR:g} times the mean error of the public center count as that much: the mean "
+        "of what is larger would be one of few runs.",
         f"coverage: whole curves in bands at {LEVEL:.0%}. Bands of means hold the mean of the "
         "sample, with inference and of groups that of the population; of function-on-scalar "
         "regression least squares on the sample, all coefficients together; of curve regression "
