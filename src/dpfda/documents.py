@@ -1,6 +1,7 @@
 """One JSON form for everything that may be shown to anyone: models, releases, regressions.
 
-    {"format": 1, "kind": "release", "guarantee": {"epsilon": 1.0, ...}, ... what the kind holds}
+    {"format": 1, "kind": "release", "guarantee": {"epsilon": 1.0, ...},
+     "verdict": {"kind": "noise", "sentences": [...]}, ... what the kind holds}
 
 A class says in `Body` which fields its documents have; what does not fit is refused by the field's
 name. `schema` is the JSON Schema of all kinds.
@@ -11,6 +12,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -21,7 +23,7 @@ from dpfda._registry import Portable, plain
 from dpfda.errors import InvalidData
 from dpfda.privacy.deployment import Deployment
 from dpfda.privacy.guarantee import Guarantee
-from dpfda.report import Contents, Report
+from dpfda.report import Contents, Report, Verdict
 
 HOMES = {
     "curve model": "dpfda.protocol.model:CurveModel",
@@ -35,14 +37,15 @@ HOMES = {
 
 
 class Body(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What all documents have."""
+    """What all documents have; the verdict is for readers, and computed anew from the others."""
 
     format: Literal[1] = 1
     kind: str
     guarantee: Guarantee
+    verdict: Verdict = Verdict(kind="unclear")
 
 
-_HEAD = {"format", "kind"}
+_HEAD = {"format", "kind", "verdict"}
 
 
 class Documented(Portable, ABC):
@@ -82,6 +85,15 @@ class Documented(Portable, ABC):
         """
         return self._deployment().record(curator=curator, data=data, date=date, **more)
 
+    @cached_property
+    def verdict(self) -> Verdict:
+        """Whether it shows more than noise, in one word and in sentences; free."""
+        return self._judged()
+
+    @abstractmethod
+    def _judged(self) -> Verdict:
+        """The judge of this kind of result: public numbers alone count."""
+
     @abstractmethod
     def _contents(self) -> Contents:
         """What a report shows of it."""
@@ -98,6 +110,7 @@ class Documented(Portable, ABC):
     def to_dict(self) -> dict[str, Any]:
         """The document as plain values."""
         head = {"format": 1, "kind": self.kind, "guarantee": self.guarantee.to_dict()}
+        head["verdict"] = msgspec.to_builtins(self.verdict)
         return head | {name: plain(value) for name, value in self._fields().items()}
 
     def to_json(self, *, indent: int = 0) -> str:

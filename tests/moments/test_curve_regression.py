@@ -163,9 +163,9 @@ def test_the_band_of_a_hidden_slope_is_as_wide_as_targets_allow() -> None:
     model.fit.__dict__.update(hidden, lost=np.eye(size))
     with pytest.warns(UserWarning, match="pulled"):
         band = model.slope_band(points=T)
-    assert model._likely @ model.fit.explains == pytest.approx(1.0)
+    assert model.likely_slopes @ model.fit.explains == pytest.approx(1.0)
     assert model.encoder is not None
-    spread = [model.encoder.slope(row, T) for row in np.diag(np.sqrt(model._likely))]
+    spread = [model.encoder.slope(row, T) for row in np.diag(np.sqrt(model.likely_slopes))]
     half = (band.high - band.low) / 2 / np.linalg.norm(spread, axis=0)
     assert half.min() > 1.96
     assert half.max() < 4.5

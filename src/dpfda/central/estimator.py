@@ -112,13 +112,15 @@ class CentralEstimator(Carried):
         return self
 
     def _stamped(self, asked: CentralConversation[Any], read: HeldRecords, found: Kept) -> Kept:
-        """A release with public parameters first on its record."""
+        """A release with public parameters first on its record, and its verdict among warnings."""
         one: Any = found
         parameters = {"n": asked.n, **self._public(read), **one.parameters}
         self.guarantee_: Guarantee = one.guarantee
-        for text in one.warnings:
+        known: Any = replace(one, parameters=parameters)
+        told = known.verdict.added_to(known.warnings)
+        for text in told:
             warnings.warn(text, UserWarning, stacklevel=5)
-        kept: Kept = replace(one, parameters=parameters)
+        kept: Kept = replace(known, warnings=told)
         return kept
 
     def _one_each(self, rows: Records, groups: Any) -> Records:

@@ -21,7 +21,7 @@ from dpfda.errors import InvalidData, InvalidParameter, MissingExtra
 from dpfda.noise.law import NoiseLaw
 from dpfda.privacy.deployment import Deployment
 from dpfda.privacy.guarantee import Guarantee
-from dpfda.report import Contents
+from dpfda.report import Contents, Verdict
 
 _PATHS = 4000  # simulated noise curves behind a band; their seed is public and fixed
 
@@ -71,7 +71,8 @@ class Release(Documented):
         guarantee: what the release promises.
         sensitivity: the bound the noise was calibrated to, in the mechanism's norm.
         parameters: every public choice, for the record.
-        warnings: what a reader should know, from what was released alone.
+        warnings: what a reader should know, from what was released alone; of an estimator's
+            release, the sentences of a doubtful `verdict` are among them.
         density: whether `values` are made into a density: not negative, of integral 1.
         channels: how many channels the curves have; `values` are (C, T) where there are several.
         names: of p functions, one a row of `values`; empty where nothing names them.
@@ -193,6 +194,11 @@ class Release(Documented):
             computed=f"Bands speak {self.covered}; they are computed from the release and cost "
             "nothing more.",
         )
+
+    def _judged(self) -> Verdict:
+        from dpfda.central.judged import judged  # which stands on this file
+
+        return judged(self)
 
     def _contents(self) -> Contents:
         from dpfda.central.shown import contents  # which stands on this file

@@ -6,12 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from dpfda._validate import FloatArray
 from dpfda.central.release import Release
 from dpfda.report import Contents, Picture, Table
 
 _ROWS, _SURFACE_ROWS = 10, 5  # points shown of a curve, and along each side of a surface
-_NOTHING = "this release says nothing"
 
 
 def contents(release: Release) -> Contents:
@@ -21,7 +19,8 @@ def contents(release: Release) -> Contents:
     if curve:
         caption += f", with a 95 % band {release.covered} for the whole curve"
     return Contents(
-        doubts=(*release.warnings, *hidden(release)),
+        verdict=release.verdict.findings,
+        doubts=release.verdict.added_to(release.warnings),
         tables=(table(release),),
         pictures=(Picture.of(release.plot, f"{caption}."),),
         settings=release.parameters,
@@ -32,39 +31,6 @@ def contents(release: Release) -> Contents:
 def table(release: Release) -> Table:
     """The function at some points."""
     return _curve(release) if len(release.basis.grid) == 1 else _surface(release)
-
-
-def hidden(release: Release) -> list[str]:
-    """What noise hides, where that is all there is to see; in sentences."""
-    if len(release.basis.grid) > 1 or release.density:
-        return []
-    low, high = (np.atleast_2d(side) for side in release.interval(0.95, simultaneous=True))
-    told = []
-    for number in range(1, len(low) + 1):
-        found = _hidden_of(release, low[number - 1], high[number - 1])
-        if found:
-            told.append(f"{release.name_of(number)}: {found}.")
-    return told
-
-
-def _hidden_of(release: Release, low: FloatArray, high: FloatArray) -> str:
-    span = _range(release)
-    if span is not None and float(np.median(high - low)) >= span:
-        return f"the band is as wide as the public range of values, so {_NOTHING}"
-    if release.summary == "mean" and low.max() <= high.min():
-        return "a level line fits into the band, so no shape of the curve was found"
-    effect = release.summary.startswith("function-on-scalar")
-    if effect and np.all((low <= 0) & (high >= 0)):
-        return "the band holds 0 everywhere, so this may be noise alone"
-    return ""
-
-
-def _range(release: Release) -> float | None:
-    """How wide the public range of values is, where one is known and speaks of this function."""
-    given = release.parameters.get("value_range")
-    if release.summary != "mean" or given is None or np.ndim(given) != 1:
-        return None
-    return float(given[1]) - float(given[0])
 
 
 def _about_bands(release: Release) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rich.console import Console
 
+from dpfda.cli._release_view import print_verdict
 from dpfda.protocol import shown
 from dpfda.protocol.model import StudyModel
 from dpfda.regression.model import RegressionModel
@@ -26,8 +27,7 @@ def print_regression(model: RegressionModel) -> None:
         console.print("target: {:g} to {:g}".format(*model.target_range), markup=False)
     for note in model.notes if not model.of_curves else ():
         console.print(f"note: {note}", markup=False)
-    for warning in filter(None, (*model.fit.warnings, model.pulled)):
-        console.print(f"warning: {warning}", markup=False)
+    print_verdict(console, model.verdict, model.warnings)
 
 
 def print_study_model(model: StudyModel) -> None:
@@ -39,3 +39,4 @@ def print_study_model(model: StudyModel) -> None:
     console.print(str(model.guarantee), markup=False)
     for told in shown.about(model):
         console.print(told, markup=False)
+    print_verdict(console, model.verdict)

@@ -6,7 +6,6 @@ from rich.console import Console
 
 from dpfda.cli._release_view import print_public
 from dpfda.moments.curve_moments import CurveMoments
-from dpfda.moments.differences import differences_in_words
 from dpfda.moments.shown import means
 from dpfda.moments.synthetic import SyntheticCurves
 from dpfda.study.results import rich_table
@@ -20,7 +19,6 @@ def print_moments(moments: CurveMoments) -> None:
         sizes = zip(moments.groups, moments.sizes, strict=True)
         told = ", ".join(f"{name} about {size:.0f}" for name, size in sizes)
         console.print(f"sizes: {told}", markup=False)
-        console.print(differences_in_words(moments), markup=False)
     print_public(console, moments)
 
 

@@ -26,7 +26,7 @@ from dpfda.moments.look import JointMoments
 from dpfda.privacy.deployment import Deployment
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.plan import Label
-from dpfda.report import Contents
+from dpfda.report import Contents, Verdict
 
 
 class MomentsBody(Body):
@@ -135,6 +135,11 @@ class CurveMoments(JointAnswer, Documented):
             computed="Bands hold the mean curves of the population and include privacy noise and "
             "sampling error; bands, tests and synthetic curves are computed from the one release.",
         )
+
+    def _judged(self) -> Verdict:
+        from dpfda.moments.judged import judged  # which stands on this file
+
+        return judged(self)
 
     def _contents(self) -> Contents:
         from dpfda.moments.shown import contents  # which stands on this file

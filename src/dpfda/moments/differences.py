@@ -23,6 +23,11 @@ def pairs(moments: CurveMoments) -> list[tuple[Label, Label]]:
     return list(combinations(reversed(names), 2))
 
 
+def differ(moments: CurveMoments) -> bool:
+    """Whether the groups are said to differ."""
+    return pvalue(moments) <= _SURE
+
+
 def differences_in_words(moments: CurveMoments, level: float = 0.95) -> str:
     """Whether groups differ, and where, in a sentence or two; also when nothing was found.
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from dpfda._validate import whole
+from dpfda._validate import FloatArray, whole
 from dpfda.curves.symmetric import floored
 from dpfda.moments.joint import JointAnswer
 from dpfda.moments.joint_looks import Course
@@ -79,12 +79,34 @@ def _solved(found: JointAnswer, warnings: tuple[str, ...]) -> Fitted:
     floor = _BELIEVED * found.product_noise()
     inverse = floored(found.products[0], floor, inverted=True)
     slope = found.shift @ inverse
-    prior = np.log(found.sizes / found.sizes.sum())
+    share = found.sizes / found.sizes.sum()
+    prior = np.log(share)
+    explained, clarity = _between(found, inverse, share)
     return Fitted(
         slope=slope / found.look.radius,
         offset=prior - (slope * found.shift).sum(axis=1) / 2,
         center=np.asarray(found.look.center),
         radius=found.look.radius,
         clips=True,
+        explained=explained,
+        clarity=clarity,
         warnings=warnings,
     )
+
+
+def _between(found: JointAnswer, inverse: FloatArray, share: FloatArray) -> tuple[float, float]:
+    """The share of the variance that lies between classes, and how clearly it is there.
+
+    Σ p_k |m_k - m|² in the metric of Σ⁻¹, m the common mean. Noise and sampling of m_k add to it, and
+    so does the noise of a class size, by which the noisy sum of the class is divided.
+    """
+    metric = np.diag(inverse)
+    apart = found.shift - share @ found.shift
+    weight = share * (1 - share)
+    own = found.shift_variance + np.diag(floored(found.products[0])) / found.sizes[:, None]
+    by_size = weight * found.variances.shares / share**2 * (found.shift**2 @ metric)
+    own = weight[:, None] * own * metric
+    seen = float(share @ np.einsum("ki,ij,kj->k", apart, inverse, apart))
+    beyond = seen - float(own.sum() + by_size.sum())
+    deviation = math.sqrt(2 * float((own**2).sum() + (by_size**2).sum()))
+    return beyond / (1 + max(beyond, 0.0)), beyond / max(deviation, 1e-300)

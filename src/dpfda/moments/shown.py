@@ -6,7 +6,7 @@ import numpy as np
 
 from dpfda.moments.bands import interval
 from dpfda.moments.curve_moments import CurveMoments
-from dpfda.moments.differences import differences_in_words, pairs, plot_differences, plot_means
+from dpfda.moments.differences import pairs, plot_differences, plot_means
 from dpfda.report import Contents, Picture, Table
 
 _ROWS = 10  # points shown of a curve
@@ -17,9 +17,7 @@ def contents(moments: CurveMoments) -> Contents:
     """Means, sizes, what groups differ by, and in words whether anything was found."""
     pictures = [Picture.of(lambda axes: plot_means(moments, axes), f"Released means, {_BAND}.")]
     tables = [means(moments)]
-    verdict: tuple[str, ...] = ()
     if moments.groups:
-        verdict = (differences_in_words(moments),)
         sizes = zip(moments.groups, moments.sizes, strict=True)
         rows = [{"group": str(name), "about how many": round(float(size))} for name, size in sizes]
         tables.append(Table.of(rows, title="sizes of groups, with privacy noise"))
@@ -27,8 +25,8 @@ def contents(moments: CurveMoments) -> Contents:
             told = f"Differences of means, {_BAND}; 0 is no difference."
             pictures.append(Picture.of(lambda axes: plot_differences(moments, axes), told))
     return Contents(
-        verdict=verdict,
-        doubts=tuple(moments.warnings),
+        verdict=moments.verdict.findings,
+        doubts=moments.verdict.added_to(moments.warnings),
         tables=tuple(tables),
         pictures=tuple(pictures),
         settings=moments.parameters,

@@ -18,7 +18,12 @@ from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.folds import folded
 from dpfda.protocol.linear_scores import NUMBERS, class_chances, decided, linear_scores
 from dpfda.protocol.plan import Label
-from dpfda.report import Contents
+from dpfda.report import Contents, Verdict
+
+_UNKNOWN = (
+    "How often this model is wrong is not known from the model alone: the study that made it "
+    "says so, if people were asked to judge it."
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -43,6 +48,10 @@ class StudyModel(Documented, ABC):
             domain={name: value for name, value in known.items() if value is not None},
             computed="Predictions for others are computed from the model and cost nothing more.",
         )
+
+    def _judged(self) -> Verdict:
+        """A model alone does not know how good it is."""
+        return Verdict(kind="unclear", sentences=(_UNKNOWN,))
 
     def _contents(self) -> Contents:
         from dpfda.protocol.shown import contents  # which stands on this file

@@ -22,11 +22,8 @@ def contents(model: StudyModel) -> Contents:
         pictures = (Picture.of(model.plot, f"The {what} of the model, without a band."),)
         if model.encoder.basis.functional:
             tables = (slope_table(model, model.slope, common_range(model.encoder)),)
-    doubt = (
-        "How often this model is wrong is not known from the model alone: the study that made it "
-        "says so, if people were asked to judge it."
-    )
-    return Contents(doubts=(doubt,), tables=tables, pictures=pictures, notes=tuple(about(model)))
+    doubts, notes = model.verdict.sentences, tuple(about(model))
+    return Contents(doubts=doubts, tables=tables, pictures=pictures, notes=notes)
 
 
 def about(model: StudyModel) -> list[str]:

@@ -36,12 +36,16 @@ class Location:
         spread: noisy estimate of the mean squared distance of rows from the center; may be below 0.
         target_variance: the same of targets.
         spread_noise: standard deviation of the noise on `spread`.
+        center_noise: of the noise on a number of the center, in the units of rows.
+        target_noise: of the noise on the center of targets.
     """
 
     bounds: Bounds
     spread: float
     target_variance: float
     spread_noise: float = 0.0
+    center_noise: float = 0.0
+    target_noise: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -120,6 +124,9 @@ class LocationLook(RowSums, ProblemLook, name="regression_location"):
             spread=spread * bounds.radius**2,
             target_variance=variance * bounds.target_radius**2,
             spread_noise=blur * bounds.radius**2,
+            center_noise=noise * math.sqrt(kept + (1 - kept) / dimension) * bounds.radius,
+            target_noise=bounds.target_radius
+            / math.sqrt(1 / _PRIOR + (_TARGET_WEIGHT / noise) ** 2),
         )
 
 

@@ -26,22 +26,10 @@ from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.linear_scores import chances, decided
 from dpfda.regression.methods import Fitted, RegressionMechanism
 from dpfda.regression.recipe import Recipe
-from dpfda.report import Contents
+from dpfda.report import Contents, Verdict
 
 Label = str | int | float | bool
 ModelLink = Literal["linear", "logistic", "discriminant"]
-_MOSTLY = 0.5  # of what a slope function could explain, hidden by noise
-_VAGUE = 0.3  # of the factor that shortened curves make slopes too large by
-_HIDDEN = (
-    "noise hides how far curves scatter in their value_range: the slope and its band may be wrong "
-    "by a common factor, so that the band may miss the slope. Ask more people, allow a larger "
-    "epsilon or give a narrower value_range"
-)
-_PULLED = (
-    "the slope is pulled towards 0: noise hides most of how curves vary, so its band rests on a "
-    "guess of how large a slope may be more than on data, and may miss the slope. Ask more people, "
-    "allow a larger epsilon or give a narrower value_range"
-)
 
 
 class FitBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -58,6 +46,9 @@ class FitBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     sampling: list[list[float]] | None
     lost: list[list[float]] | None
     explains: list[float] | None
+    explained: float | None
+    clarity: float | None
+    spread: float | None
     warnings: tuple[str, ...]
 
 
@@ -81,7 +72,7 @@ class RecipeBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class RegressionBody(Body):
-    """The document of a `RegressionModel`; intercept, coefficients and notes are for readers."""
+    """The document of a `RegressionModel`; from `intercept` on it is for readers."""
 
     link: ModelLink
     mechanism: str
@@ -94,6 +85,7 @@ class RegressionBody(Body):
     intercept: float | list[float]
     coefficients: list[Coefficient]
     notes: list[str]
+    warnings: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -254,7 +246,7 @@ class RegressionModel(Documented):
         if self.pulled:
             warnings.warn(self.pulled, UserWarning, stacklevel=3)
         lost: FloatArray = np.asarray(fit.lost)
-        whole = covariance / fit.inflation**2 + (lost * self._likely) @ lost.T
+        whole = covariance / fit.inflation**2 + (lost * self.likely_slopes) @ lost.T
         drawn = NoiseLaw.normal(whole).draw(PATHS, np.random.default_rng(0))
         middle, paths = (
             self.encoder.slope(one, points) for one in (fit.slope / fit.inflation, drawn)
@@ -262,7 +254,7 @@ class RegressionModel(Documented):
         return around(middle, paths, level=level, simultaneous=simultaneous)
 
     @property
-    def _likely(self) -> FloatArray:
+    def likely_slopes(self) -> FloatArray:
         """Variances of slopes of like size in all functions that explain the targets together."""
         assert self.encoder is not None
         basis = self.encoder.basis
@@ -274,12 +266,9 @@ class RegressionModel(Documented):
     @property
     def pulled(self) -> str | None:
         """A warning where noise hides how curves vary, so that a band may miss; or None."""
-        if not self.has_band:
-            return None
-        if self.fit.inflation_error > _VAGUE:
-            return _HIDDEN
-        told = self._likely * np.asarray(self.fit.explains)  # adds up to 1
-        return _PULLED if float(told @ np.diag(np.asarray(self.fit.lost))) > _MOSTLY else None
+        from dpfda.regression.judged import pulled  # which stands on this file
+
+        return pulled(self)
 
     def plot(self, ax: Any = None, *, level: float = 0.95) -> Any:
         """Draw the slope function, with its band where that is known, or the coefficients.
@@ -358,6 +347,16 @@ class RegressionModel(Documented):
             computed="Predictions for others are computed from the model and cost nothing more.",
         )
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader should know, the sentences of a doubtful `verdict` among it."""
+        return self.verdict.added_to(filter(None, (*self.fit.warnings, self.pulled)))
+
+    def _judged(self) -> Verdict:
+        from dpfda.regression.judged import judged  # which stands on this file
+
+        return judged(self)
+
     def _contents(self) -> Contents:
         from dpfda.regression.shown import contents  # which stands on this file
 
@@ -367,12 +366,12 @@ class RegressionModel(Documented):
         fit = {part.name: plain(getattr(self.fit, part.name)) for part in fields(self.fit)}
         fit["radius"] = self.fit.radius if math.isfinite(self.fit.radius) else None
         intercept, found = self.coefficients()
-        readers = {"intercept": intercept, "coefficients": msgspec.to_builtins(found)}
-        return super()._fields() | {"fit": fit, **readers, "notes": self.notes}
+        own = {"fit": fit, "intercept": intercept, "coefficients": msgspec.to_builtins(found)}
+        return super()._fields() | own | {"notes": self.notes, "warnings": self.warnings}
 
     @classmethod
     def _from_body(cls, body: dict[str, Any]) -> Self:
-        for name in ("intercept", "coefficients", "notes"):
+        for name in ("intercept", "coefficients", "notes", "warnings"):
             del body[name]
         fit, recipe = (msgspec.structs.asdict(body[name]) for name in ("fit", "recipe"))
         for parts in (fit, recipe):

@@ -239,7 +239,7 @@ class PrivateRegression(LabelsOrNumbers):
         self.fit_, self.clipping_inflation_ = fitted, fitted.inflation
         self.coef_, self.intercept_ = self.model_.slopes, self.model_.intercept
         self.coef_standard_error_ = self.model_.standard_errors
-        for text in fitted.warnings:
+        for text in self.model_.warnings:
             warnings.warn(text, UserWarning, stacklevel=4)
         return self
 

@@ -12,7 +12,6 @@ from dpfda.regression.recipe import ANY_VALUE, value_range_of
 from dpfda.report import Contents, Picture, Table
 
 _POINTS = 10  # of a slope function
-_CLEAR = 2.0  # deviations of the noise from which a coefficient stands out of it
 _UNKNOWN = (
     "How well it predicts is not known: to judge it on the same data would cost more of their "
     "budget. Judge it on people whose data are public, or in a simulation (dpfda plan)."
@@ -32,7 +31,8 @@ def contents(model: RegressionModel) -> Contents:
     known |= {"questions asked": model.stages}
     known |= {name: value for name, value in stated.items() if value is not None}
     return Contents(
-        doubts=(*filter(None, (*model.fit.warnings, model.pulled)), *hidden(model)),
+        verdict=model.verdict.findings,
+        doubts=model.warnings,
         tables=(table(model),),
         pictures=(Picture.of(model.plot, f"The {what}{beside}."),),
         settings=known,
@@ -52,24 +52,6 @@ def table(model: RegressionModel) -> Table:
     if encoder.basis.name == "smooth":
         ends = value_range_of(encoder)
     return slope_table(model, model.slope, None if ends == ANY_VALUE else ends)
-
-
-def hidden(model: RegressionModel) -> list[str]:
-    """Where noise may be all there is to see; in sentences."""
-    if model.has_band:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # said already
-            band = model.slope_band()
-        if np.all((band.low <= 0) & (band.high >= 0)):
-            return ["The band holds 0 everywhere: this slope may be noise alone."]
-        return []
-    errors = None if model.of_curves else model.standard_errors
-    if errors is None or np.any(np.abs(model.slopes) > _CLEAR * errors):
-        return []
-    return [
-        "No coefficient is larger than twice the deviation of its privacy noise: all of them may "
-        "be noise alone."
-    ]
 
 
 def _banded(model: RegressionModel) -> Table:

@@ -44,6 +44,10 @@ class Fitted:
         lost: matrix that takes a true slope to the part that a ridge leaves out of `slope`.
         explains: for each feature the part of the targets' variance that a slope of 1 would
             explain. None, as `lost`, if it is not known.
+        explained: expected share of the targets' variance that predictions for others explain, from
+            released numbers; below 0 where a constant would be better. None if it is not known.
+        clarity: by how many deviations the fit explains more than noise alone would.
+        spread: standard deviation of the predictions.
         warnings: what a reader of the numbers should know.
     """
 
@@ -58,6 +62,9 @@ class Fitted:
     sampling: FloatArray | None = None
     lost: FloatArray | None = None
     explains: FloatArray | None = None
+    explained: float | None = None
+    clarity: float | None = None
+    spread: float | None = None
     warnings: tuple[str, ...] = ()
 
     @property

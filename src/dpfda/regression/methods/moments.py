@@ -134,6 +134,8 @@ def solve(regression: Regression, location: Location, moments: Moments, *, n: in
     shift = float(np.linalg.norm(ball.center - public.center))
     clips = ball.radius < public.radius + shift
     factor = inflation(location, moments) if clips else 1.0
+    explained, clarity = gain(location, moments, inverse, n=n)
+    spread = math.sqrt(max(float(w @ moments.quadratic @ w), 0.0)) * ball.target_radius
     return Fitted(
         slope=w * unit * scale,
         offset=offset,
@@ -147,8 +149,32 @@ def solve(regression: Regression, location: Location, moments: Moments, *, n: in
         sampling=sampling(location, moments, inverse, n=n) if problem.link == "linear" else None,
         lost=np.eye(len(w)) - inverse @ moments.quadratic if problem.link == "linear" else None,
         explains=explains(location, moments) if problem.link == "linear" else None,
+        explained=explained,
+        clarity=clarity,
+        spread=spread * scale,
         warnings=() if regression.clarity(n) >= _FEW else (_WARNING,),
     )
+
+
+def gain(
+    location: Location, moments: Moments, inverse: FloatArray, *, n: int
+) -> tuple[float, float]:
+    """What predictions are expected to explain of the targets' variance, and how clearly.
+
+    For w = A b̂ that is 2wᵀb - wᵀMw. Errors of b̂ are also in w: 2 tr(AS) is taken off, S the
+    covariance of these errors: of noise, of sampling, and of rows and targets whose centers are both
+    wrong. If b is 0, the form in b̂ has mean tr(QS) and variance 2 tr(QSQS), Q = 2A - AMA
+    (post-processing).
+    """
+    quadratic, b, ball = floored(moments.quadratic), moments.linear, location.bounds
+    whole = location.target_variance / ball.target_radius**2
+    shifted = location.center_noise / ball.radius * location.target_noise / ball.target_radius
+    errors = (moments.linear_sigma**2 + shifted**2) * np.eye(len(b)) + whole / n * quadratic
+    form = 2 * inverse - inverse @ quadratic @ inverse
+    seen, noise = float(b @ form @ b), form @ errors
+    deviation = math.sqrt(2 * float(np.trace(noise @ noise)))
+    clarity = (seen - float(np.trace(noise))) / max(deviation, 1e-300)
+    return (seen - 2 * float(np.trace(inverse @ errors))) / whole, clarity
 
 
 def sampling(location: Location, moments: Moments, inverse: FloatArray, *, n: int) -> FloatArray:

@@ -1,0 +1,153 @@
+"""Whether a released function shows more than noise: the judge of means, densities and effects.
+
+A result is compared with what everybody knew before: the public center of curves, an even density,
+a constant, no effect. The law of the privacy noise is known, so the released numbers say how far
+the truth is from that, and how large the error of the release is. All this is post-processing.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dpfda._validate import FloatArray
+from dpfda.central.release import Release
+from dpfda.report import Verdict, worst_of
+from dpfda.report.judgement import Kind
+
+_THIRD = 1 / 3
+"""An error estimated above that part of the error of what was public before is doubted, so that
+errors above a half rarely pass. Noise alone passes once in 80 at most (exp(-√20) for Laplace noise
+on one coefficient, the worst case)."""
+_NARROW = 0.05
+"""Of half the public range: with a band of that half-width the curve is known, wherever it is."""
+_SAME = 0.2
+"""Of the noise's deviation: a curve that is nearer to the public center is called the center."""
+REMEDY = "Ask more people, allow a larger epsilon or give a narrower public range."
+
+
+class Strength(NamedTuple):
+    """Squared norms, estimated from released numbers.
+
+    Attributes:
+        signal: of the difference between the truth and what was public before.
+        error: of the difference between the truth and the release.
+        noise: expected, of the noise before shrinkage.
+        released: of the difference between the release and what was public before.
+    """
+
+    signal: float
+    error: float
+    noise: float
+    released: float
+
+    @property
+    def clear(self) -> bool:
+        """Whether the release is much closer to the truth than what was public before."""
+        return self.signal > 0 and self.error <= _THIRD**2 * self.signal
+
+    @property
+    def same(self) -> bool:
+        """Whether the release is what was public before."""
+        return self.released <= _SAME**2 * self.noise
+
+
+def strength(release: Release, *, row: int = 0, even: bool = False) -> Strength:
+    """How much of a released function is signal.
+
+    Args:
+        release: the release.
+        row: which of its functions.
+        even: compare with the level of the function, and not with the public center.
+    """
+    functions, weights = release.basis.functions, release.basis.weights
+    if even:
+        functions = functions - (functions @ weights / weights.sum())[:, None]
+    noisy = np.atleast_2d(release.noisy)[row]
+    kept = np.atleast_2d(release.coefficients)[row]
+    factors = np.clip(kept / np.where(noisy == 0, 1.0, noisy), 0.0, 1.0)
+
+    def variance(factor: FloatArray) -> float:
+        along = np.atleast_2d(release.variance_along(functions * factor[:, None]))
+        found = along[row if len(along) > 1 else 0] @ weights
+        if release.density and "n" in release.parameters:  # n points drawn from an even density
+            spread = ((functions * factor[:, None]) ** 2).sum(axis=0) @ weights
+            found += spread / (release.parameters["n"] * weights.sum())
+        return float(found)
+
+    def square(coefficients: FloatArray) -> float:
+        return float((coefficients @ functions) ** 2 @ weights)
+
+    noise = variance(np.ones_like(noisy))
+    left = variance(factors)
+    # Stein's estimate of the risk, the factors taken as known; the noise that was kept is in it.
+    risk = square(noisy - kept) + 2 * variance(np.sqrt(factors)) - noise
+    return Strength(max(square(noisy) - noise, 0.0), max(risk, left), noise, square(kept))
+
+
+def judged(release: Release) -> Verdict:
+    """The verdict on a release, by what it is a release of."""
+    if release.summary == "mean":
+        rows = range(len(np.atleast_2d(release.noisy)))
+        return worst_of(_mean(release, row) for row in rows)
+    if release.summary.startswith("function-on-scalar"):
+        return _effects(release)
+    if release.summary == "covariance":
+        return _shape(release, "the covariance may be 0 everywhere", even=False)
+    if release.summary == "density":
+        return _shape(release, "an even density may be as close")
+    return _shape(release, "a constant may be as close", kind="guessing")
+
+
+def _mean(release: Release, row: int) -> Verdict:
+    """Beside the public center: is the mean told from it, or at least known well?"""
+    name, found, span = release.name_of(row + 1), strength(release, row=row), _range(release, row)
+    curve = len(release.basis.grid) == 1
+    width = np.inf
+    if curve:
+        low, high = (np.atleast_2d(side)[row] for side in release.interval(simultaneous=True))
+        width = float(np.median(high - low))
+        if found.clear or (span is not None and width <= _NARROW * span):
+            level = bool(low.max() <= high.min())
+            told = f"{name}: a level line fits into the band, so no shape of the curve was found."
+            return Verdict(sentences=(told,) * level)
+    elif found.clear:
+        return Verdict()
+    kind: Kind = "center" if found.same else "noise"
+    what = "this is the public center of the curves, or close to it: noise hides where they are"
+    if not found.same:
+        what = "noise hides the curve: the public center alone may be as close"
+    if curve and span is not None and width >= span:
+        what += ", and the band is as wide as the public range of values, so this release says "
+        what += "nothing"
+    return Verdict(kind=kind, sentences=(f"{name}: {what}. {REMEDY}",))
+
+
+def _range(release: Release, row: int) -> float | None:
+    """How wide the public range of values is, where one is known."""
+    given = release.parameters.get("value_range")
+    if given is None:
+        bound = release.parameters.get("bound")
+        return 2 * float(bound) if isinstance(bound, (int, float)) else None
+    low, high = given if np.ndim(given) == 1 else given[row]
+    return float(high) - float(low)
+
+
+def _effects(release: Release) -> Verdict:
+    """Of each covariate: does its band hold 0 everywhere?"""
+    low, high = (np.atleast_2d(side) for side in release.interval(simultaneous=True))
+    hidden = np.all((low <= 0) & (high >= 0), axis=1)
+    told = [
+        f"{release.name_of(row + 1)}: the band holds 0 everywhere, so this may be noise alone."
+        for row in np.flatnonzero(hidden).tolist()
+    ]
+    return Verdict(kind="noise" if hidden.all() else "signal", sentences=tuple(told))
+
+
+def _shape(release: Release, instead: str, *, even: bool = True, kind: Kind = "noise") -> Verdict:
+    """Beside a constant: does anything stand out of the noise?"""
+    if strength(release, even=even).clear:
+        return Verdict()
+    told = f"{release.summary}: noise hides its shape: {instead}. {REMEDY}"
+    return Verdict(kind=kind, sentences=(told,))

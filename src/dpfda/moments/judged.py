@@ -1,0 +1,64 @@
+"""Whether released moments show more than noise: the judge of groups and of synthetic curves."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpfda.central.judged import REMEDY, Strength
+from dpfda.moments.bands import errors
+from dpfda.moments.curve_moments import CurveMoments
+from dpfda.moments.differences import differ, differences_in_words
+from dpfda.report import Verdict, worst_of
+
+_DRAWS = 400  # of errors, for their mean squares
+
+
+def judged(moments: CurveMoments) -> Verdict:
+    """The verdict on moments of one group or of several."""
+    parts = [_means(moments)]
+    if moments.look.emphasis == "covariances":
+        parts.append(_covariances(moments))
+    if len(moments.groups) > 1:
+        parts.append(_differences(moments))
+    return worst_of(parts)
+
+
+def _means(moments: CurveMoments) -> Verdict:
+    """Beside the public center: is the common mean told from it?"""
+    share = moments.share / moments.share.sum()
+    noisy, kept = share @ moments.coefficients, share @ moments.shrunk
+    drawn = np.einsum("g,sgm->sm", share, errors(moments, sampling=False, size=_DRAWS))
+    noise = float((drawn**2).sum(axis=1).mean())
+    signal = max(float(noisy @ noisy) - noise, 0.0)
+    if Strength(signal, min(noise, signal), noise, float(kept @ kept)).clear:
+        return Verdict()
+    told = f"mean: noise hides where the curves are: their public center may be as close. {REMEDY}"
+    return Verdict(kind="noise", sentences=(told,))
+
+
+def _covariances(moments: CurveMoments) -> Verdict:
+    """Of what curves are drawn from: does any direction stand out of the noise?"""
+    few = moments.look.second
+    for table, products in enumerate(moments.products):
+        # The largest eigenvalue of a symmetric matrix of noise is about 2σ√J.
+        if np.linalg.eigvalsh(products)[-1] > 2 * np.sqrt(few) * moments.product_noise(table):
+            return Verdict()
+    told = f"covariance: noise hides how curves vary, and synthetic curves vary by noise. {REMEDY}"
+    return Verdict(kind="noise", sentences=(told,))
+
+
+def _differences(moments: CurveMoments) -> Verdict:
+    """Do groups differ? If not, is it privacy that hides it, or would everybody's data do so, too?"""
+    told = (differences_in_words(moments),)
+    if differ(moments):
+        return Verdict(sentences=told)
+    noise, whole = (
+        float((_apart(errors(moments, sampling=sampling, size=_DRAWS)) ** 2).mean())
+        for sampling in (False, True)
+    )
+    return Verdict(kind="unclear" if noise > whole / 2 else "signal", sentences=told)
+
+
+def _apart(drawn: np.ndarray) -> np.ndarray:
+    """Errors of groups about their mean."""
+    return drawn - drawn.mean(axis=1, keepdims=True)
