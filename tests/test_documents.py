@@ -179,7 +179,7 @@ def test_a_save_that_fails_leaves_the_old_file(
 def test_documents_follow_the_schema() -> None:
     schema = documents.schema()
     kinds = {part["properties"]["kind"]["const"] for part in schema["$defs"].values()
-             if "kind" in part.get("properties", {})}  # fmt: skip
+             if "format" in part.get("properties", {})}  # fmt: skip
     assert kinds == set(documents.HOMES)
     msgspec.json.encode(schema)
     jsonschema = pytest.importorskip("jsonschema_rs")

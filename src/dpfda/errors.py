@@ -12,6 +12,7 @@ DpfdaError
 └── ProtocolError                   a message arrived that the protocol does not allow here
 
 PrivacyWarning (UserWarning)        what was done is allowed and costs more than it seems
+DoubtfulResult (UserWarning)        a result that is mostly noise, or no better than guessing
 """
 
 from __future__ import annotations
@@ -158,3 +159,7 @@ class ProtocolError(DpfdaError):
 
 class PrivacyWarning(UserWarning):
     """Releases that cost more together than each of them says."""
+
+
+class DoubtfulResult(UserWarning):
+    """A result that is mostly noise, mostly its public center, or no better than guessing."""

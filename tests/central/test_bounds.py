@@ -40,12 +40,13 @@ TELLING = sorted(set(FunctionMechanism.members()) - {"iclp_ar"})
 
 
 def told(model: Any, *data: Any) -> tuple[str, ...]:
+    """What is said of public bounds; how much of a release is noise is another question."""
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         model.fit(*data)
     found: tuple[str, ...] = model.release_.warnings
     assert set(found) <= {str(one.message) for one in seen}
-    return found
+    return tuple(text for text in found if text not in model.release_.verdict.sentences)
 
 
 @pytest.mark.parametrize("name", TELLING)

@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 
 import dpfda
 from dpfda import PrivateFPCA, PrivateLogisticRegression
-from dpfda.errors import InvalidParameter
+from dpfda.errors import DoubtfulResult, InvalidParameter
 
 T = np.linspace(0, 2, 30)
 SHAPES = np.stack([np.ones(30), np.sqrt(2) * np.cos(np.pi * T / 2)]) / np.sqrt(2)  # ∫ over [0, 2]
@@ -51,7 +51,7 @@ def test_what_does_not_stand_out_of_the_noise_is_left_out() -> None:
     weak = SCORES[:500] * [1.0, 0.1] @ SHAPES
     found = [PrivateFPCA(0.5, value_range=(-6, 6), random_state=k).fit(weak) for k in range(20)]
     assert np.mean([one.n_components_ == 1 for one in found]) > 0.6
-    with pytest.warns(UserWarning, match="n·epsilon is below 200"):
+    with pytest.warns(DoubtfulResult, match="covariance may be 0 everywhere"):
         none = PrivateFPCA(0.5, **KNOWN).fit(0.001 * CURVES[:300], grid_points=T)
     assert none.n_components_ == 1  # one at least
 

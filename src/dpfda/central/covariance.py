@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -23,7 +22,7 @@ from dpfda.protocol.answer import Answer
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.query import Records
 
-USEFUL = 200  # nε below which the surface is mostly noise, and is pulled towards zero as a whole
+_USEFUL = 200  # nε below which the surface is mostly noise, and is pulled towards zero as a whole
 _FEW = 1000  # nε below which the first center is so rough that its error must be released too
 
 
@@ -85,7 +84,7 @@ class CovarianceRelease(CurveConversation[Release], name="covariance"):
         shrunk = monotone_shrinkage(noisy, law.variance) * noisy
         cleaned = triangle.vector(floored(triangle.matrix(shrunk)))
         noise = float(law.variance.sum())
-        if self.strength < USEFUL:
+        if self.strength < _USEFUL:
             # James & Stein: without it a radius that came out too large would be taken at its word.
             cleaned *= max(0.0, 1 - noise / max(float(cleaned @ cleaned), noise))
         surface = FunctionBasis(
@@ -177,9 +176,6 @@ class PrivateCovariance(CuratedCurveEstimator):
 
     def _keep(self, asked: Any, read: HeldRecords, found: Release) -> Self:
         self._functions, self._middle = asked.basis.functions, read.center
-        if asked.strength < USEFUL:
-            told = f"n·epsilon is below {USEFUL}: a surface of zeros may be as close"
-            warnings.warn(told, stacklevel=4)
         triangle = Triangle(asked.axes)
         values, vectors = np.linalg.eigh(triangle.matrix(found.coefficients))
         self.explained_variance_: FloatArray = np.maximum(values[::-1], 0.0)

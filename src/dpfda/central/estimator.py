@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -118,8 +117,7 @@ class CentralEstimator(Carried):
         self.guarantee_: Guarantee = one.guarantee
         known: Any = replace(one, parameters=parameters)
         told = known.verdict.added_to(known.warnings)
-        for text in told:
-            warnings.warn(text, UserWarning, stacklevel=5)
+        self._warn(told, known.verdict, stacklevel=5)
         kept: Kept = replace(known, warnings=told)
         return kept
 

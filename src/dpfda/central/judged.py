@@ -7,7 +7,8 @@ the truth is from that, and how large the error of the release is. All this is p
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,8 +21,8 @@ _THIRD = 1 / 3
 """An error estimated above that part of the error of what was public before is doubted, so that
 errors above a half rarely pass. Noise alone passes once in 80 at most (exp(-√20) for Laplace noise
 on one coefficient, the worst case)."""
-_NARROW = 0.05
-"""Of half the public range: with a band of that half-width the curve is known, wherever it is."""
+NARROW = 0.05
+"""Of the public range: with a band of that width the curve is known, wherever it is."""
 _SAME = 0.2
 """Of the noise's deviation: a curve that is nearer to the public center is called the center."""
 REMEDY = "Ask more people, allow a larger epsilon or give a narrower public range."
@@ -102,13 +103,14 @@ def judged(release: Release) -> Verdict:
 
 def _mean(release: Release, row: int) -> Verdict:
     """Beside the public center: is the mean told from it, or at least known well?"""
-    name, found, span = release.name_of(row + 1), strength(release, row=row), _range(release, row)
+    name, found = release.name_of(row + 1), strength(release, row=row)
+    span = public_span(release.parameters, row)
     curve = len(release.basis.grid) == 1
     width = np.inf
     if curve:
         low, high = (np.atleast_2d(side)[row] for side in release.interval(simultaneous=True))
         width = float(np.median(high - low))
-        if found.clear or (span is not None and width <= _NARROW * span):
+        if found.clear or (span is not None and width <= NARROW * span):
             level = bool(low.max() <= high.min())
             told = f"{name}: a level line fits into the band, so no shape of the curve was found."
             return Verdict(sentences=(told,) * level)
@@ -124,11 +126,11 @@ def _mean(release: Release, row: int) -> Verdict:
     return Verdict(kind=kind, sentences=(f"{name}: {what}. {REMEDY}",))
 
 
-def _range(release: Release, row: int) -> float | None:
+def public_span(parameters: Mapping[str, Any], row: int = 0) -> float | None:
     """How wide the public range of values is, where one is known."""
-    given = release.parameters.get("value_range")
+    given = parameters.get("value_range")
     if given is None:
-        bound = release.parameters.get("bound")
+        bound = parameters.get("bound")
         return 2 * float(bound) if isinstance(bound, (int, float)) else None
     low, high = given if np.ndim(given) == 1 else given[row]
     return float(high) - float(low)
@@ -137,12 +139,15 @@ def _range(release: Release, row: int) -> float | None:
 def _effects(release: Release) -> Verdict:
     """Of each covariate: does its band hold 0 everywhere?"""
     low, high = (np.atleast_2d(side) for side in release.interval(simultaneous=True))
-    hidden = np.all((low <= 0) & (high >= 0), axis=1)
-    told = [
-        f"{release.name_of(row + 1)}: the band holds 0 everywhere, so this may be noise alone."
-        for row in np.flatnonzero(hidden).tolist()
-    ]
-    return Verdict(kind="noise" if hidden.all() else "signal", sentences=tuple(told))
+    hidden = np.all((low <= 0) & (high >= 0), axis=1).tolist()
+    effects = [(release.name_of(row + 1), found) for row, found in enumerate(hidden)]
+    effects = [effect for effect in effects if effect[0] != "intercept"]
+    names = ", ".join(name for name, found in effects if found)
+    told = f"{names}: the band holds 0 everywhere, so this may be noise alone."
+    if all(found for _, found in effects):
+        told = f"No effect on the curves was found ({names}): bands hold 0 everywhere, so this may "
+        return Verdict(kind="noise", sentences=(f"{told}be noise alone. {REMEDY}",))
+    return Verdict(sentences=(told,) * bool(names))
 
 
 def _shape(release: Release, instead: str, *, even: bool = True, kind: Kind = "noise") -> Verdict:

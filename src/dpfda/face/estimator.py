@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,12 +19,12 @@ from dpfda import _validate
 from dpfda._validate import FloatArray, unquoted
 from dpfda.curves.ranges import PublicColumns
 from dpfda.documents import Documented
-from dpfda.errors import InvalidParameter
+from dpfda.errors import DoubtfulResult, InvalidParameter
 from dpfda.face.scikit import BaseEstimator
 from dpfda.noise import RandomState, Source, source_for
 from dpfda.noise.source import SecureSource
 from dpfda.privacy.ledger import BaseLedger
-from dpfda.report import Contents, Report
+from dpfda.report import Contents, Report, Verdict
 
 _PUBLIC = 0  # of a seed, the place that what everybody may know is drawn from
 _SEED_BITS = 53  # of a public seed: every reader of a plan holds it exactly
@@ -124,6 +124,12 @@ class PrivateEstimator(BaseEstimator):
                 warnings.warn(told, UserWarning, stacklevel=3)
 
     # -- what came of it ----------------------------------------------------------------------
+
+    def _warn(self, told: Iterable[str], verdict: Verdict, *, stacklevel: int) -> None:
+        """Say what is wrong with a result; what its judge doubts has a category of its own."""
+        for text in told:
+            category = DoubtfulResult if text in verdict.sentences else UserWarning
+            warnings.warn(text, category, stacklevel=stacklevel + 1)
 
     def report(self, **more: Any) -> Report:
         """Everything public of the fit on one page: ``report().write("report.html")``.

@@ -10,7 +10,8 @@ from dpfda.moments.bands import errors
 from dpfda.moments.curve_moments import CurveMoments
 
 _LEAST = 30.0  # people of a group of which something can be told
-_CLEAR = 3.0  # deviations of noise below which a size may be none
+_CLEAR = 3.0  # deviations of noise below which a size is too uncertain
+_PLAUSIBLE = 2.0  # deviations of noise within which a group may be empty
 _NOBODY = 5.0
 
 
@@ -44,8 +45,8 @@ def about_small(moments: CurveMoments) -> tuple[str, ...]:
     for place, (name, size) in enumerate(zip(moments.groups, moments.sizes, strict=True)):
         if place not in kept:
             told = f"group {name!r} has about {size if size > 1 else 0:.0f} people, too few to tell"
-            nobody = size < max(_NOBODY, _CLEAR * float(_size_noise(moments)[place]))
-            hint = ": perhaps none, is it spelt as in the data?" if nobody else ""
+            nobody = size < max(_NOBODY, _PLAUSIBLE * float(_size_noise(moments)[place]))
+            hint = "; perhaps nobody is in it: check how its name is spelt" if nobody else ""
             found.append(f"{told} anything of it{hint}")
     return tuple(found)
 

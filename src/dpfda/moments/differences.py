@@ -29,26 +29,29 @@ def differ(moments: CurveMoments) -> bool:
 
 
 def differences_in_words(moments: CurveMoments, level: float = 0.95) -> str:
+    """Which groups are too small, whether the others differ, and where; in a few sentences."""
+    small = [f"{text[0].upper()}{text[1:]}." for text in about_small(moments)]
+    return " ".join([*small, compared(moments, level)])
+
+
+def compared(moments: CurveMoments, level: float = 0.95) -> str:
     """Whether groups differ, and where, in a sentence or two; also when nothing was found.
 
     Bands of all pairs hold together with probability `level` at least (Bonferroni), so that many
     groups do not make false differences likely.
     """
-    p, left_out = pvalue(moments), about_small(moments)
-    told = [f"{text[0].upper()}{text[1:]}." for text in left_out]
     if len(large(moments)) < 2:
-        return " ".join([*told, "Nothing can be compared."])
-    which = "other groups" if left_out else "groups"
+        return "Fewer than two groups are large enough to be compared."
+    p = pvalue(moments)
+    which = "other groups" if about_small(moments) else "groups"
     if p > _SURE:
-        told.append(
+        return (
             f"No difference between the {which} was found (p = {p:.2g}): they may be alike, or too "
             "few people or too small an ε hide it."
         )
-        return " ".join(told)
-    told.append(f"The {which} differ (p = {p:.2g}).")
-    compared = pairs(moments)
-    each = 1 - (1 - level) / len(compared)
-    for one, other in compared:
+    told, both = [f"The {which} differ (p = {p:.2g})."], pairs(moments)
+    each = 1 - (1 - level) / len(both)
+    for one, other in both:
         found = difference(moments, one, other, each)
         places = "; ".join(_where(moments.grid_points, found)) or "nowhere beyond its band"
         told.append(f"{one} minus {other}: {places}.")

@@ -97,8 +97,8 @@ def _solved(found: JointAnswer, warnings: tuple[str, ...]) -> Fitted:
 def _between(found: JointAnswer, inverse: FloatArray, share: FloatArray) -> tuple[float, float]:
     """The share of the variance that lies between classes, and how clearly it is there.
 
-    Σ p_k |m_k - m|² in the metric of Σ⁻¹, m the common mean. Noise and sampling of m_k add to it, and
-    so does the noise of a class size, by which the noisy sum of the class is divided.
+    Σ p_k |m_k - m|² in the metric of Σ⁻¹, m the common mean. Noise and sampling of m_k add to it,
+    and so does the noise of a class size, by which the noisy sum of the class is divided.
     """
     metric = np.diag(inverse)
     apart = found.shift - share @ found.shift

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from dpfda.central.judged import REMEDY, Strength
+from dpfda._validate import FloatArray
+from dpfda.central.judged import NARROW, REMEDY, Strength, public_span
 from dpfda.moments.bands import errors
 from dpfda.moments.curve_moments import CurveMoments
-from dpfda.moments.differences import differ, differences_in_words
+from dpfda.moments.differences import compared, differ
 from dpfda.report import Verdict, worst_of
 
 _DRAWS = 400  # of errors, for their mean squares
@@ -15,7 +18,9 @@ _DRAWS = 400  # of errors, for their mean squares
 
 def judged(moments: CurveMoments) -> Verdict:
     """The verdict on moments of one group or of several."""
-    parts = [_means(moments)]
+    parts = []
+    if moments.look.emphasis == "means":
+        parts.append(_means(moments))
     if moments.look.emphasis == "covariances":
         parts.append(_covariances(moments))
     if len(moments.groups) > 1:
@@ -31,6 +36,9 @@ def _means(moments: CurveMoments) -> Verdict:
     noise = float((drawn**2).sum(axis=1).mean())
     signal = max(float(noisy @ noisy) - noise, 0.0)
     if Strength(signal, min(noise, signal), noise, float(kept @ kept)).clear:
+        return Verdict()
+    span, length = public_span(moments.parameters), float(np.ptp(moments.grid_points))
+    if span is not None and 4 * math.sqrt(noise / length) <= NARROW * span:  # of a band of ±2
         return Verdict()
     told = f"mean: noise hides where the curves are: their public center may be as close. {REMEDY}"
     return Verdict(kind="noise", sentences=(told,))
@@ -48,8 +56,8 @@ def _covariances(moments: CurveMoments) -> Verdict:
 
 
 def _differences(moments: CurveMoments) -> Verdict:
-    """Do groups differ? If not, is it privacy that hides it, or would everybody's data do so, too?"""
-    told = (differences_in_words(moments),)
+    """Do groups differ? If not: is privacy noise larger than sampling error, and hides it?"""
+    told = (compared(moments),)
     if differ(moments):
         return Verdict(sentences=told)
     noise, whole = (
@@ -59,6 +67,6 @@ def _differences(moments: CurveMoments) -> Verdict:
     return Verdict(kind="unclear" if noise > whole / 2 else "signal", sentences=told)
 
 
-def _apart(drawn: np.ndarray) -> np.ndarray:
+def _apart(drawn: FloatArray) -> FloatArray:
     """Errors of groups about their mean."""
-    return drawn - drawn.mean(axis=1, keepdims=True)
+    return np.asarray(drawn - drawn.mean(axis=1, keepdims=True))

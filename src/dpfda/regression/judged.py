@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 
 import numpy as np
 from scipy.special import ndtri
 
+from dpfda.privacy.calibration import gaussian_mu
 from dpfda.regression.model import RegressionModel
 from dpfda.report import Verdict
 
@@ -15,6 +17,7 @@ _VAGUE = 0.3  # of the factor that shortened curves make slopes too large by
 _CLEAR = 3.0
 """Deviations by which a fit explains more than noise would: noise alone does a few times in 100
 (most often with one feature and Laplace noise, whose square has the longest tail)."""
+_FEW = 10.0  # nμ/√D below which noise hides nearly everything (`Regression.clarity`)
 _CHANCE = 0.05  # of noise alone making any of several coefficients stand out
 _NEARLY_ALL = 2.5  # deviations of scores from 0: one person in 160 gets another class
 _HIDDEN = (
@@ -36,6 +39,10 @@ _GUESSING = (
     "better than naming the most frequent class for everybody."
 )
 _NOISE = "No coefficient stands out of its privacy noise: all of them may be noise alone."
+_TOO_FEW = (
+    "There are too few rows for this budget: predictions may be no better than one constant for "
+    "everybody."
+)
 _ANYWHERE = (
     "The band of the slope function holds 0 everywhere: predictions rest on the curves, but on "
     "which part of them is not known."
@@ -56,11 +63,21 @@ def judged(model: RegressionModel) -> Verdict:
         return Verdict(sentences=(_ANYWHERE,) * _zero_everywhere(model))
     errors = model.standard_errors
     if errors is None:
-        return Verdict(kind="unclear")
+        few = _strength(model) < _FEW
+        return Verdict(kind="guessing" if few else "unclear", sentences=(_TOO_FEW,) * few)
     largest = np.max(np.abs(model.slopes) / np.maximum(errors, 1e-300))
     if largest > -ndtri(_CHANCE / (2 * errors.size)):
         return Verdict()
     return Verdict(kind="noise", sentences=(_NOISE,))
+
+
+def _strength(model: RegressionModel) -> float:
+    """nμ/√D of a fit whose noise has no simple form (nε/√D without a δ)."""
+    promise = model.guarantee
+    mu = promise.epsilon
+    if promise.delta:
+        mu = gaussian_mu(epsilon=promise.epsilon, delta=promise.delta)
+    return model.rows * mu / math.sqrt(len(model.features))
 
 
 def _same_for_all(model: RegressionModel) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -239,8 +238,8 @@ class PrivateRegression(LabelsOrNumbers):
         self.fit_, self.clipping_inflation_ = fitted, fitted.inflation
         self.coef_, self.intercept_ = self.model_.slopes, self.model_.intercept
         self.coef_standard_error_ = self.model_.standard_errors
-        for text in self.model_.warnings:
-            warnings.warn(text, UserWarning, stacklevel=4)
+        verdict = self.model_.verdict
+        self._warn(verdict.added_to(fitted.warnings), verdict, stacklevel=4)
         return self
 
     def __sklearn_tags__(self) -> Any:

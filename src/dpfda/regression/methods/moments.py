@@ -162,8 +162,8 @@ def gain(
     """What predictions are expected to explain of the targets' variance, and how clearly.
 
     For w = A b̂ that is 2wᵀb - wᵀMw. Errors of b̂ are also in w: 2 tr(AS) is taken off, S the
-    covariance of these errors: of noise, of sampling, and of rows and targets whose centers are both
-    wrong. If b is 0, the form in b̂ has mean tr(QS) and variance 2 tr(QSQS), Q = 2A - AMA
+    covariance of these errors: of noise, of sampling, and of wrong centers of rows and targets
+    together. If b is 0, the form in b̂ has mean tr(QS) and variance 2 tr(QSQS), Q = 2A - AMA
     (post-processing).
     """
     quadratic, b, ball = floored(moments.quadratic), moments.linear, location.bounds
