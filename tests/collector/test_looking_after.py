@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 from forked_collector import QuickCollector
+from organizer import Organizer
 
 from dpfda.cli._group import dpfda
 from dpfda.client import RemoteClient
@@ -125,6 +127,34 @@ def test_the_command_line_looks_after_a_study(
     for what in ("show", "close"):
         assert "there is no such study" in studies(collector, what, study, code=2).output
     assert "refused" in CliRunner().invoke(dpfda, ["receipt", plan.hash, *home]).output
+
+
+def test_one_judge_speaks_everywhere(
+    collector: CollectorProcess, plan: StudyPlan, tmp_path: Path
+) -> None:
+    """Page, report, JSON and terminal say the same of a study, half of it and all of it."""
+    study = str(collector.create(plan, open=True)["id"])
+    organizer = Organizer(collector)
+
+    def everywhere() -> str:
+        found = collector.request("GET", f"/api/studies/{study}/verdict")
+        told = " ".join(found["sentences"])
+        as_json = json.loads(studies(collector, "show", study, "--json").stdout)
+        assert as_json["verdict"] == found
+        assert f"found: {told}\n" in studies(collector, "show", study).stdout
+        for page in (f"/study/{study}", f"/study/{study}/report"):
+            with Connection(collector.url) as connection:
+                answer = connection.ask("GET", page, headers={"Cookie": organizer.cookie})
+            assert told in unescape(answer.body.decode()), page
+        return f"{found['kind']}: {told}"
+
+    answered(collector, plan, tmp_path / "one")
+    assert everywhere().startswith("unclear: So far, from 1 of 2 replies.")
+    answered(collector, plan, tmp_path / "two")
+    collector.wait_until(study)
+    over = everywhere()
+    assert "So far" not in over
+    assert over.startswith("unclear: Nobody was asked about the finished model"), "nobody judged"
 
 
 def test_only_with_the_key(collector: CollectorProcess, plan: StudyPlan, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from dpfda.privacy.ledger import Ledger
 from dpfda.protocol import StudyPlan
 from dpfda.protocol.consortium import convene
 from dpfda.protocol.person import Crowd
-from dpfda.protocol.wire import receipt_of
+from dpfda.protocol.wire import receipt_of, ticket_of
 from dpfda.simulate import ask_everybody, people_from, simulate
 
 N = 90
@@ -170,16 +171,28 @@ def test_people_hold_their_own_rows_in_a_public_order() -> None:
 def test_a_receipt_is_for_one_reply() -> None:
     receipt = receipt_of(0, 3, b"digest", seal="s").receipt
     assert receipt == receipt_of(0, 3, b"digest", seal="s").receipt
-    named, mark = receipt.rsplit("-", 1)
-    assert named == "0-3"
-    assert len(mark) == 32  # 128 bits in hexadecimal: nobody finds another reply with the same
+    assert len(receipt) == 48  # 128 bits in hexadecimal, and the ticket under a mask
+    assert ticket_of(receipt, seal="s") == (0, 3)
+    assert ticket_of(receipt, seal="t") != (0, 3), "only who has the seal can read it"
     others = [
         receipt_of(0, 3, b"other", seal="s"),
         receipt_of(1, 3, b"digest", seal="s"),
         receipt_of(0, 4, b"digest", seal="s"),
         receipt_of(0, 3, b"digest", seal="t"),
     ]
-    assert mark not in {other.receipt.rsplit("-", 1)[1] for other in others}
+    for part in (slice(32), slice(32, 48)):
+        assert receipt[part] not in {other.receipt[part] for other in others}
+
+
+def test_a_receipt_does_not_tell_the_ticket() -> None:
+    """Receipts of neighboring tickets agree in as many bits as random words do."""
+    marks = [
+        int(receipt_of(0, ticket, bytes(32), seal="secret").receipt, 16) for ticket in range(2000)
+    ]
+    apart = [(one ^ other).bit_count() for one, other in pairwise(marks)]
+    # 192 fair bits have mean 96 and variance 48; five standard errors of a mean of 1999.
+    assert abs(np.mean(apart) - 96) < 5 * np.sqrt(48 / 1999)
+    assert min(apart) > 96 - 6 * np.sqrt(48)
 
 
 @pytest.mark.parametrize("unit", ["", "  ", 3, None])

@@ -67,7 +67,7 @@ def test_both_have_their_say_in_one_sentence() -> None:
     assert judged(0.5, n_classes=2, error=good, guessing=fair).kind == "signal"
     unsure = judged(1e-4, n_classes=2, error=good, guessing=fair)
     odds = math.log(1e-4 / (1 - 1e-4)) + _by_evaluation(good, fair)
-    assert f"{expit(odds):.0%} likely that it is better" in unsure.sentences[0]
+    assert f"{100 * expit(odds):.0f} % likely that it is better" in unsure.sentences[0]
     assert unsure.kind == "unclear", "the evaluation answers do not exclude a useful model"
 
 

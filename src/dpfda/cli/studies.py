@@ -37,6 +37,7 @@ _SHOWN = {name: name for name in ("id", "hash", "title", "status")} | {
     "issued": "tasks handed out in it",
     "open": "open to anybody",
     "successor": "next round",
+    "verdict": "found",
 }
 
 Command = Callable[..., Any]
@@ -112,9 +113,9 @@ def list_studies(most: int, as_json: bool, **collector: Any) -> None:
 @click.argument("study")
 @_collector
 def show(study: str, as_json: bool, **collector: Any) -> None:
-    """Show one study: its phase, and how many have answered."""
+    """Show one study: its phase, how many have answered, and what was found."""
     with _administrator(**collector) as administrator:
-        _print(administrator.study(study), as_json)
+        _print(administrator.study(study) | {"verdict": administrator.verdict(study)}, as_json)
 
 
 @command.command()
@@ -246,6 +247,8 @@ def _print(study: dict[str, Any], as_json: bool) -> None:
         click.echo(to_json(study))
         return
     words = _in_words(study)
+    if "verdict" in study:
+        words |= {"verdict": " ".join(study["verdict"]["sentences"])}
     for name, heading in _SHOWN.items():
         if words.get(name) is not None:
             click.echo(f"{heading}: {printable(words[name])}")

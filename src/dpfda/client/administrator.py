@@ -55,6 +55,14 @@ class Administrator:
         """One study, by its id or its plan's hash: plan, phase, how many have answered."""
         return self._document("GET", _path(study))
 
+    def verdict(self, study: str) -> dict[str, Any]:
+        """Whether its model is any good: ``kind``, and ``sentences`` for people."""
+        found = self._document("GET", f"{_path(study)}/verdict")
+        sentences = found.get("sentences")
+        if not isinstance(sentences, list) or not all(isinstance(one, str) for one in sentences):
+            raise _not_understood()
+        return found
+
     def create(self, plan: dict[str, Any], **settings: Any) -> dict[str, Any]:
         """Begin a study with a plan; the answer may hold warnings about its settings."""
         return self._document("POST", "/api/studies", {"plan": plan, "settings": settings})

@@ -21,9 +21,11 @@ from dpfda.collector.refusal import Refused, bad_plan
 from dpfda.collector.service import Collector
 from dpfda.collector.settings import StudySettings
 from dpfda.collector.storage.base import StudyLine, StudyRecord
+from dpfda.collector.summary import standing
 from dpfda.errors import DpfdaError
 from dpfda.protocol.wire import RECEIPT, Counted, Receipt, ReplyMessage, TaskMessage
 from dpfda.recipe import plan_from_facts
+from dpfda.report import Verdict
 
 T = TypeVar("T")
 Asked = Request[Any, Any, State]
@@ -305,6 +307,14 @@ async def get_model(study: StudyName, collector: NamedDependency[Collector]) -> 
     return Response(newest.document.encode(), media_type="application/json")
 
 
+@get("/studies/{study:str}/verdict")
+async def get_verdict(study: StudyName, collector: NamedDependency[Collector]) -> Verdict:
+    """Whether the model is any good; of a study that goes on, from how many replies it is."""
+    record, history = await collector.study(study), await collector.models(study)
+    said = standing(record, await collector.answered(record), history)
+    return Verdict(kind=said["kind"], sentences=tuple(said["sentences"]))
+
+
 @get("/studies/{study:str}/models")
 async def list_models(study: StudyName, collector: NamedDependency[Collector]) -> list[ModelEntry]:
     """The model after every phase, oldest first."""
@@ -382,7 +392,7 @@ def router(path: str) -> Router:
         route_handlers=[
             create_study, create_exchange, list_studies, show_study, invite, enrol, get_task,
             send_reply, send_replies, close_phase, list_replies, check_receipt, purge_study,
-            delete_study, get_model, list_models,
+            delete_study, get_model, get_verdict, list_models,
         ],
         dependencies={"admin": Provide(_admin)},
     )  # fmt: skip

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from dpfda._validate import FloatArray
+from dpfda.collector.storage.base import ModelRecord, StudyRecord
 from dpfda.errors import InvalidParameter
-from dpfda.protocol.beside_guessing import as_found, found_of
+from dpfda.protocol.beside_guessing import as_found, beside_guessing, found_of
 from dpfda.protocol.model import RuleModel
+from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.server import Server
 
 _POINTS = 61
@@ -38,6 +42,23 @@ def summarize(server: Server) -> dict[str, Any]:
         "drifted": found.drifted,
         "notes": list(found.notes),
     }
+
+
+def standing(record: StudyRecord, answered: int, history: Sequence[ModelRecord]) -> dict[str, Any]:
+    """What `beside_guessing` says of a study now, and how many `people` of those `wanted` replied.
+
+    Args:
+        record: the study.
+        answered: how many have answered in its present phase.
+        history: its models.
+    """
+    plan = StudyPlan.from_dict(msgspec.json.decode(record.plan))
+    found = msgspec.json.decode(history[-1].summary)
+    finished = record.status == "finished"
+    people = (0 if finished else answered) + sum(entry.people for entry in history)
+    wanted = sum(phase["people"] for phase in found["phases"])
+    said = beside_guessing(plan, found, replies=None if finished else (people, wanted))
+    return said | {"people": people, "wanted": wanted}
 
 
 def _learnt(server: Server) -> bool:

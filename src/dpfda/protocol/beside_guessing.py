@@ -48,9 +48,9 @@ def beside_guessing(
         replies: of a study that is not finished, how many came, and how many are wanted.
 
     Returns:
-        `kind` and `told`: the verdict and its sentences in one text, `nothing`: whether the model
-        is not known to be worth anything, and `rows`: the errors to be compared, each with its
-        interval, if it has one.
+        `kind` and `sentences`: the verdict, `told`: the sentences in one text, `nothing`: whether
+        the model is not known to be worth anything, and `rows`: the errors to be compared, each
+        with its interval, if it has one.
     """
     verdict = msgspec.convert(found["verdict"], Verdict)
     if replies is not None:
@@ -68,8 +68,8 @@ def beside_guessing(
         rows.append((name, *(min(one, coin) if classes else max(one, 0.0) for one in numbers)))
     if error is not None and classes:
         rows.append(("tossing a coin among the labels", coin, None, None))
-    shown = {"kind": verdict.kind, "told": " ".join(told), "nothing": verdict.doubted}
-    return shown | {"rows": rows}
+    shown = {"kind": verdict.kind, "sentences": told, "told": " ".join(told)}
+    return shown | {"nothing": verdict.doubted, "rows": rows}
 
 
 def as_found(estimate: Estimate | None, *, share: bool = False) -> dict[str, Any] | None:

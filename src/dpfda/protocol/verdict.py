@@ -72,7 +72,7 @@ def judged(
         excluded = _gain(error, guessing).interval()[1] < _WORTH * guessing.value
     likely = float(expit(odds))
     better = "that any feature goes with the label" if error is None else "that it is better"
-    reason = f"starting from 50:50, the replies make it {likely:.0%} likely {better}"
+    reason = f"starting from 50:50, the replies make it {100 * likely:.0f} % likely {better}"
     if likely < _NOTHING and excluded:
         return _no_better(f"This model is no better than {beside}: {reason}.", *said)
     if likely < _DOUBTFUL:

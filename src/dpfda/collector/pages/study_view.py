@@ -19,7 +19,7 @@ from dpfda.collector.pages.words import (
 )
 from dpfda.collector.settings import StudySettings
 from dpfda.collector.storage.base import ModelRecord, StudyRecord
-from dpfda.protocol.beside_guessing import beside_guessing
+from dpfda.collector.summary import standing
 from dpfda.protocol.estimate import as_share
 from dpfda.protocol.plan import StudyPlan
 
@@ -78,8 +78,7 @@ def study(
     done = {entry.phase: entry.people for entry in history}
     finished = record.status == "finished"
     phases = _phases(record, answered, found["phases"], done)
-    wanted = sum(phase["people"] for phase in phases)
-    people = (0 if finished else answered) + sum(done.values())
+    verdict = standing(record, answered, history)
     return {
         "title": record.title or record.id,
         "record": record,
@@ -90,10 +89,10 @@ def study(
         "join": join_command(record, plan, here or "ADDRESS", invited=not how.open),
         "link": link(record, here),
         "phases": phases,
-        "wanted": wanted,
-        "people": people,
+        "wanted": verdict["wanted"],
+        "people": verdict["people"],
         "found": found,
-        "verdict": beside_guessing(plan, found, replies=None if finished else (people, wanted)),
+        "verdict": verdict,
         "growth": _growth(record, answered, history),
         "members": _members(found["members"]),
         "slopes": _slopes(plan, found["slope"]),
