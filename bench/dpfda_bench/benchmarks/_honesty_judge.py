@@ -30,7 +30,6 @@ BANDS = 0.5  # share of runs with a band, from which coverage is counted
 HELD = 0.9  # coverage of a reference band in a subgroup, from which widths are compared
 LARGEST_ERROR = 10.0
 """Times the mean error of the public center in a cell: errors above count as that much."""
-SHOWN = 3  # worst cells of a key that are shown
 
 Cell = tuple[str, int, float, float]
 Subgroup = tuple[str, str]
@@ -90,10 +89,14 @@ class Key:
         """The limit of the worst cell; not a number where there is none."""
         return self.limit(self.worst[0]) if self.findings else math.nan
 
-    def rows(self, name: str, shown: int = SHOWN) -> Iterator[dict[str, Any]]:
-        """The worst cells, for readers."""
-        for one in self.worst[:shown]:
+    def rows(self, name: str) -> Iterator[dict[str, Any]]:
+        """The worst cell of each kind, worst first."""
+        seen = set()
+        for one in self.worst:
             kind, n, epsilon, delta = one.cell
+            if kind in seen:
+                continue
+            seen.add(kind)
             yield {
                 "key": name,
                 "kind": kind,

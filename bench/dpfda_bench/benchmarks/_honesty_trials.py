@@ -6,6 +6,7 @@ A kind of release makes a problem once; every (ε, δ) then is a `Trial`.
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -18,7 +19,7 @@ from dpfda_bench.random_curves import HOLDING, SHAPES, WRONG, Shape, Slack
 KINDS: dict[str, Kind] = {**MEANS, **OTHERS}
 _CYCLE = len(SHAPES) * len(HOLDING)  # seeds until all combinations have come
 _ENDLESS = 1e12  # error of a release that is not a number
-TOO_SMALL = "too small"  # in warnings about ranges
+_TOO_SMALL = re.compile("probably (far )?too small")  # in warnings about ranges
 
 Price = tuple[float, float]
 """ε and δ."""
@@ -125,5 +126,5 @@ def _of_one(
             holds=judged.holds,
             width=judged.width,
             warned=bool(said),
-            called_small=any(TOO_SMALL in text for text in said),
+            called_small=any(map(_TOO_SMALL.search, said)),
         )

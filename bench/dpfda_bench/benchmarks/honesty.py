@@ -86,12 +86,12 @@ def run(
     rows = [row for name, key in judged.items() for row in key.rows(name)]
     for parts in subgroups(found).values():
         for name, key in parts.items():
-            rows += key.rows(f"{name} by subgroup", shown=1)
+            rows += key.rows(f"{name} by subgroup")
     real_rows, missing = real.rows(quick=quick, sweep=sweep)
     if real_rows:
         bands = Key(findings=real_rows, largest=False)
         figures["coverage_real"] = bands.figure
-        rows += bands.rows("coverage_real", shown=len(real_rows))
+        rows += bands.rows("coverage_real")
     return Outcome(rows=rows, figures=figures, notes=[*_notes(judged, found), *missing])
 
 
