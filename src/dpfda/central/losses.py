@@ -4,8 +4,8 @@ For the minimizer f = ⟨w, r(·)⟩ of mean L(y, f(x)) + ψ‖w‖² let s = �
 (x', y') changes the gradient at w by (s' r(x') - s r(x))/n, and 2ψ-strong convexity turns that into
 a distance of at most ‖s' r(x') - s r(x)‖/(2ψn) between the two minimizers. `widest` bounds the norm
 over all pairs of places, given their features r and a bound on ‖w‖. Distances between places are
-those of their features: ‖r‖² + ‖r'‖² - 2⟨r, r'⟩ would lose half of its digits where a kernel is long
-and all features are nearly alike.
+those of their features: ‖r‖² + ‖r'‖² - 2⟨r, r'⟩ would lose half of its digits where a kernel is
+long and all features are nearly alike.
 """
 
 from __future__ import annotations

@@ -18,7 +18,6 @@ from dpfda.noise import Source, discrete_laplace
 from dpfda.noise.lattice import fine_step, whole_steps
 from dpfda.privacy.events import Event, LaplaceEvent, PureEvent
 
-
 _MOST_EPSILON = float(1 << 30)  # for each coordinate: beyond, ±1 is too far out on the lattice
 
 
