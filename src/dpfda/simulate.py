@@ -67,8 +67,8 @@ def ask_everybody(
         answers: for people numbers, which of them answer at all; everybody by default.
         tell: called with the share of people done.
     """
-    server = Server(plan)
     crowd = people if isinstance(people, Crowd) else Crowd(plan, people, source=source)
+    server = Server(plan, source=crowd.source if crowd.draws_here else None)
     while not server.finished:
         start = server.issued
         task = server.issue(min(server.wanted, at_once))

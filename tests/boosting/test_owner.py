@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dpfda.boosting.feature_map import FeatureMap
@@ -295,12 +296,22 @@ def test_single_precision_and_odd_rows_are_answered(name, owners, request_of, pl
     rows = owners()
     single = OwnerRows(rows.features.astype(np.float32), rows.labels, rows.present)
     assert len(request_of(name, people=6).answer(single, SimulationSource(0)).values) == 6
-    nobody = make_owner(plan_of(name), curve=np.zeros((0, 2)), label=[])
-    assert nobody.answer(request_of(name)).values.shape[0] == 1
     odd = make_owner(plan_of(name), curve=[[1e308, -1e308], [np.nan, 0.0]], label=[7, "x"])
     assert odd.answer(request_of(name)).values.shape[0] == 1
     with pytest.raises(ProtocolError, match="2 features"):
         request_of(name).fitting(OwnerRows(np.zeros((1, 1, 3)), np.zeros((1, 1)), np.ones((1, 1))))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_owner_without_rows_answers_like_any_other(name, request_of, plan_of):
+    """How many rows there are is private: none may be told from one by a refusal."""
+    usual = make_owner(plan_of(name)).answer(request_of(name)).values.shape
+    empty = ([], (), np.zeros((0, 2)), np.zeros(0), np.zeros((0, 7)), {}, pd.DataFrame())
+    for rows in empty:
+        for labels in ([], (), np.zeros(0), np.zeros((0, 1)), np.array([], dtype=object)):
+            owner = make_owner(plan_of(name), curve=rows, label=labels)
+            assert owner.answer(request_of(name)).values.shape == usual
+            assert owner._ledger.spent.epsilon == pytest.approx(1.0, rel=1e-12)
 
 
 def test_rows_are_grouped_whatever_their_order():

@@ -38,7 +38,10 @@ class Owner(Person):
         if grid_points is not None:
             raise InvalidParameter("grid_points", "None: rows have no t", "some")
         labels = np.ravel(label)
-        features, numbers = encode_people(self.plan, curve, labels)
+        # How many rows there are is private: none are answered for as any other number is.
+        none = not len(labels) and hasattr(curve, "__len__") and not len(curve)
+        rows = np.zeros((0, self.plan.encoder.n_features)) if none else curve
+        features, numbers = encode_people(self.plan, rows, labels)
         if len(features) != len(numbers):
             raise InvalidData("labels", "one for each row")
         present = np.ones((1, len(numbers)), dtype=bool)

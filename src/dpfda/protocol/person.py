@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -111,6 +111,9 @@ class Crowd(Holder):
         people: their encoded curves and label numbers.
         source: where their randomness comes from.
     """
+
+    draws_here: ClassVar[bool] = True
+    """Whether their noise comes from its source, and not from places that answer for them."""
 
     def __init__(self, plan: StudyPlan, people: People, *, source: Source) -> None:
         super().__init__(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +46,8 @@ class Scattered(Crowd):
         >>> ask_everybody(plan, crowd, source=SimulationSource(2)).finished, here[0].asked
         (True, 2)
     """
+
+    draws_here: ClassVar[bool] = False
 
     def __init__(self, plan: StudyPlan, places: IntArray, ask: AskPlaces) -> None:
         if len(places) != plan.n_people:

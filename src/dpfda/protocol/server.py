@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from dpfda import _validate
 from dpfda._validate import FloatArray, IntArray
 from dpfda.errors import ProtocolError
+from dpfda.noise import Source
 from dpfda.protocol.findings import Findings
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.progress import begin
@@ -35,6 +37,8 @@ class Server:
         plan: the public contract.
         median_group: where replies are averaged, take the median of means over groups of this many
             people instead: fewer liars than half the groups then change little. 0 averages.
+        source: where the noise of all replies is drawn, if this process draws it: the model's
+            guarantee says so. A server of people elsewhere does not know.
 
     Attributes:
         progress: the study under way.
@@ -49,8 +53,10 @@ class Server:
         (100, 3)
     """
 
-    def __init__(self, plan: StudyPlan, *, median_group: int = 0) -> None:
-        self.plan = plan
+    def __init__(
+        self, plan: StudyPlan, *, median_group: int = 0, source: Source | None = None
+    ) -> None:
+        self.plan, self._source = plan, source
         self._median_group = _validate.whole("median_group", median_group, least=0)
         self.progress = begin(plan)
         self._begin_phase()
@@ -68,7 +74,10 @@ class Server:
     @property
     def model(self) -> Any:
         """The classifier as it is now: a `CurveModel`, or what else the design ends with."""
-        return self.progress.model
+        model = self.progress.model
+        if self._source is None:
+            return model
+        return replace(model, guarantee=model.guarantee.drawn_from(self._source))
 
     @property
     def findings(self) -> Findings:
