@@ -109,11 +109,15 @@ def test_a_label_of_another_study_costs_nothing(
     assert call("submit", "--label", "night").stdout == "sent; receipt r\n"
 
 
-def test_a_target_outside_its_range_costs_nothing(make_plan: Any) -> None:
+def test_a_target_outside_its_range_counts_as_its_end(make_plan: Any) -> None:
+    """The organizer chooses the range: silence would tell on which side of its end a number is."""
     plan = replace(make_plan(10), classes=(), target_range=(0.0, 10.0))
     for right in (0, "10", 3.5):
         assert look_over(plan, curve=[0.1, 0.2], label=right) == []
-    for wrong in ("10.01", -0.01, "many", None, float("nan")):
+    for far in ("10.01", -0.01, 1e308, float("-inf")):
+        told = look_over(plan, curve=[0.1, 0.2], label=far)
+        assert told == ["the number lies outside 0…10: the nearer end counts"]
+    for wrong in ("many", None, float("nan"), 10**400):
         with pytest.raises(InvalidData, match=r"label must be a number from 0 to 10$"):
             look_over(plan, curve=[0.1, 0.2], label=wrong)
 

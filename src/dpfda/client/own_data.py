@@ -22,36 +22,40 @@ def look_over(plan: StudyPlan, *, curve: Any, label: Any, grid_points: Any = Non
 
     A `Person` answers with whatever there is, as a missing answer would itself reveal something.
     But who sits before their device with a wrong file would lose ε for nothing: they are told
-    before anybody is asked for anything.
+    before anybody is asked for anything. A number outside the study's range is no mistake of
+    theirs, as the organizer chose the range: it is moved to its edge, as by a `Person`.
 
     Raises:
-        InvalidData: the label is none of the study's, or of the curve nothing is left.
+        InvalidData: the label is none of the study's, the target no number, or of the curve
+            nothing is left. Whoever joined and then does not answer is seen to be silent.
     """
     if isinstance(plan.encoder, RowEncoder):
         return []  # an owner's rows: each of them may be anything
-    _check_label(plan, label)
+    told = _label(plan, label)
     batch = one_curve(curve, channels=plan.encoder.channels)
     if plan.encoder.table is not None:
-        return _cells(plan.encoder, batch)
+        return told + _cells(plan.encoder, batch)
     if plan.encoder.basis.functional:
         said = _points(plan.encoder, batch, grid_points)
     else:
         said = _numbers(plan.encoder, batch)
-    return said + _far_away(plan.encoder, batch, grid_points)
+    return told + said + _far_away(plan.encoder, batch, grid_points)
 
 
-def _check_label(plan: StudyPlan, label: Any) -> None:
+def _label(plan: StudyPlan, label: Any) -> list[str]:
     if plan.target_range is None:
         if not equal(one_by_one([label]), one_by_one(plan.classes)).any():
             raise InvalidData("label", f"one of {', '.join(map(str, plan.classes))}")
-        return
+        return []
     low, high = plan.target_range
     try:
         number = float(label)
     except (TypeError, ValueError, OverflowError):
         number = math.nan
-    if not low <= number <= high:
+    if math.isnan(number):
         raise InvalidData("label", f"a number from {low:g} to {high:g}")
+    inside = low <= number <= high
+    return [] if inside else [f"the number lies outside {low:g}…{high:g}: the nearer end counts"]
 
 
 def _points(encoder: CurveEncoder, batch: Any, grid_points: Any) -> list[str]:
