@@ -8,6 +8,7 @@ import pytest
 from dpfda.checks.twins import Twin, all_twins
 from dpfda.errors import InvalidParameter
 from dpfda.mechanisms import Mechanism
+from dpfda.mechanisms.exponential import Exponential
 from dpfda.noise import SimulationSource
 from dpfda.privacy.audit import audit
 from dpfda.privacy.sight import lowest_bit
@@ -66,6 +67,78 @@ def test_what_an_audit_says_it_detects_it_detects(name, parameters, additive):
     # 95 % power each: fewer than 5 of 6 happen once in 30 times; the seeds are fixed.
     assert sum(caught(1.1 * stated, seed) for seed in range(6)) >= 5
     assert sum(caught(stated / 8, seed) for seed in range(4)) == 0
+
+
+FLAT = [(0.5, (1, 1)), (1.0, (1, 50)), (3.0, (1,) * 8)]
+
+
+@pytest.mark.parametrize("sharp", [1.5, 3, 10])
+@pytest.mark.parametrize(("epsilon", "prior"), FLAT)
+@pytest.mark.parametrize("stated", [True, False])
+def test_choices_that_are_too_sharp_are_caught_however_sharp(epsilon, prior, sharp, stated):
+    """Where the worst case looks, a candidate vanishes if the draw is far too sharp."""
+    sound = Exponential(epsilon=epsilon, prior=prior)
+
+    class Twin:
+        guarantee, worst_cases = sound.guarantee, sound.worst_cases
+        log_likelihood = sound.log_likelihood if stated else None
+        randomize = Exponential(epsilon=sharp * epsilon, prior=prior).randomize
+
+    result = audit(Twin(), name="twin", draws=60_000, source=SimulationSource(5), goal=0.1)
+    assert not result.passed
+
+
+@pytest.mark.parametrize("pair", [(0, 1), (0, 3), (1, 2), (1, 3), (2, 3)])
+def test_any_two_coordinates_that_share_noise_are_seen_in_reports_alone(pair):
+    sound = Mechanism.named("laplace")(epsilon=1.0, dimension=4)
+
+    class Twin:
+        guarantee, worst_cases, log_likelihood = sound.guarantee, sound.worst_cases, None
+
+        def randomize(self, values, source):
+            noise = sound.randomize(0 * values, source)
+            noise[:, pair[1]] = noise[:, pair[0]]
+            return values + noise
+
+    result = audit(Twin(), name="twin", draws=8000, source=SimulationSource(5), goal=0.1)
+    assert result.lower_bound > 2  # the difference of the two has no noise
+
+
+@pytest.mark.parametrize("depths", [True, False])
+def test_correlated_noise_is_seen_where_noise_is_added(depths):
+    """Correlated only a little: no event is far more likely, and all sizes are right."""
+    sound = Mechanism.named("gaussian").examples()[1]
+
+    class Twin:
+        guarantee, worst_cases = sound.guarantee, sound.worst_cases
+        log_likelihood = sound.log_likelihood
+
+        def randomize(self, values, source):
+            noise = sound.randomize(0 * values, source) / sound.scales
+            noise[:, 2] = 0.2 * noise[:, 1] + math.sqrt(1 - 0.2**2) * noise[:, 2]
+            return values + np.rint(noise * sound.steps) * sound.lattice_step
+
+    result = audit(Twin(), name="twin", draws=50_000, source=SimulationSource(5), mu=sound.mu,
+                   depths=sound.depths if depths else None)  # fmt: skip
+    assert (result.dependence > 6) == depths
+
+
+@pytest.mark.parametrize("lag", [1, 2, "half"])
+def test_people_who_share_noise_are_seen(lag):
+    bit = Mechanism.named("randomized_response")(epsilon=1.0)
+
+    class Twin:
+        guarantee, worst_cases, log_likelihood = bit.guarantee, bit.worst_cases, None
+
+        def randomize(self, values, source):
+            reports = bit.randomize(values, source)
+            step = len(reports) // 2 if lag == "half" else lag
+            who = np.arange(len(reports))
+            return reports[np.where(who // step % 2, np.maximum(who - step, 0), who)]
+
+    result = audit(Twin(), name="twin", draws=20_000, source=SimulationSource(5))
+    assert result.dependence > 6
+    assert not result.passed
 
 
 def test_bound_is_close_to_the_truth():

@@ -25,7 +25,7 @@ from dpfda.privacy.guarantee import NUMBER_IS_PUBLIC
 from dpfda.privacy.ledger import Ledger
 from dpfda.protocol.answer import Answer
 from dpfda.protocol.consortium import convene
-from dpfda.protocol.holder import Curator, Stream
+from dpfda.protocol.holder import Curator, Gatherer, Stream
 from dpfda.protocol.person import Crowd, Person
 from dpfda.protocol.plan import StudyPlan
 from dpfda.protocol.query import Query
@@ -55,6 +55,43 @@ def holder(kind: Any = Curator, *, source: Any = None, ledger: Any = None, **oth
     given = {"most": limit(epsilon=1.0, delta=0.0), "accepts": iter([NUMBER_IS_PUBLIC])} | other
     records = ((ROWS,),) if kind is Curator else ()
     return kind(*records, source=source or SimulationSource(0), ledger=ledger, **given)
+
+
+class Assuming(BallMean):
+    """Rests on two assumptions."""
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        return NUMBER_IS_PUBLIC, "the earth is flat"
+
+
+@pytest.mark.parametrize("kind", [Curator, Stream, Gatherer])
+@pytest.mark.parametrize(
+    "accepts", [(), (NUMBER_IS_PUBLIC,), ("the earth is flat",), ("the earth", "is flat", "")]
+)
+def test_what_a_holder_did_not_agree_to_take_for_granted_is_refused(
+    kind: Any, accepts: tuple[str, ...]
+) -> None:
+    """Every assumption of a query, by itself: a holder that accepts one accepts no other."""
+    given = {"cost": HALF, "n": 6, "center": np.zeros(2), "axes": np.ones(2), "radius": 1.0}
+    asked = Assuming(**given)
+    gathered = {"gather": lambda one: (6, one.sums((ROWS,))), "n": 6} if kind is Gatherer else {}
+    for agreed, fine in ((accepts, False), ((NUMBER_IS_PUBLIC, "the earth is flat"), True)):
+        ledger = Ledger(1.0)
+        source = SimulationSource(0) if fine else Silent()
+        one = holder(kind, accepts=agreed, ledger=ledger, source=source, **gathered)
+        if kind is Stream:
+            one.open(asked)
+            one.add((ROWS,))
+        if fine:
+            assert one.answer(asked, number=0).n == 6
+            continue
+        with pytest.raises(
+            ProtocolError, match="the query assumes that .*: this was not agreed to"
+        ):
+            one.answer(asked, number=0)
+        assert ledger.entries == ()
+        assert not one.transcript
 
 
 @pytest.mark.parametrize("kind", [Curator, Stream])

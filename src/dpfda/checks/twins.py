@@ -18,6 +18,7 @@ import numpy as np
 
 from dpfda._registry import Registered
 from dpfda._validate import FloatArray
+from dpfda.mechanisms.base import box_corners
 from dpfda.noise import Source, discrete_laplace
 from dpfda.noise.uniform import below
 from dpfda.privacy.guarantee import Guarantee
@@ -104,6 +105,49 @@ class WrongKeepProbability(Twin, name="wrong_keep_probability"):
     def worst_cases(self) -> Pairs:
         """The two bits."""
         return [(np.array([1.0]), np.array([-1.0]))]
+
+
+class _Shared(Twin):
+    """Laplace noise of the right size on four numbers of [-1, 1], which somebody shares."""
+
+    def randomize(self, values: Any, source: Source) -> FloatArray:
+        """Exact noise for ε = 1, in parts that are the same."""
+        rows = np.rint(np.asarray(values, dtype=np.float64) * 1024)
+        noise = discrete_laplace(rows.size, scale=8 * 1024, source=source).reshape(rows.shape)
+        return np.asarray((rows + self.shared(noise)) / 1024)
+
+    @staticmethod
+    @abstractmethod
+    def shared(noise: FloatArray) -> FloatArray:
+        """The noise, partly the same."""
+
+    def worst_cases(self) -> Pairs:
+        """Corners, and rows in general position."""
+        return box_corners(4)
+
+
+@dataclass(frozen=True)
+class SharedByCoordinates(_Shared, name="shared_by_coordinates"):
+    """Two of four numbers get the same noise."""
+
+    flaw = "two of four coordinates share their noise: their difference has none"
+
+    @staticmethod
+    def shared(noise: FloatArray) -> FloatArray:
+        """The second and the fourth."""
+        return noise[:, [0, 1, 2, 1]]
+
+
+@dataclass(frozen=True)
+class SharedByPeople(_Shared, name="shared_by_people"):
+    """Every second person gets the noise of the one before."""
+
+    flaw = "two people share their noise: the difference of their reports has none"
+
+    @staticmethod
+    def shared(noise: FloatArray) -> FloatArray:
+        """Pairs of rows."""
+        return noise[np.arange(len(noise)) // 2 * 2]
 
 
 def all_twins() -> dict[str, type[Twin]]:

@@ -99,11 +99,13 @@ class Additive(Mechanism):
         return np.broadcast_to(self.law.variance, np.shape(values)).copy()
 
     def worst_cases(self) -> list[tuple[FloatArray, FloatArray]]:
-        """The whole difference in one coordinate, and spread over all."""
-        first, spread = np.zeros((1, len(self.axes))), self._worst_direction()[None, :]
+        """The whole difference in one coordinate, spread over all, and differently over each."""
+        size = len(self.axes)
+        first, spread = np.zeros((1, size)), self._worst_direction()[None, :]
         first[0, 0] = self.sensitivity * self.axes[0]
-        spread = spread * (self.sensitivity / self.reach(spread) / 2)
-        return [(first, np.zeros_like(first)), (spread, -spread)]
+        ways = [spread, spread * np.linspace(-1.0, 1.0, size)] if size > 2 else [spread]
+        halves = [way * (self.sensitivity / self.reach(way) / 2) for way in ways]
+        return [(first, np.zeros_like(first)), *((half, -half) for half in halves)]
 
     def _worst_direction(self) -> FloatArray:
         return np.asarray(self.axes)

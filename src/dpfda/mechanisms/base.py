@@ -130,14 +130,19 @@ class BoxMechanism(Mechanism):
 
 
 def box_corners(dimension: int) -> list[tuple[FloatArray, FloatArray]]:
-    """Neighboring rows of [-1, 1]^d that differ most: opposite corners, and corner to center."""
+    """Neighboring rows of [-1, 1]^d that differ most: opposite corners, and corner to center.
+
+    And two rows of which every two coordinates differ otherwise, which show noise that they share.
+    """
     corner = np.ones((1, dimension))
     alternating = np.where(np.arange(dimension) % 2, -1.0, 1.0)[None, :]
     first = np.zeros((1, dimension))
     first[0, 0] = 1.0
+    rising = np.linspace(-1.0, 1.0, dimension)[None, :]  # no two coordinates alike
     return [
         (corner, -corner),
         (corner, np.zeros((1, dimension))),
         (alternating, -alternating),
         (first, -first),
+        *[(rising, -rising)] * (dimension > 2),
     ]

@@ -18,7 +18,7 @@ from dpfda.mechanisms.base import Mechanism
 from dpfda.noise import Source
 from dpfda.noise.inversion import Thresholds
 
-_RARE = 0.03
+_SHARES = (0.03, 0.2, 1.0)  # odds of a rare candidate, at which worst cases look
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,16 +119,18 @@ class Exponential(Mechanism, name="exponential"):
         """The rarest candidate gets better while all others get worse; and all move alike.
 
         Its odds change by e^ε, and its probability nearly as much where that is small: its scores
-        are so high that it is.
+        are so high that it is. A draw that is much sharper than it should be makes it vanish
+        there, and shows where the candidate is more likely.
         """
         rarest, rest = int(np.argmin(self.prior)), sum(self.prior) - min(self.prior)
-        behind = math.ceil(2 / self.epsilon * math.log(min(self.prior) / (_RARE * rest)))
         good = np.ones((1, len(self.prior)))
         good[0, rarest] = 0
-        bad = 1 - good
-        good[0, rarest] += max(0, behind)
-        bad[0, rarest] += max(0, behind)
-        return [(good, bad), (np.ones_like(good), np.zeros_like(good))]
+        cases = [(np.ones_like(good), np.zeros_like(good))]
+        for share in reversed(_SHARES):
+            behind = math.ceil(2 / self.epsilon * math.log(min(self.prior) / (share * rest)))
+            more = np.where(good == 0, max(0, behind), 0)
+            cases.insert(0, (good + more, 1 - good + more))
+        return cases
 
     @classmethod
     def examples(cls) -> list[Self]:

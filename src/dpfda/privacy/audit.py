@@ -6,7 +6,8 @@ lower bound on ε that holds with 99.9 % confidence. A bound above the claimed �
 Events are looked for in
 
 * the likelihood ratio that the mechanism itself states;
-* each reported number, the whole pattern, and the direction in which the two inputs differ;
+* each reported number, the difference of two, the whole pattern, and the direction in which the
+  two inputs differ;
 * the low-order bits of each number, through which floating-point noise leaks (Mironov 2012).
 
 A few draws find the event; then as many are counted as it takes to see a violation of the wanted
@@ -14,7 +15,8 @@ size. What size an audit would have seen with its draws, it says: `AuditResult.d
 
 Where a likelihood is stated, it is searched for a ratio above e^ε. Where it is that of added noise,
 all coordinates of all reports together say whether noise of that size was drawn (`Fit`), which
-shows noise that is a little smaller than stated long before an event does.
+shows noise that is a little smaller than stated long before an event does. Reports of one input
+are independent: noise that people share is seen in their correlation (`Dependence`).
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.noise import Source
 from dpfda.privacy.claim import Claim
+from dpfda.privacy.dependence import DEPENDENT, Dependence
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.privacy.sight import (
     Inputs,
@@ -86,6 +89,8 @@ class AuditResult:
             disproves the claim; None if the mechanism states no likelihood.
         misfit: how many standard errors all noise together is larger than stated, smaller if below
             0; None where it is not tested.
+        dependence: the largest correlation between reports of different people, or between
+            coordinates that noise was added to, in standard errors.
         draws: reports counted from the likelier input.
         detects: the smallest relative violation of the claim (in ε; in μ for Gaussian claims) that
             these draws would have shown with 95 % probability; None if none would.
@@ -97,6 +102,7 @@ class AuditResult:
     lower_bound: float
     density_excess: float | None
     misfit: float | None
+    dependence: float
     draws: int
     detects: float | None
 
@@ -105,7 +111,8 @@ class AuditResult:
         """Whether nothing disproved the claim."""
         density_fine = self.density_excess is None or self.density_excess <= 0
         fits = self.misfit is None or abs(self.misfit) <= _FIT
-        return self.lower_bound <= self.claimed_epsilon and density_fine and fits
+        apart = self.dependence <= DEPENDENT
+        return self.lower_bound <= self.claimed_epsilon and density_fine and fits and apart
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -147,6 +154,8 @@ def audit(
     promise = mechanism.guarantee
     claim = Claim(promise.epsilon, promise.delta, mu)
     fit = None if depths is None else Fit(depths, degree=1 if mu is None else 2)
+    size = int(np.size(mechanism.worst_cases()[0][0]))
+    dependence = Dependence(added=0 if depths is None else size)
     attempt = Attempt(mechanism, claim, min(pilot, draws // 4), draws)
     sight, excess = attempt.best(source, fit)
     total = _enough(claim, sight, fit, most=draws, least=min(pilot, draws), goal=goal)
@@ -156,6 +165,7 @@ def audit(
         for start in range(0, total, _CHUNK):
             reports = _draw(mechanism, value, min(_CHUNK, total - start), source)
             seen += sight.count(reports)
+            dependence.add(reports)
             if fit is not None:
                 fit.add(reports, value)
         counted.append(seen)
@@ -170,6 +180,7 @@ def audit(
         lower_bound=claim.as_epsilon(float(claim.bound(counted[0], counted[1], total))),
         density_excess=excess,
         misfit=None if fit is None else fit.misfit,
+        dependence=dependence.largest,
         draws=total,
         detects=min(known) if known else None,
     )

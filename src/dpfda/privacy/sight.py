@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ Statistic = Callable[[FloatArray], FloatArray]
 Inputs = tuple[FloatArray, FloatArray]
 _CANDIDATES = 400  # thresholds tried for one statistic
 _MOST_COLUMNS = 8
+_MOST_PAIRED = 5  # columns of which all differences are looked at
 _PRIMES = np.array([2.0, 3, 5, 7, 11, 13, 17, 19])
 
 
@@ -57,6 +59,9 @@ def statistics(
         # Square roots of primes are independent over the rationals: every pattern of discrete
         # numbers gets a value of its own.
         yield lambda reports: reports[:, :_MOST_COLUMNS] @ np.sqrt(_PRIMES[: min(columns, 8)])
+    for one, other in combinations(range(min(columns, _MOST_PAIRED)), 2):
+        # Noise that two numbers share is gone from their difference.
+        yield lambda reports, i=one, j=other: reports[:, i] - reports[:, j]  # type: ignore[misc]
     for column in range(min(columns, _MOST_COLUMNS)):
         yield lambda reports, column=column: reports[:, column]  # type: ignore[misc]
         yield lambda reports, column=column: lowest_bit(reports[:, column])  # type: ignore[misc]

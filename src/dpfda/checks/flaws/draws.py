@@ -133,6 +133,23 @@ for _name in ("additive_laplace", "ellipsoid_laplace", "gaussian"):
         partial(_drawn, _name, lambda noise: noise[np.arange(len(noise)) // 2 * 2]),
         _contract(_name),
     )
+for _title, _order in (("coordinates", np.s_[:, [0, 1, 1]]), ("people", None)):
+    plant(
+        f"noise_shared_by_two_{_title}",
+        f"two {_title} of several get the same noise, seen by an audit of reports alone",
+        partial(
+            _drawn,
+            "gaussian",
+            lambda noise, order=_order: (
+                noise[np.arange(len(noise)) // 2 * 2]
+                if order is None
+                else noise[order]
+                if noise.shape[1] == 3
+                else noise
+            ),
+        ),
+        _attacked("gaussian"),
+    )
 plant(
     "coordinates_with_replacement",
     "a person's coordinates are drawn with replacement",
@@ -153,4 +170,10 @@ plant(
     "scores are weighed with ε instead of ε/2",
     lambda: [patch.object(_exponential, "_rate", property(lambda it: 2 * _rate(it)))],
     _contract("exponential"),
+)
+plant(
+    "exponential_at_three_epsilon",
+    "scores are weighed with 3ε/2: rare candidates vanish, seen where they are common",
+    lambda: [patch.object(_exponential, "_rate", property(lambda it: 3 * _rate(it)))],
+    _attacked("exponential"),
 )
