@@ -86,9 +86,7 @@ def test_what_a_holder_did_not_agree_to_take_for_granted_is_refused(
         if fine:
             assert one.answer(asked, number=0).n == 6
             continue
-        with pytest.raises(
-            ProtocolError, match="the query assumes that .*: this was not agreed to"
-        ):
+        with pytest.raises(ProtocolError, match="this was not agreed to"):
             one.answer(asked, number=0)
         assert ledger.entries == ()
         assert not one.transcript

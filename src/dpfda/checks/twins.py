@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpfda._registry import Registered
-from dpfda._validate import FloatArray
+from dpfda._validate import FloatArray, IntArray
 from dpfda.mechanisms.base import box_corners
 from dpfda.noise import Source, discrete_laplace
 from dpfda.noise.uniform import below
@@ -113,12 +113,12 @@ class _Shared(Twin):
     def randomize(self, values: Any, source: Source) -> FloatArray:
         """Exact noise for ε = 1, in parts that are the same."""
         rows = np.rint(np.asarray(values, dtype=np.float64) * 1024)
-        noise = discrete_laplace(rows.size, scale=8 * 1024, source=source).reshape(rows.shape)
-        return np.asarray((rows + self.shared(noise)) / 1024)
+        noise = discrete_laplace(rows.size, scale=8 * 1024, source=source)
+        return np.asarray((rows + self.shared(noise.reshape(-1, 4))) / 1024)
 
     @staticmethod
     @abstractmethod
-    def shared(noise: FloatArray) -> FloatArray:
+    def shared(noise: IntArray) -> IntArray:
         """The noise, partly the same."""
 
     def worst_cases(self) -> Pairs:
@@ -133,7 +133,7 @@ class SharedByCoordinates(_Shared, name="shared_by_coordinates"):
     flaw = "two of four coordinates share their noise: their difference has none"
 
     @staticmethod
-    def shared(noise: FloatArray) -> FloatArray:
+    def shared(noise: IntArray) -> IntArray:
         """The second and the fourth."""
         return noise[:, [0, 1, 2, 1]]
 
@@ -145,7 +145,7 @@ class SharedByPeople(_Shared, name="shared_by_people"):
     flaw = "two people share their noise: the difference of their reports has none"
 
     @staticmethod
-    def shared(noise: FloatArray) -> FloatArray:
+    def shared(noise: IntArray) -> IntArray:
         """Pairs of rows."""
         return noise[np.arange(len(noise)) // 2 * 2]
 

@@ -133,21 +133,22 @@ for _name in ("additive_laplace", "ellipsoid_laplace", "gaussian"):
         partial(_drawn, _name, lambda noise: noise[np.arange(len(noise)) // 2 * 2]),
         _contract(_name),
     )
-for _title, _order in (("coordinates", np.s_[:, [0, 1, 1]]), ("people", None)):
+
+
+def _shared_by_two(noise: Any) -> Any:
+    """Of three coordinates, the last two share their noise."""
+    return noise[:, [0, 1, 1]] if noise.shape[1] == 3 else noise
+
+
+def _shared_by_neighbors(noise: Any) -> Any:
+    return noise[np.arange(len(noise)) // 2 * 2]
+
+
+for _title, _change in (("coordinates", _shared_by_two), ("people", _shared_by_neighbors)):
     plant(
         f"noise_shared_by_two_{_title}",
-        f"two {_title} of several get the same noise, seen by an audit of reports alone",
-        partial(
-            _drawn,
-            "gaussian",
-            lambda noise, order=_order: (
-                noise[np.arange(len(noise)) // 2 * 2]
-                if order is None
-                else noise[order]
-                if noise.shape[1] == 3
-                else noise
-            ),
-        ),
+        f"two {_title} of several get the same noise, seen by an audit of reports",
+        partial(_drawn, "gaussian", _change),
         _attacked("gaussian"),
     )
 plant(
