@@ -52,7 +52,7 @@ def by_form(collector: CollectorProcess, facts: dict[str, Any] = FACTS) -> str:
         "evaluation_share-0": ".2", "seed-0": SEED, "title-0": "By form", "anyway": "yes",
     }  # fmt: skip
     for end, value in enumerate(facts.get("target_range", ())):
-        filled[f"target_range-{end}"] = value  # then the labels in the form do not count
+        filled |= {f"target_range-{end}": value, "classes-0": ""}
     with Connection(collector.url) as connection:
 
         def send(path: str, **headers: str) -> Any:

@@ -29,7 +29,7 @@ from dpfda.collector.storage import open_storage, tables
 from dpfda.collector.storage.memory import MemoryStorage
 from dpfda.noise import SimulationSource
 from dpfda.protocol.task import Task
-from dpfda.protocol.wire import ReplyMessage, token_hash
+from dpfda.protocol.wire import ReplyMessage, _masked, ticket_of, token_hash
 from dpfda.study.crowd import Wire
 from dpfda.study.running import CollectorProcess
 
@@ -107,6 +107,17 @@ def test_a_receipt_shows_that_a_reply_was_counted(collector: CollectorProcess, s
     swapped = receipt[:32] + people[1][2][32:]  # the mark of one, the place of another
     for wrong in (swapped, receipt[:32] + "f" * 16, "0" * 48):
         assert ask(collector, "GET", f"{path}/receipts/{wrong}").status == 404
+    # Who could mask places would still need all of the mark.
+    storage = open_storage(collector.database)
+    record = storage.study(study)
+    storage.close()
+    assert record is not None
+    genuine, place = bytes.fromhex(receipt)[:16], bytes(8)
+    for kept in (4, 8, 15):
+        mark = genuine[:kept] + bytes(one ^ 1 for one in genuine[kept:])
+        forged = (mark + _masked(place, mark, record.seal)).hex()
+        assert ticket_of(forged, seal=record.seal) == ticket_of(receipt, seal=record.seal) == (0, 0)
+        assert ask(collector, "GET", f"{path}/receipts/{forged}").status == 404
     for odd in ("x", "1-2-3", receipt + "0", receipt.upper() + "'"):
         assert ask(collector, "GET", f"{path}/receipts/{odd}").status in (400, 404)
 
