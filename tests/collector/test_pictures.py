@@ -140,6 +140,8 @@ def test_the_pages_say_what_there_is(shown: Any, studies: dict[str, str]) -> Non
         texts[name] = shown.inner_text("main")
     assert "better than guessing: starting from 50:50" in texts["null"]
     assert "There is no band: not every feature was selected" in texts["null"]
+    assert "The replies have not shown a signal: this curve may be noise alone." in texts["null"]
+    assert "may be noise" not in texts["finished"]
     assert "This model is better than guessing." in texts["finished"]
     assert "better than the mean alone" in texts["number"]
     assert "So far, from 340 of 600 replies." in texts["running"]

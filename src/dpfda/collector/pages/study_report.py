@@ -12,7 +12,6 @@ from dpfda.protocol.plan import StudyPlan
 from dpfda.report import Contents, Picture, Report, Table
 
 _COMPUTED = "Everything here is computed from randomized replies, one of each person."
-_FLAT = "{}: the band holds 0 everywhere, so this slope function may be noise alone."
 _FORGOTTEN = "Older replies were forgotten: new ones contradict them."
 
 
@@ -21,7 +20,9 @@ def study_report(shown: Mapping[str, Any]) -> Report:
     plan, found, verdict = shown["plan"], shown["found"], shown["verdict"]
     bad = verdict["nothing"]
     doubts = found["notes"] + [verdict["told"]] * bool(bad and verdict["told"])
-    doubts += [_FLAT.format(one["name"]) for one in shown["slopes"] if one["flat"]]
+    doubts += [
+        f"Slope for {one['name']}: {one['doubt']}" for one in shown["slopes"] if one["doubt"]
+    ]
     contents = Contents(
         verdict=() if bad else (verdict["told"],),
         doubts=tuple(doubts),

@@ -37,6 +37,8 @@ _BAND = (
     "The band is 1.96 standard errors of the noise in replies to either side; what shrinkage takes "
     "from the line is not in it."
 )
+_FLAT = "The band holds 0 everywhere: this curve may be noise alone."
+_NO_SIGNAL = "The replies have not shown a signal: this curve may be noise alone."
 _NO_BAND = (
     "There is no band: not every feature was selected, and what the others could add to the line "
     "is not known."
@@ -95,7 +97,7 @@ def study(
         "verdict": verdict,
         "growth": _growth(record, answered, history),
         "members": _members(found["members"]),
-        "slopes": _slopes(plan, found["slope"]),
+        "slopes": _slopes(plan, found["slope"], doubted=verdict["nothing"]),
         "estimates": _estimates(plan, found),
     }
 
@@ -156,20 +158,22 @@ def _members(rows: list[dict[str, Any]]) -> dict[str, Any] | None:
     return {"chart": charts.members(title, rows), "rows": cells}
 
 
-def _slopes(plan: StudyPlan, slopes: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A picture of each, named by what it speaks for."""
+def _slopes(
+    plan: StudyPlan, slopes: list[dict[str, Any]], *, doubted: bool
+) -> list[dict[str, Any]]:
+    """A picture of each, named by what it speaks for; and what to doubt of it."""
     shown = []
     for one in slopes[:_LINES]:
         named = score_name(plan, one["score"])
         if plan.encoder.channels > 1:
             named += f", channel {one['channel'] + 1}"
         drawn = charts.curve(f"slope function for {named}", one["t"], one["beta"], one["error"])
-        flat = one["error"] is not None and all(
-            abs(beta) <= charts.WIDE * error
-            for beta, error in zip(one["beta"], one["error"], strict=True)
-        )
-        note = _NO_BAND if one["error"] is None else _BAND
-        shown.append({"name": named, "chart": drawn, "note": note, "flat": flat})
+        note, doubt = _NO_BAND, _NO_SIGNAL if doubted else ""
+        if one["error"] is not None:
+            pairs = zip(one["beta"], one["error"], strict=True)
+            flat = all(abs(beta) <= charts.WIDE * error for beta, error in pairs)
+            note, doubt = _BAND, _FLAT if flat else ""
+        shown.append({"name": named, "chart": drawn, "note": note, "doubt": doubt})
     return shown
 
 
