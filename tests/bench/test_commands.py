@@ -99,8 +99,11 @@ def test_bench_without_a_name_is_a_usage_error() -> None:
 
 
 def test_bench_as_json(planted: SimpleNamespace) -> None:
-    report = json.loads(invoke("bench", "any", "--quick", "--json").stdout)
-    assert set(report) == {"name", "figures", "goals", "machine"}
+    done = invoke("bench", "any", "--quick", "--json")
+    assert done.exit_code == 1
+    report = json.loads(done.stdout)
+    assert set(report) == {"name", "figures", "goals", "missed", "machine"}
+    assert report["missed"] == ["wait is 9; its goal is at most 5."]
     assert report["figures"] == {"speed": 30.0, "wait": 9.0, "free": None}
     assert report["goals"] == {"speed": 20, "wait": 5}
     assert set(report["machine"]) == {"python", "numpy", "cpus", "platform"}
@@ -109,7 +112,9 @@ def test_bench_as_json(planted: SimpleNamespace) -> None:
 
 @pytest.mark.usefixtures("planted")
 def test_bench_as_table() -> None:
-    lines = invoke("bench", "any").stdout.splitlines()
+    done = invoke("bench", "any")
+    assert done.exit_code == 1  # a goal is missed
+    lines = done.stdout.splitlines()
     speed, wait, free = (next(x for x in lines if key in x) for key in ("speed", "wait", "free"))
     assert "at least 20" in speed
     assert "yes" in speed
@@ -121,8 +126,20 @@ def test_bench_as_table() -> None:
 
 @pytest.mark.usefixtures("planted")
 def test_bench_all_is_a_list() -> None:
-    reports = json.loads(invoke("bench", "--all", "--json").stdout)
+    done = invoke("bench", "--all", "--json")
+    assert done.exit_code == 1
+    reports = json.loads(done.stdout)
     assert [report["name"] for report in reports] == catalog.benchmark_names()
+
+
+def test_bench_succeeds_where_goals_are_met(
+    planted: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    met = SimpleNamespace(GOALS={"speed": at_least(20)}, run=catalog.benchmark("any").run)
+    monkeypatch.setattr(catalog, "_load", lambda *given: met)
+    assert invoke("bench", "any").exit_code == 0
+    assert invoke("bench", "--all").exit_code == 0
+    assert planted.calls
 
 
 def test_the_noise_benchmark_runs() -> None:

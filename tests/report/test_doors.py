@@ -128,7 +128,7 @@ def test_benchmarks_and_reproductions(tmp_path: Path, monkeypatch: pytest.Monkey
     for command in (("bench", "noise"), ("reproduce", "003-table-2", "--quick")):
         page = tmp_path / f"{command[0]}.html"
         done = invoke(*command, "--report", page)
-        assert done.exit_code == 0, done.output
+        assert done.exit_code == (command[0] == "bench"), done.output  # a goal is missed
         seen = checked(page.read_text(encoding="utf-8"))
         assert "speed is 3; its goal is at least 20." in seen.words
         assert "its goal is at most" not in seen.words

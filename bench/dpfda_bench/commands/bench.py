@@ -46,7 +46,8 @@ def command(
 ) -> None:
     """Measure a benchmark and compare it with its goals.
 
-    Speed is stated as a ratio measured in one run wherever there is something to compare with.
+    Speed is stated as a ratio measured in one run wherever there is something to compare with. The
+    exit status is 1 if a goal is missed, after everything was printed.
     """
     if listing:
         known = catalog.benchmark_names()
@@ -62,6 +63,8 @@ def command(
     reports = [_run(name, report, quick=quick, as_json=as_json, options=options) for name in names]
     if as_json:
         click.echo(to_json(reports[0] if len(reports) == 1 and not everything else reports))
+    if any(one["missed"] for one in reports):
+        raise click.exceptions.Exit(1)
 
 
 def _run(
@@ -97,6 +100,7 @@ def _run(
         "name": name,
         "figures": outcome.figures,
         "goals": {key: goal.bound for key, goal in module.GOALS.items()},
+        "missed": failed,
         "machine": machine(),
     }
     return report | {"rows": outcome.rows} if outcome.rows else report
