@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from dpfda import LocalBoostingClassifier, MRMAClassifier
+from dpfda import LocalBoostingClassifier, LocalCurveRegressor, MRMAClassifier
 from dpfda.curves import CurveEncoder
 from dpfda.datasets import simulate_001
 from dpfda.datasets.curve_sets import load_phoneme
@@ -16,12 +16,13 @@ from dpfda.privacy.ledger import Ledger
 from dpfda.protocol.public_randomness import one_row_each
 
 TRAIN, TEST = simulate_001(3000, 0), simulate_001(3000, 1)
+CURVES = LocalCurveClassifier(value_range=(-6, 6), random_state=0)
 
 
 @pytest.mark.filterwarnings("ignore:too few people")
 @parametrize_with_checks(
     [
-        LocalCurveClassifier(random_state=0),
+        LocalCurveClassifier(value_range=(-1, 1), random_state=0),
         LocalCurveClassifier(feature_ranges=(-10, 10), random_state=0),
         MomentClassifier(random_state=0),
         MomentClassifier(feature_ranges=(-10, 10), random_state=0),
@@ -111,6 +112,17 @@ def test_every_row_of_a_person_is_taken_equally_often():
     assert np.bincount(place).min() > 900
 
 
+@pytest.mark.parametrize("seed", [0, None])
+def test_curves_need_a_public_range(seed):
+    target = {"target_range": (-1, 1), "force": True}
+    for estimator in (
+        LocalCurveClassifier(1.0, classes=(-1, 1), random_state=seed),
+        LocalCurveRegressor(1.0, **target, random_state=seed),
+    ):
+        with pytest.raises(InvalidParameter, match=r"^value_range must be given.*feature_ranges"):
+            estimator.fit(TRAIN.X[:50], TRAIN.y[:50])
+
+
 def test_groups_report_once_each():
     groups = np.repeat(np.arange(300), 10)
     classifier = LocalCurveClassifier(epsilon=2.0, value_range=(-6, 6), random_state=0)
@@ -118,7 +130,7 @@ def test_groups_report_once_each():
 
 
 def test_one_class_needs_the_public_label_set():
-    classifier = LocalCurveClassifier(epsilon=4.0, random_state=0)
+    classifier = LocalCurveClassifier(epsilon=4.0, value_range=(-6, 6), random_state=0)
     ones = np.ones(20, dtype=int)
     with pytest.raises(InvalidData, match="at least 2 classes, not one class"):
         classifier.fit(TRAIN.X[:20], ones)
@@ -141,7 +153,7 @@ def test_one_class_needs_the_public_label_set():
     ],
 )
 def test_bad_parameters_are_named(parameters, message):
-    classifier = LocalCurveClassifier(random_state=0).set_params(**parameters)
+    classifier = LocalCurveClassifier(value_range=(-6, 6), random_state=0).set_params(**parameters)
     with pytest.raises(InvalidParameter, match=message):
         classifier.fit(TRAIN.X[:30], TRAIN.y[:30])
 
@@ -167,7 +179,7 @@ def test_five_phonemes(shared_data):
 )
 def test_a_public_grid_that_does_not_fit_is_refused_before_anybody_is_asked(grid_points, message):
     with pytest.raises((InvalidData, InvalidParameter), match=message):
-        LocalCurveClassifier(random_state=0).fit(TRAIN.X, TRAIN.y, grid_points=grid_points)
+        CURVES.fit(TRAIN.X, TRAIN.y, grid_points=grid_points)
 
 
 @pytest.mark.parametrize("bad", ["one curve", "ragged", "words"])
@@ -178,7 +190,7 @@ def test_no_private_value_in_an_error(bad):
         "ragged": [[secret] * 3, [secret] * 2],
         "words": [[secret, "a"], [secret, "b"]],
     }
-    fitted = LocalCurveClassifier(random_state=0).fit(TRAIN.X[:50], TRAIN.y[:50])
+    fitted = clone(CURVES).fit(TRAIN.X[:50], TRAIN.y[:50])
     for call in (fitted.predict, lambda x: LocalCurveClassifier().fit(x, [0, 1])):
         with pytest.raises(ValueError) as caught:  # noqa: PT011
             call(inputs[bad])
@@ -188,7 +200,7 @@ def test_no_private_value_in_an_error(bad):
 def test_mixed_labels_are_refused_by_rule():
     labels = np.array(["a", None] * 10, dtype=object)
     with pytest.raises(InvalidData, match="none missing"):
-        LocalCurveClassifier(random_state=0).fit(TRAIN.X[:20], labels)
+        CURVES.fit(TRAIN.X[:20], labels)
 
 
 def test_moments_take_any_encoder():

@@ -35,7 +35,8 @@ class LocalCurveRegressor(StudyEstimator):
     Args:
         epsilon: what each person spends.
         target_range: public (low, high) of y; values outside are clipped, predictions lie inside.
-        value_range: public (low, high) of x(t), (-1, 1) by default; values outside are clipped.
+        value_range: public (low, high) of x(t), or one pair a channel; values outside are clipped.
+            Must be given for curves.
         domain_range: public (start, end) of t; by default that of the shared grid points, [0, 1]
             without any, and an FDataGrid's own; must be given for pairs (t, x).
         feature_ranges: for a table instead of curves: (low, high) of all columns, one pair a

@@ -81,7 +81,7 @@ class CurveEstimator(LocalEstimator):
 
     Args:
         value_range: public (low, high) of x(t), or one pair a channel; values outside are clipped.
-            With real noise it must be given, or else `feature_ranges` for a table (or an encoder).
+            Curves need it; a table has `feature_ranges` instead.
         domain_range: public (start, end) of t; by default that of the shared grid points, [0, 1]
             without any, and an FDataGrid's own; must be given for pairs (t, x).
     """
@@ -121,9 +121,11 @@ class CurveEstimator(LocalEstimator):
     def _range_facts(self, X: Any, grid_points: Any) -> dict[str, Any]:
         """The public ranges as `plan_study` takes them; of X only its shape and domain count."""
         if self.feature_ranges is None:
-            ranges = self._value_ranges(X)
+            if self.value_range is None:
+                rule = "given: the public (low, high) of x(t); for a table, give feature_ranges"
+                raise InvalidParameter("value_range", rule, None)
             return {
-                "value_range": [(-1.0, 1.0) if one is None else one for one in ranges],
+                "value_range": self._value_ranges(X),
                 "domain_range": public_domain(X, grid_points, self.domain_range),
             }
         self._left_out("feature_ranges say that X is a table", "value_range", "domain_range")
