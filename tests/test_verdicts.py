@@ -186,3 +186,53 @@ def test_a_clear_result_is_not_doubted(kind: str, tmp_path: Path) -> None:
     for sentence in result.verdict.sentences:
         assert squeezed(sentence) in on_terminal
         assert sentence in page
+
+
+def test_components_of_noise_do_not_stand_out() -> None:
+    for n, epsilon, clear in ((FEW, TINY, False), (30, 1.0, False), (MANY, CLEAR, True)):
+        model, _ = fitted("components", n, epsilon)
+        told = model.in_words()
+        assert ("stand out of the noise, with" in told) is clear
+        assert told.startswith("No component stands out of the noise") is not clear
+
+
+COMMANDS: dict[str, tuple[Any, ...]] = {
+    "mean": ("release", "mean", "--range", -4, 5),
+    "covariance": ("release", "covariance", "--range", -4, 5),
+    "fpca": ("release", "fpca", "--range", -4, 5),
+    "moments": ("release", "moments", "--range", -4, 5),
+    "synthetic": ("release", "synthetic", "--range", -4, 5),
+    "groups": ("release", "groups", "--range", -4, 5, "--label", "ill", "--classes", "no,yes"),
+    "function-on-scalar": ("release", "function-on-scalar", "--range", -4, 5, "--delta", 1e-6,
+        "--covariates", "level", "--feature-ranges", "level=-4:4"),
+    "classify": ("classify", "--range", -4, 5, "--label", "ill", "--classes", "no,yes"),
+    "curves": ("regress", "--range", -4, 5, "--target", "level", "--target-range", -4, 4),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_say_what_their_result_is_worth(command: str, tmp_path: Path) -> None:
+    points = ",".join(f"{t:.3f}" for t in T)
+    for n, epsilon, clear in ((FEW, TINY, False), (MANY, CLEAR, True)):
+        data = Data.of(n, 0)
+        lines = [f"ill,level,{points}"]
+        for curve, level, label in zip(data.curves, data.level, data.labels, strict=True):
+            lines.append(f"{label},{level:.4f},{','.join(f'{value:.4f}' for value in curve)}")
+        file = tmp_path / "rows.csv"
+        file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        first, *rest = COMMANDS[command]
+        used = set(map(str, rest))
+        spare = [name for name in ("ill", "level") if name not in used]
+        known = ["--drop", ",".join(spare)] if spare else []
+        place = 1 if first == "release" else 0
+        call = [first, *rest[:place], file, *rest[place:], *known, "--epsilon", epsilon]
+        call += ["--seed", 0]
+        done = CliRunner().invoke(command_line, [str(part) for part in call])
+        assert done.exit_code == 0, done.output
+        as_json = CliRunner().invoke(command_line, [*(str(part) for part in call), "--json"])
+        verdict = json.loads(as_json.stdout)["verdict"]
+        assert (verdict["kind"] == "signal") is clear
+        warned = squeezed(done.stdout)
+        for sentence in verdict["sentences"]:
+            assert squeezed(sentence) in warned
+            assert (squeezed(f"warning: {sentence}") in warned) is not clear

@@ -114,12 +114,16 @@ class PrivateFPCA(TransformerMixin, PrivateCovariance):
 
     def in_words(self) -> str:
         """How many components there are, what they explain and what may be done with scores."""
+        scores = "Scores of private curves are as private as the curves."
+        if self.release_.verdict.doubted:
+            kept = f"{self.n_components_} component(s) were kept, which may be noise alone"
+            return f"No component stands out of the noise: {kept}. {scores}"
         shares = 100 * self.explained_variance_ / max(self._total, 1e-300)
         each = ", ".join(f"{share:.0f} %" for share in shares)
         kept = "were asked for" if self.n_components is not None else "stand out of the noise"
         return (
             f"{self.n_components_} component(s) {kept}, with {each} of the released variance. "
-            "Scores of private curves are as private as the curves."
+            f"{scores}"
         )
 
     def plot(self, ax: Any = None) -> Any:
