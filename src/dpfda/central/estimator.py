@@ -40,13 +40,14 @@ class HeldRecords(NamedTuple):
     """What was read of the records, about a public center, with what is public of them.
 
     A person's record is one row of each of `rows`. Curves of several channels have rows, a bound
-    and a center for each.
+    and a center for each. Sparse curves have a public density of their times.
     """
 
     rows: Records
     grid: Grid = ()
     bounds: tuple[float, ...] = (1.0,)
     center: FloatArray = np.zeros(1)
+    density: FloatArray = np.zeros(0)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -122,7 +122,15 @@ def candidates(bound: float, axes: FloatArray) -> FloatArray:
     return np.asarray(2 * 2**0.5 * bound / axes.min() * 2.0 ** (-steps / 4))
 
 
-def find_radius(cost: Cost, place: Place, *, bound: float, certain: float) -> Questions[float]:
+def find_radius(
+    cost: Cost,
+    place: Place,
+    *,
+    bound: float,
+    certain: float,
+    choice: type[RadiusChoice] = RadiusChoice,
+    count: type[RadiusCount] = RadiusCount,
+) -> Questions[float]:
     """A radius that holds most curves: one choice, or with a δ a few noisy halvings.
 
     The prior of the choice prefers small radii: those are cheap, and without it a radius that holds
@@ -135,28 +143,36 @@ def find_radius(cost: Cost, place: Place, *, bound: float, certain: float) -> Qu
         bound: τ of the curves.
         certain: deviations of noise that curves outside are worth: many of them are left outside
             where a count says little.
+        choice: the query of a choice, where records are not rows of coefficients.
+        count: the query of a count.
     """
     radii, n = candidates(bound, place["axes"]), place["n"]
     if not cost.pure:
         few = certain * math.sqrt(steps(radii)) / (cost.mu * n)
         wanted = (1 - min(0.5, max(0.02, few))) * n
-        return (yield from halved(cost, place, radii[::-1], wanted=wanted))
+        return (yield from halved(cost, place, radii[::-1], wanted=wanted, count=count))
     wanted = (1 - min(0.5, max(0.01, 10 / (cost.epsilon_spent * n)))) * n
     evidence = wanted * cost.epsilon_spent / 2  # of a good radius against a tiny one
     steepness = min(_STEEPEST, 0.5 * evidence / np.log(radii[0] / radii[-1]))
     octaves = np.arange(len(radii)) / 4
-    choice = RadiusChoice(
+    chosen = yield choice(
         cost=cost,
         **place,
         radii=radii,
         target=round(wanted),
         prior=np.rint(1024 * 2 ** (steepness * octaves)).astype(np.int64),
     )
-    chosen = yield choice
     return float(radii[int(chosen.values[0])])
 
 
-def halved(cost: Cost, place: Place, rising: FloatArray, *, wanted: float) -> Questions[float]:
+def halved(
+    cost: Cost,
+    place: Place,
+    rising: FloatArray,
+    *,
+    wanted: float,
+    count: type[RadiusCount] = RadiusCount,
+) -> Questions[float]:
     """The smallest of some rising radii that holds as many records as wanted, by noisy halvings.
 
     Args:
@@ -164,12 +180,13 @@ def halved(cost: Cost, place: Place, rising: FloatArray, *, wanted: float) -> Qu
         place: where curves are looked at.
         rising: public radii.
         wanted: how many records it should hold.
+        count: the query.
     """
-    count = cost.part(Fraction(1, steps(rising)))
+    each = cost.part(Fraction(1, steps(rising)))
     low, high = 0, len(rising) - 1
     while low < high:
         middle = (low + high) // 2
-        inside = yield RadiusCount(cost=count, **place, radius=float(rising[middle]))
+        inside = yield count(cost=each, **place, radius=float(rising[middle]))
         if inside.values[0] >= wanted:
             high = middle
         else:

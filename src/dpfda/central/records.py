@@ -42,14 +42,26 @@ def _read(
 ) -> tuple[FloatArray, Grid]:
     if of_surfaces(grid_points):
         return _read_surfaces(curves, grid_points)
+    points, values, grid = read_points(curves, grid_points, domain_range=domain_range)
+    if points.ndim == 1:
+        return fill_gaps(values, grid[0]), grid
+    return np.stack([_along(t, x, grid[0]) for t, x in zip(points, values, strict=True)]), grid
+
+
+def read_points(
+    curves: Any, grid_points: Any, *, domain_range: tuple[float, float] | None
+) -> tuple[FloatArray, FloatArray, Grid]:
+    """Points (T,) or (n, T) of curves, values (n, T) with NaN where nothing is seen, and a grid.
+
+    The grid is the curves' own, the one given, or for curves with points of their own an even one.
+    """
     axis = None if grid_points is None else as_grid(_axis_of(grid_points))[0]
     span = public_domain(curves, axis, domain_range)
     points, values = read_curves(curves, _axis_of(grid_points), domain_range=span, strict=True)
     if points.ndim == 1:
-        grid = as_grid(points)
-        return fill_gaps(values, grid[0]), grid
+        return points, values, as_grid(points)
     grid = (np.linspace(*span, _DEFAULT_POINTS),) if grid_points is None else as_grid(grid_points)
-    return np.stack([_along(t, x, grid[0]) for t, x in zip(points, values, strict=True)]), grid
+    return points, values, grid
 
 
 def fill_gaps(values: FloatArray, points: FloatArray) -> FloatArray:

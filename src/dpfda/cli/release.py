@@ -62,6 +62,11 @@ _MODELS = {
 @click.option("--mechanism", help="Another mechanism: adaptive, allocation, iclp_qr, frl, ...")
 @click.option("--inference", is_flag=True,
     help="Let the band of a mean hold the mean of the population.")  # fmt: skip
+@click.option("--design", type=click.Choice(["dense", "sparse"]), default="dense",
+    show_default=True,
+    help="sparse: few points of each curve are known (mean); others are empty cells.")  # fmt: skip
+@click.option("--times", type=click.Choice(["uniform", "estimate"]), default="uniform",
+    show_default=True, help="Which points are known, with --design sparse.")  # fmt: skip
 @click.option("--covariates", help="Columns of covariates (function-on-scalar), comma-separated.")
 @click.option("--target", help="Column to predict (kernel-machine).")
 @click.option("--target-range", type=(float, float), metavar="LOW HIGH",
@@ -124,6 +129,7 @@ def command(
     told = check_record(options, out)
     covariates = [name.strip() for name in (options["covariates"] or "").split(",") if name.strip()]
     label = options.pop("label")  # of groups, not of classes to predict
+    options["fill"] |= options["design"] == "sparse"  # whose empty cells are no mistake
     reading = reading_from(options)
     curves = summary not in ("density", "kernel-machine")
     aside = dict.fromkeys(covariates, "--covariates")
@@ -191,7 +197,7 @@ def _view(summary: str) -> Callable[[Any, Any, Any], None]:
 _GROUPED = ("moments", "groups", "synthetic")
 _CURVES = {"bound", "center", "value_range", "domain_range", "fill", "grid", "id"}
 _OWN = {
-    "mean": _CURVES | {"mechanism", "inference"},
+    "mean": _CURVES | {"mechanism", "inference", "design", "times"},
     "covariance": _CURVES,
     "density": {"feature_ranges", "mechanism"},
     "function-on-scalar": _CURVES | {"covariates", "feature_ranges"},

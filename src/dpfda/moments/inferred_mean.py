@@ -15,7 +15,7 @@ from dpfda.moments.joint_looks import FOR_BANDS, joint, sizes, too_few
 from dpfda.noise.law import NoiseLaw
 from dpfda.protocol.conversation import Questions
 
-_UNSURE = 1.08
+UNSURE = 1.08
 """By how much a variance may be larger than the one released: of rough functions only the sum is
 known, and clipping takes some of a tail. Without it bands that are nearly all sampling error held
 the mean of the population too rarely; chosen on lognormal and exponential curves of `dpfda bench
@@ -60,7 +60,7 @@ class Inferred(Adaptive, name="moments"):
             noisy,
             *laws,
             shrunk=monotone_shrinkage(noisy, variance) * noisy,
-            sampling=(NoiseLaw.normal(_UNSURE * answer.covariance_in() / mean.n),),
+            sampling=(NoiseLaw.normal(UNSURE * answer.covariance_in() / mean.n),),
             sensitivity=look.sensitivity * look.radius,
             warnings=(*found.warnings, *too_few(mean)),
             mechanism="moments",

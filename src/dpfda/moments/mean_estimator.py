@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
+import numpy as np
+
+from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.central.channels import ChannelMeans
 from dpfda.central.estimator import CuratedCurveEstimator, HeldRecords
 from dpfda.central.mean import FunctionMechanism, MeanRelease
+from dpfda.central.records import as_function, read_points
 from dpfda.central.release import Release
-from dpfda.errors import InvalidParameter
+from dpfda.central.sparse import sparse_rows
+from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.face.groups import averages
 from dpfda.moments.inferred_mean import Inferred
+from dpfda.moments.sparse_mean import RAGGED, Sparse, declared_density
 from dpfda.protocol.query import Records
 
 
@@ -47,6 +53,14 @@ class PrivateMean(CuratedCurveEstimator):
         inference: release how curves scatter as well, for the same price: bands then hold the mean
             of the population (`release_.interval(0.95, of="population")`), and not only that of the
             people who were asked. For the default mechanism.
+        design: ``"dense"``: a curve is known at many points, and filled in between;
+            ``"sparse"``: of each curve a few points are known (pairs (t, x), or NaN elsewhere), and
+            the points of all people are pooled. Needs a `value_range`; bands then hold the mean of
+            the population. Which one is taken never depends on the data.
+        times: with ``design="sparse"``, the density of the points' times: ``"uniform"``,
+            ``"estimate"`` (privately, for 15 % of the budget), its values at the grid points, or a
+            function of t; what is declared is checked for 5 %. Where curves share their points, it
+            says how often each is observed.
         unit: whose data one row (or group) is.
         ledger: budget of the data over all releases: spent look by look, before noise is drawn.
         random_state: None, or a seed for simulations.
@@ -68,16 +82,38 @@ assuming the number of records is public
 
     mechanism: str | FunctionMechanism = "adaptive"
     inference: bool = False
+    design: Literal["dense", "sparse"] = "dense"
+    times: Any = "uniform"
 
     @property
     def _finds_range(self) -> bool:  # type: ignore[override]
         return self._mechanism().finds_bound
+
+    @property
+    def _sparse(self) -> bool:
+        return _validate.one_of("design", self.design, ("dense", "sparse")) == "sparse"
+
+    def _read_one(self, curves: Any, grid_points: Any, value_range: Any, least: int) -> HeldRecords:
+        self._own_points = isinstance(curves, list | tuple) or hasattr(curves, "start_indices")
+        if not self._sparse:
+            return super()._read_one(curves, grid_points, value_range, least)
+        if value_range is None:
+            raise InvalidParameter("value_range", "given with design='sparse'", None)
+        middle, half = self._ball(value_range)
+        points, values, grid = read_points(curves, grid_points, domain_range=self.domain_range)
+        if len(values) < least:
+            raise InvalidData("curves", f"at least {least} curves", f"n_samples = {len(values)}")
+        rows = sparse_rows(points, np.clip(values - middle, -half, half), grid[0])
+        density = declared_density(self.times, grid[0], shared=points.ndim == 1)
+        return HeldRecords((rows,), grid, (half,), as_function(middle, grid[0].size), density)
 
     def _one_each(self, rows: Records, groups: Any) -> Records:
         return tuple(averages(channel, groups) for channel in rows)
 
     def _conversation(self, read: HeldRecords, n: int) -> MeanRelease | ChannelMeans:
         mechanism, count = self._mechanism(), len(read.bounds)
+        if isinstance(mechanism, Sparse):
+            mechanism = replace(mechanism, density=read.density)
         largest = mechanism.bounds_largest
         bounds = [
             one if largest else self._norm_bound(one, read.grid, n=n, channels=count)
@@ -91,6 +127,11 @@ assuming the number of records is public
 
     def _mechanism(self) -> FunctionMechanism:
         chosen = self.mechanism
+        if self._sparse:
+            if chosen != "adaptive":
+                rule = "'adaptive' with design='sparse', which has queries of its own"
+                raise InvalidParameter("mechanism", rule, chosen)
+            return Sparse(estimate=isinstance(self.times, str) and self.times == "estimate")
         if self.inference:
             if chosen != "adaptive":
                 rule = "'adaptive' with inference=True: the others do not see how curves scatter"
@@ -105,7 +146,11 @@ assuming the number of records is public
         return asked.records(read.rows[0])
 
     def _keep(self, asked: Any, read: HeldRecords, found: Release) -> Self:
-        self.release_ = self._stamped(asked, read, replace(found, center=read.center))
+        parameters = dict(found.parameters)
+        if self._own_points and not self._sparse:  # the form of the data, which is public
+            parameters["reading"] = RAGGED
+        found = replace(found, center=read.center, parameters=parameters)
+        self.release_ = self._stamped(asked, read, found)
         return self
 
     @property

@@ -35,6 +35,7 @@ for _module, _kind, _names in (
     ("central.looks", "l2_noise", ("cell_counts", "nearest_mean")),
     ("central.looks", "l2_noise", ("radius_count",)),
     ("central.looks", "l2_noise", ("joint_moments",)),
+    ("central.looks", "l2_noise", ("sparse_mean", "sparse_times", "sparse_moments")),
     ("central.looks", "l1_noise", ("shrunk_mean",)),
     ("central.looks", "l2_noise", ("shrunk_mean",)),
     ("central.looks", "l1_noise", ("box_mean",)),
@@ -121,6 +122,7 @@ plant(
 for _module, _names in (
     ("central.looks", ("ball_mean",)),
     ("central.looks", ("joint_moments",)),
+    ("central.looks", ("sparse_mean",)),
     ("central.shrunk_mean", ("shrunk_mean",)),
     ("central.pair_looks", ("covariate_products", "cross_products")),
 ):

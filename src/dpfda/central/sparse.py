@@ -1,0 +1,181 @@
+"""Queries about sparse curves: a person's few points, weighted by the density of their times.
+
+A person with points (t_j, y_j) is a row of 2T numbers on a public grid of T points: the shares of
+the points near each grid point, and the same with values (`sparse_rows`). Times between two grid
+points are divided between them by linear interpolation. About a public curve c,
+
+    z = mean_j (y_j - c(t_j)) φ(t_j)/f(t_j)
+
+has the expectation ∫(μ - c)φ, where f is the density of times: no curve is interpolated. If f is
+wrong by a factor, only what c misses of μ is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from dpfda._validate import FloatArray
+from dpfda.central.functions import spline_basis
+from dpfda.central.looks import BallLook, BallMean
+from dpfda.central.quadrature import as_grid
+from dpfda.central.radius import Place, RadiusChoice, RadiusCount
+from dpfda.curves.rowwise import row_product
+from dpfda.errors import InvalidParameter
+from dpfda.privacy.cost import Cost
+from dpfda.protocol.fields import vector
+
+MOST_POINTS = 2048
+"""Of a grid: its functions are computed anew by whoever is asked."""
+_LEAST_GAP = 1e-7  # between two points: closer ones have no functions of their own
+
+
+class SparsePlace(Place):
+    """A place where sparse curves are looked at."""
+
+    grid: FloatArray
+    density: FloatArray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SparseRows(BallLook):
+    """Residuals z of sparse rows; the center is that of a curve, in coefficients.
+
+    Attributes:
+        grid: T points from 0 to 1, the domain.
+        density: f at them; 1 is uniform.
+    """
+
+    grid: FloatArray = vector("points", least=0.0, most=1.0)
+    density: FloatArray = vector("points", least=1e-30, most=1e30)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not max(2, len(self.center)) <= len(self.grid) <= MOST_POINTS:
+            rule = f"as many points as coefficients, at least, and {MOST_POINTS} at most"
+            raise InvalidParameter("grid", rule, len(self.grid))
+        if self.grid[0] != 0 or self.grid[-1] != 1 or np.diff(self.grid).min() < _LEAST_GAP:
+            rule = f"points from 0 to 1, each {_LEAST_GAP:g} at least above the last"
+            raise InvalidParameter("grid", rule, "others")
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """Shares and values at the grid points."""
+        return (2 * len(self.grid),)
+
+    @cached_property
+    def functions(self) -> FloatArray:
+        """φ on the grid, (J, T)."""
+        return spline_basis(as_grid(self.grid), size=len(self.center)).functions
+
+    @cached_property
+    def weighted(self) -> FloatArray:
+        """φ/f, (T, J)."""
+        return np.ascontiguousarray((self.functions / self.density).T)
+
+    def residuals(self, rows: FloatArray) -> FloatArray:
+        """z of each person."""
+        points = len(self.grid)
+        about = self.center @ self.functions
+        rest = rows[:, points : 2 * points] - rows[:, :points] * about
+        return row_product(np.ascontiguousarray(rest), self.weighted)
+
+
+def _example(cost: Cost, *, size: int = 2) -> dict[str, Any]:
+    return {
+        "cost": cost,
+        "n": 5,
+        "center": np.linspace(0.2, -0.1, size),
+        "axes": np.arange(1.0, size + 1) ** -0.5,
+        "grid": np.array([0.0, 0.3, 0.6, 1.0]),
+        "density": np.array([1.0, 1.5, 0.8, 0.6]),
+    }
+
+
+_COSTS = Cost(epsilon=1.0), Cost(epsilon=1.0, delta=0.05).part(0.5)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SparseMean(SparseRows, BallMean, name="sparse_mean"):
+    """Mean of z, each clipped to ‖z/a‖₂ ≤ R.
+
+    Privacy:
+        That of `BallMean`: whatever a person's points, z is clipped.
+    """
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Pure and Gaussian."""
+        return [cls(**_example(cost), radius=0.8) for cost in _COSTS]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SparseTimes(SparseRows, BallMean, name="sparse_times"):
+    """Mean of mean_j φ(t_j)/f(t_j) minus a public vector, its expectation if f is right.
+
+    Privacy:
+        That of `BallMean`.
+    """
+
+    def residuals(self, rows: FloatArray) -> FloatArray:
+        """Of the times alone."""
+        shares = np.ascontiguousarray(rows[:, : len(self.grid)])
+        return np.asarray(row_product(shares, self.weighted) - self.center)
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Pure and Gaussian."""
+        return [cls(**_example(cost), radius=1.2) for cost in _COSTS]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SparseRadiusChoice(SparseRows, RadiusChoice, name="sparse_radius_choice"):
+    """Which of some public radii leaves about `target` of the z inside.
+
+    Privacy:
+        That of `RadiusChoice`.
+    """
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Four radii, a steep prior."""
+        radii, prior = np.array([4.0, 2.0, 1.0, 0.5]), np.array([1, 2, 4, 8])
+        return [cls(**_example(_COSTS[0]), target=4, radii=radii, prior=prior)]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SparseRadiusCount(SparseRows, RadiusCount, name="sparse_radius_count"):
+    """How many of the z lie within a public radius.
+
+    Privacy:
+        That of `RadiusCount`.
+    """
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Pure and Gaussian."""
+        return [cls(**_example(cost), radius=1.0) for cost in _COSTS]
+
+
+def sparse_rows(points: FloatArray, values: FloatArray, grid: FloatArray) -> FloatArray:
+    """Points (T,) or (n, m) with values (n, m), NaN where nothing was seen, as rows (n, 2T).
+
+    Examples:
+        >>> points, values = np.array([[0.25, 1.0]]), np.array([[4.0, 2.0]])
+        >>> sparse_rows(points, values, np.linspace(0, 1, 3)).tolist()
+        [[0.25, 0.25, 0.5, 1.0, 1.0, 1.0]]
+    """
+    seen, size = ~np.isnan(values), len(grid)
+    times = np.where(seen, np.broadcast_to(points, values.shape), grid[0])
+    left = np.clip(np.searchsorted(grid, times, side="right") - 1, 0, size - 2)
+    right_share = np.clip((times - grid[left]) / (grid[left + 1] - grid[left]), 0.0, 1.0)
+    counted = seen / np.maximum(seen.sum(axis=1, keepdims=True), 1)
+    first = left + 2 * size * np.arange(len(values))[:, None]  # of a row of shares and values
+    rows = np.zeros(2 * size * len(values))
+    for place, share in ((first, 1 - right_share), (first + 1, right_share)):
+        np.add.at(rows, place, counted * share)
+        np.add.at(rows, place + size, counted * share * np.where(seen, values, 0.0))
+    return rows.reshape(len(values), -1)
