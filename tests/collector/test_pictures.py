@@ -133,6 +133,18 @@ def test_a_page_looks_well(
     assert shown.problems == []
 
 
+def test_a_forecast_of_the_form_as_it_was_says_so(shown: Any, studies: dict[str, str]) -> None:
+    """The old verdict stood there in green until the new one came."""
+    words = "getComputedStyle(document.querySelector('#outlook'), '::before').content"
+    shown.goto(studies["new"])
+    shown.wait_for_selector("#outlook:not([aria-busy]) svg", timeout=60_000)
+    assert shown.evaluate(words) == "none"
+    shown.fill("#n_people-0", "400")
+    assert shown.evaluate(words).startswith('"Updating: ')
+    shown.wait_for_selector("#outlook:not([aria-busy]) svg", timeout=60_000)
+    assert shown.evaluate(words) == "none"
+
+
 def test_the_pages_say_what_there_is(shown: Any, studies: dict[str, str]) -> None:
     texts = {}
     for name in ("null", "finished", "running", "number"):
