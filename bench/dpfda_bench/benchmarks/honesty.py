@@ -41,7 +41,7 @@ GOALS: dict[str, Goal] = {
 Seeds = Literal["choose", "confirm"]
 _FIRST_SEED: dict[Seeds, int] = {"choose": 0, "confirm": 1000}
 
-_SIZES, _QUICK_SIZES = (10, 40, 200, 1000, 3000), (40, 1000)
+_SIZES, _QUICK_SIZES = (10, 40, 200, 1000, 3000), (40, 500)
 _EPSILONS, _QUICK_EPSILONS = (0.01, 0.1, 1.0, 10.0), (0.1, 1.0)
 _DELTAS = (0.0, 1e-6)
 _SEEDS, _QUICK_SEEDS = 1000, 30  # every shape in every range that holds the values, twice at least
