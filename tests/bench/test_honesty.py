@@ -85,7 +85,10 @@ def test_one_endless_error_does_not_hide_behind_its_own_scatter(
         return Task(release=lambda *price: Judged(10.0 ** (seed % 12)), public=0.2)
 
     monkeypatch.setitem(honest.KINDS, "one", kind)
-    assert 5 < figures(planted("one"))["never_worse_than_public"] <= 10
+    found = planted("one")
+    assert 5 < figures(found)["never_worse_than_public"] <= 10
+    chosen = [one._replace(default=False) for one in found]  # a mechanism that an expert chose
+    assert math.isnan(figures(chosen)["never_worse_than_public"])
 
 
 def test_failures_of_one_shape_are_seen_in_its_subgroup(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -131,6 +131,7 @@ def keys(trials: Iterable[Trial], reference: Mapping[Cell, Widths]) -> dict[str,
             findings=[
                 _ratio(cell, _capped(runs), [one.public for one in runs])
                 for cell, runs in holding.items()
+                if runs[0].default
             ]
         ),
         "never_worse_than_offered": Key(

@@ -213,7 +213,12 @@ def _regression(mechanism: str | None) -> Kind:
             model = PrivateLinearRegression(epsilon, delta=delta, mechanism=name, **known)
             return error(model.fit(one.rows, one.targets).predict(unseen))
 
-        return Task(release=release, public=error((low + high) / 2), offered=offered)
+        return Task(
+            release=release,
+            public=error((low + high) / 2),
+            offered=offered,
+            default=mechanism is None,
+        )
 
     return task
 

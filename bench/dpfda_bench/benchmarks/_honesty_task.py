@@ -32,11 +32,13 @@ class Task:
         release: a fitted default for (ε, δ), judged; None where it is not offered.
         offered: errors of other mechanisms for (ε, δ), by name.
         public: error of what is known without any data.
+        default: whether the release is what the package does if nobody chooses a mechanism.
     """
 
     release: Callable[[float, float], Judged | None]
     public: float
     offered: Callable[[float, float], dict[str, float]] = lambda epsilon, delta: {}
+    default: bool = True
 
 
 Kind = Callable[[int, Shape, Slack, int], Task]

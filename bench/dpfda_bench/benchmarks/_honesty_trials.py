@@ -43,6 +43,7 @@ class Trial(NamedTuple):
         width: mean width of the band, over the width of the public range.
         warned: whether there was a warning.
         called_small: whether a warning said that a range is too small.
+        default: whether this is what the package does if nobody chooses a mechanism.
     """
 
     kind: str
@@ -59,6 +60,7 @@ class Trial(NamedTuple):
     width: float | None
     warned: bool
     called_small: bool
+    default: bool = True
 
 
 def trials(
@@ -127,4 +129,5 @@ def _of_one(
             width=judged.width,
             warned=bool(said),
             called_small=any(map(_TOO_SMALL.search, said)),
+            default=task.default,
         )
