@@ -15,6 +15,7 @@ from dpfda.moments.ranged_regression import RangedRegression, in_features
 from dpfda.protocol.conversation import converse
 from dpfda.regression.methods import Fitted
 from dpfda.regression.model import RegressionModel
+from dpfda.regression.released import Released
 
 T = np.linspace(0, 1, 30)
 SHAPES = np.stack([np.ones(30), np.cos(np.pi * T), np.sin(2 * np.pi * T)])
@@ -110,14 +111,17 @@ def test_too_few_or_too_many_channels_are_refused() -> None:
 def test_a_fit_in_features_predicts_the_same() -> None:
     fitted = Fitted(
         slope=np.array([2.0, -1.0]), offset=0.5, center=np.array([3.0, 4.0]), radius=2.0,
-        covariance=np.eye(2), sampling=2 * np.eye(2), explains=np.array([0.2, 0.1]),
+        released=Released(
+            matrix=np.eye(2), vector=np.ones(2), matrix_variance=np.zeros((2, 2)), rows=9,
+            vector_sigma=0.1, constant=False, combinations=3 * np.eye(2),
+        ),
     )  # fmt: skip
     rows = np.array([[3.5, 4.0], [9.0, -7.0]])
     scaled = in_features(fitted)
     assert np.allclose(scaled.predict(rows / 2.0**31), fitted.predict(rows))
-    assert np.allclose(scaled.covariance, 2.0**62 * np.eye(2))
-    assert np.allclose(scaled.sampling, 2.0**63 * np.eye(2))
-    assert np.allclose(scaled.explains * 2.0**62, fitted.explains)
+    assert fitted.released is not None
+    assert scaled.released is not None
+    assert np.allclose(scaled.released.slopes(9), 2.0**31 * fitted.released.slopes(9))
 
 
 def test_a_saved_model_says_that_the_range_was_found(tmp_path: Any) -> None:

@@ -126,8 +126,9 @@ def test_coefficients_are_told_in_the_units_of_the_table():
         target_range=(0, 50),
         random_state=0,
     ).fit(patients, dose)
-    assert (np.abs(model.coef_ - [-0.25, 7]) < 4 * model.coef_standard_error_).all()
-    assert model.coef_standard_error_[1] > 20 * model.coef_standard_error_[0]
+    low, high = model.model_.interval(0.9999)
+    assert ((low < [-0.25, 7]) & (high > [-0.25, 7])).all()
+    assert (high - low)[1] > 20 * (high - low)[0]
     # The line, written in years and alleles, is what is predicted.
     line = patients @ model.coef_ + model.intercept_
     assert model.predict(patients) == pytest.approx(np.clip(line, 0, 50))
@@ -163,9 +164,9 @@ def test_tables_with_names_and_categories():
         target_range=(0, 12),
         random_state=0,
     ).fit(table, y)
-    assert model.model_.features == ("age", "sex=f", "sex=m")
+    assert model.model_.features == ("age", "sex=m")  # the first category is the reference
     assert model.coef_[0] == pytest.approx(0.1, abs=0.02)
-    assert model.coef_[2] - model.coef_[1] == pytest.approx(2, abs=0.5)
+    assert model.coef_[1] == pytest.approx(2, abs=0.5)
     shuffled = table[["free text", "age", "sex"]]
     again = RegressionModel.from_json(model.model_.to_json())
     assert np.array_equal(again.predict(shuffled), model.predict(table))

@@ -119,17 +119,19 @@ def test_moments_are_read_in_units_of_the_balls(kind, cost):
     assert read.linear.tolist() == [0.25, -0.5]
     np.testing.assert_allclose(read.quadratic, [[0.5, 0.125], [0.125, 0.75]])
     assert (read.linear_sigma, read.quadratic_sigma) == (0.5 / 4, 0.5 / 8)
+    off = (0.5 / 8) ** 2 / (2 if kind is MomentLook else 4)
+    np.testing.assert_allclose(
+        read.quadratic_variance, [[(0.5 / 8) ** 2, off], [off, (0.5 / 8) ** 2]]
+    )
 
 
-def test_the_noise_of_a_solution():
-    read = MomentLook(cost=GAUSSIAN, bounds=BOUNDS).read(answer([3.0, 4.0, 1, 0, 1], sigma=1, n=1))
-    moments = type(read)(read.linear, read.quadratic, linear_sigma=0.5, quadratic_sigma=0.25)
-    inverse = np.diag([2.0, 1.0])
-    w, covariance = moments.solved(inverse)
-    assert w.tolist() == [6.0, 4.0]
-    half = 0.25**2 / 2
-    inner = 0.5**2 * np.eye(2) + half * (52 * np.eye(2) + np.outer(w, w))
-    np.testing.assert_allclose(covariance, inverse @ inner @ inverse)
+def test_targets_are_shortened_with_their_rows():
+    far = Bounds(center=np.zeros(2), radius=1.0, target_radius=2.0)
+    look = MomentLook(cost=GAUSSIAN, bounds=far, weighted=True)
+    rows, targets = np.array([[0.0, 4.0], [0.5, 0.0]]), np.array([2.0, -1.0])
+    found = look.statistic(look.sums((rows, targets)))
+    # (0, 1)·¼ of the first, whose row is a quarter as long; (½, 0)·(-½) of the second.
+    np.testing.assert_allclose(found[:2], [-0.25, 0.25], atol=2e-5)
 
 
 def test_the_smallest_eigenvalue_comes_first():
@@ -234,7 +236,6 @@ def test_center_and_spread_are_freed_of_noise():
     spread = 0.6 - 2 * shared + shift @ shift
     assert found.spread == pytest.approx(spread * 16)
     noise = 0.1 * math.hypot(1 / 1.6, 2 * np.linalg.norm(shift))
-    assert found.spread_noise == pytest.approx(noise * 16)
     assert found.bounds.radius == pytest.approx(0.7 * math.sqrt(spread) * 4)
     v = -0.3 * (1 / 3) / (1 / 3 + 0.04)
     assert found.bounds.target_center == pytest.approx(10 + 5 * v)

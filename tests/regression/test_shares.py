@@ -14,12 +14,11 @@ from dpfda.privacy.calibration import gaussian_mu
 from dpfda.privacy.cost import Cost
 from dpfda.privacy.price import Price
 from dpfda.regression.empirical_risk import Risk
-from dpfda.regression.location_look import Location, LocationLook
+from dpfda.regression.location_look import LocationLook
 from dpfda.regression.methods import RegressionMechanism
 from dpfda.regression.methods.base import Regression
-from dpfda.regression.methods.moments import inflation
 from dpfda.regression.methods.objective_perturbation import TiltedLook, tilt_sigma, tilted
-from dpfda.regression.moment_look import AbsoluteMomentLook, MomentLook, Moments
+from dpfda.regression.moment_look import AbsoluteMomentLook, MomentLook
 from dpfda.regression.newton_look import NewtonLook
 from dpfda.regression.problem import Bounds, Problem
 from dpfda.regression.sensitivity import best_weight, eigenvalue_l2, joint_l1, joint_l2, location_l1
@@ -148,19 +147,6 @@ def test_limits_are_exact_decimals():
     gaussian = Regression(**given, delta=1e-5, mechanism=moments).most
     assert (gaussian.epsilon, gaussian.delta) == (0, 0)
     assert gaussian.precision > 0
-
-
-def test_how_much_clipping_steepens_slopes():
-    ball = Bounds(center=np.zeros(2), radius=3.0)
-    location = Location(bounds=ball, spread=18.0, target_variance=1.0)
-
-    def steeper(trace, sigma=0.01):
-        moments = Moments(np.zeros(2), np.diag([trace, 0.0]), 0.1, sigma)
-        return inflation(location, moments)
-
-    assert steeper(0.5) == pytest.approx(2.0)  # √(18/(0.5·9))
-    assert steeper(8.0) == 1.0
-    assert steeper(-1.0, 0.125) == pytest.approx(4.0)
 
 
 # -- a random tilt ---------------------------------------------------------------------------------

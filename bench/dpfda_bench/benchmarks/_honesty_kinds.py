@@ -6,7 +6,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
 
 from dpfda._validate import FloatArray
 from dpfda.central.covariance import PrivateCovariance
@@ -173,7 +172,6 @@ def _regression(mechanism: str | None) -> Kind:
         truth = np.asarray(np.linalg.lstsq(design, one.targets, rcond=None)[0][:-1])
         largest = np.maximum(np.abs(design).max(axis=0), 1e-300)
         identified = np.linalg.matrix_rank(design / largest) == design.shape[1]
-        z = float(norm.isf((1 - LEVEL) / 2 / len(truth)))  # for all coefficients together
         widths = np.array([end - start for start, end in one.feature_ranges])
         unseen, expected = one.reference[:_SEEN], one.expected[:_SEEN]
         known: dict[str, Any] = {
@@ -192,13 +190,12 @@ def _regression(mechanism: str | None) -> Kind:
                 model.fit(one.rows, one.targets)
             except InvalidParameter:
                 return None  # the mechanism needs a δ
-            missed, deviations = error(model.predict(unseen)), model.coef_standard_error_
-            if deviations is None or not identified:
-                return Judged(missed, warnings=model.fit_.warnings)
-            reach = z * deviations
-            holds = held(truth, model.coef_ - reach, model.coef_ + reach)
-            width = float(np.mean(2 * reach * widths)) / (high - low)
-            return Judged(missed, holds, width, model.fit_.warnings)
+            missed, fitted = error(model.predict(unseen)), model.model_
+            if not (fitted.has_interval and identified):
+                return Judged(missed, warnings=fitted.warnings)
+            ends = fitted.interval(LEVEL, simultaneous=True)
+            width = float(np.mean((ends[1] - ends[0]) * widths)) / (high - low)
+            return Judged(missed, held(truth, *ends), width, fitted.warnings)
 
         def offered(epsilon: float, delta: float) -> dict[str, float]:
             if mechanism is not None:

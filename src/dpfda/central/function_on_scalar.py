@@ -25,7 +25,6 @@ from dpfda.curves.ranges import FeatureRanges
 from dpfda.curves.symmetric import floored
 from dpfda.errors import InvalidData, InvalidParameter
 from dpfda.noise.law import NoiseLaw
-from dpfda.noise.plausible import LARGE
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.query import Records
 
@@ -101,7 +100,8 @@ class FunctionOnScalarRelease(CurveConversation[Release], name="function_on_scal
             combinations=told * scale,
             matrix_noise=one.noise,
             vector_noise=two.noise,
-            prior=np.full(pairs.width, LARGE * self.bound) / scale,
+            bound=self.bound,
+            constant=self.intercept,
         )
         release = self.conclude(
             self.basis,

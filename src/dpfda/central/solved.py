@@ -13,7 +13,7 @@ from dpfda._validate import FloatArray
 from dpfda.curves.band import PATHS, between
 from dpfda.curves.symmetric import Triangle
 from dpfda.noise.law import NoiseLaw
-from dpfda.noise.plausible import hidden_columns, plausible_solutions
+from dpfda.noise.plausible import belief, hidden_columns, plausible_solutions, variances
 
 Numbers = list[float | list[float]]
 
@@ -49,7 +49,8 @@ class SolvedBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     combinations: list[list[float]]
     matrix_noise: NoiseBody
     vector_noise: NoiseBody
-    prior: list[float]
+    bound: float
+    constant: bool
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -62,8 +63,8 @@ class Solved:
         combinations: C, (rows, p): from solutions to the coefficients that are told.
         matrix_noise: law of the noise on T1, its triangle as a vector (`Triangle`).
         vector_noise: law of the noise on T2, row by row.
-        prior: standard deviations of the solutions before anything is released, (p,): a belief that
-            matters where noise hides how the columns of T1 vary.
+        bound: on the norm of the curves; a public bound on how far the functions reach.
+        constant: whether the last row of T1 is of a constant.
     """
 
     matrix: FloatArray
@@ -71,7 +72,8 @@ class Solved:
     combinations: FloatArray
     matrix_noise: NoiseLaw
     vector_noise: NoiseLaw
-    prior: FloatArray
+    bound: float
+    constant: bool
 
     def interval(
         self, level: float, functions: FloatArray, *, simultaneous: bool, size: int
@@ -85,16 +87,19 @@ class Solved:
             size: how many times noise is drawn again, at most.
         """
         generator, size = np.random.default_rng(0), min(size, PATHS)
+        errors = self._triangle.matrix(self.matrix_noise.draw(size, generator))
+        known = {"variance": self._variance, "constant": self.constant}
+        varies = variances(self.matrix - errors, **known)
         noise = self.vector_noise.draw(size, generator).reshape(size, *self.vectors.shape)
         found = plausible_solutions(
             self.matrix,
             self.vectors,
-            matrix_errors=self._triangle.matrix(self.matrix_noise.draw(size, generator)),
+            matrix_errors=errors,
             vector_errors=noise,
             vector_covariance=np.diag(
                 self.vector_noise.variance.reshape(self.vectors.shape).mean(axis=1)
             ),
-            prior=self.prior,
+            prior=belief(varies, self.bound**2),
             generator=generator,
         )
         paths = self.combinations @ found @ functions
@@ -103,8 +108,11 @@ class Solved:
 
     def hidden(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """Columns whose variation noise hides."""
-        variance = self._triangle.variance(self.matrix_noise.variance)
-        return hidden_columns(self.matrix, variance, names)
+        return hidden_columns(self.matrix, self._variance, names)
+
+    @property
+    def _variance(self) -> FloatArray:
+        return self._triangle.variance(self.matrix_noise.variance)
 
     @property
     def _triangle(self) -> Triangle:
@@ -113,14 +121,16 @@ class Solved:
     def document(self) -> dict[str, Any]:
         """As it is written."""
         laws = {name: NoiseBody.of(getattr(self, name)) for name in _LAWS}
-        return {name: plain(getattr(self, name)) for name in _ARRAYS} | laws
+        named = (*_ARRAYS, "bound", "constant")
+        return {name: plain(getattr(self, name)) for name in named} | laws
 
     @classmethod
     def read(cls, body: SolvedBody) -> Solved:
         """From a document."""
         arrays: dict[str, Any] = {name: np.array(getattr(body, name)) for name in _ARRAYS}
-        return cls(**arrays, **{name: getattr(body, name).read() for name in _LAWS})
+        laws = {name: getattr(body, name).read() for name in _LAWS}
+        return cls(**arrays, **laws, bound=body.bound, constant=body.constant)
 
 
-_ARRAYS = ("matrix", "vectors", "combinations", "prior")
+_ARRAYS = ("matrix", "vectors", "combinations")
 _LAWS = ("matrix_noise", "vector_noise")

@@ -9,6 +9,8 @@ from dpfda.curves.band import Band, Of
 from dpfda.errors import InvalidParameter
 from dpfda.moments.curve_rows import CurveRows
 from dpfda.regression.estimators import PrivateLinearRegression
+from dpfda.regression.methods import RegressionMechanism
+from dpfda.regression.methods.moments import TwoStageMoments
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -58,6 +60,12 @@ class PrivateCurveRegression(CurveRows, PrivateLinearRegression):
                 raise InvalidParameter(name, rule, getattr(self, name))
         super()._require_one_way()
 
+    def _method(self) -> RegressionMechanism:
+        """Rows that are far out count less, where others shorten them alone, which bends slopes."""
+        if self.mechanism == TwoStageMoments.name:
+            return TwoStageMoments(weighted=True)
+        return super()._method()
+
     def slope(
         self,
         level: float = 0.95,
@@ -68,8 +76,8 @@ class PrivateCurveRegression(CurveRows, PrivateLinearRegression):
     ) -> Band:
         """The slope function β(t), by default at 101 points, with a band.
 
-        In units of the target over those of x and t. The band counts privacy noise, sampling error
-        and what the fit takes from slopes that noise hides, and warns where the latter is nearly
-        all: see `RegressionModel.slope_band`, which this is of the fitted model.
+        In units of the target over those of x and t. The band holds the slope function of the
+        population; it warns where it rests on a belief more than on data: see
+        `RegressionModel.slope_band`, which this is of the fitted model.
         """
         return self.model_.slope_band(level, points=points, of=of, simultaneous=simultaneous)

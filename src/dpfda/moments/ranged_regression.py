@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from dpfda._validate import FloatArray
 from dpfda.central.channels import about
 from dpfda.central.conversation import CurveConversation, far_apart
 from dpfda.central.scouting import Region, located
@@ -92,16 +91,13 @@ class RangedRegression(CurveConversation[Fitted], name="ranged_regression"):
 
 def in_features(fitted: Fitted) -> Fitted:
     """A fit to rows in their own units as one to features, which are so many times smaller."""
-
-    def times(part: FloatArray | None, factor: float) -> FloatArray | None:
-        return None if part is None else np.asarray(part * factor)
-
+    released = fitted.released
+    if released is not None:
+        released = replace(released, combinations=released.combinations * _LARGEST)
     return replace(
         fitted,
         slope=fitted.slope * _LARGEST,
         center=fitted.center / _LARGEST,
         radius=fitted.radius / _LARGEST,
-        covariance=times(fitted.covariance, _LARGEST**2),
-        sampling=times(fitted.sampling, _LARGEST**2),
-        explains=times(fitted.explains, _LARGEST**-2),
+        released=released,
     )

@@ -155,7 +155,9 @@ class PrivateLinearRegression(CuratedRegression):
     Args:
         epsilon, delta: the budget of the whole fit.
         feature_ranges: public ranges of a table: (low, high) for all columns, one pair a column, or
-            a mapping column → (low, high) or its categories (then X is a DataFrame).
+            a mapping column → (low, high) or its categories (then X is a DataFrame). Beside an
+            intercept the first category is the reference: a coefficient of another one is its
+            difference from the first.
         target_range: public range (low, high) of y.
         mechanism: how the budget is spent: ``moments`` (default), ``gaussian_fm``, ``adassp``,
             ``fm``, ``relaxed_fm``, ``objective_perturbation``, ``noisy_gradient``,
@@ -173,11 +175,10 @@ class PrivateLinearRegression(CuratedRegression):
             `predict` clips as in training. ``moments`` shortens rows, so its `coef_` is too large
             as a statement about unclipped rows: use it to predict, and ``gaussian_fm`` (clips at
             the public ranges only) where coefficients are the question.
-        clipping_inflation_: how many times too large, about; 1.0 where nothing is clipped. A
-            warning, not a correction: single coefficients differ.
-        coef_standard_error_: from the known privacy noise alone, to first order; None where it has
-            no simple form, and None where clipping may bias `coef_`. The intercept has none.
-        model_: the same as a public `RegressionModel` that can be saved.
+        model_: the same as a public `RegressionModel` that can be saved. ``model_.interval()``
+            holds the coefficients of these rows that least squares without noise finds; for
+            ``gaussian_fm``, ``adassp``, ``fm`` and ``relaxed_fm``, and for ``moments`` where it
+            shortens no row. ``model_.warnings`` names features that noise hides.
         guarantee_: what the fit promises.
 
     Examples:
@@ -219,7 +220,7 @@ class PrivateLogisticRegression(CuratedRegression):
 
     Attributes:
         coef_, intercept_: of the log-odds of `classes_[1]`, inside the clipping ball.
-        clipping_inflation_, model_: as in `PrivateLinearRegression`.
+        model_: as in `PrivateLinearRegression`; its coefficients have no intervals.
         classes_: the two labels, sorted.
         guarantee_: what the fit promises.
 

@@ -45,6 +45,12 @@ def ball(rows: FloatArray, *, center: FloatArray, radius: float) -> FloatArray:
     return np.trunc(shifted, out=shifted)
 
 
+def kept(rows: FloatArray, *, center: FloatArray, radius: float) -> FloatArray:
+    """The factor by which `ball` shortens each row: 1 inside."""
+    shifted = rows - center
+    return np.asarray(radius / np.maximum(np.sqrt(np.einsum("ij,ij->i", shifted, shifted)), radius))
+
+
 def segment(values: FloatArray, *, center: float, radius: float) -> FloatArray:
     """Whole numbers (as floats): (value - center)/radius, clipped to [-1, 1], times 2^18."""
     scaled = np.clip((values - center) / radius, -1.0, 1.0)

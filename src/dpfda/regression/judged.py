@@ -6,14 +6,12 @@ import math
 import warnings
 
 import numpy as np
-from scipy.special import ndtri
 
 from dpfda.privacy.calibration import gaussian_mu
 from dpfda.regression.model import RegressionModel
 from dpfda.report import Verdict
 
-_MOSTLY = 0.5  # of what a slope function could explain, hidden by noise
-_VAGUE = 0.3  # of the factor that shortened curves make slopes too large by
+_MOSTLY = 1 / 3  # of the variance of the belief about slopes: so much is left by the release
 _CLEAR = 3.0
 """Deviations by which a fit explains more than noise would: noise alone does a few times in 100
 (most often with one feature and Laplace noise, whose square has the longest tail)."""
@@ -21,9 +19,9 @@ _FEW = 10.0  # nμ/√D below which noise hides nearly everything (`Regression.c
 _CHANCE = 0.05  # of noise alone making any of several coefficients stand out
 _NEARLY_ALL = 2.5  # deviations of scores from 0: one person in 160 gets another class
 _HIDDEN = (
-    "noise hides how far curves scatter in their value_range: the slope and its band may be wrong "
-    "by a common factor, so that the band may miss the slope. Ask more people, allow a larger "
-    "epsilon or give a narrower value_range"
+    "noise hides how these features vary apart from each other: {names}. The intervals of their "
+    "coefficients are as wide as coefficients may be. Leave out features that move together or "
+    "hardly vary, allow a larger epsilon or ask more people"
 )
 _PULLED = (
     "the slope is pulled towards 0: noise hides most of how curves vary, so its band rests on a "
@@ -61,12 +59,11 @@ def judged(model: RegressionModel) -> Verdict:
             told += "guessing the most frequent class."
             return Verdict(kind="guessing", sentences=(told,))
         return Verdict(sentences=(_ANYWHERE,) * _zero_everywhere(model))
-    errors = model.standard_errors
-    if errors is None:
+    if not model.has_interval:
         few = _strength(model) < _FEW
         return Verdict(kind="guessing" if few else "unclear", sentences=(_TOO_FEW,) * few)
-    largest = np.max(np.abs(model.slopes) / np.maximum(errors, 1e-300))
-    if largest > -ndtri(_CHANCE / (2 * errors.size)):
+    low, high = model.interval(1 - _CHANCE, simultaneous=True)
+    if np.any((low > 0) | (high < 0)):
         return Verdict()
     return Verdict(kind="noise", sentences=(_NOISE,))
 
@@ -100,9 +97,20 @@ def _zero_everywhere(model: RegressionModel) -> bool:
 
 def pulled(model: RegressionModel) -> str | None:
     """A warning where noise hides how curves vary, so that a band may miss; or None."""
-    if not model.has_band:
+    released = model.fit.released
+    if not model.has_band or released is None:
         return None
-    if model.fit.inflation_error > _VAGUE:
-        return _HIDDEN
-    told = model.likely_slopes * np.asarray(model.fit.explains)  # adds up to 1
-    return _PULLED if float(told @ np.diag(np.asarray(model.fit.lost))) > _MOSTLY else None
+    known = released.beliefs(released.matrix[None], model.slope_sizes)[0, : len(model.fit.slope)]
+    found = model.plausible_slopes(sampling=False) / np.diag(released.combinations)
+    left = np.minimum(found.var(axis=0) / known**2, 1.0)
+    told = np.maximum(np.diag(released.matrix)[: len(known)], 0.0) * known**2
+    return _PULLED if float(told @ left) > _MOSTLY * float(told.sum()) else None
+
+
+def hidden_features(model: RegressionModel) -> tuple[str, ...]:
+    """A warning that names features whose variation noise hides; none where another says more."""
+    released = model.fit.released
+    if model.of_curves or released is None or model.fit.warnings:
+        return ()
+    names = released.hidden(model.features)
+    return (_HIDDEN.format(names=", ".join(names)),) * bool(names)

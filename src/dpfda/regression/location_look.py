@@ -35,7 +35,6 @@ class Location:
         bounds: where the second stage clips rows and targets.
         spread: noisy estimate of the mean squared distance of rows from the center; may be below 0.
         target_variance: the same of targets.
-        spread_noise: standard deviation of the noise on `spread`.
         center_noise: of the noise on a number of the center, in the units of rows.
         target_noise: of the noise on the center of targets.
     """
@@ -43,7 +42,6 @@ class Location:
     bounds: Bounds
     spread: float
     target_variance: float
-    spread_noise: float = 0.0
     center_noise: float = 0.0
     target_noise: float = 0.0
 
@@ -102,14 +100,16 @@ class LocationLook(RowSums, ProblemLook, name="regression_location"):
         v = mean[-2] / _TARGET_WEIGHT * _PRIOR / (_PRIOR + (noise / _TARGET_WEIGHT) ** 2)
         v = float(np.clip(v, -1.0, 1.0))
         v_square = float(np.clip(mean[-1] / (_TARGET_WEIGHT * LOCATION_WEIGHT), 0.0, 1.0))
+        unsure = noise * math.sqrt(_PRIOR / (_TARGET_WEIGHT**2 * _PRIOR + noise**2))
         if problem.fit_intercept:
             shift, kept = shrink_to_mean(z, noise)
-        else:
-            shift, kept, v = np.zeros(dimension), 0.0, 0.0
+            # Of what was shrunk, that part; of the average of all, which stays, its own noise.
+            vague = noise * math.sqrt(kept + (1 - kept) / dimension)
+        else:  # lines through 0, where the center is known
+            shift, kept, v, vague, unsure = np.zeros(dimension), 0.0, 0.0, 0.0, 0.0
         # E|z - c|², with the noise that z and c share taken out of their product
         shared = float(z @ shift) - kept * dimension * noise**2
         spread = square - 2 * shared + float(shift @ shift)
-        blur = noise * math.hypot(1 / LOCATION_WEIGHT, 2 * float(np.linalg.norm(shift)))
         reach = math.sqrt(max(spread, _LEAST_SPREAD))
         variance = max(v_square - v * v, _LEAST_TARGET_SPREAD)
         target_radius = min(_TARGET_RADIUS * math.sqrt(variance), 1 + abs(v))
@@ -123,10 +123,8 @@ class LocationLook(RowSums, ProblemLook, name="regression_location"):
             bounds=clipped,
             spread=spread * bounds.radius**2,
             target_variance=variance * bounds.target_radius**2,
-            spread_noise=blur * bounds.radius**2,
-            center_noise=noise * math.sqrt(kept + (1 - kept) / dimension) * bounds.radius,
-            target_noise=bounds.target_radius
-            / math.sqrt(1 / _PRIOR + (_TARGET_WEIGHT / noise) ** 2),
+            center_noise=vague * bounds.radius,
+            target_noise=unsure * bounds.target_radius,
         )
 
 

@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import msgspec
 import numpy as np
@@ -15,77 +15,18 @@ from dpfda import _validate
 from dpfda._registry import plain
 from dpfda._validate import AnyArray, FloatArray
 from dpfda.curves import CurveEncoder
-from dpfda.curves.band import PATHS, Band, Of, around, whose
+from dpfda.curves.band import PATHS, Band, Of, between, whose
 from dpfda.curves.channels import ChannelBasis
-from dpfda.curves.ranges import PublicColumns
 from dpfda.documents import Body, Documented
 from dpfda.errors import InvalidData, InvalidParameter
-from dpfda.noise.law import NoiseLaw
 from dpfda.privacy.deployment import Deployment
 from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.linear_scores import chances, decided
+from dpfda.regression.body import Coefficient, Label, ModelLink, RegressionBody
 from dpfda.regression.methods import Fitted, RegressionMechanism
 from dpfda.regression.recipe import Recipe
+from dpfda.regression.released import Released
 from dpfda.report import Contents, Verdict
-
-Label = str | int | float | bool
-ModelLink = Literal["linear", "logistic", "discriminant"]
-
-
-class FitBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """A `Fitted` in a document; a radius of null is infinite. K classes have K slopes."""
-
-    slope: list[float | list[float]]
-    offset: float | list[float]
-    center: list[float]
-    radius: float | None
-    inflation: float
-    inflation_error: float
-    clips: bool
-    covariance: list[list[float]] | None
-    sampling: list[list[float]] | None
-    lost: list[list[float]] | None
-    explains: list[float] | None
-    explained: float | None
-    clarity: float | None
-    spread: float | None
-    warnings: tuple[str, ...]
-
-
-class Coefficient(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """A coefficient in the units of its feature."""
-
-    feature: str
-    value: float
-    privacy_standard_error: float | None
-
-
-class RecipeBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """A `Recipe` in a document."""
-
-    names: tuple[str, ...]
-    table: PublicColumns | None
-    shift: list[float]
-    scale: list[float]
-    encoder: dict[str, Any] | None
-    grid_points: list[float] | None
-
-
-class RegressionBody(Body):
-    """The document of a `RegressionModel`; from `intercept` on it is for readers."""
-
-    link: ModelLink
-    mechanism: str
-    rows: int
-    stages: int
-    classes: tuple[Label, ...] | None
-    target_range: tuple[float, float] | None
-    recipe: RecipeBody
-    fit: FitBody
-    intercept: float | list[float]
-    coefficients: list[Coefficient]
-    notes: list[str]
-    warnings: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -175,25 +116,59 @@ class RegressionModel(Documented):
         return float(found) if np.ndim(found) == 0 else found
 
     @property
-    def standard_errors(self) -> FloatArray | None:
-        """Of the slopes, from the known privacy noise alone.
+    def has_interval(self) -> bool:
+        """Whether `interval` is known: of linear models whose released moments tell it."""
+        return self.fit.released is not None and not self.fit.clips
 
-        Clipping biases slopes by more than noise does: no error bar is better than a tiny one.
+    def interval(
+        self, level: float = 0.95, *, of: Of | None = None, simultaneous: bool = False
+    ) -> tuple[FloatArray, FloatArray]:
+        """Ends of intervals that hold the coefficients, or the slope function at 101 points.
+
+        Coefficients are those that least squares without noise finds for rows moved into their
+        public ranges (``of="sample"``). Intervals follow from the released moments and the known
+        law of their noise (`dpfda.noise.plausible`). They are wide where features move together:
+        then noise hides which of them counts, and intervals rest on the belief that standardized
+        coefficients are of the order of 4 at most.
+
+        Args:
+            level: probability of each interval.
+            of: ``sample``; of curves also ``population``, as `slope_band`.
+            simultaneous: for all coefficients at once; otherwise for each by itself.
         """
-        if self.fit.clips or self.fit.covariance is None:
-            return None
-        return np.asarray(np.sqrt(np.diag(self.fit.covariance)) / self.recipe.scale)
+        if self.of_curves:
+            band = self.slope_band(level, of=of or "population", simultaneous=simultaneous)
+            return band.low, band.high
+        level = _validate.fraction("level", level)
+        released = self.fit.released
+        if released is None:
+            rule = "linear, and 'gaussian_fm', for intervals: coefficients of others have no known "
+            raise InvalidParameter("mechanism", rule + "error", self.mechanism)
+        if of is not None and whose(of) == "population":
+            rule = "'sample': how far others would differ was not released"
+            raise InvalidParameter("of", rule, of)
+        slopes = released.slopes(PATHS) / self.recipe.scale
+        band = between(slopes, level=level, simultaneous=simultaneous)
+        return np.minimum(band.low, self.slopes), np.maximum(band.high, self.slopes)
+
+    @property
+    def target(self) -> str:
+        """What intervals and bands hold, in words."""
+        if self.of_curves:
+            return "the slope function of the population, made of a few smooth functions"
+        return "the least-squares coefficients of these rows, moved into their public ranges"
 
     def coefficients(self) -> tuple[Any, list[Coefficient]]:
         """Intercept and coefficients in the units of the features; class by class."""
         names, values = list(self.features), self.slopes.ravel().tolist()
         if self.slopes.ndim == 2 and self.classes is not None:
             names = [f"{name} ({label})" for label in self.classes for name in names]
-        errors = self.standard_errors
-        told = [None] * len(names) if errors is None else errors.tolist()
+        ends: Any = [[None] * len(names)] * 2
+        if self.has_interval and not self.of_curves:
+            ends = [end.tolist() for end in self.interval()]
         return self.intercept, [
-            Coefficient(feature=name, value=value, privacy_standard_error=error)
-            for name, value, error in zip(names, values, told, strict=True)
+            Coefficient(feature=name, value=value, low=low, high=high)
+            for name, value, low, high in zip(names, values, *ends, strict=True)
         ]
 
     def slope(self, points: Any = None) -> FloatArray:
@@ -206,10 +181,8 @@ class RegressionModel(Documented):
 
     @property
     def has_band(self) -> bool:
-        """Whether `slope_band` is known: of a linear model of curves by `moments`."""
-        fit = self.fit
-        parts = (self.encoder, fit.covariance, fit.sampling, fit.lost, fit.explains)
-        return all(part is not None for part in parts)
+        """Whether `slope_band` is known: of linear models of curves with released moments."""
+        return self.of_curves and self.has_interval
 
     def slope_band(
         self,
@@ -221,47 +194,48 @@ class RegressionModel(Documented):
     ) -> Band:
         """The slope function of a linear model of curves with a band, by default at 101 points.
 
-        It is made of a few smooth functions and pulled towards 0 where noise hides how curves vary;
-        the factor by which shortened curves make it too large (`fit.inflation`) is taken out. The
-        band speaks of privacy noise, of sampling error and of the pull. How large a hidden slope is
-        no answer says: the band takes one that is of like size in all functions and explains all of
-        the target together. Where most of it is hidden, a `UserWarning` says so (`pulled`).
+        Slope functions are made of a few smooth functions, the encoder's, and y = a + ∫ β x holds
+        with integrals of curves that these functions are fitted to. The band follows from the
+        released moments and the known law of their noise (`dpfda.noise.plausible`). What noise
+        hides of a slope no answer says: there the band holds slopes of like size in all functions
+        that explain all of the target together, and where this is most of the band, a
+        `UserWarning` says so (`pulled`).
 
         Args:
             level: probability of the band.
             points: where.
-            of: ``population``, noise, pull and sampling error; ``sample``, without sampling error.
+            of: ``population``; ``sample`` leaves out the error that is there because others might
+                have been asked, and holds the slope of these curves weighted by how central they
+                are.
             simultaneous: for the whole curve at once (all channels); otherwise point by point.
         """
         level = _validate.fraction("level", level)
-        fit = self.fit
         if not self.has_band:
             rule = "'moments', and linear, for a band of a slope: others do not know their errors"
             raise InvalidParameter("mechanism", rule, self.mechanism)
         assert self.encoder is not None
-        factor = fit.inflation_error**2 * np.outer(fit.slope, fit.slope)
-        covariance = np.asarray(fit.covariance) + factor
-        if whose(of) == "population":
-            covariance = covariance + np.asarray(fit.sampling)
         if self.pulled:
             warnings.warn(self.pulled, UserWarning, stacklevel=3)
-        lost: FloatArray = np.asarray(fit.lost)
-        whole = covariance / fit.inflation**2 + (lost * self.likely_slopes) @ lost.T
-        drawn = NoiseLaw.normal(whole).draw(PATHS, np.random.default_rng(0))
-        middle, paths = (
-            self.encoder.slope(one, points) for one in (fit.slope / fit.inflation, drawn)
-        )
-        return around(middle, paths, level=level, simultaneous=simultaneous)
+        drawn = self.plausible_slopes(sampling=whose(of) == "population")
+        band = between(self.encoder.slope(drawn, points), level=level, simultaneous=simultaneous)
+        middle = self.slope(points)
+        return Band(middle, np.minimum(band.low, middle), np.maximum(band.high, middle))
+
+    def plausible_slopes(self, *, sampling: bool) -> FloatArray:
+        """Slopes of the features of curves that agree with what was released."""
+        released = self.fit.released
+        assert released is not None
+        return released.slopes(PATHS, sampling=sampling, sizes=self.slope_sizes)
 
     @property
-    def likely_slopes(self) -> FloatArray:
-        """Variances of slopes of like size in all functions that explain the targets together."""
+    def slope_sizes(self) -> FloatArray:
+        """Relative slopes of features, of like size in all functions."""
         assert self.encoder is not None
         basis = self.encoder.basis
         scales = np.asarray(self.encoder.rescaler.scales(len(self.fit.slope)), dtype=np.float64)
         if isinstance(basis, ChannelBasis):  # whose units have nothing to do with each other
             scales = basis.in_turns([one / one.max() for one in basis.apart(scales)])
-        return np.asarray(scales**2 / float(scales**2 @ np.asarray(self.fit.explains)))
+        return scales
 
     @property
     def pulled(self) -> str | None:
@@ -287,7 +261,7 @@ class RegressionModel(Documented):
                 (drawn,) = ax.plot(t, line)
                 if known:
                     shade = {"color": drawn.get_color(), "alpha": 0.15, "linewidth": 0}
-                    told = f"{100 * level:g} % band of noise, sampling and pull, whole curve"
+                    told = f"{100 * level:g} % band for the whole curve"
                     ax.fill_between(t, low, high, label=told, **shade)
             ax.axhline(0, color="0.6", linewidth=0.8)
             ax.set(xlabel="t", ylabel="slope function β(t)")
@@ -295,9 +269,11 @@ class RegressionModel(Documented):
                 ax.legend(fontsize="small")
         else:
             found = self.coefficients()[1]
-            bars = {"xerr": [row.privacy_standard_error or 0.0 for row in found]}
+            sides = [[row.value - row.low, row.high - row.value] for row in found
+                     if row.low is not None and row.high is not None]  # fmt: skip
+            bars = {"xerr": np.transpose(sides)} if sides else {}
             ax.barh([row.feature for row in found], [row.value for row in found], **bars)
-            ax.set_xlabel("coefficient")
+            ax.set_xlabel("coefficient" + ", with its 95 % interval" * bool(sides))
         ax.set_title(f"{self.link} regression: {self.guarantee}", fontsize="small")
         return ax
 
@@ -323,16 +299,15 @@ class RegressionModel(Documented):
         if self.fit.clips:
             return (
                 "the coefficients hold for rows shortened to the clipping ball, as predictions use "
-                f"them. They are about {self.fit.inflation:.2g} times what unclipped rows would "
-                "give, each by another factor, so no error is stated. To interpret coefficients, "
-                "use --mechanism gaussian_fm"
+                "them. They are larger than those of rows as they are, each by another factor, so "
+                "no interval is stated. To interpret coefficients, use --mechanism gaussian_fm"
             )
-        if self.fit.covariance is None:
-            return "the privacy noise of these coefficients has no simple form"
+        if not self.has_interval:
+            return "the error of these coefficients has no simple form, so no interval is stated"
         return (
-            "± is one standard deviation of the privacy noise alone, without the sampling error of "
-            "the rows or the pull of a ridge. The intercept has none: it is the value where all "
-            "features are 0, and mixes the errors of all coefficients"
+            f"each interval holds {self.target}, with 95 %: it counts the privacy noise and what "
+            "the fit leaves out because of it, not which other rows there might have been. The "
+            "intercept, the value where all features are 0, has none"
         )
 
     def _deployment(self) -> Deployment:
@@ -350,7 +325,15 @@ class RegressionModel(Documented):
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader should know, the sentences of a doubtful `verdict` among it."""
-        return self.verdict.added_to(filter(None, (*self.fit.warnings, self.pulled)))
+        told = (*self.fit.warnings, *self.hidden_features, self.pulled)
+        return self.verdict.added_to(filter(None, told))
+
+    @property
+    def hidden_features(self) -> tuple[str, ...]:
+        """A warning that names features whose variation noise hides, or none."""
+        from dpfda.regression.judged import hidden_features  # which stands on this file
+
+        return hidden_features(self)
 
     def _judged(self) -> Verdict:
         from dpfda.regression.judged import judged  # which stands on this file
@@ -363,8 +346,11 @@ class RegressionModel(Documented):
         return contents(self)
 
     def _fields(self) -> dict[str, Any]:
-        fit = {part.name: plain(getattr(self.fit, part.name)) for part in fields(self.fit)}
+        fit = {part.name: plain(getattr(self.fit, part.name)) for part in fields(self.fit)
+               if part.name != "released"}  # fmt: skip
         fit["radius"] = self.fit.radius if math.isfinite(self.fit.radius) else None
+        released = self.fit.released
+        fit["released"] = None if released is None else released.document()
         intercept, found = self.coefficients()
         own = {"fit": fit, "intercept": intercept, "coefficients": msgspec.to_builtins(found)}
         return super()._fields() | own | {"notes": self.notes, "warnings": self.warnings}
@@ -386,6 +372,8 @@ class RegressionModel(Documented):
         if {len(part) for part in sizes} != {width}:
             raise InvalidData("fit.slope", "one number for each feature", f"{width}")
         fit["radius"] = math.inf if fit["radius"] is None else fit["radius"]
+        if fit["released"] is not None:
+            fit["released"] = Released.read(fit["released"])
         if recipe["encoder"] is not None:
             recipe["encoder"] = CurveEncoder.from_dict(recipe["encoder"])
         return cls(**(body | {"fit": Fitted(**fit), "recipe": Recipe(**recipe)}))

@@ -28,25 +28,15 @@ class Moments:
         linear: mean of xy.
         quadratic: mean of xxᵀ.
         linear_sigma: standard deviation of the noise on `linear`.
-        quadratic_sigma: of the noise on the diagonal of `quadratic`; off it, 1/√2 of that.
+        quadratic_sigma: of the noise on the diagonal of `quadratic`.
+        quadratic_variance: of the noise on all its entries, (p, p).
     """
 
     linear: FloatArray
     quadratic: FloatArray
     linear_sigma: float
     quadratic_sigma: float
-
-    def solved(self, inverse: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """w = M⁻¹ b for a regularized M⁻¹, and the covariance that the known noise gives to it.
-
-        To first order δw = M⁻¹(δb - E w); E symmetric with variance σ² on the diagonal and σ²/2 off
-        it has Cov(E w) = σ²/2 (|w|² I + w wᵀ).
-        """
-        w = inverse @ self.linear
-        half = self.quadratic_sigma**2 / 2
-        inner = half * np.outer(w, w)
-        inner[np.diag_indices_from(inner)] += self.linear_sigma**2 + half * (w @ w)
-        return w, np.asarray(inverse @ inner @ inverse)
+    quadratic_variance: FloatArray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -61,12 +51,15 @@ class MomentLook(RowSums, name="regression_moments"):
         linear_weight, quadratic_weight: w1, w2.
         constant: append a constant feature, so that the line has an intercept: the row becomes
             (x, 1)/√2, which stays in the unit ball.
+        weighted: shorten a target as its row is shortened, so that a row far out counts less and
+            slopes are those of unshortened rows; otherwise the row alone is shortened.
     """
 
     bounds: Bounds = part(lambda: Bounds)
     linear_weight: float = number(least=1e-6, most=1e6, default=1.0)
     quadratic_weight: float = number(least=1e-6, most=1e6, default=1.0)
     constant: bool = flag(default=False)
+    weighted: bool = flag(default=False)
 
     @property
     def dimension(self) -> int:
@@ -101,21 +94,25 @@ class MomentLook(RowSums, name="regression_moments"):
 
     def block(self, records: Records) -> FloatArray:
         """Exact sums, by one matrix product each."""
-        x = self.bounds.rows(records[0])
+        x, targets = self.bounds.rows(records[0]), self.bounds.targets(records[1])
+        if self.weighted:
+            targets = np.trunc(targets * self.bounds.kept(records[0]))
         if self.constant:
             x = with_constant(x)
         triangle = (x.T @ x)[np.triu_indices(self.coefficients)]
-        return np.concatenate([self.bounds.targets(records[1]) @ x, triangle])
+        return np.concatenate([targets @ x, triangle])
 
     def read(self, answer: Answer) -> Moments:
         """Noisy means with their noise levels."""
         mean, noise = answer.values / answer.n, answer.sigma / answer.n
         size = self.coefficients
+        weights = self.moment_weights[size:] / SQUARE
         return Moments(
             linear=mean[:size] / self.linear_weight,
-            quadratic=unfold(mean[size:] * SQUARE / self.moment_weights[size:], size),
+            quadratic=unfold(mean[size:] / weights, size),
             linear_sigma=noise / self.linear_weight,
             quadratic_sigma=noise / self.quadratic_weight,
+            quadratic_variance=unfold((noise / weights) ** 2, size),
         )
 
     @classmethod
@@ -128,6 +125,7 @@ class MomentLook(RowSums, name="regression_moments"):
             cls(cost=whole.part(0.8), bounds=plain),
             cls(cost=whole, bounds=far, linear_weight=2.0, quadratic_weight=1.4),
             cls(cost=whole, bounds=plain, linear_weight=2.0, constant=True),
+            cls(cost=whole, bounds=far, weighted=True),
         ]
 
 

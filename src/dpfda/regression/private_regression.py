@@ -24,9 +24,10 @@ from dpfda.privacy.guarantee import Guarantee
 from dpfda.protocol.holder import Exchange
 from dpfda.protocol.public_randomness import one_row_each
 from dpfda.protocol.query import Records
+from dpfda.regression.body import ModelLink
 from dpfda.regression.doubts import doubts
 from dpfda.regression.methods import Fitted, Regression, RegressionMechanism
-from dpfda.regression.model import ModelLink, RegressionModel
+from dpfda.regression.model import RegressionModel
 from dpfda.regression.problem import Bounds, Problem
 from dpfda.regression.recipe import Recipe
 
@@ -147,11 +148,12 @@ class PrivateRegression(LabelsOrNumbers):
             columns = zip(table.columns, names, strict=True)
             own = tuple(replace(column, key=str(name)) for column, name in columns)
             table = replace(table, columns=own)
-        return Recipe.of_table(table, centered=bool(self.fit_intercept))
+        # Beside an intercept all categories of a column say one thing twice.
+        contrasts = bool(self.fit_intercept) and self._link == "linear"
+        return Recipe.of_table(table, centered=bool(self.fit_intercept), contrasts=contrasts)
 
     def _regression(self, *, rows: int | None = None) -> Regression:
         """The conversation that public parameters ask for."""
-        chosen = self.mechanism
         return Regression(
             epsilon=self.epsilon,
             delta=self.delta,
@@ -162,9 +164,14 @@ class PrivateRegression(LabelsOrNumbers):
                 fit_intercept=bool(self.fit_intercept),
                 rows=rows,
             ),
-            mechanism=RegressionMechanism.named(chosen)() if isinstance(chosen, str) else chosen,
+            mechanism=self._method(),
             found_classes=self._classifies and not self._classes_given,
         )
+
+    def _method(self) -> RegressionMechanism:
+        """The mechanism, given or by its name."""
+        given = self.mechanism
+        return RegressionMechanism.named(given)() if isinstance(given, str) else given
 
     def _bounds(self) -> Bounds:
         """Public balls of features and targets."""
@@ -235,11 +242,11 @@ class PrivateRegression(LabelsOrNumbers):
             recipe=self._recipe,
             fit=fitted,
         )
-        self.fit_, self.clipping_inflation_ = fitted, fitted.inflation
-        self.coef_, self.intercept_ = self.model_.slopes, self.model_.intercept
-        self.coef_standard_error_ = self.model_.standard_errors
+        self.fit_, self.coef_ = fitted, self.model_.slopes
+        self.intercept_ = self.model_.intercept
         verdict = self.model_.verdict
-        self._warn(verdict.added_to(fitted.warnings), verdict, stacklevel=4)
+        told = (*fitted.warnings, *self.model_.hidden_features)
+        self._warn(verdict.added_to(told), verdict, stacklevel=4)
         return self
 
     def __sklearn_tags__(self) -> Any:

@@ -8,7 +8,7 @@ from typing import Literal
 from dpfda._validate import FloatArray
 from dpfda.errors import InvalidParameter
 from dpfda.protocol.fields import Declared, choice, flag, number, part, vector, whole
-from dpfda.regression.fixed_point import MOST_FEATURES, ball, segment, with_constant
+from dpfda.regression.fixed_point import MOST_FEATURES, ball, kept, segment, with_constant
 
 Link = Literal["linear", "logistic"]
 _LEAST = 1e-100  # no quotient by a radius overflows
@@ -46,6 +46,10 @@ class Bounds(Declared):
     def rows(self, rows: FloatArray) -> FloatArray:
         """Rows in the unit ball, as whole numbers of 2^-18."""
         return ball(rows, center=self.center, radius=self.radius)
+
+    def kept(self, rows: FloatArray) -> FloatArray:
+        """The factor by which each row is shortened: 1 inside the ball."""
+        return kept(rows, center=self.center, radius=self.radius)
 
     def targets(self, targets: FloatArray) -> FloatArray:
         """Targets in [-1, 1], as whole numbers of 2^-18."""

@@ -29,6 +29,7 @@ class Recipe(Portable):
     Attributes:
         names: of the features; numbers of the basis functions for curves.
         table: public columns: records are moved into their ranges, and these to [-1, 1].
+        kept: which of the table's numbers are features; without a reference category, for example.
         shift, scale: x is the feature (x - shift)/scale; 0 and 1 without a table.
         encoder: how curves become features.
         grid_points: where curves were known.
@@ -41,6 +42,7 @@ class Recipe(Portable):
 
     names: tuple[str, ...]
     table: PublicColumns | None = None
+    kept: tuple[int, ...] = ()
     shift: FloatArray
     scale: FloatArray
     encoder: CurveEncoder | None = None
@@ -53,10 +55,18 @@ class Recipe(Portable):
         return cls(names=tuple(map(str, names)), shift=np.zeros(size), scale=np.ones(size), **more)
 
     @classmethod
-    def of_table(cls, table: PublicColumns, *, centered: bool) -> Recipe:
-        """Features in [-1, 1]; not centered, where a line must go through 0."""
+    def of_table(cls, table: PublicColumns, *, centered: bool, contrasts: bool = False) -> Recipe:
+        """Features in [-1, 1].
+
+        Args:
+            table: public columns.
+            centered: False where a line must go through 0.
+            contrasts: leave out the first category of each column, the reference.
+        """
         shift, scale = table.scaling(centered=centered)
-        return cls(names=tuple(table.names), table=table, shift=shift, scale=scale)
+        kept = table.contrasts if contrasts else list(range(len(table.names)))
+        names = tuple(table.names[place] for place in kept)
+        return cls(names=names, table=table, kept=tuple(kept), shift=shift[kept], scale=scale[kept])
 
     @property
     def boxed(self) -> bool:
@@ -85,7 +95,7 @@ class Recipe(Portable):
             points = self.grid_points if grid_points is None else grid_points
             return self.encoder.encode(X, points, strict=strict)
         if self.table is not None:
-            found = self.table.read(X)  # a copy
+            found = self.table.read(X)[:, list(self.kept)]
             found -= self.shift
             found /= self.scale
             return found

@@ -23,9 +23,9 @@ def contents(model: RegressionModel) -> Contents:
     what = "slope function β(t)" if model.of_curves else "coefficients"
     beside = ""
     if model.has_band:
-        beside = ", with a 95 % band of noise, sampling and pull for the whole curve"
-    elif not model.of_curves and model.standard_errors is not None:
-        beside = ", with one standard deviation of the privacy noise"
+        beside = f", with a 95 % band that holds {model.target}"
+    elif model.has_interval:
+        beside = f", with 95 % intervals that hold {model.target}"
     stated = {"classes": model.classes, "target range": model.target_range, **model.recipe.stated}
     known = {"link": model.link, "mechanism": model.mechanism, "rows": model.rows}
     known |= {"questions asked": model.stages}
@@ -64,7 +64,7 @@ def _banded(model: RegressionModel) -> Table:
     rows = [part.reshape(-1, len(points)) for part in band]
     headings = ["t"]
     for name in slope_names(model, len(rows[0])):
-        headings += [name, "95 % band of noise, sampling and pull"]
+        headings += [name, "95 % band"]
     cells = []
     for place, point in enumerate(points):
         row = [f"{point:.4g}"]
@@ -76,21 +76,20 @@ def _banded(model: RegressionModel) -> Table:
 
 def _coefficients(model: RegressionModel) -> Table:
     intercept, found = model.coefficients()
-    stated = any(row.privacy_standard_error is not None for row in found)
+    stated = model.has_interval
     public = model.recipe.table
     headings = ["feature"]
     if public is not None:
         headings.append("range")
-        ends = [f"{low:g} … {high:g}" for low, high in zip(public.low, public.high, strict=True)]
+        ends = [f"{public.low[place]:g} … {public.high[place]:g}" for place in model.recipe.kept]
     headings.append("coefficient (clipped rows)" if model.fit.clips else "coefficient")
     if stated:
-        headings.append("± from privacy noise")
+        headings.append("95 % interval")
     blank = [] if public is None else [""]
     last = [""] * stated
     rows = [["(intercept)", *blank, f"{one:.5g}", *last] for one in np.atleast_1d(intercept)]
     for place, row in enumerate(found):
-        error = row.privacy_standard_error
         span = [] if public is None else [ends[place % len(ends)]]  # class by class
-        shown = last if error is None else [f"{error:.2g}"]
+        shown = [f"{row.low:.4g} … {row.high:.4g}"] if stated else []
         rows.append([row.feature, *span, f"{row.value:.5g}", *shown])
     return Table(headings=tuple(headings), rows=tuple(map(tuple, rows)))

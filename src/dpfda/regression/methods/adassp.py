@@ -18,7 +18,7 @@ from dpfda.protocol.fields import number
 from dpfda.protocol.query import Records
 from dpfda.regression.fixed_point import SQUARE
 from dpfda.regression.methods.base import Fitted, Regression, RegressionMechanism
-from dpfda.regression.methods.gaussian_fm import about_all, in_units
+from dpfda.regression.methods.gaussian_fm import about_all, in_units, of_public_balls
 from dpfda.regression.moment_look import MomentLook, Moments
 from dpfda.regression.problem import Bounds
 from dpfda.regression.sensitivity import eigenvalue_l2
@@ -103,6 +103,6 @@ class AdaSSP(RegressionMechanism, name="adassp"):
         spread = math.sqrt(size * math.log(2 * size**2 / self.failure))
         ridge = max(0.0, spread * moments.quadratic_sigma * answer.n - smallest) / answer.n
         inverse = np.linalg.pinv(moments.quadratic + ridge * np.eye(size), hermitian=True)
-        w, covariance = moments.solved(np.asarray(inverse))
         # A logistic link: the line predicts ±1; around it, log-odds are about twice the line.
-        return in_units(problem, w, logit=2.0, covariance=covariance)
+        fitted = in_units(problem, inverse @ moments.linear, logit=2.0)
+        return replace(fitted, released=of_public_balls(problem, moments, rows=answer.n))

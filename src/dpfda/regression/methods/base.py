@@ -21,6 +21,7 @@ from dpfda.protocol.fields import Declared
 from dpfda.protocol.query import Records
 from dpfda.regression.fixed_point import clip_to_ball
 from dpfda.regression.problem import Bounds, Problem
+from dpfda.regression.released import Released
 
 
 @dataclass(frozen=True)
@@ -34,16 +35,10 @@ class Fitted:
         slope: coefficients of the clipped, centered row; (K, D) for K scores.
         offset: value at the center; (K,) for K scores.
         center, radius: the ball; `radius` may be infinite (no clipping).
-        inflation: how many times larger `slope` is, about, than a slope for rows that nothing
-            shortens; from released numbers. 1.0 where no row inside the public bounds is clipped.
-        inflation_error: its standard deviation because of noise, as a part of it.
-        clips: whether rows inside the public bounds may be clipped.
-        covariance: of `slope`, from the known privacy noise alone; None if it has no simple form.
-            It knows nothing of the bias of clipping.
-        sampling: the same because others might have been asked; None if it is not known.
-        lost: matrix that takes a true slope to the part that a ridge leaves out of `slope`.
-        explains: for each feature the part of the targets' variance that a slope of 1 would
-            explain. None, as `lost`, if it is not known.
+        clips: whether `slope` belongs to rows that are shortened though they lie inside the public
+            bounds; then it is no statement about rows as they are.
+        released: moments that `slope` was computed from, from which intervals follow; None where
+            a mechanism releases none, or where rows were shortened.
         explained: expected share of the targets' variance that predictions for others explain, from
             released numbers; below 0 where a constant would be better. None if it is not known.
         clarity: by how many deviations the fit explains more than noise alone would.
@@ -55,13 +50,8 @@ class Fitted:
     offset: Any
     center: FloatArray
     radius: float = float("inf")
-    inflation: float = 1.0
-    inflation_error: float = 0.0
     clips: bool = False
-    covariance: FloatArray | None = None
-    sampling: FloatArray | None = None
-    lost: FloatArray | None = None
-    explains: FloatArray | None = None
+    released: Released | None = None
     explained: float | None = None
     clarity: float | None = None
     spread: float | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,9 @@ from dpfda.curves.symmetric import floored
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.fields import choice, number
 from dpfda.regression.methods.base import Fitted, Regression, RegressionMechanism
-from dpfda.regression.moment_look import MomentLook
+from dpfda.regression.moment_look import MomentLook, Moments
 from dpfda.regression.problem import Problem
+from dpfda.regression.released import Released
 from dpfda.regression.sensitivity import best_weight
 
 COEFFICIENTS = {"linear": (2.0, 1.0), "logistic": (0.5, 0.125)}
@@ -44,13 +45,15 @@ class ObjectiveMethod(RegressionMechanism):
 
     def questions(self, regression: Regression) -> Questions[Fitted]:
         """One question, one answer."""
-        look = self.look(regression)
-        moments = look.read((yield look))
-        floor = self.floor * moments.quadratic_sigma * math.sqrt(regression.problem.size)
-        w, covariance = moments.solved(floored(moments.quadratic, floor, inverted=True))
+        look, problem = self.look(regression), regression.problem
+        answer = yield look
+        moments = look.read(answer)
+        floor = self.floor * moments.quadratic_sigma * math.sqrt(problem.size)
+        w = floored(moments.quadratic, floor, inverted=True) @ moments.linear
         # v = ±1: -½ Λ2⁻¹ Λ1 = M⁻¹ mean(vx) / (4 curvature).
         logit = 1 / (4 * self.curvature)
-        return in_units(regression.problem, w, logit=logit, covariance=covariance)
+        released = of_public_balls(problem, moments, rows=answer.n)
+        return replace(in_units(problem, w, logit=logit), released=released)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,26 +109,38 @@ def about_all(regression: Regression) -> dict[str, Any]:
     }
 
 
-def in_units(
-    problem: Problem, w: FloatArray, *, logit: float = 1.0, covariance: FloatArray | None = None
-) -> Fitted:
+def in_units(problem: Problem, w: FloatArray, *, logit: float = 1.0) -> Fitted:
     """A predictor on unit-ball rows (with its constant feature, if any) in the caller's units.
 
     A linear one predicts the target in its radius; of a logistic one, log-odds are `logit` times.
     """
     dimension, bounds = problem.dimension, problem.bounds
-    shrunk = math.sqrt(2.0) if problem.fit_intercept else 1.0  # rows are (x, 1)/√2
+    shrunk = _shrunk(problem)
     unit = bounds.target_radius if problem.link == "linear" else logit
     slope = w[:dimension] * unit / (bounds.radius * shrunk)
     offset = w[dimension] * unit / shrunk if problem.fit_intercept else 0.0
     if problem.link == "linear":
         offset += bounds.target_center
-    if covariance is not None:
-        covariance = covariance[:dimension, :dimension] * (unit / (bounds.radius * shrunk)) ** 2
-    return Fitted(
-        slope=slope,
-        offset=float(offset),
-        center=bounds.center,
-        radius=bounds.radius,
-        covariance=covariance,
+    return Fitted(slope=slope, offset=float(offset), center=bounds.center, radius=bounds.radius)
+
+
+def of_public_balls(problem: Problem, moments: Moments, *, rows: int) -> Released | None:
+    """Moments about the public balls; None for a logistic link, whose line only stands for odds."""
+    if problem.link == "logistic":
+        return None
+    bounds, shrunk = problem.bounds, _shrunk(problem)
+    unit = bounds.target_radius / (bounds.radius * shrunk)
+    return Released(
+        matrix=moments.quadratic,
+        vector=moments.linear,
+        matrix_variance=moments.quadratic_variance,
+        vector_sigma=moments.linear_sigma,
+        constant=problem.fit_intercept,
+        combinations=unit * np.eye(problem.dimension, problem.size),
+        rows=rows,
     )
+
+
+def _shrunk(problem: Problem) -> float:
+    """Rows with a constant feature are (x, 1)/√2."""
+    return math.sqrt(2.0) if problem.fit_intercept else 1.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
@@ -13,13 +12,14 @@ from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.curves.symmetric import floored
 from dpfda.protocol.conversation import Questions
-from dpfda.protocol.fields import number, whole
+from dpfda.protocol.fields import flag, number, whole
 from dpfda.regression.location_look import Location, LocationLook
 from dpfda.regression.methods.base import Fitted, Regression, RegressionMechanism
 from dpfda.regression.methods.gaussian_fm import GaussianFM
 from dpfda.regression.moment_look import AbsoluteMomentLook, MomentLook, Moments
 from dpfda.regression.newton_look import NewtonLook, Slope
 from dpfda.regression.problem import Bounds
+from dpfda.regression.released import Released
 
 _FLOOR = 8.0  # eigenvalues below this many noise levels are raised to it; does not grow with D
 _PURE_SHARE = Fraction(1, 4)
@@ -27,6 +27,7 @@ _FEW = 10.0  # nμ/√D below which one question is better than two
 _WARNING = "too few rows for this budget: expect a fit hardly better than a constant"
 _NEWTON_FROM = 1200.0  # nμ/√D from which one more pass pays
 _LEAST_LEFT = 0.05  # of a target's variance that a line is believed to leave
+_CLEAR = 500.0  # nμ/√D from which noise is smaller than what clipping of targets would take off
 _STEP = 0.6  # part of a Newton step; a whole one overshoots with this Hessian
 
 
@@ -43,10 +44,14 @@ class TwoStageMoments(RegressionMechanism, name="moments"):
         What follows the last answer is post-processing.
 
     Made for prediction: with few rows the second stage clips at 0.7 root-mean-square distances,
-    which makes noise small and slopes larger than those of unclipped rows (`Fitted.inflation`).
-    For coefficients, `gaussian_fm` clips at the public bounds only.
+    which makes noise small and slopes steeper than those of unclipped rows, each by another factor.
+    For coefficients, `gaussian_fm` clips at the public bounds only; `weighted` is for slopes of
+    curves.
 
     Attributes:
+        weighted: shorten the target of a row as the row is shortened. Rows far out then count less
+            (weighted least squares), and slopes are those of unshortened rows if the target is
+            linear in them. Noise weighs more in predictions.
         share: part of μ² spent on center and spread.
         newton_steps: how many; None: one where nμ/√D is large, otherwise none.
         newton_share: part of μ² spent on them together.
@@ -58,6 +63,7 @@ class TwoStageMoments(RegressionMechanism, name="moments"):
 
     pure_too: ClassVar[bool] = True
 
+    weighted: bool = flag(default=False)
     share: float = number(least=1e-6, most=0.999999, default=0.2)
     newton_steps: int | None = whole(least=0, optional=True, default=None)
     newton_share: float = number(least=1e-6, most=0.999999, default=0.25)
@@ -79,14 +85,19 @@ class TwoStageMoments(RegressionMechanism, name="moments"):
         first = LocationLook(cost=share, problem=problem, unit=unit)
         found = yield first
         location = first.read(found)
+        if self.weighted:
+            location = unclipped_targets(location, problem.bounds, regression.clarity(found.n))
         steps = self._steps(regression, found.n)
         kept = [budget.part(self.newton_share).part(Fraction(1, max(steps, 1)))] * steps
         second = (AbsoluteMomentLook if budget.pure else MomentLook)(
-            cost=budget.rest(share, *kept), bounds=location.bounds, unit=unit
+            cost=budget.rest(share, *kept),
+            bounds=location.bounds,
+            unit=unit,
+            weighted=self.weighted,
         )
         answer = yield second
         moments = second.read(answer)
-        fitted = solve(regression, location, moments, n=answer.n)
+        fitted = solve(regression, location, moments, n=answer.n, weighted=self.weighted)
         floor = _FLOOR * moments.quadratic_sigma
         for cost in kept:
             look = NewtonLook(
@@ -107,6 +118,19 @@ class TwoStageMoments(RegressionMechanism, name="moments"):
         return 1 if regression.clarity(n) >= _NEWTON_FROM else 0
 
 
+def unclipped_targets(location: Location, public: Bounds, clarity: float) -> Location:
+    """A target radius that grows with clarity, so that clipping biases slopes less than noise does.
+
+    Clipping at k standard deviations takes P(|N(0, 1)| > k) off the slopes of normal targets, 1 %
+    for the radius that is best for predictions; noise takes about 1/clarity of it.
+    """
+    ball = location.bounds
+    furthest = public.target_radius + abs(ball.target_center - public.target_center)
+    wider = ball.target_radius * max(1.0, (clarity / _CLEAR) ** (1 / 3))
+    radius = max(ball.target_radius, min(wider, furthest))
+    return replace(location, bounds=replace(ball, target_radius=radius))
+
+
 def newton_step(fitted: Fitted, slope: Slope, quadratic: FloatArray, *, floor: float) -> Fitted:
     """Part of a Newton step; Hessian: the released second moments times the mean curvature."""
     values, vectors = np.linalg.eigh(quadratic)
@@ -120,11 +144,13 @@ def newton_step(fitted: Fitted, slope: Slope, quadratic: FloatArray, *, floor: f
     )
 
 
-def solve(regression: Regression, location: Location, moments: Moments, *, n: int) -> Fitted:
+def solve(
+    regression: Regression, location: Location, moments: Moments, *, n: int, weighted: bool
+) -> Fitted:
     """w = V max(Λ, 8σ₂)⁻¹ Vᵀ b̂, and for a logistic link its log-odds scale (post-processing)."""
     problem, ball, public = regression.problem, location.bounds, regression.problem.bounds
     inverse = floored(moments.quadratic, _FLOOR * moments.quadratic_sigma, inverted=True)
-    w, covariance = moments.solved(inverse)
+    w = inverse @ moments.linear
     unit = ball.target_radius / ball.radius  # from clipping radii to original units
     offset, scale = ball.target_center, 1.0
     if problem.link == "logistic":
@@ -132,8 +158,9 @@ def solve(regression: Regression, location: Location, moments: Moments, *, n: in
         offset = (offset - public.target_center) * scale
     # Whether the released ball leaves out any part of the public one.
     shift = float(np.linalg.norm(ball.center - public.center))
-    clips = ball.radius < public.radius + shift
-    factor = inflation(location, moments) if clips else 1.0
+    clips = ball.radius < public.radius + shift and not weighted
+    # The noise of the log-odds' scale has no simple form.
+    stated = problem.link == "linear" and not clips
     explained, clarity = gain(location, moments, inverse, n=n)
     spread = math.sqrt(max(float(w @ moments.quadratic @ w), 0.0)) * ball.target_radius
     return Fitted(
@@ -141,14 +168,8 @@ def solve(regression: Regression, location: Location, moments: Moments, *, n: in
         offset=offset,
         center=ball.center,
         radius=ball.radius,
-        inflation=factor,
-        inflation_error=inflation_error(location, moments, factor) if clips else 0.0,
         clips=clips,
-        # The noise of the log-odds' scale has no simple form; half an error bar would mislead.
-        covariance=covariance * unit**2 if problem.link == "linear" else None,
-        sampling=sampling(location, moments, inverse, n=n) if problem.link == "linear" else None,
-        lost=np.eye(len(w)) - inverse @ moments.quadratic if problem.link == "linear" else None,
-        explains=explains(location, moments) if problem.link == "linear" else None,
+        released=released(location, moments, inverse, n=n) if stated else None,
         explained=explained,
         clarity=clarity,
         spread=spread * scale,
@@ -177,50 +198,26 @@ def gain(
     return (seen - 2 * float(np.trace(inverse @ errors))) / whole, clarity
 
 
-def sampling(location: Location, moments: Moments, inverse: FloatArray, *, n: int) -> FloatArray:
-    """Covariance of slopes because others might have been asked (post-processing).
-
-    σ²M⁻¹MM⁻¹/n with the regularized inverse and the released M, σ² what the line leaves of the
-    targets' variance.
-    """
+def released(location: Location, moments: Moments, inverse: FloatArray, *, n: int) -> Released:
+    """The moments, and what of the targets' variance a line leaves (post-processing)."""
     ball = location.bounds
     trace = float(np.trace(inverse))
     explained = float(moments.linear @ inverse @ moments.linear) - moments.linear_sigma**2 * trace
     whole = location.target_variance / ball.target_radius**2
-    left = min(max(whole - explained, _LEAST_LEFT * whole), whole)
-    spread = inverse @ floored(moments.quadratic, 0.0) @ inverse
-    return np.asarray(left * spread / n * (ball.target_radius / ball.radius) ** 2)
-
-
-def explains(location: Location, moments: Moments) -> FloatArray:
-    """What a slope of 1 of each feature explains, as a part of the targets' variance.
-
-    Not less than noise would let pass for something (post-processing).
-    """
-    seen = np.maximum(np.diag(moments.quadratic), moments.quadratic_sigma)
-    return np.asarray(seen * location.bounds.radius**2 / location.target_variance)
-
-
-def inflation(location: Location, moments: Moments) -> float:
-    """About how many times larger slopes are than those of unclipped rows (post-processing).
-
-    A row x shortened to cx has E[c²|x|²] = R² tr M, released, and E|x|², released as well. For a
-    line through the unclipped rows the slope grows by E[c|x|²]/E[c²|x|²] on average over
-    directions, which is at most √(E|x|²/E[c²|x|²]) (Cauchy-Schwarz). Single slopes differ from it
-    where rows spread unevenly, so it serves as a warning and not as a correction.
-    """
-    return math.sqrt(max(location.spread / _kept(location, moments), 1.0))
-
-
-def inflation_error(location: Location, moments: Moments, factor: float) -> float:
-    """Its standard deviation from the noise of the spread, as a part of it; 1 at most."""
-    return min(location.spread_noise / (2 * factor**2 * _kept(location, moments)), 1.0)
-
-
-def _kept(location: Location, moments: Moments) -> float:
-    """E[c²|x|²], not less than noise would let pass for it."""
-    kept = max(float(np.trace(moments.quadratic)), moments.quadratic_sigma)
-    return kept * location.bounds.radius**2
+    unit = ball.target_radius / ball.radius
+    return Released(
+        matrix=moments.quadratic,
+        vector=moments.linear,
+        matrix_variance=moments.quadratic_variance,
+        vector_sigma=moments.linear_sigma,
+        constant=False,
+        combinations=unit * np.eye(len(moments.linear)),
+        target_variance=whole,
+        residual_variance=min(max(whole - explained, _LEAST_LEFT * whole), whole),
+        center_sigma=location.center_noise / ball.radius,
+        target_center_sigma=location.target_noise / ball.target_radius,
+        rows=n,
+    )
 
 
 def residual_variance(ball: Bounds, moments: Moments, w: FloatArray, trace: float) -> float:

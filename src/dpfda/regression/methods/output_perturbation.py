@@ -88,6 +88,4 @@ class OutputPerturbation(RegressionMechanism, name="output_perturbation"):
         problem = regression.problem
         look = MinimizerLook(cost=regression.whole, unit=regression.unit, problem=problem)
         answer = yield look
-        ridge = look.ridge(answer.n)
-        covariance = (answer.sigma / ridge) ** 2 * np.eye(look.size)
-        return in_units(problem, answer.values / ridge, covariance=covariance)
+        return in_units(problem, answer.values / look.ridge(answer.n))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
 import numpy as np
@@ -11,9 +11,8 @@ import numpy as np
 from dpfda import _validate
 from dpfda._validate import FloatArray
 from dpfda.privacy.cost import Cost
-from dpfda.protocol.conversation import Questions
 from dpfda.protocol.fields import choice
-from dpfda.regression.methods.base import Fitted, Regression
+from dpfda.regression.methods.base import Regression
 from dpfda.regression.methods.gaussian_fm import COEFFICIENTS, ObjectiveMethod, about_all
 from dpfda.regression.moment_look import AbsoluteMomentLook, MomentLook
 from dpfda.regression.problem import Bounds, Link
@@ -84,11 +83,6 @@ class FunctionalMechanism(ObjectiveMethod, name="fm"):
     def look(self, regression: Regression) -> MomentLook:
         """With the published bound."""
         return FunctionalLook(**about_all(regression), link=regression.problem.link)
-
-    def questions(self, regression: Regression) -> Questions[Fitted]:
-        """One question, one answer."""
-        fitted = yield from super().questions(regression)
-        return replace(fitted, covariance=None)  # the first-order formula is for Gaussian noise
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

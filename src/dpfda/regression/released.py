@@ -1,0 +1,132 @@
+"""Released moments behind the coefficients of a line, and coefficients that agree with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from dpfda._registry import plain
+from dpfda._validate import FloatArray
+from dpfda.curves.symmetric import floored
+from dpfda.noise.law import NoiseLaw
+from dpfda.noise.plausible import (
+    belief,
+    hidden_columns,
+    plausible_solutions,
+    symmetric_errors,
+    variances,
+)
+
+
+class ReleasedBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A `Released` in a document."""
+
+    matrix: list[list[float]]
+    vector: list[float]
+    matrix_variance: list[list[float]]
+    vector_sigma: float
+    constant: bool
+    combinations: list[list[float]]
+    target_variance: float
+    residual_variance: float | None
+    center_sigma: float
+    target_center_sigma: float
+    rows: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Released:
+    """Noisy moments M and b of rows and targets in their clipping radii; M w = b.
+
+    Attributes:
+        matrix: mean of xxᵀ, (p, p), the constant feature last where there is one.
+        vector: mean of xy, (p,).
+        matrix_variance: of the noise on the entries of `matrix`.
+        vector_sigma: standard deviation of the noise on the entries of `vector`.
+        constant: whether the last feature is constant.
+        combinations: from w to the slopes of features, (D, p).
+        target_variance: of the targets in units of their clipping radius, or a bound on it.
+        residual_variance: what a line leaves of it; None where this is not known.
+        center_sigma, target_center_sigma: how far the points that rows and targets are taken about
+            may be from their means, where no constant feature makes up for it; standard deviations
+            along each feature, and of targets.
+        rows: how many.
+    """
+
+    matrix: FloatArray
+    vector: FloatArray
+    matrix_variance: FloatArray
+    vector_sigma: float
+    constant: bool
+    combinations: FloatArray
+    target_variance: float = 1.0
+    residual_variance: float | None = None
+    center_sigma: float = 0.0
+    target_center_sigma: float = 0.0
+    rows: int
+
+    def slopes(
+        self, size: int, *, sampling: bool = False, sizes: FloatArray | None = None
+    ) -> FloatArray:
+        """Plausible slopes of the features, (size, D): see `noise.plausible`.
+
+        Args:
+            size: how many times noise is drawn again; the seed is public and fixed.
+            sampling: count the error that is there because others might have been asked, too.
+            sizes: belief that slopes have these relative sizes and explain the targets together;
+                otherwise each may be large by itself.
+        """
+        generator, width = np.random.default_rng(0), len(self.vector)
+        covariance = self.vector_sigma**2 * np.eye(width)
+        if sampling and self.residual_variance is not None:
+            # Var of the mean of x·residual; weights of rows are 1 at most.
+            each = self.residual_variance / self.rows
+            covariance = covariance + each * floored(self.matrix)
+        errors = NoiseLaw.normal(covariance).draw(size, generator)
+        noise = symmetric_errors(self.matrix_variance, size, generator)
+        # About a point that is d from the mean row and s from the mean target, M holds d dᵀ and
+        # b holds s d besides what is about the means.
+        away = self.center_sigma * generator.standard_normal((size, width))
+        off = self.target_center_sigma * generator.standard_normal((size, 1))
+        noise += away[:, :, None] * away[:, None, :]
+        errors += off * away
+        found = plausible_solutions(
+            self.matrix,
+            self.vector[:, None],
+            matrix_errors=noise,
+            vector_errors=errors[..., None],
+            vector_covariance=covariance,
+            prior=self.beliefs(self.matrix - noise, sizes),
+            generator=generator,
+        )
+        return np.asarray(found[..., 0] @ self.combinations.T)
+
+    def beliefs(self, systems: FloatArray, sizes: FloatArray | None = None) -> FloatArray:
+        """Standard deviations of w before anything is released, for each of the systems, (S, p)."""
+        known = {"variance": self.matrix_variance, "constant": self.constant}
+        varies = variances(systems, **known)
+        found = belief(varies, self.target_variance)
+        if sizes is not None:
+            explained = varies[:, : len(sizes)] @ sizes**2
+            whole = np.sqrt(self.target_variance / explained)
+            found[:, : len(sizes)] = sizes * whole[:, None]
+        return found
+
+    def hidden(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Names of the features whose variation noise hides, as far as it has directions."""
+        known = (*names, "the intercept")[: len(self.vector)]
+        return hidden_columns(self.matrix, self.matrix_variance, known)
+
+    def document(self) -> dict[str, Any]:
+        """As it is written."""
+        return {part.name: plain(getattr(self, part.name)) for part in fields(self)}
+
+    @classmethod
+    def read(cls, body: ReleasedBody) -> Released:
+        """From a document."""
+        given = msgspec.structs.asdict(body)
+        arrays = {name: np.array(one) for name, one in given.items() if isinstance(one, list)}
+        return cls(**(given | arrays))
