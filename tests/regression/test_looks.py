@@ -235,7 +235,6 @@ def test_center_and_spread_are_freed_of_noise():
     shared = np.array([0.5, -0.1]) @ shift - kept * 2 * 0.01
     spread = 0.6 - 2 * shared + shift @ shift
     assert found.spread == pytest.approx(spread * 16)
-    noise = 0.1 * math.hypot(1 / 1.6, 2 * np.linalg.norm(shift))
     assert found.bounds.radius == pytest.approx(0.7 * math.sqrt(spread) * 4)
     v = -0.3 * (1 / 3) / (1 / 3 + 0.04)
     assert found.bounds.target_center == pytest.approx(10 + 5 * v)

@@ -88,8 +88,7 @@ class Solved:
         """
         generator, size = np.random.default_rng(0), min(size, PATHS)
         errors = self._triangle.matrix(self.matrix_noise.draw(size, generator))
-        known = {"variance": self._variance, "constant": self.constant}
-        varies = variances(self.matrix - errors, **known)
+        varies = variances(self.matrix - errors, self._variance, constant=self.constant)
         noise = self.vector_noise.draw(size, generator).reshape(size, *self.vectors.shape)
         found = plausible_solutions(
             self.matrix,

@@ -106,8 +106,7 @@ class Released:
 
     def beliefs(self, systems: FloatArray, sizes: FloatArray | None = None) -> FloatArray:
         """Standard deviations of w before anything is released, for each of the systems, (S, p)."""
-        known = {"variance": self.matrix_variance, "constant": self.constant}
-        varies = variances(systems, **known)
+        varies = variances(systems, self.matrix_variance, constant=self.constant)
         found = belief(varies, self.target_variance)
         if sizes is not None:
             explained = varies[:, : len(sizes)] @ sizes**2
