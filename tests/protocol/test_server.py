@@ -14,7 +14,6 @@ from dpfda.errors import InvalidParameter, ProtocolError, UnknownName
 from dpfda.noise import SecureSource, SimulationSource
 from dpfda.protocol import Server, StudyPlan
 from dpfda.protocol.robust import report_bound
-from dpfda.simulate import simulate
 
 
 def plan(**changes) -> StudyPlan:
@@ -139,13 +138,16 @@ def test_the_order_of_arrival_changes_no_bit(design, median_group: int, monkeypa
 
 def test_a_server_does_not_claim_what_it_cannot_know() -> None:
     """Whether people's devices draw from the operating system: only they know."""
-    study = replace(plan(), design={"name": "moments"})
-    features = np.zeros((60, 2))
-    people = lambda start, stop: (features[start:stop], np.zeros(stop - start, dtype=int))  # noqa: E731
+    server = Server(replace(plan(), design={"name": "moments"}))
+    while not server.finished:
+        start, task = server.issued, server.issue(server.wanted)
+        reply = task.answer((np.zeros((task.people, 2)), np.zeros(task.people, dtype=int)),
+                            SimulationSource(0))  # fmt: skip
+        server.receive(reply.values, start=start)
+    promise = server.model.guarantee
+    assert promise.sampler == "unknown"
+    assert "sampler = each person's own" in str(promise)
     for source in (SimulationSource(0), SecureSource()):
-        promise = simulate(study, people, source=source).model.guarantee
-        assert promise.sampler == "unknown"
-        assert "sampler = each person's own" in str(promise)
         assert promise.drawn_from(source).sampler == source.sampler
 
 
