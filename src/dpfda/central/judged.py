@@ -7,6 +7,7 @@ the truth is from that, and how large the error of the release is. All this is p
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -19,8 +20,7 @@ from dpfda.report.judgement import Kind
 
 _THIRD = 1 / 3
 """An error estimated above that part of the error of what was public before is doubted, so that
-errors above a half rarely pass. Noise alone passes once in 80 at most (exp(-√20) for Laplace noise
-on one coefficient, the worst case)."""
+errors above a half rarely pass, and errors below a tenth are not doubted."""
 NARROW = 0.05
 """Of the public range: with a band of that width the curve is known, wherever it is."""
 _SAME = 0.2
@@ -32,7 +32,8 @@ class Strength(NamedTuple):
     """Squared norms, estimated from released numbers.
 
     Attributes:
-        signal: of the difference between the truth and what was public before.
+        signal: of the difference between the truth and what was public before; one standard
+            deviation below its estimate.
         error: of the difference between the truth and the release.
         noise: expected, of the noise before shrinkage.
         released: of the difference between the release and what was public before.
@@ -84,7 +85,17 @@ def strength(release: Release, *, row: int = 0, even: bool = False) -> Strength:
     left = variance(factors)
     # Stein's estimate of the risk, the factors taken as known; the noise that was kept is in it.
     risk = square(noisy - kept) + 2 * variance(np.sqrt(factors)) - noise
-    return Strength(max(square(noisy) - noise, 0.0), max(risk, left), noise, square(kept))
+    each = np.atleast_2d(np.asarray(sum(law.variance for law in release.noise)))
+    norms = functions**2 @ weights
+    doubt = blur(noisy**2 * norms, each[row if len(each) > 1 else 0] * norms)
+    signal = max(square(noisy) - noise - doubt, 0.0)
+    return Strength(signal, max(risk, left), noise, square(kept))
+
+
+def blur(squares: FloatArray, variance: FloatArray) -> float:
+    """Standard deviation of Σ y², y noisy with these variances; `squares` are the y²."""
+    kept = np.maximum(squares - variance, 0.0)
+    return math.sqrt(float((2 * variance**2 + 4 * variance * kept).sum()))
 
 
 def judged(release: Release) -> Verdict:
@@ -104,23 +115,22 @@ def judged(release: Release) -> Verdict:
 def _mean(release: Release, row: int) -> Verdict:
     """Beside the public center: is the mean told from it, or at least known well?"""
     name, found = release.name_of(row + 1), strength(release, row=row)
-    span = public_span(release.parameters, row)
-    curve = len(release.basis.grid) == 1
-    width = np.inf
+    span, curve = public_span(release.parameters, row), len(release.basis.grid) == 1
+    wide = known = level = False
     if curve:
         low, high = (np.atleast_2d(side)[row] for side in release.interval(simultaneous=True))
+        level = bool(low.max() <= high.min())
+    if curve and span is not None:
         width = float(np.median(high - low))
-        if found.clear or (span is not None and width <= NARROW * span):
-            level = bool(low.max() <= high.min())
-            told = f"{name}: a level line fits into the band, so no shape of the curve was found."
-            return Verdict(sentences=(told,) * level)
-    elif found.clear:
-        return Verdict()
+        wide, known = width >= span, width <= NARROW * span
+    if known or (found.clear and not wide):
+        told = f"{name}: a level line fits into the band, so no shape of the curve was found."
+        return Verdict(sentences=(told,) * level)
     kind: Kind = "center" if found.same else "noise"
     what = "this is the public center of the curves, or close to it: noise hides where they are"
     if not found.same:
         what = "noise hides the curve: the public center alone may be as close"
-    if curve and span is not None and width >= span:
+    if wide:
         what += ", and the band is as wide as the public range of values, so this release says "
         what += "nothing"
     return Verdict(kind=kind, sentences=(f"{name}: {what}. {REMEDY}",))

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.central.judged import NARROW, REMEDY, Strength, public_span
+from dpfda.central.judged import NARROW, REMEDY, Strength, blur, public_span
 from dpfda.moments.bands import errors
 from dpfda.moments.curve_moments import CurveMoments
 from dpfda.moments.differences import compared, differ
@@ -33,8 +33,9 @@ def _means(moments: CurveMoments) -> Verdict:
     share = moments.share / moments.share.sum()
     noisy, kept = share @ moments.coefficients, share @ moments.shrunk
     drawn = np.einsum("g,sgm->sm", share, errors(moments, sampling=False, size=_DRAWS))
-    noise = float((drawn**2).sum(axis=1).mean())
-    signal = max(float(noisy @ noisy) - noise, 0.0)
+    variance = (drawn**2).mean(axis=0)
+    noise = float(variance.sum())
+    signal = max(float(noisy @ noisy) - noise - blur(noisy**2, variance), 0.0)
     if Strength(signal, min(noise, signal), noise, float(kept @ kept)).clear:
         return Verdict()
     span, length = public_span(moments.parameters), float(np.ptp(moments.grid_points))
