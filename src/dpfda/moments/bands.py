@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,12 @@ from dpfda.noise.law import NoiseLaw
 _SKEWED = 0.3  # deviations that clipping moves a mean by, at most, where nearly all is clipped
 
 
+@lru_cache(maxsize=4)  # of a release, every pair of groups is asked for
 def errors(moments: CurveMoments, *, sampling: bool = True, size: int = PATHS) -> FloatArray:
     """Errors of the means' coefficients like the ones made, (size, groups, M).
 
     Drawn from the law of the privacy noise and, with `sampling`, from N(0, Σ_g/n_g): other people
-    might have been asked.
+    might have been asked, and clipping may have moved apart groups that scatter differently.
     """
     generator = np.random.default_rng(0)
     drawn = moments.parts(moments.law.draw(size, generator))
@@ -30,16 +32,21 @@ def errors(moments: CurveMoments, *, sampling: bool = True, size: int = PATHS) -
         found = found - moments.shift * (wrong / moments.share)[..., None]
     found = found * moments.unit
     if sampling:
-        tests = moments.look.emphasis == "differences"
-        names = moments.groups or (None,)
-        spreads = [moments.covariance(name, floor=0.0 if tests else BELIEVED) for name in names]
+        spreads = _spreads(moments)
         for number, (spread, people) in enumerate(zip(spreads, moments.sizes, strict=True)):
             found[:, number] += NoiseLaw.normal(spread / people).draw(size, generator)
-        if tests:
+        if moments.look.emphasis == "differences":
             deviations = np.sqrt([np.diag(spread) for spread in spreads])
             one_for_all = generator.normal(size=(size, 1, deviations.shape[1]))
             found += one_for_all * moved(moments, deviations)
+    found.flags.writeable = False
     return np.asarray(found)
+
+
+def _spreads(moments: CurveMoments) -> list[FloatArray]:
+    """Covariances of the groups; those of tests need no floor."""
+    floor = 0.0 if moments.look.emphasis == "differences" else BELIEVED
+    return [moments.covariance(name, floor=floor) for name in moments.groups or (None,)]
 
 
 def moved(moments: CurveMoments, deviations: FloatArray) -> FloatArray:
@@ -56,15 +63,25 @@ def moved(moments: CurveMoments, deviations: FloatArray) -> FloatArray:
         moments: the release.
         deviations: of a person's coefficients, (groups, M).
     """
-    squares = np.minimum(((deviations / moments.unit) ** 2).sum(axis=1), 1.0)
+    squares = _mean_squares(moments, deviations)
     share = moments.sizes / moments.sizes.sum()
     noise = _square_noise(moments)
     beyond = squares - share @ squares
     own = (1 - share) ** 2 * noise
     blur = own + share**2 @ noise - share**2 * noise
     clear = np.sqrt(np.maximum(1 - blur / np.maximum(beyond**2, 1e-300), 0.0))
-    far = _SKEWED * squares[:, None] ** 1.5 * deviations
+    far = _clipped(moments, deviations)
     return np.asarray(clear[:, None] * (far - share @ far))
+
+
+def _clipped(moments: CurveMoments, deviations: FloatArray) -> FloatArray:
+    """How far clipping may have moved the mean of each group, (groups, M)."""
+    squares = _mean_squares(moments, deviations)
+    return np.asarray(_SKEWED * squares[:, None] ** 1.5 * deviations)
+
+
+def _mean_squares(moments: CurveMoments, deviations: FloatArray) -> FloatArray:
+    return np.asarray(np.minimum(((deviations / moments.unit) ** 2).sum(axis=1), 1.0))
 
 
 def _square_noise(moments: CurveMoments) -> FloatArray:
@@ -96,6 +113,10 @@ def band(
     level = _validate.fraction("level", level)
     sampling = whose(of) == "population"
     paths = np.einsum("g,sgm->sm", contrast, errors(moments, sampling=sampling))
+    if not sampling and moments.look.emphasis == "differences":
+        deviations = np.sqrt([np.diag(spread) for spread in _spreads(moments)])
+        most = contrast @ _clipped(moments, deviations)  # two deviations: the radius is for tests
+        paths = paths + np.random.default_rng(1).normal(size=paths.shape) * most / 2
     middle = np.asarray((contrast @ moments.coefficients) @ moments.basis.functions)
     curves = paths @ moments.basis.functions
     return around(middle, curves, level=level, simultaneous=simultaneous)
