@@ -322,7 +322,14 @@ def test_other_kinds_of_studies(browser: Any, collector: CollectorProcess) -> No
         choose(page, content, label=None)
         page.wait_for_selector(shown)
         if plan.target_range:
+            page.fill("#number", "a lot")
+            assert page.inner_text("#missing").endswith("Still needed: your number.")
+            page.fill("#number", "370")  # outside of the range: silence would tell
+            told = "Your number lies outside 0…100: the nearer end counts."
+            assert page.inner_text("#missing") == told
+            assert page.is_enabled("#yes")
             page.fill("#number", "37,5")
+            assert page.inner_text("#missing") == ""
         else:
             page.select_option("#label", index=1)
         if plan.protects != "both":

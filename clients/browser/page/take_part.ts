@@ -146,11 +146,11 @@ function checked(plan: Plan): void {
   own("curve", "cells", read);
   const missing = [
     ...(read ? [] : ["a file that can be read"]),
-    ...(label(plan) === undefined ? [plan.target_range ? "a number of that range" : "your label"] : []),
+    ...(label(plan) === undefined ? [plan.target_range ? "your number" : "your label"] : []),
     ...(limit() >= plan.epsilon ? [] : [`a limit that this study fits into, ε = ${plan.epsilon}`]),
     ...(plan.protects === "both" || find<HTMLInputElement>("accepted").checked ? [] : ["that you know what is public"]),
   ];
-  say("missing", missing.length ? `Still needed: ${missing.join(", ")}.` : "");
+  say("missing", [...farAway(plan), ...(missing.length ? [`Still needed: ${missing.join(", ")}.`] : [])].join(" "));
   find<HTMLButtonElement>("yes").disabled = missing.length > 0;
 }
 
@@ -171,14 +171,21 @@ function chosen(): { t: number | null; x: number[] } {
 const typed = (id: string): number => numberOf(find<HTMLInputElement>(id).value.trim(), true);
 const limit = (): number => typed("limit");
 
-/** What was chosen; undefined where nothing was, or what is no number of the range. */
+/** What was chosen; undefined where nothing was, or what is no number. */
 function label(plan: Plan): unknown {
   if (plan.target_range) {
     const value = typed("number");
-    return value >= plan.target_range[0] && value <= plan.target_range[1] ? value : undefined;
+    return Number.isNaN(value) ? undefined : value; // also outside the range: silence would tell
   }
   const place = find<HTMLSelectElement>("label").value;
   return place === "" ? undefined : plan.classes[Number(place)];
+}
+
+/** That a number outside the study's range counts as its end. */
+function farAway(plan: Plan): string[] {
+  const [low, high] = plan.target_range ?? [-Infinity, Infinity];
+  const value = plan.target_range ? typed("number") : 0;
+  return value < low || value > high ? [`Your number lies outside ${low}…${high}: the nearer end counts.`] : [];
 }
 
 async function answered(store: Store, person: Client, plan: Plan): Promise<void> {
