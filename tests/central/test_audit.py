@@ -41,17 +41,24 @@ def test_shares_are_those_of_the_schedules(delta: float) -> None:
     # Here without a search for a range, which `test_scouting.py` is about.
     n = 400 if delta else 900
     mean = MeanRelease(epsilon=1.0, delta=delta, n=n, bound=1.0, grid=GRID, mechanism=Adaptive())
-    search = [0.1] if not delta else [0.01] * 5
-    assert shares(mean, n) == pytest.approx([0.2, *search, 0.8 - sum(search)])
+    plan = Adaptive().plan(mean)
+    check, *rest = shares(mean, n)
+    search = [plan.search] if plan.cost.pure else [plan.search / 6] * 6
+    left = [plan.first, *search, 1 - plan.first - plan.search]
+    assert rest == pytest.approx([(1 - check) * share for share in left])
     few = replace(mean, n=100)
     assert shares(few, 100) == [1.0]
     covariance = CovarianceRelease(
         epsilon=1.0, delta=delta, n=n, bound=1.0, basis=spline_basis(GRID, size=12)
     )
-    search = [0.15] if not delta else [0.03] * 5
-    assert shares(covariance, n) == pytest.approx([0.25, *search, 0.15, 0.45])
+    search = [0.15] if not delta else [0.025] * 6
+    check, *rest = shares(covariance, n)
+    left = [0.25, *search, 0.15, 0.45]
+    assert rest == pytest.approx([(1 - check) * share for share in left])
     if delta:
-        assert shares(replace(covariance, n=2000), 2000) == pytest.approx([0.2, *search, 0.65])
+        check, *rest = shares(replace(covariance, n=2000), 2000)
+        left = [0.2, *search, 0.65]
+        assert rest == pytest.approx([(1 - check) * share for share in left])
     regression = FunctionOnScalarRelease(
         epsilon=1.0,
         delta=delta,

@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 from courses import course
 
-from dpfda.central.adaptive import Schedule
 from dpfda.central.bernstein import Bernstein, BoxMean
 from dpfda.central.covariance import CovarianceRelease
 from dpfda.central.functions import spline_basis
 from dpfda.central.looks import BallMean, CountedLook
-from dpfda.central.mean import FunctionMechanism
+from dpfda.central.mean import FunctionMechanism, MeanRelease
 from dpfda.central.pair_looks import CovariateProducts, CrossProducts
 from dpfda.central.quadrature import as_grid
 from dpfda.central.radius import RadiusChoice, candidates, find_radius
 from dpfda.central.records import clip_rows, read_records
 from dpfda.central.score import ScoreRelease
 from dpfda.central.shrunk_mean import PublishedShrunkMean, ShrunkMean
+from dpfda.moments.joint_looks import Schedule
 from dpfda.noise import source_for
 from dpfda.privacy.calibration import gaussian_mu
 from dpfda.privacy.cost import Cost
@@ -82,7 +82,10 @@ def test_values_beyond_all_measure_are_moved_inside_it(gap: float) -> None:
 def test_bernstein_values_are_read_off_on_their_lattice() -> None:
     mechanism = Bernstein(order=4)
     points = np.linspace(0, 1, 41)
-    rows = mechanism.rows(np.array([3 * points]), as_grid(points))
+    mean = MeanRelease(
+        epsilon=1.0, n=9, bound=1.0, grid=as_grid(points), mechanism=Bernstein(order=4)
+    )
+    rows = mechanism.rows(np.array([3 * points]), mean)
     np.testing.assert_allclose(rows, [[0.0, 0.75, 1.5, 2.25, 3.0]])
 
 

@@ -160,9 +160,9 @@ def test_who_searches() -> None:
     """Whose bound turns out to be loose, and whose counts can tell."""
     known = asked(bound=1.0)
     inside = [1e9, 0.0, *[9e9] * 6]  # within the smallest radius
-    assert counted(replace(known, n=500), inside) == 8 + 12 + 7  # upwards a step less
+    assert counted(replace(known, n=500), inside) == 8 + 12 + 8
     assert counted(replace(known, n=499), inside) == 9
-    assert counted(replace(known, n=500), [1e9]) == 8
+    assert counted(replace(known, n=500), [1e9]) == 9
     pure = asked(bound=1.0, delta=0.0, n=1000)
     radii = candidates(1.0, np.arange(1, 13) ** -0.5)
     eighth = int(np.flatnonzero(radii >= 1 / 8)[-1])
@@ -209,7 +209,8 @@ def test_curves_beyond_their_bound_are_counted(delta: float) -> None:
         (3201, "nearly all"),
     ):
         _, result = course(known.questions(), [4000 - outside], n=4000)
-        assert [text.startswith(word) for text in result.warnings] == [True] * bool(word)
+        told = [text for text in result.warnings if "public bound" in text]
+        assert [text.startswith(word) for text in told] == [True] * bool(word)
 
 
 @pytest.mark.parametrize("kind", ["mean", "covariance", "moments"])
@@ -224,7 +225,11 @@ def test_what_is_left_is_shared_as_before(kind: str) -> None:
     somewhere = [*[9e9] * 6, 1.0, *[9e9] * 5]
     looks, _ = course(release.questions(), somewhere, n=2000)
     left = 1 - 3 * float(looks[6].cost.share)
-    last = [0.2, *[0.025] * 5, 0.65] if kind == "covariance" else [0.2, *[0.05 / 6] * 5, 0.75]
+    last = {
+        "mean": [0.1, *[0.05 / 6] * 6, 0.85],
+        "covariance": [0.2, *[0.025] * 6, 0.65],
+        "moments": [0.2, *[0.05 / 6] * 6, 0.75],
+    }[kind]
     found = [float(look.cost.share) for look in looks[12:]]
     assert found == pytest.approx([share * left for share in last])
     few = replace(release, n=600)
@@ -232,14 +237,7 @@ def test_what_is_left_is_shared_as_before(kind: str) -> None:
         looks, _ = course(few.questions(), somewhere, n=600)
         left = 1 - 3 * float(looks[6].cost.share)
         found = [float(look.cost.share) for look in looks[12:]]
-        assert found == pytest.approx([share * left for share in (0.25, *[0.025] * 5, 0.15, 0.45)])
-
-
-def test_many_curves_are_clipped_further_out() -> None:
-    """Where noise is small, what clipping does to skewed curves is what is left."""
-    for n, factor in ((4999, 1.0), (5000, 1.25)):
-        looks, _ = course(asked(bound=1.0, delta=0.0, n=n).questions(), [1e9, 0.0, 14], n=n)
-        assert looks[-1].radius == pytest.approx(looks[-2].radii[14] * factor)
+        assert found == pytest.approx([share * left for share in (0.25, *[0.025] * 6, 0.15, 0.45)])
 
 
 def error(model: Any, rows: np.ndarray) -> float:

@@ -176,7 +176,7 @@ def test_what_is_asked_for_which_share(delta: float, name: str) -> None:
     assert 0.01 <= check <= 0.05
     shares = [0.2, 90 / 999, 0.8 - 90 / 999]
     if delta:
-        shares = [first, *[search / 6] * 5, 1 - first - search]  # of 40 radii the largest
+        shares = [first, *[search / 6] * 6, 1 - first - search]
     assert rest == pytest.approx([(1 - check) * share for share in shares])
     joint = queries[-1]
     assert joint.to_dict() == moments.look.to_dict()
@@ -250,7 +250,7 @@ def test_a_center_holds_what_stands_clearly_out_of_the_noise() -> None:
         all_inside = Answer(values=np.array([4000.0]), n=4000, law=check.noise.law)
         query: Any = questions.send(all_inside)
         values = np.zeros(query.size)
-        values[0] = deviations * np.sqrt(query.noise.law.variance[0])
+        values[3] = deviations * np.sqrt(query.noise.law.variance[3])
         search: Any = questions.send(Answer(values=values, n=4000, law=query.noise.law))
-        assert search.center[0] == pytest.approx(kept * values[0], abs=1e-9)
-        assert np.all(search.center[1:] == 0)
+        assert search.center[3] == pytest.approx(kept * values[3], abs=0.1 * values[3])
+        assert np.all(np.delete(search.center, 3) == 0)

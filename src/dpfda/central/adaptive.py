@@ -1,83 +1,64 @@
-"""The adaptive release of a mean: look coarsely, learn how far curves scatter, look again (8.5)."""
+"""The adaptive release of a mean: one query, or two with a radius about the first between them."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from dpfda._validate import FloatArray
 from dpfda.central.conversation import far_apart
 from dpfda.central.functions import FunctionBasis, spline_basis
+from dpfda.central.left_out import Layout, clipped_away
 from dpfda.central.looks import BallMean
 from dpfda.central.mean import FunctionMechanism, MeanRelease
+from dpfda.central.plan import TILT, Plan
 from dpfda.central.quadrature import Grid, norm_bound
 from dpfda.central.release import Release
 from dpfda.central.scouting import Scouting
-from dpfda.central.shrinkage import monotone_shrinkage
+from dpfda.central.shrinkage import posterior
 from dpfda.noise.law import NoiseLaw, padded
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.query import Records
 
-_TILT = 0.5  # a_j = j^-tilt: the shape of the clipping region
-CLIPPING_FROM = 5000  # nε from which skewed curves lose more by clipping than by noise
-WIDENED = 1.25  # of the radius then
-ONE_LOOK = 200  # nε below which a second look is not worth its budget
+WIDENED = 1.0  # of a radius that was found: clipping moves the mean of skewed curves
+NOISY, LITTLE = 0.3, 0.5  # expected squared error over the center's: from there a warning is given
 
-
-@dataclass(frozen=True, kw_only=True)
-class Schedule:
-    """How a budget is shared among the steps: public, from n, ε and the number of functions alone.
-
-    Attributes:
-        first: share of the first look.
-        radius: share of the search for a radius; the second look gets the rest.
-        coarse: coefficients of the first look.
-        fine: coefficients of the second look.
-
-    Examples:
-        >>> Schedule.of(Cost(epsilon=1.0), n=1000, most=60).fine
-        32
-    """
-
-    first: float
-    radius: float
-    coarse: int
-    fine: int
-
-    @classmethod
-    def of(cls, budget: Cost, *, n: int, most: int) -> Schedule:
-        """Rules for pure ε and for (ε, δ)."""
-        share = float(budget.share)
-        strength = n * budget.epsilon * (share if budget.pure else math.sqrt(share))
-        fine = min(most, math.ceil(math.sqrt(strength)))
-        if not budget.pure:
-            return cls(first=0.2, radius=0.05, coarse=fine, fine=fine)
-        radius = min(0.15, max(0.05, 90 / strength))
-        return cls(
-            first=0.2,
-            radius=radius,
-            coarse=min(fine, max(2, math.ceil(0.2 * strength / 16))),
-            fine=fine,
-        )
+MUCH_NOISE = (
+    "a good part of the released curve is noise: read its band, or ask more people or a larger "
+    "epsilon"
+)
+MOSTLY_CENTER = (
+    "the released curve is mostly the center of the public range: the noise is as large as what "
+    "the data say beyond it; more people or a larger epsilon would say more"
+)
+FINER = (
+    "curves have a good part of their shape in waves that are too fine to be released here: the "
+    "curve leaves them out"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Adaptive(FunctionMechanism, name="adaptive"):
-    """A few private looks at the same curves; the default for means.
+    """A few private queries of the same curves; the default for means.
 
-    1. A coarse mean from all of ‖X‖ ≤ τ, shrunk into a center c.
-    2. A radius R that holds most curves around c, by the exponential mechanism.
-    3. The mean of the curves' differences from c, clipped at R: noise falls from τ to R.
-    4. For free: both looks combined by inverse variance, then shrunk.
+    The plan of least expected error is taken (`Plan`): one query of all of ‖X‖ ≤ τ, or
+
+    1. a coarse mean from all of ‖X‖ ≤ τ, shrunk into a center c,
+    2. a radius R that holds most curves around c, by the exponential mechanism,
+    3. the mean of the curves' differences from c, clipped at R: noise falls from τ to R.
+
+    For free: queries are combined by inverse variance, and the mean under one belief is what is
+    released (`posterior`). How much of the curves lies beyond the released coefficients is one more
+    number of the last query (`Layout`).
 
     Privacy:
-        ε-DP by adaptive composition: the budgets of all looks add up to ε. (ε, δ) with Gaussian
-        noise: shares of μ² add up to that of one Gaussian mechanism. Below nε = 200 a single look.
-        Every choice is a function of n, ε, the grid and earlier releases.
+        ε-DP by adaptive composition: the budgets of all queries add up to ε. (ε, δ): shares of μ²
+        add up to that of one Gaussian mechanism, or all is pure ε where that has less noise.
+        Every choice is a function of n, ε, δ, the grid and earlier releases.
 
     Examples:
         >>> Adaptive().name
@@ -91,41 +72,63 @@ class Adaptive(FunctionMechanism, name="adaptive"):
         """As many splines as there are points."""
         return spline_basis(grid, size=math.prod(axis.size for axis in grid))
 
-    def rows(self, records: FloatArray, grid: Grid) -> FloatArray:
-        """Coefficients."""
-        return self.basis(grid).project(records)
+    def plan(self, mean: MeanRelease) -> Plan:
+        """The best for pure ε or, where a δ is given, the better of both noises."""
+        known = math.isfinite(mean.bound)
+        both = Cost(epsilon=mean.epsilon, delta=mean.delta).part(mean.share)
+        pure = Cost(epsilon=mean.epsilon).part(mean.share)
+        costs = (both,) if both.pure or not known else (pure, both)
+        size = self.basis(mean.grid).size
+        return Plan.of(costs, n=mean.n, most=size, single=known)
+
+    def budget(self, mean: MeanRelease) -> Cost:
+        """Pure ε where that has less noise."""
+        return self.plan(mean).cost
+
+    def layout(self, mean: MeanRelease) -> Layout:
+        """Coefficients that are asked for, and what says how much is left out."""
+        plan, basis = self.plan(mean), self.basis(mean.grid)
+        return Layout(basis=basis, size=plan.size, folds=plan.folds, rest=plan.rest(mean.n))
+
+    def rows(self, records: FloatArray, mean: MeanRelease) -> FloatArray:
+        """Coefficients, and how much is left out."""
+        return self.layout(mean).rows(records)
 
     def questions(self, mean: MeanRelease) -> Questions[Release]:
-        """One look for few curves, otherwise two and a search between them."""
-        few = mean.strength < ONE_LOOK and math.isfinite(mean.bound)
-        return self._one_look(mean) if few else self._two_looks(mean)
+        """One query, or two and a search between them."""
+        return self._two_looks(mean) if self.plan(mean).first else self._one_look(mean)
 
     def _one_look(self, mean: MeanRelease) -> Questions[Release]:
-        basis = self.basis(mean.grid)
-        size = min(basis.size, math.ceil(mean.strength**0.4))
-        answer = yield mean.whole_ball(mean.whole, size)
-        return _finish(mean, basis, answer.values, (answer.noise,), stages=1, radius=mean.bound)
+        layout = self.layout(mean)
+        answer = yield mean.whole_ball(mean.whole, layout.width)
+        return concluded(
+            mean, layout, answer.values, (answer.noise,), stages=1, radius=mean.bound, clipped=0.0
+        )
 
     def _two_looks(self, mean: MeanRelease) -> Questions[Release]:
-        basis = self.basis(mean.grid)
-        schedule = Schedule.of(mean.whole, n=mean.n, most=basis.size)
+        layout, plan = self.layout(mean), self.plan(mean)
         scouting = Scouting(
-            axes=np.arange(1, schedule.fine + 1, dtype=np.float64) ** -_TILT,
-            first=schedule.first,
-            search=schedule.radius,
-            coarse=schedule.coarse,
+            axes=layout.axes(TILT), first=plan.first, search=plan.search, coarse=plan.coarse
         )
         found = yield from scouting.questions(mean)
-        wide = mean.strength >= CLIPPING_FROM
-        radius, told = found.radius * (WIDENED if wide else 1.0), found.warnings
+        radius = found.radius * WIDENED
         second = yield BallMean(cost=found.left, **found.place, radius=radius)
         fine = found.place["center"] + second.values
         noisy, laws = combined((fine, second.noise), found.coarse)
-        return _finish(mean, basis, noisy, laws, stages=2, radius=radius, warnings=told)
+        return concluded(
+            mean,
+            layout,
+            noisy,
+            laws,
+            stages=2,
+            radius=radius,
+            clipped=clipped_away(found.radius, found.outside, mean.n),
+            warnings=found.warnings,
+        )
 
     def neighbors(self, mean: MeanRelease) -> tuple[Records, Records]:
         """One curve at either end of the ball."""
-        return far_apart(mean.n, np.ones(self.basis(mean.grid).size), mean.reach)
+        return far_apart(mean.n, np.ones(self.layout(mean).width), mean.reach)
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -147,26 +150,50 @@ def combined(
     return noisy, (law.times(weight), first_law.widened(size).times(1 - weight))
 
 
-def _finish(
+def concluded(
     mean: MeanRelease,
-    basis: FunctionBasis,
+    layout: Layout,
     noisy: FloatArray,
     laws: tuple[NoiseLaw, ...],
     *,
     stages: int,
     radius: float,
+    clipped: float,
     warnings: tuple[str, ...] = (),
+    **more: Any,
 ) -> Release:
+    """The mean under one belief, with what is left out of it, and what is to be said of it.
+
+    Args:
+        mean: the conversation.
+        layout: of the noisy numbers.
+        noisy: coefficients and what says how much is left out.
+        laws: of their noise.
+        stages: queries of means.
+        radius: of the last one.
+        clipped: norm of what clipping may have taken off the mean.
+        warnings: what was found out before.
+        more: of the release.
+    """
+    size, unit = layout.size, norm_bound(1.0, mean.grid)  # the norm that bounds are given in
     variance = np.asarray(sum(law.variance for law in laws))
+    reach = mean.bound if math.isfinite(mean.bound) else radius
+    believed = posterior(noisy[:size], variance[:size], reach)
+    finer = layout.left_out(noisy, variance, reach)
+    error = float(believed.variance.sum()) + finer.likely**2
+    doubt = error / (error + float(believed.mean @ believed.mean))
+    said = warnings
+    if doubt > NOISY:
+        fine = finer.likely**2 > error / 2
+        said = (*said, FINER if fine else MOSTLY_CENTER if doubt > LITTLE else MUCH_NOISE)
     return mean.conclude(
-        basis.first(noisy.size),
-        noisy,
-        *laws,
-        shrunk=monotone_shrinkage(noisy, variance) * noisy,
+        layout.basis.first(size),
+        noisy[:size],
+        *(law.first(size) for law in laws),
+        shrunk=believed.mean,
+        unseen=math.hypot(finer.most, clipped) / unit,
         sensitivity=2 * radius / mean.n,
-        warnings=warnings,
-        mechanism="adaptive",
-        components=noisy.size,
-        stages=stages,
-        radius=radius / norm_bound(1.0, basis.grid),  # in the norm that bounds are given in
+        warnings=said,
+        **{"mechanism": "adaptive", "components": size, "stages": stages, **more},
+        radius=radius / unit,
     )

@@ -88,10 +88,10 @@ class Bernstein(FunctionMechanism, name="bernstein"):
         table = reduce(np.kron, parts)
         return FunctionBasis(grid, table, np.ones(table.shape[0]))
 
-    def rows(self, records: FloatArray, grid: Grid) -> FloatArray:
+    def rows(self, records: FloatArray, mean: MeanRelease) -> FloatArray:
         """Values at the lattice points."""
-        lattice = [np.linspace(axis[0], axis[-1], self.order + 1) for axis in grid]
-        return between(grid, records, lattice)
+        lattice = [np.linspace(axis[0], axis[-1], self.order + 1) for axis in mean.grid]
+        return between(mean.grid, records, lattice)
 
     def look(self, mean: MeanRelease) -> BoxMean:
         """The one question."""

@@ -17,6 +17,7 @@ from dpfda.errors import InvalidParameter
 from dpfda.mechanisms import Mechanism
 from dpfda.noise.law import NoiseLaw, padded
 from dpfda.privacy.cost import Cost
+from dpfda.privacy.price import Price
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.fields import part, whole
 from dpfda.protocol.query import AdditiveLook, Query, Records
@@ -131,6 +132,11 @@ class ChannelMeans(CentralConversation[Release], name="channel_means"):
         if sum(one.share for one in self.parts) > 1:
             raise InvalidParameter("parts", "shares of 1", [str(one.share) for one in self.parts])
 
+    @property
+    def most(self) -> Price:
+        """The limit of each channel's questions: all are asked in the same way."""
+        return self.parts[0].most
+
     def questions(self) -> Questions[Release]:
         """Those about the first channel, then those about the second one."""
         asked = [one.questions() for one in self.parts]
@@ -151,6 +157,7 @@ class ChannelMeans(CentralConversation[Release], name="channel_means"):
             noisy=np.stack([padded(one.noisy, basis.size) for one in found]),
             noise=self._each([one.noise for one in found], basis.size),
             sampling=self._each([one.sampling for one in found], basis.size),
+            unseen=np.array([one.unseen for one in found]),
             basis=basis,
             center=np.zeros((len(found), found[0].center.size)),
             sensitivity=max(one.sensitivity for one in found),

@@ -56,7 +56,8 @@ class CentralConversation(Conversation[Kept]):
     def __post_init__(self) -> None:
         super().__post_init__()
         _validate.whole("n", self.n, least=2, most=MOST_RECORDS)
-        least = self.whole.mu if self.delta else float(self.whole.share) * self.epsilon
+        whole = self.whole
+        least = float(whole.share) * self.epsilon if whole.pure else whole.mu
         if min(self.epsilon, least) < _SMALLEST:
             rule = f"{_SMALLEST:g} at least, and noise 1/{_SMALLEST:g} at most"
             raise InvalidParameter("epsilon", rule, self.epsilon)
@@ -74,6 +75,7 @@ class CentralConversation(Conversation[Kept]):
         sensitivity: float,
         shrunk: FloatArray | None = None,
         sampling: tuple[NoiseLaw, ...] = (),
+        unseen: float = 0.0,
         warnings: tuple[str, ...] = (),
         **parameters: Any,
     ) -> Release:
@@ -89,6 +91,7 @@ class CentralConversation(Conversation[Kept]):
             sensitivity=sensitivity,
             parameters=parameters,
             sampling=sampling,
+            unseen=unseen,
         )
         doubts = self.doubts(release)  # which say more than that some curves are outside
         told = tuple(

@@ -72,9 +72,9 @@ class LinearMechanism(FunctionMechanism):
             axes=axes,
         )
 
-    def rows(self, records: FloatArray, grid: Grid) -> FloatArray:
+    def rows(self, records: FloatArray, mean: MeanRelease) -> FloatArray:
         """Coefficients."""
-        return self.basis(grid).project(records)
+        return self.basis(mean.grid).project(records)
 
     def questions(self, mean: MeanRelease) -> Questions[Release]:
         """Noisy shrunken mean."""

@@ -17,7 +17,8 @@ from dpfda.central.conversation import CurveConversation, reaches, too_small
 from dpfda.central.quadrature import Grid, as_grid
 from dpfda.central.release import Release
 from dpfda.errors import InvalidParameter
-from dpfda.privacy.cost import Cost
+from dpfda.privacy.cost import Cost, limit
+from dpfda.privacy.price import Price
 from dpfda.protocol.conversation import Questions
 from dpfda.protocol.fields import Declared
 from dpfda.protocol.query import Records
@@ -44,7 +45,7 @@ class FunctionMechanism(
     bounds_largest: ClassVar[bool] = False  # its bound is on the largest |X(t)|, not on the norm
 
     @abstractmethod
-    def rows(self, records: FloatArray, grid: Grid) -> FloatArray:
+    def rows(self, records: FloatArray, mean: MeanRelease) -> FloatArray:
         """Each curve (n, points) as the numbers that are asked about (n, J)."""
 
     @abstractmethod
@@ -67,6 +68,10 @@ class FunctionMechanism(
         values = release.noisy @ release.basis.functions * np.sqrt(weights)
         variance = release.variance_along(release.basis.functions) * weights
         return reaches(values, variance, limit)
+
+    def budget(self, mean: MeanRelease) -> Cost:
+        """What it spends of (ε, δ): all of it, as Gaussian noise where δ > 0."""
+        return Cost(epsilon=mean.epsilon, delta=mean.delta).part(mean.share)
 
     @classmethod
     def allows(cls, delta: float) -> bool:
@@ -106,14 +111,19 @@ class MeanRelease(CurveConversation[Release], name="mean"):
 
     @property
     def whole(self) -> Cost:
-        """The share of the budget."""
-        return super().whole.part(self.share)
+        """The share of the budget: Gaussian, or pure ε where the mechanism is better with it."""
+        return self.mechanism.budget(self)
+
+    @property
+    def most(self) -> Price:
+        """The limit that holders keep it to."""
+        return limit(epsilon=self.epsilon, delta=0.0 if self.whole.pure else self.delta)
 
     @property
     def strength(self) -> float:
         """nε, of the share."""
         share = float(self.share)
-        return super().strength * (math.sqrt(share) if self.delta else share)
+        return super().strength * (share if self.whole.pure else math.sqrt(share))
 
     def divided(self, bounds: Sequence[float]) -> tuple[Self, ...]:
         """The same questions about each of several channels, for equal shares."""
@@ -140,7 +150,7 @@ class MeanRelease(CurveConversation[Release], name="mean"):
 
     def records(self, curves: FloatArray) -> Records:
         """Curves on the grid, one at a time, as the questions need them."""
-        return (self.mechanism.rows(curves, self.grid),)
+        return (self.mechanism.rows(curves, self),)
 
     def neighbors(self, n: int) -> tuple[Records, Records]:
         """The mechanism's."""

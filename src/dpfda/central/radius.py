@@ -146,12 +146,13 @@ def find_radius(
         choice: the query of a choice, where records are not rows of coefficients.
         count: the query of a count.
     """
-    radii, n = candidates(bound, place["axes"]), place["n"]
+    radii = candidates(bound, place["axes"])
+    outside = left_outside(cost, place, bound=bound, certain=certain)
+    wanted = (1 - outside) * place["n"]
     if not cost.pure:
-        few = certain * math.sqrt(steps(radii)) / (cost.mu * n)
-        wanted = (1 - min(0.5, max(0.02, few))) * n
+        further = np.arange(len(radii), 1 << steps(radii))  # so that all halvings are asked for
+        radii = np.append(radii, radii[0] * 2.0 ** (-further / 4))
         return (yield from halved(cost, place, radii[::-1], wanted=wanted, count=count))
-    wanted = (1 - min(0.5, max(0.01, 10 / (cost.epsilon_spent * n)))) * n
     evidence = wanted * cost.epsilon_spent / 2  # of a good radius against a tiny one
     steepness = min(_STEEPEST, 0.5 * evidence / np.log(radii[0] / radii[-1]))
     octaves = np.arange(len(radii)) / 4
@@ -163,6 +164,14 @@ def find_radius(
         prior=np.rint(1024 * 2 ** (steepness * octaves)).astype(np.int64),
     )
     return float(radii[int(chosen.values[0])])
+
+
+def left_outside(cost: Cost, place: Place, *, bound: float, certain: float) -> float:
+    """Share of the curves that a radius should leave outside; arguments as in `find_radius`."""
+    if cost.pure:
+        return min(0.5, max(0.01, 10 / (cost.epsilon_spent * place["n"])))
+    radii = candidates(bound, place["axes"])
+    return min(0.5, max(0.02, certain * math.sqrt(steps(radii)) / (cost.mu * place["n"])))
 
 
 def halved(
@@ -178,7 +187,7 @@ def halved(
     Args:
         cost: for all counts, which share it equally.
         place: where curves are looked at.
-        rising: public radii.
+        rising: public radii, a power of two of them.
         wanted: how many records it should hold.
         count: the query.
     """

@@ -43,6 +43,7 @@ class ReleaseBody(Body):
     noisy: Numbers
     noise: list[NoiseBody]
     sampling: list[NoiseBody]
+    unseen: float | list[float]
     functions: list[list[float]]
     center: Numbers
     density: bool
@@ -64,6 +65,8 @@ class Release(Documented):
             (p, J) for p functions.
         noisy: the same before shrinkage: the noise around it is known exactly.
         noise: independent noise laws whose sum was added to `noisy`.
+        unseen: at a point, standard deviation of what clipping and left-out coefficients may have
+            taken off; one a channel.
         sampling: laws of the error that is there because others might have been asked, where the
             release knows them.
         basis: the functions they belong to.
@@ -105,6 +108,7 @@ class Release(Documented):
     density: bool = False
     channels: int = 1
     sampling: tuple[NoiseLaw, ...] = ()
+    unseen: float | FloatArray = 0.0
     names: tuple[str, ...] = ()
     solved: Solved | None = None
 
@@ -136,11 +140,10 @@ class Release(Documented):
         """A band that holds the true function with probability `level`.
 
         Of the ``sample``, it holds the non-private summary of those who were asked: it speaks of
-        the privacy noise alone, whose law is known exactly, and neither of sampling error nor of
-        clipping or coefficients that were left out. The adaptive mean clips a few percent of the
-        curves: its 95 % bands held the raw mean 93 % (pointwise) and 91 % of the time
-        (docs/releasing-a-curve.md). Of the ``population``, it holds the mean of everybody who might
-        have been asked; that takes ``PrivateMean(inference=True)``.
+        the privacy noise, whose law is known exactly, not of sampling error; for the default mean
+        also of what clipping and coefficients that were left out may have taken off (`unseen`). Of
+        the ``population``, it holds the mean of everybody who might have been asked; that takes
+        ``PrivateMean(inference=True)``.
 
         The band surrounds the unshrunk noisy curve, is widened where the released curve would leave
         it, and is cut at 0 for a density: neither makes it cover less.
@@ -161,7 +164,9 @@ class Release(Documented):
             ends = self.solved.interval(level, functions, simultaneous=simultaneous, size=size)
             low, high = (end + center for end in ends)
         else:
-            spread = _half_width(laws, functions, level, simultaneous=simultaneous, size=size)
+            spread = _half_width(
+                laws, functions, level, unseen=self.unseen, simultaneous=simultaneous, size=size
+            )
             middle = self._curve(self.noisy, grid_points)
             low = self._shaped(middle - spread, grid_points)
             high = self._shaped(middle + spread, grid_points)
@@ -217,6 +222,7 @@ class Release(Documented):
             "noisy": self.noisy,
             "noise": [NoiseBody.of(law) for law in self.noise],
             "sampling": [NoiseBody.of(law) for law in self.sampling],
+            "unseen": self.unseen,
             "functions": self.basis.functions,
             "center": self.center,
             "density": self.density,
@@ -241,6 +247,7 @@ class Release(Documented):
             "center": _array(body, "center", (*several, points)),
             "noise": tuple(law.read() for law in body["noise"]),
             "sampling": tuple(law.read() for law in body["sampling"]),
+            "unseen": _unseen(body["unseen"], several),
             "solved": None if body["solved"] is None else Solved.read(body["solved"]),
         }
         del body["functions"]
@@ -327,18 +334,29 @@ def _half_width(
     functions: FloatArray,
     level: float,
     *,
+    unseen: float | FloatArray,
     simultaneous: bool,
     size: int,
 ) -> FloatArray:
-    """Of a band about functions (J, points), from simulated noise."""
+    """Of a band about functions (J, points), from simulated noise and what may be left out."""
     generator = np.random.default_rng(0)
-    paths = sum(law.draw(size, generator) for law in laws) @ functions
-    spread = np.sqrt(_variance(laws, functions))
+    paths = np.asarray(sum(law.draw(size, generator) for law in laws) @ functions)
+    beside = np.asarray(unseen)[..., None]  # one for all points, or one a channel
+    if np.any(beside):
+        paths = paths + beside * generator.standard_normal(paths.shape)
+    spread = np.sqrt(_variance(laws, functions) + beside**2)
     ratio = np.abs(paths) / np.maximum(spread, 1e-300)
     if simultaneous:
         axes = tuple(range(1, ratio.ndim))
         return np.asarray(np.quantile(ratio.max(axis=axes), level) * spread)
     return np.asarray(np.quantile(ratio, level, axis=0) * spread)
+
+
+def _unseen(value: float | list[float], several: tuple[int, ...]) -> float | FloatArray:
+    """As it was: a number, or one a channel."""
+    if np.shape(value) != several or not np.all(np.asarray(value) >= 0):
+        raise InvalidData("unseen", f"numbers of shape {several}, 0 at least", f"{value}")
+    return np.array(value) if several else float(np.asarray(value))
 
 
 def _variance(laws: tuple[NoiseLaw, ...], functions: FloatArray) -> FloatArray:

@@ -17,8 +17,8 @@ import numpy as np
 from dpfda._validate import FloatArray
 from dpfda.central.conversation import BEYOND, OUTSIDE, CurveConversation, too_small
 from dpfda.central.looks import BallMean
-from dpfda.central.radius import Place, RadiusCount, find_radius, halved, steps
-from dpfda.central.shrinkage import monotone_shrinkage
+from dpfda.central.radius import Place, RadiusCount, find_radius, halved, left_outside, steps
+from dpfda.central.shrinkage import posterior
 from dpfda.noise.law import NoiseLaw, padded
 from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
@@ -60,6 +60,7 @@ class Scouted(NamedTuple):
         coarse: the last mean of what the bound allows, and the law of its noise.
         budget: what there was before it, of which shares are taken.
         left: what is left now.
+        outside: share of the curves that the radius should leave outside.
         loose: whether the bound is far wider than the curves.
         warnings: what is wrong with the public bound.
     """
@@ -69,6 +70,7 @@ class Scouted(NamedTuple):
     coarse: tuple[FloatArray, NoiseLaw]
     budget: Cost
     left: Cost
+    outside: float
     loose: bool
     warnings: tuple[str, ...]
 
@@ -113,16 +115,18 @@ class Scouting:
         first, search = budget.part(self.first), budget.part(self.search)
         place = asked.place(region.center[: self.coarse], np.ones(self.coarse))
         look = yield BallMean(cost=first, **place, radius=region.bound)
-        shrinkage = monotone_shrinkage(look.values, self.doubt * look.noise.variance)
-        place = asked.place(region.center + padded(shrinkage * look.values, size), self.axes)
+        variance = look.noise.variance
+        believed = posterior(look.values, self.doubt * variance, region.bound)
+        place = asked.place(region.center + padded(believed.mean, size), self.axes)
         radius = yield from find_radius(search, place, bound=region.bound, certain=self.certain)
-        noise = look.noise.variance * (shrinkage / self.axes[: self.coarse]) ** 2
+        noise = believed.variance / self.axes[: self.coarse] ** 2
         return Scouted(
             place=place,
             radius=radius,
             coarse=(region.center[: self.coarse] + look.values, look.noise),
             budget=budget,
             left=budget.rest(first, search),
+            outside=left_outside(search, place, bound=region.bound, certain=self.certain),
             loose=bool(noise.sum() > (_DROWNED * radius) ** 2 or radius < region.bound / _LOOSE),
             warnings=region.warnings,
         )

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
-import numpy as np
-
-from dpfda.central.adaptive import Adaptive, combined
+from dpfda.central.adaptive import Adaptive, combined, concluded
+from dpfda.central.left_out import Layout, clipped_away
 from dpfda.central.mean import MeanRelease
-from dpfda.central.quadrature import norm_bound
 from dpfda.central.release import Release
-from dpfda.central.shrinkage import monotone_shrinkage
-from dpfda.moments.joint_looks import FOR_BANDS, joint, sizes, too_few
+from dpfda.moments.joint_looks import FOR_BANDS, joint, sizes, whole_ball
 from dpfda.noise.law import NoiseLaw
 from dpfda.protocol.conversation import Questions
 
@@ -20,6 +18,9 @@ UNSURE = 1.08
 known, and clipping takes some of a tail. Without it bands that are nearly all sampling error held
 the mean of the population too rarely; chosen on lognormal and exponential curves of `dpfda bench
 bands`."""
+
+
+_AFTER = 0.25  # of the curves outside a radius: that many are outside the widened one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,34 +38,41 @@ class Inferred(Adaptive, name="moments"):
         'moments'
     """
 
+    def layout(self, mean: MeanRelease) -> Layout:
+        """Coefficients, and the norm of all others."""
+        basis, plan = self.basis(mean.grid), self.plan(mean)
+        size = sizes(mean, most=basis.size)[0] if plan.first else plan.size
+        plan = replace(plan, size=size)
+        return Layout(basis=basis, size=size, folds=plan.folds, rest=plan.rest(mean.n))
+
     def questions(self, mean: MeanRelease) -> Questions[Release]:
-        """A center, a radius and a joint look, however few curves there are."""
-        basis = self.basis(mean.grid)
-        size, second = sizes(mean, most=basis.size)
-        found = yield from joint(
-            mean,
-            FOR_BANDS,
-            size=size,
-            most=basis.size,
-            second=second,
-            separate=False,
-            emphasis="means",
-        )
+        """A joint look, with a center and a radius before it where that is worth it."""
+        layout = self.layout(mean)
+        asked: dict[str, Any] = {
+            "second": min(layout.size, sizes(mean, most=layout.basis.size)[1]),
+            "separate": False,
+            "emphasis": "means",
+        }
+        if self.plan(mean).first:
+            axes = layout.axes(FOR_BANDS.tilt)
+            found = yield from joint(mean, FOR_BANDS, axes, most=layout.basis.size, **asked)
+        else:
+            found = yield from whole_ball(mean, size=layout.width, **asked)
         answer, look = found.answer, found.answer.look
-        fine = look.center + answer.shift[0] * answer.unit
-        law = answer.law.first(size).times(answer.unit)
-        noisy, laws = combined((fine, law), found.coarse)
-        variance = np.asarray(sum(law.variance for law in laws))
-        return mean.conclude(
-            basis.first(size),
+        noisy = look.center + answer.shift[0] * answer.unit
+        laws: tuple[NoiseLaw, ...] = (answer.law.first(layout.width).times(answer.unit),)
+        if found.coarse is not None:
+            noisy, laws = combined((noisy, *laws), found.coarse)
+        sampling = UNSURE * answer.covariance_in()[: layout.size, : layout.size] / mean.n
+        return concluded(
+            mean,
+            layout,
             noisy,
-            *laws,
-            shrunk=monotone_shrinkage(noisy, variance) * noisy,
-            sampling=(NoiseLaw.normal(UNSURE * answer.covariance_in() / mean.n),),
-            sensitivity=look.sensitivity * look.radius,
-            warnings=(*found.warnings, *too_few(mean)),
+            laws,
+            stages=1 if found.coarse is None else 2,
+            radius=look.radius,
+            clipped=clipped_away(look.radius, _AFTER * found.outside, mean.n),
+            sampling=(NoiseLaw.normal(sampling),),
+            warnings=found.warnings,
             mechanism="moments",
-            components=size,
-            stages=2,
-            radius=look.radius / norm_bound(1.0, mean.grid),  # in the norm that bounds are given in
         )

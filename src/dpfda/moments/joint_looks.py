@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpfda._validate import FloatArray
-from dpfda.central.adaptive import Schedule
 from dpfda.central.conversation import CurveConversation
 from dpfda.central.scouting import Scouting
 from dpfda.moments.joint import JointAnswer
 from dpfda.moments.look import JointMoments
 from dpfda.noise.law import NoiseLaw
+from dpfda.privacy.cost import Cost
 from dpfda.protocol.conversation import Questions
 
 _CERTAIN = 3.0
@@ -26,6 +27,43 @@ _DOUBT = (
 
 BANDS_FROM = 500
 """n·ε from which bands hold what they say; below, the covariance is mostly noise."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """How a budget is shared among the steps: public, from n, ε and the number of functions alone.
+
+    Attributes:
+        first: share of the first look.
+        radius: share of the search for a radius; the second look gets the rest.
+        coarse: coefficients of the first look.
+        fine: coefficients of the second look.
+
+    Examples:
+        >>> Schedule.of(Cost(epsilon=1.0), n=1000, most=60).fine
+        32
+    """
+
+    first: float
+    radius: float
+    coarse: int
+    fine: int
+
+    @classmethod
+    def of(cls, budget: Cost, *, n: int, most: int) -> Schedule:
+        """Rules for pure ε and for (ε, δ)."""
+        share = float(budget.share)
+        strength = n * budget.epsilon * (share if budget.pure else math.sqrt(share))
+        fine = min(most, math.ceil(math.sqrt(strength)))
+        if not budget.pure:
+            return cls(first=0.2, radius=0.05, coarse=fine, fine=fine)
+        radius = min(0.15, max(0.05, 90 / strength))
+        return cls(
+            first=0.2,
+            radius=radius,
+            coarse=min(fine, max(2, math.ceil(0.2 * strength / 16))),
+            fine=fine,
+        )
 
 
 class Course(NamedTuple):
@@ -71,21 +109,23 @@ class JointFound(NamedTuple):
     """What the looks gave.
 
     Attributes:
-        coarse: the first, a mean of all that the bound allows, and the law of its noise.
+        coarse: the first, a mean of all that the bound allows, and the law of its noise, if any.
         answer: the joint one.
+        outside: share of the vectors that the radius, before it was widened, leaves outside.
         warnings: what they show to be wrong with the bound.
     """
 
-    coarse: tuple[FloatArray, NoiseLaw]
+    coarse: tuple[FloatArray, NoiseLaw] | None
     answer: JointAnswer
+    outside: float
     warnings: tuple[str, ...]
 
 
 def joint(
     about: CurveConversation[Any],
     course: Course,
+    axes: FloatArray,
     *,
-    size: int,
     most: int,
     groups: int = 1,
     **asked: Any,
@@ -95,18 +135,18 @@ def joint(
     Args:
         about: whose vectors, for which budget.
         course: how looks are made.
-        size: numbers of a vector that are looked at.
+        axes: shape of the clipping region, one for each number of a vector that is looked at.
         most: numbers in a vector.
         groups: how many.
         asked: more fields of `JointMoments`.
     """
-    schedule, axes = Schedule.of(about.whole, n=about.n, most=most), course.axes(size)
+    schedule = Schedule.of(about.whole, n=about.n, most=most)
     pure = about.whole.pure
     scouting = Scouting(
         axes=axes,
         first=schedule.first if pure else course.first,
         search=schedule.radius if pure else course.search,
-        coarse=min(size, schedule.coarse),
+        coarse=min(len(axes), schedule.coarse),
         doubt=_DOUBT,
         certain=_CERTAIN,
     )
@@ -115,7 +155,17 @@ def joint(
     last = JointMoments(cost=found.left, **found.place, radius=radius, groups=groups, **asked)
     answer = yield last
     joint_answer = JointAnswer(look=last, noisy=answer.values)
-    return JointFound(found.coarse, joint_answer, found.warnings)
+    return JointFound(found.coarse, joint_answer, found.outside, found.warnings)
+
+
+def whole_ball(
+    about: CurveConversation[Any], *, size: int, groups: int = 1, **asked: Any
+) -> Questions[JointFound]:
+    """One look at all that the bound allows; arguments as in `joint`."""
+    place = about.place(np.zeros(size), np.ones(size))
+    look = JointMoments(cost=about.whole, **place, radius=about.bound, groups=groups, **asked)
+    answer = yield look
+    return JointFound(None, JointAnswer(look=look, noisy=answer.values), 0.0, ())
 
 
 def sizes(about: CurveConversation[Any], *, most: int) -> tuple[int, int]:

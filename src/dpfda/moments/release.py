@@ -43,7 +43,7 @@ class JointRelease(CurveConversation[Kept]):
     def joint(self, course: Course, *, size: int, **asked: Any) -> Questions[JointFound]:
         """The looks of `joint_looks`, at all groups."""
         many = max(1, len(self.groups))
-        return joint(self, course, size=size, most=self.width, groups=many, **asked)
+        return joint(self, course, course.axes(size), most=self.width, groups=many, **asked)
 
     def neighbors(self, n: int) -> tuple[Records, Records]:
         """One vector at either end of the ball; with groups, in another one too."""
