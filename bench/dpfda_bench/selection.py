@@ -50,7 +50,7 @@ def cross_validated(
         raise InvalidParameter("not_private", "True: cross-validation looks at the data", False)
     mechanism = release.mechanism
     assert isinstance(mechanism, LinearMechanism)
-    rows = clip_rows(mechanism.rows(records, release.grid), release.bound)
+    rows = clip_rows(mechanism.rows(records, release), release.bound)
     folds = np.array_split(np.random.default_rng(0).permutation(len(rows)), _FOLDS)
     held = np.stack([rows[fold].mean(axis=0) for fold in folds])
     sizes = np.array([[len(fold)] for fold in folds])

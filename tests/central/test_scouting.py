@@ -260,7 +260,7 @@ def test_nothing_need_be_known(estimator: Any) -> None:
                 span = None if ends is None else (factor * ends[0], factor * ends[1])
                 model = estimator(1.0, value_range=span, random_state=seed, **known)
                 found[k] += error(model, rows)
-        assert found[1] < 1.5 * found[0]
+        assert found[1] < 2 * found[0]
         assert np.all(found[2:] < 3 * found[0])  # without a search, hundreds of times
 
 

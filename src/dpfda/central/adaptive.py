@@ -25,16 +25,8 @@ from dpfda.protocol.conversation import Questions
 from dpfda.protocol.query import Records
 
 WIDENED = 1.0  # of a radius that was found: clipping moves the mean of skewed curves
-NOISY, LITTLE = 0.3, 0.5  # expected squared error over the center's: from there a warning is given
-
-MUCH_NOISE = (
-    "a good part of the released curve is noise: read its band, or ask more people or a larger "
-    "epsilon"
-)
-MOSTLY_CENTER = (
-    "the released curve is mostly the center of the public range: the noise is as large as what "
-    "the data say beyond it; more people or a larger epsilon would say more"
-)
+DOUBTED = 0.3
+"""A mean whose expected squared error is more than that part of the public center's is doubted."""
 FINER = (
     "curves have a good part of their shape in waves that are too fine to be released here: the "
     "curve leaves them out"
@@ -182,10 +174,7 @@ def concluded(
     finer = layout.left_out(noisy, variance, reach)
     error = float(believed.variance.sum()) + finer.likely**2
     doubt = error / (error + float(believed.mean @ believed.mean))
-    said = warnings
-    if doubt > NOISY:
-        fine = finer.likely**2 > error / 2
-        said = (*said, FINER if fine else MOSTLY_CENTER if doubt > LITTLE else MUCH_NOISE)
+    fine = doubt > DOUBTED and finer.least**2 > error / 2
     return mean.conclude(
         layout.basis.first(size),
         noisy[:size],
@@ -193,7 +182,8 @@ def concluded(
         shrunk=believed.mean,
         unseen=math.hypot(finer.most, clipped) / unit,
         sensitivity=2 * radius / mean.n,
-        warnings=said,
+        warnings=(*warnings, *((FINER,) * fine)),
+        doubt=doubt,
         **{"mechanism": "adaptive", "components": size, "stages": stages, **more},
         radius=radius / unit,
     )

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpfda._validate import FloatArray
+from dpfda.central.adaptive import DOUBTED
 from dpfda.central.release import Release
 from dpfda.report import Verdict, worst_of
 from dpfda.report.judgement import Kind
@@ -23,6 +24,9 @@ _THIRD = 1 / 3
 errors above a half rarely pass, and errors below a tenth are not doubted."""
 NARROW = 0.05
 """Of the public range: with a band of that width the curve is known, wherever it is."""
+MOSTLY = 0.5
+"""A mean whose expected squared error is more than that part of the public center's is called the
+center."""
 _SAME = 0.2
 """Of the noise's deviation: a curve that is nearer to the public center is called the center."""
 REMEDY = "Ask more people, allow a larger epsilon or give a narrower public range."
@@ -117,18 +121,22 @@ def _mean(release: Release, row: int) -> Verdict:
     name, found = release.name_of(row + 1), strength(release, row=row)
     span, curve = public_span(release.parameters, row), len(release.basis.grid) == 1
     wide = known = level = False
+    clear, same = found.clear, found.same
+    if "doubt" in release.parameters:  # the default mean knows its expected error
+        doubt = float(np.ravel(release.parameters["doubt"])[row if release.channels > 1 else 0])
+        clear, same = doubt <= DOUBTED, doubt > MOSTLY
     if curve:
         low, high = (np.atleast_2d(side)[row] for side in release.interval(simultaneous=True))
         level = bool(low.max() <= high.min())
     if curve and span is not None:
         width = float(np.median(high - low))
         wide, known = width >= span, width <= NARROW * span
-    if known or (found.clear and not wide):
+    if known or (clear and not wide):
         told = f"{name}: a level line fits into the band, so no shape of the curve was found."
         return Verdict(sentences=(told,) * level)
-    kind: Kind = "center" if found.same else "noise"
+    kind: Kind = "center" if same else "noise"
     what = "this is the public center of the curves, or close to it: noise hides where they are"
-    if not found.same:
+    if not same:
         what = "noise hides the curve: the public center alone may be as close"
     if wide:
         what += ", and the band is as wide as the public range of values, so this release says "

@@ -25,8 +25,9 @@ _PEAKED = 1.25  # what is left out may be spikes, which are higher than their ro
 
 
 class LeftOut(NamedTuple):
-    """Norm of what is left out of a mean: as likely above it as below, and at most."""
+    """Norm of what is left out of a mean: at least, as likely above as below, at most."""
 
+    least: float
     likely: float
     most: float
 
@@ -99,7 +100,7 @@ class Layout:
             reach: the public bound.
         """
         if not self.beyond:
-            return LeftOut(0.0, 0.0)
+            return LeftOut(0.0, 0.0, 0.0)
         scales = reach * _SCALES[:, None]
         logs = np.zeros(len(_SCALES))
         if self._folded:
@@ -113,9 +114,9 @@ class Layout:
             logs -= 0.5 * above**2 / variance[-1]
         weights = np.exp(logs - logs.max())
         total = np.cumsum((weights / weights.sum())[::-1])  # from the smallest
-        likely, most = (int(np.searchsorted(total, share)) for share in (0.5, _SURE))
-        rising = scales[::-1, 0]
-        return LeftOut(float(rising[likely]), _PEAKED * float(rising[min(most, len(rising) - 1)]))
+        places = np.searchsorted(total, [1 - _SURE, 0.5, _SURE])
+        least, likely, most = scales[::-1, 0][np.minimum(places, len(total) - 1)].tolist()
+        return LeftOut(least, likely, _PEAKED * most)
 
 
 def clipped_away(radius: float, outside: float, n: int) -> float:

@@ -138,7 +138,7 @@ class Sparse(FunctionMechanism, name="sparse"):
         functions = spline_basis(unit, size=unit[0].size).functions / norm_bound(1.0, mean.grid)
         return FunctionBasis(mean.grid, functions, np.ones(len(functions)))
 
-    def rows(self, records: FloatArray, grid: Grid) -> FloatArray:
+    def rows(self, records: FloatArray, mean: MeanRelease) -> FloatArray:
         """They are read as `sparse_rows`."""
         return records
 
