@@ -214,3 +214,16 @@ def test_a_delta_is_neither_missing_nor_in_vain(name: str) -> None:
     expected = {(False, False): (True, False), (False, True): (True, True)}
     pure, gaussian = expected.get((kind.needs_delta, kind.takes_delta), (False, True))
     assert (kind.allows(0.0), kind.allows(1e-6)) == (pure, gaussian)
+
+
+def test_weights_of_a_prior_are_whole_for_any_number_of_functions() -> None:
+    """Fast functions make many candidates: weights stay in int64, and prefer small radii."""
+    for count in (2, 20, 168, 2000):
+        axes = np.arange(1, count + 1) ** -0.5
+        where: Any = {"unit": "person", "n": 10**6, "center": np.zeros(count), "axes": axes}
+        for epsilon in (0.01, 10.0):
+            search = find_radius(Cost(epsilon=epsilon), where, bound=1.0, certain=2.0)
+            prior = next(search).prior
+            assert prior.min() >= 1
+            assert np.all(np.diff(prior) >= 0)
+            assert prior[-1] > 2.0**20 * prior[0]

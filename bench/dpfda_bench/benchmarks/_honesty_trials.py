@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from dpfda_bench.benchmarks._honesty_kinds import OTHERS
 from dpfda_bench.benchmarks._honesty_means import MEANS
-from dpfda_bench.benchmarks._honesty_task import Kind
+from dpfda_bench.benchmarks._honesty_task import Judged, Kind
 from dpfda_bench.random_curves import HOLDING, SHAPES, WRONG, Shape, Slack
 
 KINDS: dict[str, Kind] = {**MEANS, **OTHERS}
@@ -44,6 +44,7 @@ class Trial(NamedTuple):
         warned: whether there was a warning.
         called_small: whether a warning said that a range is too small.
         default: whether this is what the package does if nobody chooses a mechanism.
+        crash: the error with which it ended, if any; the rest then says nothing.
     """
 
     kind: str
@@ -61,6 +62,7 @@ class Trial(NamedTuple):
     warned: bool
     called_small: bool
     default: bool = True
+    crash: str = ""
 
 
 def trials(
@@ -100,18 +102,19 @@ def _of_one(
     task = KINDS[kind](seed, shape, slack, n)
     compares = compare and not wrong and seed // _CYCLE % 2 == 0
     for epsilon, delta in prices:
-        try:
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
+        crash, judged, offered = "", None, {}
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
                 judged = task.release(epsilon, delta)
-            if judged is None:
-                continue
+            except Exception as error:  # one crash among many trials is a finding, not an end
+                crash, judged = f"{type(error).__name__}: {error}", Judged(math.inf)
+        if judged is None:
+            continue
+        if compares and not crash:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                offered = task.offered(epsilon, delta) if compares else {}
-        except Exception as error:
-            error.add_note(f"{kind}, {n=}, {epsilon=}, {delta=}, {shape=}, {slack=}, {seed=}")
-            raise
+                offered = task.offered(epsilon, delta)
         said = [str(one.message) for one in caught if issubclass(one.category, UserWarning)]
         said += judged.warnings
         yield Trial(
@@ -130,4 +133,5 @@ def _of_one(
             warned=bool(said),
             called_small=any(map(_TOO_SMALL.search, said)),
             default=task.default,
+            crash=crash,
         )

@@ -37,6 +37,7 @@ GOALS: dict[str, Goal] = {
     "false_alarms": at_most(0.05),
     "width_ratio": at_most(1.3),
     "coverage_real": at_least(0.92),
+    "crashes": at_most(0),
 }
 Seeds = Literal["choose", "confirm"]
 _FIRST_SEED: dict[Seeds, int] = {"choose": 0, "confirm": 1000}
@@ -47,6 +48,7 @@ _DELTAS = (0.0, 1e-6)
 _SEEDS, _QUICK_SEEDS = 1000, 30  # every shape in every range that holds the values, twice at least
 _WRONG_SEEDS, _QUICK_WRONG_SEEDS = 200, 10
 _REFERENCE_SEEDS = 150  # of the widths that are compared with: 10 a shape and range
+_CRASHES = 5  # that are shown
 _BLOCK = 10  # seeds of one cell of the grid
 
 
@@ -81,6 +83,8 @@ def run(
         many=_QUICK_SEEDS if quick else _SEEDS,
         wrong=_QUICK_WRONG_SEEDS if quick else _WRONG_SEEDS,
     )
+    crashed = [one for one in found if one.crash]
+    found = [one for one in found if not one.crash]
     judged = keys(found, read_reference())
     figures = {name: key.figure for name, key in judged.items() if key.findings}
     rows = [row for name, key in judged.items() for row in key.rows(name)]
@@ -92,7 +96,9 @@ def run(
         bands = Key(findings=real_rows, largest=False)
         figures["coverage_real"] = bands.figure
         rows += bands.rows("coverage_real")
-    return Outcome(rows=rows, figures=figures, notes=[*_notes(judged, found), *missing])
+    figures["crashes"] = float(len(crashed))
+    told = [f"Crash: {one}" for one in crashed[:_CRASHES]]
+    return Outcome(rows=rows, figures=figures, notes=[*_notes(judged, found), *missing, *told])
 
 
 def _trials(*, quick: bool, sweep: Sweep, first: int, many: int, wrong: int = 0) -> list[Trial]:

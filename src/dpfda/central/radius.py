@@ -20,6 +20,7 @@ from dpfda.protocol.fields import array, number, vector, whole
 from dpfda.protocol.query import Records
 
 _FINEST = 2.0**-6.25  # of a bound: the smallest radius that is tried
+_LARGEST_WEIGHT = 61.0  # of a prior, as a power of two
 _STEEPEST = 4.0  # p of the prior R^-p over radii, where evidence allows it
 
 
@@ -161,7 +162,7 @@ def find_radius(
         **place,
         radii=radii,
         target=round(wanted),
-        prior=np.rint(1024 * 2 ** (steepness * octaves)).astype(np.int64),
+        prior=_prior(steepness * octaves),
     )
     return float(radii[int(chosen.values[0])])
 
@@ -172,6 +173,12 @@ def left_outside(cost: Cost, place: Place, *, bound: float, certain: float) -> f
         return min(0.5, max(0.01, 10 / (cost.epsilon_spent * place["n"])))
     radii = candidates(bound, place["axes"])
     return min(0.5, max(0.02, certain * math.sqrt(steps(radii)) / (cost.mu * place["n"])))
+
+
+def _prior(octaves: FloatArray) -> IntArray:
+    """Whole weights 1024·2^octaves; where the largest would be no int64, all are smaller."""
+    room = min(0.0, _LARGEST_WEIGHT - 10 - float(octaves[-1]))
+    return np.asarray(np.maximum(np.rint(2.0**room * 1024 * 2**octaves), 1), dtype=np.int64)
 
 
 def halved(
