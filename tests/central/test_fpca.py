@@ -47,6 +47,7 @@ def test_one_curve_and_other_curves(fitted: PrivateFPCA) -> None:
     assert list(fitted.get_feature_names_out()) == ["component 1", "component 2"]
 
 
+@pytest.mark.filterwarnings("ignore:no component stands out")
 def test_what_does_not_stand_out_of_the_noise_is_left_out() -> None:
     weak = SCORES[:500] * [1.0, 0.1] @ SHAPES
     found = [PrivateFPCA(0.5, value_range=(-6, 6), random_state=k).fit(weak) for k in range(20)]
@@ -54,6 +55,27 @@ def test_what_does_not_stand_out_of_the_noise_is_left_out() -> None:
     with pytest.warns(DoubtfulResult, match="covariance may be 0 everywhere"):
         none = PrivateFPCA(0.5, **KNOWN).fit(0.001 * CURVES[:300], grid_points=T)
     assert none.n_components_ == 1  # one at least
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("n", "epsilon"), [(30, 1.0), (4000, 0.01), (100, 1.0), (4000, 1.0)])
+def test_a_component_that_stands_out_is_near_the_one_without_noise(n: int, epsilon: float) -> None:
+    curves = CURVES[:n]
+    weights = np.convolve(np.diff(T), [0.5, 0.5])
+    root = np.sqrt(weights)
+    truth = np.linalg.eigh(root[:, None] * np.cov(curves.T) * root)[1][:, -1] / root
+    found = [
+        PrivateFPCA(epsilon, value_range=(-6, 6), random_state=seed).fit(curves, grid_points=T)
+        for seed in range(20)
+    ]
+    clear = [abs(one.components_[0] * weights @ truth) for one in found if one.n_clear_]
+    if n * epsilon < 100:  # noise turns the component anywhere
+        assert not clear
+        assert all(one.release_.warnings for one in found)
+        assert "No component stands out of the noise" in found[0].in_words()
+    assert all(cosine > 0.6 for cosine in clear)
+    if n * epsilon > 1000:
+        assert len(clear) >= 18
 
 
 def test_how_many_may_be_said() -> None:

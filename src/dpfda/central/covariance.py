@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -66,14 +66,17 @@ class CovarianceRelease(CurveConversation[Release], name="covariance"):
         )
         found = yield from scouting.questions(self)
         place, radius = found.place, found.radius
-        shift, left = np.zeros(axes.size), found.left
+        shift, left, vague = np.zeros(axes.size), found.left, np.zeros(axes.size)
         if few:
             rest = found.budget.part(0.15)
             left = left.rest(rest)
             step = yield BallMean(cost=rest, **place, radius=radius)
-            shift = monotone_shrinkage(step.values, step.noise.variance) * step.values
+            vague = step.noise.variance
+            shift = monotone_shrinkage(step.values, vague) * step.values
         products = BallProducts(cost=left, **place, radius=radius)
-        return self._release(products, (yield products), shift, found.warnings)
+        release = self._release(products, (yield products), shift, found.warnings)
+        known = {**release.parameters, "mean_noise": tuple(np.sqrt(vague).tolist())}
+        return replace(release, parameters=known)
 
     def _release(
         self, look: BallProducts, answer: Answer, shift: FloatArray, warnings: tuple[str, ...]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -15,12 +16,15 @@ from dpfda.central.estimator import HeldRecords
 from dpfda.central.quadrature import trapezoid
 from dpfda.central.release import Release
 from dpfda.curves.symmetric import Triangle
-from dpfda.errors import InvalidData
+from dpfda.errors import DoubtfulResult, InvalidData
 from dpfda.face.scikit import TransformerMixin
 from dpfda.report import Contents, Picture, Table
 
 _ROWS = 10  # points shown of a curve
-_DRAWS = 40  # of the known noise, to see how large an eigenvalue it makes by itself
+_DRAWS = 200  # of the known noise, to see how far it turns components
+_LEVEL = 0.99  # quantile of the largest eigenvalue that noise makes by itself; components exceed it
+_NOTHING = "no component stands out of the noise: those that were kept may be noise alone"
+_ALIKE = 0.9  # mean |cosine| of a component that stands out: noise turns it by 26° or so at most
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -45,6 +49,8 @@ class PrivateFPCA(TransformerMixin, PrivateCovariance):
         explained_variance_: along each.
         mean_: the released rough mean curve.
         n_components_: how many were kept.
+        n_clear_: how many stand out of the noise: noise drawn again leaves a larger variance along
+            them than it makes by itself, and hardly turns them.
 
     Examples:
         >>> rng = np.random.default_rng(0)
@@ -62,11 +68,19 @@ class PrivateFPCA(TransformerMixin, PrivateCovariance):
     def _keep(self, asked: Any, read: HeldRecords, found: Release) -> Self:
         super()._keep(asked, read, found)
         triangle = Triangle(asked.axes)
-        noise = found.noise[0].draw(_DRAWS, np.random.default_rng(0))
-        largest = [float(np.linalg.eigvalsh(triangle.matrix(one))[-1]) for one in noise]
-        self.noise_level_ = float(np.mean(largest))
-        clear = int(np.sum(self.explained_variance_ > self.noise_level_))
-        wanted = max(1, clear)
+        generator = np.random.default_rng(0)
+        noise = triangle.matrix(found.noise[0].draw(_DRAWS, generator))
+        # Deviations are from a mean that is known up to its noise, which looks like a component.
+        away = np.array(found.parameters["mean_noise"]) * generator.normal(size=noise.shape[:2])
+        noise += away[:, :, None] * away[:, None, :]
+        self.noise_level_ = float(np.quantile(np.linalg.eigvalsh(noise)[:, -1], _LEVEL))
+        alike = agreement(triangle.matrix(found.coefficients), triangle.matrix(found.noisy) - noise)
+        shown = (alike >= _ALIKE) & (self.explained_variance_ > self.noise_level_)
+        self.n_clear_ = int(np.argmin(np.append(shown, False)))
+        wanted = max(1, self.n_clear_)
+        if self.n_clear_ == 0 and not self.release_.verdict.doubted:
+            warnings.warn(_NOTHING, DoubtfulResult, stacklevel=4)
+            self.release_ = replace(self.release_, warnings=(*self.release_.warnings, _NOTHING))
         if self.n_components is not None:
             most = len(self.explained_variance_)
             wanted = _validate.whole("n_components", self.n_components, most=most)
@@ -115,12 +129,15 @@ class PrivateFPCA(TransformerMixin, PrivateCovariance):
     def in_words(self) -> str:
         """How many components there are, what they explain and what may be done with scores."""
         scores = "Scores of private curves are as private as the curves."
-        if self.release_.verdict.doubted:
+        if self.release_.verdict.doubted or self.n_clear_ == 0:
             kept = f"{self.n_components_} component(s) were kept, which may be noise alone"
             return f"No component stands out of the noise: {kept}. {scores}"
         shares = 100 * self.explained_variance_ / max(self._total, 1e-300)
         each = ", ".join(f"{share:.0f} %" for share in shares)
-        kept = "were asked for" if self.n_components is not None else "stand out of the noise"
+        kept = "stand out of the noise"
+        if self.n_components is not None:
+            clear = min(self.n_clear_, self.n_components_)
+            kept = f"were asked for, of which {clear} stand out of the noise"
         return (
             f"{self.n_components_} component(s) {kept}, with {each} of the released variance. "
             f"{scores}"
@@ -147,3 +164,14 @@ class PrivateFPCA(TransformerMixin, PrivateCovariance):
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """component 1, component 2, ..."""
         return np.array([f"component {k + 1}" for k in range(self.n_components_)], dtype=object)
+
+
+def agreement(released: FloatArray, plausible: FloatArray) -> FloatArray:
+    """Mean |cosine| of each released component and that of plausible covariances, (J,).
+
+    Args:
+        released: the released covariance of coefficients, (J, J).
+        plausible: covariances that may be behind it: less noise drawn again, (draws, J, J).
+    """
+    own, others = (np.linalg.eigh(one)[1][..., ::-1] for one in (released, plausible))
+    return np.asarray(np.abs(np.einsum("jk,djk->dk", own, others)).mean(axis=0))

@@ -292,6 +292,22 @@ class Release(Documented):
         return ax
 
     @property
+    def target(self) -> str:
+        """What a band holds by default, in words."""
+        if self.sampling:
+            return f"the {self.summary} of everybody who might have been asked"
+        if self.density:
+            cells = self.parameters.get("cells")
+            told = f", counted in {cells} cells a side" if cells else ", smoothed as released"
+            return f"the density of these points{told}"
+        if self.solved is not None:
+            return (
+                "the least-squares coefficient functions of these people, of curves written in "
+                f"{self.basis.size} smooth functions"
+            )
+        return f"the {self.summary} of these curves"
+
+    @property
     def covered(self) -> str:
         """What a band speaks of by default, for readers of tables and pictures."""
         return "of noise and sampling" if self.sampling else "of the privacy noise"

@@ -38,8 +38,11 @@ def _about_bands(release: Release) -> str:
         f"Bands of the table hold at each point by itself, with 95 %; they speak {release.covered}"
     )
     if release.sampling:
-        return f"{about}: they hold the mean of everybody who might have been asked."
-    return f"{about} alone: not of who else might have been asked, nor of values that were clipped."
+        return f"{about}: they hold {release.target}."
+    return (
+        f"{about} alone, and hold {release.target}: not of who else might have been asked, nor of "
+        "values that were clipped."
+    )
 
 
 def _curve(release: Release) -> Table:
