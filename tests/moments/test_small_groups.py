@@ -102,21 +102,21 @@ def test_words_about_pairs_hold_for_all_pairs_together() -> None:
 
 
 def test_bands_of_groups_hold_population_and_sample() -> None:
-    """Skewed curves, of which clipping takes a part: the sample's mean was held .81 of the time."""
+    """Skewed curves, of which clipping takes a part: without it the sample's were held .77 of the time."""
     held: dict[str, list[bool]] = {"population": [], "sample": []}
-    shapes = np.stack([np.ones(20), np.sqrt(3) * (2 * T - 1), np.sqrt(2) * np.cos(2 * np.pi * T)])
-    for seed in range(20):
+    waves = np.cos(np.pi * np.outer(np.arange(6), T))
+    for seed in range(15):
         rng = np.random.default_rng(seed)
-        labels = rng.choice(3, size=4000, p=[0.6, 0.3, 0.1])
-        scores = (rng.exponential(size=(4000, 3)) - 1) * [0.8, 0.5, 0.3]
-        rows = np.sin(2 * np.pi * T) + scores @ shapes
+        labels = rng.choice(2, size=4000, p=[0.7, 0.3])
+        scores = (rng.exponential(size=(4000, 6)) - 1) * [1.0, 0.9, 0.6, 0.4, 0.3, 0.3]
+        rows = np.sin(2 * np.pi * T) + scores @ waves
         found = PrivateGroupComparison(
-            2.0, value_range=(-6, 6), groups=(0, 1, 2), random_state=seed
+            4.0, value_range=(-6, 6), groups=(0, 1), random_state=seed
         ).fit(rows, labels)
-        for group in range(3):
+        for group in range(2):
             truths = {"population": np.sin(2 * np.pi * T), "sample": rows[labels == group].mean(0)}
             for of, truth in truths.items():
                 band = found.interval(group=group, of=of)
                 held[of].append(bool(np.all((band.low <= truth) & (truth <= band.high))))
     for shares in held.values():
-        assert np.mean(shares) >= 0.92 - 2 * 0.035  # two standard errors of 60 bands
+        assert np.mean(shares) >= 0.92 - 2 * 0.05  # two standard errors of 30 bands
