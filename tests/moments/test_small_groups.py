@@ -102,7 +102,7 @@ def test_words_about_pairs_hold_for_all_pairs_together() -> None:
 
 
 def test_bands_of_groups_hold_population_and_sample() -> None:
-    """Skewed curves, of which clipping takes a part: without it the sample's were held .77 of the time."""
+    """Clipping moves means of skewed curves; bands without it held 23 of 30 samples' means."""
     held: dict[str, list[bool]] = {"population": [], "sample": []}
     waves = np.cos(np.pi * np.outer(np.arange(6), T))
     for seed in range(15):
